@@ -1,9 +1,8 @@
 /*
  * pmap.c - writes parametric maps (PS3.3 A.75) as a stream.
  *
- * The data set is written in one pass, in ascending tag order. stack_writer.c has the parts that
- * all objects made from a stack share; this file has the rest. Codes are written from the caller's
- * array to the file's buffer without a copy.
+ * The data set is written in one pass, in ascending tag order. stack_writer.c has the parts that all objects made from
+ * a stack share; this file has the rest. Codes are written from the caller's array to the file's buffer without a copy.
  */
 #include "dicom/objects/pmap/pmap.h"
 
@@ -51,25 +50,6 @@ pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE])
 
 /* --- the request --- */
 
-static bool
-is_kind(const char *kind)
-{
-    size_t length = strlen(kind);
-    return length > 0 && length < PMAP_KIND_SIZE &&
-           strspn(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-               length;
-}
-
-static const char *
-pmap_invalid_request(const struct pmap_request *request)
-{
-    if (!is_kind(request->kind))
-        return "a kind that is not a name";
-    if (!dataset_code_is_complete(&request->quantity) || request->explanation[0] == '\0')
-        return "no quantity or explanation";
-    return request->codes ? NULL : "no codes";
-}
-
 static uint64_t
 pixel_data_length(const struct geometry_stack *stack)
 {
@@ -80,7 +60,16 @@ static int
 pmap_check_request(const struct pmap_writer *w, struct error *error)
 {
     const struct geometry_stack *stack = w->request->source->stack;
-    int rc = stack_check(&w->out, pmap_invalid_request(w->request), error);
+    const char *kind = w->request->kind, *wrong = NULL;
+    const size_t length = strlen(kind);
+    if (length == 0 || length >= PMAP_KIND_SIZE ||
+        strspn(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != length)
+        wrong = "a kind that is not a name";
+    else if (!dataset_code_is_complete(&w->request->quantity) || w->request->explanation[0] == '\0')
+        wrong = "no quantity or explanation";
+    else if (!w->request->codes)
+        wrong = "no codes";
+    int rc = stack_check(&w->out, wrong, error);
     if (rc)
         return rc;
     if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
@@ -156,60 +145,43 @@ static const struct element_row identity_transformation[] = {
 static const struct element_row frame_type[] = {{TAG_FrameType, "CS", PMAP_IMAGE_TYPE}, {0}};
 
 static void
-add_anatomy(const struct pmap_writer *w, struct element_buffer *to)
-{
-    const char *body_part = derived_plane_instance(w->request->source, 0)->body_part;
-    size_t item = element_open_only_item(to, TAG_FrameAnatomySequence);
-    dataset_add_code(&w->out.set, to, TAG_AnatomicRegionSequence, pmap_region(body_part));
-    element_text(to, TAG_FrameLaterality, "CS", "U");
-    element_close_only_item(to, item);
-}
-
-/* Adds a content item (PS3.3 10.2.1): Quantity = the request's. */
-static void
-add_quantity(const struct pmap_writer *w, struct element_buffer *to)
-{
-    static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
-    size_t item = element_open_only_item(to, TAG_QuantityDefinitionSequence);
-    element_text(to, TAG_ValueType, "CS", "CODE");
-    dataset_add_code(&w->out.set, to, TAG_ConceptNameCodeSequence, &quantity);
-    dataset_add_code(&w->out.set, to, TAG_ConceptCodeSequence, &w->request->quantity);
-    element_close_only_item(to, item);
-}
-
-/* Adds Real World Value Mapping: a code is its own value. The mapped range includes all stored
- * values, also padding, which Pixel Padding Value excludes. highdicom returns no value of a
- * frame that has one outside the range. */
-static void
-add_meaning(const struct pmap_writer *w, struct element_buffer *to)
-{
-    static const struct coded_concept no_units = {"1", "UCUM", "no units"};
-    const uint16_t first = 0;
-    const uint16_t last = UINT16_MAX;
-    size_t item = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
-    dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
-    dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, &no_units);
-    element_text(to, TAG_LUTLabel, "SH", w->label);
-    element_us(to, TAG_RealWorldValueLastValueMapped, &last, 1);
-    element_us(to, TAG_RealWorldValueFirstValueMapped, &first, 1);
-    add_quantity(w, to);
-    element_fd(to, TAG_RealWorldValueIntercept, 0.0);
-    element_fd(to, TAG_RealWorldValueSlope, 1.0);
-    element_close_only_item(to, item);
-}
-
-static void
 put_shared_groups(struct pmap_writer *w)
 {
     struct element_buffer *to = &w->out.set.elements;
     size_t item = dataset_open_only_item(&w->out.set, TAG_SharedFunctionalGroupsSequence);
-    add_anatomy(w, to);
+    const char *body_part = derived_plane_instance(w->request->source, 0)->body_part;
+    size_t anatomy = element_open_only_item(to, TAG_FrameAnatomySequence);
+    dataset_add_code(&w->out.set, to, TAG_AnatomicRegionSequence, pmap_region(body_part));
+    element_text(to, TAG_FrameLaterality, "CS", "U");
+    element_close_only_item(to, anatomy);
     stack_add_plane_orientation(&w->out, to);
     stack_add_shared_measures(&w->out, to);
     element_only_texts(to, TAG_FrameVOILUTSequence, voi);
     element_only_texts(to, TAG_PixelValueTransformationSequence, identity_transformation);
     element_only_texts(to, TAG_ParametricMapFrameTypeSequence, frame_type);
-    add_meaning(w, to);
+    /*
+     * Real World Value Mapping: a code is its own value. The mapped range includes all stored values, also padding,
+     * which Pixel Padding Value excludes. highdicom returns no value of a frame that has one outside the range.
+     */
+    static const struct coded_concept no_units = {"1", "UCUM", "no units"};
+    const uint16_t first = 0;
+    const uint16_t last = UINT16_MAX;
+    size_t mapping = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
+    dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
+    dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, &no_units);
+    element_text(to, TAG_LUTLabel, "SH", w->label);
+    element_us(to, TAG_RealWorldValueLastValueMapped, &last, 1);
+    element_us(to, TAG_RealWorldValueFirstValueMapped, &first, 1);
+    /* A content item (PS3.3 10.2.1): Quantity = the request's. */
+    static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
+    size_t definition = element_open_only_item(to, TAG_QuantityDefinitionSequence);
+    element_text(to, TAG_ValueType, "CS", "CODE");
+    dataset_add_code(&w->out.set, to, TAG_ConceptNameCodeSequence, &quantity);
+    dataset_add_code(&w->out.set, to, TAG_ConceptCodeSequence, &w->request->quantity);
+    element_close_only_item(to, definition);
+    element_fd(to, TAG_RealWorldValueIntercept, 0.0);
+    element_fd(to, TAG_RealWorldValueSlope, 1.0);
+    element_close_only_item(to, mapping);
     element_close_only_item(to, item);
 }
 
@@ -251,30 +223,6 @@ append_values(struct byte_sink *sink, const uint8_t *codes, int64_t count)
     }
 }
 
-/* Appends a plane's codes, with padding around them. */
-static void
-append_frame(struct byte_sink *sink, const uint8_t *codes, int64_t columns, int64_t rows)
-{
-    append_values(sink, NULL, columns + 1);
-    for (int64_t y = 1; y < rows - 1; y++) {
-        append_values(sink, codes, columns - 2);
-        /* up to the next row's first code */
-        append_values(sink, NULL, y < rows - 2 ? 2 : columns + 1);
-        codes += columns - 2;
-    }
-}
-
-static void
-put_pixel_data(struct pmap_writer *w)
-{
-    const struct geometry_stack *stack = w->request->source->stack;
-    const int64_t codes_per_plane = (int64_t)(stack->columns - 2) * (stack->rows - 2);
-    stack_put_pixel_header(&w->out, "OW", pixel_data_length(stack));
-    for (int64_t p = 0; p < stack->plane_count && !w->out.sink.error; p++)
-        append_frame(&w->out.sink, w->request->codes + p * codes_per_plane, stack->columns,
-                     stack->rows);
-}
-
 /* --- the object --- */
 
 static const struct stack_dimension dimensions[] = {
@@ -303,20 +251,21 @@ pmap_write_object(struct pmap_writer *w)
     error = stack_put_frame_groups(&w->out, encode_frame_groups, w);
     if (error)
         return error;
-    put_pixel_data(w);
+    const struct geometry_stack *stack = w->request->source->stack;
+    const int64_t codes_per_plane = (int64_t)(stack->columns - 2) * (stack->rows - 2);
+    stack_put_pixel_header(&w->out, "OW", pixel_data_length(stack));
+    for (int64_t p = 0; p < stack->plane_count && !w->out.sink.error; p++) {
+        /* Appends a plane's codes, with padding around them. */
+        const uint8_t *codes = w->request->codes + p * codes_per_plane;
+        append_values(&w->out.sink, NULL, stack->columns + 1);
+        for (int64_t y = 1; y < stack->rows - 1; y++) {
+            append_values(&w->out.sink, codes, stack->columns - 2);
+            /* up to the next row's first code */
+            append_values(&w->out.sink, NULL, y < stack->rows - 2 ? 2 : stack->columns + 1);
+            codes += stack->columns - 2;
+        }
+    }
     return 0;
-}
-
-static void
-pmap_name_object(struct pmap_writer *w)
-{
-    const struct pmap_request *request = w->request;
-    const char *modality = derived_plane_instance(request->source, 0)->modality;
-    pmap_label(request, w->label);
-    w->out.set.object.modality = modality[0] ? modality : "OT";
-    w->out.set.object.own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0;
-    dataset_describe(&w->out.set, request->series_description, "%s, %s map",
-                     request->source->pipeline, request->kind);
 }
 
 static int
@@ -326,7 +275,12 @@ pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
     int rc = pmap_check_request(w, error);
     if (rc)
         return rc;
-    pmap_name_object(w);
+    const char *modality = derived_plane_instance(request->source, 0)->modality;
+    pmap_label(request, w->label);
+    w->out.set.object.modality = modality[0] ? modality : "OT";
+    w->out.set.object.own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0;
+    dataset_describe(&w->out.set, request->series_description, "%s, %s map",
+                     request->source->pipeline, request->kind);
     rc = stack_writer_open(&w->out,
                            value_text_is_ascii(request->explanation) &&
                                dataset_code_is_ascii(&request->quantity),

@@ -42,21 +42,19 @@ int pmap_identify(const struct pmap_request *request, struct derived_identity *i
 void pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE]);
 
 /*
- * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0). The caller
- * must sync, close and rename it. Inherited attributes, and the replacement of a missing Frame of
- * Reference UID, are as in seg_write. Codes: those of dicom_inherit; WRITE_FAILED (with errno:
- * -ENOSPC, -EIO and so on); PMAP_TOO_LARGE (more than 2^32 - 2 bytes of pixel data, PS3.5 7.1);
- * PMAP_EMPTY (-ENODATA: planes of less than 3 x 3 voxels have no code); NO_GEOMETRY; OUT_OF_MEMORY;
- * PMAP_REQUEST_INVALID, a defect of the caller.
+ * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0). The caller must sync, close
+ * and rename it. Inherited attributes, and the replacement of a missing Frame of Reference UID, are as in seg_write.
+ * Codes: those of dicom_inherit; WRITE_FAILED (with errno: -ENOSPC, -EIO and so on); PMAP_TOO_LARGE (more than 2^32 - 2
+ * bytes of pixel data, PS3.5 7.1); PMAP_EMPTY (-ENODATA: planes of less than 3 x 3 voxels have no code); NO_GEOMETRY;
+ * OUT_OF_MEMORY; PMAP_REQUEST_INVALID, a defect of the caller.
  */
 int pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary,
                struct error *error);
 
 /*
- * Reads the object at `path` with DCMTK, independently of the writer. Compares every value,
- * reference, position and meaning with the request. Pixels are read frame by frame; headers need
- * about 8 KiB per frame. Codes: PMAP_MISMATCH (-EBADMSG) with the first difference, or with the
- * reason why the file cannot be read; OUT_OF_MEMORY.
+ * Reads the object at `path` with DCMTK, independently of the writer. Compares every value, reference, position and
+ * meaning with the request. Pixels are read frame by frame; headers need about 8 KiB per frame. Codes: PMAP_MISMATCH
+ * (-EBADMSG) with the first difference, or with the reason why the file cannot be read; OUT_OF_MEMORY.
  */
 int pmap_verify(const struct pmap_request *request, const char *path, struct error *error);
 

@@ -1,9 +1,8 @@
 /*
  * pmap_verify.cc - reads a parametric map back with DCMTK and compares it with the request.
  *
- * This file shares only names with the writer (pmap.h, derived.h). DCMTK's parser reads the
- * attributes, and frames are found by their source references. DCMTK leaves the pixel data in the
- * file; one frame at a time is in memory.
+ * This file shares only names with the writer (pmap.h, derived.h). DCMTK's parser reads the attributes, and frames are
+ * found by their source references. DCMTK leaves the pixel data in the file; one frame at a time is in memory.
  */
 #include "dicom/objects/pmap/pmap.h"
 
@@ -29,27 +28,10 @@ class PmapVerifier : StackObject
 
     void run()
     {
-        check_identity();
-        check_image();
-        DcmItem &groups = check_shared_groups();
-        check_display(groups);
-        check_meaning(groups);
-        check_referenced_series(identity_.replaces);
-        check_frames();
-        check_pixels();
-    }
-
-  private:
-    void check_identity()
-    {
         const char *modality = derived_plane_instance(&source_, 0)->modality;
         if (pmap_identify(&request_, &identity_))
             throw std::bad_alloc();
         StackObject::check_identity(PMAP_SOP_CLASS, identity_, modality[0] ? modality : "OT");
-    }
-
-    void check_image()
-    {
         char label[PMAP_KIND_SIZE];
         pmap_label(&request_, label);
         expect_text(dataset_, ATTRIBUTE(ImageType), image_type);
@@ -57,18 +39,20 @@ class PmapVerifier : StackObject
         expect_text(dataset_, ATTRIBUTE(PresentationLUTShape), "IDENTITY");
         StackObject::check_image(16);
         expect_number(dataset_, ATTRIBUTE(PixelPaddingValue), PMAP_PADDING);
-    }
-
-    static void check_display(DcmItem &groups)
-    {
+        DcmItem &groups = check_shared_groups();
         DcmItem &voi = item_of(groups, ATTRIBUTE(FrameVOILUTSequence));
         expect_decimal(voi, ATTRIBUTE(WindowCenter), 128);
         expect_decimal(voi, ATTRIBUTE(WindowWidth), 256);
         DcmItem &type = item_of(groups, ATTRIBUTE(ParametricMapFrameTypeSequence));
         expect_text(type, ATTRIBUTE(FrameType), image_type);
         item_of(groups, ATTRIBUTE(FrameAnatomySequence));
+        check_meaning(groups);
+        check_referenced_series(identity_.replaces);
+        check_frames();
+        check_pixels();
     }
 
+  private:
     static void expect_double(DcmItem &item, const Attribute &attribute, double expected)
     {
         Float64 value = 0.0;
@@ -117,18 +101,6 @@ class PmapVerifier : StackObject
         return request_.codes[row * (stack_.columns - 2) + x - 1];
     }
 
-    void compare(const uint8_t *bytes, int32_t plane) const
-    {
-        for (int32_t y = 0; y < stack_.rows; y++) {
-            for (int32_t x = 0; x < stack_.columns; x++, bytes += 2) {
-                const unsigned value = bytes[0] | static_cast<unsigned>(bytes[1]) << 8;
-                if (value != expected(x, y, plane))
-                    differ("voxel (%d, %d, %d) is %u instead of %u", x, y, plane, value,
-                           expected(x, y, plane));
-            }
-        }
-    }
-
     void check_pixels()
     {
         const uint64_t frame_bits =
@@ -137,8 +109,17 @@ class PmapVerifier : StackObject
                                static_cast<size_t>(stack_.plane_count));
         std::vector<uint8_t> buffer;
         unsigned first_bit = 0;
-        for (int32_t plane = 0; plane < stack_.plane_count; plane++)
-            compare(pixels.read(static_cast<size_t>(plane), buffer, first_bit), plane);
+        for (int32_t plane = 0; plane < stack_.plane_count; plane++) {
+            const uint8_t *bytes = pixels.read(static_cast<size_t>(plane), buffer, first_bit);
+            for (int32_t y = 0; y < stack_.rows; y++) {
+                for (int32_t x = 0; x < stack_.columns; x++, bytes += 2) {
+                    const unsigned value = bytes[0] | static_cast<unsigned>(bytes[1]) << 8;
+                    if (value != expected(x, y, plane))
+                        differ("voxel (%d, %d, %d) is %u instead of %u", x, y, plane, value,
+                               expected(x, y, plane));
+                }
+            }
+        }
     }
 
     const struct pmap_request &request_;

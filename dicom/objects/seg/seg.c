@@ -1,10 +1,9 @@
 /*
  * seg.c - writes segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, as a stream.
  *
- * The data set is written in one pass, in ascending tag order. stack_writer.c has the parts that
- * all objects made from a stack share, seg_modules.c those of segmentations. dataset_writer.c
- * merges the elements inherited from the source. Pixels are written from the caller's masks or maps
- * to the file's buffer without a copy.
+ * The data set is written in one pass, in ascending tag order. stack_writer.c has the parts that all objects made from
+ * a stack share, seg_modules.c those of segmentations. dataset_writer.c merges the elements inherited from the source.
+ * Pixels are written from the caller's masks or maps to the file's buffer without a copy.
  */
 #include "dicom/objects/seg/seg_writer.h"
 
@@ -44,18 +43,6 @@ seg_tracking_id(const struct seg_request *request, const struct seg_segment *seg
 }
 
 static const char *
-invalid_voxels(const struct seg_request *request, const struct seg_segment *segment)
-{
-    if (request->fractional)
-        return segment->map ? NULL : "a segment without a connectedness map";
-    if (!segment->bits)
-        return "a segment without a mask";
-    if (segment->words_per_row < ((int64_t)request->source.stack->columns + 63) / 64)
-        return "a mask with too short rows";
-    return NULL;
-}
-
-static const char *
 seg_invalid_segment(const struct seg_request *request, const struct seg_segment *segment)
 {
     if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' ||
@@ -66,7 +53,13 @@ seg_invalid_segment(const struct seg_request *request, const struct seg_segment 
     if (dataset_code_is_partial(&segment->modifier) || dataset_code_is_partial(&segment->region) ||
         dataset_code_is_partial(&segment->algorithm_family))
         return "a segment with an incomplete code";
-    return invalid_voxels(request, segment);
+    if (request->fractional)
+        return segment->map ? NULL : "a segment without a connectedness map";
+    if (!segment->bits)
+        return "a segment without a mask";
+    if (segment->words_per_row < ((int64_t)request->source.stack->columns + 63) / 64)
+        return "a mask with too short rows";
+    return NULL;
 }
 
 static const char *
@@ -81,37 +74,18 @@ seg_invalid_request(const struct seg_request *request)
 }
 
 static bool
-seg_segment_is_ascii(const struct seg_segment *segment)
-{
-    return value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
-           seg_algorithm_is_ascii(segment) && dataset_code_is_ascii(&segment->category) &&
-           dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
-           dataset_code_is_ascii(&segment->region);
-}
-
-static bool
 seg_request_is_ascii(const struct seg_request *request)
 {
     bool ascii = true;
-    for (int32_t i = 0; i < request->segment_count && ascii; i++)
-        ascii = seg_segment_is_ascii(&request->segments[i]);
+    for (int32_t i = 0; i < request->segment_count && ascii; i++) {
+        const struct seg_segment *segment = &request->segments[i];
+        ascii = value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
+                seg_algorithm_is_ascii(segment) && dataset_code_is_ascii(&segment->category) &&
+                dataset_code_is_ascii(&segment->type) &&
+                dataset_code_is_ascii(&segment->modifier) &&
+                dataset_code_is_ascii(&segment->region);
+    }
     return ascii;
-}
-
-static int
-check_plan(const struct seg_writer *w, struct error *error)
-{
-    if (w->plan.frames == 0)
-        return error_set(error, -ENODATA, CODE_SEG_EMPTY,
-                         "All segments are empty, and empty frames are omitted. The object would "
-                         "have no frame.");
-    if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
-        return error_set(error, -EFBIG, CODE_SEG_TOO_LARGE,
-                         "%lld frames of %d x %d exceed 4 GiB, the maximum of one object. Omit "
-                         "empty frames or segments.",
-                         (long long)w->plan.frames, w->request->source.stack->columns,
-                         w->request->source.stack->rows);
-    return 0;
 }
 
 static const struct coded_concept derived_by_segmentation = {"113076", "DCM", "Segmentation"};
@@ -131,7 +105,17 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
         return rc;
     if (seg_identify(request, &w->out.set.identity) || seg_plan_make(request, &w->plan))
         return dataset_out_of_memory(&w->out.set, error);
-    return check_plan(w, error);
+    if (w->plan.frames == 0)
+        return error_set(error, -ENODATA, CODE_SEG_EMPTY,
+                         "All segments are empty, and empty frames are omitted. The object would "
+                         "have no frame.");
+    if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
+        return error_set(error, -EFBIG, CODE_SEG_TOO_LARGE,
+                         "%lld frames of %d x %d exceed 4 GiB, the maximum of one object. Omit "
+                         "empty frames or segments.",
+                         (long long)w->plan.frames, w->request->source.stack->columns,
+                         w->request->source.stack->rows);
+    return 0;
 }
 
 static const struct stack_dimension dimensions[] = {

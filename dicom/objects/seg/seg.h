@@ -1,9 +1,7 @@
 /*
- * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL; writes them as a stream
- * and reads them back.
+ * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL; writes them as a stream and reads them back.
  *
- * Pure C. Besides the caller's masks and maps, memory does not depend on the number of frames.
- * Every write is checked.
+ * Pure C. Besides the caller's masks and maps, memory does not depend on the number of frames. Every write is checked.
  */
 #ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_H
 #define NOCTULE_DICOM_OBJECTS_SEG_SEG_H
@@ -17,8 +15,7 @@ extern "C" {
 
 #define SEG_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.4"
 
-/* The annotation object, and the region in it, from which a segment was taken unchanged. Strings
- * are borrowed. */
+/* The annotation object, and the region in it, from which a segment was taken unchanged. Strings are borrowed. */
 struct seg_origin {
     const char *class_uid, *instance_uid, *series_uid, *study_uid;
     int32_t number;                         /* ROI Number, or Segment Number */
@@ -60,10 +57,9 @@ struct seg_request {
     int32_t segment_count;
     bool omit_empty_frames;
     /*
-     * false: BINARY, from the segments' bits. true: FRACTIONAL (PS3.3 C.8.20.2), from the segments'
-     * maps as 8-bit probabilities: round(connectedness * 255 / 65535), halves up, of 255. A frame
-     * whose stored values are all 0 counts as empty. The two objects of one job differ in all UIDs,
-     * because a series has one segmentation.
+     * false: BINARY, from the segments' bits. true: FRACTIONAL (PS3.3 C.8.20.2), from the segments' maps as 8-bit
+     * probabilities: round(connectedness * 255 / 65535), halves up, of 255. A frame whose stored values are all 0
+     * counts as empty. The two objects of one job differ in all UIDs, because a series has one segmentation.
      */
     bool fractional;
     const char *series_description; /* "": "<pipeline> segmentation[, fractional]" */
@@ -80,8 +76,7 @@ int seg_identify(const struct seg_request *request, struct derived_identity *ide
 int seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
                      char uid[DICOM_UID_SIZE]);
 
-/* Writes the Tracking ID of a segment, equal in every object that refers to it. Cut if it is too
- * long. */
+/* Writes the Tracking ID of a segment, equal in every object that refers to it. Cut if it is too long. */
 #define SEG_TRACKING_ID_SIZE 512
 void seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
                      char id[SEG_TRACKING_ID_SIZE]);
@@ -106,12 +101,11 @@ bool seg_algorithm(const struct seg_segment *segment, size_t index,
 bool seg_algorithm_is_ascii(const struct seg_segment *segment);
 
 /*
- * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0). The caller
- * must sync, close and rename it. Inherited attributes are read from the first plane's file
- * (dicom_inherit). Positions need a frame of reference; if the source has no Frame of Reference
- * UID, one is derived from its series. Codes: those of dicom_inherit; WRITE_FAILED (with errno:
- * -ENOSPC, -EIO and so on); SEG_TOO_LARGE (more than 2^32 - 2 bytes of pixel data, PS3.5 7.1);
- * SEG_EMPTY if no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
+ * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0). The caller must sync, close
+ * and rename it. Inherited attributes are read from the first plane's file (dicom_inherit). Positions need a frame of
+ * reference; if the source has no Frame of Reference UID, one is derived from its series. Codes: those of
+ * dicom_inherit; WRITE_FAILED (with errno: -ENOSPC, -EIO and so on); SEG_TOO_LARGE (more than 2^32 - 2 bytes of pixel
+ * data, PS3.5 7.1); SEG_EMPTY if no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
  * SEG_REQUEST_INVALID, a defect of the caller.
  */
 int seg_write(const struct seg_request *request, int fd, struct derived_summary *summary,

@@ -1,7 +1,4 @@
-/*
- * seg_algorithm.c - algorithm of a segment: Noctule's own, or that of the annotation object it was
- * taken from.
- */
+/* seg_algorithm.c - algorithm of a segment: Noctule's own, or that of the annotation object it was taken from. */
 #include "dicom/objects/seg/seg.h"
 
 #include "dicom/write/dataset_writer.h"
@@ -17,18 +14,6 @@ algorithm_is_whole(const struct provenance_algorithm *algorithm)
     return algorithm->family.value && algorithm->name[0] != '\0' && algorithm->version[0] != '\0';
 }
 
-static struct provenance_algorithm
-algorithm_own(const struct seg_segment *segment)
-{
-    return (struct provenance_algorithm){
-        .family = segment->algorithm_family.value ? segment->algorithm_family : deformable_models,
-        .name = segment->algorithm_name,
-        .version = segment->algorithm_version,
-        .parameters = segment->algorithm_parameters,
-        .source = "",
-    };
-}
-
 const char *
 seg_algorithm_type(const struct seg_segment *segment)
 {
@@ -40,8 +25,7 @@ seg_algorithm_type(const struct seg_segment *segment)
     return from->type;
 }
 
-/* Returns the name in the object, or else that of its first algorithm, or NULL for a manual
- * region without a name. */
+/* Returns the name in the object, or else that of its first algorithm, or NULL for a manual region without a name. */
 static const char *
 algorithm_source_name(const struct provenance *from, size_t index)
 {
@@ -85,7 +69,13 @@ seg_algorithm(const struct seg_segment *segment, size_t index,
     }
     if (index > 0 || count > 0 || (from && !segment->changed))
         return false;
-    *algorithm = algorithm_own(segment);
+    *algorithm = (struct provenance_algorithm){
+        .family = segment->algorithm_family.value ? segment->algorithm_family : deformable_models,
+        .name = segment->algorithm_name,
+        .version = segment->algorithm_version,
+        .parameters = segment->algorithm_parameters,
+        .source = "",
+    };
     return true;
 }
 

@@ -1,4 +1,4 @@
-#include "dicom/objects/seg/seg_fractional.h"
+#include "dicom/objects/seg/seg_writer.h"
 
 enum {
     BLOCK = 4096, /* voxels per test for an early end */

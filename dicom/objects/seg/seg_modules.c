@@ -5,7 +5,6 @@
 #include "dicom/objects/seg/seg_writer.h"
 
 #include "base/limits.h"
-#include "dicom/objects/seg/seg_fractional.h"
 #include "dicom/value/tags.h"
 #include "dicom/value/value.h"
 #include "dicom/write/mask_bits.h"
@@ -15,24 +14,6 @@
 #include <stdlib.h>
 
 static void
-add_algorithm(const struct seg_writer *w, struct element_buffer *to,
-              const struct provenance_algorithm *algorithm)
-{
-    size_t item = element_open_item(to);
-    if (algorithm->source[0] != '\0')
-        dataset_add_line(&w->out.set, to, TAG_AlgorithmSource, algorithm->source);
-    dataset_add_code(&w->out.set, to, TAG_AlgorithmFamilyCodeSequence, &algorithm->family);
-    if (algorithm->code.value)
-        dataset_add_code(&w->out.set, to, TAG_AlgorithmNameCodeSequence, &algorithm->code);
-    dataset_add_line(&w->out.set, to, TAG_AlgorithmVersion, algorithm->version);
-    if (algorithm->parameters[0] != '\0')
-        dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT", algorithm->parameters,
-                          LT_CHARACTERS, VALUE_LINES);
-    dataset_add_line(&w->out.set, to, TAG_AlgorithmName, algorithm->name);
-    element_close(to, item);
-}
-
-static void
 add_algorithms(const struct seg_writer *w, struct element_buffer *to,
                const struct seg_segment *segment)
 {
@@ -40,57 +21,21 @@ add_algorithms(const struct seg_writer *w, struct element_buffer *to,
     if (!seg_algorithm(segment, 0, &algorithm))
         return;
     size_t sequence = element_open_sequence(to, TAG_SegmentationAlgorithmIdentificationSequence);
-    for (size_t i = 0; seg_algorithm(segment, i, &algorithm); i++)
-        add_algorithm(w, to, &algorithm);
-    element_close(to, sequence);
-}
-
-/* Adds Segment Algorithm Name, which may have several values (LO). */
-static void
-add_algorithm_names(const struct seg_writer *w, struct element_buffer *to,
-                    const struct seg_segment *segment)
-{
-    char text[(LIMIT_VALUES + 1) * (4 * LO_CHARACTERS + 1)];
-    size_t length = 0;
-    const char *name;
-    for (size_t i = 0; i <= LIMIT_VALUES && (name = seg_algorithm_name(segment, i)); i++) {
-        char *value = value_text_clean(name, LO_CHARACTERS, VALUE_LINE, w->out.set.ascii_only);
-        if (value)
-            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
-                                       i > 0 ? "\\" : "", value);
-        else
-            element_fail(to, -ENOMEM);
-        free(value);
+    for (size_t i = 0; seg_algorithm(segment, i, &algorithm); i++) {
+        size_t item = element_open_item(to);
+        if (algorithm.source[0] != '\0')
+            dataset_add_line(&w->out.set, to, TAG_AlgorithmSource, algorithm.source);
+        dataset_add_code(&w->out.set, to, TAG_AlgorithmFamilyCodeSequence, &algorithm.family);
+        if (algorithm.code.value)
+            dataset_add_code(&w->out.set, to, TAG_AlgorithmNameCodeSequence, &algorithm.code);
+        dataset_add_line(&w->out.set, to, TAG_AlgorithmVersion, algorithm.version);
+        if (algorithm.parameters[0] != '\0')
+            dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT", algorithm.parameters,
+                              LT_CHARACTERS, VALUE_LINES);
+        dataset_add_line(&w->out.set, to, TAG_AlgorithmName, algorithm.name);
+        element_close(to, item);
     }
-    if (length > 0)
-        element_text(to, TAG_SegmentAlgorithmName, "LO", text);
-}
-
-/* Adds Segmented Property Type. Its modifier must be in the item of the type. */
-static void
-add_type(const struct seg_writer *w, struct element_buffer *to, const struct seg_segment *segment)
-{
-    size_t item = element_open_only_item(to, TAG_SegmentedPropertyTypeCodeSequence);
-    dataset_add_code_values(&w->out.set, to, &segment->type);
-    if (segment->modifier.value)
-        dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyTypeModifierCodeSequence,
-                         &segment->modifier);
-    element_close_only_item(to, item);
-}
-
-static int
-add_tracking(const struct seg_writer *w, struct element_buffer *to,
-             const struct seg_segment *segment)
-{
-    char uid[DICOM_UID_SIZE];
-    char id[SEG_TRACKING_ID_SIZE];
-    int error = seg_tracking_uid(w->request, segment, uid);
-    if (error)
-        return error;
-    seg_tracking_id(w->request, segment, id);
-    dataset_add_clean(&w->out.set, to, TAG_TrackingID, "UT", id, SIZE_MAX, VALUE_LINES);
-    element_text(to, TAG_TrackingUID, "UI", uid);
-    return 0;
+    element_close(to, sequence);
 }
 
 static int
@@ -113,21 +58,38 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
                           ST_CHARACTERS, VALUE_LINES);
     add_algorithms(w, to, segment);
     element_text(to, TAG_SegmentAlgorithmType, "CS", seg_algorithm_type(segment));
-    add_algorithm_names(w, to, segment);
+    /* Segment Algorithm Name may have several values (LO). */
+    char text[(LIMIT_VALUES + 1) * (4 * LO_CHARACTERS + 1)];
+    size_t length = 0;
+    const char *name;
+    for (size_t i = 0; i <= LIMIT_VALUES && (name = seg_algorithm_name(segment, i)); i++) {
+        char *value = value_text_clean(name, LO_CHARACTERS, VALUE_LINE, w->out.set.ascii_only);
+        if (value)
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
+                                       i > 0 ? "\\" : "", value);
+        else
+            element_fail(to, -ENOMEM);
+        free(value);
+    }
+    if (length > 0)
+        element_text(to, TAG_SegmentAlgorithmName, "LO", text);
     element_us(to, TAG_RecommendedDisplayCIELabValue, lab, 3);
-    add_type(w, to, segment);
-    int error = add_tracking(w, to, segment);
+    /* The modifier of Segmented Property Type must be in the item of the type. */
+    size_t type = element_open_only_item(to, TAG_SegmentedPropertyTypeCodeSequence);
+    dataset_add_code_values(&w->out.set, to, &segment->type);
+    if (segment->modifier.value)
+        dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyTypeModifierCodeSequence,
+                         &segment->modifier);
+    element_close_only_item(to, type);
+    char uid[DICOM_UID_SIZE], id[SEG_TRACKING_ID_SIZE];
+    int error = seg_tracking_uid(w->request, segment, uid);
+    if (!error) {
+        seg_tracking_id(w->request, segment, id);
+        dataset_add_clean(&w->out.set, to, TAG_TrackingID, "UT", id, SIZE_MAX, VALUE_LINES);
+        element_text(to, TAG_TrackingUID, "UI", uid);
+    }
     element_close(to, item);
     return error;
-}
-
-/* Returns Segments Overlap. It is undefined for probabilities, which have no sharp borders. */
-static const char *
-segments_overlap(const struct seg_writer *w)
-{
-    if (w->request->fractional && w->request->segment_count > 1)
-        return "UNDEFINED";
-    return w->plan.overlap ? "YES" : "NO";
 }
 
 int
@@ -145,32 +107,15 @@ seg_put_segments(struct seg_writer *w)
         dataset_put_us(&w->out.set, TAG_MaximumFractionalValue, SEG_FRACTIONAL_MAX);
         dataset_put_text(&w->out.set, TAG_SegmentationFractionalType, "CS", "PROBABILITY");
     }
-    dataset_put_text(&w->out.set, TAG_SegmentsOverlap, "CS", segments_overlap(w));
+    /* Probabilities have no sharp borders. */
+    const char *overlap = w->plan.overlap ? "YES" : "NO";
+    if (fractional && w->request->segment_count > 1)
+        overlap = "UNDEFINED";
+    dataset_put_text(&w->out.set, TAG_SegmentsOverlap, "CS", overlap);
     return error;
 }
 
 /* --- frames --- */
-
-/* Adds the item of the Per-frame Functional Groups Sequence for one frame. */
-static void
-add_frame_groups(const struct seg_writer *w, struct element_buffer *to, int32_t segment,
-                 int32_t plane)
-{
-    const uint32_t indices[2] = {w->plan.segment_index[segment], w->plan.plane_index[plane]};
-    const uint16_t number = (uint16_t)(segment + 1);
-    size_t groups = element_open_item(to);
-
-    stack_add_derivation(&w->out, to, plane);
-    stack_add_frame_content(to, indices, 2);
-    stack_add_plane_position(&w->out, to, plane);
-    stack_add_frame_measures(&w->out, to, plane);
-
-    size_t item = element_open_only_item(to, TAG_SegmentIdentificationSequence);
-    element_us(to, TAG_ReferencedSegmentNumber, &number, 1);
-    element_close_only_item(to, item);
-
-    element_close(to, groups);
-}
 
 /* Encodes segment by segment, each in ascending position, in the order of seg_put_pixel_data.
  * Returns the bytes of all items. */
@@ -184,7 +129,22 @@ stream_frame_groups(void *context, bool write)
         for (int32_t p = 0; p < plan->plane_count; p++) {
             if (!plan->present[(int64_t)s * plan->plane_count + p])
                 continue;
-            add_frame_groups(w, stack_fresh_item(&w->out), s, p);
+            /* Adds the item of the Per-frame Functional Groups Sequence for one frame. */
+            struct element_buffer *to = stack_fresh_item(&w->out);
+            const uint32_t indices[2] = {w->plan.segment_index[s], w->plan.plane_index[p]};
+            const uint16_t number = (uint16_t)(s + 1);
+            size_t groups = element_open_item(to);
+
+            stack_add_derivation(&w->out, to, p);
+            stack_add_frame_content(to, indices, 2);
+            stack_add_plane_position(&w->out, to, p);
+            stack_add_frame_measures(&w->out, to, p);
+
+            size_t item = element_open_only_item(to, TAG_SegmentIdentificationSequence);
+            element_us(to, TAG_ReferencedSegmentNumber, &number, 1);
+            element_close_only_item(to, item);
+
+            element_close(to, groups);
             size += stack_end_item(&w->out, write);
         }
     }
@@ -211,18 +171,6 @@ seg_pixel_data_length(const struct seg_writer *w)
     return (voxels + 15) / 16 * 2;
 }
 
-static void
-write_frame(struct seg_writer *w, struct mask_packer *packer, int32_t segment, int32_t plane)
-{
-    if (w->request->fractional) {
-        seg_fractional_append(&w->out.sink, seg_plan_map(w->request, segment, plane),
-                              seg_plan_voxels(w->request));
-        return;
-    }
-    struct mask_plane mask = seg_plan_mask(w->request, segment, plane);
-    mask_pack(packer, &mask);
-}
-
 void
 seg_put_pixel_data(struct seg_writer *w)
 {
@@ -232,8 +180,15 @@ seg_put_pixel_data(struct seg_writer *w)
     int64_t start = w->out.sink.total;
     for (int32_t s = 0; s < plan->segment_count; s++) {
         for (int32_t p = 0; p < plan->plane_count && !w->out.sink.error; p++) {
-            if (plan->present[(int64_t)s * plan->plane_count + p])
-                write_frame(w, &packer, s, p);
+            if (!plan->present[(int64_t)s * plan->plane_count + p])
+                continue;
+            if (w->request->fractional) {
+                seg_fractional_append(&w->out.sink, seg_plan_map(w->request, s, p),
+                                      seg_plan_voxels(w->request));
+            } else {
+                const struct mask_plane mask = seg_plan_mask(w->request, s, p);
+                mask_pack(&packer, &mask);
+            }
         }
     }
     mask_pack_finish(&packer);

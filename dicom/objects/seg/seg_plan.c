@@ -1,6 +1,4 @@
-#include "dicom/objects/seg/seg_plan.h"
-
-#include "dicom/objects/seg/seg_fractional.h"
+#include "dicom/objects/seg/seg_writer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,10 @@
 /*
  * seg_verify.cc - reads a segmentation object back with DCMTK and compares it with the request.
  *
- * This file shares only names with the writer (seg.h). DCMTK's parser reads the attributes
- * (read_back.hh), and frames are found by their source references. Bits are extracted by a function
- * of this file, because that of DCMTK 3.6.7 is wrong for frames that do not end on a byte.
- * Probabilities are compared by their distance from the map. DCMTK leaves the pixel data in the
- * file; one frame per thread is in memory.
+ * This file shares only names with the writer (seg.h). DCMTK's parser reads the attributes (read_back.hh), and frames
+ * are found by their source references. Bits are extracted by a function of this file, because that of DCMTK 3.6.7 is
+ * wrong for frames that do not end on a byte. Probabilities are compared by their distance from the map. DCMTK leaves
+ * the pixel data in the file; one frame per thread is in memory.
  */
 #include "dicom/objects/seg/seg.h"
 
@@ -42,15 +41,6 @@ bits_at(const uint8_t *bytes, uint64_t at)
     return shift == 0 ? low : low >> shift | static_cast<uint64_t>(place[8]) << (64 - shift);
 }
 
-/* Returns true if the row's voxels equal the bytes from bit `at` on. Compares whole bytes, and
- * only if both have the same bit order. False leaves the comparison open. */
-bool
-same_bytes(const uint8_t *bytes, uint64_t at, const uint64_t *row, int32_t columns)
-{
-    return __BYTE_ORDER == __LITTLE_ENDIAN && at % 8 == 0 && columns % 8 == 0 &&
-           std::memcmp(bytes + at / 8, row, static_cast<size_t>(columns) / 8) == 0;
-}
-
 /* Returns the distance of `value` of 255 from `connectedness` of 65535, in steps of the map. The
  * nearest value is at most half of its own step away: 65535 / 255 = 257. Halves do not occur. */
 int32_t
@@ -61,8 +51,7 @@ level_distance(uint8_t value, uint16_t connectedness)
 
 const int32_t max_distance = 128;
 
-/* Returns whether all values are near their voxels. Without branches, so that compilers
- * vectorise it. */
+/* Returns whether all values are near their voxels. Without branches, so that compilers vectorise it. */
 bool
 all_near(const uint8_t *values, const uint16_t *map, int64_t count)
 {
@@ -84,8 +73,16 @@ class SegVerifier : StackObject
 
     void run()
     {
-        check_identity();
-        check_image();
+        if (seg_identify(&request_, &identity_))
+            throw std::bad_alloc();
+        StackObject::check_identity(SEG_SOP_CLASS_UID, identity_, "SEG");
+        expect_text(dataset_, ATTRIBUTE(SegmentationType),
+                    request_.fractional ? "FRACTIONAL" : "BINARY");
+        if (request_.fractional) {
+            expect_text(dataset_, ATTRIBUTE(SegmentationFractionalType), "PROBABILITY");
+            expect_number(dataset_, ATTRIBUTE(MaximumFractionalValue), 255);
+        }
+        StackObject::check_image(request_.fractional ? 8 : 1);
         check_segments();
         check_shared_groups();
         check_referenced_series(identity_.replaces);
@@ -95,24 +92,6 @@ class SegVerifier : StackObject
     }
 
   private:
-    void check_identity()
-    {
-        if (seg_identify(&request_, &identity_))
-            throw std::bad_alloc();
-        StackObject::check_identity(SEG_SOP_CLASS_UID, identity_, "SEG");
-    }
-
-    void check_image()
-    {
-        expect_text(dataset_, ATTRIBUTE(SegmentationType),
-                    request_.fractional ? "FRACTIONAL" : "BINARY");
-        if (request_.fractional) {
-            expect_text(dataset_, ATTRIBUTE(SegmentationFractionalType), "PROBABILITY");
-            expect_number(dataset_, ATTRIBUTE(MaximumFractionalValue), 255);
-        }
-        StackObject::check_image(request_.fractional ? 8 : 1);
-    }
-
     void check_segments()
     {
         const bool utf8 = is_utf8(dataset_);
@@ -182,8 +161,7 @@ class SegVerifier : StackObject
         }
     }
 
-    /* Checks Dimension Index Values: equal for equal segments and planes, and ascending with
-     * them. */
+    /* Checks Dimension Index Values: equal for equal segments and planes, and ascending with them. */
     void check_dimensions() const
     {
         std::vector<uint32_t> segments(static_cast<size_t>(request_.segment_count));
@@ -212,7 +190,13 @@ class SegVerifier : StackObject
         in_parts(frames_.size(), static_cast<size_t>(worth / frame_bits + 1), threads_,
                  [&](size_t first, size_t end) { compare_frames(pixels, first, end); });
         pixels.check_padding();
-        check_omitted(present);
+        /* Omitted frames must have no voxel. If empty frames are kept, no frame may be omitted. */
+        for (Frame frame = {0, 0}; frame.segment < request_.segment_count; frame.segment++) {
+            for (frame.plane = 0; frame.plane < stack_.plane_count; frame.plane++) {
+                if (!present[slot(frame)] && (!request_.omit_empty_frames || !is_empty(frame)))
+                    differ("plane %d of segment %d is missing", frame.plane, frame.segment + 1);
+            }
+        }
     }
 
     std::vector<bool> mark_present() const
@@ -262,7 +246,10 @@ class SegVerifier : StackObject
     {
         uint64_t at = first_bit;
         for (int32_t y = 0; y < stack_.rows; y++) {
-            if (!same_bytes(bytes, at, row_of(frame, y), stack_.columns))
+            /* Whole bytes are compared only if both have the same bit order. */
+            if (__BYTE_ORDER != __LITTLE_ENDIAN || at % 8 != 0 || stack_.columns % 8 != 0 ||
+                std::memcmp(bytes + at / 8, row_of(frame, y),
+                            static_cast<size_t>(stack_.columns) / 8) != 0)
                 compare_row(bytes, at, frame, y);
             at += static_cast<uint64_t>(stack_.columns);
         }
@@ -280,37 +267,21 @@ class SegVerifier : StackObject
         }
     }
 
-    /* Checks that omitted frames have no voxel. If empty frames are kept, no frame may be
-     * omitted. */
-    void check_omitted(const std::vector<bool> &present) const
-    {
-        for (Frame frame = {0, 0}; frame.segment < request_.segment_count; frame.segment++) {
-            for (frame.plane = 0; frame.plane < stack_.plane_count; frame.plane++) {
-                if (!present[slot(frame)] && (!request_.omit_empty_frames || !is_empty(frame)))
-                    differ("plane %d of segment %d is missing", frame.plane, frame.segment + 1);
-            }
-        }
-    }
-
     /* Returns whether the frame's stored values are all zero. */
     bool is_empty(const Frame &frame) const
     {
-        if (!request_.fractional)
-            return mask_is_empty(frame);
+        if (!request_.fractional) {
+            for (int32_t y = 0; y < stack_.rows; y++) {
+                for (int32_t x = 0; x < stack_.columns; x += 64) {
+                    if ((row_of(frame, y)[x / 64] & columns_from(x)) != 0)
+                        return false;
+                }
+            }
+            return true;
+        }
         const uint16_t *map = map_of(frame);
         return std::all_of(map, map + voxels(),
                            [](uint16_t value) { return level_distance(0, value) <= max_distance; });
-    }
-
-    bool mask_is_empty(const Frame &frame) const
-    {
-        for (int32_t y = 0; y < stack_.rows; y++) {
-            for (int32_t x = 0; x < stack_.columns; x += 64) {
-                if ((row_of(frame, y)[x / 64] & columns_from(x)) != 0)
-                    return false;
-            }
-        }
-        return true;
     }
 
     /* Returns the bits of the word at column x that are columns. */

@@ -1,11 +1,63 @@
 /*
- * seg_writer.h - state of the segmentation writer; private to seg*.c.
+ * seg_writer.h - the segmentation writer: its frames, found in one pass over masks or maps; stored
+ * values of a FRACTIONAL object; and its state. Private to seg*.c.
  */
 #ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_WRITER_H
 #define NOCTULE_DICOM_OBJECTS_SEG_SEG_WRITER_H
 
-#include "dicom/objects/seg/seg_plan.h"
+#include "dicom/objects/seg/seg.h"
+#include "dicom/write/mask_bits.h"
 #include "dicom/write/stack_writer.h"
+
+/* --- frames --- */
+
+struct seg_plan {
+    int32_t segment_count;
+    int32_t plane_count;
+    bool *present; /* present[segment * plane_count + plane]: the frame is written */
+    /* Dimension Index Values (PS3.3 C.7.6.17.1): ordinals from 1, without gaps, of segments and
+     * planes that have a frame. 0 if they have none. A plane has the same value in every
+     * segment. */
+    uint32_t *segment_index;
+    uint32_t *plane_index;
+    int64_t frames;
+    bool overlap; /* a voxel is in two segments; always false for maps */
+};
+
+/* Return the voxels of one plane: of a BINARY object, or of a FRACTIONAL one (rows * columns of them). */
+struct mask_plane seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane);
+const uint16_t *seg_plan_map(const struct seg_request *request, int32_t segment, int32_t plane);
+int64_t seg_plan_voxels(const struct seg_request *request); /* number per plane */
+
+/* Returns 0 or -ENOMEM. */
+int seg_plan_make(const struct seg_request *request, struct seg_plan *plan);
+void seg_plan_free(struct seg_plan *plan);
+
+/*
+ * --- fractional values ---
+ *
+ * Convert a plane of a connectedness map, 0 to 65535 per voxel, to 8-bit probabilities, 255 for
+ * certainty (PS3.3 C.8.20.2.3).
+ */
+#define SEG_FRACTIONAL_MAX 255
+
+/* Returns round(connectedness * 255 / 65535), which equals round(connectedness / 257). 257 is
+ * odd, so halves do not occur. Uses 16 bits, for which compilers make wider vectors. The largest
+ * values give 255 with or without rounding. */
+static inline uint8_t
+seg_fractional_value(uint16_t connectedness)
+{
+    uint16_t up = connectedness > UINT16_MAX - 128 ? UINT16_MAX : (uint16_t)(connectedness + 128);
+    return (uint8_t)(up / 257);
+}
+
+/* Returns whether any stored value is not 0. */
+bool seg_fractional_any(const uint16_t *voxels, int64_t count);
+
+/* Appends the stored values, one byte each. */
+void seg_fractional_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count);
+
+/* --- the object --- */
 
 struct seg_writer {
     const struct seg_request *request;

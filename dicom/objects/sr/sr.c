@@ -121,21 +121,16 @@ sr_segment_is_ascii(const struct seg_segment *segment)
 }
 
 static bool
-group_is_ascii(const struct sr_request *request, const struct sr_group *group)
-{
-    bool ascii = group->segment == SR_WHOLE_VOLUME ||
-                 sr_segment_is_ascii(&request->seg->segments[group->segment]);
-    for (size_t i = 0; i < group->measurement_count && ascii; i++)
-        ascii = measurement_is_ascii(&group->measurements[i]);
-    return ascii;
-}
-
-static bool
 sr_request_is_ascii(const struct sr_request *request)
 {
     bool ascii = !sr_has_parameters(request) || value_text_is_ascii(request->algorithm_parameters);
-    for (size_t i = 0; i < request->group_count && ascii; i++)
-        ascii = group_is_ascii(request, &request->groups[i]);
+    for (size_t i = 0; i < request->group_count && ascii; i++) {
+        const struct sr_group *group = &request->groups[i];
+        ascii = group->segment == SR_WHOLE_VOLUME ||
+                sr_segment_is_ascii(&request->seg->segments[group->segment]);
+        for (size_t k = 0; k < group->measurement_count && ascii; k++)
+            ascii = measurement_is_ascii(&group->measurements[k]);
+    }
     return ascii;
 }
 
@@ -174,8 +169,9 @@ sr_invalid(struct error *error, int rc, const char *what)
 }
 
 static int
-sr_writer_prepare(struct sr_writer *w, struct error *error)
+write_report(struct sr_writer *w, int fd, struct error *error)
 {
+    const struct element_buffer *report = &w->set.elements;
     const struct sr_request *request = w->request;
     w->set.source = &request->seg->source;
     w->set.object = (struct dataset_object){
@@ -193,16 +189,6 @@ sr_writer_prepare(struct sr_writer *w, struct error *error)
     if (sr_make_identity(request, &w->set.identity) || sr_device_uid(request->seg, w->device_uid) ||
         list_sources(w))
         return dataset_out_of_memory(&w->set, error);
-    return 0;
-}
-
-static int
-write_report(struct sr_writer *w, int fd, struct error *error)
-{
-    const struct element_buffer *report = &w->set.elements;
-    int rc = sr_writer_prepare(w, error);
-    if (rc)
-        return rc;
     sr_put_modules(w);
     sr_put_content(w);
     if (report->error == -EMSGSIZE)

@@ -2,10 +2,9 @@
  * sr.h - measurements as a DICOM Structured Report (Enhanced SR, TID 1500 of PS3.16): a measurement
  * group of TID 1411 for each segment of a SEG object, and of TID 1501 for the whole volume.
  *
- * Enhanced SR Storage suffices for references to segments and images. Our own writer encodes the
- * report and passes it to a byte sink. DCMTK reads it back. Memory to write: the size of the file,
- * about 0.5 KiB per source instance and 1 KiB per measurement with four settings. Memory to read
- * back: 28 times as much. Any thread.
+ * Enhanced SR Storage suffices for references to segments and images. Our own writer encodes the report and passes it
+ * to a byte sink. DCMTK reads it back. Memory to write: the size of the file, about 0.5 KiB per source instance and 1
+ * KiB per measurement with four settings. Memory to read back: 28 times as much. Any thread.
  */
 #ifndef NOCTULE_DICOM_OBJECTS_SR_SR_H
 #define NOCTULE_DICOM_OBJECTS_SR_SR_H
@@ -24,10 +23,9 @@ extern "C" {
 #define SR_MAX_PARAMETERS FEATURE_SETTING_COUNT
 
 /*
- * Reasons for a missing number (PS3.16 CID 42). PS3.3 C.18.1 uses a NUM without value. highdicom
- * (0.28.2) cannot open reports with such an item. Therefore a missing number is a qualitative
- * evaluation of its group (TID 1411, 1501): a CODE with the feature's concept, the qualifier as
- * value, the settings of the number, and the reason as text.
+ * Reasons for a missing number (PS3.16 CID 42). PS3.3 C.18.1 uses a NUM without value. highdicom (0.28.2) cannot open
+ * reports with such an item. Therefore a missing number is a qualitative evaluation of its group (TID 1411, 1501): a
+ * CODE with the feature's concept, the qualifier as value, the settings of the number, and the reason as text.
  */
 enum sr_qualifier {
     SR_NOT_A_NUMBER,        /* 114000: not defined for this region */
@@ -73,12 +71,11 @@ struct sr_group {
 
 struct sr_request {
     /*
-     * Request from which the SEG was written. If no group refers to a segment, the SEG is not
-     * needed: only instances, stack, equipment, pipeline and time are read, and there may be no
-     * segments. The SEG is not needed either if all measured segments have an origin. Then the
-     * groups refer to the objects from which the segments were taken. A region of an RT Structure
-     * Set is 130488, DCM, "Region in Space" (TID 1411). Its number is a HAS CONCEPT MOD, because
-     * Enhanced SR does not allow HAS PROPERTIES there (PS3.3 A.35.2.3.1.2).
+     * Request from which the SEG was written. If no group refers to a segment, the SEG is not needed: only instances,
+     * stack, equipment, pipeline and time are read, and there may be no segments. The SEG is not needed either if all
+     * measured segments have an origin. Then the groups refer to the objects from which the segments were taken. A
+     * region of an RT Structure Set is 130488, DCM, "Region in Space" (TID 1411). Its number is a HAS CONCEPT MOD,
+     * because Enhanced SR does not allow HAS PROPERTIES there (PS3.3 A.35.2.3.1.2).
      */
     const struct seg_request *seg;
     const struct derived_identity *seg_identity; /* of the SEG; NULL without SEG */
@@ -95,10 +92,9 @@ struct sr_request {
  * Writes the report to fd (a regular file, open for writing, at offset 0). The caller must sync,
  * close and rename it. Inherited attributes are read from the first plane's file.
  *
- * UIDs are derived from the SEG's identity (or from the one it would have, seg_identify), the
- * content, and the report that this one replaces. The same measurements of the same SEG have the
- * same UIDs. Dates and times are the SEG's. The summary is as in seg_write; frames is 0, and there
- * are no dimensions.
+ * UIDs are derived from the SEG's identity (or from the one it would have, seg_identify), the content, and the report
+ * that this one replaces. The same measurements of the same SEG have the same UIDs. Dates and times are the SEG's. The
+ * summary is as in seg_write; frames is 0, and there are no dimensions.
  *
  * Codes: those of dicom_inherit; WRITE_FAILED (with errno: -ENOSPC, -EIO and so on); OUT_OF_MEMORY;
  * SR_REQUEST_INVALID, a defect of the caller.

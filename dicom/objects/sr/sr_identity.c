@@ -1,6 +1,4 @@
-/*
- * sr_identity.c - UIDs of a report, derived from the SEG it refers to and its content.
- */
+/* sr_identity.c - UIDs of a report, derived from the SEG it refers to and its content. */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/value/uid.h"
 

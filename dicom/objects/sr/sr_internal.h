@@ -1,7 +1,4 @@
-/*
- * sr_internal.h - names that the writer and the verifier of reports share. They must not share
- * encodings.
- */
+/* sr_internal.h - names that the writer and the verifier of reports share. They must not share encodings. */
 #ifndef NOCTULE_DICOM_OBJECTS_SR_SR_INTERNAL_H
 #define NOCTULE_DICOM_OBJECTS_SR_SR_INTERNAL_H
 
@@ -13,8 +10,7 @@ extern "C" {
 
 #define SR_RTSTRUCT_CLASS "1.2.840.10008.5.1.4.1.1.481.3"
 
-/* Returns the annotation object to which a group refers, or NULL if it refers to the SEG or to
- * no object. */
+/* Returns the annotation object to which a group refers, or NULL if it refers to the SEG or to no object. */
 const struct seg_origin *sr_origin(const struct sr_request *request, const struct sr_group *group);
 
 /* Returns the same, but NULL if an earlier group refers to that object. */

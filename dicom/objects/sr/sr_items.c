@@ -52,8 +52,7 @@ sr_put_code(struct sr_writer *w, const struct coded_concept *code)
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptCodeSequence, code);
 }
 
-/* Puts a number. Floating Point Value has every bit, which 16 characters of DS cannot always
- * express. */
+/* Puts a number. Floating Point Value has every bit, which 16 characters of DS cannot always express. */
 void
 sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit)
 {

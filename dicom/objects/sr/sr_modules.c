@@ -52,15 +52,6 @@ sr_uses(const struct sr_request *request, const char *scheme)
     return false;
 }
 
-/* Puts the series. Positions are the SEG's: a report has no Frame of Reference module. */
-static void
-put_relationship(struct sr_writer *w)
-{
-    dataset_put_series(&w->set, w->request->series_number);
-    dataset_reach(&w->set, TAG_FrameOfReferenceUID);
-    dataset_reach(&w->set, TAG_PositionReferenceIndicator);
-}
-
 static void
 add_sop_item(struct element_buffer *to, const char *class_uid, const char *instance_uid)
 {
@@ -80,9 +71,16 @@ add_origin_series(struct element_buffer *to, const struct seg_origin *origin)
     element_close(to, item);
 }
 
+/* Lists every object that the content refers to (PS3.3 C.17.2.3). */
 static void
-add_source_series(struct sr_writer *w, struct element_buffer *to)
+put_evidence(struct sr_writer *w)
 {
+    struct element_buffer *to = &w->set.elements;
+    const char *study_uid = sr_source(w, 0)->study_uid;
+    dataset_reach(&w->set, TAG_CurrentRequestedProcedureEvidenceSequence);
+    size_t studies = element_open_sequence(to, TAG_CurrentRequestedProcedureEvidenceSequence);
+    size_t study = element_open_item(to);
+    size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
     size_t item = element_open_item(to);
     size_t sequence = element_open_sequence(to, TAG_ReferencedSOPSequence);
     for (int32_t i = 0; i < w->source_count; i++)
@@ -90,12 +88,7 @@ add_source_series(struct sr_writer *w, struct element_buffer *to)
     element_close(to, sequence);
     element_text(to, TAG_SeriesInstanceUID, "UI", sr_source(w, 0)->series_uid);
     element_close(to, item);
-}
-
-/* Adds the study's other evidence: the SEG and annotation objects. */
-static void
-add_segment_series(struct sr_writer *w, struct element_buffer *to, const char *study_uid)
-{
+    /* The study's other evidence: the SEG and annotation objects. */
     const struct derived_identity *seg = w->request->seg_identity;
     if (sr_refers_to_segments(w->request)) {
         const struct seg_origin own = {.class_uid = SEG_SOP_CLASS_UID,
@@ -108,61 +101,21 @@ add_segment_series(struct sr_writer *w, struct element_buffer *to, const char *s
         if (origin && strcmp(origin->study_uid, study_uid) == 0)
             add_origin_series(to, origin);
     }
-}
-
-static void
-add_origin_study(struct element_buffer *to, const struct seg_origin *origin)
-{
-    size_t item = element_open_item(to);
-    size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
-    add_origin_series(to, origin);
-    element_close(to, series);
-    element_text(to, TAG_StudyInstanceUID, "UI", origin->study_uid);
-    element_close(to, item);
-}
-
-/* Lists every object that the content refers to (PS3.3 C.17.2.3). */
-static void
-put_evidence(struct sr_writer *w)
-{
-    struct element_buffer *to = &w->set.elements;
-    const char *study_uid = sr_source(w, 0)->study_uid;
-    dataset_reach(&w->set, TAG_CurrentRequestedProcedureEvidenceSequence);
-    size_t studies = element_open_sequence(to, TAG_CurrentRequestedProcedureEvidenceSequence);
-    size_t study = element_open_item(to);
-    size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
-    add_source_series(w, to);
-    add_segment_series(w, to, study_uid);
     element_close(to, series);
     element_text(to, TAG_StudyInstanceUID, "UI", study_uid);
     element_close(to, study);
     for (size_t g = 0; g < w->request->group_count; g++) {
         const struct seg_origin *origin = sr_new_origin(w->request, g);
-        if (origin && strcmp(origin->study_uid, study_uid) != 0)
-            add_origin_study(to, origin);
+        if (origin && strcmp(origin->study_uid, study_uid) != 0) {
+            size_t other = element_open_item(to);
+            size_t inner = element_open_sequence(to, TAG_ReferencedSeriesSequence);
+            add_origin_series(to, origin);
+            element_close(to, inner);
+            element_text(to, TAG_StudyInstanceUID, "UI", origin->study_uid);
+            element_close(to, other);
+        }
     }
     element_close(to, studies);
-}
-
-/* Refers to the report that this one replaces (PS3.3 C.17.2). */
-static void
-put_predecessor(struct sr_writer *w)
-{
-    static const struct coded_concept purpose = {"121360", "DCM", "Replaced report"};
-    const struct derived_reference *replaced = w->set.identity.replaces;
-    struct element_buffer *to = &w->set.elements;
-    if (!replaced)
-        return;
-    size_t study = dataset_open_only_item(&w->set, TAG_PredecessorDocumentsSequence);
-    size_t series = element_open_only_item(to, TAG_ReferencedSeriesSequence);
-    size_t item = element_open_only_item(to, TAG_ReferencedSOPSequence);
-    dataset_add_reference(to, SR_SOP_CLASS, replaced->sop_instance_uid);
-    dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &purpose);
-    element_close_only_item(to, item);
-    element_text(to, TAG_SeriesInstanceUID, "UI", replaced->series_uid);
-    element_close_only_item(to, series);
-    element_text(to, TAG_StudyInstanceUID, "UI", replaced->study_uid);
-    element_close_only_item(to, study);
 }
 
 /* Puts the root of the content tree, which is the data set itself. */
@@ -180,7 +133,22 @@ put_root(struct sr_writer *w)
     dataset_reach(&w->set, TAG_ConceptNameCodeSequence);
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptNameCodeSequence, &title);
     dataset_put_text(&w->set, TAG_ContinuityOfContent, "CS", "SEPARATE");
-    put_predecessor(w);
+    /* The report that this one replaces (PS3.3 C.17.2). */
+    static const struct coded_concept purpose = {"121360", "DCM", "Replaced report"};
+    const struct derived_reference *replaced = w->set.identity.replaces;
+    struct element_buffer *to = &w->set.elements;
+    if (replaced) {
+        size_t study = dataset_open_only_item(&w->set, TAG_PredecessorDocumentsSequence);
+        size_t series = element_open_only_item(to, TAG_ReferencedSeriesSequence);
+        size_t item = element_open_only_item(to, TAG_ReferencedSOPSequence);
+        dataset_add_reference(to, SR_SOP_CLASS, replaced->sop_instance_uid);
+        dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &purpose);
+        element_close_only_item(to, item);
+        element_text(to, TAG_SeriesInstanceUID, "UI", replaced->series_uid);
+        element_close_only_item(to, series);
+        element_text(to, TAG_StudyInstanceUID, "UI", replaced->study_uid);
+        element_close_only_item(to, study);
+    }
     dataset_put_header(&w->set, TAG_PerformedProcedureCodeSequence, "SQ", 0);
     put_evidence(w);
     dataset_put_text(&w->set, TAG_CompletionFlag, "CS", "COMPLETE");
@@ -196,6 +164,9 @@ sr_put_modules(struct sr_writer *w)
     dataset_put_identification(&w->set);
     dataset_put_header(&w->set, TAG_ReferencedPerformedProcedureStepSequence, "SQ", 0);
     dataset_put_patient_and_equipment(&w->set);
-    put_relationship(w);
+    /* The series. Positions are those of the SEG: a report has no Frame of Reference module. */
+    dataset_put_series(&w->set, w->request->series_number);
+    dataset_reach(&w->set, TAG_FrameOfReferenceUID);
+    dataset_reach(&w->set, TAG_PositionReferenceIndicator);
     put_root(w);
 }

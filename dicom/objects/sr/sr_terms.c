@@ -82,19 +82,6 @@ describe_number(const struct sr_description *to, enum feature_setting setting,
 }
 
 static void
-describe_term(const struct sr_description *to, enum feature_setting setting, const char *word)
-{
-    for (size_t i = 0; i < COUNT(terms); i++) {
-        const struct term *term = &terms[i];
-        if (term->setting != setting || strcmp(term->word, word) != 0)
-            continue;
-        add_modifier(to->measurement, &rows[setting].modifier, &term->code);
-        if (term->number.value)
-            describe_number(to, term->number_setting, &term->number);
-    }
-}
-
-static void
 describe_setting(const struct sr_description *to, enum feature_setting setting)
 {
     const struct report_row *row = &rows[setting];
@@ -103,8 +90,16 @@ describe_setting(const struct sr_description *to, enum feature_setting setting)
         return;
     if (row->value.value)
         add_modifier(to->measurement, &row->modifier, &row->value);
-    else if (row->modifier.value)
-        describe_term(to, setting, value);
+    else if (row->modifier.value) {
+        for (size_t i = 0; i < COUNT(terms); i++) {
+            const struct term *term = &terms[i];
+            if (term->setting != setting || strcmp(term->word, value) != 0)
+                continue;
+            add_modifier(to->measurement, &rows[setting].modifier, &term->code);
+            if (term->number.value)
+                describe_number(to, term->number_setting, &term->number);
+        }
+    }
     if (row->number.value)
         describe_number(to, setting, &row->number);
     if (row->words.value) {

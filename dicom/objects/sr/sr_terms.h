@@ -18,12 +18,10 @@
 void sr_describe(struct sr_measurement *measurement, const char *settings, const char *value_unit,
                  char words[FEATURE_SETTING]);
 
-/* Returns the concept of a feature. `ibsi` is "" if IBSI has no code. `name` is the feature's
- * name ("voxel_count"). */
+/* Returns the concept of a feature. `ibsi` is "" if IBSI has no code. `name` is the feature's name ("voxel_count"). */
 struct coded_concept sr_feature_concept(const char *ibsi, const char *name, const char *meaning);
 
-/* Returns a UCUM code with its meaning in PS3.16. The meaning of an unknown code is the code
- * itself. */
+/* Returns a UCUM code with its meaning in PS3.16. The meaning of an unknown code is the code itself. */
 struct coded_concept sr_unit(const char *ucum);
 
 /* Makes the measurement absent for a reason ("ONE_GREY_LEVEL"), written as text. An unknown

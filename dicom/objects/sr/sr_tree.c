@@ -20,25 +20,6 @@
 static const struct coded_concept millimeter = {"mm", "UCUM", "millimeter"};
 static const struct coded_concept pixels = {"{pixels}", "UCUM", "Pixels"};
 
-static void
-put_language(struct sr_writer *w)
-{
-    sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("121049", "Language of Content Item and Descendants"),
-                CODE("eng", "RFC5646", "English"));
-}
-
-static void
-put_observer(struct sr_writer *w)
-{
-    sr_add_code(w, SR_HAS_OBS_CONTEXT, DCM("121005", "Observer Type"), DCM("121007", "Device"));
-    sr_add_uid(w, SR_HAS_OBS_CONTEXT, DCM("121012", "Device Observer UID"), w->device_uid);
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121013", "Device Observer Name"), "Noctule");
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121014", "Device Observer Manufacturer"), "Noctule");
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121015", "Device Observer Model Name"), "noctuled");
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121016", "Device Observer Serial Number"),
-                w->request->seg->source.device_serial_number);
-}
-
 /* Code of a modality, and its procedure if no other is known (CID 29 and 100). */
 struct modality {
     struct coded_concept code;
@@ -62,17 +43,11 @@ modality_of(const struct dicom_instance *instance)
 }
 
 static void
-put_procedure(struct sr_writer *w)
+put_image_library(struct sr_writer *w)
 {
-    const struct modality *modality = modality_of(sr_source(w, 0));
-    sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("121058", "Procedure reported"),
-                modality ? &modality->procedure : SCT("363679005", "Imaging procedure"));
-}
-
-/* Puts attributes that all images have in common (TID 1602). */
-static void
-put_common_descriptors(struct sr_writer *w)
-{
+    struct sr_branch library = sr_begin_container(w, DCM("111028", "Image Library"));
+    struct sr_branch group = sr_begin_container(w, DCM("126200", "Image Library Group"));
+    /* The attributes that all images have in common (TID 1602). */
     const struct geometry_stack *stack = w->request->seg->source.stack;
     const struct dicom_instance *first = sr_source(w, 0);
     const struct modality *modality = modality_of(first);
@@ -91,14 +66,6 @@ put_common_descriptors(struct sr_writer *w)
     if (stack->plane_count > 1 && !stack->uneven)
         sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("112226", "Spacing between slices"),
                       stack->spacing[2], &millimeter);
-}
-
-static void
-put_image_library(struct sr_writer *w)
-{
-    struct sr_branch library = sr_begin_container(w, DCM("111028", "Image Library"));
-    struct sr_branch group = sr_begin_container(w, DCM("126200", "Image Library Group"));
-    put_common_descriptors(w);
     for (int32_t i = 0; i < w->source_count; i++) {
         const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
                                        .instance_uid = sr_source(w, i)->sop_instance_uid};
@@ -152,15 +119,6 @@ put_finding(struct sr_writer *w, const struct seg_segment *segment)
         of_site ? NULL : modifier);
 }
 
-static void
-put_site(struct sr_writer *w, const struct seg_segment *segment)
-{
-    bool sided = segment->modifier.value && sr_is_laterality(&segment->modifier);
-    if (segment->region.value)
-        add_modified_code(w, SR_HAS_CONCEPT_MOD, SCT("363698007", "Finding Site"), &segment->region,
-                          SCT("272741003", "Laterality"), sided ? &segment->modifier : NULL);
-}
-
 /* Puts the measuring algorithm (TID 4019). The SEG has the segmenting one. */
 static void
 put_algorithm(struct sr_writer *w)
@@ -171,22 +129,6 @@ put_algorithm(struct sr_writer *w)
     if (sr_has_parameters(w->request))
         sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111002", "Algorithm Parameters"),
                     w->request->algorithm_parameters);
-}
-
-/* Puts the settings of a number, and the reason if it is missing. */
-static void
-put_settings(struct sr_writer *w, const struct sr_measurement *measurement, const char *absence)
-{
-    for (size_t i = 0; i < measurement->modifier_count; i++)
-        sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0],
-                    &measurement->modifiers[i][1]);
-    if (sr_has_words(measurement))
-        sr_add_text(w, SR_HAS_CONCEPT_MOD, &measurement->words.concept, measurement->words.text);
-    for (size_t i = 0; i < measurement->parameter_count; i++)
-        sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept,
-                      measurement->parameters[i].value, &measurement->parameters[i].unit);
-    if (absence)
-        sr_add_text(w, SR_HAS_PROPERTIES, DCM("121106", "Comment"), absence);
 }
 
 /* Puts TID 300, or a qualitative evaluation for a missing number. */
@@ -205,21 +147,20 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
     if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 ||
         sr_has_words(measurement)) {
         sr_begin_children(w, &item);
-        put_settings(w, measurement, absence);
+        /* The settings of a number, and the reason if it is missing. */
+        for (size_t i = 0; i < measurement->modifier_count; i++)
+            sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0],
+                        &measurement->modifiers[i][1]);
+        if (sr_has_words(measurement))
+            sr_add_text(w, SR_HAS_CONCEPT_MOD, &measurement->words.concept,
+                        measurement->words.text);
+        for (size_t i = 0; i < measurement->parameter_count; i++)
+            sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept,
+                          measurement->parameters[i].value, &measurement->parameters[i].unit);
+        if (absence)
+            sr_add_text(w, SR_HAS_PROPERTIES, DCM("121106", "Comment"), absence);
     }
     sr_end(w, &item);
-}
-
-/* Puts numbers, then missing numbers. */
-static void
-put_values(struct sr_writer *w, const struct sr_group *group)
-{
-    for (int absent = 0; absent < 2; absent++) {
-        for (size_t i = 0; i < group->measurement_count; i++) {
-            if ((sr_absence(&group->measurements[i]) != NULL) == absent)
-                put_measurement(w, &group->measurements[i]);
-        }
-    }
 }
 
 /* Puts the tracking identifiers, equal in every object that refers to the segment or volume. */
@@ -260,33 +201,6 @@ put_provenance(struct sr_writer *w, const struct seg_segment *segment)
     sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("111000", "Algorithm Family"), &algorithm.family);
 }
 
-static void
-put_region(struct sr_writer *w, const struct seg_segment *segment, const struct seg_origin *origin)
-{
-    char number[16];
-    struct sr_branch item = sr_begin_composite(w, DCM("130488", "Region in Space"),
-                                               origin->class_uid, origin->instance_uid);
-    snprintf(number, sizeof(number), "%" PRId32, origin->number);
-    sr_begin_children(w, &item);
-    sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("130489", "Referenced Region of Interest Identifier"),
-                number);
-    put_provenance(w, segment);
-    sr_end(w, &item);
-}
-
-static void
-put_referenced_segment(struct sr_writer *w, const struct seg_segment *segment,
-                       const struct sr_image *reference)
-{
-    struct sr_branch item = sr_begin_image(w, DCM("121191", "Referenced Segment"), reference);
-    if (segment->provenance)
-        sr_begin_children(w, &item);
-    put_provenance(w, segment);
-    sr_end(w, &item);
-    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"),
-               sr_source(w, 0)->series_uid);
-}
-
 /* Puts a reference to the segment, in the SEG or in the object it was taken from. */
 static void
 put_where(struct sr_writer *w, const struct sr_group *group)
@@ -295,7 +209,15 @@ put_where(struct sr_writer *w, const struct sr_group *group)
     const struct seg_segment *segment = &w->request->seg->segments[group->segment];
     struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID};
     if (origin && strcmp(origin->class_uid, SR_RTSTRUCT_CLASS) == 0) {
-        put_region(w, segment, origin);
+        char number[16];
+        struct sr_branch item = sr_begin_composite(w, DCM("130488", "Region in Space"),
+                                                   origin->class_uid, origin->instance_uid);
+        snprintf(number, sizeof(number), "%" PRId32, origin->number);
+        sr_begin_children(w, &item);
+        sr_add_text(w, SR_HAS_CONCEPT_MOD,
+                    DCM("130489", "Referenced Region of Interest Identifier"), number);
+        put_provenance(w, segment);
+        sr_end(w, &item);
         return;
     }
     if (origin) {
@@ -306,18 +228,13 @@ put_where(struct sr_writer *w, const struct sr_group *group)
         reference.instance_uid = w->request->seg_identity->sop_instance_uid;
         reference.segment = (uint16_t)(group->segment + 1);
     }
-    put_referenced_segment(w, segment, &reference);
-}
-
-/* Puts the measured segment (TID 1411). */
-static void
-put_segment(struct sr_writer *w, const struct sr_group *group)
-{
-    const struct seg_segment *segment = &w->request->seg->segments[group->segment];
-    put_finding(w, segment);
-    put_where(w, group);
-    put_site(w, segment);
-    put_algorithm(w);
+    struct sr_branch item = sr_begin_image(w, DCM("121191", "Referenced Segment"), &reference);
+    if (segment->provenance)
+        sr_begin_children(w, &item);
+    put_provenance(w, segment);
+    sr_end(w, &item);
+    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"),
+               sr_source(w, 0)->series_uid);
 }
 
 /* Returns the numbers of the stack's frames in an instance, separated by backslashes. Returns
@@ -348,57 +265,41 @@ frame_numbers(struct sr_writer *w, int32_t instance)
     return numbers;
 }
 
-/* Puts the images of the stack (TID 1501), each with its purpose of CID 7551. */
-static void
-sr_put_volume(struct sr_writer *w)
-{
-    put_algorithm(w);
-    for (int32_t i = 0; i < w->source_count; i++) {
-        char *frames = frame_numbers(w, w->sources[i]);
-        const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
-                                       .instance_uid = sr_source(w, i)->sop_instance_uid,
-                                       .frames = frames};
-        sr_add_image(w, DCM("121112", "Source of Measurement"), &image);
-        free(frames);
-    }
-}
-
 static void
 put_group(struct sr_writer *w, const struct sr_group *group)
 {
     struct sr_branch container = sr_begin_container(w, DCM("125007", "Measurement Group"));
     put_tracking(w, group);
-    if (group->segment == SR_WHOLE_VOLUME)
-        sr_put_volume(w);
-    else
-        put_segment(w, group);
-    put_values(w, group);
-    sr_end(w, &container);
-}
-
-/* Puts groups of TID 1411, then those of TID 1501. */
-static void
-put_measurements(struct sr_writer *w)
-{
-    struct sr_branch container = sr_begin_container(w, DCM("126010", "Imaging Measurements"));
-    for (int volume = 0; volume < 2; volume++) {
-        for (size_t i = 0; i < w->request->group_count; i++) {
-            if ((w->request->groups[i].segment == SR_WHOLE_VOLUME) == volume)
-                put_group(w, &w->request->groups[i]);
+    if (group->segment == SR_WHOLE_VOLUME) {
+        /* The images of the stack (TID 1501), each with its purpose of CID 7551. */
+        put_algorithm(w);
+        for (int32_t i = 0; i < w->source_count; i++) {
+            char *frames = frame_numbers(w, w->sources[i]);
+            const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
+                                           .instance_uid = sr_source(w, i)->sop_instance_uid,
+                                           .frames = frames};
+            sr_add_image(w, DCM("121112", "Source of Measurement"), &image);
+            free(frames);
+        }
+    } else {
+        /* The measured segment (TID 1411). */
+        const struct seg_segment *segment = &w->request->seg->segments[group->segment];
+        put_finding(w, segment);
+        put_where(w, group);
+        bool sided = segment->modifier.value && sr_is_laterality(&segment->modifier);
+        if (segment->region.value)
+            add_modified_code(w, SR_HAS_CONCEPT_MOD, SCT("363698007", "Finding Site"),
+                              &segment->region, SCT("272741003", "Laterality"),
+                              sided ? &segment->modifier : NULL);
+        put_algorithm(w);
+    }
+    /* Numbers, then missing numbers. */
+    for (int absent = 0; absent < 2; absent++) {
+        for (size_t i = 0; i < group->measurement_count; i++) {
+            if ((sr_absence(&group->measurements[i]) != NULL) == absent)
+                put_measurement(w, &group->measurements[i]);
         }
     }
-    sr_end(w, &container);
-}
-
-/* Puts the comment on the report as a whole (TID 1500, "Qualitative Evaluations"). */
-static void
-put_remark(struct sr_writer *w)
-{
-    if (!sr_remark(w->request))
-        return;
-    struct sr_branch container =
-        sr_begin_container(w, CODE("C0034375", "UMLS", "Qualitative Evaluations"));
-    sr_add_text(w, SR_CONTAINS, DCM("121106", "Comment"), sr_remark(w->request));
     sr_end(w, &container);
 }
 
@@ -407,11 +308,34 @@ sr_put_content(struct sr_writer *w)
 {
     dataset_reach(&w->set, TAG_ContentSequence);
     size_t sequence = element_open_sequence(&w->set.elements, TAG_ContentSequence);
-    put_language(w);
-    put_observer(w);
-    put_procedure(w);
+    sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("121049", "Language of Content Item and Descendants"),
+                CODE("eng", "RFC5646", "English"));
+    /* The device observer (TID 1004). */
+    sr_add_code(w, SR_HAS_OBS_CONTEXT, DCM("121005", "Observer Type"), DCM("121007", "Device"));
+    sr_add_uid(w, SR_HAS_OBS_CONTEXT, DCM("121012", "Device Observer UID"), w->device_uid);
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121013", "Device Observer Name"), "Noctule");
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121014", "Device Observer Manufacturer"), "Noctule");
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121015", "Device Observer Model Name"), "noctuled");
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121016", "Device Observer Serial Number"),
+                w->request->seg->source.device_serial_number);
+    const struct modality *modality = modality_of(sr_source(w, 0));
+    sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("121058", "Procedure reported"),
+                modality ? &modality->procedure : SCT("363679005", "Imaging procedure"));
     put_image_library(w);
-    put_measurements(w);
-    put_remark(w);
+    /* Groups of TID 1411, then those of TID 1501. */
+    struct sr_branch container = sr_begin_container(w, DCM("126010", "Imaging Measurements"));
+    for (int volume = 0; volume < 2; volume++) {
+        for (size_t i = 0; i < w->request->group_count; i++) {
+            if ((w->request->groups[i].segment == SR_WHOLE_VOLUME) == volume)
+                put_group(w, &w->request->groups[i]);
+        }
+    }
+    sr_end(w, &container);
+    /* The comment on the report as a whole (TID 1500, "Qualitative Evaluations"). */
+    if (sr_remark(w->request)) {
+        container = sr_begin_container(w, CODE("C0034375", "UMLS", "Qualitative Evaluations"));
+        sr_add_text(w, SR_CONTAINS, DCM("121106", "Comment"), sr_remark(w->request));
+        sr_end(w, &container);
+    }
     element_close(&w->set.elements, sequence);
 }

@@ -1,10 +1,9 @@
 /*
  * sr_verify.cc - reads a report back with DCMTK and compares it with the request.
  *
- * This file shares only names with the writer (sr_internal.h, seg.h). DCMTK's parser reads the
- * attributes. dcmsr reads the content and checks the relationships of an Enhanced SR. The
- * templates' concepts come from its tables of codes. Items must be in the order of the templates;
- * others are not allowed.
+ * This file shares only names with the writer (sr_internal.h, seg.h). DCMTK's parser reads the attributes. dcmsr reads
+ * the content and checks the relationships of an Enhanced SR. The templates' concepts come from its tables of codes.
+ * Items must be in the order of the templates; others are not allowed.
  */
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_walk.hh"
@@ -51,7 +50,11 @@ class SrVerifier
     void run()
     {
         check_identity();
-        check_flags();
+        expect_text(dataset_, ATTRIBUTE(CompletionFlag), "COMPLETE");
+        expect_text(dataset_, ATTRIBUTE(VerificationFlag), "UNVERIFIED");
+        DcmItem &used = item_of(dataset_, ATTRIBUTE(ContentTemplateSequence));
+        expect_text(used, ATTRIBUTE(TemplateIdentifier), "1500");
+        expect_text(used, ATTRIBUTE(MappingResource), "DCMR");
         check_evidence();
         check_content();
     }
@@ -81,15 +84,6 @@ class SrVerifier
                      {std::string(UID_EnhancedSRStorage) + ' ' + replaces->sop_instance_uid});
     }
 
-    void check_flags()
-    {
-        expect_text(dataset_, ATTRIBUTE(CompletionFlag), "COMPLETE");
-        expect_text(dataset_, ATTRIBUTE(VerificationFlag), "UNVERIFIED");
-        DcmItem &used = item_of(dataset_, ATTRIBUTE(ContentTemplateSequence));
-        expect_text(used, ATTRIBUTE(TemplateIdentifier), "1500");
-        expect_text(used, ATTRIBUTE(MappingResource), "DCMR");
-    }
-
     void check_evidence()
     {
         std::set<std::string> images;
@@ -102,8 +96,13 @@ class SrVerifier
                     .push_back(origin);
         const std::vector<DcmItem *> studies = items_of(
             dataset_, ATTRIBUTE(CurrentRequestedProcedureEvidenceSequence), 1 + elsewhere.size());
-        for (size_t i = 0; i < elsewhere.size(); i++)
-            check_origin_study(*studies[1 + i], *elsewhere[i]);
+        for (size_t i = 0; i < elsewhere.size(); i++) {
+            DcmItem &study = *studies[1 + i];
+            const struct seg_origin &origin = *elsewhere[i];
+            expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
+                        origin.study_uid);
+            check_origin(*items_of(study, ATTRIBUTE(ReferencedSeriesSequence), 1)[0], origin);
+        }
         DcmItem &study = *studies[0];
         expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
                     sources_[0]->study_uid);
@@ -123,13 +122,6 @@ class SrVerifier
     {
         check_series(series, origin.series_uid,
                      {std::string(origin.class_uid) + ' ' + origin.instance_uid});
-    }
-
-    void check_origin_study(DcmItem &study, const struct seg_origin &origin)
-    {
-        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
-                    origin.study_uid);
-        check_origin(*items_of(study, ATTRIBUTE(ReferencedSeriesSequence), 1)[0], origin);
     }
 
     void check_series(DcmItem &series, const std::string &series_uid,
@@ -171,20 +163,15 @@ class SrVerifier
             check_group(walk, *groups[g]);
         }
         walk.up();
-        check_remark(walk);
+        const char *remark = sr_remark(&request_);
+        if (remark) {
+            walk.where = "the evaluations";
+            walk.container({"C0034375", "UMLS", "Qualitative Evaluations"});
+            walk.text(DSRTypes::RT_contains, CODE_DCM_Comment, lines(remark));
+            walk.up();
+        }
         walk.up();
         check_coding_schemes(walk.schemes());
-    }
-
-    void check_remark(Walk &walk)
-    {
-        const char *remark = sr_remark(&request_);
-        if (!remark)
-            return;
-        walk.where = "the evaluations";
-        walk.container({"C0034375", "UMLS", "Qualitative Evaluations"});
-        walk.text(DSRTypes::RT_contains, CODE_DCM_Comment, lines(remark));
-        walk.up();
     }
 
     /* Checks device observer and procedure. */
@@ -262,7 +249,17 @@ class SrVerifier
     void check_segment(Walk &walk, const struct sr_group &group)
     {
         const struct seg_segment &segment = seg_.segments[group.segment];
-        check_finding(walk, segment);
+        walk.code(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"},
+                  code(segment.category));
+        walk.code(DSRTypes::RT_contains, CODE_DCM_Finding, code(segment.type));
+        walk.down();
+        if (segment.modifier.value && !(segment.region.value && is_side(segment.modifier)))
+            walk.code(DSRTypes::RT_hasConceptMod,
+                      is_side(segment.modifier)
+                          ? Code(CODE_SCT_Laterality)
+                          : Code("TYPE_MODIFIER", "99NOCTULE", "Segmented Property Type Modifier"),
+                      code(segment.modifier));
+        walk.up();
         const struct seg_origin *origin = sr_origin(&request_, &group);
         if (!origin)
             check_referenced(walk, segment,
@@ -270,15 +267,28 @@ class SrVerifier
                               request_.seg_identity->sop_instance_uid,
                               static_cast<uint16_t>(group.segment + 1),
                               {}});
-        else if (strcmp(origin->class_uid, UID_RTStructureSetStorage) == 0)
-            check_region(walk, segment, *origin);
-        else
+        else if (strcmp(origin->class_uid, UID_RTStructureSetStorage) == 0) {
+            walk.composite({"130488", "DCM", "Region in Space"},
+                           {origin->class_uid, origin->instance_uid, 0, {}});
+            walk.down();
+            walk.text(DSRTypes::RT_hasConceptMod,
+                      {"130489", "DCM", "Referenced Region of Interest Identifier"},
+                      std::to_string(origin->number));
+            check_provenance(walk, segment);
+            walk.up();
+        } else
             check_referenced(walk, segment,
                              {origin->class_uid,
                               origin->instance_uid,
                               static_cast<uint16_t>(origin->number),
                               {}});
-        check_site(walk, segment);
+        if (segment.region.value) {
+            walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_FindingSite, code(segment.region));
+            walk.down();
+            if (is_side(segment.modifier))
+                walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_Laterality, code(segment.modifier));
+            walk.up();
+        }
         check_algorithm(walk);
     }
 
@@ -311,19 +321,6 @@ class SrVerifier
         walk.code(modifier, {"111000", "DCM", "Algorithm Family"}, code(algorithm.family));
     }
 
-    void check_region(Walk &walk, const struct seg_segment &segment,
-                      const struct seg_origin &origin)
-    {
-        walk.composite({"130488", "DCM", "Region in Space"},
-                       {origin.class_uid, origin.instance_uid, 0, {}});
-        walk.down();
-        walk.text(DSRTypes::RT_hasConceptMod,
-                  {"130489", "DCM", "Referenced Region of Interest Identifier"},
-                  std::to_string(origin.number));
-        check_provenance(walk, segment);
-        walk.up();
-    }
-
     /* Checks the images. Frame numbers are required if the stack lacks frames of an instance. */
     void check_volume(Walk &walk)
     {
@@ -352,32 +349,6 @@ class SrVerifier
                       lines(request_.algorithm_parameters));
     }
 
-    void check_finding(Walk &walk, const struct seg_segment &segment)
-    {
-        walk.code(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"},
-                  code(segment.category));
-        walk.code(DSRTypes::RT_contains, CODE_DCM_Finding, code(segment.type));
-        walk.down();
-        if (segment.modifier.value && !(segment.region.value && is_side(segment.modifier)))
-            walk.code(DSRTypes::RT_hasConceptMod,
-                      is_side(segment.modifier)
-                          ? Code(CODE_SCT_Laterality)
-                          : Code("TYPE_MODIFIER", "99NOCTULE", "Segmented Property Type Modifier"),
-                      code(segment.modifier));
-        walk.up();
-    }
-
-    void check_site(Walk &walk, const struct seg_segment &segment)
-    {
-        if (!segment.region.value)
-            return;
-        walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_FindingSite, code(segment.region));
-        walk.down();
-        if (is_side(segment.modifier))
-            walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_Laterality, code(segment.modifier));
-        walk.up();
-    }
-
     /* Checks numbers, then missing numbers. */
     void check_values(Walk &walk, const struct sr_group &group)
     {
@@ -387,33 +358,29 @@ class SrVerifier
         std::stable_partition(values.begin(), values.end(), [](const struct sr_measurement *value) {
             return !sr_absence(value);
         });
-        for (const struct sr_measurement *value : values)
-            check_measurement(walk, *value);
-    }
-
-    void check_measurement(Walk &walk, const struct sr_measurement &measurement)
-    {
-        const char *absence = sr_absence(&measurement);
-        if (!absence)
-            walk.number(DSRTypes::RT_contains, code(measurement.concept), measurement.value,
-                        code(measurement.unit));
-        else
-            walk.code(DSRTypes::RT_contains, code(measurement.concept),
-                      measurement.qualifier == SR_MEASUREMENT_FAILURE ? CODE_DCM_MeasurementFailure
-                                                                      : CODE_DCM_NotANumber);
-        walk.down();
-        for (size_t i = 0; i < measurement.modifier_count; i++)
-            walk.code(DSRTypes::RT_hasConceptMod, code(measurement.modifiers[i][0]),
-                      code(measurement.modifiers[i][1]));
-        if (sr_has_words(&measurement))
-            walk.text(DSRTypes::RT_hasConceptMod, code(measurement.words.concept),
-                      lines(measurement.words.text));
-        for (size_t i = 0; i < measurement.parameter_count; i++)
-            walk.number(DSRTypes::RT_inferredFrom, code(measurement.parameters[i].concept),
-                        measurement.parameters[i].value, code(measurement.parameters[i].unit));
-        if (absence)
-            walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment, lines(absence));
-        walk.up();
+        for (const struct sr_measurement *value : values) {
+            const char *absence = sr_absence(value);
+            if (!absence)
+                walk.number(DSRTypes::RT_contains, code(value->concept), value->value,
+                            code(value->unit));
+            else
+                walk.code(DSRTypes::RT_contains, code(value->concept),
+                          value->qualifier == SR_MEASUREMENT_FAILURE ? CODE_DCM_MeasurementFailure
+                                                                     : CODE_DCM_NotANumber);
+            walk.down();
+            for (size_t i = 0; i < value->modifier_count; i++)
+                walk.code(DSRTypes::RT_hasConceptMod, code(value->modifiers[i][0]),
+                          code(value->modifiers[i][1]));
+            if (sr_has_words(value))
+                walk.text(DSRTypes::RT_hasConceptMod, code(value->words.concept),
+                          lines(value->words.text));
+            for (size_t i = 0; i < value->parameter_count; i++)
+                walk.number(DSRTypes::RT_inferredFrom, code(value->parameters[i].concept),
+                            value->parameters[i].value, code(value->parameters[i].unit));
+            if (absence)
+                walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment, lines(absence));
+            walk.up();
+        }
     }
 
     /* Checks that the report identifies IBSI's or our scheme exactly if it uses its codes. */

@@ -1,6 +1,4 @@
-/*
- * sr_writer.h - state and content items of the report writer; private to sr*.c.
- */
+/* sr_writer.h - state and content items of the report writer; private to sr*.c. */
 #ifndef NOCTULE_DICOM_OBJECTS_SR_SR_WRITER_H
 #define NOCTULE_DICOM_OBJECTS_SR_SR_WRITER_H
 
@@ -33,8 +31,7 @@ bool sr_is_laterality(const struct coded_concept *code);
 /*
  * --- content items (PS3.3 C.17.3) ---
  *
- * A leaf is added in one call. An item with children must be begun, given its value and then its
- * children, and ended:
+ * A leaf is added in one call. An item with children must be begun, given its value and then its children, and ended:
  *
  *   struct sr_branch item = sr_begin(w, SR_CONTAINS, "CODE", &concept);
  *   sr_put_code(w, &code);
@@ -91,8 +88,7 @@ struct sr_branch sr_begin_image(struct sr_writer *w, const struct coded_concept 
 void sr_add_image(struct sr_writer *w, const struct coded_concept *concept,
                   const struct sr_image *image);
 
-/* Begins a reference to an instance that is not an image. The caller must add its children and
- * end it. */
+/* Begins a reference to an instance that is not an image. The caller must add its children and end it. */
 struct sr_branch sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept,
                                     const char *class_uid, const char *instance_uid);
 

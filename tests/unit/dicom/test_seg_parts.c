@@ -1,5 +1,5 @@
 /* The parts that write a segmentation: UIDs, values, elements, colours, bits, the sink. */
-#include "dicom/objects/seg/seg_fractional.h"
+#include "dicom/objects/seg/seg_writer.h"
 #include "dicom/value/uid.h"
 #include "dicom/value/value.h"
 #include "dicom/write/byte_sink.h"
