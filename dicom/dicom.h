@@ -51,8 +51,7 @@ enum dicom_count {
 /* Returns the attribute's name, for messages. */
 const char *dicom_count_name(enum dicom_count count);
 
-/* One plane of pixels: a classic instance, one frame of an enhanced image, or one tile of a
- * mosaic. */
+/* One plane of pixels: a classic instance, one frame of an enhanced image, or one tile of a mosaic. */
 struct dicom_frame {
     bool has_position;             /* Image Position (Patient), within 1e6 mm */
     bool has_orientation;          /* Image Orientation (Patient), orthonormal to 1e-3 */
@@ -75,8 +74,7 @@ struct dicom_frame {
     char position_text[3][DICOM_DS_SIZE]; /* as written in the header */
     char orientation_text[6][DICOM_DS_SIZE];
     char spacing_text[2][DICOM_DS_SIZE];
-    /* Attributes that distinguish volumes (keys.def): canonical texts. Equal texts have equal
-     * meaning; "" if absent. */
+    /* Attributes that distinguish volumes (keys.def): canonical texts. Equal texts have equal meaning; "" if absent. */
 #define KEY(id, ...) char id[DICOM_DS_SIZE];
 #include "dicom/read/image/keys.def"
 #undef KEY
@@ -124,8 +122,7 @@ struct dicom_instance {
     char concatenation_uid[DICOM_UID_SIZE];            /* "" if absent */
     int32_t concatenation_number, concatenation_total; /* from 1; 0 if absent */
     int32_t rows, columns;                             /* of a frame */
-    /* Size of a tile if a mosaic is split: each frame is one tile of the only plane, row by row.
-     * 0 if not. */
+    /* Size of a tile if a mosaic is split: each frame is one tile of the only plane, row by row. 0 if not. */
     int32_t tile_rows, tile_columns;
     int32_t bits_allocated, bits_stored, high_bit;
     bool is_signed;
@@ -155,11 +152,10 @@ struct dicom_instance {
  * class (classic and enhanced CT, MR, PET), a transfer syntax that can be decoded, one sample per
  * pixel, valid UIDs, plausible sizes, and complete pixel data. Pixel data is not read.
  *
- * Codes: NOT_DICOM, FILE_EMPTY, FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID,
- * UID_INVALID, SOP_CLASS_UNSUPPORTED, TRANSFER_SYNTAX_UNSUPPORTED, PIXELS_UNSUPPORTED,
- * SIZE_IMPLAUSIBLE, OWN_RESULT, OUT_OF_MEMORY. Returns -ENOMEM for OUT_OF_MEMORY, the errno of the
- * system call for FILE_UNREADABLE, and -EBADMSG for the others. Only the first two may be
- * transient.
+ * Codes: NOT_DICOM, FILE_EMPTY, FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID, UID_INVALID,
+ * SOP_CLASS_UNSUPPORTED, TRANSFER_SYNTAX_UNSUPPORTED, PIXELS_UNSUPPORTED, SIZE_IMPLAUSIBLE, OWN_RESULT, OUT_OF_MEMORY.
+ * Returns -ENOMEM for OUT_OF_MEMORY, the errno of the system call for FILE_UNREADABLE, and -EBADMSG for the others.
+ * Only the first two may be transient.
  */
 int dicom_peek(const char *path, struct dicom_instance **instance, struct error *error);
 
@@ -176,8 +172,7 @@ int dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requ
                     struct dicom_instance **instance, struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
-/* Identity of a file, read as far as possible, also of a file that dicom_peek rejects. "" if
- * unknown. */
+/* Identity of a file, read as far as possible, also of a file that dicom_peek rejects. "" if unknown. */
 struct dicom_identity {
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE], study_uid[DICOM_UID_SIZE];
@@ -219,17 +214,15 @@ struct dicom_value_request {
 };
 
 /*
- * Sets values[i] to the values of frame i (malloc'd): one line per attribute, in the order of
- * `attributes`, in the form of enum attribute_told. Text is UTF-8. Several values are separated by
- * backslashes, without padding.
+ * Sets values[i] to the values of frame i (malloc'd): one line per attribute, in the order of `attributes`, in the form
+ * of enum attribute_told. Text is UTF-8. Several values are separated by backslashes, without padding.
  *
  * In an enhanced image the value comes from the frame's own functional groups, or else from the
  * shared ones. A tab and its place follow ("KVP in CTXRayDetailsSequence of all frames"). If
  * neither has it, and for every private attribute, the value is that of the data set.
  *
- * Some values cannot be compared: longer than LIMIT_RULE_BYTES, items, bytes, and text outside the
- * declared character set. Codes: those of dicom_peek about the file's structure; then no values are
- * set.
+ * Some values cannot be compared: longer than LIMIT_RULE_BYTES, items, bytes, and text outside the declared character
+ * set. Codes: those of dicom_peek about the file's structure; then no values are set.
  */
 int dicom_read_values(const struct dicom_value_request *request, char **values,
                       struct error *error);
@@ -263,8 +256,7 @@ struct dicom_inherited {
     size_t count;
     struct dicom_element *elements;
     uint8_t *storage;
-    /* Attributes left out, in whole or in part: "Study Date (0008,0020), ..."; "" if all were
-     * kept. */
+    /* Attributes left out, in whole or in part: "Study Date (0008,0020), ..."; "" if all were kept. */
     char left_out[DICOM_LEFT_OUT_SIZE];
 };
 

@@ -1,6 +1,4 @@
-/*
- * init.cc - initialises DCMTK once per process: dictionary, decoders, logger.
- */
+/* init.cc - initialises DCMTK once per process: dictionary, decoders, logger. */
 #include "dicom/dicom.h"
 
 #include "dicom/value/uid.h"
@@ -29,8 +27,7 @@ end_for_want_of(const char *what)
     std::_Exit(EX_TEMPFAIL);
 }
 
-/* Checks for two entries: if memory is short for the file name, DCMTK reports a dictionary as
- * loaded that is not. */
+/* Checks for two entries: if memory is short for the file name, DCMTK reports a dictionary as loaded that is not. */
 static bool
 has_dictionary()
 {
@@ -40,15 +37,6 @@ has_dictionary()
                      dictionary.findEntry(DCM_PixelData, nullptr);
     dcmDataDict.rdunlock();
     return has;
-}
-
-/* Computes one digest. If memory is short at the first digest, OpenSSL crashes at the next one. */
-static bool
-has_digests()
-{
-    static const char *const texts[] = {"", nullptr};
-    char uid[DICOM_UID_SIZE];
-    return OSSL_LIB_CTX_get0_global_default() && uid_from_texts(uid, texts) == 0;
 }
 
 static bool
@@ -65,7 +53,10 @@ init_libraries()
     dcmEnableUnknownVRConversion.set(OFTrue);
     DJDecoderRegistration::registerCodecs();
     DJLSDecoderRegistration::registerCodecs();
-    if (!has_digests())
+    /* Compute one digest: if memory is short at the first one, OpenSSL crashes at the next. */
+    static const char *const texts[] = {"", nullptr};
+    char uid[DICOM_UID_SIZE];
+    if (!OSSL_LIB_CTX_get0_global_default() || uid_from_texts(uid, texts) != 0)
         end_for_want_of("not enough memory to start");
     return true;
 }
@@ -84,8 +75,7 @@ dicom_has_dictionary(void)
 void
 dicom_init(void)
 {
-    /* Not std::call_once: an exception would pass through the C library, which needs memory for
-     * it or aborts. */
+    /* Not std::call_once: an exception would pass through the C library, which needs memory for it or aborts. */
     try {
         static const bool ready = init_libraries();
         (void)ready;

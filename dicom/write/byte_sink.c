@@ -48,18 +48,6 @@ set_direct(struct byte_sink *sink, bool direct)
     return true;
 }
 
-/* Records an error. If the file system refuses O_DIRECT, continues through the cache. */
-static void
-take_error(struct byte_sink *sink, int error)
-{
-    if (error == -EINTR)
-        return;
-    if (error == -EINVAL && sink->direct && set_direct(sink, false))
-        sink->past_cache = false;
-    else
-        sink->error = error;
-}
-
 static void
 sink_write_all(struct byte_sink *sink, const uint8_t *bytes, size_t size)
 {
@@ -69,27 +57,13 @@ sink_write_all(struct byte_sink *sink, const uint8_t *bytes, size_t size)
             bytes += written;
             size -= (size_t)written;
         } else {
-            take_error(sink, written == 0 ? -EIO : -errno);
+            const int error = written == 0 ? -EIO : -errno;
+            if (error == -EINVAL && sink->direct && set_direct(sink, false))
+                sink->past_cache = false; /* the file system refuses O_DIRECT */
+            else if (error != -EINTR)
+                sink->error = error;
         }
     }
-}
-
-/* Writes whole blocks. Moves the rest, less than one block, to the front of the buffer. */
-static void
-flush_past_cache(struct byte_sink *sink)
-{
-    const size_t whole = sink->used - sink->used % BLOCK;
-    size_t head = 0;
-    if (!sink->begun && whole > BYTE_SINK_HEAD) {
-        head = BYTE_SINK_HEAD;
-        sink_write_all(sink, sink->buffer, head);
-    }
-    sink->begun = true;
-    if (!sink->direct && !set_direct(sink, true))
-        sink->past_cache = false;
-    sink_write_all(sink, sink->buffer + head, whole - head);
-    sink->used -= whole;
-    memmove(sink->buffer, sink->buffer + whole, sink->used);
 }
 
 static void
@@ -102,25 +76,22 @@ flush_through_cache(struct byte_sink *sink)
 static void
 sink_flush(struct byte_sink *sink)
 {
-    if (sink->past_cache)
-        flush_past_cache(sink);
-    else
+    if (sink->past_cache) {
+        /* Writes whole blocks. Moves the rest, less than one block, to the front of the buffer. */
+        const size_t whole = sink->used - sink->used % BLOCK;
+        size_t head = 0;
+        if (!sink->begun && whole > BYTE_SINK_HEAD) {
+            head = BYTE_SINK_HEAD;
+            sink_write_all(sink, sink->buffer, head);
+        }
+        sink->begun = true;
+        if (!sink->direct && !set_direct(sink, true))
+            sink->past_cache = false;
+        sink_write_all(sink, sink->buffer + head, whole - head);
+        sink->used -= whole;
+        memmove(sink->buffer, sink->buffer + whole, sink->used);
+    } else {
         flush_through_cache(sink);
-}
-
-/* Fills the buffer. Only full buffers bypass the cache. */
-static void
-sink_fill(struct byte_sink *sink, const uint8_t *bytes, size_t size)
-{
-    while (size > 0) {
-        size_t part = CAPACITY - sink->used;
-        part = part < size ? part : size;
-        memcpy(sink->buffer + sink->used, bytes, part);
-        sink->used += part;
-        bytes += part;
-        size -= part;
-        if (sink->used == CAPACITY)
-            sink_flush(sink);
     }
 }
 
@@ -128,8 +99,18 @@ void
 byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size)
 {
     sink->total += (int64_t)size;
-    if (sink->past_cache) {
-        sink_fill(sink, bytes, size);
+    if (sink->past_cache) { /* only full buffers bypass the cache */
+        const uint8_t *from = bytes;
+        while (size > 0) {
+            size_t part = CAPACITY - sink->used;
+            part = part < size ? part : size;
+            memcpy(sink->buffer + sink->used, from, part);
+            sink->used += part;
+            from += part;
+            size -= part;
+            if (sink->used == CAPACITY)
+                sink_flush(sink);
+        }
         return;
     }
     if (size > CAPACITY - sink->used)

@@ -28,16 +28,14 @@ struct byte_sink {
 };
 
 /*
- * Opens a sink. Returns 0 or -ENOMEM. Set `past_cache` for a new, empty file that is synced as soon
- * as it is complete. Then most of it bypasses the page cache. This saves a copy and memory, and
- * leaves little for the sync to do. The first BYTE_SINK_HEAD bytes stay in the cache for the next
- * reader of the header. If the file system cannot do this, writes go through the cache.
- * byte_sink_finish clears O_DIRECT on the descriptor.
+ * Opens a sink. Returns 0 or -ENOMEM. Set `past_cache` for a new, empty file that is synced as soon as it is complete.
+ * Then most of it bypasses the page cache. This saves a copy and memory, and leaves little for the sync to do. The
+ * first BYTE_SINK_HEAD bytes stay in the cache for the next reader of the header. If the file system cannot do this,
+ * writes go through the cache. byte_sink_finish clears O_DIRECT on the descriptor.
  */
 #define BYTE_SINK_HEAD 16384
 int byte_sink_open(struct byte_sink *sink, int fd, bool past_cache);
-/* Starts another file with the same buffer. Allocating a buffer per file costs more than the
- * copy. */
+/* Starts another file with the same buffer. Allocating a buffer per file costs more than the copy. */
 void byte_sink_restart(struct byte_sink *sink, int fd);
 void byte_sink_close(struct byte_sink *sink); /* frees; does not write */
 

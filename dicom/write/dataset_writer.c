@@ -61,30 +61,6 @@ choose_character_set(struct dataset_writer *set, bool ascii)
     return error == -ENOMEM ? error : 0;
 }
 
-/*
- * Sets Content Date and Time, which must be present (PS3.3 C.7.6.16, C.17.2). The same sources must
- * give the same bytes, today and on another machine. Therefore it is the earliest possible time of
- * the content: the latest that its sources state, or else that of the study, or else the epoch.
- */
-static void
-choose_date_time(struct dataset_writer *set)
-{
-    char latest[DICOM_DS_SIZE];
-    char date[16];
-    char time[16];
-    derived_latest_time(set->source, latest);
-    if (latest[0] == '\0') {
-        inherited_text(set, TAG_StudyDate, date, sizeof(date));
-        inherited_text(set, TAG_StudyTime, time, sizeof(time));
-        const bool dated = strlen(date) == 8 && value_is_legal("DA", date, 8);
-        const bool timed = dated && strlen(time) >= 6 && value_is_legal("TM", time, 6);
-        snprintf(latest, sizeof(latest), "%s%.6s.000000", dated ? date : "19700101",
-                 timed ? time : "000000");
-    }
-    snprintf(set->date, sizeof(set->date), "%.8s", latest);
-    snprintf(set->time, sizeof(set->time), "%.13s", latest + 8);
-}
-
 void
 dataset_report_left_out(const struct dataset_writer *set, struct derived_summary *summary)
 {
@@ -122,12 +98,29 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
             value_text_is_ascii(set->object.description);
     if (choose_character_set(set, ascii))
         return dataset_out_of_memory(set, error);
-    choose_date_time(set);
+    /*
+     * Content Date and Time must be present (PS3.3 C.7.6.16, C.17.2). The same sources must give the same bytes, today
+     * and on another machine. Therefore it is the earliest possible time of the content: the latest that its sources
+     * state, or else that of the study, or else the epoch.
+     */
+    char latest[DICOM_DS_SIZE];
+    char date[16];
+    char time[16];
+    derived_latest_time(set->source, latest);
+    if (latest[0] == '\0') {
+        inherited_text(set, TAG_StudyDate, date, sizeof(date));
+        inherited_text(set, TAG_StudyTime, time, sizeof(time));
+        const bool dated = strlen(date) == 8 && value_is_legal("DA", date, 8);
+        const bool timed = dated && strlen(time) >= 6 && value_is_legal("TM", time, 6);
+        snprintf(latest, sizeof(latest), "%s%.6s.000000", dated ? date : "19700101",
+                 timed ? time : "000000");
+    }
+    snprintf(set->date, sizeof(set->date), "%.8s", latest);
+    snprintf(set->time, sizeof(set->time), "%.13s", latest + 8);
     return 0;
 }
 
-/* Writes the inherited elements below `tag`. Returns the inherited element of that tag, once, or
- * NULL. */
+/* Writes the inherited elements below `tag`. Returns the inherited element of that tag, once, or NULL. */
 static const struct dicom_element *
 dataset_inherit(struct dataset_writer *set, uint32_t tag)
 {
@@ -224,39 +217,6 @@ dataset_put_file_meta(struct dataset_writer *set)
     file_meta_append(&set->elements, &meta);
 }
 
-/* Identifies schemes that readers may not know (PS3.3 C.12.1.1.1). */
-static void
-put_coding_schemes(struct dataset_writer *set)
-{
-    static const struct element_row ibsi[] = {
-        {TAG_CodingSchemeDesignator, "SH", CONCEPT_IBSI_SCHEME},
-        {TAG_CodingSchemeUID, "UI", "1.2.840.10008.2.16.13"},
-        {TAG_CodingSchemeName, "ST", "Image Biomarker Standardisation Initiative"},
-        {0},
-    };
-    static const struct element_row own[] = {
-        {TAG_CodingSchemeDesignator, "SH", CONCEPT_OWN_SCHEME},
-        {TAG_CodingSchemeVersion, "SH", "1"},
-        {TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings"},
-        {TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule"},
-        {0},
-    };
-    const struct element_row *schemes[] = {set->object.ibsi_codes ? ibsi : NULL,
-                                           set->object.own_codes ? own : NULL};
-    if (!schemes[0] && !schemes[1])
-        return;
-    dataset_reach(set, TAG_CodingSchemeIdentificationSequence);
-    size_t sequence = element_open_sequence(&set->elements, TAG_CodingSchemeIdentificationSequence);
-    for (int i = 0; i < 2; i++) {
-        if (!schemes[i])
-            continue;
-        size_t item = element_open_item(&set->elements);
-        element_texts(&set->elements, schemes[i]);
-        element_close(&set->elements, item);
-    }
-    element_close(&set->elements, sequence);
-}
-
 void
 dataset_put_identification(struct dataset_writer *set)
 {
@@ -272,7 +232,35 @@ dataset_put_identification(struct dataset_writer *set)
     dataset_put_text(set, TAG_Modality, "CS", set->object.modality);
     dataset_put_text(set, TAG_Manufacturer, "LO", "Noctule");
     dataset_put_inherited(set, TAG_ReferringPhysicianName, "PN");
-    put_coding_schemes(set);
+    /* The schemes that readers may not know (PS3.3 C.12.1.1.1). */
+    static const struct element_row ibsi[] = {
+        {TAG_CodingSchemeDesignator, "SH", CONCEPT_IBSI_SCHEME},
+        {TAG_CodingSchemeUID, "UI", "1.2.840.10008.2.16.13"},
+        {TAG_CodingSchemeName, "ST", "Image Biomarker Standardisation Initiative"},
+        {0},
+    };
+    static const struct element_row own[] = {
+        {TAG_CodingSchemeDesignator, "SH", CONCEPT_OWN_SCHEME},
+        {TAG_CodingSchemeVersion, "SH", "1"},
+        {TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings"},
+        {TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule"},
+        {0},
+    };
+    const struct element_row *schemes[] = {set->object.ibsi_codes ? ibsi : NULL,
+                                           set->object.own_codes ? own : NULL};
+    if (schemes[0] || schemes[1]) {
+        dataset_reach(set, TAG_CodingSchemeIdentificationSequence);
+        size_t sequence =
+            element_open_sequence(&set->elements, TAG_CodingSchemeIdentificationSequence);
+        for (int i = 0; i < 2; i++) {
+            if (!schemes[i])
+                continue;
+            size_t item = element_open_item(&set->elements);
+            element_texts(&set->elements, schemes[i]);
+            element_close(&set->elements, item);
+        }
+        element_close(&set->elements, sequence);
+    }
     dataset_put_line(set, TAG_SeriesDescription, set->object.description);
     dataset_put_text(set, TAG_ManufacturerModelName, "LO", "noctuled");
 }

@@ -6,10 +6,9 @@
  * elements with lower tags. An element replaces the inherited one of the same tag. All elements go
  * into `elements`, whose first error is the writer's. One thread per writer.
  *
- * Text: ours is UTF-8, inherited text is in the source's character set, and an object can have only
- * one set. If all our text is ASCII, the source's set and bytes are kept. Otherwise inherited text
- * is converted to UTF-8. If that fails, the source's bytes are kept and our non-ASCII characters
- * become '?', because the patient's name matters more.
+ * Text: ours is UTF-8, inherited text is in the source's character set, and an object can have only one set. If all our
+ * text is ASCII, the source's set and bytes are kept. Otherwise inherited text is converted to UTF-8. If that fails,
+ * the source's bytes are kept and our non-ASCII characters become '?', because the patient's name matters more.
  */
 #ifndef NOCTULE_DICOM_WRITE_DATASET_WRITER_H
 #define NOCTULE_DICOM_WRITE_DATASET_WRITER_H
@@ -40,8 +39,7 @@ struct dataset_writer {
     struct dataset_object object;
     char description[512]; /* used if the caller gave no description */
     struct derived_identity identity;
-    /* Content Date and Time: the latest that the source states (derived_latest_time), as written
-     * there. */
+    /* Content Date and Time: the latest that the source states (derived_latest_time), as written there. */
     char date[VALUE_DA_SIZE];
     char time[VALUE_TM_SIZE];
     struct dicom_inherited inherited;
@@ -50,8 +48,7 @@ struct dataset_writer {
     struct element_buffer elements;
 };
 
-/* Sets the series description, which viewers list: `given`, or, if that is "", the formatted
- * text. */
+/* Sets the series description, which viewers list: `given`, or, if that is "", the formatted text. */
 void dataset_describe(struct dataset_writer *set, const char *given, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -80,8 +77,7 @@ void dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text
 /* Puts a required attribute of patient or study: the source's, verbatim, or an empty one. */
 void dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2]);
 
-/* Attributes that all objects have, in tag order. Attributes of single kinds go between these
- * calls. */
+/* Attributes that all objects have, in tag order. Attributes of single kinds go between these calls. */
 void dataset_put_file_meta(struct dataset_writer *set);
 void dataset_put_identification(struct dataset_writer *set); /* up to Manufacturer's Model Name */
 void dataset_put_patient_and_equipment(struct dataset_writer *set);
@@ -100,14 +96,12 @@ void dataset_add_line(const struct dataset_writer *set, struct element_buffer *t
 void dataset_add_reference(struct element_buffer *to, const char *class_uid,
                            const char *instance_uid);
 
-/* A coded concept (PS3.3 8.8): adds its attributes to an open item, or adds a sequence of one
- * item. */
+/* A coded concept (PS3.3 8.8): adds its attributes to an open item, or adds a sequence of one item. */
 void dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
                              const struct coded_concept *code);
 void dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                       const struct coded_concept *code);
-/* Return whether a coded concept is complete, or only partly given. The caller must reject
- * partial codes. */
+/* Return whether a coded concept is complete, or only partly given. The caller must reject partial codes. */
 bool dataset_code_is_complete(const struct coded_concept *code);
 bool dataset_code_is_partial(const struct coded_concept *code);
 /* Returns true also if there is no code. */

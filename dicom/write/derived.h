@@ -28,8 +28,7 @@ struct derived_source {
     int32_t instance_count;
     const struct geometry_stack *stack;
     const char *pipeline; /* name; part of the identity */
-    /* Resolved pipeline and annotation objects used, with their digests, as text; part of the
-     * identity. */
+    /* Resolved pipeline and annotation objects used, with their digests, as text; part of the identity. */
     const char *pipeline_settings;
     const char *software_version;
     const char *device_serial_number; /* constant per installation, not empty */
@@ -62,12 +61,10 @@ struct derived_summary {
 const struct dicom_instance *derived_plane_instance(const struct derived_source *source,
                                                     int32_t plane);
 const struct dicom_frame *derived_plane_frame(const struct derived_source *source, int32_t plane);
-/* Returns whether planes need Pixel Measures of their own: unevenly spaced planes differ in
- * thickness. */
+/* Returns whether planes need Pixel Measures of their own: unevenly spaced planes differ in thickness. */
 bool derived_measures_differ(const struct derived_source *source);
 
-/* Kind of object. Its UIDs name a role between `before` and `after`: "SEG instance" (series,
- * dimensions). */
+/* Kind of object. Its UIDs name a role between `before` and `after`: "SEG instance" (series, dimensions). */
 struct derived_kind {
     const char *before, *after; /* "SEG ", "" */
     bool omits_frames;          /* omits frames that are empty */

@@ -36,8 +36,7 @@ void element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2
 /* Appends the header of an item whose content of `length` bytes the caller appends. */
 void element_item_header(struct element_buffer *buffer, uint32_t length);
 
-/* Appends a text value unchanged, padded to even length: with NUL for UI, otherwise with a
- * space. */
+/* Appends a text value unchanged, padded to even length: with NUL for UI, otherwise with a space. */
 void element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], const char *text);
 
 /* Appends several text values, up to a row without tag. */

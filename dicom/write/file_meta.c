@@ -3,27 +3,21 @@
 #include "dicom/value/tags.h"
 #include "dicom/value/uid.h"
 
-static void
-append_elements(struct element_buffer *to, const struct file_meta *meta)
-{
-    static const uint8_t version[2] = {0, 1};
-    element_header(to, TAG_FileMetaInformationVersion, "OB", 2);
-    element_append(to, version, sizeof(version));
-    element_text(to, TAG_MediaStorageSOPClassUID, "UI", meta->sop_class_uid);
-    element_text(to, TAG_MediaStorageSOPInstanceUID, "UI", meta->sop_instance_uid);
-    element_text(to, TAG_TransferSyntaxUID, "UI", meta->transfer_syntax_uid);
-    element_text(to, TAG_ImplementationClassUID, "UI", UID_IMPLEMENTATION_CLASS);
-    element_text(to, TAG_ImplementationVersionName, "SH", "NOCTULE_" NOCTULE_VERSION);
-    if (meta->source_ae)
-        element_text(to, TAG_SourceApplicationEntityTitle, "AE", meta->source_ae);
-}
-
 void
 file_meta_append(struct element_buffer *to, const struct file_meta *meta)
 {
     static const uint8_t preamble[128];
     struct element_buffer elements = {0};
-    append_elements(&elements, meta);
+    static const uint8_t version[2] = {0, 1};
+    element_header(&elements, TAG_FileMetaInformationVersion, "OB", 2);
+    element_append(&elements, version, sizeof(version));
+    element_text(&elements, TAG_MediaStorageSOPClassUID, "UI", meta->sop_class_uid);
+    element_text(&elements, TAG_MediaStorageSOPInstanceUID, "UI", meta->sop_instance_uid);
+    element_text(&elements, TAG_TransferSyntaxUID, "UI", meta->transfer_syntax_uid);
+    element_text(&elements, TAG_ImplementationClassUID, "UI", UID_IMPLEMENTATION_CLASS);
+    element_text(&elements, TAG_ImplementationVersionName, "SH", "NOCTULE_" NOCTULE_VERSION);
+    if (meta->source_ae)
+        element_text(&elements, TAG_SourceApplicationEntityTitle, "AE", meta->source_ae);
     if (elements.error)
         to->error = elements.error;
     const uint32_t length = (uint32_t)elements.size;

@@ -19,8 +19,7 @@ struct mask_plane {
 
 bool mask_any(const struct mask_plane *plane);
 
-/* Adds the plane to `seen` (rows * (columns / 64 rounded up) words). Returns whether a voxel was
- * in it already. */
+/* Adds the plane to `seen` (rows * (columns / 64 rounded up) words). Returns whether a voxel was in it already. */
 bool mask_add(const struct mask_plane *plane, uint64_t *seen);
 
 /* Appends the planes' voxels, in raster order, to one bit stream without gaps between rows or

@@ -2,8 +2,7 @@
  * pixel_file.hh - reads back the pixel data of an object frame by frame, in several threads if that
  * is faster; private to dicom/, C++.
  *
- * DCMTK finds the element and its length. The bytes are read from the end of the file, where the
- * element must be.
+ * DCMTK finds the element and its length. The bytes are read from the end of the file, where the element must be.
  */
 #ifndef NOCTULE_DICOM_WRITE_PIXEL_FILE_HH
 #define NOCTULE_DICOM_WRITE_PIXEL_FILE_HH

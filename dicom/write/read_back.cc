@@ -130,8 +130,8 @@ expect_number(DcmItem &item, const Attribute &attribute, int64_t expected)
                static_cast<long long>(expected));
 }
 
-double
-decimal_of(DcmItem &item, const Attribute &attribute, unsigned long index)
+static double
+decimal_of(DcmItem &item, const Attribute &attribute, unsigned long index = 0)
 {
     OFString text;
     if (item.findAndGetOFString(attribute.tag, text, index).bad() || text.empty())
@@ -261,28 +261,6 @@ StackObject::check_shared_groups()
     return groups;
 }
 
-/* Returns the series, in another study, of the replaced object. */
-DcmItem &
-StackObject::elsewhere(const struct derived_reference &replaces)
-{
-    DcmItem &study =
-        item_of(dataset_, ATTRIBUTE(StudiesContainingOtherReferencedInstancesSequence));
-    expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the replaced object"},
-                replaces.study_uid);
-    return item_of(study, ATTRIBUTE(ReferencedSeriesSequence));
-}
-
-void
-StackObject::check_replaced(const struct derived_reference &replaces, DcmItem &series)
-{
-    expect_text(item_of(dataset_, ATTRIBUTE(ReferencedImageSequence)),
-                ATTRIBUTE(ReferencedSOPInstanceUID), replaces.sop_instance_uid);
-    expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the replaced object"},
-                replaces.series_uid);
-    expect_text(item_of(series, ATTRIBUTE(ReferencedInstanceSequence)),
-                ATTRIBUTE(ReferencedSOPInstanceUID), replaces.sop_instance_uid);
-}
-
 void
 StackObject::check_referenced_series(const struct derived_reference *replaces)
 {
@@ -295,9 +273,22 @@ StackObject::check_referenced_series(const struct derived_reference *replaces)
     const std::vector<DcmItem *> all =
         items_of(dataset_, ATTRIBUTE(ReferencedSeriesSequence), beside ? 2 : 1);
     DcmItem &series = *all[0];
-    if (replaces)
-        check_replaced(*replaces, beside ? *all[1] : elsewhere(*replaces));
-    else if (dataset_.tagExists(DCM_ReferencedImageSequence))
+    if (replaces) {
+        DcmItem *replaced = beside ? all[1] : nullptr;
+        if (!replaced) {
+            DcmItem &study =
+                item_of(dataset_, ATTRIBUTE(StudiesContainingOtherReferencedInstancesSequence));
+            expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the replaced object"},
+                        replaces->study_uid);
+            replaced = &item_of(study, ATTRIBUTE(ReferencedSeriesSequence));
+        }
+        expect_text(item_of(dataset_, ATTRIBUTE(ReferencedImageSequence)),
+                    ATTRIBUTE(ReferencedSOPInstanceUID), replaces->sop_instance_uid);
+        expect_text(*replaced, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the replaced object"},
+                    replaces->series_uid);
+        expect_text(item_of(*replaced, ATTRIBUTE(ReferencedInstanceSequence)),
+                    ATTRIBUTE(ReferencedSOPInstanceUID), replaces->sop_instance_uid);
+    } else if (dataset_.tagExists(DCM_ReferencedImageSequence))
         differ("ReferencedImageSequence is present, but no object is replaced");
     expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the source"},
                 derived_plane_instance(&source_, 0)->series_uid);

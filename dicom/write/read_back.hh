@@ -30,8 +30,7 @@ struct Mismatch {
 
 [[noreturn]] void differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Handles verify's caught exception. errno tells a difference from data that could not be read
- * for lack of memory. */
+/* Handles verify's caught exception. errno tells a difference from data that could not be read for lack of memory. */
 int verify_caught(struct error *error, const char *path, enum code code, const char *object);
 
 /* Runs a verifier. Returns 0, or the error's negative errno. A difference becomes the error
@@ -74,9 +73,7 @@ struct Attribute {
 std::string text_of(DcmItem &item, const Attribute &attribute);
 void expect_text(DcmItem &item, const Attribute &attribute, const std::string &expected);
 void expect_number(DcmItem &item, const Attribute &attribute, int64_t expected);
-double decimal_of(DcmItem &item, const Attribute &attribute, unsigned long index = 0);
-/* Compares with tolerance: a decimal string has at most 16 characters, so the last digits of a
- * double may be lost. */
+/* Compares with tolerance: a decimal string has at most 16 characters, so the last digits of a double may be lost. */
 void expect_decimal(DcmItem &item, const Attribute &attribute, double expected,
                     unsigned long index = 0);
 /* Return the only item, or all `count` items. Other lengths of the sequence are differences. */
@@ -105,8 +102,7 @@ class StackObject
     /* Calls check(item) for each item of the per-frame groups. There must be `count` of them (0:
      * one or more). Adds the frame to a difference. */
     void check_each_frame(int32_t count, const std::function<void(DcmItem &)> &check);
-    /* Returns the plane that a frame's Derivation Image refers to. Its Plane Position must be
-     * present. */
+    /* Returns the plane that a frame's Derivation Image refers to. Its Plane Position must be present. */
     int32_t plane_of(DcmItem &frame) const;
     int32_t tile_of(DcmItem &frame, const std::string &uid) const;
     void check_measures(DcmItem &groups, int32_t plane) const;
@@ -120,9 +116,6 @@ class StackObject
     DcmDataset &dataset_;
 
   private:
-    DcmItem &elsewhere(const struct derived_reference &replaces);
-    void check_replaced(const struct derived_reference &replaces, DcmItem &series);
-
     std::unordered_map<std::string, int32_t> planes_; /* by source instance and frame number */
 };
 

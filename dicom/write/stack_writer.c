@@ -1,7 +1,4 @@
-/*
- * stack_writer.c - the file, modules and functional groups that all image objects made from a stack
- * have.
- */
+/* stack_writer.c - the file, modules and functional groups that all image objects made from a stack have. */
 #include "dicom/write/stack_writer.h"
 
 #include "base/error.h"
@@ -18,18 +15,6 @@
 static const struct coded_concept source_for_processing = {
     "121322", "DCM", "Source image for image processing operation"};
 
-static const char *
-stack_invalid_source(const struct derived_source *source)
-{
-    const struct geometry_stack *stack = source->stack;
-    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX ||
-        stack->columns < 1 || stack->columns > UINT16_MAX)
-        return "a stack without planes or with a size beyond 65535";
-    if (source->device_serial_number[0] == '\0' || source->software_version[0] == '\0')
-        return "no serial number or version";
-    return NULL;
-}
-
 static int
 stack_invalid(const struct stack_writer *w, int rc, const char *wrong, struct error *error)
 {
@@ -42,9 +27,14 @@ int
 stack_check(const struct stack_writer *w, const char *wrong, struct error *error)
 {
     const struct derived_source *source = w->set.source;
-    const char *source_wrong = stack_invalid_source(source);
-    if (source_wrong || wrong)
-        return stack_invalid(w, -EINVAL, source_wrong ? source_wrong : wrong, error);
+    const struct geometry_stack *stack = source->stack;
+    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX ||
+        stack->columns < 1 || stack->columns > UINT16_MAX)
+        wrong = "a stack without planes or with a size beyond 65535";
+    else if (source->device_serial_number[0] == '\0' || source->software_version[0] == '\0')
+        wrong = "no serial number or version";
+    if (wrong)
+        return stack_invalid(w, -EINVAL, wrong, error);
     if (!source->stack->has_geometry)
         return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY,
                                derived_plane_instance(source, 0)->path, NULL,
@@ -102,7 +92,8 @@ stack_writer_close(struct stack_writer *w)
     dataset_writer_free(&w->set);
 }
 
-void
+/* Moves a buffer's bytes to the sink. */
+static void
 stack_drain(struct stack_writer *w, struct element_buffer *buffer)
 {
     if (!buffer->error)
@@ -241,22 +232,13 @@ stack_put_head(struct stack_writer *w)
     return 0;
 }
 
-static void
-add_dimension(const struct stack_writer *w, struct element_buffer *to,
-              const struct stack_dimension *dimension)
+void
+stack_put_relationship(struct stack_writer *w, int32_t series_number,
+                       const struct stack_dimension *dimensions, size_t count)
 {
-    size_t item = element_open_item(to);
-    element_text(to, TAG_DimensionOrganizationUID, "UI",
-                 w->set.identity.dimension_organization_uid);
-    element_at(to, TAG_DimensionIndexPointer, dimension->attribute);
-    element_at(to, TAG_FunctionalGroupPointer, dimension->group);
-    element_text(to, TAG_DimensionDescriptionLabel, "LO", dimension->label);
-    element_close(to, item);
-}
-
-static void
-put_dimensions(struct stack_writer *w, const struct stack_dimension *dimensions, size_t count)
-{
+    dataset_put_series(&w->set, series_number);
+    dataset_put_text(&w->set, TAG_FrameOfReferenceUID, "UI", w->frame_of_reference_uid);
+    dataset_put_inherited(&w->set, TAG_PositionReferenceIndicator, "LO");
     struct element_buffer *to = &w->set.elements;
     size_t item = dataset_open_only_item(&w->set, TAG_DimensionOrganizationSequence);
     element_text(to, TAG_DimensionOrganizationUID, "UI",
@@ -265,19 +247,17 @@ put_dimensions(struct stack_writer *w, const struct stack_dimension *dimensions,
 
     dataset_reach(&w->set, TAG_DimensionIndexSequence);
     size_t sequence = element_open_sequence(to, TAG_DimensionIndexSequence);
-    for (size_t i = 0; i < count; i++)
-        add_dimension(w, to, &dimensions[i]);
+    for (size_t i = 0; i < count; i++) {
+        const struct stack_dimension *dimension = &dimensions[i];
+        item = element_open_item(to);
+        element_text(to, TAG_DimensionOrganizationUID, "UI",
+                     w->set.identity.dimension_organization_uid);
+        element_at(to, TAG_DimensionIndexPointer, dimension->attribute);
+        element_at(to, TAG_FunctionalGroupPointer, dimension->group);
+        element_text(to, TAG_DimensionDescriptionLabel, "LO", dimension->label);
+        element_close(to, item);
+    }
     element_close(to, sequence);
-}
-
-void
-stack_put_relationship(struct stack_writer *w, int32_t series_number,
-                       const struct stack_dimension *dimensions, size_t count)
-{
-    dataset_put_series(&w->set, series_number);
-    dataset_put_text(&w->set, TAG_FrameOfReferenceUID, "UI", w->frame_of_reference_uid);
-    dataset_put_inherited(&w->set, TAG_PositionReferenceIndicator, "LO");
-    put_dimensions(w, dimensions, count);
 }
 
 /* Returns the source's method, or else that of its transfer syntax (PS3.3 C.7.6.1.1.5.1). */

@@ -47,9 +47,6 @@ int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames,
                         struct derived_summary *summary, struct error *error);
 void stack_writer_close(struct stack_writer *w); /* frees; does not write */
 
-/* Moves a buffer's bytes to the sink. */
-void stack_drain(struct stack_writer *w, struct element_buffer *buffer);
-
 /* --- modules --- */
 
 /* Puts all modules up to the equipment, with Common Instance Reference. Returns 0, -ENOMEM, or
@@ -72,11 +69,10 @@ void stack_put_lossiness(struct stack_writer *w);
 void stack_put_content(struct stack_writer *w, const char *label, const char *otherwise);
 
 /*
- * Puts the Per-frame Functional Groups Sequence. `encode` must add the items to stack_fresh_item's
- * buffer, end each with stack_end_item, and return the sum of their sizes. It is called twice:
- * first for the sizes, then to write. This costs about a microsecond per frame. It gives the
- * sequence an explicit length, which every reader accepts and can check, and memory stays that of
- * one item.
+ * Puts the Per-frame Functional Groups Sequence. `encode` must add the items to stack_fresh_item's buffer, end each
+ * with stack_end_item, and return the sum of their sizes. It is called twice: first for the sizes, then to write. This
+ * costs about a microsecond per frame. It gives the sequence an explicit length, which every reader accepts and can
+ * check, and memory stays that of one item.
  */
 typedef uint64_t stack_encode_frames(void *context, bool write);
 int stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void *context);
