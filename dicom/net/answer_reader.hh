@@ -22,8 +22,7 @@ class AnswerReader
     AnswerReader(const AnswerReader &) = delete;
     AnswerReader &operator=(const AnswerReader &) = delete;
 
-    /* Returns false if the data set is incomplete or nested too deeply, or if a callback below
-     * returned false. */
+    /* Returns false if the data set is incomplete or nested too deeply, or if a callback below returned false. */
     bool read();
 
   protected:
@@ -46,8 +45,7 @@ class AnswerReader
         return true;
     }
 
-    /* Receives an element of the data set (take), or of an item that `opens` selected
-     * (take_of_item). */
+    /* Receives an element of the data set (take), or of an item that `opens` selected (take_of_item). */
     virtual bool take(uint32_t tag, const uint8_t *value, size_t size) = 0;
 
     virtual bool take_of_item(uint32_t tag, const uint8_t *value, size_t size)

@@ -43,8 +43,7 @@ text(Span value)
     return std::string(value.bytes, value.bytes + value.size);
 }
 
-/* Returns the UID, or "" (which matches no UID) if it has a NUL inside. As a C string it would
- * be a different UID. */
+/* Returns the UID, or "" (which matches no UID) if it has a NUL inside. As a C string it would be a different UID. */
 std::string
 uid(Span value)
 {
@@ -94,19 +93,6 @@ parse_context(Span value, AssociateRequest &request)
 }
 
 bool
-parse_role(Span value, AssociateRequest &request)
-{
-    if (value.size < 4)
-        return false;
-    const size_t length = static_cast<size_t>(value.bytes[0]) << 8 | value.bytes[1];
-    if (length != value.size - 4)
-        return false;
-    request.roles.push_back({uid({value.bytes + 2, length}), value.bytes[2 + length] != 0,
-                             value.bytes[3 + length] != 0});
-    return true;
-}
-
-bool
 parse_user_item(uint8_t type, Span item, AssociateRequest &request)
 {
     switch (type) {
@@ -121,8 +107,16 @@ parse_user_item(uint8_t type, Span item, AssociateRequest &request)
     case ITEM_IMPLEMENTATION_VERSION:
         request.implementation_version = text(item);
         return true;
-    case ITEM_ROLE:
-        return parse_role(item, request);
+    case ITEM_ROLE: {
+        if (item.size < 4)
+            return false;
+        const size_t length = static_cast<size_t>(item.bytes[0]) << 8 | item.bytes[1];
+        if (length != item.size - 4)
+            return false;
+        request.roles.push_back({uid({item.bytes + 2, length}), item.bytes[2 + length] != 0,
+                                 item.bytes[3 + length] != 0});
+        return true;
+    }
     default:
         return true;
     }
@@ -177,47 +171,6 @@ put_text_item(std::vector<uint8_t> &to, uint8_t type, const std::string &value)
     to.insert(to.end(), value.begin(), value.end());
 }
 
-void
-put_context(std::vector<uint8_t> &to, const PresentationContext &context)
-{
-    const Item item(to, ITEM_CONTEXT_AC);
-    to.insert(to.end(), {context.id, 0, context.result, 0});
-    put_text_item(to, ITEM_TRANSFER_SYNTAX, context.transfer_syntax);
-}
-
-void
-put_proposal(std::vector<uint8_t> &to, const PresentationContext &context)
-{
-    const Item item(to, ITEM_CONTEXT_RQ);
-    to.insert(to.end(), {context.id, 0, 0, 0});
-    put_text_item(to, ITEM_ABSTRACT_SYNTAX, context.abstract_syntax);
-    for (const std::string &proposed : context.proposed)
-        put_text_item(to, ITEM_TRANSFER_SYNTAX, proposed);
-}
-
-void
-put_role(std::vector<uint8_t> &to, const RoleSelection &role)
-{
-    const Item item(to, ITEM_ROLE);
-    to.insert(to.end(), {static_cast<uint8_t>(role.sop_class.size() >> 8),
-                         static_cast<uint8_t>(role.sop_class.size())});
-    to.insert(to.end(), role.sop_class.begin(), role.sop_class.end());
-    to.insert(to.end(), {static_cast<uint8_t>(role.scu), static_cast<uint8_t>(role.scp)});
-}
-
-void
-put_user_information(std::vector<uint8_t> &to, const std::vector<RoleSelection> &roles,
-                     uint32_t max_pdu)
-{
-    const Item item(to, ITEM_USER_INFORMATION);
-    to.insert(to.end(), {ITEM_MAX_PDU, 0, 0, 4, 0, 0, 0, 0});
-    associate_put_u32(&to[to.size() - 4], max_pdu);
-    put_text_item(to, ITEM_IMPLEMENTATION_UID, UID_IMPLEMENTATION_CLASS);
-    for (const RoleSelection &role : roles)
-        put_role(to, role);
-    put_text_item(to, ITEM_IMPLEMENTATION_VERSION, "NOCTULE_" NOCTULE_VERSION);
-}
-
 } // namespace
 
 const char associate_application_context[] = "1.2.840.10008.3.1.1.1";
@@ -267,7 +220,18 @@ begin_pdu(pdu_type type, const std::vector<uint8_t> &titles)
 void
 finish_pdu(std::vector<uint8_t> &pdu, const std::vector<RoleSelection> &roles, uint32_t max_pdu)
 {
-    put_user_information(pdu, roles, max_pdu);
+    const Item item(pdu, ITEM_USER_INFORMATION);
+    pdu.insert(pdu.end(), {ITEM_MAX_PDU, 0, 0, 4, 0, 0, 0, 0});
+    associate_put_u32(&pdu[pdu.size() - 4], max_pdu);
+    put_text_item(pdu, ITEM_IMPLEMENTATION_UID, UID_IMPLEMENTATION_CLASS);
+    for (const RoleSelection &role : roles) {
+        const Item selection(pdu, ITEM_ROLE);
+        pdu.insert(pdu.end(), {static_cast<uint8_t>(role.sop_class.size() >> 8),
+                               static_cast<uint8_t>(role.sop_class.size())});
+        pdu.insert(pdu.end(), role.sop_class.begin(), role.sop_class.end());
+        pdu.insert(pdu.end(), {static_cast<uint8_t>(role.scu), static_cast<uint8_t>(role.scp)});
+    }
+    put_text_item(pdu, ITEM_IMPLEMENTATION_VERSION, "NOCTULE_" NOCTULE_VERSION);
     associate_put_u32(&pdu[2], pdu.size() - pdu_head_size);
 }
 
@@ -304,8 +268,11 @@ associate_accept(const AssociateRequest &request, const std::vector<RoleSelectio
 {
     std::vector<uint8_t> pdu = begin_pdu(PDU_ASSOCIATE_AC, request.titles);
     put_text_item(pdu, ITEM_APPLICATION_CONTEXT, request.application_context);
-    for (const PresentationContext &context : request.contexts)
-        put_context(pdu, context);
+    for (const PresentationContext &context : request.contexts) {
+        const Item item(pdu, ITEM_CONTEXT_AC);
+        pdu.insert(pdu.end(), {context.id, 0, context.result, 0});
+        put_text_item(pdu, ITEM_TRANSFER_SYNTAX, context.transfer_syntax);
+    }
     finish_pdu(pdu, roles, max_pdu);
     return pdu;
 }
@@ -320,8 +287,13 @@ associate_request(const AssociateRequest &request, uint32_t max_pdu)
                 titles.begin() + title_size);
     std::vector<uint8_t> pdu = begin_pdu(PDU_ASSOCIATE_RQ, titles);
     put_text_item(pdu, ITEM_APPLICATION_CONTEXT, associate_application_context);
-    for (const PresentationContext &context : request.contexts)
-        put_proposal(pdu, context);
+    for (const PresentationContext &context : request.contexts) {
+        const Item item(pdu, ITEM_CONTEXT_RQ);
+        pdu.insert(pdu.end(), {context.id, 0, 0, 0});
+        put_text_item(pdu, ITEM_ABSTRACT_SYNTAX, context.abstract_syntax);
+        for (const std::string &proposed : context.proposed)
+            put_text_item(pdu, ITEM_TRANSFER_SYNTAX, proposed);
+    }
     finish_pdu(pdu, {}, max_pdu);
     return pdu;
 }

@@ -2,8 +2,7 @@
  * associate.hh - PDUs that negotiate an association (PS3.8 9.3.2 to 9.3.4, PS3.7 annex D), for the
  * acceptor and the requestor; private to dicom/, C++.
  *
- * Unknown items are skipped, as the standard requires. std::bad_alloc is the only exception that
- * leaves.
+ * Unknown items are skipped, as the standard requires. std::bad_alloc is the only exception that leaves.
  */
 #ifndef NOCTULE_DICOM_NET_ASSOCIATE_HH
 #define NOCTULE_DICOM_NET_ASSOCIATE_HH

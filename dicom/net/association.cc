@@ -92,8 +92,7 @@ is_any(const char *transfer_syntax)
     return command_uid_is_valid(transfer_syntax);
 }
 
-/* Returns the check for the transfer syntaxes of the abstract syntax, or nullptr if it is not
- * accepted. */
+/* Returns the check for the transfer syntaxes of the abstract syntax, or nullptr if it is not accepted. */
 bool (*accepted_syntaxes(const std::string &abstract_syntax, enum dicom_admission admission,
                          bool with_commitments))(const char *)
 {
@@ -126,19 +125,6 @@ answer_context(PresentationContext &context, enum dicom_admission admission, boo
         context.transfer_syntax = *transfer;
 }
 
-/* Answers the role of storage commitment. The reporting peer is the SCP of that class and must
- * propose that role; reports are also accepted without the proposal (PS3.4 J.3.3, PS3.7
- * D.3.3.4). Other classes have the default roles and need no answer. */
-std::vector<RoleSelection>
-answer_roles(const AssociateRequest &request, bool echo_only, bool with_commitments)
-{
-    for (const RoleSelection &role : request.roles)
-        if (with_commitments && !echo_only && role.sop_class == DICOM_COMMITMENT_CLASS)
-            /* only one, even if proposed several times */
-            return {{role.sop_class, false, role.scp}};
-    return {};
-}
-
 } // namespace
 
 Association::Association(const struct dicom_serve_options &options) : options_(options)
@@ -147,8 +133,9 @@ Association::Association(const struct dicom_serve_options &options) : options_(o
 }
 
 int
-Association::connect(int &fd)
+Association::receive(int &fd)
 {
+    copy_host(request_.host, fd);
     Limits limits;
     limits.silence = std::chrono::seconds(options_.dimse_seconds);
     limits.idle_silence = std::chrono::seconds(options_.idle_seconds);
@@ -164,22 +151,19 @@ Association::connect(int &fd)
         SSL_set_accept_state(ssl);
     connection_ = std::make_unique<Connection>(fd, ssl, limits);
     fd = -1;
-    return failed ? -ENOMEM : 0;
-}
-
-int
-Association::receive(int &fd)
-{
-    copy_host(request_.host, fd);
-    int error = connect(fd);
-    if (!error)
-        error = connection_->handshake();
+    int error = failed ? -ENOMEM : connection_->handshake();
     if (!error)
         error = receive_request();
     if (error)
         return error;
     connection_->limits.bounded = false;
-    describe_request();
+    copy_clean(request_.calling_ae, negotiation_.calling_ae);
+    copy_clean(request_.called_ae, negotiation_.called_ae);
+    copy_clean(request_.implementation_uid, negotiation_.implementation_uid);
+    copy_clean(request_.implementation_version, negotiation_.implementation_version);
+    for (const PresentationContext &context : negotiation_.contexts)
+        request_.proposes_more |= context.abstract_syntax != DICOM_VERIFICATION_CLASS;
+    connection_->describe_peer(request_);
     return 0;
 }
 
@@ -209,18 +193,6 @@ Association::receive_request()
         return violation("its application context is not that of DICOM");
     }
     return 0;
-}
-
-void
-Association::describe_request()
-{
-    copy_clean(request_.calling_ae, negotiation_.calling_ae);
-    copy_clean(request_.called_ae, negotiation_.called_ae);
-    copy_clean(request_.implementation_uid, negotiation_.implementation_uid);
-    copy_clean(request_.implementation_version, negotiation_.implementation_version);
-    for (const PresentationContext &context : negotiation_.contexts)
-        request_.proposes_more |= context.abstract_syntax != DICOM_VERIFICATION_CLASS;
-    connection_->describe_peer(request_);
 }
 
 int
@@ -255,12 +227,19 @@ Association::reject(enum dicom_admission admission)
 int
 Association::accept(enum dicom_admission admission, bool with_commitments)
 {
-    const bool echo_only = admission == DICOM_ADMIT_ECHO;
     for (PresentationContext &context : negotiation_.contexts)
         answer_context(context, admission, with_commitments);
     pdus_ = std::make_unique<DataPdus>(options_.max_pdu);
-    const std::vector<uint8_t> pdu = associate_accept(
-        negotiation_, answer_roles(negotiation_, echo_only, with_commitments), options_.max_pdu);
+    /*
+     * The reporting peer is the SCP of storage commitment and must propose that role; reports are also accepted without
+     * the proposal (PS3.4 J.3.3, PS3.7 D.3.3.4). Other classes have the default roles and need no answer.
+     */
+    std::vector<RoleSelection> roles;
+    for (const RoleSelection &role : negotiation_.roles)
+        if (with_commitments && admission != DICOM_ADMIT_ECHO && roles.empty() &&
+            role.sop_class == DICOM_COMMITMENT_CLASS)
+            roles.push_back({role.sop_class, false, role.scp});
+    const std::vector<uint8_t> pdu = associate_accept(negotiation_, roles, options_.max_pdu);
     return connection_->write(pdu.data(), pdu.size());
 }
 

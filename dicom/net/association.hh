@@ -49,8 +49,7 @@ class Association
     int next_fragment(Fragment &fragment);
     int send_command(uint8_t context_id, const uint8_t *bytes, size_t size);
 
-    /* Returns whether the peer has aborted or closed. Must be called between two of its
-     * messages. */
+    /* Returns whether the peer has aborted or closed. Must be called between two of its messages. */
     bool peer_is_gone() const
     {
         return connection_->peer_is_gone();
@@ -65,9 +64,7 @@ class Association
     void explain(int rc, struct error *error) const;
 
   private:
-    int connect(int &fd);
     int receive_request();
-    void describe_request();
     int outcome_of(int outcome);
     int send_reject(uint8_t result, uint8_t source, uint8_t reason);
 

@@ -107,15 +107,6 @@ command_take_number(struct command *command, uint16_t element, uint16_t number)
     }
 }
 
-static void
-take_uid(struct command *command, uint16_t element, const uint8_t *value, size_t size)
-{
-    if (element == AFFECTED_CLASS || element == REQUESTED_CLASS)
-        command->uid_invalid |= !command_copy_uid(command->sop_class_uid, value, size);
-    else if (element == AFFECTED_INSTANCE || element == REQUESTED_INSTANCE)
-        command->uid_invalid |= !command_copy_uid(command->sop_instance_uid, value, size);
-}
-
 /* Copies an AE title without surrounding spaces. Drops a value that is too long. */
 static void
 command_take_originator(struct command *command, const uint8_t *value, size_t size)
@@ -144,7 +135,10 @@ command_decode(const uint8_t *bytes, size_t size, struct command *command)
         const uint8_t *value = bytes + HEADER_SIZE;
         if (length == 2)
             seen |= command_take_number(command, element, value_u16(value, false));
-        take_uid(command, element, value, length);
+        if (element == AFFECTED_CLASS || element == REQUESTED_CLASS)
+            command->uid_invalid |= !command_copy_uid(command->sop_class_uid, value, length);
+        else if (element == AFFECTED_INSTANCE || element == REQUESTED_INSTANCE)
+            command->uid_invalid |= !command_copy_uid(command->sop_instance_uid, value, length);
         if (element == MOVE_ORIGINATOR)
             command_take_originator(command, value, length);
         bytes = value + length;

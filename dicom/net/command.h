@@ -1,6 +1,5 @@
 /*
- * command.h - DIMSE command sets (PS3.7 6.3.1, annex E): group 0000 in Implicit VR Little Endian;
- * private to dicom/.
+ * command.h - DIMSE command sets (PS3.7 6.3.1, annex E): group 0000 in Implicit VR Little Endian; private to dicom/.
  *
  * DCMTK's DIMSE layer is not used. It lacks some transfer syntaxes, has no limit on the size of a
  * command, and ends the association for commands that must be answered.
@@ -63,8 +62,7 @@ size_t command_encode_response(const struct command *request, uint16_t status,
 
 /* Returns whether the UID has 1 to 64 digits and dots (PS3.5 9.1). Such a UID is safe in a path. */
 bool command_uid_is_valid(const char *uid);
-/* Copies a UID without its padding. Returns false and sets "" if it is not a UID. An empty value
- * is "" too. */
+/* Copies a UID without its padding. Returns false and sets "" if it is not a UID. An empty value is "" too. */
 bool command_copy_uid(char uid[DICOM_UID_SIZE], const uint8_t *value, size_t size);
 
 #ifdef __cplusplus

@@ -23,16 +23,6 @@ constexpr ssize_t max_lingered = 4 << 20; /* max bytes read from a peer that kee
 constexpr uint32_t min_peer_pdu = 64; /* smaller maxima of a peer are raised to this */
 constexpr uint32_t max_sent_pdu = DICOM_PDU_MAX;
 
-/* Returns the certificate's fault if it is not trusted, which is more specific than the
- * handshake's error. */
-const char *
-tls_failure(const SSL *ssl)
-{
-    const char *reason = tls_reason("violation of the protocol");
-    const long verified = SSL_get_verify_result(ssl);
-    return verified == X509_V_OK ? reason : X509_verify_cert_error_string(verified);
-}
-
 int
 poll_timeout(Limits::Clock::time_point until)
 {
@@ -301,9 +291,17 @@ Connection::handshake()
             return 0;
         error = wait_after(result);
     }
-    if (error)
-        handshake_failure_ = error == -ETIMEDOUT ? "it took too long"
-                             : error == -EPROTO  ? tls_failure(ssl_.get())
-                                                 : "the peer closed the connection";
-    return error ? fail(error) : 0;
+    if (error == 0)
+        return 0;
+    handshake_failure_ = "the peer closed the connection";
+    if (error == -ETIMEDOUT)
+        handshake_failure_ = "it took too long";
+    if (error == -EPROTO) {
+        /* The fault of a certificate that is not trusted is more specific than the handshake's error. */
+        const char *reason = tls_reason("violation of the protocol");
+        const long verified = SSL_get_verify_result(ssl_.get());
+        handshake_failure_ =
+            verified == X509_V_OK ? reason : X509_verify_cert_error_string(verified);
+    }
+    return fail(error);
 }

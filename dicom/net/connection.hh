@@ -1,11 +1,9 @@
 /*
- * connection.hh - a connected socket, with or without TLS, read and written within time limits;
- * private to dicom/, C++.
+ * connection.hh - a connected socket, with or without TLS, read and written within time limits; private to dicom/, C++.
  *
- * The socket is non-blocking. A peer cannot stretch a limit by sending single bytes: the waiting
- * time of a message is limited by the bytes it has transferred. The first error is kept and
- * returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO (TLS). One thread per
- * connection.
+ * The socket is non-blocking. A peer cannot stretch a limit by sending single bytes: the waiting time of a message is
+ * limited by the bytes it has transferred. The first error is kept and returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED
+ * (stop_fd), -EPROTO (TLS). One thread per connection.
  */
 #ifndef NOCTULE_DICOM_NET_CONNECTION_HH
 #define NOCTULE_DICOM_NET_CONNECTION_HH
@@ -43,8 +41,7 @@ struct MessagePart {
 class Connection : public ByteSource
 {
   public:
-    /* Takes ownership of the socket. `ssl` must have its client or server state set; NULL for
-     * plain TCP. */
+    /* Takes ownership of the socket. `ssl` must have its client or server state set; NULL for plain TCP. */
     Connection(int fd, SSL *ssl, const Limits &limits);
     ~Connection() override;
     Connection(const Connection &) = delete;
@@ -69,8 +66,7 @@ class Connection : public ByteSource
     int write_message(const MessagePart &part, const uint8_t *bytes, size_t size);
     /* Returns whether a read would not wait. */
     bool has_input() const;
-    /* Returns whether the peer has closed the connection or sent an A-ABORT next. Must be called
-     * between two PDUs. */
+    /* Returns whether the peer has closed the connection or sent an A-ABORT next. Must be called between two PDUs. */
     bool peer_is_gone();
     /* Sends an A-ABORT if the socket takes it at once (PS3.8 9.3.8). */
     void send_abort(uint8_t source, uint8_t reason);

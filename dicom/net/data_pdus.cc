@@ -21,31 +21,6 @@ DataPdus::violate(const char *what)
 }
 
 int
-DataPdus::read_data(ByteSource &source, size_t size)
-{
-    if (size > pdu_.size())
-        return violate("a PDU is longer than agreed");
-    if (size == 0)
-        return violate("a P-DATA-TF PDU is empty");
-    at_ = size_ = 0;
-    const int error = source.read(pdu_.data(), size);
-    if (!error)
-        size_ = size;
-    return error;
-}
-
-int
-DataPdus::read_release(ByteSource &source, size_t size)
-{
-    uint8_t reserved[release_size];
-    if (size != release_size)
-        return violate("a PDU has a wrong length");
-    if (const int error = source.read(reserved, size))
-        return error;
-    return between_messages_ ? +RELEASED : violate("it requests a release within a message");
-}
-
-int
 DataPdus::read_pdu(ByteSource &source)
 {
     if (const int error = source.await())
@@ -55,10 +30,25 @@ DataPdus::read_pdu(ByteSource &source)
         return error;
     const size_t size = value_u32(head + 2, true);
     switch (head[0]) {
-    case PDU_DATA:
-        return read_data(source, size);
-    case PDU_RELEASE_RQ:
-        return read_release(source, size);
+    case PDU_DATA: {
+        if (size > pdu_.size())
+            return violate("a PDU is longer than agreed");
+        if (size == 0)
+            return violate("a P-DATA-TF PDU is empty");
+        at_ = size_ = 0;
+        const int error = source.read(pdu_.data(), size);
+        if (!error)
+            size_ = size;
+        return error;
+    }
+    case PDU_RELEASE_RQ: {
+        uint8_t reserved[release_size];
+        if (size != release_size)
+            return violate("a PDU has a wrong length");
+        if (const int error = source.read(reserved, size))
+            return error;
+        return between_messages_ ? +RELEASED : violate("it requests a release within a message");
+    }
     case PDU_ABORT:
         return -ECONNABORTED;
     default:

@@ -1,9 +1,7 @@
 /*
- * data_pdus.hh - reads messages from P-DATA-TF PDUs (PS3.8 9.3.5, E), fragment by fragment; private
- * to dicom/, C++.
+ * data_pdus.hh - reads messages from P-DATA-TF PDUs (PS3.8 9.3.5, E), fragment by fragment; private to dicom/, C++.
  *
- * Reads from any source of bytes, so that a test can replace the network. Memory is one PDU. One
- * thread per reader.
+ * Reads from any source of bytes, so that a test can replace the network. Memory is one PDU. One thread per reader.
  */
 #ifndef NOCTULE_DICOM_NET_DATA_PDUS_HH
 #define NOCTULE_DICOM_NET_DATA_PDUS_HH
@@ -79,8 +77,6 @@ class DataPdus
   private:
     int violate(const char *what);
     int read_pdu(ByteSource &source);
-    int read_data(ByteSource &source, size_t size);
-    int read_release(ByteSource &source, size_t size);
 
     const char *violation_ = "";
     bool between_messages_ = false;

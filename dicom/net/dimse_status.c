@@ -22,8 +22,7 @@ is_accepted(int32_t status)
     }
 }
 
-/* Returns whether a retry would get the same status: the fault is in the object or in the
- * sender. */
+/* Returns whether a retry would get the same status: the fault is in the object or in the sender. */
 static bool
 is_final(int32_t status)
 {

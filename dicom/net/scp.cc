@@ -2,8 +2,7 @@
  * scp.cc - services of an accepted association: Verification, Storage, and results of Storage
  * Commitment (PS3.4 A, B, J), message by message.
  *
- * Data sets are written to a file without parsing. Memory is one PDU and one sink buffer, whatever
- * the object's size.
+ * Data sets are written to a file without parsing. Memory is one PDU and one sink buffer, whatever the object's size.
  */
 #include "dicom/net/scp.h"
 
@@ -64,8 +63,7 @@ struct Sink {
     struct byte_sink sink = {};
 };
 
-/* A data set being received: written to a file whose store_end is called exactly once, or
- * dropped. */
+/* A data set being received: written to a file whose store_end is called exactly once, or dropped. */
 class Store
 {
   public:
@@ -210,9 +208,15 @@ class Server
         const auto opened = Limits::Clock::now();
         if (receiver_.opened)
             receiver_.opened(receiver_.context, &association_.request());
-        int outcome;
+        int outcome = 0;
         try {
-            outcome = serve_messages();
+            while (outcome == 0) {
+                uint8_t context_id = 0;
+                struct command command;
+                outcome = association_.next_command(context_id, command);
+                if (outcome == 0)
+                    outcome = answer_message(context_id, command);
+            }
         } catch (const std::bad_alloc &) {
             outcome = -ENOMEM;
         }
@@ -226,20 +230,6 @@ class Server
         return outcome;
     }
 
-    int serve_messages()
-    {
-        for (;;) {
-            uint8_t context_id = 0;
-            struct command command;
-            int error = association_.next_command(context_id, command);
-            if (error)
-                return error;
-            error = answer_message(context_id, command);
-            if (error)
-                return error;
-        }
-    }
-
     int answer_message(uint8_t context_id, const struct command &command)
     {
         const PresentationContext *found = association_.find_context(context_id);
@@ -250,8 +240,23 @@ class Server
             return association_.violation("a response arrived without a request");
         if (command.field == COMMAND_C_STORE && command.has_data_set)
             return store(context, command);
-        if (command.field == COMMAND_N_EVENT_REPORT)
-            return report(context, command);
+        if (command.field == COMMAND_N_EVENT_REPORT) {
+            std::vector<uint8_t> bytes;
+            if (command.has_data_set) {
+                uint64_t total = 0;
+                const int error = receive_data_set(
+                    context.id, [&bytes, &total](const uint8_t *data, size_t size) {
+                        /* Stop appending once over the limit. */
+                        if (bytes.size() <= LIMIT_REPORT_BYTES)
+                            bytes.insert(bytes.end(), data, data + size);
+                        total += size;
+                        return total <= max_dropped ? 0 : -EFBIG;
+                    });
+                if (error)
+                    return error;
+            }
+            return respond(context.id, command, check_report(context, command, bytes));
+        }
         if (command.has_data_set)
             if (const int error = drop_data_set(context_id))
                 return error;
@@ -294,25 +299,6 @@ class Server
             totals_.instances++;
         }
         return respond(context.id, command, status);
-    }
-
-    int report(const PresentationContext &context, const struct command &command)
-    {
-        std::vector<uint8_t> bytes;
-        if (command.has_data_set) {
-            uint64_t total = 0;
-            const int error =
-                receive_data_set(context.id, [&bytes, &total](const uint8_t *data, size_t size) {
-                    /* Stop appending once over the limit. */
-                    if (bytes.size() <= LIMIT_REPORT_BYTES)
-                        bytes.insert(bytes.end(), data, data + size);
-                    total += size;
-                    return total <= max_dropped ? 0 : -EFBIG;
-                });
-            if (error)
-                return error;
-        }
-        return respond(context.id, command, check_report(context, command, bytes));
     }
 
     uint16_t check_report(const PresentationContext &context, const struct command &command,

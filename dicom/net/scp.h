@@ -46,16 +46,14 @@ struct dicom_tls_settings {
     const char *ca;          /* trusted CAs */
     /* revocation lists of those CAs and their intermediates; NULL or "" to skip the check */
     const char *crl;
-    /* server: refuse clients without a trusted certificate. A client always verifies the server
-     * against `ca`. */
+    /* server: refuse clients without a trusted certificate. A client always verifies the server against `ca`. */
     bool require_peer;
 };
 
 /*
- * Certificates of one side and the BCP 195 TLS profile (PS3.15 B.9: TLS 1.2 and later). Immutable
- * once open; any number of threads and associations may share it. To reload, open another one, and
- * close this one when its last association has ended. Codes: TLS_CERTIFICATE_INVALID,
- * TLS_KEY_INVALID, TLS_CA_INVALID, TLS_CRL_INVALID, OUT_OF_MEMORY.
+ * Certificates of one side and the BCP 195 TLS profile (PS3.15 B.9: TLS 1.2 and later). Immutable once open; any number
+ * of threads and associations may share it. To reload, open another one, and close this one when its last association
+ * has ended. Codes: TLS_CERTIFICATE_INVALID, TLS_KEY_INVALID, TLS_CA_INVALID, TLS_CRL_INVALID, OUT_OF_MEMORY.
  */
 struct dicom_tls;
 int dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls,
@@ -129,8 +127,7 @@ struct dicom_association_totals {
     double seconds;     /* since its acceptance */
 };
 
-/* Callbacks of an association. The thread in dicom_serve calls them, one at a time. They may
- * block. */
+/* Callbacks of an association. The thread in dicom_serve calls them, one at a time. They may block. */
 struct dicom_receiver {
     void *context; /* first argument of each callback */
     enum dicom_admission (*admit)(void *context, const struct dicom_association_request *request);
@@ -143,11 +140,10 @@ struct dicom_receiver {
      * DICOM_OUT_OF_RESOURCES. May be NULL. */
     int (*store_room)(void *context);
     /*
-     * Ends each store_begin that succeeded. If `rc` is 0, the whole Part 10 file was written; the
-     * receiver must make it durable and return the status of the answer. Otherwise the receiver
-     * must drop the file. If `rc` is -ECONNABORTED, the peer aborted or vanished, the file is
-     * partial, and the return value is ignored. Any other negative errno comes from writing to the
-     * descriptor, and the returned status is the answer (for example DICOM_OUT_OF_RESOURCES).
+     * Ends each store_begin that succeeded. If `rc` is 0, the whole Part 10 file was written; the receiver must make it
+     * durable and return the status of the answer. Otherwise the receiver must drop the file. If `rc` is -ECONNABORTED,
+     * the peer aborted or vanished, the file is partial, and the return value is ignored. Any other negative errno
+     * comes from writing to the descriptor, and the returned status is the answer (for example DICOM_OUT_OF_RESOURCES).
      */
     uint16_t (*store_end)(void *context, const struct dicom_store *store, int64_t bytes, int rc);
     /* Receives a storage commitment result. Returns the status of the answer. If NULL, Storage
@@ -172,8 +168,7 @@ struct dicom_serve_options {
     double min_rate;
     uint64_t max_instance;       /* max bytes of a data set */
     const struct dicom_tls *tls; /* opened as a server; NULL for plain TCP */
-    /* -1, or a descriptor: once readable, the association is aborted after the current message
-     * has been answered */
+    /* -1, or a descriptor: once readable, the association is aborted after the current message has been answered */
     int stop_fd;
 };
 

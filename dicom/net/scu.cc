@@ -1,6 +1,5 @@
 /*
- * scu.cc - associations of the calling side. Their messages are in scu_store.cc and
- * scu_messages.cc.
+ * scu.cc - associations of the calling side. Their messages are in scu_store.cc and scu_messages.cc.
  *
  * A called peer must not be trusted more than a calling peer. Its answers pass through the same
  * readers and limits as requests do.
@@ -32,15 +31,9 @@ scu_milliseconds(double seconds)
     return milliseconds(static_cast<int>(std::ceil(std::clamp(seconds, 1.0, 86400.0) * 1000)));
 }
 
-/* Returns the host in the form used before a port. */
-static std::string
-scu_host(const char *host)
-{
-    return std::strchr(host, ':') ? "[" + std::string(host) + "]" : host;
-}
-
 dicom_association::dicom_association(const struct dicom_peer &peer)
-    : name(std::string(peer.called_ae) + " at " + scu_host(peer.host) + ":" +
+    : name(std::string(peer.called_ae) + " at " +
+           (std::strchr(peer.host, ':') ? "[" + std::string(peer.host) + "]" : peer.host) + ":" +
            std::to_string(peer.port)),
       acse_time(scu_milliseconds(peer.acse_seconds)),
       dimse_time(scu_milliseconds(peer.dimse_seconds)), min_rate(peer.min_rate),
@@ -173,8 +166,7 @@ scu_dial(const struct addrinfo &address, milliseconds time)
         return -errno;
     const int on = 1, unsent = 65536;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    /* The kernel's send buffer grows to megabytes. Bytes in it must not count as taken by the
-     * peer. */
+    /* The kernel's send buffer grows to megabytes. Bytes in it must not count as taken by the peer. */
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     int rc = 0;
     if (connect(fd, address.ai_addr, address.ai_addrlen) != 0)
@@ -186,8 +178,7 @@ scu_dial(const struct addrinfo &address, milliseconds time)
     return fd;
 }
 
-/* Tries the addresses in turn, all within `time`. Returns the first socket that connects, or the
- * last error. */
+/* Tries the addresses in turn, all within `time`. Returns the first socket that connects, or the last error. */
 static int
 scu_dial_any(const struct addrinfo *address, milliseconds time)
 {
@@ -244,38 +235,6 @@ fail_tls(struct dicom_association &association, const char *why, struct error *e
                      association.name.c_str(), why);
 }
 
-static void
-propose(struct dicom_association &association, const struct dicom_peer &peer,
-        const struct dicom_context *contexts, size_t count)
-{
-    association.negotiation.called_ae = peer.called_ae;
-    association.negotiation.calling_ae = peer.calling_ae;
-    for (size_t i = 0; i < count; i++) {
-        PresentationContext context;
-        context.id = static_cast<uint8_t>(2 * i + 1);
-        context.abstract_syntax = contexts[i].sop_class;
-        context.proposed = {contexts[i].transfer_syntax};
-        association.negotiation.contexts.push_back(std::move(context));
-    }
-}
-
-/* A pinned certificate is a stronger check than the name in it. */
-static bool
-expect_server(SSL *ssl, const struct dicom_peer &peer)
-{
-    SSL_set_connect_state(ssl);
-    return (peer.certificate && peer.certificate[0]) || tls_expect_name(ssl, peer.host);
-}
-
-static bool
-is_expected(const struct dicom_association &association, const struct dicom_peer &peer)
-{
-    struct dicom_association_request shown = {};
-    association.connection->describe_peer(shown);
-    return !peer.tls || !peer.certificate || !peer.certificate[0] ||
-           std::strcmp(shown.certificate_fingerprint, peer.certificate) == 0;
-}
-
 static int
 scu_secure(struct dicom_association &association, int fd, const struct dicom_peer &peer,
            struct error *error)
@@ -283,7 +242,13 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
     Limits limits;
     limits.silence = association.dimse_time;
     SSL *ssl = peer.tls ? SSL_new(tls_layer(peer.tls).getNativeHandle()) : nullptr;
-    const bool failed = peer.tls && (!ssl || SSL_set_fd(ssl, fd) != 1 || !expect_server(ssl, peer));
+    bool failed = peer.tls && (!ssl || SSL_set_fd(ssl, fd) != 1);
+    const bool pinned = peer.tls && peer.certificate && peer.certificate[0];
+    if (peer.tls && !failed) {
+        SSL_set_connect_state(ssl);
+        /* A pinned certificate is a stronger check than the name in it. */
+        failed = !pinned && !tls_expect_name(ssl, peer.host);
+    }
     association.connection = std::make_unique<Connection>(fd, ssl, limits);
     if (failed)
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
@@ -291,7 +256,9 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
     allow(association, association.acse_time);
     if (association.connection->handshake())
         return fail_tls(association, association.connection->handshake_failure().c_str(), error);
-    if (!is_expected(association, peer))
+    struct dicom_association_request shown = {};
+    association.connection->describe_peer(shown);
+    if (pinned && std::strcmp(shown.certificate_fingerprint, peer.certificate) != 0)
         return fail_tls(association, "its certificate is not the configured one", error);
     return 0;
 }
@@ -333,7 +300,15 @@ scu::negotiate(struct dicom_association &association, int fd, const struct dicom
 {
     if (const int rc = scu_secure(association, fd, peer, error))
         return rc;
-    propose(association, peer, contexts, count);
+    association.negotiation.called_ae = peer.called_ae;
+    association.negotiation.calling_ae = peer.calling_ae;
+    for (size_t i = 0; i < count; i++) {
+        PresentationContext context;
+        context.id = static_cast<uint8_t>(2 * i + 1);
+        context.abstract_syntax = contexts[i].sop_class;
+        context.proposed = {contexts[i].transfer_syntax};
+        association.negotiation.contexts.push_back(std::move(context));
+    }
     const std::vector<uint8_t> pdu =
         associate_request(association.negotiation, association.max_pdu);
     if (const int rc = association.connection->write(pdu.data(), pdu.size()))
@@ -404,8 +379,7 @@ dicom_descriptor(const struct dicom_association *association)
 
 /* ------------------------------------------------------------------------------- the end --- */
 
-/* Waits for the release response. Drops everything that the peer still sends, and answers its
- * own release request. */
+/* Waits for the release response. Drops everything that the peer still sends, and answers its own release request. */
 static int
 await_release(Connection &connection)
 {

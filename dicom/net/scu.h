@@ -2,11 +2,10 @@
  * scu.h - the calling side of DICOM: associations to a peer, C-ECHO, C-STORE of a file without
  * changes, and storage commitment (PS3.4 Annex J).
  *
- * Calls block, within the timeouts of struct dicom_peer, and return 0 or -errno with an error. Only
- * dicom_outcome_of() decides the outcome of a delivery, from the code and the numbers in struct
- * dicom_answer. One thread at a time may use an association; several threads may use different
- * ones. SIGPIPE must be ignored. After a failed call, dicom_is_open() returns whether the
- * association is still open. If it is not, the caller must free it all the same.
+ * Calls block, within the timeouts of struct dicom_peer, and return 0 or -errno with an error. Only dicom_outcome_of()
+ * decides the outcome of a delivery, from the code and the numbers in struct dicom_answer. One thread at a time may use
+ * an association; several threads may use different ones. SIGPIPE must be ignored. After a failed call, dicom_is_open()
+ * returns whether the association is still open. If it is not, the caller must free it all the same.
  */
 #ifndef NOCTULE_DICOM_NET_SCU_H
 #define NOCTULE_DICOM_NET_SCU_H
@@ -59,11 +58,10 @@ enum dicom_outcome dicom_outcome_of(enum code code, const struct dicom_answer *a
 struct dicom_association;
 
 /*
- * Proposes exactly these contexts (at most 128). Succeeds if the peer accepts any of them. The
- * caller must check a particular one with dicom_accepts, or handle the failure of the call that
- * uses it. Codes: PEER_UNREACHABLE (unknown name, refused, timed out), PEER_REJECTED (result
- * permanent), PEER_BUSY (result transient), PEER_ABORTED (no answer, or not DICOM), TLS_FAILED,
- * NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY.
+ * Proposes exactly these contexts (at most 128). Succeeds if the peer accepts any of them. The caller must check a
+ * particular one with dicom_accepts, or handle the failure of the call that uses it. Codes: PEER_UNREACHABLE (unknown
+ * name, refused, timed out), PEER_REJECTED (result permanent), PEER_BUSY (result transient), PEER_ABORTED (no answer,
+ * or not DICOM), TLS_FAILED, NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY.
  */
 int dicom_connect(const struct dicom_peer *peer, const struct dicom_context *contexts, size_t count,
                   struct dicom_association **association, struct dicom_answer *answer,
@@ -73,15 +71,13 @@ bool dicom_accepts(const struct dicom_association *association, const char *sop_
 bool dicom_is_open(const struct dicom_association *association);
 
 /*
- * Sends the data set of a DICOM file. If the peer accepted the file's transfer syntax for its
- * class, the bytes are sent unchanged. Otherwise uncompressed data is encoded in an accepted
- * uncompressed syntax, with equal values. Pixels are streamed; memory does not grow with their
- * size.
+ * Sends the data set of a DICOM file. If the peer accepted the file's transfer syntax for its class, the bytes are sent
+ * unchanged. Otherwise uncompressed data is encoded in an accepted uncompressed syntax, with equal values. Pixels are
+ * streamed; memory does not grow with their size.
  *
- * Returns 0 for status 0x0000 and for warnings (0xBxxx, 0x0107, 0x0111 and so on, see
- * dicom_outcome_of); answer->status has the status. Codes: NO_PRESENTATION_CONTEXT, STORE_REFUSED
- * (permanent failure status), STORE_FAILED (any other failure status), PEER_ABORTED,
- * FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
+ * Returns 0 for status 0x0000 and for warnings (0xBxxx, 0x0107, 0x0111 and so on, see dicom_outcome_of); answer->status
+ * has the status. Codes: NO_PRESENTATION_CONTEXT, STORE_REFUSED (permanent failure status), STORE_FAILED (any other
+ * failure status), PEER_ABORTED, FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
  */
 int dicom_store_file(struct dicom_association *association, const char *path,
                      struct dicom_answer *answer, struct error *error);
@@ -100,14 +96,12 @@ int dicom_commit(struct dicom_association *association, const char *transaction_
                  struct dicom_answer *answer, struct error *error);
 
 /*
- * Reads, without waiting, messages that the peer sends on its own. Returns 1 and a report (already
- * answered; valid until the next call on the association), or 0 if there is no report. Returns
- * -ECONNRESET if the peer has ended the association or violated the protocol. Reports that came
- * during another call come first.
+ * Reads, without waiting, messages that the peer sends on its own. Returns 1 and a report (already answered; valid
+ * until the next call on the association), or 0 if there is no report. Returns -ECONNRESET if the peer has ended the
+ * association or violated the protocol. Reports that came during another call come first.
  */
 int dicom_report(struct dicom_association *association, const struct dicom_commitment **report);
-/* Returns a descriptor that is readable if dicom_report may have a report, or -1 once the
- * association is closed. */
+/* Returns a descriptor that is readable if dicom_report may have a report, or -1 once the association is closed. */
 int dicom_descriptor(const struct dicom_association *association);
 
 /* Ends and frees the association, whatever the peer does. NULL is allowed. */

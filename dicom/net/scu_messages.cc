@@ -45,16 +45,6 @@ scu::violate(struct dicom_association &association, const char *what)
     return -EPROTO;
 }
 
-static int
-answer_event(struct dicom_association &association, uint8_t context_id, const struct command &event,
-             uint16_t status)
-{
-    uint8_t bytes[COMMAND_MAX];
-    return association.connection->write_message(
-        {context_id, true, association.negotiation.max_pdu}, bytes,
-        command_encode_response(&event, status, bytes));
-}
-
 /* Reads the data set of the message, of which `bytes` keeps at most the limit. */
 static int
 receive_data_set(struct dicom_association &association, uint8_t context_id,
@@ -99,7 +89,10 @@ take_event(struct dicom_association &association, const PresentationContext &con
         association.reports.push_back(std::move(report));
         status = DICOM_SUCCESS;
     }
-    return answer_event(association, context.id, event, status);
+    uint8_t answer[COMMAND_MAX];
+    return association.connection->write_message(
+        {context.id, true, association.negotiation.max_pdu}, answer,
+        command_encode_response(&event, status, answer));
 }
 
 /* Reads the next message. Keeps a report. Returns 0, RELEASED or the error. */

@@ -255,27 +255,6 @@ query_is_final(uint16_t status)
 /* ------------------------------------------------------------------------------- C-FIND ---- */
 
 static int
-find_fail_other(struct dicom_association &association, struct error *error)
-{
-    disconnect(association);
-    return error_set(error, -EREMOTEIO, CODE_FIND_FAILED,
-                     "%s answered C-FIND with matches that contradict the keys. Check whether it "
-                     "supports these keys.",
-                     association.name.c_str());
-}
-
-static int
-find_check_status(const struct dicom_association &association, uint16_t status, struct error *error)
-{
-    if (status == 0 || status == STATUS_CANCELLED)
-        return 0;
-    const bool final = query_is_final(status);
-    return error_set(error, -EREMOTEIO, final ? CODE_FIND_REFUSED : CODE_FIND_FAILED,
-                     "%s answered C-FIND with status 0x%04X.%s", association.name.c_str(),
-                     static_cast<unsigned>(status), final ? " A retry would fail too." : "");
-}
-
-static int
 scu_find(struct dicom_association &association, const struct dicom_query &query,
          bool (*visit)(void *context, const struct dicom_match *match), void *context,
          struct dicom_answer *answer, struct error *error)
@@ -294,15 +273,27 @@ scu_find(struct dicom_association &association, const struct dicom_query &query,
         if (find.cancelled())
             continue;
         if (!match_read(bytes, find.context()->transfer_syntax, match) ||
-            !match_agrees(query, match))
-            return find_fail_other(association, error);
+            !match_agrees(query, match)) {
+            disconnect(association);
+            return error_set(
+                error, -EREMOTEIO, CODE_FIND_FAILED,
+                "%s answered C-FIND with matches that contradict the keys. Check whether it "
+                "supports these keys.",
+                association.name.c_str());
+        }
         if (!visit(context, &match))
             rc = find.cancel();
     }
     if (rc)
         return fail_broken(association, rc, "answering C-FIND", error);
     answer->status = response.status;
-    return find_check_status(association, response.status, error);
+    if (response.status == 0 || response.status == STATUS_CANCELLED)
+        return 0;
+    const bool final = query_is_final(response.status);
+    return error_set(error, -EREMOTEIO, final ? CODE_FIND_REFUSED : CODE_FIND_FAILED,
+                     "%s answered C-FIND with status 0x%04X.%s", association.name.c_str(),
+                     static_cast<unsigned>(response.status),
+                     final ? " A retry would fail too." : "");
 }
 
 int
@@ -352,16 +343,6 @@ move_check_status(const struct dicom_association &association, const char *desti
                      name, destination, static_cast<unsigned>(status));
 }
 
-/* Keeps the old value of each number that the answer leaves out. */
-static void
-move_update(struct dicom_moved &moved, const struct command &response)
-{
-    moved.remaining = response.remaining >= 0 ? response.remaining : moved.remaining;
-    moved.completed = response.completed >= 0 ? response.completed : moved.completed;
-    moved.failed = response.failed >= 0 ? response.failed : moved.failed;
-    moved.warned = response.warned >= 0 ? response.warned : moved.warned;
-}
-
 static int
 scu_move(struct dicom_association &association, const struct dicom_query &query,
          const char *destination, bool (*progress)(void *context, const struct dicom_moved *moved),
@@ -377,7 +358,11 @@ scu_move(struct dicom_association &association, const struct dicom_query &query,
         return query_fail_keys(error, CODE_MOVE_REFUSED);
     int rc = move.send(identifier, destination);
     while (!rc && !(rc = move.next(response, bytes))) {
-        move_update(*moved, response);
+        /* An answer may leave numbers out. */
+        moved->remaining = response.remaining >= 0 ? response.remaining : moved->remaining;
+        moved->completed = response.completed >= 0 ? response.completed : moved->completed;
+        moved->failed = response.failed >= 0 ? response.failed : moved->failed;
+        moved->warned = response.warned >= 0 ? response.warned : moved->warned;
         if (!query_is_pending(response.status))
             break;
         if (!move.cancelled() && !progress(context, moved))

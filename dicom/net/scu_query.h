@@ -34,11 +34,10 @@ struct dicom_match {
 };
 
 /*
- * Sends a query and calls `visit` for each match. If `visit` returns false, cancels the query
- * (C-CANCEL) and succeeds. Fails with FIND_FAILED on a match that contradicts the keys: some peers
- * ignore keys that they do not support and return all they have. Other codes: FIND_REFUSED,
- * PEER_ABORTED, NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY. Returns -EINVAL with FIND_REFUSED for a key
- * that cannot be sent.
+ * Sends a query and calls `visit` for each match. If `visit` returns false, cancels the query (C-CANCEL) and succeeds.
+ * Fails with FIND_FAILED on a match that contradicts the keys: some peers ignore keys that they do not support and
+ * return all they have. Other codes: FIND_REFUSED, PEER_ABORTED, NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY. Returns
+ * -EINVAL with FIND_REFUSED for a key that cannot be sent.
  */
 int dicom_find(struct dicom_association *association, const struct dicom_query *query,
                bool (*visit)(void *context, const struct dicom_match *match), void *context,
@@ -50,12 +49,11 @@ struct dicom_moved {
 };
 
 /*
- * Makes the peer send a study, or a series (both UIDs), to an AE title that it knows. Calls
- * `progress` for each pending answer. If that returns false, cancels (C-CANCEL) and returns
- * -ECANCELED without a code. Each answer must come within dimse_seconds of the peer. Instances sent
- * before a failure stay sent; *moved has the last reported numbers. Codes:
- * MOVE_DESTINATION_UNKNOWN, MOVE_INCOMPLETE (-EREMOTEIO), MOVE_REFUSED, MOVE_FAILED, and those of
- * dicom_find, without the ones about matches.
+ * Makes the peer send a study, or a series (both UIDs), to an AE title that it knows. Calls `progress` for each pending
+ * answer. If that returns false, cancels (C-CANCEL) and returns -ECANCELED without a code. Each answer must come within
+ * dimse_seconds of the peer. Instances sent before a failure stay sent; *moved has the last reported numbers. Codes:
+ * MOVE_DESTINATION_UNKNOWN, MOVE_INCOMPLETE (-EREMOTEIO), MOVE_REFUSED, MOVE_FAILED, and those of dicom_find, without
+ * the ones about matches.
  */
 int dicom_move(struct dicom_association *association, const struct dicom_query *query,
                const char *destination,

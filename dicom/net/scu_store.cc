@@ -1,7 +1,4 @@
-/*
- * scu_store.cc - C-STORE of a file. Sends the bytes of its data set, which DCMTK would parse and
- * encode again.
- */
+/* scu_store.cc - C-STORE of a file. Sends the bytes of its data set, which DCMTK would parse and encode again. */
 #include "dicom/net/scu_association.hh"
 #include "dicom/read/header.hh"
 
@@ -57,8 +54,7 @@ open_part10(struct part10 &file, struct error *error)
     if (!S_ISREG(status.st_mode))
         return fail_unreadable(file, -EINVAL, error);
     file.size = status.st_size;
-    /* Read the file here: DCMTK does not distinguish an unreadable file from one that is not
-     * DICOM. */
+    /* Read the file here: DCMTK does not distinguish an unreadable file from one that is not DICOM. */
     std::vector<uint8_t> head(static_cast<size_t>(std::min(file.size, off_t{META_MAX})));
     if (const int rc = stream_read_at(file.fd, head.data(), head.size(), 0))
         return fail_unreadable(file, rc, error);
@@ -143,41 +139,6 @@ send_transcoded(struct dicom_association &association, const PresentationContext
     return send_data_set(association, context, *format.getDataset());
 }
 
-static bool
-is_uncompressed(const std::string &syntax)
-{
-    return syntax == DICOM_EXPLICIT_LITTLE || syntax == DICOM_IMPLICIT_LITTLE;
-}
-
-/* Returns the context to send the file in. Sets *same if it has the file's own transfer syntax. */
-static const PresentationContext *
-choose_context(const struct dicom_association &association, const struct part10 &file, bool *same)
-{
-    const char *sop_class = file.sop_class.c_str();
-    const PresentationContext *context = find_context(association, sop_class, file.syntax.c_str());
-    *same = context != nullptr;
-    if (!context && is_uncompressed(file.syntax)) {
-        context = find_context(association, sop_class, DICOM_EXPLICIT_LITTLE);
-        if (!context)
-            context = find_context(association, sop_class, DICOM_IMPLICIT_LITTLE);
-    }
-    return context;
-}
-
-static int
-scu_check_store(const struct dicom_association &association, const struct dicom_answer &answer,
-                struct error *error)
-{
-    const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, &answer);
-    if (outcome == DICOM_SENT)
-        return 0;
-    const bool final = outcome == DICOM_PERMANENT;
-    return error_set(error, -EREMOTEIO, final ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
-                     "%s answered C-STORE with status 0x%04X.%s", association.name.c_str(),
-                     static_cast<unsigned>(answer.status),
-                     final ? " A retry would fail too." : " Deliveries are retried.");
-}
-
 static int
 scu_store(struct dicom_association &association, const char *path, struct dicom_answer *answer,
           struct error *error)
@@ -186,8 +147,14 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
     int rc = open_part10(file, error);
     if (rc)
         return rc;
-    bool same;
-    const PresentationContext *context = choose_context(association, file, &same);
+    const char *sop_class = file.sop_class.c_str();
+    const PresentationContext *context = find_context(association, sop_class, file.syntax.c_str());
+    const bool same = context != nullptr; /* else the data set is sent in another transfer syntax */
+    if (!same && (file.syntax == DICOM_EXPLICIT_LITTLE || file.syntax == DICOM_IMPLICIT_LITTLE)) {
+        context = find_context(association, sop_class, DICOM_EXPLICIT_LITTLE);
+        if (!context)
+            context = find_context(association, sop_class, DICOM_IMPLICIT_LITTLE);
+    }
     if (!context)
         return error_set_files(
             error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, path, nullptr,
@@ -211,7 +178,14 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
         rc = await_response(association, request, answer);
     if (rc)
         return fail_broken(association, rc, "storing", error);
-    return scu_check_store(association, *answer, error);
+    const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, answer);
+    if (outcome == DICOM_SENT)
+        return 0;
+    const bool final = outcome == DICOM_PERMANENT;
+    return error_set(error, -EREMOTEIO, final ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
+                     "%s answered C-STORE with status 0x%04X.%s", association.name.c_str(),
+                     static_cast<unsigned>(answer->status),
+                     final ? " A retry would fail too." : " Deliveries are retried.");
 }
 
 int

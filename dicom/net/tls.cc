@@ -47,8 +47,7 @@ load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct err
         return refuse(error, CODE_TLS_CERTIFICATE_INVALID, settings.certificate,
                       "cannot be used as a PEM certificate");
     const char *key = is_given(settings.key) ? settings.key : settings.certificate;
-    /* OpenSSL accepts a key of another type for another certificate, which may follow. Check the
-     * pair. */
+    /* OpenSSL accepts a key of another type for another certificate, which may follow. Check the pair. */
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(context) != 1)
         return refuse(error, CODE_TLS_KEY_INVALID, key,

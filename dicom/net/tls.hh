@@ -1,6 +1,5 @@
 /*
- * tls.hh - initialises DCMTK's network layer and gives access to the TLS context of one side;
- * private to dicom/, C++.
+ * tls.hh - initialises DCMTK's network layer and gives access to the TLS context of one side; private to dicom/, C++.
  */
 #ifndef NOCTULE_DICOM_NET_TLS_HH
 #define NOCTULE_DICOM_NET_TLS_HH
