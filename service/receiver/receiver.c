@@ -152,38 +152,11 @@ static const struct child_role receiver_role = {.name = "intake",
 
 /* ---------------------------------------------------------------------- the course ------ */
 
-static bool
-may_begin(const struct receiver *receiver)
-{
-    return receiver->begun && !receiver->paused && !receiver->child.draining &&
-           !receiver->stopping && receiver_now_ms(receiver) >= receiver->retry_at_ms;
-}
-
 /* Only wakes the loop; on_turn does the work. */
 static void
 on_retry(uv_timer_t *timer)
 {
     (void)timer;
-}
-
-/* Reports rejected callers to the daemon. */
-static void
-receiver_report_callers(struct receiver *receiver)
-{
-    struct proto_writer writer;
-    int64_t wait_ms;
-    if (listener_report_callers(receiver->listener, receiver_now_ms(receiver), &writer, &wait_ms))
-        receiver_send_frame(receiver, &writer);
-    else if (wait_ms > 0)
-        uv_timer_start(&receiver->callers, on_retry, (uint64_t)wait_ms, 0);
-}
-
-static void
-receiver_drain(struct receiver *receiver)
-{
-    listener_stop(receiver->listener);
-    if (receiver->tokens.count == 0 && receiver->working == 0 && listener_idle(receiver->listener))
-        receiver_stop(receiver);
 }
 
 /* Runs once per loop iteration, after all events: starts all work that can start now. */
@@ -201,18 +174,26 @@ on_turn(uv_prepare_t *turn)
     receiver_take_handovers(receiver);
     receive_allow(receiver->queue, receiver->begun && !receiver->child.draining, receiver->paused);
     if (receiver->child.draining) {
-        receiver_drain(receiver);
+        listener_stop(receiver->listener);
+        if (receiver->tokens.count == 0 && receiver->working == 0 &&
+            listener_idle(receiver->listener))
+            receiver_stop(receiver);
         return;
     }
     if (!receiver->begun)
         receiver_begin(receiver);
     receiver_report_reception(receiver);
-    receiver_report_callers(receiver);
-    if (may_begin(receiver)) {
+    const int64_t now = receiver_now_ms(receiver);
+    struct proto_writer callers;
+    int64_t wait_ms;
+    if (listener_report_callers(receiver->listener, now, &callers, &wait_ms))
+        receiver_send_frame(receiver, &callers);
+    else if (wait_ms > 0)
+        uv_timer_start(&receiver->callers, on_retry, (uint64_t)wait_ms, 0);
+    if (receiver->begun && !receiver->paused && now >= receiver->retry_at_ms) {
         receiver_start_batches(receiver);
         receiver_start_recovery(receiver);
     }
-    const int64_t now = receiver_now_ms(receiver);
     if (now < receiver->retry_at_ms)
         uv_timer_start(&receiver->retry, on_retry, (uint64_t)(receiver->retry_at_ms - now), 0);
 }
@@ -265,7 +246,7 @@ receiver_stop(void *context)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 static int
-open_settings(struct receiver *receiver, const char *config_file)
+open_files(struct receiver *receiver, const char *config_file)
 {
     struct error error;
     struct conf *conf;
@@ -282,21 +263,12 @@ open_settings(struct receiver *receiver, const char *config_file)
         log_error("intake.tls", LOG_STR("code", code_name(error.code)),
                   LOG_STR("error", error.message));
     receiver->conf = receiver->settings->conf;
-    return 0;
-}
-
-static int
-open_files(struct receiver *receiver, const char *config_file)
-{
-    int error = open_settings(receiver, config_file);
-    if (error)
-        return error;
-    error = store_open(receiver->conf->root, &receiver->store);
-    if (error) {
+    rc = store_open(receiver->conf->root, &receiver->store);
+    if (rc) {
         log_error("intake.root", LOG_STR("root", receiver->conf->root),
-                  LOG_STR("error", strerror(-error)));
+                  LOG_STR("error", strerror(-rc)));
         settings_drop(receiver->settings);
-        return error;
+        return rc;
     }
     store_want_digests(receiver->store, conf_uses_slurm(receiver->conf));
     return 0;
@@ -331,54 +303,24 @@ open_loop(struct receiver *receiver)
     return receiver_apply_inboxes(receiver, receiver->conf);
 }
 
-static void
-close_all(struct receiver *receiver)
-{
-    uv_close((uv_handle_t *)&receiver->stop, NULL);
-    uv_run(&receiver->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&receiver->loop);
-    recover_close(receiver->recover);
-    seen_files_close(receiver->with_rows);
-    listener_free(receiver->listener);
-    receive_free(receiver->queue);
-    store_close(receiver->store);
-    settings_drop(receiver->settings);
-    free(receiver->inboxes);
-    free(receiver->released.path);
-}
-
-/* The usual limit of 1024 is meant for programs that use select. An association needs two
- * descriptors. */
-static void
-raise_descriptors(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/*
- * Returns the memory of a large series as soon as it is freed. Otherwise the allocator adapts its
- * threshold and keeps as much at the end of each thread's arena, where malloc_trim does not release
- * it.
- */
-static void
-keep_little_memory(void)
-{
-    mallopt(M_TRIM_THRESHOLD, KEPT_FREE);
-    mallopt(M_MMAP_THRESHOLD, KEPT_FREE);
-}
-
 int
 receiver_main(const struct role_args *args)
 {
     static struct receiver receiver; /* one per process; too large for the stack */
     STAILQ_INIT(&receiver.ready);
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read when the first work is queued */
-    raise_descriptors();
-    keep_little_memory();
+    /* The usual limit of 1024 is meant for programs that use select. An association needs two
+     * descriptors. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    /* Return the memory of a large series as soon as it is freed. Otherwise the allocator adapts
+     * its threshold and keeps as much at the end of each thread's arena, where malloc_trim does not
+     * release it. */
+    mallopt(M_TRIM_THRESHOLD, KEPT_FREE);
+    mallopt(M_MMAP_THRESHOLD, KEPT_FREE);
     dicom_init();
     int error = open_files(&receiver, args->config_file);
     if (error)
@@ -391,6 +333,16 @@ receiver_main(const struct role_args *args)
         return child_start_status(error);
     }
     uv_run(&receiver.loop, UV_RUN_DEFAULT);
-    close_all(&receiver);
+    uv_close((uv_handle_t *)&receiver.stop, NULL);
+    uv_run(&receiver.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&receiver.loop);
+    recover_close(receiver.recover);
+    seen_files_close(receiver.with_rows);
+    listener_free(receiver.listener);
+    receive_free(receiver.queue);
+    store_close(receiver.store);
+    settings_drop(receiver.settings);
+    free(receiver.inboxes);
+    free(receiver.released.path);
     return child_status(&receiver.child);
 }

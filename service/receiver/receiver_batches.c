@@ -53,8 +53,9 @@ receiver_close_item(struct receiver *receiver, struct import_token *item, enum i
 }
 
 static void
-add_ready(struct receiver *receiver, struct inbox *inbox, const struct inbox_find *find)
+receiver_on_found(void *context, struct inbox *inbox, const struct inbox_find *find)
 {
+    struct receiver *receiver = context;
     size_t length = strlen(find->relative) + 1;
     struct ready *ready = malloc(sizeof *ready + length);
     if (!ready) {
@@ -65,13 +66,6 @@ add_ready(struct receiver *receiver, struct inbox *inbox, const struct inbox_fin
         .inbox = inbox, .stamp = find->stamp, .error = find->error, .reported = find->reported};
     memcpy(ready->relative, find->relative, length);
     STAILQ_INSERT_TAIL(&receiver->ready, ready, next);
-}
-
-static void
-receiver_on_found(void *context, struct inbox *inbox, const struct inbox_find *find)
-{
-    struct receiver *receiver = context;
-    add_ready(receiver, inbox, find);
 }
 
 /* If this message is lost, it is sent again after the next start. */
@@ -105,21 +99,6 @@ receiver_forget_ready(struct receiver *receiver, const struct inbox *inbox)
 
 /* ----------------------------------------------------------------------- originals ------ */
 
-static enum inbox_fate
-fate_of(const struct import_token *item, int error)
-{
-    const bool left = import_leaves(&item->import);
-    if (!error)
-        return left ? INBOX_LEFT : INBOX_GONE;
-    if (error == -ESTALE)
-        return INBOX_AGAIN;
-    if (error == -ENOENT)
-        return INBOX_GONE;
-    log_warn("original.kept", LOG_STR("inbox", item->import.folder),
-             LOG_INT("inode", item->import.stamp.inode), LOG_STR("error", strerror(-error)));
-    return INBOX_LATER;
-}
-
 static void
 on_finish(uv_work_t *work)
 {
@@ -136,10 +115,21 @@ after_finish(uv_work_t *work, int status)
     (void)status;
     struct import_token *item = work->data;
     struct receiver *receiver = item->owner;
+    const int error = item->import.error;
+    enum inbox_fate fate = INBOX_LATER;
     receiver->working--;
-    if (item->import.error == -EACCES) /* the target folder may have been replaced */
+    if (error == -EACCES) /* the target folder may have been replaced */
         child_check_places(&receiver->child, receiver->conf);
-    receiver_close_item(receiver, item, fate_of(item, item->import.error));
+    if (!error)
+        fate = import_leaves(&item->import) ? INBOX_LEFT : INBOX_GONE;
+    else if (error == -ESTALE)
+        fate = INBOX_AGAIN;
+    else if (error == -ENOENT)
+        fate = INBOX_GONE;
+    else
+        log_warn("original.kept", LOG_STR("inbox", item->import.folder),
+                 LOG_INT("inode", item->import.stamp.inode), LOG_STR("error", strerror(-error)));
+    receiver_close_item(receiver, item, fate);
 }
 
 void
@@ -173,16 +163,6 @@ receiver_delay(struct receiver *receiver, int error)
               LOG_INT("retry_ms", receiver->retry_delay_ms));
     if (error == -EACCES) /* a folder of the spool may have been replaced */
         child_check_places(&receiver->child, receiver->conf);
-}
-
-static void
-put_back(struct receiver *receiver, struct import_token *item)
-{
-    const struct inbox_find find = {
-        .relative = item->import.relative, .stamp = item->import.stamp, .reported = item->reported};
-    import_token_drop(&receiver->tokens, item);
-    add_ready(receiver, item->inbox, &find);
-    import_token_free(item);
 }
 
 static void
@@ -224,7 +204,12 @@ receiver_dispatch(struct receiver *receiver, struct import_token *item)
         break;
     case IMPORT_RETRY:
         receiver_delay(receiver, item->import.error);
-        put_back(receiver, item);
+        import_token_drop(&receiver->tokens, item);
+        receiver_on_found(receiver, item->inbox,
+                          &(struct inbox_find){.relative = item->import.relative,
+                                               .stamp = item->import.stamp,
+                                               .reported = item->reported});
+        import_token_free(item);
         break;
     }
 }

@@ -35,23 +35,6 @@ is_configured(const struct receiver *receiver, const struct conf *conf, const ch
     return false;
 }
 
-/* Sets the inbox of files that `noctule quarantine release` receives again. */
-static int
-set_released(struct receiver *receiver, const struct conf *conf)
-{
-    if (receiver->released.path)
-        return 0;
-    receiver->released = (struct conf_inbox){.after = CONF_DELETE, .sweep_seconds = 10};
-    return asprintf(&receiver->released.path, "%s/" LAYOUT_RELEASED, conf->root) < 0 ? -ENOMEM : 0;
-}
-
-static void
-close_inbox(struct receiver *receiver, struct inbox *inbox)
-{
-    inbox_close(inbox);
-    receiver_forget_ready(receiver, inbox);
-}
-
 static int
 open_or_configure(struct receiver *receiver, const struct conf_inbox *conf, struct inbox **inbox)
 {
@@ -69,9 +52,15 @@ int
 receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
 {
     struct inbox **inboxes = calloc(conf->inbox_count + 1, sizeof(struct inbox *));
-    if (!inboxes || set_released(receiver, conf)) {
-        free(inboxes);
+    if (!inboxes)
         return -ENOMEM;
+    if (!receiver->released.path) { /* files that `noctule quarantine release` receives again */
+        receiver->released = (struct conf_inbox){.after = CONF_DELETE, .sweep_seconds = 10};
+        if (asprintf(&receiver->released.path, "%s/" LAYOUT_RELEASED, conf->root) < 0) {
+            receiver->released.path = NULL;
+            free(inboxes);
+            return -ENOMEM;
+        }
     }
     size_t count = 0;
     int error = 0;
@@ -82,8 +71,11 @@ receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
         error = failed ? failed : error;
     }
     for (size_t i = 0; i < receiver->inbox_count; i++) {
-        if (!is_configured(receiver, conf, inbox_path(receiver->inboxes[i])))
-            close_inbox(receiver, receiver->inboxes[i]);
+        struct inbox *inbox = receiver->inboxes[i];
+        if (is_configured(receiver, conf, inbox_path(inbox)))
+            continue;
+        inbox_close(inbox);
+        receiver_forget_ready(receiver, inbox);
     }
     free(receiver->inboxes);
     receiver->inboxes = inboxes;

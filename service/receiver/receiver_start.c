@@ -23,22 +23,6 @@ receiver_request_known(struct receiver *receiver)
     receiver_send_frame(receiver, &writer);
 }
 
-/* A file that does not fit in memory is reported again. */
-static void
-receiver_add_known_row(struct receiver *receiver, uint64_t key)
-{
-    if (receiver->with_rows || seen_files_open(&receiver->with_rows) == 0)
-        seen_files_add(receiver->with_rows, key);
-}
-
-static void
-receiver_begin_inboxes(struct receiver *receiver)
-{
-    receiver->known = true;
-    for (size_t i = 0; i < receiver->inbox_count; i++)
-        inbox_begin(receiver->inboxes[i]);
-}
-
 void
 receiver_add_known(struct receiver *receiver, struct proto_reader *reader)
 {
@@ -50,13 +34,18 @@ receiver_add_known(struct receiver *receiver, struct proto_reader *reader)
     while (message_next_known_file(reader, &file)) {
         if (inbox)
             inbox_know(inbox, (uint64_t)file.key, (uint64_t)file.look);
-        else if (!*known.inbox && !receiver->known)
-            receiver_add_known_row(receiver, (uint64_t)file.key);
+        else if (!*known.inbox && !receiver->known &&
+                 (receiver->with_rows || seen_files_open(&receiver->with_rows) == 0))
+            /* A file that does not fit in memory is reported again. */
+            seen_files_add(receiver->with_rows, (uint64_t)file.key);
     }
-    if (!known.last)
+    if (!known.last) {
         receiver_request_known(receiver);
-    else if (!receiver->known && !receiver->stopping)
-        receiver_begin_inboxes(receiver);
+    } else if (!receiver->known && !receiver->stopping) {
+        receiver->known = true;
+        for (size_t i = 0; i < receiver->inbox_count; i++)
+            inbox_begin(receiver->inboxes[i]);
+    }
 }
 
 /* ------------------------------------------------------------------------ recovery ------ */
@@ -68,19 +57,6 @@ on_recover(uv_work_t *work)
     receiver->recover_more =
         recover_step(receiver->recover, receiver->recovery.imports, receiver->recovery.count,
                      receiver->with_rows, &receiver->recover_found);
-}
-
-static void
-end_recovery(struct receiver *receiver)
-{
-    recover_close(receiver->recover);
-    receiver->recover = NULL;
-    seen_files_close(receiver->with_rows);
-    receiver->with_rows = NULL;
-    if (receiver->recover_more < 0)
-        log_error("recover.failed", LOG_STR("error", strerror(-receiver->recover_more)));
-    else
-        log_info("recover.done", LOG_INT("files", receiver->recovered));
 }
 
 static void
@@ -103,8 +79,16 @@ after_recover(uv_work_t *work, int status)
     }
     batch->count = 0;
     receiver->recovered += (int64_t)receiver->recover_found;
-    if (receiver->recover_more <= 0)
-        end_recovery(receiver);
+    if (receiver->recover_more > 0)
+        return;
+    recover_close(receiver->recover);
+    receiver->recover = NULL;
+    seen_files_close(receiver->with_rows);
+    receiver->with_rows = NULL;
+    if (receiver->recover_more < 0)
+        log_error("recover.failed", LOG_STR("error", strerror(-receiver->recover_more)));
+    else
+        log_info("recover.done", LOG_INT("files", receiver->recovered));
 }
 
 void
@@ -140,16 +124,6 @@ on_begin(uv_work_t *work)
         receiver->begin_error = recover_open(receiver->store, &receiver->recover);
 }
 
-/* Opens the ports once files can be received. If that is delayed, opens them anyway: senders are
- * then answered to try again. */
-static void
-listen_now(struct receiver *receiver)
-{
-    if (!receiver->listening)
-        listener_configure(receiver->listener, receiver->settings);
-    receiver->listening = true;
-}
-
 static void
 after_begin(uv_work_t *work, int status)
 {
@@ -163,7 +137,11 @@ after_begin(uv_work_t *work, int status)
         receiver_delay(receiver, receiver->begin_error);
     else
         receiver->begun = true;
-    listen_now(receiver);
+    /* Open the ports once files can be received. If that is delayed, open them anyway: senders are
+     * then answered to try again. */
+    if (!receiver->listening)
+        listener_configure(receiver->listener, receiver->settings);
+    receiver->listening = true;
 }
 
 void

@@ -103,14 +103,6 @@ static void pump(struct inbox *inbox);
 
 /* -------------------------------------------------------------------------- queues ------ */
 
-static struct look *
-queue_pop(struct look_queue *queue)
-{
-    struct look *look = STAILQ_FIRST(queue);
-    STAILQ_REMOVE_HEAD(queue, next);
-    return look;
-}
-
 /* If memory is short, the look is lost, and a sweep will find the file. */
 static void
 add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, int64_t due_ms,
@@ -173,22 +165,17 @@ hand_out(struct inbox *inbox, struct seen_file *file, const struct scan_found *f
     inbox->events->found(inbox->context, inbox, &find);
 }
 
-static void
-wait_for(struct inbox *inbox, struct seen_file *file, const char *relative)
-{
-    file->state = SEEN_WAITING;
-    add_look(inbox, &inbox->settling, relative, file->since_ms + inbox->settle_ms, false);
-}
-
 /* Processes a look at a waiting file. */
 static void
 inbox_process_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_found *found)
 {
     if (seen_file_is_complete(file, seen_file_look(&found->stamp), found->renamed,
-                              (int64_t)uv_now(inbox->loop), inbox->settle_ms))
+                              (int64_t)uv_now(inbox->loop), inbox->settle_ms)) {
         hand_out(inbox, file, found);
-    else
-        wait_for(inbox, file, found->relative);
+        return;
+    }
+    file->state = SEEN_WAITING;
+    add_look(inbox, &inbox->settling, found->relative, file->since_ms + inbox->settle_ms, false);
 }
 
 static void
@@ -416,18 +403,6 @@ after_enter(struct inbox *inbox, struct scan_step *step)
     step->folder = NULL;
 }
 
-static void
-after_read(struct inbox *inbox, const struct scan_step *step)
-{
-    inbox->directory = step->directory;
-    if (step->error && step->error != -ENOENT)
-        inbox_report_folder(inbox, step->folder, step->error);
-    if (!inbox->directory) {
-        free(inbox->reading);
-        inbox->reading = NULL;
-    }
-}
-
 /*
  * If all folders report their changes, a sweep only checks for missed events. Its interval doubles
  * each time it finds no new file. Otherwise sweeps are the only way to find files.
@@ -447,28 +422,6 @@ plan_next_sweep(struct inbox *inbox)
         inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
 }
 
-/* Spreads the steps of a checking sweep over the time until the next one. */
-static void
-pause_sweep(struct inbox *inbox, int64_t spent_ns)
-{
-    const int64_t files = (int64_t)seen_files_count(inbox->seen_files) + 1;
-    const int64_t even = inbox->stretched_ms * SCAN_STEP / files;
-    const int64_t pause = spent_ns * GUARD_SHARE / 1000000;
-    inbox->read_at_ms = (int64_t)uv_now(inbox->loop) + (pause < even ? pause : even);
-}
-
-static void
-inbox_forget_unmet(struct inbox *inbox)
-{
-    uint64_t keys[FORGET_STEP];
-    size_t count;
-    do {
-        count = seen_files_forget_unmet(inbox->seen_files, inbox->sweep, keys, FORGET_STEP);
-        if (count > 0)
-            inbox->events->forgot(inbox->context, inbox, keys, count);
-    } while (count == FORGET_STEP);
-}
-
 static void
 end_sweep_if_done(struct inbox *inbox)
 {
@@ -478,7 +431,13 @@ end_sweep_if_done(struct inbox *inbox)
     plan_next_sweep(inbox);
     /* Files in a folder that could not be read are forgotten, too. They are imported again later,
      * which changes nothing. */
-    inbox_forget_unmet(inbox);
+    uint64_t keys[FORGET_STEP];
+    size_t count;
+    do {
+        count = seen_files_forget_unmet(inbox->seen_files, inbox->sweep, keys, FORGET_STEP);
+        if (count > 0)
+            inbox->events->forgot(inbox->context, inbox, keys, count);
+    } while (count == FORGET_STEP);
     if (inbox->inotify)
         inotify_forget_unmet(inbox->inotify, inbox->sweep);
     log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
@@ -499,8 +458,10 @@ finish_close(struct inbox *inbox)
     free(inbox->folders);
     free(inbox->reading);
     STAILQ_CONCAT(&inbox->urgent, &inbox->settling);
-    while (!STAILQ_EMPTY(&inbox->urgent))
-        free(queue_pop(&inbox->urgent));
+    for (struct look *look = STAILQ_FIRST(&inbox->urgent), *next; look; look = next) {
+        next = STAILQ_NEXT(look, next);
+        free(look);
+    }
     inotify_close(inbox->inotify);
     seen_files_close(inbox->seen_files);
     free(inbox->move_to);
@@ -544,12 +505,23 @@ after_step(uv_work_t *work, int status)
         inbox_process(inbox, &step->found_files[i], step->kind == SCAN_LOOK);
     if (step->kind == SCAN_ENTER)
         after_enter(inbox, step);
-    else if (step->kind == SCAN_READ)
-        after_read(inbox, step);
+    if (step->kind == SCAN_READ) {
+        inbox->directory = step->directory;
+        if (step->error && step->error != -ENOENT)
+            inbox_report_folder(inbox, step->folder, step->error);
+        if (!inbox->directory) {
+            free(inbox->reading);
+            inbox->reading = NULL;
+        }
+    }
     scan_clear(step);
     const int64_t spent_ns = step->cpu_ns + thread_cpu_ns() - began;
     inbox->sweep_cpu_ns += spent_ns;
-    pause_sweep(inbox, spent_ns);
+    /* Spread the steps of a checking sweep over the time until the next one. */
+    const int64_t files = (int64_t)seen_files_count(inbox->seen_files) + 1;
+    const int64_t even = inbox->stretched_ms * SCAN_STEP / files;
+    const int64_t pause = spent_ns * GUARD_SHARE / 1000000;
+    inbox->read_at_ms = (int64_t)uv_now(inbox->loop) + (pause < even ? pause : even);
     /* Must not be cleared earlier: an immediate answer would start the next step. */
     inbox->working = false;
     end_sweep_if_done(inbox);
@@ -558,18 +530,13 @@ after_step(uv_work_t *work, int status)
 
 /* ---------------------------------------------------------------------------- pump ------ */
 
-static bool
-is_due(const struct inbox *inbox, const struct look_queue *queue)
-{
-    const struct look *first = STAILQ_FIRST(queue);
-    return first && first->due_ms <= (int64_t)uv_now(inbox->loop);
-}
-
 static void
 take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step)
 {
-    while (step->count < SCAN_STEP && is_due(inbox, queue)) {
-        struct look *look = queue_pop(queue);
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    struct look *look;
+    while (step->count < SCAN_STEP && (look = STAILQ_FIRST(queue)) && look->due_ms <= now) {
+        STAILQ_REMOVE_HEAD(queue, next);
         inbox->held--;
         char *relative = strdup(look->relative);
         if (relative) {
@@ -581,15 +548,6 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step
         }
         free(look);
     }
-}
-
-static bool
-prepare_looks(struct inbox *inbox, struct scan_step *step)
-{
-    take_looks(inbox, &inbox->urgent, step);
-    take_looks(inbox, &inbox->settling, step);
-    step->kind = SCAN_LOOK;
-    return step->count > 0;
 }
 
 /* Returns whether a checking sweep can pause between its steps, since nothing requires it to be
@@ -681,8 +639,12 @@ pump(struct inbox *inbox)
     step->inotify = inbox->inotify;
     inbox->scan_next = !inbox->scan_next;
     bool ready = inbox->scan_next && prepare_walk(inbox, step);
-    if (!ready)
-        ready = prepare_looks(inbox, step) || prepare_walk(inbox, step);
+    if (!ready) {
+        take_looks(inbox, &inbox->urgent, step);
+        take_looks(inbox, &inbox->settling, step);
+        step->kind = SCAN_LOOK;
+        ready = step->count > 0 || prepare_walk(inbox, step);
+    }
     if (!ready) {
         arm_timer(inbox);
         return;
@@ -690,8 +652,8 @@ pump(struct inbox *inbox)
     inbox->working = true;
     inbox->step_began_ms = (int64_t)uv_now(inbox->loop);
     inbox->work.data = inbox;
-    uv_queue_work(inbox->loop, &inbox->work, on_step,
-                  after_step); /* fails only without a callback */
+    /* Fails only without a callback. */
+    uv_queue_work(inbox->loop, &inbox->work, on_step, after_step);
 }
 
 /* ----------------------------------------------------------------- opening, closing ------ */
@@ -856,21 +818,16 @@ inbox_problem(const struct inbox *inbox)
 
 /* ------------------------------------------------------------------------- answers ------ */
 
-/* Delayed, so that a file that keeps changing does not occupy a processor. */
-static void
-look_again(struct inbox *inbox, struct seen_file *file, const char *relative)
-{
-    file->state = SEEN_WAITING;
-    file->look = 0;
-    add_look(inbox, &inbox->settling, relative, (int64_t)uv_now(inbox->loop) + MIN_AGAIN_MS, false);
-}
-
 static void
 inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative,
              const struct file_stamp *stamp, enum inbox_fate fate)
 {
     if (fate == INBOX_AGAIN || file->touched) {
-        look_again(inbox, file, relative);
+        /* Delayed, so that a file that keeps changing does not occupy a processor. */
+        file->state = SEEN_WAITING;
+        file->look = 0;
+        add_look(inbox, &inbox->settling, relative, (int64_t)uv_now(inbox->loop) + MIN_AGAIN_MS,
+                 false);
         return;
     }
     switch (fate) {

@@ -95,22 +95,6 @@ inotify_find(struct inotify *inotify, int descriptor)
     return NULL;
 }
 
-static int
-inotify_insert(struct inotify *inotify, int descriptor, char *folder, uint32_t sweep)
-{
-    struct named *names =
-        array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
-    if (!names)
-        return -ENOMEM;
-    inotify->names = names;
-    size_t at = inotify_place(inotify, descriptor);
-    memmove(inotify->names + at + 1, inotify->names + at,
-            (inotify->count - at) * sizeof *inotify->names);
-    inotify->names[at] = (struct named){descriptor, sweep, folder};
-    inotify->count++;
-    return 0;
-}
-
 int
 inotify_name(struct inotify *inotify, int descriptor, const char *folder, uint32_t sweep)
 {
@@ -124,19 +108,18 @@ inotify_name(struct inotify *inotify, int descriptor, const char *folder, uint32
         named->sweep = sweep;
         return 0;
     }
-    int error = inotify_insert(inotify, descriptor, copy, sweep);
-    if (error)
+    struct named *names =
+        array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
+    if (!names) {
         free(copy);
-    return error;
-}
-
-static void
-inotify_remove(struct inotify *inotify, struct named *named)
-{
-    size_t at = (size_t)(named - inotify->names);
-    free(named->folder);
-    memmove(named, named + 1, (inotify->count - at - 1) * sizeof *named);
-    inotify->count--;
+        return -ENOMEM;
+    }
+    inotify->names = names;
+    const size_t at = inotify_place(inotify, descriptor);
+    memmove(names + at + 1, names + at, (inotify->count - at) * sizeof *names);
+    names[at] = (struct named){descriptor, sweep, copy};
+    inotify->count++;
+    return 0;
 }
 
 void
@@ -167,8 +150,12 @@ inotify_report_one(struct inotify *inotify, const struct inotify_event *event,
         return;
     if (event->mask & (IN_IGNORED | IN_MOVE_SELF)) {
         report(context, INOTIFY_GONE, named->folder, "");
-        if (event->mask & IN_IGNORED)
-            inotify_remove(inotify, named);
+        if (event->mask & IN_IGNORED) {
+            free(named->folder);
+            const size_t after = (size_t)(inotify->names + inotify->count - (named + 1));
+            memmove(named, named + 1, after * sizeof *named);
+            inotify->count--;
+        }
         return;
     }
     if (event->len == 0)

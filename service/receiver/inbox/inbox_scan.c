@@ -66,16 +66,6 @@ open_inbox(const struct scan_step *step)
     return fd < 0 ? -errno : fd;
 }
 
-static int
-check_place(struct scan_step *step)
-{
-    char inbox[PATH_MAX], root[PATH_MAX];
-    if (!realpath(step->inbox, inbox) || !realpath(step->root, root))
-        return -errno;
-    step->conflict = scan_conflict(inbox, root);
-    return step->conflict ? -EINVAL : 0;
-}
-
 /* Opens the inbox itself. Creates it if it is missing. */
 static int
 enter_inbox(struct scan_step *step)
@@ -90,23 +80,15 @@ enter_inbox(struct scan_step *step)
     }
     if (fd < 0)
         return fd;
-    int error = check_place(step);
-    if (error) {
+    char inbox[PATH_MAX], root[PATH_MAX];
+    int error = 0;
+    if (!realpath(step->inbox, inbox) || !realpath(step->root, root))
+        error = -errno;
+    else if ((step->conflict = scan_conflict(inbox, root)))
+        error = -EINVAL;
+    if (error)
         close(fd);
-        return error;
-    }
-    return fd;
-}
-
-static int
-watch_folder(const struct scan_step *step)
-{
-    char path[PATH_MAX];
-    if (!step->inotify)
-        return -ENOSYS;
-    if (snprintf(path, sizeof path, "%s/%s", step->inbox, step->folder) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    return inotify_watch(step->inotify, path);
+    return error ? error : fd;
 }
 
 /* Returns whether all changes of the file system pass through this kernel, so that inotify reports
@@ -139,7 +121,13 @@ scan_enter(struct scan_step *step)
         close(here);
     if (step->error)
         return;
-    step->descriptor = watch_folder(step);
+    char path[PATH_MAX];
+    if (!step->inotify)
+        step->descriptor = -ENOSYS;
+    else if (snprintf(path, sizeof path, "%s/%s", step->inbox, step->folder) >= (int)sizeof path)
+        step->descriptor = -ENAMETOOLONG;
+    else
+        step->descriptor = inotify_watch(step->inotify, path);
     step->remote = !scan_is_local(dirfd(step->directory));
 }
 
@@ -153,13 +141,6 @@ scan_look(int base, const char *name, struct scan_found *found)
     }
     found->mode = status.st_mode;
     file_stamp_from(&status, &found->stamp);
-}
-
-static char *
-scan_join(const char *folder, const char *name)
-{
-    char *path;
-    return asprintf(&path, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0 ? NULL : path;
 }
 
 static void
@@ -176,10 +157,11 @@ scan_read_on(struct scan_step *step)
         }
         if (scan_ignores(entry->d_name))
             continue;
-        struct scan_found *found = &step->found_files[step->count];
-        *found = (struct scan_found){.relative = scan_join(step->folder, entry->d_name)};
-        if (!found->relative)
+        char *path;
+        if (asprintf(&path, "%s%s%s", step->folder, *step->folder ? "/" : "", entry->d_name) < 0)
             continue; /* the next sweep finds it again */
+        struct scan_found *found = &step->found_files[step->count];
+        *found = (struct scan_found){.relative = path};
         scan_look(dirfd(step->directory), entry->d_name, found);
         step->count++;
     }

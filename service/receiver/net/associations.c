@@ -49,9 +49,11 @@ struct associations {
 /* ----------------------------------------------------------------------- admission ------ */
 
 /* The caller must hold the lock. */
-static struct admission_load
-association_load(const struct associations *associations, const struct conf_peer *peer)
+static enum admission_verdict
+association_check(const struct associations *associations, const struct conf_dicom *conf,
+                  const struct admission_caller *caller)
 {
+    const struct conf_peer *peer = admission_peer(conf, caller);
     struct admission_load load = {0};
     const struct session *each = LIST_FIRST(&associations->running);
     for (; each; each = LIST_NEXT(each, next)) {
@@ -61,15 +63,6 @@ association_load(const struct associations *associations, const struct conf_peer
         load.of_unknown += each->is_unknown;
         load.leaving += each->peer && each->released;
     }
-    return load;
-}
-
-/* The caller must hold the lock. */
-static enum admission_verdict
-association_check(const struct associations *associations, const struct conf_dicom *conf,
-                  const struct admission_caller *caller)
-{
-    const struct admission_load load = association_load(associations, admission_peer(conf, caller));
     return admission_decide(conf, caller, &load);
 }
 
@@ -79,19 +72,6 @@ associations_check(struct associations *associations, const struct conf_dicom *c
 {
     pthread_mutex_lock(&associations->lock);
     const enum admission_verdict verdict = association_check(associations, conf, caller);
-    pthread_mutex_unlock(&associations->lock);
-    return verdict;
-}
-
-static enum admission_verdict
-decide(struct session *session, const struct admission_caller *caller)
-{
-    struct associations *associations = session->associations;
-    const struct conf_dicom *conf = &session->settings->conf->dicom;
-    pthread_mutex_lock(&associations->lock);
-    const enum admission_verdict verdict = association_check(associations, conf, caller);
-    session->peer = verdict == ADMISSION_GRANTED ? admission_peer(conf, caller) : NULL;
-    session->is_unknown = verdict == ADMISSION_ECHO_ONLY;
     pthread_mutex_unlock(&associations->lock);
     return verdict;
 }
@@ -138,31 +118,30 @@ association_source(const struct conf *conf, const char *calling_ae)
     return NULL;
 }
 
-/* Records an unknown caller that proposes more than C-ECHO. Its C-STORE contexts are rejected,
- * which few tools explain to their users. */
-static void
-association_note_unknown(struct session *session, const struct admission_caller *caller)
-{
-    const struct conf_dicom *conf = &session->settings->conf->dicom;
-    associations_note_refusal(session->associations, admission_mismatch(conf, caller), caller);
-}
-
 static enum dicom_admission
 on_admit(void *context, const struct dicom_association_request *request)
 {
     struct session *session = context;
+    struct associations *associations = session->associations;
+    const struct conf_dicom *conf = &session->settings->conf->dicom;
     const struct admission_caller caller = {
         .calling_ae = request->calling_ae,
         .called_ae = request->called_ae,
         .host = session->connection.host,
         .certificate = request->certificate_fingerprint,
     };
-    const enum admission_verdict verdict = decide(session, &caller);
+    pthread_mutex_lock(&associations->lock);
+    const enum admission_verdict verdict = association_check(associations, conf, &caller);
+    session->peer = verdict == ADMISSION_GRANTED ? admission_peer(conf, &caller) : NULL;
+    session->is_unknown = verdict == ADMISSION_ECHO_ONLY;
+    pthread_mutex_unlock(&associations->lock);
     session->rejected = answers[verdict].reason != NULL;
     if (session->rejected)
-        associations_note_refusal(session->associations, verdict, &caller);
+        associations_note_refusal(associations, verdict, &caller);
+    /* The C-STORE contexts of an unknown caller are rejected, which few tools explain to their
+     * users. */
     if (verdict == ADMISSION_ECHO_ONLY && request->proposes_more)
-        association_note_unknown(session, &caller);
+        associations_note_refusal(associations, admission_mismatch(conf, &caller), &caller);
     if (verdict == ADMISSION_GRANTED)
         session->source = association_source(session->settings->conf, caller.calling_ae);
     return session->source ? DICOM_ADMIT_ARCHIVE : answers[verdict].admission;
@@ -181,22 +160,16 @@ on_opened(void *context, const struct dicom_association_request *association)
              LOG_STR("implementation", association->implementation_version));
 }
 
-/* Must run before the peer learns of the end, since it may call again at once. */
-static void
-association_set_released(struct session *session)
-{
-    pthread_mutex_lock(&session->associations->lock);
-    session->released = true;
-    pthread_mutex_unlock(&session->associations->lock);
-}
-
 static void
 association_on_closed(void *context, const struct dicom_association_request *association,
                       const struct dicom_association_totals *totals, int rc,
                       const struct error *error)
 {
     struct session *session = context;
-    association_set_released(session);
+    /* Before the peer learns of the end, since it may call again at once. */
+    pthread_mutex_lock(&session->associations->lock);
+    session->released = true;
+    pthread_mutex_unlock(&session->associations->lock);
     log_write(
         rc ? LOG_WARN : LOG_INFO, "association.closed",
         LOG_FIELDS(
@@ -207,24 +180,19 @@ association_on_closed(void *context, const struct dicom_association_request *ass
             LOG_STR("error", rc ? error->message : "")));
 }
 
-/* Returns whether a source sends the instance for our C-MOVE. pynetdicom names the archive as the
- * originator, against PS3.7 9.1.1.1.10. */
-static bool
-association_is_pull(const struct session *session, const struct dicom_store *store)
-{
-    const struct conf_source *source = session->source;
-    return source && (strcmp(store->move_originator, source->calling_ae_title) == 0 ||
-                      strcmp(store->move_originator, source->ae_title) == 0);
-}
-
 static struct reception
 reception_of(struct session *session, const struct dicom_store *store)
 {
+    const struct conf_source *source = session->source;
+    /* A source sends the instance for our C-MOVE. pynetdicom names the archive as the originator,
+     * against PS3.7 9.1.1.1.10. */
+    const bool is_pull = source && (!strcmp(store->move_originator, source->calling_ae_title) ||
+                                    !strcmp(store->move_originator, source->ae_title));
     return (struct reception){.store = store,
                               .staged = &session->staged,
                               .refused = &session->refused,
                               .series_uid = session->series_uid,
-                              .requested = association_is_pull(session, store),
+                              .requested = is_pull,
                               .resent = session->peer->resent}; /* no other thread changes it now */
 }
 

@@ -42,27 +42,6 @@ callers_free(struct callers *callers)
     free(callers);
 }
 
-/* Returns the reason for table `caller`, or NULL if the verdict is not recorded. */
-static const char *
-caller_reason(enum admission_verdict verdict)
-{
-    switch (verdict) {
-    case ADMISSION_UNKNOWN_CALLER:
-        return "unknown_caller";
-    case ADMISSION_OTHER_ADDRESS:
-        return "other_address";
-    case ADMISSION_OTHER_CERTIFICATE:
-        return "other_certificate";
-    case ADMISSION_UNKNOWN_TITLE:
-        return "unknown_title";
-    case ADMISSION_GRANTED:
-    case ADMISSION_ECHO_ONLY:
-    case ADMISSION_BUSY:
-        break;
-    }
-    return NULL;
-}
-
 /* Finds or adds an entry. The caller must hold the lock. Returns NULL if there is no space; the
  * entry is added when the caller calls again. */
 static struct noted_caller *
@@ -90,7 +69,14 @@ bool
 callers_note(struct callers *callers, enum admission_verdict verdict,
              const struct admission_caller *caller)
 {
-    const char *reason = caller_reason(verdict);
+    static const char *const reasons[] = {
+        [ADMISSION_UNKNOWN_CALLER] = "unknown_caller",
+        [ADMISSION_OTHER_ADDRESS] = "other_address",
+        [ADMISSION_OTHER_CERTIFICATE] = "other_certificate",
+        [ADMISSION_UNKNOWN_TITLE] = "unknown_title",
+        [ADMISSION_BUSY] = NULL,
+    };
+    const char *reason = reasons[verdict];
     if (!reason)
         return false;
     pthread_mutex_lock(&callers->lock);
@@ -103,22 +89,6 @@ callers_note(struct callers *callers, enum admission_verdict verdict,
     return true;
 }
 
-static void
-callers_write(const struct callers *callers, struct proto_writer *writer)
-{
-    message_write_callers(writer, NULL);
-    for (size_t i = 0; i < callers->count; i++) {
-        const struct noted_caller *noted = &callers->noted[i];
-        const struct message_caller row = {.calling = noted->calling_ae,
-                                           .called = noted->called_ae,
-                                           .host = noted->host,
-                                           .certificate = noted->certificate,
-                                           .reason = noted->reason,
-                                           .rejected = noted->count};
-        message_add_caller(writer, &row);
-    }
-}
-
 bool
 callers_report(struct callers *callers, int64_t now_ms, struct proto_writer *writer,
                int64_t *wait_ms)
@@ -128,7 +98,17 @@ callers_report(struct callers *callers, int64_t now_ms, struct proto_writer *wri
     const bool due = callers->count > 0 && now_ms >= due_ms;
     *wait_ms = callers->count > 0 && !due ? due_ms - now_ms : 0;
     if (due) {
-        callers_write(callers, writer);
+        message_write_callers(writer, NULL);
+        for (size_t i = 0; i < callers->count; i++) {
+            const struct noted_caller *noted = &callers->noted[i];
+            const struct message_caller row = {.calling = noted->calling_ae,
+                                               .called = noted->called_ae,
+                                               .host = noted->host,
+                                               .certificate = noted->certificate,
+                                               .reason = noted->reason,
+                                               .rejected = noted->count};
+            message_add_caller(writer, &row);
+        }
         callers->count = 0;
         callers->reported_ms = now_ms;
     }

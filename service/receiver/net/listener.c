@@ -132,24 +132,7 @@ listener_reply_and_close(struct listener_pending *pending, const uint8_t reply[P
     pending->deadline_ms = now_ms(pending->listener) + LEAVING_MS;
 }
 
-static void
-listener_drain(struct listener_pending *pending)
-{
-    uint8_t dropped[4096];
-    ssize_t got = recv(pending->connection.fd, dropped, sizeof dropped, 0);
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-        listener_close_pending(pending);
-}
-
 /* ------------------------------------------------------------------------- threads ------ */
-
-static bool
-make_blocking(int fd)
-{
-    const int off = 0;
-    return ioctl(fd, FIONBIO, &off) == 0 &&
-           setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int)) == 0;
-}
 
 static void
 begin_association(struct listener_pending *pending)
@@ -157,7 +140,8 @@ begin_association(struct listener_pending *pending)
     struct listener *listener = pending->listener;
     struct connection connection = pending->connection;
     listener_unlink(pending);
-    if (!make_blocking(connection.fd)) {
+    if (ioctl(connection.fd, FIONBIO, &(int){0}) != 0 ||
+        setsockopt(connection.fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int)) != 0) {
         close(connection.fd);
         return;
     }
@@ -200,35 +184,24 @@ listener_reject_early(struct listener_pending *pending)
     return true;
 }
 
-/* Returns whether the caller must wait. A TLS handshake or a long request occupies a thread before
- * the caller is admitted. One host may occupy half of them. */
-static bool
-listener_must_wait(const struct listener_pending *pending)
-{
-    const struct listener *listener = pending->listener;
-    const size_t max = (size_t)listener->settings->conf->dicom.max_associations;
-    const struct associations_unadmitted unadmitted =
-        associations_unadmitted(listener->associations, pending->connection.host);
-    return (pending->connection.tls || pending->connection.partial) &&
-           (unadmitted.of_all >= max || unadmitted.of_host >= (max + 1) / 2);
-}
-
-static void
-listener_postpone(struct listener_pending *pending)
-{
-    pending->postponed = true;
-    uv_poll_stop(&pending->poll);
-}
-
 static void
 listener_admit(struct listener_pending *pending)
 {
     if (listener_reject_early(pending))
         return;
-    if (listener_must_wait(pending))
-        listener_postpone(pending);
-    else
+    /* A TLS handshake or a long request occupies a thread before the caller is admitted. One host
+     * may occupy half of them. */
+    const struct listener *listener = pending->listener;
+    const size_t max = (size_t)listener->settings->conf->dicom.max_associations;
+    const struct associations_unadmitted unadmitted =
+        associations_unadmitted(listener->associations, pending->connection.host);
+    if ((pending->connection.tls || pending->connection.partial) &&
+        (unadmitted.of_all >= max || unadmitted.of_host >= (max + 1) / 2)) {
+        pending->postponed = true;
+        uv_poll_stop(&pending->poll);
+    } else {
         begin_association(pending);
+    }
 }
 
 /* ------------------------------------------------------------------------ preread ------ */
@@ -282,12 +255,16 @@ static void
 on_readable(uv_poll_t *poll, int status, int events)
 {
     struct listener_pending *pending = poll->data;
-    if (status < 0)
+    if (status < 0) {
         listener_close_pending(pending);
-    else if (pending->leaving)
-        listener_drain(pending);
-    else
+    } else if (pending->leaving) {
+        uint8_t dropped[4096];
+        ssize_t got = recv(pending->connection.fd, dropped, sizeof dropped, 0);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+            listener_close_pending(pending);
+    } else {
         listener_process(pending, (events & UV_DISCONNECT) != 0);
+    }
 }
 
 static void
@@ -376,32 +353,12 @@ listener_add_pending(struct listener *listener, const struct connection *connect
 
 static void on_reopen(uv_timer_t *timer);
 
-/* Pauses accept after running out of descriptors. The connection stays in the backlog and would
- * wake the loop at once. */
-static void
-listener_pause_accept(struct port *port, int error)
-{
-    log_error("listener.accept", LOG_STR("error", strerror(-error)));
-    uv_poll_stop(port->poll);
-    uv_timer_start(&port->listener->reopen, on_reopen, ACCEPT_PAUSE_MS, 0);
-}
-
-static void
-accept_one(struct port *port, int fd, const struct sockaddr_storage *address)
-{
-    struct connection connection = {.fd = fd, .tls = port->tls};
-    admission_host((const struct sockaddr *)address, connection.host);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
-    port->listener->totals.accepted++;
-    listener_add_pending(port->listener, &connection);
-}
-
 static void
 listener_on_connection(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct port *port = poll->data;
+    struct listener *listener = port->listener;
     if (status < 0)
         return;
     for (;;) {
@@ -410,11 +367,20 @@ listener_on_connection(uv_poll_t *poll, int status, int events)
         int fd =
             accept4(port->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            accept_one(port, fd, &address);
-        } else if (errno == EMFILE && port->listener->oldest) {
-            listener_displace(port->listener->oldest);
+            struct connection connection = {.fd = fd, .tls = port->tls};
+            admission_host((const struct sockaddr *)&address, connection.host);
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+            setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+            listener->totals.accepted++;
+            listener_add_pending(listener, &connection);
+        } else if (errno == EMFILE && listener->oldest) {
+            listener_displace(listener->oldest);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            listener_pause_accept(port, -errno);
+            /* Out of descriptors: the connection stays in the backlog and would wake the loop at
+             * once. */
+            log_error("listener.accept", LOG_STR("error", strerror(errno)));
+            uv_poll_stop(poll);
+            uv_timer_start(&listener->reopen, on_reopen, ACCEPT_PAUSE_MS, 0);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
             return;
@@ -423,18 +389,6 @@ listener_on_connection(uv_poll_t *poll, int status, int events)
 }
 
 /* --------------------------------------------------------------------------- ports ------ */
-
-static int
-listen_at(const char *text, int number)
-{
-    const int fd = bind_at(text, number);
-    if (fd >= 0 && listen(fd, BACKLOG) != 0) {
-        const int error = -errno;
-        close(fd);
-        return error;
-    }
-    return fd;
-}
 
 static void
 close_port(struct port *port)
@@ -447,33 +401,24 @@ close_port(struct port *port)
 }
 
 static int
-watch_port(struct port *port, int fd)
+open_port(struct port *port, const char *address, int number)
 {
-    uv_poll_t *poll = calloc(1, sizeof *poll);
-    int error = poll ? uv_poll_init(port->listener->loop, poll, fd) : -ENOMEM;
+    const int fd = bind_at(address, number);
+    if (fd < 0)
+        return fd;
+    int error = listen(fd, BACKLOG) == 0 ? 0 : -errno;
+    uv_poll_t *poll = error ? NULL : calloc(1, sizeof *poll);
+    if (!error)
+        error = poll ? uv_poll_init(port->listener->loop, poll, fd) : -ENOMEM;
     if (error) {
         free(poll);
+        close(fd);
         return error;
     }
     poll->data = port;
     port->poll = poll;
     port->fd = fd;
-    /* Cannot fail for a listening socket. */
-    uv_poll_start(poll, UV_READABLE, listener_on_connection);
-    return 0;
-}
-
-static int
-open_port(struct port *port, const char *address, int number)
-{
-    int fd = listen_at(address, number);
-    if (fd < 0)
-        return fd;
-    int error = watch_port(port, fd);
-    if (error) {
-        close(fd);
-        return error;
-    }
+    uv_poll_start(poll, UV_READABLE, listener_on_connection); /* cannot fail: it listens */
     snprintf(port->address, sizeof port->address, "%s", address);
     port->number = number;
     log_info("listener.open", LOG_STR("address", address), LOG_INT("port", number),

@@ -161,26 +161,8 @@ file_handover(const struct dicom_store *store)
 
 /* ---------------------------------------------------------------------------- lost ------ */
 
-/* Queues a report of a lost instance without waiting: the sender is gone, or its answer does not
- * depend on it. */
-static void
-give_lost(struct receive_queue *queue, struct handover *handover)
-{
-    pthread_mutex_lock(&queue->lock);
-    const bool room = queue->lost < MAX_LOST;
-    queue->lost += room;
-    pthread_mutex_unlock(&queue->lock);
-    handover->lost = true;
-    if (room)
-        give(queue, handover);
-    else
-        log_warn("receive.unreported", LOG_STR("sop", handover->relative));
-    pthread_mutex_lock(&queue->lock);
-    release_locked(handover);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-/* Reports an instance that was not stored; series_uid is "" if its header did not arrive. */
+/* Reports an instance that was not stored; series_uid is "" if its header did not arrive. Does not
+ * wait: the sender is gone, or its answer does not depend on the report. */
 static void
 report_lost(struct receive_queue *queue, const struct reception *reception, const char *series_uid,
             const char *why)
@@ -196,16 +178,27 @@ report_lost(struct receive_queue *queue, const struct reception *reception, cons
              reception->store->sop_instance_uid);
     snprintf(report->message, sizeof report->message,
              "Its C-STORE began, but it was not stored: %s. Send it again.", why);
-    give_lost(queue, handover);
+    handover->lost = true;
+    pthread_mutex_lock(&queue->lock);
+    const bool room = queue->lost < MAX_LOST;
+    queue->lost += room;
+    pthread_mutex_unlock(&queue->lock);
+    if (room)
+        give(queue, handover);
+    else
+        log_warn("receive.unreported", LOG_STR("sop", handover->relative));
+    pthread_mutex_lock(&queue->lock);
+    release_locked(handover);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* ------------------------------------------------------------------------ unwanted ------ */
 
 /*
  * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept as an image:
- * its class is not processed, it is one of our results, or it is quarantined. After a failure status, archives such as Orthanc
- * would end the C-MOVE before the images. The daemon must count the instance first, so that the
- * pulled item is complete without it.
+ * its class is not processed, it is one of our results, or it is quarantined. After a failure
+ * status, archives such as Orthanc would end the C-MOVE before the images. The daemon must count
+ * the instance first, so that the pulled item is complete without it.
  */
 static uint16_t
 receive_drop(struct receive_queue *queue, const struct reception *reception, const char *study_uid,
@@ -309,15 +302,6 @@ receive_abandon(struct receive_queue *queue, const struct reception *reception, 
     return receive_status_of_error(error);
 }
 
-static void
-log_unstored(enum handover_answer outcome)
-{
-    if (outcome == HANDOVER_OPEN)
-        log_warn("receive.unanswered", LOG_INT("seconds", ANSWER_SECONDS));
-    else
-        log_warn("receive.dropped", LOG_STR("reason", "the receiver stops, or is out of memory"));
-}
-
 /*
  * The daemon commits the row while the folder is synced. If the power fails after the commit and
  * before the sync, a row without a file remains, and the daemon reports it at its start. The sender
@@ -336,10 +320,12 @@ receive_seal_arrived(struct receive_queue *queue, struct handover *handover)
         log_error("receive.failed", LOG_STR("error", strerror(-error)));
         return receive_status_of_error(error);
     }
-    if (outcome != HANDOVER_STORED) {
-        log_unstored(outcome);
+    if (outcome == HANDOVER_OPEN)
+        log_warn("receive.unanswered", LOG_INT("seconds", ANSWER_SECONDS));
+    if (outcome == HANDOVER_DROPPED)
+        log_warn("receive.dropped", LOG_STR("reason", "the receiver stops, or is out of memory"));
+    if (outcome != HANDOVER_STORED)
         return DICOM_OUT_OF_RESOURCES;
-    }
     crash_point("receive_after_stored_before_answer");
     import_retire(queue->store, &report);
     return DICOM_SUCCESS;
@@ -416,21 +402,6 @@ receive_end(struct receive_queue *queue, const struct reception *reception)
 
 /* --------------------------------------------------------------------- commitments ------ */
 
-/* Copies into one allocation. */
-static struct dicom_commitment *
-copy_commitment(const struct dicom_commitment *commitment)
-{
-    const size_t size = commitment->count * sizeof *commitment->references;
-    struct dicom_commitment *copy = malloc(sizeof *copy + size);
-    if (!copy)
-        return NULL;
-    *copy = *commitment;
-    copy->references = (struct dicom_commitment_reference *)(copy + 1);
-    if (size)
-        memcpy(copy + 1, commitment->references, size);
-    return copy;
-}
-
 uint16_t
 receive_committed(struct receive_queue *queue, const char *calling_ae,
                   const struct dicom_commitment *commitment)
@@ -439,11 +410,18 @@ receive_committed(struct receive_queue *queue, const char *calling_ae,
     if (!handover)
         return DICOM_PROCESSING_FAILURE;
     snprintf(handover->sender, sizeof handover->sender, "%s", calling_ae);
-    handover->commitment = copy_commitment(commitment);
-    if (!handover->commitment) {
+    /* The copy and its references are one allocation. */
+    const size_t size = commitment->count * sizeof *commitment->references;
+    struct dicom_commitment *copy = malloc(sizeof *copy + size);
+    if (!copy) {
         destroy_handover(handover);
         return DICOM_PROCESSING_FAILURE;
     }
+    *copy = *commitment;
+    copy->references = (struct dicom_commitment_reference *)(copy + 1);
+    if (size)
+        memcpy(copy + 1, commitment->references, size);
+    handover->commitment = copy;
     return receive_hand_over(queue, handover) == HANDOVER_STORED ? DICOM_SUCCESS
                                                                  : DICOM_PROCESSING_FAILURE;
 }

@@ -72,16 +72,6 @@ join_locked(struct folder_sync *sync, const char *folder)
 }
 
 static void
-leave_locked(struct rounds *rounds)
-{
-    if (--rounds->users > 0)
-        return;
-    LIST_REMOVE(rounds, next);
-    pthread_cond_destroy(&rounds->ended);
-    free(rounds);
-}
-
-static void
 make_round_locked(struct folder_sync *sync, struct rounds *rounds)
 {
     const uint64_t number = ++rounds->begun;
@@ -117,7 +107,11 @@ folder_sync_run(struct folder_sync *sync, const char *folder)
             make_round_locked(sync, rounds);
     }
     const int error = rounds->failed >= mine ? rounds->error : 0;
-    leave_locked(rounds);
+    if (--rounds->users == 0) {
+        LIST_REMOVE(rounds, next);
+        pthread_cond_destroy(&rounds->ended);
+        free(rounds);
+    }
     pthread_mutex_unlock(&sync->lock);
     return error;
 }

@@ -120,18 +120,6 @@ original_path(const struct import_item *item, char path[PATH_MAX])
     return length < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int
-open_source(struct work *work)
-{
-    int folder = open(work->item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
-        return -errno;
-    /* Must not block if the name is now a FIFO. */
-    int fd = file_open_below(folder, work->item->relative, O_RDONLY | O_NONBLOCK);
-    close(folder);
-    return fd;
-}
-
 static void
 bind_for_quarantine(struct work *work, enum code code, const char *message)
 {
@@ -148,26 +136,6 @@ name_instance(struct work *work, int32_t replaced)
     struct import_report *report = &work->item->report;
     report->replaced = replaced;
     replaced_name(report->sop_instance_uid, replaced, work->name);
-}
-
-static void
-bind_for_series(struct work *work)
-{
-    snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", work->item->report.series_uid);
-    name_instance(work, 0);
-    work->target = SERIES;
-}
-
-/* Reads the UIDs of a rejected file, so that its series can be reported as incomplete. */
-static void
-import_identify(struct work *work)
-{
-    struct import_report *report = &work->item->report;
-    struct dicom_identity identity;
-    dicom_identify_open(work->source, "The file", &identity);
-    memcpy(report->sop_instance_uid, identity.sop_instance_uid, DICOM_UID_SIZE);
-    memcpy(report->series_uid, identity.series_uid, DICOM_UID_SIZE);
-    memcpy(report->study_uid, identity.study_uid, DICOM_UID_SIZE);
 }
 
 /* Reads the header from the open file, since the path may name another file by now. */
@@ -187,10 +155,19 @@ examine_header(struct work *work)
         import_set_unopened(work, rc);
     else if (rc)
         bind_for_quarantine(work, error.code, error.message);
-    else
-        bind_for_series(work);
-    if (rc && (work->state != DECIDED || error.code == CODE_OWN_RESULT))
-        import_identify(work);
+    struct import_report *report = &work->item->report;
+    if (rc == 0) {
+        snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", report->series_uid);
+        name_instance(work, 0);
+        work->target = SERIES;
+    } else if (work->state != DECIDED || error.code == CODE_OWN_RESULT) {
+        /* The series of a rejected file can then be reported as incomplete. */
+        struct dicom_identity identity;
+        dicom_identify_open(work->source, "The file", &identity);
+        memcpy(report->sop_instance_uid, identity.sop_instance_uid, DICOM_UID_SIZE);
+        memcpy(report->series_uid, identity.series_uid, DICOM_UID_SIZE);
+        memcpy(report->study_uid, identity.study_uid, DICOM_UID_SIZE);
+    }
 }
 
 static void
@@ -199,8 +176,14 @@ examine(struct work *work)
     char path[PATH_MAX];
     int error = original_path(work->item, path);
     if (!error) {
-        work->source = open_source(work);
+        const int folder = open(work->item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        /* Must not block if the name is now a FIFO. */
+        work->source = folder < 0
+                           ? -errno
+                           : file_open_below(folder, work->item->relative, O_RDONLY | O_NONBLOCK);
         error = work->source < 0 ? work->source : 0;
+        if (folder >= 0)
+            close(folder);
     }
     if (!error && fstat(work->source, &work->status) != 0)
         error = -errno;
@@ -240,18 +223,12 @@ is_same_as_before(const struct work *work, const struct stat *twin)
            !is_older(&twin->st_mtim, time);
 }
 
-/* Describes the stored file, which may differ in its bytes. */
-static int
-import_describe_twin(struct work *work, int twin)
-{
-    struct error error;
-    return import_peek(twin, work->name, NULL, work->item, &error);
-}
-
+/* The same data set is described as in the stored file, which may differ in its bytes. */
 static int
 compare_with_twin(struct work *work, int twin, enum dicom_likeness *likeness)
 {
     struct stat status;
+    struct error ignored;
     if (fstat(twin, &status) != 0)
         return -errno;
     *likeness = DICOM_SAME;
@@ -259,7 +236,7 @@ compare_with_twin(struct work *work, int twin, enum dicom_likeness *likeness)
         return 0;
     int error = dicom_compare(work->source, twin, likeness);
     if (!error && *likeness == DICOM_SAME)
-        error = import_describe_twin(work, twin);
+        error = import_peek(twin, work->name, NULL, work->item, &ignored);
     return error;
 }
 
@@ -280,26 +257,18 @@ import_digest(int fd, uint64_t *digest)
     }
 }
 
-/* A rejected file may be sent repeatedly, each time with a new modification time. Its digest
- * replaces the time. */
-static int
-stamp_received(struct work *work)
-{
-    uint64_t digest;
-    int error = import_digest(work->source, &digest);
-    if (!error)
-        work->item->stamp.mtime_ns = (int64_t)digest;
-    return error;
-}
-
 static void
 find_quarantine_place(const struct store *store, struct work *work)
 {
-    int error = work->received ? stamp_received(work) : 0;
+    uint64_t digest;
+    int error = work->received ? import_digest(work->source, &digest) : 0;
     if (error) {
         import_set_outcome(work, IMPORT_RETRY, error);
         return;
     }
+    /* A rejected file may be sent repeatedly, each time with a new modification time. */
+    if (work->received)
+        work->item->stamp.mtime_ns = (int64_t)digest;
     char path[PATH_MAX];
     original_path(work->item, path); /* checked in examine */
     char folder[QUARANTINE_FOLDER];
@@ -377,20 +346,22 @@ import_find_place(const struct store *store, struct work *work)
 
 /* --------------------------------------------------------------------------- stage ------ */
 
-/* Rejected files must not use up the free space that valid files need. */
-static bool
-is_too_large(const struct store *store, const struct work *work, int64_t reserve_bytes)
-{
-    struct statvfs disk;
-    if (fstatvfs(store_fd(store), &disk) != 0)
-        return true;
-    const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-    return (uint64_t)work->item->stamp.size + (uint64_t)reserve_bytes > free_bytes;
-}
-
 static void
-stage_bytes(struct store *store, struct work *work)
+stage(struct store *store, struct work *work, int64_t reserve_bytes)
 {
+    import_find_place(store, work);
+    if (work->state != UNPLACED)
+        return;
+    if (work->target == QUARANTINE) {
+        /* Rejected files must not use up the free space that valid files need. */
+        struct statvfs disk;
+        if (fstatvfs(store_fd(store), &disk) != 0 ||
+            (uint64_t)work->item->stamp.size + (uint64_t)reserve_bytes >
+                (uint64_t)disk.f_bavail * disk.f_frsize) {
+            import_set_outcome(work, IMPORT_QUARANTINED, 0);
+            return;
+        }
+    }
     bool source_failed;
     int error = store_stage(store, work->source, &work->status, work->item->token, &work->staged,
                             &source_failed);
@@ -400,42 +371,19 @@ stage_bytes(struct store *store, struct work *work)
         import_set_outcome(work, IMPORT_RETRY, error);
 }
 
-static void
-stage(struct store *store, struct work *work, int64_t reserve_bytes)
-{
-    import_find_place(store, work);
-    if (work->state != UNPLACED)
-        return;
-    if (work->target == QUARANTINE && is_too_large(store, work, reserve_bytes))
-        import_set_outcome(work, IMPORT_QUARANTINED, 0);
-    else
-        stage_bytes(store, work);
-}
-
 /* ---------------------------------------------------------------------------- sync ------ */
-
-static bool
-is_unchanged(const struct work *work)
-{
-    struct file_stamp now;
-    return file_stamp_of(work->source, &now) == 0 && file_stamp_equal(&now, &work->item->stamp);
-}
-
-/* Digests the staged file while the disk writes it. */
-static int
-import_take_sha256(struct work *work)
-{
-    struct digest digest;
-    const int error = digest_file(work->staged.fd, -1, &digest, NULL);
-    if (!error)
-        memcpy(work->item->report.sha256, digest.sha256, sizeof digest.sha256);
-    return error;
-}
 
 static void
 import_sync(const struct store *store, struct work *work)
 {
-    int error = work->target == SERIES && store_wants_digests(store) ? import_take_sha256(work) : 0;
+    int error = 0;
+    if (work->target == SERIES && store_wants_digests(store)) {
+        /* The disk writes the staged file meanwhile. */
+        struct digest digest;
+        error = digest_file(work->staged.fd, -1, &digest, NULL);
+        if (!error)
+            memcpy(work->item->report.sha256, digest.sha256, sizeof digest.sha256);
+    }
     if (!error)
         error = store_sync(&work->staged);
     if (error)
@@ -507,27 +455,6 @@ arrive(struct work *work)
     import_set_outcome(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
 }
 
-/* Removes a file that may not be durable, so that the next attempt starts again. */
-static void
-take_back(struct store *store, const struct work *work)
-{
-    char path[IMPORT_PATH];
-    snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
-    unlinkat(store_fd(store), path, 0);
-}
-
-static void
-seal(struct store *store, struct work *work, int sync_error)
-{
-    if (!sync_error) {
-        arrive(work);
-        return;
-    }
-    if (work->state == PLACED)
-        take_back(store, work);
-    import_set_outcome(work, IMPORT_RETRY, sync_error);
-}
-
 /* Syncs each folder once, for its first file. The other files share the result. */
 static void
 seal_all(struct store *store, struct work *works, size_t count)
@@ -539,8 +466,19 @@ seal_all(struct store *store, struct work *works, size_t count)
         memcpy(folder, works[i].folder, sizeof folder);
         int error = store_sync_folder(store, folder);
         for (size_t j = i; j < count; j++) {
-            if (works[j].state != DECIDED && strcmp(works[j].folder, folder) == 0)
-                seal(store, &works[j], error);
+            struct work *work = &works[j];
+            if (work->state == DECIDED || strcmp(work->folder, folder) != 0)
+                continue;
+            if (!error) {
+                arrive(work);
+                continue;
+            }
+            /* A file that may not be durable is removed, so that the next attempt starts again. */
+            char path[IMPORT_PATH];
+            snprintf(path, sizeof path, "%s/%s", folder, work->name);
+            if (work->state == PLACED)
+                unlinkat(store_fd(store), path, 0);
+            import_set_outcome(work, IMPORT_RETRY, error);
         }
     }
 }
@@ -572,10 +510,13 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
         stage(store, &works[i], reserve_bytes);
     }
     for (size_t i = 0; i < count; i++) {
-        if (works[i].state == UNPLACED && !is_unchanged(&works[i]))
-            import_set_outcome(&works[i], IMPORT_CHANGED, 0);
-        else if (works[i].state == UNPLACED)
+        struct file_stamp now;
+        if (works[i].state != UNPLACED)
+            continue;
+        if (file_stamp_of(works[i].source, &now) == 0 && file_stamp_equal(&now, &items[i]->stamp))
             import_sync(store, &works[i]);
+        else
+            import_set_outcome(&works[i], IMPORT_CHANGED, 0);
     }
     for (size_t i = 0; i < count; i++) {
         if (works[i].state == UNPLACED)
@@ -592,19 +533,6 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
 /* ------------------------------------------------------------------------- received ------ */
 
 static void
-check_claim(struct work *work, const struct import_claim *claim)
-{
-    const struct import_report *report = &work->item->report;
-    if (strcmp(report->sop_class_uid, claim->sop_class_uid) == 0 &&
-        strcmp(report->sop_instance_uid, claim->sop_instance_uid) == 0)
-        return;
-    bind_for_quarantine(
-        work, CODE_COMMAND_MISMATCH,
-        "The SOP Class or SOP Instance UID in the data set differs from that of the "
-        "C-STORE command: correct the sender.");
-}
-
-static void
 examine_received(struct work *work, const struct import_claim *claim)
 {
     if (fstat(work->source, &work->status) != 0) {
@@ -613,8 +541,14 @@ examine_received(struct work *work, const struct import_claim *claim)
     }
     file_stamp_from(&work->status, &work->item->stamp);
     examine_header(work);
-    if (is_bound_for(work, SERIES))
-        check_claim(work, claim);
+    const struct import_report *report = &work->item->report;
+    if (is_bound_for(work, SERIES) &&
+        (strcmp(report->sop_class_uid, claim->sop_class_uid) != 0 ||
+         strcmp(report->sop_instance_uid, claim->sop_instance_uid) != 0))
+        bind_for_quarantine(
+            work, CODE_COMMAND_MISMATCH,
+            "The SOP Class or SOP Instance UID in the data set differs from that of the "
+            "C-STORE command: correct the sender.");
 }
 
 static void

@@ -77,16 +77,6 @@ move_into(int from_folder, const char *name, int to_folder)
     return error;
 }
 
-/* A link could lead from move_to back into the inbox. The file would be found and moved again and
- * again. */
-static bool
-leads_into(const char *folder, const char *path)
-{
-    char real_folder[PATH_MAX], real_path[PATH_MAX];
-    return !realpath(folder, real_folder) || !realpath(path, real_path) ||
-           scan_is_within(real_path, real_folder);
-}
-
 /* Opens the folder below move_to with the same relative path as the original's below the inbox.
  * Creates it if it is missing. */
 static int
@@ -100,34 +90,30 @@ open_target(const struct import_item *item, const char *move_to)
     int error = file_make_path(path);
     if (error)
         return error;
-    if (leads_into(item->folder, path))
+    /* A link could lead from move_to back into the inbox. The file would be found and moved again
+     * and again. */
+    char inbox[PATH_MAX], target[PATH_MAX];
+    if (!realpath(item->folder, inbox) || !realpath(path, target) || scan_is_within(target, inbox))
         return -ELOOP;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
 static int
-check_original(int folder, const char *name, const struct file_stamp *expected)
-{
-    struct stat status;
-    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return -errno;
-    struct file_stamp stamp;
-    file_stamp_from(&status, &stamp);
-    return file_stamp_equal(&stamp, expected) ? 0 : -ESTALE;
-}
-
-static int
 finish_in(int folder, const char *name, const struct import_item *item, const char *move_to)
 {
-    int error = check_original(folder, name, &item->stamp);
-    if (error)
-        return error;
+    struct stat status;
+    struct file_stamp stamp;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return -errno;
+    file_stamp_from(&status, &stamp);
+    if (!file_stamp_equal(&stamp, &item->stamp))
+        return -ESTALE;
     if (item->after == CONF_MOVE && item->outcome != IMPORT_QUARANTINED) {
         int target = open_target(item, move_to);
         if (target < 0)
             return target;
-        error = move_into(folder, name, target);
+        int error = move_into(folder, name, target);
         close(target);
         return error;
     }

@@ -35,9 +35,15 @@ import_describe(const struct dicom_instance *instance, struct import_report *rep
     report->expected = instance->expected_instances;
 }
 
-static void
-import_describe_object(const struct object_peek *peek, struct import_report *report)
+static int
+import_peek_object(int fd, const char *path, const struct dicom_requestor *requestor,
+                   struct import_item *item, struct error *error)
 {
+    struct object_peek *peek;
+    int rc = object_peek_open(fd, path, requestor, &peek, error);
+    if (rc)
+        return rc;
+    struct import_report *report = &item->report;
     COPY_TEXT(report->sop_instance_uid, peek->sop_instance_uid);
     COPY_TEXT(report->sop_class_uid, peek->sop_class_uid);
     COPY_TEXT(report->transfer_syntax_uid, peek->transfer_syntax_uid);
@@ -49,17 +55,6 @@ import_describe_object(const struct object_peek *peek, struct import_report *rep
     COPY_TEXT(report->label, peek->label);
     COPY_TEXT(report->made, peek->made);
     report->size = peek->file_size;
-}
-
-static int
-import_peek_object(int fd, const char *path, const struct dicom_requestor *requestor,
-                   struct import_item *item, struct error *error)
-{
-    struct object_peek *peek;
-    int rc = object_peek_open(fd, path, requestor, &peek, error);
-    if (rc)
-        return rc;
-    import_describe_object(peek, &item->report);
     free(item->references);
     item->references = peek->references;
     peek->references = NULL;

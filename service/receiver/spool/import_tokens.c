@@ -19,27 +19,6 @@ import_tokens_room(const struct import_tokens *tokens)
     return IMPORT_TOKENS_MAX - tokens->count;
 }
 
-static struct import_token *
-import_token_new(struct inbox *inbox, const char *relative, const struct file_stamp *stamp)
-{
-    struct import_token *item = calloc(1, sizeof *item);
-    if (!item || !inbox)
-        return item;
-    item->inbox = inbox;
-    item->import.folder = inbox_path(inbox);
-    item->import.after = inbox_after(inbox);
-    item->import.resent = inbox_resent(inbox);
-    item->import.stamp = *stamp;
-    item->import.relative = strdup(relative);
-    const char *move_to = inbox_move_to(inbox);
-    item->move_to = move_to ? strdup(move_to) : NULL;
-    if (!item->import.relative || (move_to && !item->move_to)) {
-        import_token_free(item);
-        return NULL;
-    }
-    return item;
-}
-
 static void
 import_token_give_place(struct import_tokens *tokens, struct import_token *item)
 {
@@ -55,7 +34,21 @@ struct import_token *
 import_token_add(struct import_tokens *tokens, struct inbox *inbox, const char *relative,
                  const struct file_stamp *stamp)
 {
-    struct import_token *item = import_token_new(inbox, relative, stamp);
+    struct import_token *item = calloc(1, sizeof *item);
+    if (item && inbox) {
+        item->inbox = inbox;
+        item->import.folder = inbox_path(inbox);
+        item->import.after = inbox_after(inbox);
+        item->import.resent = inbox_resent(inbox);
+        item->import.stamp = *stamp;
+        item->import.relative = strdup(relative);
+        const char *move_to = inbox_move_to(inbox);
+        item->move_to = move_to ? strdup(move_to) : NULL;
+        if (!item->import.relative || (move_to && !item->move_to)) {
+            import_token_free(item);
+            return NULL;
+        }
+    }
     if (item)
         import_token_give_place(tokens, item);
     return item;

@@ -54,12 +54,6 @@ quarantine_folder(time_t now, char folder[QUARANTINE_FOLDER])
     strftime(folder, QUARANTINE_FOLDER, LAYOUT_QUARANTINE "/%Y%m%d", &day);
 }
 
-static bool
-is_day(const char *name)
-{
-    return strlen(name) == 8 && strspn(name, "0123456789") == 8;
-}
-
 static int
 quarantine_find_name(int root, const char *name, char folder[QUARANTINE_FOLDER])
 {
@@ -70,7 +64,7 @@ quarantine_find_name(int root, const char *name, char folder[QUARANTINE_FOLDER])
     error = -ENOENT;
     for (const struct dirent *day; error && (day = readdir(days));) {
         char path[QUARANTINE_FOLDER + QUARANTINE_NAME];
-        if (!is_day(day->d_name))
+        if (strlen(day->d_name) != 8 || strspn(day->d_name, "0123456789") != 8)
             continue;
         snprintf(path, sizeof path, "%.8s/%s", day->d_name, name);
         if (faccessat(dirfd(days), path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)

@@ -40,14 +40,6 @@ replaced_path(const char *folder, const char *sop_instance_uid, int32_t times, c
     snprintf(path, PATH_MAX, "%s/%s", folder, name);
 }
 
-static bool
-replaced_is_there(int root, const char *folder, const char *sop_instance_uid, int32_t times)
-{
-    char path[PATH_MAX];
-    replaced_path(folder, sop_instance_uid, times, path);
-    return faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 int
 replaced_find(const struct store *store, const char *folder, const char *sop_instance_uid,
               int32_t *times)
@@ -58,22 +50,11 @@ replaced_find(const struct store *store, const char *folder, const char *sop_ins
     if (readlinkat(root, path, number, sizeof number - 1) < 0 && errno != EINVAL)
         return -errno;
     *times = replaced_times(number); /* 0: it is a file */
-    while (replaced_is_there(root, folder, sop_instance_uid, *times + 1))
-        ++*times;
-    return 0;
-}
-
-/* Replaces the first file, or the link to an earlier one, by a link. */
-static int
-replaced_point(int root, const char *folder, const char *sop_instance_uid, int32_t times)
-{
-    char number[16], path[PATH_MAX], part[PATH_MAX];
-    snprintf(number, sizeof number, "%c%" PRId32, LAYOUT_REPLACED, times);
-    replaced_path(folder, sop_instance_uid, 0, path);
-    snprintf(part, sizeof part, LAYOUT_INCOMING "/%s%s.part", sop_instance_uid, number);
-    if (symlinkat(number, root, part) != 0 && errno != EEXIST)
-        return -errno;
-    return renameat(root, part, root, path) == 0 || errno == ENOENT ? 0 : -errno;
+    for (;; ++*times) {
+        replaced_path(folder, sop_instance_uid, *times + 1, path);
+        if (faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+            return 0;
+    }
 }
 
 int
@@ -81,9 +62,15 @@ replaced_retire(const struct store *store, const char *folder, const char *sop_i
                 int32_t times)
 {
     const int root = store_fd(store);
-    int error = replaced_point(root, folder, sop_instance_uid, times);
+    char number[16], path[PATH_MAX], part[PATH_MAX];
+    /* Replace the first file, or the link to an earlier one, by a link. */
+    snprintf(number, sizeof number, "%c%" PRId32, LAYOUT_REPLACED, times);
+    replaced_path(folder, sop_instance_uid, 0, path);
+    snprintf(part, sizeof part, LAYOUT_INCOMING "/%s%s.part", sop_instance_uid, number);
+    if (symlinkat(number, root, part) != 0 && errno != EEXIST)
+        return -errno;
+    int error = renameat(root, part, root, path) == 0 || errno == ENOENT ? 0 : -errno;
     for (int32_t older = times - 1; !error && older > 0 && older >= times - KEPT_MAX; older--) {
-        char path[PATH_MAX];
         replaced_path(folder, sop_instance_uid, older, path);
         if (unlinkat(root, path, 0) != 0 && errno != ENOENT)
             error = -errno;

@@ -51,38 +51,6 @@ find_durable(struct store *store, const char *folder)
     return NULL;
 }
 
-static bool
-is_durable(struct store *store, const char *folder, uint64_t *made)
-{
-    pthread_mutex_lock(&store->lock);
-    const bool durable = find_durable(store, folder) != NULL;
-    *made = store->made;
-    pthread_mutex_unlock(&store->lock);
-    return durable;
-}
-
-static void
-remember_durable(struct store *store, const char *folder, uint64_t made)
-{
-    pthread_mutex_lock(&store->lock);
-    if (made == store->made && !find_durable(store, folder)) {
-        snprintf(store->durable[store->next_durable], sizeof store->durable[0], "%s", folder);
-        store->next_durable = (store->next_durable + 1) % DURABLE_FOLDERS;
-    }
-    pthread_mutex_unlock(&store->lock);
-}
-
-static void
-forget_durable(struct store *store, const char *folder)
-{
-    pthread_mutex_lock(&store->lock);
-    store->made++;
-    char *durable = find_durable(store, folder);
-    if (durable)
-        durable[0] = '\0';
-    pthread_mutex_unlock(&store->lock);
-}
-
 /* ------------------------------------------------------------------ opening, closing ------ */
 
 int
@@ -166,10 +134,16 @@ make_folder(struct store *store, const char *folder)
         at += strcspn(at, "/");
         if (snprintf(path, sizeof path, "%.*s", (int)(at - folder), folder) >= (int)sizeof path)
             return -ENAMETOOLONG;
-        if (mkdirat(store->root, path, 0750) == 0)
-            forget_durable(store, path);
-        else if (errno != EEXIST)
+        if (mkdirat(store->root, path, 0750) == 0) {
+            pthread_mutex_lock(&store->lock);
+            store->made++;
+            char *durable = find_durable(store, path);
+            if (durable)
+                durable[0] = '\0';
+            pthread_mutex_unlock(&store->lock);
+        } else if (errno != EEXIST) {
             return -errno;
+        }
         if (!*at)
             return 0;
     }
@@ -190,12 +164,6 @@ store_open_folder(struct store *store, const char *folder)
     return fd < 0 ? -errno : fd;
 }
 
-static bool
-is_left_over(const struct store *store, const char *name)
-{
-    return text_ends_in(name, ".part") && strncmp(name, store->run, strlen(store->run)) != 0;
-}
-
 static int
 remove_left_overs(struct store *store)
 {
@@ -207,7 +175,9 @@ remove_left_overs(struct store *store)
         return error;
     int64_t removed = 0;
     for (const struct dirent *entry; (entry = readdir(directory));) {
-        if (is_left_over(store, entry->d_name) && unlinkat(dirfd(directory), entry->d_name, 0) == 0)
+        const char *name = entry->d_name;
+        if (text_ends_in(name, ".part") && strncmp(name, store->run, strlen(store->run)) != 0 &&
+            unlinkat(dirfd(directory), name, 0) == 0)
             removed++;
     }
     closedir(directory);
@@ -344,15 +314,24 @@ store_discard(struct store *store, struct staged *staged)
 int
 store_sync_folder(struct store *store, const char *folder)
 {
-    uint64_t made;
     int error = folder_sync_run(store->folders, folder);
     const char *slash = strchr(folder, '/');
-    if (error || !slash || is_durable(store, folder, &made))
+    if (error || !slash)
         return error;
+    pthread_mutex_lock(&store->lock);
+    const bool durable = find_durable(store, folder) != NULL;
+    const uint64_t made = store->made;
+    pthread_mutex_unlock(&store->lock);
+    if (durable)
+        return 0;
     char parent[NAME_MAX + 1];
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - folder), folder);
     error = folder_sync_run(store->folders, parent);
-    if (!error)
-        remember_durable(store, folder, made);
+    pthread_mutex_lock(&store->lock);
+    if (!error && made == store->made && !find_durable(store, folder)) {
+        snprintf(store->durable[store->next_durable], sizeof store->durable[0], "%s", folder);
+        store->next_durable = (store->next_durable + 1) % DURABLE_FOLDERS;
+    }
+    pthread_mutex_unlock(&store->lock);
     return error;
 }
