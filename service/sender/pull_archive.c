@@ -191,28 +191,19 @@ pull_archive_handle_move(struct pull_archive *archive, struct settings *settings
         pull_task_free(task);
 }
 
-/* Stops a task. Has no effect if it has just ended. */
-static void
-pull_archive_handle_stop(const struct pull_archive *archive, struct proto_reader *reader)
-{
-    struct message_stop_pull message;
-    if (message_read_stop_pull(reader, &message))
-        return;
-    for (struct pull_task *task = archive->tasks; task; task = task->next)
-        if (task->pull == message.pull)
-            atomic_store(&task->stop, true);
-}
-
 void
 pull_archive_handle(struct pull_archive *archive, struct settings *settings,
                     struct proto_reader *reader)
 {
+    struct message_stop_pull message;
     if (reader->type == PROTO_FIND)
         pull_archive_handle_find(archive, settings, reader);
     else if (reader->type == PROTO_MOVE)
         pull_archive_handle_move(archive, settings, reader);
-    else
-        pull_archive_handle_stop(archive, reader);
+    else if (message_read_stop_pull(reader, &message) == 0)
+        for (struct pull_task *task = archive->tasks; task; task = task->next)
+            if (task->pull == message.pull) /* else it has just ended */
+                atomic_store(&task->stop, true);
 }
 
 void

@@ -84,17 +84,6 @@ send_returned(struct sender *sender, const struct sender_task *task)
     send_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
 }
 
-static void
-send_committed(struct sender *sender, const struct dicom_commitment *report)
-{
-    const struct conf_destination *destination = sender->options.destination;
-    struct proto_writer writer;
-    /* Token 0: no reply is needed, because the daemon resends after commit_seconds without a
-     * report. */
-    child_write_commitment(&writer, 0, destination->ae_title, destination->name, report);
-    sender->options.events.frame(sender->options.events.context, &writer);
-}
-
 /* -------------------------------------------------------------------------- the association - */
 
 /* Fills the peer's settings. Fails if TLS is required and not available. */
@@ -133,10 +122,15 @@ drop_association(struct sender *sender)
 static void
 take_reports(struct sender *sender)
 {
+    const struct conf_destination *destination = sender->options.destination;
     const struct dicom_commitment *report;
     int found = 0;
     while (sender->association && (found = dicom_report(sender->association, &report)) > 0) {
-        send_committed(sender, report);
+        struct proto_writer writer;
+        /* Token 0: no reply is needed, because the daemon resends after commit_seconds without a
+         * report. */
+        child_write_commitment(&writer, 0, destination->ae_title, destination->name, report);
+        sender->options.events.frame(sender->options.events.context, &writer);
         sender->last_use = clock_seconds();
         sender->expected_reports -= sender->expected_reports > 0;
     }
@@ -194,16 +188,6 @@ connect_for(struct sender *sender, const struct sender_task *task, struct send_a
                          &attempt->error);
 }
 
-/* Returns whether the open association fits the task. If not, it is dropped. */
-static bool
-can_reuse(struct sender *sender, const struct sender_task *task)
-{
-    take_reports(sender);
-    if (sender->association && !dicom_accepts(sender->association, task->sop_class))
-        drop_association(sender);
-    return sender->association != NULL;
-}
-
 /* ---------------------------------------------------------------------------- delivering ---- */
 
 static int
@@ -223,21 +207,6 @@ sender_commit(struct sender *sender, const struct sender_task *task, struct send
     return rc;
 }
 
-static void
-refuse_commitment(const struct sender *sender, struct send_attempt *attempt)
-{
-    const struct conf_destination *destination = sender->options.destination;
-    const struct error why = attempt->error;
-    attempt->commitment = PROTO_COMMITMENT_REFUSED;
-    if (why.code != CODE_COMMIT_UNSUPPORTED)
-        error_set(
-            &attempt->error, -EREMOTEIO, CODE_COMMIT_FAILED,
-            "It has stored the object, but takes no request for storage commitment: %s Let it "
-            "know the AE title %s with our host and port (Orthanc: DicomModalities), or take "
-            "`commit` from the destination.",
-            why.message, destination->calling_ae_title);
-}
-
 /*
  * Requests storage commitment. The object stays stored in any case. Some peers abort
  * instead of rejecting the request. It is repeated once on a new association, since the connection
@@ -253,8 +222,17 @@ ask_commitment(struct sender *sender, const struct sender_task *task, struct sen
         if (rc == 0)
             rc = sender_commit(sender, task, attempt);
     }
-    if (rc)
-        refuse_commitment(sender, attempt);
+    if (!rc)
+        return;
+    const struct error why = attempt->error;
+    attempt->commitment = PROTO_COMMITMENT_REFUSED;
+    if (why.code != CODE_COMMIT_UNSUPPORTED)
+        error_set(
+            &attempt->error, -EREMOTEIO, CODE_COMMIT_FAILED,
+            "It has stored the object, but takes no request for storage commitment: %s Let it "
+            "know the AE title %s with our host and port (Orthanc: DicomModalities), or take "
+            "`commit` from the destination.",
+            why.message, sender->options.destination->calling_ae_title);
 }
 
 static int
@@ -284,7 +262,10 @@ send_once(struct sender *sender, const struct sender_task *task, struct send_att
 static enum dicom_outcome
 deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
-    const bool reused = can_reuse(sender, task);
+    take_reports(sender);
+    if (sender->association && !dicom_accepts(sender->association, task->sop_class))
+        drop_association(sender);
+    const bool reused = sender->association != NULL;
     int rc = send_once(sender, task, attempt);
     if (rc && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
         take_reports(sender); /* also drops the association */
@@ -293,16 +274,6 @@ deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send
         rc = send_once(sender, task, attempt);
     }
     return rc == 0 ? DICOM_SENT : dicom_outcome_of(attempt->error.code, &attempt->answer);
-}
-
-static enum dicom_outcome
-deliver_to_folder(struct sender *sender, const struct sender_task *task,
-                  struct send_attempt *attempt)
-{
-    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
-    int rc = sender_folder_deliver(sender->options.destination->folder, task->file,
-                                   task->sop_instance, &attempt->error);
-    return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 
 static enum dicom_outcome
@@ -326,28 +297,13 @@ sender_deliver_task(struct sender *sender, const struct sender_task *task,
                     struct send_attempt *attempt)
 {
     const struct conf_destination *destination = sender->options.destination;
-    if (destination->folder)
-        return deliver_to_folder(sender, task, attempt);
-    return destination->stow ? deliver_by_stow(sender, task, attempt)
-                             : deliver_to_ae(sender, task, attempt);
-}
-
-static void
-log_attempt(const struct sender *sender, const struct sender_task *task, enum dicom_outcome outcome,
-            const struct send_attempt *attempt, double seconds)
-{
-    static const char *const names[] = {"sent", "transient", "permanent"};
-    const char *destination = sender->options.destination->name;
-    if (outcome == DICOM_SENT)
-        log_info("courier.sent", LOG_INT("delivery", task->delivery),
-                 LOG_STR("destination", destination), LOG_INT("status", attempt->store_status),
-                 LOG_NUM("seconds", seconds));
-    else
-        log_warn("courier.failed", LOG_INT("delivery", task->delivery),
-                 LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
-                 LOG_STR("code", code_name(attempt->error.code)),
-                 LOG_INT("status", attempt->store_status),
-                 LOG_STR("message", attempt->error.message), LOG_NUM("seconds", seconds));
+    if (!destination->folder)
+        return destination->stow ? deliver_by_stow(sender, task, attempt)
+                                 : deliver_to_ae(sender, task, attempt);
+    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
+    int rc =
+        sender_folder_deliver(destination->folder, task->file, task->sop_instance, &attempt->error);
+    return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 
 static void
@@ -356,10 +312,23 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
     static const enum proto_delivery message[] = {[DICOM_SENT] = PROTO_DELIVERY_SENT,
                                                   [DICOM_TRANSIENT] = PROTO_DELIVERY_TRANSIENT,
                                                   [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
+
+    static const char *const names[] = {"sent", "transient", "permanent"};
+    const char *destination = sender->options.destination->name;
     struct send_attempt attempt = {.store_status = -1};
     const double start = clock_seconds();
     const enum dicom_outcome outcome = sender_deliver_task(sender, task, &attempt);
-    log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
+    const double seconds = clock_seconds() - start;
+    if (outcome == DICOM_SENT)
+        log_info("courier.sent", LOG_INT("delivery", task->delivery),
+                 LOG_STR("destination", destination), LOG_INT("status", attempt.store_status),
+                 LOG_NUM("seconds", seconds));
+    else
+        log_warn("courier.failed", LOG_INT("delivery", task->delivery),
+                 LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
+                 LOG_STR("code", code_name(attempt.error.code)),
+                 LOG_INT("status", attempt.store_status), LOG_STR("message", attempt.error.message),
+                 LOG_NUM("seconds", seconds));
     send_delivered(sender, task, message[outcome], &attempt);
     take_reports(sender); /* some may have arrived during the delivery */
 }
@@ -375,42 +344,6 @@ free_task(struct sender_task *task)
     free(task);
 }
 
-static void
-sender_enqueue(struct sender *sender, struct sender_task *task)
-{
-    pthread_mutex_lock(&sender->mutex);
-    struct sender_task **place = &sender->first;
-    while (*place)
-        place = &(*place)->next;
-    *place = task;
-    pthread_mutex_unlock(&sender->mutex);
-    eventfd_write(sender->wake, 1); /* fails if the counter is full, which also wakes the thread */
-}
-
-/* Takes the first task, or returns NULL; *stopping is set if no more will follow. */
-static struct sender_task *
-sender_take(struct sender *sender, bool *stopping)
-{
-    pthread_mutex_lock(&sender->mutex);
-    struct sender_task *task = sender->first;
-    if (task)
-        sender->first = task->next;
-    *stopping = sender->stopping;
-    pthread_mutex_unlock(&sender->mutex);
-    return task;
-}
-
-/* Returns the seconds until the association has been idle for too long. */
-static double
-idle_left(const struct sender *sender)
-{
-    const struct conf_destination *destination = sender->options.destination;
-    double patience = destination->idle_seconds;
-    if (sender->expected_reports > 0)
-        patience = fmax(patience, destination->dimse_seconds);
-    return sender->last_use + patience - clock_seconds();
-}
-
 /* Sleeps until there is a task, data from the peer, or the association has been idle for too
  * long. */
 static void
@@ -419,7 +352,11 @@ wait_for_work(struct sender *sender)
     struct pollfd polled[2] = {{.fd = sender->wake, .events = POLLIN}, {.fd = -1}};
     int timeout = -1;
     if (sender->association) {
-        const double left = idle_left(sender);
+        const struct conf_destination *destination = sender->options.destination;
+        double patience = destination->idle_seconds;
+        if (sender->expected_reports > 0)
+            patience = fmax(patience, destination->dimse_seconds);
+        const double left = sender->last_use + patience - clock_seconds();
         if (left <= 0) {
             drop_association(sender);
             return;
@@ -438,24 +375,19 @@ wait_for_work(struct sender *sender)
         take_reports(sender);
 }
 
-static void
-sender_work_on(struct sender *sender, const struct sender_task *task, bool stopping)
-{
-    if (stopping)
-        send_returned(sender, task);
-    else
-        sender_attempt(sender, task);
-}
-
 static void *
 sender_run(void *argument)
 {
     struct sender *sender = argument;
     for (;;) {
-        bool stopping;
-        struct sender_task *task = sender_take(sender, &stopping);
+        pthread_mutex_lock(&sender->mutex);
+        struct sender_task *task = sender->first;
+        if (task)
+            sender->first = task->next;
+        const bool stopping = sender->stopping; /* no more tasks will follow */
+        pthread_mutex_unlock(&sender->mutex);
         if (task) {
-            sender_work_on(sender, task, stopping);
+            (stopping ? send_returned : sender_attempt)(sender, task);
             free_task(task);
         } else if (stopping) {
             break;
@@ -515,7 +447,13 @@ sender_deliver(struct sender *sender, int64_t delivery, const char *file, const 
         free_task(task);
         return -ENOMEM;
     }
-    sender_enqueue(sender, task);
+    pthread_mutex_lock(&sender->mutex);
+    struct sender_task **place = &sender->first;
+    while (*place)
+        place = &(*place)->next;
+    *place = task;
+    pthread_mutex_unlock(&sender->mutex);
+    eventfd_write(sender->wake, 1); /* fails if the counter is full, which also wakes the thread */
     return 0;
 }
 

@@ -35,17 +35,6 @@ fail_source(struct error *error, int rc, const char *file)
                      strerror(-rc));
 }
 
-/* Opens the folder, creating it if it is missing. Returns a descriptor or -errno. */
-static int
-folder_open(const char *folder)
-{
-    int error = file_make_path(folder);
-    if (error)
-        return error;
-    int base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return base < 0 ? -errno : base;
-}
-
 /* Compares an existing file of that name with the source. */
 static int
 compare(int source, int base, const char *name, const char *folder, struct error *error)
@@ -96,7 +85,11 @@ sender_folder_deliver(const char *folder, const char *file, const char *sop_inst
     int source = open(file, O_RDONLY | O_CLOEXEC);
     if (source < 0)
         return fail_source(error, -errno, file);
-    int base = folder_open(folder);
+    int base = file_make_path(folder);
+    if (base == 0) {
+        base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        base = base < 0 ? -errno : base;
+    }
     int rc = base < 0 ? fail_folder(error, base, folder)
                       : deliver(source, base, folder, file, sop_instance, error);
     if (base >= 0)

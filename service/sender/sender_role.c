@@ -49,20 +49,6 @@ struct sender_process {
     bool out_of_memory;
 };
 
-/* -------------------------------------------------------------------------- the settings ---- */
-
-/* Opens the settings. Unusable certificates affect only destinations with TLS. */
-static int
-sender_role_open_settings(struct conf *conf, struct settings **settings)
-{
-    struct error error;
-    const int rc = settings_open(conf, false, settings, &error);
-    if (rc == 0 && error.code != CODE_NONE)
-        log_error("courier.tls", LOG_STR("code", code_name(error.code)),
-                  LOG_STR("message", error.message));
-    return rc;
-}
-
 /* ------------------------------------------------------------------------------- sending ---- */
 
 /* Called in a sender's thread. */
@@ -93,28 +79,6 @@ sender_role_on_ended(void *context)
     uv_async_send(&process->news);
 }
 
-static struct sender_frame *
-take_frames(struct sender_process *process)
-{
-    pthread_mutex_lock(&process->mutex);
-    struct sender_frame *frames = process->first;
-    process->first = NULL;
-    process->last = &process->first;
-    const bool out_of_memory = process->out_of_memory;
-    pthread_mutex_unlock(&process->mutex);
-    if (out_of_memory)
-        child_fail(&process->child, "no memory for a frame");
-    return frames;
-}
-
-static void
-free_entry(struct sender_entry *entry)
-{
-    sender_close(entry->sender);
-    settings_drop(entry->settings);
-    free(entry);
-}
-
 /* Frees the senders that have ended. */
 static void
 sweep_entries(struct sender_process *process)
@@ -123,7 +87,9 @@ sweep_entries(struct sender_process *process)
         struct sender_entry *entry = *place;
         if (sender_has_ended(entry->sender)) {
             *place = entry->next;
-            free_entry(entry);
+            sender_close(entry->sender);
+            settings_drop(entry->settings);
+            free(entry);
         } else {
             place = &entry->next;
         }
@@ -143,7 +109,14 @@ sender_role_on_news(uv_async_t *news)
 {
     struct sender_process *process = news->data;
     sweep_entries(process); /* first, so that the last frames of an ended sender are taken next */
-    struct sender_frame *frames = take_frames(process);
+    pthread_mutex_lock(&process->mutex);
+    struct sender_frame *frames = process->first;
+    process->first = NULL;
+    process->last = &process->first;
+    const bool out_of_memory = process->out_of_memory;
+    pthread_mutex_unlock(&process->mutex);
+    if (out_of_memory)
+        child_fail(&process->child, "no memory for a frame");
     if (frames) /* a folder, or the resolver's files, may have changed */
         child_check_places(&process->child, process->settings->conf);
     for (struct sender_frame *frame = frames, *next; frame; frame = next) {
@@ -156,22 +129,14 @@ sender_role_on_news(uv_async_t *news)
 
 /* ------------------------------------------------------------------------------ messages ---- */
 
-static struct sender_entry *
-find_entry(struct sender_process *process, const struct conf_destination *destination)
-{
-    for (struct sender_entry *entry = process->entries; entry; entry = entry->next) {
-        if (entry->destination == destination)
-            return entry;
-    }
-    return NULL;
-}
-
 /* Returns the sender of a destination of the settings in force, created if necessary. */
 static int
 open_entry(struct sender_process *process, const struct conf_destination *destination,
            struct sender **out)
 {
-    struct sender_entry *entry = find_entry(process, destination);
+    struct sender_entry *entry = process->entries;
+    while (entry && entry->destination != destination)
+        entry = entry->next;
     if (entry) {
         *out = entry->sender;
         return 0;
@@ -306,19 +271,10 @@ static const struct child_role sender_child_role = {.name = "courier",
  * Serves until the daemon ends it. After DRAIN it waits for senders that are in an association with
  * a slow peer. After a hang-up it exits at once, since their outcomes cannot be sent.
  */
-static void
-sender_role_serve(struct sender_process *process)
-{
-    const struct child *child = &process->child;
-    uv_run(&process->loop, UV_RUN_DEFAULT);
-    if (child->hung_up || child->failed)
-        _exit(child_status(child));
-    child_close(&process->child);
-}
-
 static int
 sender_role_run(struct sender_process *process)
 {
+    struct child *child = &process->child;
     int error = uv_loop_init(&process->loop);
     if (error)
         return error;
@@ -327,9 +283,13 @@ sender_role_run(struct sender_process *process)
     if (error == 0) {
         error = call_filter_install(CONFINE_COURIER);
         if (error == 0)
-            error = child_open(&process->child, &process->loop, &sender_child_role, process);
-        if (error == 0)
-            sender_role_serve(process);
+            error = child_open(child, &process->loop, &sender_child_role, process);
+        if (error == 0) {
+            uv_run(&process->loop, UV_RUN_DEFAULT);
+            if (child->hung_up || child->failed)
+                _exit(child_status(child));
+            child_close(child);
+        }
         uv_close((uv_handle_t *)&process->news, NULL);
     }
     uv_run(&process->loop, UV_RUN_DEFAULT);
@@ -337,6 +297,7 @@ sender_role_run(struct sender_process *process)
     return error;
 }
 
+/* Loads the settings. Unusable certificates affect only destinations with TLS. */
 static int
 sender_role_load_settings(struct sender_process *process, const char *config_file)
 {
@@ -348,7 +309,11 @@ sender_role_load_settings(struct sender_process *process, const char *config_fil
         return rc;
     }
     log_set_level(conf->log_level);
-    return sender_role_open_settings(conf, &process->settings);
+    rc = settings_open(conf, false, &process->settings, &error);
+    if (rc == 0 && error.code != CODE_NONE)
+        log_error("courier.tls", LOG_STR("code", code_name(error.code)),
+                  LOG_STR("message", error.message));
+    return rc;
 }
 
 int
