@@ -9,20 +9,15 @@
  * for at most one second. */
 #define MAX_LEAVING 64
 
-static bool
-fits(const struct conf_peer *peer, const struct admission_caller *caller)
-{
-    return strcmp(peer->ae_title, caller->calling_ae) == 0 &&
-           (!peer->host || strcmp(peer->host, caller->host) == 0) &&
-           (!peer->certificate || strcmp(peer->certificate, caller->certificate) == 0);
-}
-
 const struct conf_peer *
 admission_peer(const struct conf_dicom *conf, const struct admission_caller *caller)
 {
     for (size_t i = 0; i < conf->peer_count; i++) {
-        if (fits(&conf->peers[i], caller))
-            return &conf->peers[i];
+        const struct conf_peer *peer = &conf->peers[i];
+        if (strcmp(peer->ae_title, caller->calling_ae) == 0 &&
+            (!peer->host || strcmp(peer->host, caller->host) == 0) &&
+            (!peer->certificate || strcmp(peer->certificate, caller->certificate) == 0))
+            return peer;
     }
     return NULL;
 }
@@ -65,13 +60,6 @@ is_our_title(const struct conf_dicom *conf, const char *ae_title)
     return false;
 }
 
-/* Unknown callers have a small limit of their own, so that they cannot take places from peers. */
-static int
-unknown_limit(const struct conf_dicom *conf)
-{
-    return (conf->max_associations + 3) / 4;
-}
-
 int
 admission_share(const struct conf_dicom *conf, const struct conf_peer *peer)
 {
@@ -89,8 +77,11 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
         return admission_mismatch(conf, caller);
     if (!is_our_title(conf, caller->called_ae))
         return ADMISSION_UNKNOWN_TITLE;
+    /* Unknown callers have a small limit of their own, so that they cannot take places from
+     * peers. */
     if (!peer)
-        return load->of_unknown < unknown_limit(conf) ? ADMISSION_ECHO_ONLY : ADMISSION_BUSY;
+        return load->of_unknown < (conf->max_associations + 3) / 4 ? ADMISSION_ECHO_ONLY
+                                                                   : ADMISSION_BUSY;
     if (load->of_peers >= conf->max_associations || load->of_peer >= admission_share(conf, peer) ||
         load->leaving >= MAX_LEAVING)
         return ADMISSION_BUSY;

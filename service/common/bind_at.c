@@ -8,27 +8,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static socklen_t
-bind_address(const char *text, int port, struct sockaddr_storage *address)
-{
-    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    *address = (struct sockaddr_storage){0};
-    if (inet_pton(AF_INET, text, &ipv4.sin_addr) == 1) {
-        memcpy(address, &ipv4, sizeof ipv4);
-        return sizeof ipv4;
-    }
-    if (*text)
-        inet_pton(AF_INET6, text, &ipv6.sin6_addr); /* checked with the configuration */
-    memcpy(address, &ipv6, sizeof ipv6);
-    return sizeof ipv6;
-}
-
 int
 bind_at(const char *text, int port)
 {
-    struct sockaddr_storage address;
-    const socklen_t length = bind_address(text, port, &address);
+    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof ipv6;
+    if (inet_pton(AF_INET, text, &ipv4.sin_addr) == 1) {
+        length = sizeof ipv4;
+        memcpy(&address, &ipv4, length);
+    } else {
+        if (*text)
+            inet_pton(AF_INET6, text, &ipv6.sin6_addr); /* checked with the configuration */
+        memcpy(&address, &ipv6, length);
+    }
     const int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 && errno == EAFNOSUPPORT && !*text) /* the host has no IPv6 */
         return bind_at("0.0.0.0", port);

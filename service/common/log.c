@@ -39,21 +39,16 @@ static char role_name[24] = "noctule";
 static bool to_journal;
 static atomic_int threshold = LOG_INFO;
 
-static bool
-stderr_is_journal(void)
+void
+log_open(const char *role, const char *level)
 {
     const char *stream = getenv("JOURNAL_STREAM"); /* "device:inode", set by systemd */
     struct stat status;
     uintmax_t device, inode;
-    return stream && sscanf(stream, "%" SCNuMAX ":%" SCNuMAX, &device, &inode) == 2 &&
-           fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
-}
-
-void
-log_open(const char *role, const char *level)
-{
     snprintf(role_name, sizeof role_name, "%s", role);
-    to_journal = stderr_is_journal();
+    to_journal = stream && sscanf(stream, "%" SCNuMAX ":%" SCNuMAX, &device, &inode) == 2 &&
+                 fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device &&
+                 status.st_ino == inode;
     log_set_level(level);
 }
 
@@ -147,33 +142,27 @@ add_field(struct log_line *line, const struct log_field *field)
     add_text(line, number);
 }
 
-static void
-add_head(struct log_line *line, enum log_level level, const char *event)
-{
-    struct timespec now;
-    struct tm utc;
-    char stamp[32], head[128];
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    if (to_journal)
-        log_add(line, (char[]){'<', journal_priority[level], '>'}, 3);
-    snprintf(head, sizeof head, "ts=%s.%03ldZ level=%s role=%s event=", stamp,
-             now.tv_nsec / 1000000, level_names[level], role_name);
-    add_text(line, head);
-    add_value(line, event);
-}
-
 void
 log_write(enum log_level level, const char *event, const struct log_field *fields)
 {
     if ((int)level > atomic_load_explicit(&threshold, memory_order_relaxed))
         return;
     int saved = errno;
+    struct timespec now;
+    struct tm utc;
+    char stamp[32], head[128];
     struct log_line line;
     line.size = 0;
     line.cut = false;
-    add_head(&line, level, event);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    if (to_journal)
+        log_add(&line, (char[]){'<', journal_priority[level], '>'}, 3);
+    snprintf(head, sizeof head, "ts=%s.%03ldZ level=%s role=%s event=", stamp,
+             now.tv_nsec / 1000000, level_names[level], role_name);
+    add_text(&line, head);
+    add_value(&line, event);
     for (; fields->key; fields++)
         add_field(&line, fields);
     const char *ending = line.cut ? CUT_MARK : "\n";

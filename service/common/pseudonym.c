@@ -39,15 +39,6 @@ key_make_at(int folder, struct pseudonym_key *key)
     return rc ? rc : durable_sync_folder(folder, ".");
 }
 
-/* Computes one pseudonym while the process can still end. OpenSSL initialises itself with the first
- * digest. If memory is short then, it crashes at a later digest. */
-static int
-key_try(const struct pseudonym_key *key)
-{
-    char word[PSEUDONYM_SIZE];
-    return OSSL_LIB_CTX_get0_global_default() ? pseudonym_of(key, "any", word) : -ENOMEM;
-}
-
 static int
 key_in(const char *root, int (*get)(int, struct pseudonym_key *), struct pseudonym_key *key)
 {
@@ -56,7 +47,12 @@ key_in(const char *root, int (*get)(int, struct pseudonym_key *), struct pseudon
         return -errno;
     int rc = get(folder, key);
     close(folder);
-    return rc ? rc : key_try(key);
+    if (rc)
+        return rc;
+    /* Compute one pseudonym while the process can still end. OpenSSL initialises itself with the
+     * first digest. If memory is short then, it crashes at a later digest. */
+    char word[PSEUDONYM_SIZE];
+    return OSSL_LIB_CTX_get0_global_default() ? pseudonym_of(key, "any", word) : -ENOMEM;
 }
 
 int

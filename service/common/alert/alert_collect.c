@@ -41,24 +41,20 @@ collect_deadline(void *context, const char *pipeline, const char *text)
     return 0;
 }
 
-/* Returns whether the acknowledgement applies. It does not if the alert became worse or occurred
- * again. */
-static bool
-ack_covers(const struct report_ack *ack, const struct alert *alert, int64_t now_ms)
-{
-    return strcmp(ack->id, alert->id) == 0 && alert_row(alert->kind)->may_acknowledge &&
-           (int)alert->severity <= ack->severity && alert->changed_ms <= ack->changed_ms &&
-           alert->size <= ack->size && (ack->until_ms == 0 || now_ms < ack->until_ms);
-}
-
 static int
 collect_ack(void *context, const struct report_ack *ack)
 {
     const struct alerts_collecting *collecting = context;
     struct alerts *alerts = collecting->alerts;
+    const bool in_force = ack->until_ms == 0 || collecting->now_ms < ack->until_ms;
     for (size_t i = 0; i < alerts->count; i++) {
         struct alert *alert = &alerts->items[i];
-        if (!ack_covers(ack, alert, collecting->now_ms) || alert->ack.by)
+        if (alert->ack.by || strcmp(ack->id, alert->id) != 0 || !in_force ||
+            !alert_row(alert->kind)->may_acknowledge)
+            continue;
+        /* It does not apply if the alert became worse or occurred again. */
+        if ((int)alert->severity > ack->severity || alert->changed_ms > ack->changed_ms ||
+            alert->size > ack->size)
             continue;
         alert->ack = (struct alert_ack){.at_ms = ack->at_ms,
                                         .until_ms = ack->until_ms,
@@ -80,19 +76,6 @@ alert_rank(const struct alert *alert)
     return alert->severity == ALERT_BROKEN ? 0 : 1;
 }
 
-/* Stable sort: alerts of a rank keep their order. */
-static void
-alerts_sort(struct alerts *alerts)
-{
-    for (size_t i = 1; i < alerts->count; i++) {
-        const struct alert moved = alerts->items[i];
-        size_t at = i;
-        for (; at > 0 && alert_rank(&alerts->items[at - 1]) > alert_rank(&moved); at--)
-            alerts->items[at] = alerts->items[at - 1];
-        alerts->items[at] = moved;
-    }
-}
-
 int
 alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report,
                int64_t now_ms, struct error *error)
@@ -103,6 +86,13 @@ alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *re
         rc = report_each_alert(report, collect_row, &collecting, error);
     if (rc == 0 && report)
         rc = report_each_ack(report, collect_ack, &collecting, error);
-    alerts_sort(alerts);
+    /* Stable sort: alerts of a rank keep their order. */
+    for (size_t i = 1; i < alerts->count; i++) {
+        const struct alert moved = alerts->items[i];
+        size_t at = i;
+        for (; at > 0 && alert_rank(&alerts->items[at - 1]) > alert_rank(&moved); at--)
+            alerts->items[at] = alerts->items[at - 1];
+        alerts->items[at] = moved;
+    }
     return rc == 0 && alerts->is_starved ? error_set_system(error, -ENOMEM, "list the alerts") : rc;
 }

@@ -43,20 +43,6 @@ deadline_next(const struct conf_pipeline *pipeline, int64_t after_ms)
     return time_window_starts(pipeline->done_by->times, after_ms);
 }
 
-/* Returns the start of the last open window before `by_ms` in which a job created at `after_ms` may
- * start, or TIME_WINDOW_NEVER. */
-static int64_t
-deadline_last_opens(const struct conf_pipeline *pipeline, int64_t after_ms, int64_t by_ms)
-{
-    int64_t last_ms = TIME_WINDOW_NEVER, at_ms = deadline_opens(pipeline, after_ms);
-    while (at_ms < by_ms) {
-        const int64_t closes_ms = deadline_closes(pipeline, at_ms);
-        last_ms = at_ms;
-        at_ms = closes_ms < by_ms ? deadline_opens(pipeline, closes_ms) : by_ms;
-    }
-    return last_ms;
-}
-
 /* Finds the coming deadline with the least room. Returns false if there is none. */
 static bool
 deadline_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct deadline_span *min)
@@ -65,7 +51,13 @@ deadline_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct 
     bool found = false;
     while (span.after_ms < now_ms + DAYS_MS &&
            (span.by_ms = deadline_next(pipeline, span.after_ms)) != TIME_WINDOW_NEVER) {
-        const int64_t opens_ms = deadline_last_opens(pipeline, span.after_ms, span.by_ms);
+        /* The start of the last open window in which a job created then may start. */
+        int64_t opens_ms = TIME_WINDOW_NEVER, at_ms = deadline_opens(pipeline, span.after_ms);
+        while (at_ms < span.by_ms) {
+            const int64_t closes_ms = deadline_closes(pipeline, at_ms);
+            opens_ms = at_ms;
+            at_ms = closes_ms < span.by_ms ? deadline_opens(pipeline, closes_ms) : span.by_ms;
+        }
         span.room_ms = opens_ms < span.by_ms ? span.by_ms - opens_ms : 0;
         if (!found || span.room_ms < min->room_ms)
             *min = span;
@@ -161,25 +153,6 @@ deadline_describe_queue(const struct conf_pipeline *pipeline, struct report *rep
     return rc;
 }
 
-/* Describes the problem of one pipeline, or writes "". Values that cannot be read count as not
- * measured. */
-static void
-deadline_describe(const struct conf_pipeline *pipeline, struct report *report, bool queued,
-                  int64_t now_ms, char *text, size_t size)
-{
-    struct report_pace pace = {0};
-    struct deadline_span span;
-    struct error error;
-    *text = '\0';
-    if (report && report_pace(report, pipeline->name, &pace, &error) != 0)
-        pace = (struct report_pace){0};
-    if (deadline_narrowest(pipeline, now_ms, &span))
-        deadline_describe_span(pipeline, &span, pace.mean_seconds, text, size);
-    if (!*text && queued && pace.lanes > 0 &&
-        deadline_describe_queue(pipeline, report, now_ms, &pace, text, size) != 0)
-        *text = '\0';
-}
-
 int
 deadline_alerts_each(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
                      int (*take)(void *context, const char *pipeline, const char *text),
@@ -188,11 +161,23 @@ deadline_alerts_each(const struct conf *conf, struct report *report, bool queued
     char text[1024];
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < conf->pipeline_count; i++) {
-        if (!conf->pipelines[i].done_by)
+        const struct conf_pipeline *pipeline = &conf->pipelines[i];
+        struct report_pace pace = {0};
+        struct deadline_span span;
+        struct error error;
+        if (!pipeline->done_by)
             continue;
-        deadline_describe(&conf->pipelines[i], report, queued, now_ms, text, sizeof text);
+        *text = '\0';
+        /* Values that cannot be read count as not measured. */
+        if (report && report_pace(report, pipeline->name, &pace, &error) != 0)
+            pace = (struct report_pace){0};
+        if (deadline_narrowest(pipeline, now_ms, &span))
+            deadline_describe_span(pipeline, &span, pace.mean_seconds, text, sizeof text);
+        if (!*text && queued && pace.lanes > 0 &&
+            deadline_describe_queue(pipeline, report, now_ms, &pace, text, sizeof text) != 0)
+            *text = '\0';
         if (*text)
-            rc = take(context, conf->pipelines[i].name, text);
+            rc = take(context, pipeline->name, text);
     }
     return rc;
 }

@@ -153,20 +153,6 @@ call_on_unknown(int signal_number, siginfo_t *info, void *context)
 #endif
 }
 
-static void
-call_watch_unknown(void)
-{
-    const struct sigaction action = {.sa_sigaction = call_on_unknown,
-                                     .sa_flags = SA_SIGINFO | SA_NODEFER};
-    sigaction(SIGSYS, &action, NULL);
-}
-
-static uint32_t
-call_unknown_action(void)
-{
-    return test_hook_enabled() ? SCMP_ACT_TRAP : SCMP_ACT_ERRNO(ENOSYS);
-}
-
 /* -------------------------------------------------------------------------------- filter ---- */
 
 static int
@@ -217,20 +203,6 @@ call_lists_allowed(enum confine_role role)
     return !(role & GPUS);
 }
 
-/* Allows signals to this process: abort, raise, and signals between its threads. */
-static int
-call_add_signals(scmp_filter_ctx filter, bool lists_allowed)
-{
-    static const char *const names[] = {"kill", "tgkill"};
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++)
-        rc = seccomp_rule_add(
-            filter, lists_allowed ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM),
-            seccomp_syscall_resolve_name(names[i]), 1,
-            SCMP_A0(lists_allowed ? SCMP_CMP_EQ : SCMP_CMP_NE, (scmp_datum_t)getpid()));
-    return rc;
-}
-
 /*
  * Makes clone3 fail with ENOSYS. glibc calls it first for each new thread and then uses clone,
  * whose arguments a filter can check. This is expected and must not reach the kernel's log, so a
@@ -241,19 +213,6 @@ call_filter_absent(scmp_filter_ctx filter, enum confine_role role)
 {
     (void)role;
     return call_add_names(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3");
-}
-
-static int
-call_add_allowed(scmp_filter_ctx filter, enum confine_role role)
-{
-    int rc = call_add_names(filter, SCMP_ACT_ALLOW, "clone3"); /* the other filter rejects it */
-    if (!rc)
-        rc = call_add_rows(filter, role, SCMP_ACT_ALLOW, allowed_calls,
-                           sizeof allowed_calls / sizeof *allowed_calls);
-    if (!rc)
-        rc = call_add_cases(filter, role, SCMP_ACT_ALLOW, allowed_cases,
-                            sizeof allowed_cases / sizeof *allowed_cases);
-    return rc;
 }
 
 static int
@@ -268,9 +227,23 @@ call_filter_role(scmp_filter_ctx filter, enum confine_role role)
     if (!rc)
         rc = call_add_cases(filter, role, denied, denied_cases,
                             sizeof denied_cases / sizeof *denied_cases);
+    /* Signals to this process: abort, raise, and signals between its threads. */
+    static const char *const signals[] = {"kill", "tgkill"};
+    for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
+        rc = seccomp_rule_add(
+            filter, lists_allowed ? SCMP_ACT_ALLOW : denied,
+            seccomp_syscall_resolve_name(signals[i]), 1,
+            SCMP_A0(lists_allowed ? SCMP_CMP_EQ : SCMP_CMP_NE, (scmp_datum_t)getpid()));
+    if (rc || !lists_allowed)
+        return rc;
+    rc = call_add_names(filter, SCMP_ACT_ALLOW, "clone3"); /* the other filter rejects it */
     if (!rc)
-        rc = call_add_signals(filter, lists_allowed);
-    return rc || !lists_allowed ? rc : call_add_allowed(filter, role);
+        rc = call_add_rows(filter, role, SCMP_ACT_ALLOW, allowed_calls,
+                           sizeof allowed_calls / sizeof *allowed_calls);
+    if (!rc)
+        rc = call_add_cases(filter, role, SCMP_ACT_ALLOW, allowed_cases,
+                            sizeof allowed_cases / sizeof *allowed_cases);
+    return rc;
 }
 
 /* Exports the filter in the kernel's form, at most BPF_MAXINSNS instructions. A pipe has room for
@@ -353,12 +326,16 @@ call_filter_install(enum confine_role role)
 {
     if (!call_filter_possible())
         return 0;
-    if (test_hook_enabled())
-        call_watch_unknown();
+    const struct sigaction action = {.sa_sigaction = call_on_unknown,
+                                     .sa_flags = SA_SIGINFO | SA_NODEFER};
+    const bool hooked = test_hook_enabled();
+    if (hooked)
+        sigaction(SIGSYS, &action, NULL);
+    const uint32_t unknown = hooked ? SCMP_ACT_TRAP : SCMP_ACT_ERRNO(ENOSYS);
     int rc = call_filter_load(SCMP_ACT_ALLOW, call_filter_absent, role);
     if (!rc)
-        rc = call_filter_load(call_lists_allowed(role) ? call_unknown_action() : SCMP_ACT_ALLOW,
-                              call_filter_role, role);
+        rc = call_filter_load(call_lists_allowed(role) ? unknown : SCMP_ACT_ALLOW, call_filter_role,
+                              role);
     if (rc)
         log_error("role.call_filter", LOG_STR("error", strerror(-rc)));
     else

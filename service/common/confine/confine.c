@@ -74,14 +74,6 @@ confine_access(unsigned rights)
     return access;
 }
 
-/* Landlock version 1 does not allow renames between folders. The receiver needs them to make files
- * durable. */
-static bool
-confine_has_files(long abi, enum confine_role role)
-{
-    return abi >= (role == CONFINE_INTAKE ? 2 : 1);
-}
-
 /* ------------------------------------------------------------------------------- places ---- */
 
 /* A path that is being opened by its own thread, since a network share may hang. */
@@ -178,24 +170,17 @@ confine_allow(int ruleset, uint64_t handled, struct place *place, const struct t
 /* ------------------------------------------------------------------------------- itself ---- */
 
 static int
-confine_allow_all(int ruleset, uint64_t handled, struct places *places)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += REACH_SECONDS;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < places->count; i++)
-        rc = confine_allow(ruleset, handled, &places->items[i], &until);
-    return rc;
-}
-
-static int
 confine_by(const struct ruleset *rules, size_t size, struct places *places)
 {
     int ruleset = (int)syscall(SYS_landlock_create_ruleset, rules, size, 0);
     if (ruleset < 0)
         return -errno;
-    int rc = rules->fs ? confine_allow_all(ruleset, rules->fs, places) : 0;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += REACH_SECONDS;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && rules->fs && i < places->count; i++)
+        rc = confine_allow(ruleset, rules->fs, &places->items[i], &until);
     if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         rc = -errno;
     if (rc == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
@@ -214,8 +199,10 @@ confine_landlock(void)
 static int
 confine_role_by(long abi, enum confine_role role, struct places *places)
 {
+    /* Version 1 does not allow renames between folders. The receiver needs them to make files
+     * durable. */
     const struct ruleset rules = {
-        .fs = confine_has_files(abi, role) ? confine_fs(abi) : 0,
+        .fs = abi >= (role == CONFINE_INTAKE ? 2 : 1) ? confine_fs(abi) : 0,
         .net = abi >= 4 ? (role == CONFINE_INTAKE ? 0 : NET_BIND) |
                               (role == CONFINE_COURIER ? 0 : NET_CONNECT)
                         : 0,

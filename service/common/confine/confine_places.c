@@ -129,21 +129,6 @@ places_add_root(struct places *places, enum confine_role role, const char *root)
     return rc;
 }
 
-/* Files below /etc count as configured: administrators may replace them. */
-static int
-places_add_system(struct places *places, enum confine_role role)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof system_rows / sizeof *system_rows; i++) {
-        const struct place_row *row = &system_rows[i];
-        if (row->roles & role)
-            rc = strncmp(row->path, "/etc/", strlen("/etc/"))
-                     ? places_add(places, row->path, row->rights)
-                     : places_add_configured(places, row->path, row->rights, false);
-    }
-    return rc;
-}
-
 /* A move needs write rights at its source and at its target. */
 static int
 places_add_inboxes(struct places *places, const struct conf *conf)
@@ -158,16 +143,6 @@ places_add_inboxes(struct places *places, const struct conf *conf)
         if (!rc)
             rc = places_add_configured(places, inbox->move_to, PLACE_WRITE, true);
     }
-    return rc;
-}
-
-static int
-places_add_tls(struct places *places, const struct conf_tls *tls)
-{
-    const char *const files[] = {tls->certificate, tls->key, tls->ca, tls->crl};
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof files / sizeof *files; i++)
-        rc = places_add_configured(places, files[i], PLACE_READ, false);
     return rc;
 }
 
@@ -187,20 +162,19 @@ places_add_destinations(struct places *places, const struct conf *conf)
     return rc;
 }
 
-/* The step also removes its own scratch folder, which requires a right on the parent folder. */
-static int
-places_add_scratch(struct places *places, const char *scratch)
-{
-    char *above = strndup(scratch, (size_t)(strrchr(scratch, '/') - scratch));
-    int rc = above ? places_add(places, *above ? above : "/", PLACE_EMPTY) : -ENOMEM;
-    free(above);
-    return rc ? rc : places_add(places, scratch, PLACE_WRITE);
-}
-
 static int
 places_add_step(struct places *places, const struct step_places *step)
 {
-    int rc = step->scratch ? places_add_scratch(places, step->scratch) : 0;
+    int rc = 0;
+    if (step->scratch) {
+        /* The step also removes the folder itself, which requires a right on its parent. */
+        const char *slash = strrchr(step->scratch, '/');
+        char *above = strndup(step->scratch, (size_t)(slash - step->scratch));
+        rc = above ? places_add(places, *above ? above : "/", PLACE_EMPTY) : -ENOMEM;
+        free(above);
+        if (!rc)
+            rc = places_add(places, step->scratch, PLACE_WRITE);
+    }
     if (!rc && step->series)
         rc = places_add(places, step->series, PLACE_READ);
     for (size_t i = 0; rc == 0 && i < step->attempt_count; i++)
@@ -265,15 +239,6 @@ places_add_driver(struct places *places)
     return rc ? rc : places_add_driver_cache(places);
 }
 
-static int
-places_add_folder_of(struct places *places, const char *file, unsigned rights)
-{
-    char *folder = strndup(file, (size_t)(strrchr(file, '/') - file));
-    const int rc = folder ? places_add(places, folder, rights) : -ENOMEM;
-    free(folder);
-    return rc;
-}
-
 /* Adds the files that test hooks open (test_hook.h, tests/emulator/, tests/tools/). */
 static int
 places_add_hooks(struct places *places)
@@ -282,7 +247,11 @@ places_add_hooks(struct places *places)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof files / sizeof *files; i++) {
         const char *file = test_hook_variable(files[i]);
-        rc = file ? places_add_folder_of(places, file, PLACE_WRITE) : 0;
+        if (!file)
+            continue;
+        char *folder = strndup(file, (size_t)(strrchr(file, '/') - file));
+        rc = folder ? places_add(places, folder, PLACE_WRITE) : -ENOMEM;
+        free(folder);
     }
     static const char *const folders[] = {"NOCTULE_EMULATOR_GPUS", "NOCTULE_TEST_PLACE"};
     for (size_t i = 0; rc == 0 && i < sizeof folders / sizeof *folders; i++) {
@@ -297,8 +266,14 @@ places_add_hooks(struct places *places)
 static int
 places_finish(struct places *places, enum confine_role role, int rc)
 {
-    if (!rc)
-        rc = places_add_system(places, role);
+    for (size_t i = 0; rc == 0 && i < sizeof system_rows / sizeof *system_rows; i++) {
+        const struct place_row *row = &system_rows[i];
+        /* Files below /etc count as configured: administrators may replace them. */
+        if (row->roles & role)
+            rc = strncmp(row->path, "/etc/", strlen("/etc/"))
+                     ? places_add(places, row->path, row->rights)
+                     : places_add_configured(places, row->path, row->rights, false);
+    }
     if (!rc)
         rc = places_add_libraries(places);
     if (!rc && (role & GPUS))
@@ -317,8 +292,11 @@ places_of(enum confine_role role, const struct conf *conf, struct places *places
     int rc = places_add_root(places, role, conf->root);
     if (!rc && role == CONFINE_INTAKE)
         rc = places_add_inboxes(places, conf);
-    if (!rc && (role == CONFINE_INTAKE || role == CONFINE_COURIER))
-        rc = places_add_tls(places, &conf->dicom.tls);
+    const struct conf_tls *tls = &conf->dicom.tls;
+    const char *const files[] = {tls->certificate, tls->key, tls->ca, tls->crl};
+    const bool uses_tls = role == CONFINE_INTAKE || role == CONFINE_COURIER;
+    for (size_t i = 0; rc == 0 && uses_tls && i < sizeof files / sizeof *files; i++)
+        rc = places_add_configured(places, files[i], PLACE_READ, false);
     if (!rc && role == CONFINE_COURIER)
         rc = places_add_destinations(places, conf);
     return places_finish(places, role, rc);

@@ -85,18 +85,6 @@ set_make_room(struct feature_set *set, const struct feature_set *other)
     return 0;
 }
 
-static void
-texts_append(struct feature_set *set, struct feature_text *others)
-{
-    struct feature_text *last = others;
-    while (last && last->next)
-        last = last->next;
-    if (!last)
-        return;
-    last->next = set->texts;
-    set->texts = others;
-}
-
 int
 feature_set_append(struct feature_set *set, struct feature_set *other)
 {
@@ -111,7 +99,11 @@ feature_set_append(struct feature_set *set, struct feature_set *other)
         set->histograms[set->histogram_count++] = other->histograms[h];
     for (size_t f = 0; f < other->count; f++)
         set->items[set->count++] = other->items[f];
-    texts_append(set, other->texts);
+    struct feature_text **end = &other->texts;
+    while (*end)
+        end = &(*end)->next;
+    *end = set->texts;
+    set->texts = other->texts;
     free(other->items);
     free(other->matrices);
     free(other->histograms);
@@ -202,14 +194,6 @@ field_text(const char *name, const char *text)
     return (struct field){.name = name, .kind = text[0] ? FIELD_TEXT : FIELD_NONE, .text = text};
 }
 
-/* Adds 0 to turn a negative zero into 0, since SQLite does not keep the sign. */
-static struct field
-field_number(const char *name, double number, bool is_there)
-{
-    return (struct field){
-        .name = name, .kind = is_there ? FIELD_NUMBER : FIELD_NONE, .number = {number + 0.0}};
-}
-
 static struct field
 field_setting(enum feature_setting setting, const char *value)
 {
@@ -225,16 +209,6 @@ field_setting(enum feature_setting setting, const char *value)
     };
 }
 
-/* Joins both ends of a range into one field. */
-static void
-field_join_range(struct field *field, const char *high)
-{
-    field->name = "range";
-    if (field->kind != FIELD_NONE)
-        field->kind = FIELD_RANGE;
-    field->number[1] = strtod(high, NULL);
-}
-
 static void
 record_make(const struct feature *feature, struct feature_record *record)
 {
@@ -246,16 +220,23 @@ record_make(const struct feature *feature, struct feature_record *record)
     *field++ = field_text("meaning", feature->meaning);
     *field++ = field_text("family", feature->family);
     *field++ = field_text("ibsi_code", feature->ibsi);
-    *field++ = field_number("value", feature->value, feature->missing_reason[0] == '\0');
+    /* Adds 0 to turn a negative zero into 0, since SQLite does not keep the sign. */
+    *field++ = (struct field){.name = "value",
+                              .kind = *feature->missing_reason ? FIELD_NONE : FIELD_NUMBER,
+                              .number = {feature->value + 0.0}};
     *field++ = field_text("reason", feature->missing_reason);
     *field++ = field_text("unit", feature->unit);
     for (int s = 0; s < FEATURE_SETTING_COUNT; s++) {
         const enum feature_setting setting = (enum feature_setting)s;
         feature_get(feature->settings, setting, record->values[s]);
-        if (setting == FEATURE_range_high)
-            field_join_range(field - 1, record->values[s]);
-        else
+        if (setting != FEATURE_range_high) {
             *field++ = field_setting(setting, record->values[s]);
+            continue;
+        }
+        field[-1].name = "range"; /* both ends are one field */
+        if (field[-1].kind != FIELD_NONE)
+            field[-1].kind = FIELD_RANGE;
+        field[-1].number[1] = strtod(record->values[s], NULL);
     }
 }
 
@@ -329,19 +310,6 @@ feature_set_to_patterns(const struct feature_set *set, FILE *out)
 }
 
 static void
-put_offset(struct json *json, const int32_t offset[3])
-{
-    if (offset[0] == 0 && offset[1] == 0 && offset[2] == 0) {
-        json_null(json, "offset");
-        return;
-    }
-    json_begin_row(json, "offset");
-    for (int axis = 0; axis < 3; axis++)
-        json_integer(json, NULL, offset[axis]);
-    json_end_row(json);
-}
-
-static void
 put_cells(struct json *json, const struct feature_matrix *matrix, bool normalised)
 {
     json_begin_array(json, normalised ? "probabilities" : "counts");
@@ -375,7 +343,14 @@ put_matrix(struct json *json, const struct feature_set *set, const struct featur
         json_integer(json, "slice", matrix->slice);
     else
         json_null(json, "slice");
-    put_offset(json, matrix->offset);
+    if (matrix->offset[0] || matrix->offset[1] || matrix->offset[2]) {
+        json_begin_row(json, "offset");
+        for (int axis = 0; axis < 3; axis++)
+            json_integer(json, NULL, matrix->offset[axis]);
+        json_end_row(json);
+    } else {
+        json_null(json, "offset");
+    }
     json_integer(json, "pairs", (int64_t)matrix->pairs);
     put_cells(json, matrix, normalised);
     json_end_object(json);

@@ -20,12 +20,6 @@
 
 /* ------------------------------------------------------------------------------- writing ---- */
 
-static bool
-is_plain(unsigned char c)
-{
-    return (c >= 0x20 || c == '\t') && c != '\\' && c != 0x7f;
-}
-
 /* Writes runs of plain characters at once. The daemon's only thread writes the paths of all files,
  * so this must be fast. */
 static void
@@ -34,7 +28,7 @@ job_put(FILE *out, const char *key, const char *value)
     fprintf(out, "%s ", key);
     for (const unsigned char *s = (const unsigned char *)(value ? value : ""); *s;) {
         size_t plain = 0;
-        while (is_plain(s[plain]))
+        while ((s[plain] >= 0x20 || s[plain] == '\t') && s[plain] != '\\' && s[plain] != 0x7f)
             plain++;
         fwrite(s, 1, plain, out);
         s += plain;
@@ -69,17 +63,6 @@ put_spec(FILE *out, const struct job_spec *spec)
     fprintf(out, "end %zu\n", spec->input_count + spec->object_count);
 }
 
-static int
-sync_folder_of(const char *path)
-{
-    char *copy = strdup(path);
-    if (!copy)
-        return -ENOMEM;
-    int error = durable_sync_folder(AT_FDCWD, dirname(copy));
-    free(copy);
-    return error;
-}
-
 int
 job_spec_write(const struct job_spec *spec, const char *path)
 {
@@ -92,7 +75,12 @@ job_spec_write(const struct job_spec *spec, const char *path)
     if (error == 0)
         error = durable_write(AT_FDCWD, path, text.bytes, text.size, 0640, DURABLE_REPLACE);
     free(text.bytes);
-    return error ? error : sync_folder_of(path);
+    if (error)
+        return error;
+    char *copy = strdup(path);
+    error = copy ? durable_sync_folder(AT_FDCWD, dirname(copy)) : -ENOMEM;
+    free(copy);
+    return error;
 }
 
 /* ------------------------------------------------------------------------------- reading ---- */
@@ -203,15 +191,6 @@ job_take_number(struct job_reader *reader, const char *text, int64_t *value)
 }
 
 static int
-job_take_number_once(struct job_reader *reader, const char *text, bool *has, int64_t *value)
-{
-    if (*has)
-        return bad(reader, "a duplicate key");
-    *has = true;
-    return job_take_number(reader, text, value);
-}
-
-static int
 job_take_next(struct job_reader *reader, const char *text, char ***values, size_t *count,
               size_t *capacity)
 {
@@ -236,16 +215,6 @@ job_take_input(struct job_reader *reader, const char *text)
     spec->sha256 = grown;
     grown[spec->input_count] = NULL;
     return job_take_next(reader, text, &spec->inputs, &spec->input_count, &reader->input_capacity);
-}
-
-static int
-job_take_sha256(struct job_reader *reader, const char *text)
-{
-    const struct job_spec *spec = reader->spec;
-    char **const last = spec->input_count > 0 ? &spec->sha256[spec->input_count - 1] : NULL;
-    if (!last || *last)
-        return bad(reader, "a digest without an input");
-    return take_value(reader, text, last);
 }
 
 static int
@@ -280,6 +249,7 @@ static int
 job_take_line(struct job_reader *reader)
 {
     struct job_spec *spec = reader->spec;
+    char **const last = spec->input_count > 0 ? &spec->sha256[spec->input_count - 1] : NULL;
 
     const struct {
         const char *key;
@@ -292,27 +262,32 @@ job_take_line(struct job_reader *reader)
     char *space = strchr(reader->line, ' ');
     if (!space)
         return bad(reader, "neither a key with a value nor a continuation line");
-    size_t length = (size_t)(space - reader->line);
+    *space = '\0';
     const char *key = reader->line, *text = space + 1;
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        if (strlen(texts[i].key) == length && memcmp(key, texts[i].key, length) == 0)
+        if (strcmp(key, texts[i].key) == 0)
             return *texts[i].value ? bad(reader, "a duplicate key")
                                    : take_value(reader, text, texts[i].value);
     }
-    if (length == 5 && memcmp(key, "input", 5) == 0)
+    if (strcmp(key, "input") == 0)
         return job_take_input(reader, text);
-    if (length == 6 && memcmp(key, "sha256", 6) == 0)
-        return job_take_sha256(reader, text);
-    if (length == 6 && memcmp(key, "object", 6) == 0)
+    if (strcmp(key, "sha256") == 0)
+        return last && !*last ? take_value(reader, text, last)
+                              : bad(reader, "a digest without an input");
+    if (strcmp(key, "object") == 0)
         return job_take_next(reader, text, &spec->objects, &spec->object_count,
                              &reader->object_capacity);
-    if (length == 7 && memcmp(key, "earlier", 7) == 0)
+    if (strcmp(key, "earlier") == 0)
         return job_take_earlier(reader, text);
-    if (length == 3 && memcmp(key, "end", 3) == 0)
+    if (strcmp(key, "end") == 0)
         return take_end(reader, text);
-    if (length == 2 && memcmp(key, "id", 2) == 0)
-        return job_take_number_once(reader, text, &reader->has_id, &spec->id);
+    if (strcmp(key, "id") == 0) {
+        if (reader->has_id)
+            return bad(reader, "a duplicate key");
+        reader->has_id = true;
+        return job_take_number(reader, text, &spec->id);
+    }
     return bad(reader, "an unknown key");
 }
 

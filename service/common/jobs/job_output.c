@@ -120,15 +120,6 @@ sync_end(struct sync *sync)
 
 /* ------------------------------------------------------------------------ opening, closing -- */
 
-/* Creates a folder in an existing parent. Returns 1 if it is new, 0 if it existed, or -errno. */
-static int
-make_one(const char *path)
-{
-    if (mkdir(path, 0750) == 0)
-        return 1;
-    return errno == EEXIST ? 0 : -errno;
-}
-
 /* Syncs a new folder's entry in its parent. Removes the folder on an error. */
 static int
 sync_entry(const char *path)
@@ -177,16 +168,18 @@ make_all(char *path, int *made)
         at = strchrnul(at, '/');
         const char end = *at;
         *at = '\0';
-        const int new = make_one(path);
-        rc = new > 0 && end ? sync_entry(path) : new;
+        const bool is_new = mkdir(path, 0750) == 0;
+        rc = is_new || errno == EEXIST ? 0 : -errno;
+        if (is_new && end)
+            rc = sync_entry(path);
         if (rc < 0) {
             cut_last(path);
             remove_empty(path, *made);
         }
-        *made += new > 0;
+        *made += is_new;
         *at = end;
     }
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 /* Locks the folder. File systems without flock are used without a lock. */
@@ -211,20 +204,6 @@ output_release(struct output *output)
     free(output);
 }
 
-/* Syncs the folder's entry, also of a folder that existed: a killed run may have left it unsynced.
- * If the parent of an existing folder cannot be opened for want of rights, continues without. */
-static int
-sync_parent(struct output *output)
-{
-    struct sync *parent = &output->parent;
-    parent->fd = openat(output->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (parent->fd < 0)
-        return output->made > 0 || errno != EACCES ? -errno : 0;
-    parent->is_folder = true;
-    sync_begin(parent);
-    return 0;
-}
-
 static int
 take_folder(struct output *output)
 {
@@ -236,7 +215,18 @@ take_folder(struct output *output)
     int error = lock(output->folder);
     if (error == 0)
         error = sweep(output, is_part);
-    return error || !output->durable ? error : sync_parent(output);
+    if (error || !output->durable)
+        return error;
+    /* Sync the folder's entry, also of a folder that existed: a killed run may have left it
+     * unsynced. If the parent of an existing folder cannot be opened for want of rights, continue
+     * without. */
+    struct sync *parent = &output->parent;
+    parent->fd = openat(output->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent->fd < 0)
+        return output->made > 0 || errno != EACCES ? -errno : 0;
+    parent->is_folder = true;
+    sync_begin(parent);
+    return 0;
 }
 
 int
@@ -349,24 +339,17 @@ output_part_path(const struct output *output, const char *name)
     return asprintf(&path, "%s/.%s" SUFFIX, output->path, name) < 0 ? NULL : path;
 }
 
-/* Returns the file with this descriptor whose writer has just ended. An earlier file may have had
- * the same number. */
-static struct file *
-take_from_writer(struct output *output, int fd)
+void
+output_finish(struct output *output, int fd)
 {
+    /* The writer of this file has just ended. An earlier file may have had the same descriptor. */
     pthread_mutex_lock(&output->lock);
     struct file *file = output->files;
     while (file->finished || file->sync.fd != fd)
         file = file->next;
     file->finished = true;
     pthread_mutex_unlock(&output->lock);
-    return file;
-}
-
-void
-output_finish(struct output *output, int fd)
-{
-    struct sync *sync = &take_from_writer(output, fd)->sync;
+    struct sync *sync = &file->sync;
     if (output->durable)
         sync_begin(sync);
     else

@@ -49,21 +49,13 @@ struct pull_matches {
     int error; /* reason for stopping: -ECANCELED, -ENOMEM, -E2BIG */
 };
 
-static bool
-pull_found_has(const struct pull_found *found, const struct dicom_match *match)
+int
+pull_found_add(struct pull_found *found, const struct dicom_match *match)
 {
     for (size_t i = 0; i < found->count; i++)
         if (strcmp(found->parts[i].study_uid, match->study_uid) == 0 &&
             strcmp(found->parts[i].series_uid, match->series_uid) == 0)
-            return true;
-    return false;
-}
-
-int
-pull_found_add(struct pull_found *found, const struct dicom_match *match)
-{
-    if (pull_found_has(found, match))
-        return 0;
+            return 0;
     if (found->count == LIMIT_PULL_MATCHES)
         return -E2BIG;
     struct dicom_match *grown = reallocarray(found->parts, found->count + 1, sizeof *grown);
@@ -151,35 +143,26 @@ pull_request_add_study(const struct pull_request *request, struct dicom_associat
     return added ? pull_request_fail(request, added, error) : rc;
 }
 
-static int
-pull_request_find_studies(const struct pull_request *request, struct dicom_association *association,
-                          const struct pull_key *key, struct pull_found *found,
-                          struct dicom_answer *answer, struct error *error)
-{
-    const struct dicom_query query = {.level = DICOM_LEVEL_STUDY,
-                                      .accession_number = key->accession_number,
-                                      .study_uid = key->study_uid};
-    struct pull_found studies = {0};
-    int rc = pull_request_find(request, association, &query, &studies, answer, error);
-    for (size_t i = 0; rc == 0 && i < studies.count; i++)
-        rc = pull_request_add_study(request, association, &studies.parts[i], found, answer, error);
-    free(studies.parts);
-    return rc;
-}
-
 int
 pull_find(const struct pull_request *request, const struct pull_key *key, struct pull_found *found,
           struct dicom_answer *answer, struct error *error)
 {
     const struct dicom_query series = {
         .level = DICOM_LEVEL_SERIES, .study_uid = key->study_uid, .series_uid = key->series_uid};
+    const struct dicom_query study = {.level = DICOM_LEVEL_STUDY,
+                                      .accession_number = key->accession_number,
+                                      .study_uid = key->study_uid};
+    struct pull_found studies = {0};
     struct dicom_association *association;
     *found = (struct pull_found){0};
     int rc = pull_request_connect(request, DICOM_FIND_CLASS, &association, answer, error);
     if (rc == 0 && *key->series_uid)
         rc = pull_request_find(request, association, &series, found, answer, error);
     else if (rc == 0)
-        rc = pull_request_find_studies(request, association, key, found, answer, error);
+        rc = pull_request_find(request, association, &study, &studies, answer, error);
+    for (size_t i = 0; rc == 0 && i < studies.count; i++)
+        rc = pull_request_add_study(request, association, &studies.parts[i], found, answer, error);
+    free(studies.parts);
     dicom_release(association);
     return rc;
 }

@@ -179,31 +179,22 @@ condition_origin(struct condition_check *check, const char *what, const char *wa
         condition_fail(check, "the %s is unknown, not %s", what, wanted);
 }
 
-static const char *
-inbox_name(const struct conf_inbox *inbox)
-{
-    return !inbox ? "" : inbox->name ? inbox->name : inbox->path;
-}
-
-static void
-conditions_of_origin(struct condition_check *check, const struct conf_rule *rule,
-                     const struct rules_series *series)
-{
-    const char *called = series->called_ae ? series->called_ae : "";
-    const char *sender = series->sender ? series->sender : "";
-    condition_origin(check, "inbox", rule->inbox, inbox_name(series->inbox),
-                     rule->inbox && series->inbox && conf_inbox_is(series->inbox, rule->inbox));
-    condition_origin(check, "called AE title", rule->called_ae, called,
-                     rule->called_ae && strcmp(rule->called_ae, called) == 0);
-    condition_origin(check, "sender", rule->sender, sender,
-                     rule->sender && strcmp(rule->sender, sender) == 0);
-}
-
 static void
 conditions_of_series(struct condition_check *check, const struct conf_rule *rule,
                      const struct rules_series *series)
 {
-    conditions_of_origin(check, rule, series);
+    const struct conf_inbox *inbox = series->inbox;
+    const char *called = series->called_ae ? series->called_ae : "";
+    const char *sender = series->sender ? series->sender : "";
+    const char *inbox_name = "";
+    if (inbox)
+        inbox_name = inbox->name ? inbox->name : inbox->path;
+    condition_origin(check, "inbox", rule->inbox, inbox_name,
+                     rule->inbox && inbox && conf_inbox_is(inbox, rule->inbox));
+    condition_origin(check, "called AE title", rule->called_ae, called,
+                     rule->called_ae && strcmp(rule->called_ae, called) == 0);
+    condition_origin(check, "sender", rule->sender, sender,
+                     rule->sender && strcmp(rule->sender, sender) == 0);
     condition_equal(check, "modality", rule->modality, series->modality);
     condition_equal(check, "body part", rule->body_part, series->body_part);
     if (!rule->description)
@@ -288,48 +279,12 @@ conditions_facts(const double normal[3], double spacing, int32_t planes)
 
 /* ----------------------------------------------------------------------------- attributes ---- */
 
-/* A line of `asked`, and the line of `values` with its answer. */
-struct answer_line {
-    const char *asked, *value;
-    size_t asked_length, value_length;
-};
-
-static bool
-answer_next(struct answer_line *line)
-{
-    line->asked += line->asked_length + (line->asked[line->asked_length] == '\n');
-    line->value += line->value_length + (line->value[line->value_length] == '\n');
-    line->asked_length = strcspn(line->asked, "\n");
-    line->value_length = strcspn(line->value, "\n");
-    return *line->asked && *line->value;
-}
-
-static bool
-answer_is_of(const struct answer_line *line, const char *tag, const char *creator)
-{
-    const size_t tag_length = strlen(tag), creator_length = strlen(creator);
-    return line->asked_length == tag_length + 1 + creator_length &&
-           memcmp(line->asked, tag, tag_length) == 0 &&
-           memcmp(line->asked + tag_length + 1, creator, creator_length) == 0;
-}
-
 /* The answer for an attribute: its state and its values. */
 struct attribute_answer {
     enum attribute_told how;
     char text[LIMIT_RULE_BYTES + 1];
     char where[CONDITION_TEXT - 8]; /* place within an enhanced image; "": in the data set */
 };
-
-/* Parses "120<tab>KVP in CTXRayDetailsSequence of all frames". */
-static void
-attribute_answer_parse(struct attribute_answer *answer, const char *text, size_t length)
-{
-    const char *tab = memchr(text, '\t', length);
-    const size_t value_length = tab ? (size_t)(tab - text) : length;
-    snprintf(answer->text, sizeof answer->text, "%.*s", (int)value_length, text);
-    snprintf(answer->where, sizeof answer->where, "%.*s",
-             tab ? (int)(length - value_length - 1) : 0, tab ? tab + 1 : "");
-}
 
 /* Finds the answer for an attribute. Returns false if it was not queried. */
 static bool
@@ -338,13 +293,24 @@ attribute_answer_find(const struct rules_facts *facts, const char *tag, const ch
 {
     if (!facts)
         return false;
-    struct answer_line line = {facts->asked, facts->values, 0, 0};
-    while (answer_next(&line)) {
-        if (!answer_is_of(&line, tag, creator ? creator : ""))
-            continue;
-        answer->how = (enum attribute_told)line.value[0];
-        attribute_answer_parse(answer, line.value + 1, line.value_length - 1);
-        return true;
+    const char *asked = facts->asked, *value = facts->values;
+    const size_t tag_length = strlen(tag), creator_length = creator ? strlen(creator) : 0;
+    while (*asked && *value) {
+        const size_t asked_length = strcspn(asked, "\n"), value_length = strcspn(value, "\n");
+        if (asked_length == tag_length + 1 + creator_length &&
+            memcmp(asked, tag, tag_length) == 0 &&
+            (!creator || memcmp(asked + tag_length + 1, creator, creator_length) == 0)) {
+            /* "V120<tab>KVP in CTXRayDetailsSequence of all frames" */
+            const char *tab = memchr(value + 1, '\t', value_length - 1);
+            const char *end = value + value_length, *where = tab ? tab + 1 : end;
+            answer->how = (enum attribute_told)value[0];
+            snprintf(answer->text, sizeof answer->text, "%.*s",
+                     (int)((tab ? tab : end) - (value + 1)), value + 1);
+            snprintf(answer->where, sizeof answer->where, "%.*s", (int)(end - where), where);
+            return true;
+        }
+        asked += asked_length + (asked[asked_length] == '\n');
+        value += value_length + (value[value_length] == '\n');
     }
     return false;
 }
@@ -498,16 +464,6 @@ condition_attribute(struct condition_check *check, const struct conf_attribute *
         condition_fail(check, "there is %s %s", absent ? "a" : "no", attribute->tag);
 }
 
-/* Returns whether the stack has a contrast agent. An answer of its frame overrides the image. */
-static bool
-contrast_is_given(const struct attribute_answer *agent, const struct attribute_answer *items,
-                  const struct attribute_answer *given)
-{
-    if (given->how == ATTRIBUTE_TOLD_VALUE)
-        return strstr(given->text, "YES") != NULL;
-    return agent->how != ATTRIBUTE_TOLD_ABSENT || items->how != ATTRIBUTE_TOLD_ABSENT;
-}
-
 static void
 condition_contrast(struct condition_check *check, const struct conf_rule *rule,
                    const struct rules_facts *facts)
@@ -523,7 +479,11 @@ condition_contrast(struct condition_check *check, const struct conf_rule *rule,
         return;
     }
     condition_note_place(check, &given);
-    if (contrast_is_given(&agent, &items, &given) == rule->contrast)
+    /* An answer of the stack's frame overrides the image. */
+    bool is_given = agent.how != ATTRIBUTE_TOLD_ABSENT || items.how != ATTRIBUTE_TOLD_ABSENT;
+    if (given.how == ATTRIBUTE_TOLD_VALUE)
+        is_given = strstr(given.text, "YES") != NULL;
+    if (is_given == rule->contrast)
         condition_pass(check);
     else
         condition_fail(check, "there is %s contrast agent", rule->contrast ? "no" : "a");

@@ -100,19 +100,6 @@ rules_find(struct rules_pick *picks, size_t count, size_t stack, const char *pip
     return NULL;
 }
 
-/* Records an accepted stack for which the rule is undecided. */
-static void
-rule_note_undecided(const struct conf_rule *rule, const struct rules_series *series,
-                    struct rules_outcome *outcome)
-{
-    for (size_t i = 0; i < series->stack_count && !outcome->undecided; i++) {
-        if (!series->stacks[i].accepted)
-            continue;
-        outcome->undecided = conditions_undecided(rule, series, &series->stacks[i]);
-        outcome->undecided_pipeline = rule->pipeline;
-    }
-}
-
 size_t
 rules_add_picks(const struct conf_rule *rule, const struct rules_series *series,
                 struct rules_pick *picks, size_t count, struct rules_outcome *outcome)
@@ -120,7 +107,12 @@ rules_add_picks(const struct conf_rule *rule, const struct rules_series *series,
     const struct rules_matches matches = rules_find_matches(rule, series);
     outcome->matched |= matches.count > 0;
     outcome->selected = 0;
-    rule_note_undecided(rule, series, outcome);
+    for (size_t i = 0; i < series->stack_count && !outcome->undecided; i++) {
+        if (!series->stacks[i].accepted)
+            continue;
+        outcome->undecided = conditions_undecided(rule, series, &series->stacks[i]);
+        outcome->undecided_pipeline = rule->pipeline;
+    }
     if (!rule->stacks && matches.count > RULES_MAX_STACKS && !outcome->too_many) {
         outcome->too_many = matches.count;
         outcome->pipeline = rule->pipeline;

@@ -60,15 +60,21 @@ slurm_line_free(struct slurm_line *line)
     free(line->arguments);
 }
 
-/*
- * Adds the site's options. Must not use --signal: a step that is signalled before its time limit
- * ends early, and Slurm reports FAILED instead of TIMEOUT. Without it the step is signalled at the
- * limit and has Slurm's KillWait to end.
- */
-static void
-slurm_line_site(struct slurm_line *line, const struct conf_slurm *conf)
+/* Starts with "sbatch", one argument and the site's options, and reserves `more` arguments. */
+static int
+slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const char *first,
+                 size_t more)
 {
     char minutes[16];
+    *line = (struct slurm_line){0};
+    line->arguments = calloc(conf->argument_count + more + 10, sizeof *line->arguments);
+    if (!line->arguments)
+        return -ENOMEM;
+    slurm_line_add(line, "sbatch");
+    slurm_line_add(line, first);
+    /* Must not use --signal: a step that is signalled before its time limit ends early, and Slurm
+     * reports FAILED instead of TIMEOUT. Without it the step is signalled at the limit and has
+     * Slurm's KillWait to end. */
     snprintf(minutes, sizeof minutes, "%d", conf->time_minutes);
     slurm_line_add(line, "--no-requeue");
     slurm_line_add(line, "--chdir=/");
@@ -77,20 +83,6 @@ slurm_line_site(struct slurm_line *line, const struct conf_slurm *conf)
     slurm_line_option(line, "gres", conf->gres);
     for (size_t i = 0; i < conf->argument_count; i++)
         slurm_line_add(line, conf->arguments[i]);
-}
-
-/* Starts with "sbatch" and one argument, and reserves `more` arguments. */
-static int
-slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const char *first,
-                 size_t more)
-{
-    *line = (struct slurm_line){0};
-    line->arguments = calloc(conf->argument_count + more + 10, sizeof *line->arguments);
-    if (!line->arguments)
-        return -ENOMEM;
-    slurm_line_add(line, "sbatch");
-    slurm_line_add(line, first);
-    slurm_line_site(line, conf);
     return 0;
 }
 

@@ -33,22 +33,15 @@ digest_bytes(const void *bytes, size_t size, struct digest *digest)
     return 0;
 }
 
-/* Returns the number of bytes read at `at`, 0 at the end, or -errno. */
-static ssize_t
-digest_read(int fd, char *buffer, int64_t at)
-{
-    ssize_t got;
-    do
-        got = pread(fd, buffer, DIGEST_BUFFER, (off_t)at);
-    while (got < 0 && errno == EINTR);
-    return got < 0 ? -errno : got;
-}
-
 static int
 digest_pump(EVP_MD_CTX *context, char *buffer, int from, int to, int64_t *size, bool *write_failed)
 {
     ssize_t got;
-    while ((got = digest_read(from, buffer, *size)) > 0) {
+    while ((got = pread(from, buffer, DIGEST_BUFFER, (off_t)*size)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
         int rc = to >= 0 ? durable_write_all(to, buffer, (size_t)got) : 0;
         *write_failed = rc != 0;
         if (rc == 0 && EVP_DigestUpdate(context, buffer, (size_t)got) != 1)
@@ -57,7 +50,7 @@ digest_pump(EVP_MD_CTX *context, char *buffer, int from, int to, int64_t *size, 
             return rc;
         *size += got;
     }
-    return (int)got;
+    return 0;
 }
 
 int

@@ -169,17 +169,6 @@ slurm_folder_take(struct slurm_folder *folder, struct sealed *sealed, struct err
     return rc ? rc : slurm_folder_take_inputs(folder, &reader, error);
 }
 
-/* Reads the attempt from the folder's own name, not from the path that leads to it. */
-static bool
-slurm_folder_name(struct slurm_folder *folder)
-{
-    size_t length = strlen(folder->path);
-    while (length > 1 && folder->path[length - 1] == '/')
-        folder->path[--length] = '\0';
-    const char *slash = strrchr(folder->path, '/');
-    return slurm_folder_name_read(slash ? slash + 1 : folder->path, &folder->id);
-}
-
 int
 slurm_folder_read(struct slurm_folder *folder, struct error *error)
 {
@@ -196,7 +185,12 @@ static int
 slurm_folder_enter(struct slurm_folder *folder, struct error *error)
 {
     char what[400];
-    if (!slurm_folder_name(folder))
+    /* Read the attempt from the folder's own name, not from the path that leads to it. */
+    size_t length = strlen(folder->path);
+    while (length > 1 && folder->path[length - 1] == '/')
+        folder->path[--length] = '\0';
+    const char *slash = strrchr(folder->path, '/');
+    if (!slurm_folder_name_read(slash ? slash + 1 : folder->path, &folder->id))
         return error_set(error, -EINVAL, CODE_ATTEMPT_OTHER,
                          "%.400s is not the folder of an attempt (job-<job>.<attempt>.<nonce>)",
                          folder->path);

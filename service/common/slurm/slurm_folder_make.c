@@ -43,18 +43,6 @@ slurm_folder_is_shared(const char *shared, const char *path)
            !strstr(path, "/../");
 }
 
-static int
-making_open_staged(struct slurm_making *making)
-{
-    if (making->staged >= 0)
-        return 0;
-    if (mkdirat(making->folder, ATTEMPT_INPUTS, 0750) != 0)
-        return -errno;
-    making->staged =
-        openat(making->folder, ATTEMPT_INPUTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return making->staged < 0 ? -errno : 0;
-}
-
 /* Uses the digest of the spec if there is one, so that the file need not be read. The size is the
  * current one. */
 static bool
@@ -71,31 +59,32 @@ making_know(struct slurm_making *making, size_t i, int from)
     return true;
 }
 
-/* Copies a file, and digests it if its digest is unknown. Sets *write_failed if writing failed. */
-static int
-making_copy(struct slurm_making *making, size_t i, int from, int to, bool *write_failed)
-{
-    bool read_failed;
-    if (!making_know(making, i, from))
-        return digest_file(from, to, &making->digests[i], write_failed);
-    const int rc = file_copy(from, to, &read_failed);
-    *write_failed = rc && !read_failed;
-    return rc;
-}
-
 /* Copies the file `from` into the folder. The name of the copy shows which file it was. The caller
- * must call making_sync_staged. */
+ * must sync the copies. */
 static int
 making_stage(struct slurm_making *making, size_t i, int from, const char *path)
 {
     char name[96];
     bool write_failed = false;
     snprintf(name, sizeof name, "%06zu-%.50s", i, text_base_name(path));
-    int rc = making_open_staged(making);
+    int rc = 0;
+    if (making->staged < 0 && mkdirat(making->folder, ATTEMPT_INPUTS, 0750) != 0)
+        rc = -errno;
+    if (making->staged < 0 && rc == 0) {
+        making->staged =
+            openat(making->folder, ATTEMPT_INPUTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        rc = making->staged < 0 ? -errno : 0;
+    }
     const int to = rc ? rc : durable_create(making->staged, name, 0640);
     if (to < 0)
         return making_fail(making, to, "create a copy of", path);
-    rc = making_copy(making, i, from, to, &write_failed);
+    bool read_failed;
+    if (making_know(making, i, from)) {
+        rc = file_copy(from, to, &read_failed);
+        write_failed = rc && !read_failed;
+    } else {
+        rc = digest_file(from, to, &making->digests[i], &write_failed);
+    }
     const int closed = durable_close(to);
     if (rc == 0 && closed) {
         rc = closed;
@@ -106,16 +95,6 @@ making_stage(struct slurm_making *making, size_t i, int from, const char *path)
     return asprintf(&making->files[i], "%s/" ATTEMPT_INPUTS "/%s", making->path, name) < 0
                ? making_fail(making, -ENOMEM, "copy", path)
                : 0;
-}
-
-/* Syncs all copies at once. Syncing hundreds of files one by one would wait for the disk each
- * time. */
-static int
-making_sync_staged(struct slurm_making *making)
-{
-    if (making->staged < 0 || syncfs(making->staged) == 0)
-        return 0;
-    return making_fail(making, -errno, "sync", ATTEMPT_INPUTS);
 }
 
 static int
@@ -154,7 +133,10 @@ making_take_all(struct slurm_making *making)
         rc = making_take(making, i,
                          i < spec->input_count ? spec->inputs[i]
                                                : spec->objects[i - spec->input_count]);
-    return rc ? rc : making_sync_staged(making);
+    /* Syncing hundreds of copies one by one would wait for the disk each time. */
+    if (rc == 0 && making->staged >= 0 && syncfs(making->staged) != 0)
+        rc = making_fail(making, -errno, "sync", ATTEMPT_INPUTS);
+    return rc;
 }
 
 /* Writes the job spec, which differs from a local worker's only in the paths of the inputs, and
@@ -233,20 +215,6 @@ making_fill(struct slurm_making *making)
     return rc;
 }
 
-static void
-making_release(struct slurm_making *making)
-{
-    for (size_t i = 0; making->files && i < making->count; i++)
-        free(making->files[i]);
-    free(making->files);
-    free(making->digests);
-    if (making->staged >= 0)
-        close(making->staged);
-    if (making->folder >= 0)
-        close(making->folder);
-    free(making->path);
-}
-
 int
 slurm_folder_make(const char *share, const struct slurm_attempt_order *order,
                   const atomic_bool *stop, struct error *error)
@@ -263,7 +231,15 @@ slurm_folder_make(const char *share, const struct slurm_attempt_order *order,
         if (rc)
             slurm_folder_remove(share, &order->id);
     }
-    making_release(&making);
+    for (size_t i = 0; making.files && i < making.count; i++)
+        free(making.files[i]);
+    free(making.files);
+    free(making.digests);
+    if (making.staged >= 0)
+        close(making.staged);
+    if (making.folder >= 0)
+        close(making.folder);
+    free(making.path);
     return rc;
 }
 

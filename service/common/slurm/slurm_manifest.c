@@ -27,27 +27,18 @@ manifest_run_fail(struct error *error, int rc, const char *verb, const char *nam
     return error_set_system(error, rc, what);
 }
 
-static struct manifest_file *
-manifest_run_add(struct manifest_run *run, const char *name, size_t *room)
-{
-    struct manifest_file *grown = array_grow(run->files, room, run->count + 1, sizeof *run->files);
-    if (!grown)
-        return NULL;
-    run->files = grown;
-    struct manifest_file *file = &run->files[run->count++];
-    snprintf(file->name, sizeof file->name, "%s", name);
-    return file;
-}
-
 static int
 manifest_run_copy(struct manifest_run *run, struct output *output, int folder, const char *name,
                   size_t *room, struct error *error)
 {
     int to;
     bool write_failed;
-    struct manifest_file *file = manifest_run_add(run, name, room);
-    if (!file)
+    struct manifest_file *grown = array_grow(run->files, room, run->count + 1, sizeof *run->files);
+    if (!grown)
         return manifest_run_fail(error, -ENOMEM, "list", name);
+    run->files = grown;
+    struct manifest_file *file = &run->files[run->count++];
+    snprintf(file->name, sizeof file->name, "%s", name);
     const int from = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (from < 0)
         return manifest_run_fail(error, -errno, "open", name);
@@ -91,43 +82,34 @@ manifest_run_is_stale(const char *name)
     return false;
 }
 
-/* Returns -ESTALE if the attempt's folder was removed. Does not create it again. */
-static int
-manifest_run_make(const struct slurm_folder *folder, struct manifest_run *run,
-                  struct output **output)
-{
-    char nonce[ATTEMPT_NONCE_SIZE], path[64];
-    int rc = slurm_nonce_make(nonce);
-    snprintf(run->name, sizeof run->name, MANIFEST_RUN "%.16s", nonce);
-    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", folder->fd, run->name);
-    if (rc == 0)
-        rc = output_open(path, true, output);
-    return rc && slurm_folder_is_void(folder) ? -ESTALE : rc;
-}
-
-static int
-manifest_run_publish(struct output *output, struct error *error)
-{
-    const char *name;
-    int rc = output_sync_all(output, &name);
-    if (rc)
-        return manifest_run_fail(error, rc, "write to the shared folder", name);
-    rc = output_publish(output, manifest_run_is_stale);
-    return rc ? manifest_run_fail(error, rc, "publish", "results on the shared folder") : 0;
-}
-
 int
 manifest_run_take(const struct slurm_folder *folder, const char *from, struct manifest_run *run,
                   struct error *error)
 {
     struct output *output = NULL;
+    char nonce[ATTEMPT_NONCE_SIZE], path[64];
+    const char *unsynced;
     *run = (struct manifest_run){0};
-    int rc = manifest_run_make(folder, run, &output);
+    int rc = slurm_nonce_make(nonce);
+    snprintf(run->name, sizeof run->name, MANIFEST_RUN "%.16s", nonce);
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", folder->fd, run->name);
+    if (rc == 0)
+        rc = output_open(path, true, &output);
+    if (rc && slurm_folder_is_void(folder))
+        rc = -ESTALE; /* the attempt's folder is not created again */
     if (rc)
         return manifest_run_fail(error, rc, "create a folder in", folder->path);
     rc = manifest_run_copy_all(run, output, from, error);
-    if (rc == 0)
-        rc = manifest_run_publish(output, error);
+    if (rc == 0) {
+        rc = output_sync_all(output, &unsynced);
+        if (rc)
+            manifest_run_fail(error, rc, "write to the shared folder", unsynced);
+    }
+    if (rc == 0) {
+        rc = output_publish(output, manifest_run_is_stale);
+        if (rc)
+            manifest_run_fail(error, rc, "publish", "results on the shared folder");
+    }
     output_close(output);
     return rc;
 }

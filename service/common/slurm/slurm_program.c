@@ -65,32 +65,6 @@ struct program {
     size_t room, words_size;
 };
 
-/* Sets a process group of its own, so that all its processes can be killed, and default signal
- * handling. */
-static int
-program_set_attributes(posix_spawnattr_t *attributes)
-{
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    int rc = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                      POSIX_SPAWN_SETSIGDEF);
-    if (!rc)
-        rc = posix_spawnattr_setsigmask(attributes, &none);
-    return rc ? rc : posix_spawnattr_setsigdefault(attributes, &all);
-}
-
-static int
-program_set_files(posix_spawn_file_actions_t *files, int out, int words)
-{
-    int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!rc)
-        rc = posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
-    if (!rc)
-        rc = posix_spawn_file_actions_adddup2(files, words, STDERR_FILENO);
-    return rc ? rc : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
-}
-
 /* Returns 0 or -errno. */
 static int
 program_spawn_with(struct program *program, const char *const arguments[], int out, int words)
@@ -102,11 +76,27 @@ program_spawn_with(struct program *program, const char *const arguments[], int o
     char **environment = program_environment();
     if (!environment)
         return -ENOMEM;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
     posix_spawn_file_actions_init(&files); /* cannot fail in glibc */
     posix_spawnattr_init(&attributes);
-    int rc = program_set_files(&files, out, words);
+    int rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!rc)
-        rc = program_set_attributes(&attributes);
+        rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_adddup2(&files, words, STDERR_FILENO);
+    if (!rc)
+        rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    /* A process group of its own, so that all its processes can be killed, and default signal
+     * handling. */
+    if (!rc)
+        rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                                       POSIX_SPAWN_SETSIGDEF);
+    if (!rc)
+        rc = posix_spawnattr_setsigmask(&attributes, &none);
+    if (!rc)
+        rc = posix_spawnattr_setsigdefault(&attributes, &all);
     if (!rc)
         rc = posix_spawnp(&program->pid, arguments[0], &files, &attributes, argv, environment);
     posix_spawnattr_destroy(&attributes);
@@ -197,18 +187,6 @@ program_read(struct program *program, int64_t until_ms)
     return 0;
 }
 
-/* Joins the error output into one line. Which of its lines has the reason depends on the
- * program. */
-static void
-program_join_words(char *words)
-{
-    size_t length = strlen(words);
-    while (length > 0 && strchr("\r\n ", words[length - 1]))
-        words[--length] = '\0';
-    for (char *at = words; (at = strpbrk(at, "\r\n"));)
-        *at = ' ';
-}
-
 /* ------------------------------------------------------------------------------- ending ---- */
 
 /* Waits for the program's exit status. A program that closed its pipes but still runs is killed at
@@ -228,15 +206,6 @@ program_reap(const struct program *program, int64_t until_ms, int *status)
     }
 }
 
-static void
-program_kill(const struct program *program)
-{
-    int status;
-    kill(-program->pid, SIGKILL);
-    while (waitpid(program->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-}
-
 static int
 program_finish(struct program *program, double seconds)
 {
@@ -246,23 +215,23 @@ program_finish(struct program *program, double seconds)
     int rc = program_read(program, until_ms);
     if (!rc)
         rc = program_reap(program, until_ms, &status);
-    if (rc)
-        program_kill(program);
+    if (rc) {
+        int killed;
+        kill(-program->pid, SIGKILL);
+        while (waitpid(program->pid, &killed, 0) < 0 && errno == EINTR)
+            ;
+    }
     close(program->out);
     close(program->words);
-    program_join_words(output->words);
+    /* Join the error output into one line. Which of its lines has the reason depends on the
+     * program. */
+    char *words = output->words;
+    for (size_t length = strlen(words); length > 0 && strchr("\r\n ", words[length - 1]); length--)
+        words[length - 1] = '\0';
+    while ((words = strpbrk(words, "\r\n")))
+        *words = ' ';
     output->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return rc;
-}
-
-static int
-program_failed(int rc, const char *program, double seconds, struct error *error)
-{
-    if (rc == -ETIMEDOUT)
-        return error_set(error, rc, CODE_SLURM_UNAVAILABLE,
-                         "%s did not end within %g seconds and was killed", program, seconds);
-    return error_set(error, rc, CODE_SLURM_UNAVAILABLE, "%s cannot be run: %s", program,
-                     strerror(-rc));
 }
 
 int
@@ -280,5 +249,9 @@ program_run(const char *const arguments[], double seconds, struct program_output
         return 0;
     free(output->text);
     output->text = NULL;
-    return program_failed(rc, arguments[0], seconds, error);
+    if (rc == -ETIMEDOUT)
+        return error_set(error, rc, CODE_SLURM_UNAVAILABLE,
+                         "%s did not end within %g seconds and was killed", arguments[0], seconds);
+    return error_set(error, rc, CODE_SLURM_UNAVAILABLE, "%s cannot be run: %s", arguments[0],
+                     strerror(-rc));
 }

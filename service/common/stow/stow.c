@@ -341,24 +341,6 @@ stow_perform(struct stow *stow, struct stow_reply *reply, long *status, struct e
 
 /* ------------------------------------------------------------------------- the response ---- */
 
-/* Returns whether another attempt would fail the same way, because the cause is the object or the
- * address. Credentials (401) may be replaced, and 408, 425 and 429 depend on the time. */
-static bool
-is_final_http(long status)
-{
-    return status / 100 == 3 ||
-           (status / 100 == 4 && status != 401 && status != 408 && status != 425 && status != 429);
-}
-
-static void
-stow_note_retry(struct stow *stow)
-{
-    curl_off_t seconds = 0;
-    stow->calls->get(stow->curl, CURLINFO_RETRY_AFTER, &seconds);
-    if (seconds > 0)
-        stow->not_before = clock_seconds() + fmin((double)seconds, RETRY_MAX_SECONDS);
-}
-
 static const struct {
     long status;
     const char *reason; /* RFC 9110, with a hint */
@@ -391,11 +373,18 @@ http_reason(long status)
 static int
 stow_refused(struct stow *stow, long status, struct error *error)
 {
+    curl_off_t seconds = 0;
     if (status == 429 || status == 503)
-        stow_note_retry(stow);
-    return error_set(
-        error, -EREMOTEIO, is_final_http(status) ? CODE_HTTP_REFUSED : CODE_HTTP_FAILED,
-        "%s answers HTTP %ld: %s", stow->destination->stow, status, http_reason(status));
+        stow->calls->get(stow->curl, CURLINFO_RETRY_AFTER, &seconds);
+    if (seconds > 0)
+        stow->not_before = clock_seconds() + fmin((double)seconds, RETRY_MAX_SECONDS);
+    /* Another attempt would fail the same way if the cause is the object or the address.
+     * Credentials (401) may be replaced, and 408, 425 and 429 depend on the time. */
+    const bool is_final = status / 100 == 3 || (status / 100 == 4 && status != 401 &&
+                                                status != 408 && status != 425 && status != 429);
+    return error_set(error, -EREMOTEIO, is_final ? CODE_HTTP_REFUSED : CODE_HTTP_FAILED,
+                     "%s answers HTTP %ld: %s", stow->destination->stow, status,
+                     http_reason(status));
 }
 
 /* Evaluates a response. If the status reports the outcome per instance, the body has it. */

@@ -41,19 +41,14 @@ struct write_request {
 /* --------------------------------------------------------------------------- closing ------- */
 
 static void
-free_when_last(struct channel *channel)
+channel_on_closed(uv_handle_t *handle)
 {
+    struct channel *channel = handle->data;
     if (--channel->handles > 0)
         return;
     proto_stream_release(&channel->stream);
     free(channel->pipe);
     free(channel);
-}
-
-static void
-channel_on_closed(uv_handle_t *handle)
-{
-    free_when_last(handle->data);
 }
 
 static void

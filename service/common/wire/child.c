@@ -144,29 +144,22 @@ child_reload(struct child *child, const char *text)
 }
 
 static void
-child_drain(struct child *child)
-{
-    if (child->draining)
-        return;
-    child->draining = true;
-    if (child->role->drain)
-        child->role->drain(child->context);
-    else
-        uv_stop(child->loop);
-}
-
-static void
 child_on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 {
     struct child *child = context;
     struct message_reload reload;
     (void)channel;
-    if (reader->type == PROTO_RELOAD && message_read_reload(reader, &reload) == 0)
+    if (reader->type == PROTO_RELOAD && message_read_reload(reader, &reload) == 0) {
         child_reload(child, reload.config);
-    else if (reader->type == PROTO_DRAIN && proto_end(reader) == 0)
-        child_drain(child);
-    else
+    } else if (reader->type != PROTO_DRAIN || proto_end(reader)) {
         child->role->message(child->context, reader);
+    } else if (!child->draining) {
+        child->draining = true;
+        if (child->role->drain)
+            child->role->drain(child->context);
+        else
+            uv_stop(child->loop);
+    }
     if (proto_end(reader) && !child->failed)
         child_fail(child, message_name(reader->type));
 }

@@ -134,19 +134,6 @@ get_fields(struct proto_reader *reader, const char *fields, union word *word)
     }
 }
 
-static void
-skip_fields(struct proto_reader *reader, const char *fields)
-{
-    for (; *fields; fields++) {
-        if (*fields == 's')
-            proto_skip_str(reader);
-        else if (*fields == 'c')
-            proto_get_code(reader);
-        else
-            proto_get_i64(reader); /* a double has the same size */
-    }
-}
-
 /* Checks all rows, so that reading them later cannot fail. The count must not be trusted beyond the
  * bytes of the frame. */
 static void
@@ -157,8 +144,16 @@ check_rows(struct proto_reader *reader, const char *row)
         reader->error = -EBADMSG;
     reader->rows = count;
     reader->rows_at = reader->at;
-    for (int64_t i = 0; i < count && !reader->error; i++)
-        skip_fields(reader, row);
+    for (int64_t i = 0; i < count && !reader->error; i++) {
+        for (const char *field = row; *field; field++) {
+            if (*field == 's')
+                proto_skip_str(reader);
+            else if (*field == 'c')
+                proto_get_code(reader);
+            else
+                proto_get_i64(reader); /* a double has the same size */
+        }
+    }
 }
 
 int
