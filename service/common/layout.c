@@ -26,21 +26,6 @@ layout_mark_database(const char *root)
     return rc ? rc : durable_sync_folder(AT_FDCWD, root);
 }
 
-static bool
-folder_has_files(const char *root, const char *name)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    DIR *folder = opendir(path);
-    const struct dirent *entry;
-    bool has = false;
-    while (folder && !has && (entry = readdir(folder)))
-        has = entry->d_name[0] != '.';
-    if (folder)
-        closedir(folder);
-    return has;
-}
-
 bool
 layout_had_database(const char *root)
 {
@@ -48,8 +33,15 @@ layout_had_database(const char *root)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/" LAYOUT_DATABASE_MADE, root);
     bool had = access(path, F_OK) == 0;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders && !had; i++)
-        had = folder_has_files(root, folders[i]);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !had; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        DIR *folder = opendir(path);
+        const struct dirent *entry;
+        while (folder && !had && (entry = readdir(folder)))
+            had = entry->d_name[0] != '.';
+        if (folder)
+            closedir(folder);
+    }
     return had;
 }
 

@@ -26,21 +26,6 @@ struct inspect {
     struct error error;
 };
 
-static int
-keep_paths(struct inspect *inspect, struct proto_reader *reader)
-{
-    const size_t count = (size_t)reader->rows;
-    struct message_path path;
-    inspect->frame = message_keep_inspect(reader, &inspect->request);
-    inspect->paths = calloc(count + 1, sizeof *inspect->paths);
-    inspect->instances = calloc(count + 1, sizeof *inspect->instances);
-    if (!inspect->frame || !inspect->paths || !inspect->instances)
-        return -ENOMEM;
-    while (message_next_path(reader, &path))
-        inspect->paths[inspect->count++] = path.path;
-    return 0;
-}
-
 int
 inspect_open(struct proto_reader *reader, struct inspect **out)
 {
@@ -50,12 +35,21 @@ inspect_open(struct proto_reader *reader, struct inspect **out)
     pthread_mutex_init(&inspect->lock, NULL);
     inspect->failed = -1;
     int error = message_read_inspect(reader, &inspect->request);
-    if (!error)
-        error = keep_paths(inspect, reader);
+    if (!error) {
+        const size_t count = (size_t)reader->rows;
+        inspect->frame = message_keep_inspect(reader, &inspect->request);
+        inspect->paths = calloc(count + 1, sizeof *inspect->paths);
+        inspect->instances = calloc(count + 1, sizeof *inspect->instances);
+        if (!inspect->frame || !inspect->paths || !inspect->instances)
+            error = -ENOMEM;
+    }
     if (error) {
         inspect_free(inspect);
         return error;
     }
+    struct message_path path;
+    while (message_next_path(reader, &path))
+        inspect->paths[inspect->count++] = path.path;
     *out = inspect;
     return 0;
 }

@@ -87,10 +87,13 @@ handle_stored(struct receiver *receiver, struct proto_reader *reader)
                                     : NULL;
     if (!item || !item->sent) /* a frame that was sent twice is answered twice */
         return;
-    if (item->handover)
-        receiver_answer_sender(receiver, item);
-    else
+    if (item->handover) {
+        import_token_drop(&receiver->tokens, item);
+        receive_answer(receiver->queue, item->handover, HANDOVER_STORED);
+        import_token_free(item);
+    } else {
         receiver_finish_original(receiver, item);
+    }
 }
 
 static void
@@ -186,7 +189,7 @@ on_turn(uv_prepare_t *turn)
     const int64_t now = receiver_now_ms(receiver);
     struct proto_writer callers;
     int64_t wait_ms;
-    if (listener_report_callers(receiver->listener, now, &callers, &wait_ms))
+    if (callers_report(receiver->rejected, now, &callers, &wait_ms))
         receiver_send_frame(receiver, &callers);
     else if (wait_ms > 0)
         uv_timer_start(&receiver->callers, on_retry, (uint64_t)wait_ms, 0);
@@ -290,8 +293,12 @@ open_loop(struct receiver *receiver)
     receiver->turn.data = receiver;
     uv_prepare_start(&receiver->turn, on_turn);
     error = receive_open(&receiver->loop, receiver->store, &receiver->queue);
+    receiver->rejected = callers_new();
+    if (!error && !receiver->rejected)
+        error = -ENOMEM;
     if (!error)
-        error = listener_open(&receiver->loop, receiver->queue, &receiver->listener);
+        error = listener_open(&receiver->loop, receiver->queue, receiver->rejected,
+                              &receiver->listener);
     if (!error)
         error = call_filter_install(CONFINE_INTAKE);
     if (!error)
@@ -339,6 +346,7 @@ receiver_main(const struct role_args *args)
     recover_close(receiver.recover);
     seen_files_close(receiver.with_rows);
     listener_free(receiver.listener);
+    callers_free(receiver.rejected);
     receive_free(receiver.queue);
     store_close(receiver.store);
     settings_drop(receiver.settings);

@@ -73,9 +73,9 @@ static void
 receiver_on_forgot(void *context, struct inbox *inbox, const uint64_t *keys, size_t count)
 {
     struct proto_writer writer;
-    if (inbox_after(inbox) != CONF_KEEP)
+    if (inbox_conf(inbox)->after != CONF_KEEP)
         return;
-    message_write_forget(&writer, &(struct message_forget){.inbox = inbox_path(inbox)});
+    message_write_forget(&writer, &(struct message_forget){.inbox = inbox_conf(inbox)->path});
     for (size_t i = 0; i < count; i++)
         message_add_forgotten_file(&writer,
                                    &(struct message_forgotten_file){.key = (int64_t)keys[i]});
@@ -271,7 +271,7 @@ pick_up(struct receiver *receiver, struct receiver_batch *batch)
         inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
     } else {
         item->reported = ready->reported;
-        item->released = strcmp(inbox_path(ready->inbox), receiver->released.path) == 0;
+        item->released = strcmp(inbox_conf(ready->inbox)->path, receiver->released.path) == 0;
         if (ready->error) {
             import_unreadable(&item->import, ready->error);
             receiver_dispatch(receiver, item);
@@ -328,12 +328,4 @@ receiver_take_handovers(struct receiver *receiver)
             log_taken(item);
         receiver_send_item(receiver, item);
     }
-}
-
-void
-receiver_answer_sender(struct receiver *receiver, struct import_token *item)
-{
-    import_token_drop(&receiver->tokens, item);
-    receive_answer(receiver->queue, item->handover, HANDOVER_STORED);
-    import_token_free(item);
 }

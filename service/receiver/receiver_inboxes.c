@@ -12,7 +12,7 @@ struct inbox *
 receiver_find_inbox(const struct receiver *receiver, const char *path)
 {
     for (size_t i = 0; i < receiver->inbox_count; i++) {
-        if (strcmp(inbox_path(receiver->inboxes[i]), path) == 0)
+        if (strcmp(inbox_conf(receiver->inboxes[i])->path, path) == 0)
             return receiver->inboxes[i];
     }
     return NULL;
@@ -35,19 +35,6 @@ is_configured(const struct receiver *receiver, const struct conf *conf, const ch
     return false;
 }
 
-static int
-open_or_configure(struct receiver *receiver, const struct conf_inbox *conf, struct inbox **inbox)
-{
-    *inbox = receiver_find_inbox(receiver, conf->path);
-    if (*inbox)
-        return inbox_configure(*inbox, conf);
-    const int error = inbox_open(&receiver->loop, conf, receiver->conf->root,
-                                 &receiver_inbox_events, receiver, inbox);
-    if (!error && receiver->known)
-        inbox_begin(*inbox);
-    return error;
-}
-
 int
 receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
 {
@@ -65,14 +52,24 @@ receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
     size_t count = 0;
     int error = 0;
     for (size_t i = 0; i <= conf->inbox_count; i++) {
-        int failed = open_or_configure(receiver, nth_inbox(receiver, conf, i), &inboxes[count]);
-        if (inboxes[count])
-            count++;
+        const struct conf_inbox *wanted = nth_inbox(receiver, conf, i);
+        struct inbox **inbox = &inboxes[count];
+        *inbox = receiver_find_inbox(receiver, wanted->path);
+        int failed = 0;
+        if (*inbox) {
+            failed = inbox_configure(*inbox, wanted);
+        } else {
+            failed = inbox_open(&receiver->loop, wanted, receiver->conf->root,
+                                &receiver_inbox_events, receiver, inbox);
+            if (!failed && receiver->known)
+                inbox_begin(*inbox);
+        }
+        count += *inbox != NULL;
         error = failed ? failed : error;
     }
     for (size_t i = 0; i < receiver->inbox_count; i++) {
         struct inbox *inbox = receiver->inboxes[i];
-        if (is_configured(receiver, conf, inbox_path(inbox)))
+        if (is_configured(receiver, conf, inbox_conf(inbox)->path))
             continue;
         inbox_close(inbox);
         receiver_forget_ready(receiver, inbox);

@@ -56,6 +56,7 @@ struct receiver {
     struct receiver_batch batches[RECEIVER_BATCHES];
 
     struct receive_queue *queue;
+    struct callers *rejected; /* callers that the daemon must record */
     struct listener *listener;
 
     struct receiver_batch recovery; /* items for the files that recover_step finds */
@@ -108,9 +109,8 @@ void receiver_take_handovers(struct receiver *receiver);
 void receiver_send_item(struct receiver *receiver, struct import_token *item);
 /* Sends frames again that have been unanswered for this time. */
 void receiver_send_again(struct receiver *receiver, int64_t older_than_ms);
-/* Called when the daemon has the row: finish the original, or answer the sender. */
+/* Finishes the original, once the daemon has the row. */
 void receiver_finish_original(struct receiver *receiver, struct import_token *item);
-void receiver_answer_sender(struct receiver *receiver, struct import_token *item);
 /* Releases an item. */
 void receiver_close_item(struct receiver *receiver, struct import_token *item,
                          enum inbox_fate fate);

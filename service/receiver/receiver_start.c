@@ -156,22 +156,6 @@ receiver_begin(struct receiver *receiver)
 
 /* ----------------------------------------------------------------------- reception ------ */
 
-/* Returns whether each inbox has been scanned or cannot be. Appends the reasons to `trouble`. */
-static bool
-receiver_inboxes_are_known(const struct receiver *receiver, char *problem, size_t size)
-{
-    for (size_t i = 0; i < receiver->inbox_count; i++) {
-        const char *why = inbox_problem(receiver->inboxes[i]);
-        if (!why)
-            return false;
-        const size_t length = strlen(problem);
-        if (*why)
-            snprintf(problem + length, size - length, "%sinbox %s: %s", length ? "; " : "",
-                     inbox_path(receiver->inboxes[i]), why);
-    }
-    return true;
-}
-
 void
 receiver_report_reception(struct receiver *receiver)
 {
@@ -180,9 +164,18 @@ receiver_report_reception(struct receiver *receiver)
     if (!receiver->listening)
         return;
     const bool open = !listener_lacks(receiver->listener, problem, sizeof problem);
-    const bool known = receiver_inboxes_are_known(receiver, problem, sizeof problem);
-    if (!known || (receiver->reported_any && open == receiver->reported_open &&
-                   !strcmp(problem, receiver->reported)))
+    /* Report only once each inbox has been scanned or cannot be. */
+    for (size_t i = 0; i < receiver->inbox_count; i++) {
+        const char *why = inbox_problem(receiver->inboxes[i]);
+        if (!why)
+            return;
+        const size_t length = strlen(problem);
+        if (*why)
+            snprintf(problem + length, sizeof problem - length, "%sinbox %s: %s",
+                     length ? "; " : "", inbox_conf(receiver->inboxes[i])->path, why);
+    }
+    if (receiver->reported_any && open == receiver->reported_open &&
+        !strcmp(problem, receiver->reported))
         return;
     receiver->reported_any = true;
     receiver->reported_open = open;

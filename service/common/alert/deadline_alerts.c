@@ -37,20 +37,15 @@ deadline_closes(const struct conf_pipeline *pipeline, int64_t at_ms)
                             : TIME_WINDOW_NEVER;
 }
 
-static int64_t
-deadline_next(const struct conf_pipeline *pipeline, int64_t after_ms)
-{
-    return time_window_starts(pipeline->done_by->times, after_ms);
-}
-
 /* Finds the coming deadline with the least room. Returns false if there is none. */
 static bool
 deadline_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct deadline_span *min)
 {
-    struct deadline_span span = {.after_ms = deadline_next(pipeline, now_ms)};
+    const struct time_window *deadlines = pipeline->done_by->times;
+    struct deadline_span span = {.after_ms = time_window_starts(deadlines, now_ms)};
     bool found = false;
     while (span.after_ms < now_ms + DAYS_MS &&
-           (span.by_ms = deadline_next(pipeline, span.after_ms)) != TIME_WINDOW_NEVER) {
+           (span.by_ms = time_window_starts(deadlines, span.after_ms)) != TIME_WINDOW_NEVER) {
         /* The start of the last open window in which a job created then may start. */
         int64_t opens_ms = TIME_WINDOW_NEVER, at_ms = deadline_opens(pipeline, span.after_ms);
         while (at_ms < span.by_ms) {
@@ -134,7 +129,7 @@ static int
 deadline_describe_queue(const struct conf_pipeline *pipeline, struct report *report, int64_t now_ms,
                         const struct report_pace *pace, char *text, size_t size)
 {
-    const int64_t by_ms = deadline_next(pipeline, now_ms);
+    const int64_t by_ms = time_window_starts(pipeline->done_by->times, now_ms);
     char by[LOCAL_TIME_SIZE];
     int64_t jobs;
     struct error error;

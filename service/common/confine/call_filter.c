@@ -266,21 +266,6 @@ call_filter_export(scmp_filter_ctx filter, struct sock_fprog *program)
     return rc;
 }
 
-/* Applies the filter to all threads. */
-static int
-call_filter_apply(scmp_filter_ctx filter, const struct sock_fprog *program)
-{
-    uint32_t logs = 0, keeps_speed = 0;
-    seccomp_attr_get(filter, SCMP_FLTATR_CTL_LOG, &logs);
-    seccomp_attr_get(filter, SCMP_FLTATR_CTL_SSB, &keeps_speed);
-    const unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | (logs ? SECCOMP_FILTER_FLAG_LOG : 0) |
-                           (keeps_speed ? SECCOMP_FILTER_FLAG_SPEC_ALLOW : 0);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return -errno;
-    const long rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
-    return rc < 0 ? -errno : rc > 0 ? -ECANCELED : 0; /* a thread cannot be filtered */
-}
-
 /* Adds the rules of a filter to its default action. */
 typedef int call_filter_rules(scmp_filter_ctx filter, enum confine_role role);
 
@@ -308,8 +293,18 @@ call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role
         rc = call_filter_export(filter, &program);
     if (errno == ENOMEM)
         rc = -ENOMEM;
-    if (!rc)
-        rc = call_filter_apply(filter, &program);
+    uint32_t logs = 0, keeps_speed = 0;
+    seccomp_attr_get(filter, SCMP_FLTATR_CTL_LOG, &logs);
+    seccomp_attr_get(filter, SCMP_FLTATR_CTL_SSB, &keeps_speed);
+    const unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | (logs ? SECCOMP_FILTER_FLAG_LOG : 0) |
+                           (keeps_speed ? SECCOMP_FILTER_FLAG_SPEC_ALLOW : 0);
+    if (!rc && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        rc = -errno;
+    if (!rc) { /* for all threads */
+        const long failed = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+        if (failed)
+            rc = failed < 0 ? -errno : -ECANCELED; /* a thread cannot be filtered */
+    }
     seccomp_release(filter);
     return rc;
 }

@@ -259,26 +259,19 @@ confine_command(enum confine_role role, const struct command_places *command)
 
 /* ------------------------------------------------------------------------------ renewal ---- */
 
-static const struct place *
-confined_place(const struct place *needed)
-{
-    for (size_t i = 0; i < confined.count; i++) {
-        const struct place *place = &confined.items[i];
-        if (place->rights == needed->rights && strcmp(place->path, needed->path) == 0)
-            return place;
-    }
-    return NULL;
-}
-
 const char *
 confine_lacks(const struct places *needed)
 {
     for (size_t i = 0; confined.count > 0 && i < needed->count; i++) {
-        const struct place *before = confined_place(&needed->items[i]);
+        const struct place *place = &needed->items[i];
+        const struct place *before = confined.items, *end = before + confined.count;
         struct place now = {0};
         struct stat status;
-        if (!before)
-            return needed->items[i].path;
+        while (before < end &&
+               (before->rights != place->rights || strcmp(before->path, place->path) != 0))
+            before++;
+        if (before == end)
+            return place->path;
         place_note(&now, stat(before->path, &status), &status);
         if (before->configured && (now.device != before->device || now.inode != before->inode))
             return before->path;

@@ -162,26 +162,6 @@ places_add_destinations(struct places *places, const struct conf *conf)
     return rc;
 }
 
-static int
-places_add_step(struct places *places, const struct step_places *step)
-{
-    int rc = 0;
-    if (step->scratch) {
-        /* The step also removes the folder itself, which requires a right on its parent. */
-        const char *slash = strrchr(step->scratch, '/');
-        char *above = strndup(step->scratch, (size_t)(slash - step->scratch));
-        rc = above ? places_add(places, *above ? above : "/", PLACE_EMPTY) : -ENOMEM;
-        free(above);
-        if (!rc)
-            rc = places_add(places, step->scratch, PLACE_WRITE);
-    }
-    if (!rc && step->series)
-        rc = places_add(places, step->series, PLACE_READ);
-    for (size_t i = 0; rc == 0 && i < step->attempt_count; i++)
-        rc = places_add(places, step->attempts[i], PLACE_WRITE);
-    return rc;
-}
-
 /* Adds the folders of LD_LIBRARY_PATH. A driver loads its libraries on first use. */
 static int
 places_add_libraries(struct places *places)
@@ -193,23 +173,6 @@ places_add_libraries(struct places *places)
          folder = strtok_r(NULL, ":", &rest))
         rc = places_add(places, folder, PLACE_READ);
     free(copy);
-    return rc;
-}
-
-/* Adds the driver's cache folder: CUDA_CACHE_PATH, or the default in the account's home. */
-static int
-places_add_driver_cache(struct places *places)
-{
-    const char *given = getenv("CUDA_CACHE_PATH"), *home = getenv("HOME");
-    char *path = NULL;
-    if (!given && !home)
-        return 0;
-    if (!given && asprintf(&path, "%s/.nv/ComputeCache", home) < 0)
-        return -ENOMEM;
-    const int rc = places_add(places, given ? given : path, PLACE_WRITE);
-    if (!rc)
-        places->items[places->count - 1].make = true;
-    free(path);
     return rc;
 }
 
@@ -236,7 +199,18 @@ places_add_driver(struct places *places)
             rc = places_add(places, found.gl_pathv[i], PLACE_DEVICE);
         globfree(&found);
     }
-    return rc ? rc : places_add_driver_cache(places);
+    /* The cache: CUDA_CACHE_PATH, or the default in the account's home. */
+    const char *cache = getenv("CUDA_CACHE_PATH"), *home = getenv("HOME");
+    char *path = NULL;
+    if (rc || (!cache && !home))
+        return rc;
+    if (!cache && asprintf(&path, "%s/.nv/ComputeCache", home) < 0)
+        return -ENOMEM;
+    rc = places_add(places, cache ? cache : path, PLACE_WRITE);
+    if (!rc)
+        places->items[places->count - 1].make = true;
+    free(path);
+    return rc;
 }
 
 /* Adds the files that test hooks open (test_hook.h, tests/emulator/, tests/tools/). */
@@ -319,7 +293,21 @@ int
 places_of_step(enum confine_role role, const struct step_places *step, struct places *places)
 {
     *places = (struct places){0};
-    return places_finish(places, role, places_add_step(places, step));
+    int rc = 0;
+    if (step->scratch) {
+        /* The step also removes the folder itself, which requires a right on its parent. */
+        const char *slash = strrchr(step->scratch, '/');
+        char *above = strndup(step->scratch, (size_t)(slash - step->scratch));
+        rc = above ? places_add(places, *above ? above : "/", PLACE_EMPTY) : -ENOMEM;
+        free(above);
+        if (!rc)
+            rc = places_add(places, step->scratch, PLACE_WRITE);
+    }
+    if (!rc && step->series)
+        rc = places_add(places, step->series, PLACE_READ);
+    for (size_t i = 0; rc == 0 && i < step->attempt_count; i++)
+        rc = places_add(places, step->attempts[i], PLACE_WRITE);
+    return places_finish(places, role, rc);
 }
 
 void

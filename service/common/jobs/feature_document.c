@@ -194,24 +194,10 @@ field_text(const char *name, const char *text)
     return (struct field){.name = name, .kind = text[0] ? FIELD_TEXT : FIELD_NONE, .text = text};
 }
 
-static struct field
-field_setting(enum feature_setting setting, const char *value)
-{
-    static const enum field_kind kinds[] = {FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN};
-    const struct feature_setting_row *row = &feature_setting_rows[setting];
-    return (struct field){
-        .name = row->key,
-        .kind = *value ? kinds[row->kind] : FIELD_NONE,
-        .text = value,
-        .integer = strtoll(value, NULL, 10),
-        .boolean = strcmp(value, "true") == 0,
-        .number = {strtod(value, NULL)},
-    };
-}
-
 static void
 record_make(const struct feature *feature, struct feature_record *record)
 {
+    static const enum field_kind kinds[] = {FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN};
     struct field *field = record->fields;
     *field++ = (struct field){
         .name = "segment_number", .kind = FIELD_INTEGER, .integer = feature->segment};
@@ -229,14 +215,23 @@ record_make(const struct feature *feature, struct feature_record *record)
     for (int s = 0; s < FEATURE_SETTING_COUNT; s++) {
         const enum feature_setting setting = (enum feature_setting)s;
         feature_get(feature->settings, setting, record->values[s]);
+        const struct feature_setting_row *row = &feature_setting_rows[s];
+        const char *value = record->values[s];
         if (setting != FEATURE_range_high) {
-            *field++ = field_setting(setting, record->values[s]);
+            *field++ = (struct field){
+                .name = row->key,
+                .kind = *value ? kinds[row->kind] : FIELD_NONE,
+                .text = value,
+                .integer = strtoll(value, NULL, 10),
+                .boolean = strcmp(value, "true") == 0,
+                .number = {strtod(value, NULL)},
+            };
             continue;
         }
         field[-1].name = "range"; /* both ends are one field */
         if (field[-1].kind != FIELD_NONE)
             field[-1].kind = FIELD_RANGE;
-        field[-1].number[1] = strtod(record->values[s], NULL);
+        field[-1].number[1] = strtod(value, NULL);
     }
 }
 

@@ -182,15 +182,6 @@ make_all(char *path, int *made)
     return rc;
 }
 
-/* Locks the folder. File systems without flock are used without a lock. */
-static int
-lock(int folder)
-{
-    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-        return 0;
-    return -EBUSY;
-}
-
 /* Unlocks the folder. Removes the folders that this run created if they are empty. */
 static void
 output_release(struct output *output)
@@ -212,9 +203,10 @@ take_folder(struct output *output)
         return -errno;
     if (faccessat(output->folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return -errno;
-    int error = lock(output->folder);
-    if (error == 0)
-        error = sweep(output, is_part);
+    /* File systems without flock are used without a lock. */
+    if (flock(output->folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return -EBUSY;
+    int error = sweep(output, is_part);
     if (error || !output->durable)
         return error;
     /* Sync the folder's entry, also of a folder that existed: a killed run may have left it
@@ -264,10 +256,8 @@ remove_made(const struct output *output)
 static void
 file_free(struct file *file)
 {
-    if (file) {
-        free(file->name);
-        free(file->part);
-    }
+    free(file->name);
+    free(file->part);
     free(file);
 }
 
@@ -298,25 +288,18 @@ output_close(struct output *output)
 
 /* ------------------------------------------------------------------------------------ files - */
 
-static struct file *
-file_new(const char *name)
-{
-    struct file *file = calloc(1, sizeof *file);
-    if (file && (file->name = strdup(name)) != NULL &&
-        asprintf(&file->part, ".%s" SUFFIX, name) >= 0)
-        return file;
-    if (file)
-        file->part = NULL;
-    file_free(file);
-    return NULL;
-}
-
 int
 output_create(struct output *output, const char *name, int *fd)
 {
-    struct file *file = file_new(name);
+    struct file *file = calloc(1, sizeof *file);
     if (!file)
         return -ENOMEM;
+    file->name = strdup(name);
+    if (!file->name || asprintf(&file->part, ".%s" SUFFIX, name) < 0) {
+        file->part = NULL;
+        file_free(file);
+        return -ENOMEM;
+    }
     *fd = openat(output->folder, file->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                  0640);
     if (*fd < 0) {
@@ -380,7 +363,7 @@ output_publish(struct output *output, bool (*is_result)(const char *name))
     for (const struct file *file = output->files; file && error == 0; file = file->next)
         if (renameat(output->folder, file->part, output->folder, file->name) != 0)
             error = -errno;
-    if (error == 0)
+    if (error == 0 && is_result)
         error = sweep(output, is_result);
     if (error == 0 && output->durable && fsync(output->folder) != 0)
         error = -errno;

@@ -214,21 +214,6 @@ slurm_settings(int64_t *min_job_age, int64_t *max_job_count, struct error *error
 
 /* ------------------------------------------------------------------------------ the queue ---- */
 
-static int
-slurm_read_line(char *line, struct slurm_job *job)
-{
-    char *rest = line, *fields[5];
-    for (size_t i = 0; i < 5; i++)
-        fields[i] = i < 4 ? strsep(&rest, "|") : rest;
-    if (!fields[4] || slurm_read_id(fields[0], &job->id) || !*fields[1])
-        return -EBADMSG;
-    job->state = fields[1];
-    job->comment = fields[2];
-    job->node = fields[3];
-    job->reason = strcmp(fields[4], "None") == 0 ? "" : fields[4];
-    return 0;
-}
-
 int
 slurm_read_list(char *text, void (*take)(void *context, const struct slurm_job *job), void *context,
                 struct error *error)
@@ -236,11 +221,18 @@ slurm_read_list(char *text, void (*take)(void *context, const struct slurm_job *
     char *rest = text;
     for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
         struct slurm_job job;
+        char *at = line, *fields[5];
         if (!*line)
             continue;
-        if (slurm_read_line(line, &job))
+        for (size_t i = 0; i < 5; i++)
+            fields[i] = i < 4 ? strsep(&at, "|") : at;
+        if (!fields[4] || slurm_read_id(fields[0], &job.id) || !*fields[1])
             return error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE,
                              "squeue printed a line that is not a job: \"%.100s\"", line);
+        job.state = fields[1];
+        job.comment = fields[2];
+        job.node = fields[3];
+        job.reason = strcmp(fields[4], "None") == 0 ? "" : fields[4];
         take(context, &job);
     }
     return 0;
@@ -280,28 +272,22 @@ slurm_is_alive(const char *state)
 
 /* ---------------------------------------------------------------------------- cancelling ---- */
 
-static int
-slurm_cancel_some(const int64_t *ids, size_t count, struct error *error)
-{
-    char texts[CANCEL_MAX][24];
-    const char *arguments[CANCEL_MAX + 3] = {"scancel", "--quiet"};
-    struct program_output output;
-    for (size_t i = 0; i < count; i++) {
-        snprintf(texts[i], sizeof texts[i], "%" PRId64, ids[i]);
-        arguments[2 + i] = texts[i];
-    }
-    int rc = program_run(arguments, SLURM_SECONDS, &output, error);
-    if (!rc && output.status && slurm_is_unreachable(&output))
-        rc = slurm_refused("scancel", &output, error);
-    free(output.text);
-    return rc;
-}
-
 int
 slurm_cancel(const int64_t *ids, size_t count, struct error *error)
 {
     int rc = 0;
-    for (size_t at = 0; at < count && !rc; at += CANCEL_MAX)
-        rc = slurm_cancel_some(ids + at, count - at < CANCEL_MAX ? count - at : CANCEL_MAX, error);
+    for (size_t at = 0; at < count && !rc; at += CANCEL_MAX) {
+        char texts[CANCEL_MAX][24];
+        const char *arguments[CANCEL_MAX + 3] = {"scancel", "--quiet"};
+        struct program_output output;
+        for (size_t i = 0; i < CANCEL_MAX && at + i < count; i++) {
+            snprintf(texts[i], sizeof texts[i], "%" PRId64, ids[at + i]);
+            arguments[2 + i] = texts[i];
+        }
+        rc = program_run(arguments, SLURM_SECONDS, &output, error);
+        if (!rc && output.status && slurm_is_unreachable(&output))
+            rc = slurm_refused("scancel", &output, error);
+        free(output.text);
+    }
     return rc;
 }

@@ -153,30 +153,26 @@ slurm_folder_read_spec(struct slurm_folder *folder, struct error *error)
     return folder->spec->id == folder->id.job ? 0 : slurm_folder_refuse(error, "is of another job");
 }
 
-static int
-slurm_folder_take(struct slurm_folder *folder, struct sealed *sealed, struct error *error)
-{
-    struct proto_reader reader, more;
-    if (sealed_next(sealed, &reader) != 1 || message_read_attempt(&reader, &folder->head) != 0 ||
-        sealed_next(sealed, &more) != 0)
-        return slurm_folder_refuse(error, "does not contain an attempt");
-    folder->memory = message_keep_attempt(&reader, &folder->head);
-    if (!folder->memory)
-        return error_set_system(error, -ENOMEM, "read the attempt");
-    int rc = slurm_folder_check_head(folder, error);
-    if (rc == 0)
-        rc = slurm_folder_read_spec(folder, error);
-    return rc ? rc : slurm_folder_take_inputs(folder, &reader, error);
-}
-
 int
 slurm_folder_read(struct slurm_folder *folder, struct error *error)
 {
     struct sealed sealed;
+    struct proto_reader reader, more;
     int rc = sealed_read(folder->fd, ATTEMPT_FILE, ATTEMPT_ROLE, &sealed, error);
     if (rc)
         return rc;
-    rc = slurm_folder_take(folder, &sealed, error);
+    if (sealed_next(&sealed, &reader) != 1 || message_read_attempt(&reader, &folder->head) != 0 ||
+        sealed_next(&sealed, &more) != 0) {
+        rc = slurm_folder_refuse(error, "does not contain an attempt");
+    } else {
+        folder->memory = message_keep_attempt(&reader, &folder->head);
+        rc = folder->memory ? slurm_folder_check_head(folder, error)
+                            : error_set_system(error, -ENOMEM, "read the attempt");
+    }
+    if (rc == 0)
+        rc = slurm_folder_read_spec(folder, error);
+    if (rc == 0)
+        rc = slurm_folder_take_inputs(folder, &reader, error);
     sealed_close(&sealed);
     return rc;
 }

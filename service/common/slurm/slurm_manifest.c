@@ -74,14 +74,6 @@ manifest_run_copy_all(struct manifest_run *run, struct output *output, const cha
     return rc;
 }
 
-/* The folder is new, so no file in it is stale. */
-static bool
-manifest_run_is_stale(const char *name)
-{
-    (void)name;
-    return false;
-}
-
 int
 manifest_run_take(const struct slurm_folder *folder, const char *from, struct manifest_run *run,
                   struct error *error)
@@ -106,7 +98,7 @@ manifest_run_take(const struct slurm_folder *folder, const char *from, struct ma
             manifest_run_fail(error, rc, "write to the shared folder", unsynced);
     }
     if (rc == 0) {
-        rc = output_publish(output, manifest_run_is_stale);
+        rc = output_publish(output, NULL);
         if (rc)
             manifest_run_fail(error, rc, "publish", "results on the shared folder");
     }

@@ -231,26 +231,6 @@ stow_seconds(double seconds)
 }
 
 static void
-stow_set_tls(const struct stow *stow)
-{
-    const struct conf_destination *destination = stow->destination;
-    CURLcode (*set)(CURL *, CURLoption, ...) = stow->calls->set;
-    CURL *curl = stow->curl;
-    set(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    set(curl, CURLOPT_SSL_VERIFYPEER, 1L);
-    set(curl, CURLOPT_SSL_VERIFYHOST, 2L);
-    if (destination->ca) {
-        set(curl, CURLOPT_CAINFO, destination->ca);
-        set(curl, CURLOPT_CAPATH, (char *)NULL);
-    }
-    if (destination->client_certificate) {
-        set(curl, CURLOPT_SSLCERT, destination->client_certificate);
-        set(curl, CURLOPT_SSLKEY,
-            destination->client_key ? destination->client_key : destination->client_certificate);
-    }
-}
-
-static void
 stow_set_common(struct stow *stow, struct stow_reply *reply)
 {
     const struct conf_destination *destination = stow->destination;
@@ -272,7 +252,18 @@ stow_set_common(struct stow *stow, struct stow_reply *reply)
     set(curl, CURLOPT_WRITEDATA, reply);
     set(curl, CURLOPT_HEADERFUNCTION, reply_take_header);
     set(curl, CURLOPT_HEADERDATA, reply);
-    stow_set_tls(stow);
+    set(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    set(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+    set(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+    if (destination->ca) {
+        set(curl, CURLOPT_CAINFO, destination->ca);
+        set(curl, CURLOPT_CAPATH, (char *)NULL);
+    }
+    if (destination->client_certificate) {
+        set(curl, CURLOPT_SSLCERT, destination->client_certificate);
+        set(curl, CURLOPT_SSLKEY,
+            destination->client_key ? destination->client_key : destination->client_certificate);
+    }
 }
 
 static const struct {
@@ -325,20 +316,6 @@ stow_fail_transfer(const struct stow *stow, CURLcode result, bool too_much, stru
                      *detail ? ": " : "", detail);
 }
 
-/* Sends the request. Returns 0 with the HTTP status, or -errno. */
-static int
-stow_perform(struct stow *stow, struct stow_reply *reply, long *status, struct error *error)
-{
-    int rc = stow_set_credentials(stow, error);
-    if (rc)
-        return rc;
-    const CURLcode result = stow->calls->perform(stow->curl);
-    if (result != CURLE_OK)
-        return stow_fail_transfer(stow, result, reply->too_much, error);
-    stow->calls->get(stow->curl, CURLINFO_RESPONSE_CODE, status);
-    return 0;
-}
-
 /* ------------------------------------------------------------------------- the response ---- */
 
 static const struct {
@@ -360,15 +337,6 @@ static const struct {
     {504, "gateway timeout"},
 };
 
-static const char *
-http_reason(long status)
-{
-    for (size_t i = 0; i < sizeof http_reasons / sizeof http_reasons[0]; i++)
-        if (http_reasons[i].status == status)
-            return http_reasons[i].reason;
-    return status / 100 == 3 ? "redirects are not followed" : "see its log";
-}
-
 /* The message must not contain the response's body: a server may repeat patient data there. */
 static int
 stow_refused(struct stow *stow, long status, struct error *error)
@@ -382,9 +350,12 @@ stow_refused(struct stow *stow, long status, struct error *error)
      * Credentials (401) may be replaced, and 408, 425 and 429 depend on the time. */
     const bool is_final = status / 100 == 3 || (status / 100 == 4 && status != 401 &&
                                                 status != 408 && status != 425 && status != 429);
+    const char *reason = status / 100 == 3 ? "redirects are not followed" : "see its log";
+    for (size_t i = 0; i < sizeof http_reasons / sizeof http_reasons[0]; i++)
+        if (http_reasons[i].status == status)
+            reason = http_reasons[i].reason;
     return error_set(error, -EREMOTEIO, is_final ? CODE_HTTP_REFUSED : CODE_HTTP_FAILED,
-                     "%s answers HTTP %ld: %s", stow->destination->stow, status,
-                     http_reason(status));
+                     "%s answers HTTP %ld: %s", stow->destination->stow, status, reason);
 }
 
 /* Evaluates a response. If the status reports the outcome per instance, the body has it. */
@@ -419,6 +390,7 @@ stow_evaluate(struct stow *stow, long status, const struct stow_reply *reply,
 
 /* ----------------------------------------------------------------------------- the calls ---- */
 
+/* Sends a request. Returns 0 with the HTTP status, or -errno. */
 static int
 stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struct stow_reply *reply,
           long *status, struct error *error)
@@ -445,7 +417,14 @@ stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struc
     stow->calls->set(stow->curl, CURLOPT_SEEKDATA, body);
     stow->calls->set(stow->curl, CURLOPT_POSTFIELDSIZE_LARGE,
                      (curl_off_t)(body->head_size + body->file_size + body->tail_size));
-    const int rc = stow_perform(stow, reply, status, error);
+    int rc = stow_set_credentials(stow, error);
+    if (rc == 0) {
+        const CURLcode result = stow->calls->perform(stow->curl);
+        if (result != CURLE_OK)
+            rc = stow_fail_transfer(stow, result, reply->too_much, error);
+        else
+            stow->calls->get(stow->curl, CURLINFO_RESPONSE_CODE, status);
+    }
     stow->calls->free_all(headers);
     return rc;
 }

@@ -45,13 +45,6 @@ child_note_failure(struct child *child, int error)
     child->failed = true;
 }
 
-static void
-child_fail_with(struct child *child, int error)
-{
-    child_note_failure(child, error);
-    child_end(child);
-}
-
 /* Transient errors: the process or the machine lacks a resource at present. */
 int
 child_start_status(int error)
@@ -82,8 +75,10 @@ void
 child_send(struct child *child, struct proto_writer *writer)
 {
     const int error = channel_send(child->channel, writer);
-    if (error && error != -EPIPE)
-        child_fail_with(child, error);
+    if (error && error != -EPIPE) {
+        child_note_failure(child, error);
+        child_end(child);
+    }
 }
 
 void
@@ -171,9 +166,8 @@ child_on_end(void *context, struct channel *channel, int status)
     (void)channel;
     child->hung_up = true;
     if (status && status != -ECONNRESET)
-        child_fail_with(child, status);
-    else
-        child_end(child);
+        child_note_failure(child, status);
+    child_end(child);
 }
 
 static void

@@ -134,18 +134,24 @@ get_fields(struct proto_reader *reader, const char *fields, union word *word)
     }
 }
 
-/* Checks all rows, so that reading them later cannot fail. The count must not be trusted beyond the
- * bytes of the frame. */
-static void
-check_rows(struct proto_reader *reader, const char *row)
+int
+message_read(struct proto_reader *reader, enum proto_type type, void *message)
 {
+    const struct message *known = message_find(type);
+    if (reader->type != type && !reader->error)
+        reader->error = -EBADMSG;
+    get_fields(reader, known->fields, message);
+    if (!known->row)
+        return proto_end(reader);
+    /* Check all rows, so that reading them later cannot fail. The count must not be trusted beyond
+     * the bytes of the frame. */
     int64_t count = proto_get_i64(reader);
     if (count < 0)
         reader->error = -EBADMSG;
     reader->rows = count;
     reader->rows_at = reader->at;
     for (int64_t i = 0; i < count && !reader->error; i++) {
-        for (const char *field = row; *field; field++) {
+        for (const char *field = known->row; *field; field++) {
             if (*field == 's')
                 proto_skip_str(reader);
             else if (*field == 'c')
@@ -154,17 +160,6 @@ check_rows(struct proto_reader *reader, const char *row)
                 proto_get_i64(reader); /* a double has the same size */
         }
     }
-}
-
-int
-message_read(struct proto_reader *reader, enum proto_type type, void *message)
-{
-    const struct message *known = message_find(type);
-    if (reader->type != type && !reader->error)
-        reader->error = -EBADMSG;
-    get_fields(reader, known->fields, message);
-    if (known->row)
-        check_rows(reader, known->row);
     return proto_end(reader);
 }
 

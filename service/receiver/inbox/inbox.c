@@ -54,9 +54,8 @@ struct inbox {
     uv_loop_t *loop;
     const struct inbox_events *events;
     void *context;
-    char *path, *root, *move_to;
-    enum conf_after after;
-    enum conf_newest resent;
+    struct conf_inbox conf; /* owns its path and move_to */
+    char *root;
     int64_t settle_ms, sweep_ms;
 
     struct seen_files *seen_files;
@@ -212,22 +211,6 @@ inbox_process_file(struct inbox *inbox, const struct scan_found *found, bool was
     }
 }
 
-/* Skips a link or a special file, with one warning. */
-static void
-inbox_skip(struct inbox *inbox, const struct scan_found *found)
-{
-    struct seen_file *file = remember(inbox, found->relative);
-    if (!file || file->state == SEEN_HANDED)
-        return;
-    if (!file->reported)
-        log_warn("inbox.skipped", LOG_STR("inbox", inbox->path),
-                 LOG_STR("kind", S_ISLNK(found->mode) ? "symbolic link" : "special file"),
-                 LOG_INT("inode", found->stamp.inode));
-    file->reported = true;
-    file->state = SEEN_LEFT;
-    file->look = seen_file_look(&found->stamp);
-}
-
 /* Reports a file or folder that cannot be read, once. Each sweep tries it again. */
 static void
 inbox_report_error(struct inbox *inbox, const struct scan_found *found)
@@ -255,8 +238,17 @@ inbox_process(struct inbox *inbox, const struct scan_found *found, bool was_wait
         inbox_process_file(inbox, found, was_waiting);
     } else if (S_ISDIR(found->mode)) {
         push_folder(inbox, found->relative);
-    } else {
-        inbox_skip(inbox, found);
+    } else { /* a link or a special file is skipped, with one warning */
+        struct seen_file *file = remember(inbox, found->relative);
+        if (!file || file->state == SEEN_HANDED)
+            return;
+        if (!file->reported)
+            log_warn("inbox.skipped", LOG_STR("inbox", inbox->conf.path),
+                     LOG_STR("kind", S_ISLNK(found->mode) ? "symbolic link" : "special file"),
+                     LOG_INT("inode", found->stamp.inode));
+        file->reported = true;
+        file->state = SEEN_LEFT;
+        file->look = seen_file_look(&found->stamp);
     }
 }
 
@@ -317,7 +309,8 @@ inbox_on_events(uv_poll_t *poll, int status, int events)
     struct inbox *inbox = poll->data;
     int error = status < 0 ? status : inotify_read(inbox->inotify, inbox_on_event, inbox);
     if (error) {
-        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path),
+                 LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files are found by sweeps only"));
         uv_poll_stop(poll);
         inbox->events_lost = true;
@@ -349,7 +342,7 @@ abandon_sweep(struct inbox *inbox, const struct scan_step *step)
         inbox->next_sweep_ms = soon;
     if (!may_warn(inbox, &inbox->warned_ms))
         return;
-    log_error("inbox.unusable", LOG_STR("inbox", inbox->path),
+    log_error("inbox.unusable", LOG_STR("inbox", inbox->conf.path),
               LOG_STR("error", step->conflict ? step->conflict : strerror(-step->error)));
 }
 
@@ -374,7 +367,8 @@ name_watch(struct inbox *inbox, const char *folder, int descriptor)
     if (descriptor >= 0)
         error = inotify_name(inbox->inotify, descriptor, folder, inbox->sweep);
     if (error < 0 && may_warn(inbox, &inbox->watch_warned_ms))
-        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path),
+                 LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files in some folders are found by sweeps only"));
 }
 
@@ -382,7 +376,7 @@ static void
 after_enter(struct inbox *inbox, struct scan_step *step)
 {
     if (step->made)
-        log_info("inbox.made", LOG_STR("inbox", inbox->path));
+        log_info("inbox.made", LOG_STR("inbox", inbox->conf.path));
     if (step->error == -ENOENT && step->folder[0])
         return; /* removed meanwhile */
     if (step->error && !step->folder[0]) {
@@ -440,7 +434,7 @@ end_sweep_if_done(struct inbox *inbox)
     } while (count == FORGET_STEP);
     if (inbox->inotify)
         inotify_forget_unmet(inbox->inotify, inbox->sweep);
-    log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
+    log_debug("inbox.swept", LOG_STR("inbox", inbox->conf.path),
               LOG_INT("known", seen_files_count(inbox->seen_files)),
               LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms),
               LOG_INT("next_ms", inbox->next_sweep_ms - inbox->sweep_began_ms));
@@ -464,9 +458,9 @@ finish_close(struct inbox *inbox)
     }
     inotify_close(inbox->inotify);
     seen_files_close(inbox->seen_files);
-    free(inbox->move_to);
+    free(inbox->conf.move_to);
     free(inbox->root);
-    free(inbox->path);
+    free(inbox->conf.path);
     free(inbox);
 }
 
@@ -606,22 +600,6 @@ on_timer(uv_timer_t *timer)
 }
 
 static void
-arm_timer(struct inbox *inbox)
-{
-    const int64_t now = (int64_t)uv_now(inbox->loop);
-    int64_t due = inbox->next_sweep_ms;
-    if (inbox_can_pause(inbox))
-        due = inbox->read_at_ms;
-    const struct look *first = STAILQ_FIRST(&inbox->settling);
-    if (first && first->due_ms < due)
-        due = first->due_ms;
-    /* If a sweep is overdue because the inbox is full, wait: inbox_done pumps when it drains. */
-    if (due <= now)
-        due = now + MIN_SWEEP_MS;
-    uv_timer_start(&inbox->timer, on_timer, (uint64_t)(due - now), 0);
-}
-
-static void
 pump(struct inbox *inbox)
 {
     if (inbox->working || inbox->closing)
@@ -634,7 +612,7 @@ pump(struct inbox *inbox)
     step->made = false;
     step->folder = NULL;
     step->directory = NULL;
-    step->inbox = inbox->path;
+    step->inbox = inbox->conf.path;
     step->root = inbox->root;
     step->inotify = inbox->inotify;
     inbox->scan_next = !inbox->scan_next;
@@ -645,24 +623,26 @@ pump(struct inbox *inbox)
         step->kind = SCAN_LOOK;
         ready = step->count > 0 || prepare_walk(inbox, step);
     }
-    if (!ready) {
-        arm_timer(inbox);
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    if (ready) {
+        inbox->working = true;
+        inbox->step_began_ms = now;
+        inbox->work.data = inbox;
+        /* Fails only without a callback. */
+        uv_queue_work(inbox->loop, &inbox->work, on_step, after_step);
         return;
     }
-    inbox->working = true;
-    inbox->step_began_ms = (int64_t)uv_now(inbox->loop);
-    inbox->work.data = inbox;
-    /* Fails only without a callback. */
-    uv_queue_work(inbox->loop, &inbox->work, on_step, after_step);
+    int64_t due = inbox_can_pause(inbox) ? inbox->read_at_ms : inbox->next_sweep_ms;
+    const struct look *first = STAILQ_FIRST(&inbox->settling);
+    if (first && first->due_ms < due)
+        due = first->due_ms;
+    /* If a sweep is overdue because the inbox is full, wait: inbox_done pumps when it drains. */
+    if (due <= now)
+        due = now + MIN_SWEEP_MS;
+    uv_timer_start(&inbox->timer, on_timer, (uint64_t)(due - now), 0);
 }
 
 /* ----------------------------------------------------------------- opening, closing ------ */
-
-static int64_t
-to_ms(double seconds)
-{
-    return (int64_t)(seconds * 1000.0);
-}
 
 int
 inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
@@ -670,12 +650,12 @@ inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
     char *move_to = conf->move_to ? strdup(conf->move_to) : NULL;
     if (conf->move_to && !move_to)
         return -ENOMEM;
-    free(inbox->move_to);
-    inbox->move_to = move_to;
-    inbox->after = conf->after;
-    inbox->resent = conf->resent;
-    inbox->settle_ms = to_ms(conf->settle_seconds);
-    inbox->sweep_ms = inbox->stretched_ms = to_ms(conf->sweep_seconds);
+    free(inbox->conf.move_to);
+    inbox->conf.move_to = move_to;
+    inbox->conf.after = conf->after;
+    inbox->conf.resent = conf->resent;
+    inbox->settle_ms = (int64_t)(conf->settle_seconds * 1000.0);
+    inbox->sweep_ms = inbox->stretched_ms = (int64_t)(conf->sweep_seconds * 1000.0);
     const int64_t next = inbox->sweep_began_ms + inbox->sweep_ms;
     if (next < inbox->next_sweep_ms)
         inbox->next_sweep_ms = next;
@@ -696,7 +676,8 @@ start_watching(struct inbox *inbox)
         }
     }
     if (error) {
-        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path),
+                 LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files are found by sweeps only"));
         return;
     }
@@ -717,10 +698,10 @@ inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
     inbox->context = context;
     STAILQ_INIT(&inbox->urgent);
     STAILQ_INIT(&inbox->settling);
-    inbox->path = strdup(conf->path);
+    inbox->conf.path = strdup(conf->path);
     inbox->root = strdup(root);
     int error = -ENOMEM;
-    if (!inbox->path || !inbox->root)
+    if (!inbox->conf.path || !inbox->root)
         goto fail;
     error = seen_files_open(&inbox->seen_files);
     if (error)
@@ -738,7 +719,7 @@ inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
     return 0;
 
 fail:
-    free(inbox->path);
+    free(inbox->conf.path);
     free(inbox->root);
     free(inbox);
     return error;
@@ -747,7 +728,7 @@ fail:
 void
 inbox_know(struct inbox *inbox, uint64_t key, uint64_t look)
 {
-    if (inbox->after != CONF_KEEP || seen_files_find(inbox->seen_files, key))
+    if (inbox->conf.after != CONF_KEEP || seen_files_find(inbox->seen_files, key))
         return;
     struct seen_file *file = seen_files_add(inbox->seen_files, key);
     if (!file)
@@ -782,28 +763,10 @@ inbox_close(struct inbox *inbox)
         uv_close((uv_handle_t *)&inbox->poll, inbox_on_closed);
 }
 
-const char *
-inbox_path(const struct inbox *inbox)
+const struct conf_inbox *
+inbox_conf(const struct inbox *inbox)
 {
-    return inbox->path;
-}
-
-enum conf_after
-inbox_after(const struct inbox *inbox)
-{
-    return inbox->after;
-}
-
-enum conf_newest
-inbox_resent(const struct inbox *inbox)
-{
-    return inbox->resent;
-}
-
-const char *
-inbox_move_to(const struct inbox *inbox)
-{
-    return inbox->move_to;
+    return &inbox->conf;
 }
 
 const char *

@@ -56,10 +56,9 @@ void inbox_begin(struct inbox *inbox);
 /* Applies new settings for the same path. Returns 0 or -ENOMEM. */
 int inbox_configure(struct inbox *inbox, const struct conf_inbox *conf);
 
-const char *inbox_path(const struct inbox *inbox); /* valid until all finds are answered */
-enum conf_after inbox_after(const struct inbox *inbox);
-enum conf_newest inbox_resent(const struct inbox *inbox);
-const char *inbox_move_to(const struct inbox *inbox); /* NULL unless CONF_MOVE */
+/* Returns the path, `after`, `resent` and `move_to` in force; other members are not set. The path is
+ * valid until all finds are answered. */
+const struct conf_inbox *inbox_conf(const struct inbox *inbox);
 
 /* Returns the reason for which the inbox cannot be read, "" if it can, or NULL during the first
  * attempt. */

@@ -130,13 +130,6 @@ seen_files_remove(struct seen_files *seen_files, uint64_t key)
         seen_files_remove_at(seen_files, at);
 }
 
-static bool
-is_unmet(const struct seen_file *file, uint32_t sweep)
-{
-    return file->key && file->sweep != sweep &&
-           (file->state == SEEN_LEFT || file->state == SEEN_LATER);
-}
-
 size_t
 seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t *keys, size_t limit)
 {
@@ -144,8 +137,10 @@ seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t 
     /* An entry that is shifted back into a place is checked before the loop advances. An entry that
      * wraps around to the end comes from the beginning and was checked before. */
     for (size_t at = 0; at < seen_files->places; at++) {
-        while (count < limit && is_unmet(&seen_files->files[at], sweep)) {
-            keys[count++] = seen_files->files[at].key;
+        const struct seen_file *file = &seen_files->files[at];
+        while (count < limit && file->key && file->sweep != sweep &&
+               (file->state == SEEN_LEFT || file->state == SEEN_LATER)) {
+            keys[count++] = file->key;
             seen_files_remove_at(seen_files, at);
         }
     }

@@ -36,7 +36,7 @@ struct session {
 
 struct associations {
     struct receive_queue *queue;
-    struct callers *callers; /* rejected callers */
+    struct callers *callers; /* rejected callers; borrowed */
     uv_async_t wake;
     int stop_fd;
     bool stopped;
@@ -100,13 +100,6 @@ associations_note_refusal(struct associations *associations, enum admission_verd
     log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason),
              LOG_STR("calling", caller->calling_ae), LOG_STR("called", caller->called_ae),
              LOG_STR("host", caller->host), LOG_STR("certificate", caller->certificate));
-}
-
-bool
-associations_report_callers(struct associations *associations, int64_t now_ms,
-                            struct proto_writer *writer, int64_t *wait_ms)
-{
-    return callers_report(associations->callers, now_ms, writer, wait_ms);
 }
 
 static const struct conf_source *
@@ -379,21 +372,21 @@ associations_unadmitted(struct associations *associations, const char *host)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 int
-associations_open(uv_loop_t *loop, struct receive_queue *queue, struct associations **out)
+associations_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
+                  struct associations **out)
 {
     struct associations *associations = calloc(1, sizeof *associations);
     if (!associations)
         return -ENOMEM;
     associations->queue = queue;
-    associations->callers = callers_new();
+    associations->callers = callers;
     associations->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int error = !associations->callers ? -ENOMEM : associations->stop_fd < 0 ? -errno : 0;
+    int error = associations->stop_fd < 0 ? -errno : 0;
     if (!error)
         error = uv_async_init(loop, &associations->wake, association_on_wake);
     if (error) {
         if (associations->stop_fd >= 0)
             close(associations->stop_fd);
-        callers_free(associations->callers);
         free(associations);
         return error;
     }
@@ -424,6 +417,5 @@ associations_free(struct associations *associations)
         return;
     pthread_mutex_destroy(&associations->lock);
     close(associations->stop_fd);
-    callers_free(associations->callers);
     free(associations);
 }

@@ -13,8 +13,9 @@
 
 struct associations;
 
-/* Creates the set. The loop is woken when associations have ended. Returns 0 or -errno. */
-int associations_open(uv_loop_t *loop, struct receive_queue *queue,
+/* Creates the set. The loop is woken when associations have ended. Borrows `callers`, which counts
+ * rejected callers. Returns 0 or -errno. */
+int associations_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
                       struct associations **associations);
 
 struct connection {
@@ -39,9 +40,6 @@ enum admission_verdict associations_check(struct associations *associations,
 /* Logs a rejection and counts it for the report. Thread-safe. */
 void associations_note_refusal(struct associations *associations, enum admission_verdict verdict,
                                const struct admission_caller *caller);
-/* Same as callers_report. */
-bool associations_report_callers(struct associations *associations, int64_t now_ms,
-                                 struct proto_writer *writer, int64_t *wait_ms);
 
 /* Counts of connections that are not yet admitted: in a handshake, sending a long request, or being
  * rejected. */

@@ -132,25 +132,7 @@ listener_reply_and_close(struct listener_pending *pending, const uint8_t reply[P
     pending->deadline_ms = now_ms(pending->listener) + LEAVING_MS;
 }
 
-/* ------------------------------------------------------------------------- threads ------ */
-
-static void
-begin_association(struct listener_pending *pending)
-{
-    struct listener *listener = pending->listener;
-    struct connection connection = pending->connection;
-    listener_unlink(pending);
-    if (ioctl(connection.fd, FIONBIO, &(int){0}) != 0 ||
-        setsockopt(connection.fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int)) != 0) {
-        close(connection.fd);
-        return;
-    }
-    int error = associations_begin(listener->associations, listener->settings, &connection);
-    if (error)
-        log_error("association.thread", LOG_STR("error", strerror(-error)));
-    else
-        listener->totals.served++;
-}
+/* ----------------------------------------------------------------------- admission ------ */
 
 /* Rejects a caller that is not admitted, without using a thread. Not possible with TLS. */
 static bool
@@ -191,17 +173,28 @@ listener_admit(struct listener_pending *pending)
         return;
     /* A TLS handshake or a long request occupies a thread before the caller is admitted. One host
      * may occupy half of them. */
-    const struct listener *listener = pending->listener;
+    struct listener *listener = pending->listener;
+    struct connection connection = pending->connection;
     const size_t max = (size_t)listener->settings->conf->dicom.max_associations;
     const struct associations_unadmitted unadmitted =
-        associations_unadmitted(listener->associations, pending->connection.host);
-    if ((pending->connection.tls || pending->connection.partial) &&
+        associations_unadmitted(listener->associations, connection.host);
+    if ((connection.tls || connection.partial) &&
         (unadmitted.of_all >= max || unadmitted.of_host >= (max + 1) / 2)) {
         pending->postponed = true;
         uv_poll_stop(&pending->poll);
-    } else {
-        begin_association(pending);
+        return;
     }
+    listener_unlink(pending);
+    if (ioctl(connection.fd, FIONBIO, &(int){0}) != 0 ||
+        setsockopt(connection.fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int)) != 0) {
+        close(connection.fd);
+        return;
+    }
+    int error = associations_begin(listener->associations, listener->settings, &connection);
+    if (error)
+        log_error("association.thread", LOG_STR("error", strerror(-error)));
+    else
+        listener->totals.served++;
 }
 
 /* ------------------------------------------------------------------------ preread ------ */
@@ -235,9 +228,21 @@ listener_peek(struct listener_pending *pending, bool hung_up)
 }
 
 static void
-listener_process(struct listener_pending *pending, bool hung_up)
+on_readable(uv_poll_t *poll, int status, int events)
 {
-    int whole = listener_peek(pending, hung_up);
+    struct listener_pending *pending = poll->data;
+    if (status < 0) {
+        listener_close_pending(pending);
+        return;
+    }
+    if (pending->leaving) {
+        uint8_t dropped[4096];
+        ssize_t got = recv(pending->connection.fd, dropped, sizeof dropped, 0);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+            listener_close_pending(pending);
+        return;
+    }
+    const int whole = listener_peek(pending, (events & UV_DISCONNECT) != 0);
     if (whole > 0) {
         listener_admit(pending);
     } else if (whole == -EPROTO) {
@@ -248,22 +253,6 @@ listener_process(struct listener_pending *pending, bool hung_up)
         pending->listener->totals.silent++;
         log_debug("connection.gone", LOG_STR("host", pending->connection.host));
         listener_close_pending(pending);
-    }
-}
-
-static void
-on_readable(uv_poll_t *poll, int status, int events)
-{
-    struct listener_pending *pending = poll->data;
-    if (status < 0) {
-        listener_close_pending(pending);
-    } else if (pending->leaving) {
-        uint8_t dropped[4096];
-        ssize_t got = recv(pending->connection.fd, dropped, sizeof dropped, 0);
-        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-            listener_close_pending(pending);
-    } else {
-        listener_process(pending, (events & UV_DISCONNECT) != 0);
     }
 }
 
@@ -477,13 +466,14 @@ on_report(uv_timer_t *timer)
 }
 
 int
-listener_open(uv_loop_t *loop, struct receive_queue *queue, struct listener **out)
+listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
+              struct listener **out)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return -ENOMEM;
     listener->loop = loop;
-    int error = associations_open(loop, queue, &listener->associations);
+    int error = associations_open(loop, queue, callers, &listener->associations);
     if (error) {
         free(listener);
         return error;
@@ -523,13 +513,6 @@ listener_lacks(const struct listener *listener, char *why, size_t size)
         return true;
     }
     return false;
-}
-
-bool
-listener_report_callers(struct listener *listener, int64_t now_ms, struct proto_writer *writer,
-                        int64_t *wait_ms)
-{
-    return associations_report_callers(listener->associations, now_ms, writer, wait_ms);
 }
 
 void

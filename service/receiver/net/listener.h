@@ -13,13 +13,15 @@
 #define NOCTULE_SERVICE_RECEIVER_NET_LISTENER_H
 
 #include "service/common/settings.h"
-#include "service/common/wire/proto.h"
+#include "service/receiver/net/caller_counts.h"
 #include "service/receiver/net/receive.h"
 
 struct listener;
 
-/* Creates the listener. The loop is woken when associations have ended. Returns 0 or -errno. */
-int listener_open(uv_loop_t *loop, struct receive_queue *queue, struct listener **listener);
+/* Creates the listener. The loop is woken when associations have ended. Borrows `callers`, which
+ * counts rejected callers. Returns 0 or -errno. */
+int listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
+                  struct listener **listener);
 /*
  * Opens and closes ports according to the settings. A port whose address does not change stays
  * open. Existing associations keep their settings. If a port cannot be opened, the error is logged
@@ -29,10 +31,6 @@ void listener_configure(struct listener *listener, struct settings *settings);
 
 /* Returns whether a configured port is not open, and writes the reason. */
 bool listener_lacks(const struct listener *listener, char *why, size_t size);
-
-/* Same as callers_report. */
-bool listener_report_callers(struct listener *listener, int64_t now_ms, struct proto_writer *writer,
-                             int64_t *wait_ms);
 
 /* Stops accepting connections. Associations end after their current message. */
 void listener_stop(struct listener *listener);

@@ -19,39 +19,28 @@ const uint8_t preread_unknown_title[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 1, 
 const uint8_t preread_busy[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 2, 3, 2};
 const uint8_t preread_abort[] = {PDU_ABORT, 0, 0, 0, 0, 4, 0, 0, 2, 1};
 
-static ssize_t
-request_size(const uint8_t *bytes, size_t size)
-{
-    if (bytes[0] != PDU_ASSOCIATE_RQ)
-        return -EPROTO;
-    if (size < PREREAD_HEADER)
-        return PREREAD_HEADER;
-    const size_t length =
-        (size_t)bytes[2] << 24 | (size_t)bytes[3] << 16 | (size_t)bytes[4] << 8 | (size_t)bytes[5];
-    if (length < RQ_FIXED_FIELDS)
-        return -EPROTO;
-    return (ssize_t)(PREREAD_HEADER + length);
-}
-
-static ssize_t
-record_size(const uint8_t *bytes, size_t size)
-{
-    if (bytes[0] != TLS_HANDSHAKE)
-        return -EPROTO;
-    if (size < TLS_HEADER)
-        return TLS_HEADER;
-    const size_t length = (size_t)bytes[3] << 8 | (size_t)bytes[4];
-    if (bytes[1] != 3 || length == 0 || length > TLS_MAX_RECORD)
-        return -EPROTO;
-    return (ssize_t)(TLS_HEADER + length);
-}
-
 ssize_t
 preread_size(const uint8_t *bytes, size_t size, bool tls)
 {
+    const size_t header = tls ? TLS_HEADER : PREREAD_HEADER;
     if (size == 0)
         return 1;
-    return tls ? record_size(bytes, size) : request_size(bytes, size);
+    if (bytes[0] != (tls ? TLS_HANDSHAKE : PDU_ASSOCIATE_RQ))
+        return -EPROTO;
+    if (size < header)
+        return (ssize_t)header;
+    size_t length;
+    if (tls) {
+        length = (size_t)bytes[3] << 8 | (size_t)bytes[4];
+        if (bytes[1] != 3 || length == 0 || length > TLS_MAX_RECORD)
+            return -EPROTO;
+    } else {
+        length = (size_t)bytes[2] << 24 | (size_t)bytes[3] << 16 | (size_t)bytes[4] << 8 |
+                 (size_t)bytes[5];
+        if (length < RQ_FIXED_FIELDS)
+            return -EPROTO;
+    }
+    return (ssize_t)(header + length);
 }
 
 static void

@@ -229,18 +229,6 @@ is_disk_low(const struct receive_queue *queue, double min_free_mib)
            (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
 }
 
-/* Rejects an instance before its header arrives, so its series is unknown. Reports it if the
- * association has stored others. Otherwise no report is needed, since the sender must send all of
- * them again. */
-static uint16_t
-refuse_at_begin(struct receive_queue *queue, const struct reception *reception, uint16_t status,
-                const char *why)
-{
-    if (*reception->series_uid)
-        report_lost(queue, reception, "", why);
-    return status;
-}
-
 uint16_t
 receive_begin(struct receive_queue *queue, double min_free_mib, const struct reception *reception)
 {
@@ -251,17 +239,23 @@ receive_begin(struct receive_queue *queue, double min_free_mib, const struct rec
     const bool allowed = queue->allowed && !queue->stopped;
     *reception->refused = queue->paused || is_disk_low(queue, min_free_mib);
     pthread_mutex_unlock(&queue->lock);
-    if (!allowed || (*reception->refused && !*reception->series_uid))
-        return refuse_at_begin(queue, reception, DICOM_OUT_OF_RESOURCES, refused_reason);
-    int error = store_create(queue->store, reception->staged);
-    *reception->refused |= reception->store->unwanted;
-    if (!error)
-        return DICOM_SUCCESS;
-    log_error("receive.create", LOG_STR("error", strerror(-error)));
-    return refuse_at_begin(queue, reception,
-                           *reception->refused ? DICOM_OUT_OF_RESOURCES
-                                               : receive_status_of_error(error),
-                           strerror(-error));
+    uint16_t status = DICOM_OUT_OF_RESOURCES;
+    const char *why = refused_reason;
+    if (allowed && (!*reception->refused || *reception->series_uid)) {
+        const int error = store_create(queue->store, reception->staged);
+        *reception->refused |= reception->store->unwanted;
+        if (!error)
+            return DICOM_SUCCESS;
+        log_error("receive.create", LOG_STR("error", strerror(-error)));
+        if (!*reception->refused)
+            status = receive_status_of_error(error);
+        why = strerror(-error);
+    }
+    /* The header has not arrived, so the series is unknown. If the association has stored no other
+     * instance, no report is needed, since the sender must send all of them again. */
+    if (*reception->series_uid)
+        report_lost(queue, reception, "", why);
+    return status;
 }
 
 int
@@ -331,39 +325,30 @@ receive_seal_arrived(struct receive_queue *queue, struct handover *handover)
     return DICOM_SUCCESS;
 }
 
-/*
- * Records a quarantined instance. Returns the status of its code. A source that sends it for our
- * own C-MOVE gets success, as receive_drop explains: the file is durable in the quarantine, and the
- * pulled item counts it.
- */
-static uint16_t
-receive_quarantined(struct receive_queue *queue, const struct reception *reception,
-                    struct handover *handover)
-{
-    const struct import_report report = handover->item.report;
-    const bool is_stored = receive_hand_over(queue, handover) == HANDOVER_STORED;
-    if (!reception->requested || !is_stored || !*report.path)
-        return receive_status_of_code(report.code);
-    return receive_drop(queue, reception, report.study_uid, report.series_uid);
-}
-
 static uint16_t
 receive_finish(struct receive_queue *queue, const struct reception *reception,
                struct handover *handover)
 {
     const struct import_item *item = &handover->item;
+    const struct import_report report = item->report; /* outlives the handover */
+    bool is_stored;
     uint16_t status = receive_status_of_error(item->error);
-    if (*item->report.series_uid)
-        memcpy(reception->series_uid, item->report.series_uid, DICOM_UID_SIZE);
+    if (*report.series_uid)
+        memcpy(reception->series_uid, report.series_uid, DICOM_UID_SIZE);
     switch (item->outcome) {
     case IMPORT_ARRIVED:
         return receive_seal_arrived(queue, handover);
     case IMPORT_QUARANTINED:
-        return receive_quarantined(queue, reception, handover);
+        is_stored = receive_hand_over(queue, handover) == HANDOVER_STORED;
+        /* A source that sends it for our own C-MOVE gets success, as receive_drop explains: the
+         * file is durable in the quarantine, and the pulled item counts it. */
+        if (reception->requested && is_stored && *report.path)
+            return receive_drop(queue, reception, report.study_uid, report.series_uid);
+        return receive_status_of_code(report.code);
     case IMPORT_OWN_RESULT:
-        status = reception->requested ? receive_drop(queue, reception, item->report.study_uid,
-                                                     item->report.series_uid)
-                                      : DICOM_SOP_CLASS_NOT_SUPPORTED;
+        status = reception->requested
+                     ? receive_drop(queue, reception, report.study_uid, report.series_uid)
+                     : DICOM_SOP_CLASS_NOT_SUPPORTED;
         break;
     case IMPORT_RETRY:
     case IMPORT_UNREADABLE:
@@ -371,7 +356,7 @@ receive_finish(struct receive_queue *queue, const struct reception *reception,
     case IMPORT_GONE:
         if (item->error != -ECONNABORTED)
             log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
-        report_lost(queue, reception, item->report.series_uid, abandon_reason(item->error));
+        report_lost(queue, reception, report.series_uid, abandon_reason(item->error));
         break;
     }
     destroy_handover(handover);

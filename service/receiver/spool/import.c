@@ -392,32 +392,24 @@ import_sync(const struct store *store, struct work *work)
 
 /* ------------------------------------------------------------------------- publish ------ */
 
-static void
-publish_once(struct store *store, struct work *work)
-{
-    crash_point("intake_after_copy_before_rename");
-    int error = store_publish(store, &work->staged, work->folder, work->name);
-    if (error && error != -EEXIST) {
-        import_set_outcome(work, IMPORT_RETRY, error);
-        return;
-    }
-    if (!error) {
-        work->state = PLACED;
-        crash_point("intake_after_rename_before_arrived");
-    } else if (work->target == SERIES) {
-        meet_twin(store, work);
-    } else {
-        work->state = PRESENT; /* the name contains the digest of the bytes */
-    }
-}
-
 /* Renames the file to its final name. Instances that appeared meanwhile may change its place. */
 static void
 import_publish(struct store *store, struct work *work)
 {
     for (int i = 0; work->state == UNPLACED && i < MAX_PUBLISHES; i++) {
         const enum import_target target = work->target;
-        publish_once(store, work);
+        crash_point("intake_after_copy_before_rename");
+        int error = store_publish(store, &work->staged, work->folder, work->name);
+        if (!error) {
+            work->state = PLACED;
+            crash_point("intake_after_rename_before_arrived");
+        } else if (error != -EEXIST) {
+            import_set_outcome(work, IMPORT_RETRY, error);
+        } else if (target == QUARANTINE) {
+            work->state = PRESENT; /* the name contains the digest of the bytes */
+        } else {
+            meet_twin(store, work);
+        }
         if (work->state == UNPLACED && work->target != target)
             find_quarantine_place(store, work);
     }
@@ -533,25 +525,6 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
 /* ------------------------------------------------------------------------- received ------ */
 
 static void
-examine_received(struct work *work, const struct import_claim *claim)
-{
-    if (fstat(work->source, &work->status) != 0) {
-        import_set_outcome(work, IMPORT_RETRY, -errno);
-        return;
-    }
-    file_stamp_from(&work->status, &work->item->stamp);
-    examine_header(work);
-    const struct import_report *report = &work->item->report;
-    if (is_bound_for(work, SERIES) &&
-        (strcmp(report->sop_class_uid, claim->sop_class_uid) != 0 ||
-         strcmp(report->sop_instance_uid, claim->sop_instance_uid) != 0))
-        bind_for_quarantine(
-            work, CODE_COMMAND_MISMATCH,
-            "The SOP Class or SOP Instance UID in the data set differs from that of the "
-            "C-STORE command: correct the sender.");
-}
-
-static void
 import_finish_received(struct store *store, struct work *work)
 {
     if (work->state == UNPLACED)
@@ -576,15 +549,25 @@ import_received(struct store *store, struct staged *staged, const struct import_
     import_forget(item);
     item->after = CONF_DELETE; /* compare instances by their bytes */
     work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
-    if (work.source < 0) {
+    if (work.source >= 0)
+        store_hurry(&work.staged);
+    if (work.source < 0 || fstat(work.source, &work.status) != 0) {
         import_set_outcome(&work, IMPORT_RETRY, -errno);
     } else {
-        store_hurry(&work.staged);
-        examine_received(&work, claim);
+        file_stamp_from(&work.status, &item->stamp);
+        examine_header(&work);
+        const struct import_report *report = &item->report;
+        if (is_bound_for(&work, SERIES) &&
+            (strcmp(report->sop_class_uid, claim->sop_class_uid) != 0 ||
+             strcmp(report->sop_instance_uid, claim->sop_instance_uid) != 0))
+            bind_for_quarantine(
+                &work, CODE_COMMAND_MISMATCH,
+                "The SOP Class or SOP Instance UID in the data set differs from that of the "
+                "C-STORE command: correct the sender.");
         import_find_place(store, &work);
-        if (work.state != DECIDED)
-            import_finish_received(store, &work);
     }
+    if (work.state != DECIDED)
+        import_finish_received(store, &work);
     import_release(store, &work);
 }
 

@@ -37,14 +37,14 @@ import_token_add(struct import_tokens *tokens, struct inbox *inbox, const char *
     struct import_token *item = calloc(1, sizeof *item);
     if (item && inbox) {
         item->inbox = inbox;
-        item->import.folder = inbox_path(inbox);
-        item->import.after = inbox_after(inbox);
-        item->import.resent = inbox_resent(inbox);
+        const struct conf_inbox *conf = inbox_conf(inbox);
+        item->import.folder = conf->path;
+        item->import.after = conf->after;
+        item->import.resent = conf->resent;
         item->import.stamp = *stamp;
         item->import.relative = strdup(relative);
-        const char *move_to = inbox_move_to(inbox);
-        item->move_to = move_to ? strdup(move_to) : NULL;
-        if (!item->import.relative || (move_to && !item->move_to)) {
+        item->move_to = conf->move_to ? strdup(conf->move_to) : NULL;
+        if (!item->import.relative || (conf->move_to && !item->move_to)) {
             import_token_free(item);
             return NULL;
         }
@@ -185,28 +185,21 @@ write_quarantined(const struct import_token *item, struct proto_writer *writer)
     free(original);
 }
 
-static void
-write_unwanted(const struct import_token *item, struct proto_writer *writer)
-{
-    const struct import_report *report = &item->import.report;
-    const struct message_unwanted message = {
-        .token = item->import.token,
-        .sop_instance = report->sop_instance_uid,
-        .sop_class = report->sop_class_uid,
-        .series = report->series_uid,
-        .study = report->study_uid,
-    };
-    message_write_unwanted(writer, &message);
-}
-
 void
 import_token_write(const struct import_token *item, struct proto_writer *writer)
 {
-    if (item->handover && item->handover->commitment)
-        child_write_commitment(writer, item->import.token, item->handover->sender, "",
-                               item->handover->commitment);
-    else if (item->handover && item->handover->unwanted)
-        write_unwanted(item, writer);
+    const struct import_report *report = &item->import.report;
+    const struct handover *handover = item->handover;
+    if (handover && handover->commitment)
+        child_write_commitment(writer, item->import.token, handover->sender, "",
+                               handover->commitment);
+    else if (handover && handover->unwanted)
+        message_write_unwanted(writer,
+                               &(struct message_unwanted){.token = item->import.token,
+                                                          .sop_instance = report->sop_instance_uid,
+                                                          .sop_class = report->sop_class_uid,
+                                                          .series = report->series_uid,
+                                                          .study = report->study_uid});
     else if (item->import.outcome == IMPORT_ARRIVED)
         write_arrived(item, writer);
     else

@@ -203,28 +203,6 @@ store_begin(struct store *store)
     return error;
 }
 
-static int
-stage_copy(int incoming, int source, const struct stat *status, struct staged *staged,
-           bool *source_failed)
-{
-    staged->fd =
-        openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-    if (staged->fd < 0)
-        return -errno;
-    int error = file_copy(source, staged->fd, source_failed);
-    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status->st_mtim};
-    if (!error && futimens(staged->fd, times) != 0)
-        error = -errno;
-    if (error) {
-        close(staged->fd);
-        staged->fd = -1;
-        unlinkat(incoming, staged->name, 0);
-        return error;
-    }
-    store_hurry(staged); /* while the rest of the batch is staged */
-    return 0;
-}
-
 void
 store_hurry(const struct staged *staged)
 {
@@ -241,9 +219,21 @@ store_stage(struct store *store, int source, const struct stat *status, int64_t 
     if (incoming < 0)
         return incoming;
     snprintf(staged->name, sizeof staged->name, "%s%" PRIx64 ".part", store->run, (uint64_t)token);
-    int error = stage_copy(incoming, source, status, staged, source_failed);
-    if (error)
-        staged->name[0] = '\0';
+    staged->fd =
+        openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+    int error = staged->fd < 0 ? -errno : file_copy(source, staged->fd, source_failed);
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status->st_mtim};
+    if (!error && futimens(staged->fd, times) != 0)
+        error = -errno;
+    if (!error) {
+        store_hurry(staged); /* while the rest of the batch is staged */
+    } else {
+        if (staged->fd >= 0) {
+            close(staged->fd);
+            unlinkat(incoming, staged->name, 0);
+        }
+        *staged = (struct staged){.fd = -1};
+    }
     close(incoming);
     return error;
 }
