@@ -109,22 +109,6 @@ pull_task_ended(uv_work_t *work, int status)
 
 /* -------------------------------------------------------------------------------- frames --- */
 
-static struct pull_task *
-pull_task_new(struct pull_archive *archive, struct settings *settings, const char *source,
-              int64_t pull)
-{
-    struct pull_task *task = calloc(1, sizeof *task);
-    if (!task)
-        return NULL;
-    task->archive = archive;
-    task->settings = settings_keep(settings);
-    task->source = conf_find_source(settings->conf, source);
-    task->pull = pull;
-    task->work.data = task;
-    atomic_init(&task->stop, false);
-    return task;
-}
-
 /* Starts the task and takes it over. Returns it untried if a RELOAD removed its source or the
  * process is ending. */
 static void
@@ -152,40 +136,27 @@ pull_task_copy(char *to, size_t size, const char *text, struct proto_reader *rea
     return !reader->error;
 }
 
+/* Begins a FIND, or a MOVE, which has no accession number. */
 static void
-pull_archive_handle_find(struct pull_archive *archive, struct settings *settings,
-                         struct proto_reader *reader)
+pull_archive_begin(struct pull_archive *archive, struct settings *settings,
+                   struct proto_reader *reader, const struct message_find *message)
 {
-    struct message_find message;
-    if (message_read_find(reader, &message))
-        return;
-    struct pull_task *task = pull_task_new(archive, settings, message.source, message.pull);
-    if (!task)
-        child_fail(archive->child, "no memory for a pull");
-    else if (pull_task_copy(task->accession_number, sizeof task->accession_number,
-                            message.accession, reader) &&
-             pull_task_copy(task->study_uid, sizeof task->study_uid, message.study, reader) &&
-             pull_task_copy(task->series_uid, sizeof task->series_uid, message.series, reader))
-        pull_task_begin(task);
-    else
-        pull_task_free(task);
-}
-
-static void
-pull_archive_handle_move(struct pull_archive *archive, struct settings *settings,
-                         struct proto_reader *reader)
-{
-    struct message_move message;
-    if (message_read_move(reader, &message))
-        return;
-    struct pull_task *task = pull_task_new(archive, settings, message.source, message.pull);
+    struct pull_task *task = calloc(1, sizeof *task);
     if (!task) {
         child_fail(archive->child, "no memory for a pull");
         return;
     }
-    task->moves = true;
-    if (pull_task_copy(task->study_uid, sizeof task->study_uid, message.study, reader) &&
-        pull_task_copy(task->series_uid, sizeof task->series_uid, message.series, reader))
+    task->archive = archive;
+    task->settings = settings_keep(settings);
+    task->source = conf_find_source(settings->conf, message->source);
+    task->pull = message->pull;
+    task->moves = reader->type == PROTO_MOVE;
+    task->work.data = task;
+    atomic_init(&task->stop, false);
+    if (pull_task_copy(task->accession_number, sizeof task->accession_number, message->accession,
+                       reader) &&
+        pull_task_copy(task->study_uid, sizeof task->study_uid, message->study, reader) &&
+        pull_task_copy(task->series_uid, sizeof task->series_uid, message->series, reader))
         pull_task_begin(task);
     else
         pull_task_free(task);
@@ -195,15 +166,26 @@ void
 pull_archive_handle(struct pull_archive *archive, struct settings *settings,
                     struct proto_reader *reader)
 {
-    struct message_stop_pull message;
-    if (reader->type == PROTO_FIND)
-        pull_archive_handle_find(archive, settings, reader);
-    else if (reader->type == PROTO_MOVE)
-        pull_archive_handle_move(archive, settings, reader);
-    else if (message_read_stop_pull(reader, &message) == 0)
+    struct message_find find;
+    struct message_move move;
+    struct message_stop_pull stop;
+    if (reader->type == PROTO_FIND) {
+        if (message_read_find(reader, &find) == 0)
+            pull_archive_begin(archive, settings, reader, &find);
+    } else if (reader->type == PROTO_MOVE) {
+        if (message_read_move(reader, &move) != 0)
+            return;
+        find = (struct message_find){.pull = move.pull,
+                                     .source = move.source,
+                                     .accession = "",
+                                     .study = move.study,
+                                     .series = move.series};
+        pull_archive_begin(archive, settings, reader, &find);
+    } else if (message_read_stop_pull(reader, &stop) == 0) {
         for (struct pull_task *task = archive->tasks; task; task = task->next)
-            if (task->pull == message.pull) /* else it has just ended */
+            if (task->pull == stop.pull) /* else it has just ended */
                 atomic_store(&task->stop, true);
+    }
 }
 
 void

@@ -93,19 +93,21 @@ condition_fail_uncompared(struct condition_check *check, const char *tag, const 
 
 /* --------------------------------------------------------------------------- of the series ---- */
 
-/* Compares a complete value, ignoring case. */
+/* Compares a complete value of the series, or its origin: an inbox by its name or path, or an AE
+ * title. `fits`: it is the wanted one. */
 static void
-condition_equal(struct condition_check *check, const char *what, const char *wanted, const char *is)
+condition_equal(struct condition_check *check, const char *what, const char *wanted, const char *is,
+                bool fits, const char *missing)
 {
     if (!wanted)
         return;
     condition_begin(check, "%s %s", what, wanted);
-    if (strcasecmp(wanted, is) == 0)
+    if (fits)
         condition_pass(check);
-    else if (is[0])
+    else if (*is)
         condition_fail(check, "%s %s is not %s", what, is, wanted);
     else
-        condition_fail(check, "%s is missing, not %s", what, wanted);
+        condition_fail(check, "%s, not %s", missing, wanted);
 }
 
 bool
@@ -163,22 +165,6 @@ conditions_of_study(struct condition_check *check, const struct conf_rule *rule,
     }
 }
 
-/* Checks the origin: an inbox by its name or path, or an AE title. `fits`: it is the wanted one. */
-static void
-condition_origin(struct condition_check *check, const char *what, const char *wanted,
-                 const char *is, bool fits)
-{
-    if (!wanted)
-        return;
-    condition_begin(check, "%s %s", what, wanted);
-    if (fits)
-        condition_pass(check);
-    else if (*is)
-        condition_fail(check, "%s %s is not %s", what, is, wanted);
-    else
-        condition_fail(check, "the %s is unknown, not %s", what, wanted);
-}
-
 static void
 conditions_of_series(struct condition_check *check, const struct conf_rule *rule,
                      const struct rules_series *series)
@@ -189,14 +175,20 @@ conditions_of_series(struct condition_check *check, const struct conf_rule *rule
     const char *inbox_name = "";
     if (inbox)
         inbox_name = inbox->name ? inbox->name : inbox->path;
-    condition_origin(check, "inbox", rule->inbox, inbox_name,
-                     rule->inbox && inbox && conf_inbox_is(inbox, rule->inbox));
-    condition_origin(check, "called AE title", rule->called_ae, called,
-                     rule->called_ae && strcmp(rule->called_ae, called) == 0);
-    condition_origin(check, "sender", rule->sender, sender,
-                     rule->sender && strcmp(rule->sender, sender) == 0);
-    condition_equal(check, "modality", rule->modality, series->modality);
-    condition_equal(check, "body part", rule->body_part, series->body_part);
+    condition_equal(check, "inbox", rule->inbox, inbox_name,
+                    rule->inbox && inbox && conf_inbox_is(inbox, rule->inbox),
+                    "the inbox is unknown");
+    condition_equal(check, "called AE title", rule->called_ae, called,
+                    rule->called_ae && strcmp(rule->called_ae, called) == 0,
+                    "the called AE title is unknown");
+    condition_equal(check, "sender", rule->sender, sender,
+                    rule->sender && strcmp(rule->sender, sender) == 0, "the sender is unknown");
+    condition_equal(check, "modality", rule->modality, series->modality,
+                    rule->modality && strcasecmp(rule->modality, series->modality) == 0,
+                    "modality is missing");
+    condition_equal(check, "body part", rule->body_part, series->body_part,
+                    rule->body_part && strcasecmp(rule->body_part, series->body_part) == 0,
+                    "body part is missing");
     if (!rule->description)
         return;
     condition_begin(check, "description with \"%s\"", rule->description);

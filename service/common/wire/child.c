@@ -81,7 +81,8 @@ child_send(struct child *child, struct proto_writer *writer)
     }
 }
 
-void
+/* Sends RENEW and logs the reason as ROLE.renew. DRAIN follows. */
+static void
 child_renew(struct child *child, const char *why)
 {
     struct proto_writer writer;

@@ -53,8 +53,6 @@ int child_open(struct child *child, uv_loop_t *loop, const struct child_role *ro
 /* Sends a frame. If that fails, the child fails, since the daemon would wait for the frame
  * forever. */
 void child_send(struct child *child, struct proto_writer *writer);
-/* Sends RENEW and logs the reason as ROLE.renew. DRAIN follows. */
-void child_renew(struct child *child, const char *why);
 /*
  * Checks in the pool whether a folder that the child may access was replaced, or whether `conf`
  * needs a folder that it may not access. If so, sends RENEW. To be called after a reload and after

@@ -87,22 +87,15 @@ proto_put_i64(struct proto_writer *writer, int64_t value)
 void
 proto_put_f64(struct proto_writer *writer, double value)
 {
-    uint64_t bits;
+    int64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    uint8_t *at = claim(writer, sizeof bits);
-    if (at)
-        store_le(at, bits, sizeof bits);
+    proto_put_i64(writer, bits);
 }
 
 void
 proto_put_str(struct proto_writer *writer, const char *value)
 {
     size_t length = value ? strlen(value) : 0;
-    if (length > PROTO_MAX_FRAME) {
-        if (!writer->error)
-            writer->error = -EMSGSIZE;
-        return;
-    }
     uint8_t *at = claim(writer, LENGTH_BYTES + length);
     if (!at)
         return;
@@ -171,10 +164,7 @@ proto_get_i64(struct proto_reader *reader)
 double
 proto_get_f64(struct proto_reader *reader)
 {
-    const uint8_t *at = proto_take(reader, sizeof(double));
-    if (!at)
-        return 0;
-    uint64_t bits = load_le(at, sizeof bits);
+    const int64_t bits = proto_get_i64(reader);
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
