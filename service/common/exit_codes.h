@@ -1,7 +1,5 @@
-/*
- * exit_codes.h - exit codes of `noctule`; documented in noctule(1). A command must not exit with 0
- * if any part of its work was not done.
- */
+/* exit_codes.h - exit codes of `noctule`; documented in noctule(1). A command must not exit with 0
+ * if any part of its work was not done. */
 #ifndef NOCTULE_SERVICE_COMMON_EXIT_CODES_H
 #define NOCTULE_SERVICE_COMMON_EXIT_CODES_H
 

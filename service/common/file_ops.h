@@ -41,10 +41,8 @@ int file_open_below(int base, const char *relative, int flags);
  * `relative`. */
 int file_open_parent(int base, const char *relative, const char **name);
 
-/*
- * Copies all bytes of `from` into the empty file `to`. If it fails, *read_failed is true if reading
- * the source failed.
- */
+/* Copies all bytes of `from` into the empty file `to`. If it fails, *read_failed is true if reading
+ * the source failed. */
 int file_copy(int from, int to, bool *read_failed);
 /* Compares two files byte by byte. */
 int file_same_bytes(int a, int b, bool *same);

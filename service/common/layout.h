@@ -1,7 +1,5 @@
-/*
- * layout.h - files and folders below the root folder. All except the inboxes must be on one file
- * system.
- */
+/* layout.h - files and folders below the root folder. All except the inboxes must be on one file
+ * system. */
 #ifndef NOCTULE_SERVICE_COMMON_LAYOUT_H
 #define NOCTULE_SERVICE_COMMON_LAYOUT_H
 
@@ -40,10 +38,8 @@
  * caller must free it. Returns NULL if memory is short. */
 char *layout_inbox_source(const char *inbox);
 
-/*
- * A root may have lost its database. A new database would run all series again and send their
- * results again. The daemon therefore marks a root that has one.
- */
+/* A root may have lost its database. A new database would run all series again and send their
+ * results again. The daemon therefore marks a root that has one. */
 
 /* Writes the marker file that the root has a database. Returns 0 or -errno. */
 int layout_mark_database(const char *root);

@@ -18,11 +18,9 @@ struct settings {
     atomic_int references; /* private to settings.c */
 };
 
-/*
- * Opens the settings and takes ownership of `conf`, also on failure (-ENOMEM). If `server`, TLS is
+/* Opens the settings and takes ownership of `conf`, also on failure (-ENOMEM). If `server`, TLS is
  * for the listening port, otherwise for destinations and sources. If the TLS files cannot be used,
- * returns 0 with tls NULL and the reason in the error.
- */
+ * returns 0 with tls NULL and the reason in the error. */
 int settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error);
 /* Opens the settings like settings_open, but returns -EACCES if the TLS files cannot be used. A
  * child that must keep its old settings may be confined to other files; a new child is not yet

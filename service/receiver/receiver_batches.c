@@ -1,7 +1,5 @@
-/*
- * receiver_batches.c - files in progress: from the ready list into batches, to the daemon, and
- * after its STORED to the end of the original or the answer to the sender.
- */
+/* receiver_batches.c - files in progress: from the ready list into batches, to the daemon, and
+ * after its STORED to the end of the original or the answer to the sender. */
 #include "service/receiver/receiver_private.h"
 
 #include "base/test_hook.h"
@@ -310,8 +308,6 @@ receiver_start_batches(struct receiver *receiver)
         receiver_queue_work(receiver, &batch->work, on_import, after_import);
     }
 }
-
-/* ----------------------------------------------------------------------- receiver ------ */
 
 void
 receiver_take_handovers(struct receiver *receiver)

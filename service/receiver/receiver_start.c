@@ -1,8 +1,6 @@
-/*
- * receiver_start.c - the start of the receiver: prepare the store, open the listener, report both
+/* receiver_start.c - the start of the receiver: prepare the store, open the listener, report both
  * to the daemon, receive the known files, and find files in series/ without a row. Those are
- * reported batch by batch while other work runs.
- */
+ * reported batch by batch while other work runs. */
 #include "service/receiver/receiver_private.h"
 
 #include "service/common/log.h"

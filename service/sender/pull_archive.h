@@ -1,7 +1,5 @@
-/*
- * pull_archive.h - retrieves studies from archives in a sender process: FIND and MOVE, each as work
- * of the loop's thread pool. Loop thread only.
- */
+/* pull_archive.h - retrieves studies from archives in a sender process: FIND and MOVE, each as work
+ * of the loop's thread pool. Loop thread only. */
 #ifndef NOCTULE_SERVICE_SENDER_PULL_ARCHIVE_H
 #define NOCTULE_SERVICE_SENDER_PULL_ARCHIVE_H
 

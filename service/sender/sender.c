@@ -207,11 +207,9 @@ sender_commit(struct sender *sender, const struct sender_task *task, struct send
     return rc;
 }
 
-/*
- * Requests storage commitment. The object stays stored in any case. Some peers abort
- * instead of rejecting the request. It is repeated once on a new association, since the connection
- * may also have been lost by chance.
- */
+/* Requests storage commitment. The object stays stored in any case. Some peers abort instead of
+ * rejecting the request. It is repeated once on a new association, since the connection may also
+ * have been lost by chance. */
 static void
 ask_commitment(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
@@ -254,11 +252,9 @@ send_once(struct sender *sender, const struct sender_task *task, struct send_att
     return rc;
 }
 
-/*
- * Delivers to an AE. An idle association may turn out to be dead at its next use, although the peer
+/* Delivers to an AE. An idle association may turn out to be dead at its next use, although the peer
  * works. In that case it is retried at once on a new one. Storing the same instance twice is
- * harmless.
- */
+ * harmless. */
 static enum dicom_outcome
 deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {

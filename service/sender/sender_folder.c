@@ -1,7 +1,5 @@
-/*
- * sender_folder.c - a folder as a destination: writes FOLDER/<SOP Instance UID>.dcm atomically and
- * synced. Declared in sender.h.
- */
+/* sender_folder.c - a folder as a destination: writes FOLDER/<SOP Instance UID>.dcm atomically and
+ * synced. Declared in sender.h. */
 #include "service/sender/sender.h"
 
 #include "base/durable.h"

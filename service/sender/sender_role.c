@@ -267,10 +267,8 @@ static const struct child_role sender_child_role = {.name = "courier",
 
 /* ---------------------------------------------------------------------------- the process ---- */
 
-/*
- * Serves until the daemon ends it. After DRAIN it waits for senders that are in an association with
- * a slow peer. After a hang-up it exits at once, since their outcomes cannot be sent.
- */
+/* Serves until the daemon ends it. After DRAIN it waits for senders that are in an association with
+ * a slow peer. After a hang-up it exits at once, since their outcomes cannot be sent. */
 static int
 sender_role_run(struct sender_process *process)
 {

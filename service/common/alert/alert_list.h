@@ -80,12 +80,10 @@ char *alerts_to_lines(const struct alerts *alerts);
 /* Adds the alerts of such lines. Skips invalid lines. */
 void alerts_from_lines(struct alerts *alerts, const char *lines);
 
-/*
- * Adds the alerts of the database and the configuration to the daemon's, marks acknowledged ones,
+/* Adds the alerts of the database and the configuration to the daemon's, marks acknowledged ones,
  * and sorts: the worst first, acknowledged ones after all that need attention. If the report is
  * NULL, only the configuration's are added. Returns 0, or -errno with a message; the list is then
- * incomplete.
- */
+ * incomplete. */
 int alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report,
                    int64_t now_ms, struct error *error);
 

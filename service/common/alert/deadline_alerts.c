@@ -1,8 +1,6 @@
-/*
- * deadline_alerts.c - pipelines that cannot finish their jobs by their deadline, whatever else is
+/* deadline_alerts.c - pipelines that cannot finish their jobs by their deadline, whatever else is
  * queued. Their window does not open before the deadline, or is shorter than one job takes by
- * v_measured. The alert comes before any job is late.
- */
+ * v_measured. The alert comes before any job is late. */
 #include "service/common/alert/alert_list.h"
 
 #include "base/calendar/time_window.h"

@@ -203,11 +203,9 @@ call_lists_allowed(enum confine_role role)
     return !(role & GPUS);
 }
 
-/*
- * Makes clone3 fail with ENOSYS. glibc calls it first for each new thread and then uses clone,
+/* Makes clone3 fail with ENOSYS. glibc calls it first for each new thread and then uses clone,
  * whose arguments a filter can check. This is expected and must not reach the kernel's log, so a
- * filter of its own that does not log rejects it.
- */
+ * filter of its own that does not log rejects it. */
 static int
 call_filter_absent(scmp_filter_ctx filter, enum confine_role role)
 {

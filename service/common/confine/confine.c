@@ -196,9 +196,11 @@ confine_landlock(void)
     return abi < 0 ? 0 : abi;
 }
 
+/* `rc`: the result of collecting the places. */
 static int
-confine_role_by(long abi, enum confine_role role, struct places *places)
+confine_to(enum confine_role role, struct places *places, int rc)
 {
+    const long abi = confine_landlock();
     /* Version 1 does not allow renames between folders. The receiver needs them to make files
      * durable. */
     const struct ruleset rules = {
@@ -211,24 +213,18 @@ confine_role_by(long abi, enum confine_role role, struct places *places)
     const size_t size = abi >= 6   ? sizeof rules
                         : abi >= 4 ? offsetof(struct ruleset, scoped)
                                    : offsetof(struct ruleset, net);
-    const int rc = rules.fs || rules.net ? confine_by(&rules, size, places) : 0;
-    if (!rc && rules.fs)
-        confined = *places;
-    else
-        places_free(places);
+    if (!rc) {
+        if (rules.fs || rules.net)
+            rc = confine_by(&rules, size, places);
+        if (!rc && rules.fs)
+            confined = *places;
+        else
+            places_free(places);
+    }
     if (!rc)
         log_debug("role.confined", LOG_INT("landlock", abi), LOG_INT("files", rules.fs != 0),
                   LOG_INT("net", rules.net != 0), LOG_INT("signals", rules.scoped != 0));
-    return rc;
-}
-
-/* `rc`: the result of collecting the places. */
-static int
-confine_to(enum confine_role role, struct places *places, int rc)
-{
-    if (!rc)
-        rc = confine_role_by(confine_landlock(), role, places);
-    if (rc)
+    else
         log_error("role.confine", LOG_STR("error", strerror(-rc)));
     return rc;
 }

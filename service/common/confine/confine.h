@@ -43,11 +43,9 @@ int confine_step(enum confine_role role, const struct step_places *step);
 /* Confines a command, with the same waits as a step. */
 int confine_command(enum confine_role role, const struct command_places *command);
 
-/*
- * Returns the first path of `needed` that this process may not access, because it is not in the
+/* Returns the first path of `needed` that this process may not access, because it is not in the
  * list or is a different folder now. Returns NULL if there is none or the process is not confined.
- * It checks each path, so it hangs if a network share hangs. Thread-safe.
- */
+ * It checks each path, so it hangs if a network share hangs. Thread-safe. */
 const char *confine_lacks(const struct places *needed);
 
 #endif

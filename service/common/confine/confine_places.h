@@ -1,7 +1,5 @@
-/*
- * confine_places.h - the paths that a child of each role needs for its work, with its rights there,
- * from a table and from the configuration. confine.c opens them and denies all others.
- */
+/* confine_places.h - the paths that a child of each role needs for its work, with its rights there,
+ * from a table and from the configuration. confine.c opens them and denies all others. */
 #ifndef NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_PLACES_H
 #define NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_PLACES_H
 

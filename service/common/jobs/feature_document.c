@@ -323,41 +323,36 @@ put_cells(struct json *json, const struct feature_matrix *matrix, bool normalise
 }
 
 static void
-put_matrix(struct json *json, const struct feature_set *set, const struct feature_matrix *matrix,
-           bool normalised)
-{
-    struct feature_record record;
-    record_make(&set->items[matrix->feature], &record);
-    json_begin_object(json, NULL);
-    for (size_t f = 0; f < FIELDS; f++) {
-        const bool of_region = f < REGION_FIELDS, of_settings = f >= NAMED_FIELDS;
-        if (of_region || (of_settings && strcmp(record.fields[f].name, "directions") != 0))
-            put_json(json, &record.fields[f]);
-    }
-    if (matrix->slice > 0)
-        json_integer(json, "slice", matrix->slice);
-    else
-        json_null(json, "slice");
-    if (matrix->offset[0] || matrix->offset[1] || matrix->offset[2]) {
-        json_begin_row(json, "offset");
-        for (int axis = 0; axis < 3; axis++)
-            json_integer(json, NULL, matrix->offset[axis]);
-        json_end_row(json);
-    } else {
-        json_null(json, "offset");
-    }
-    json_integer(json, "pairs", (int64_t)matrix->pairs);
-    put_cells(json, matrix, normalised);
-    json_end_object(json);
-}
-
-static void
 put_matrices(const struct feature_set *set, FILE *out, bool normalised)
 {
+    struct feature_record record;
     struct json json = {.out = out};
     json_begin_array(&json, NULL);
-    for (size_t i = 0; i < set->matrix_count; i++)
-        put_matrix(&json, set, &set->matrices[i], normalised);
+    for (size_t i = 0; i < set->matrix_count; i++) {
+        const struct feature_matrix *matrix = &set->matrices[i];
+        record_make(&set->items[matrix->feature], &record);
+        json_begin_object(&json, NULL);
+        for (size_t f = 0; f < FIELDS; f++) {
+            const bool of_region = f < REGION_FIELDS, of_settings = f >= NAMED_FIELDS;
+            if (of_region || (of_settings && strcmp(record.fields[f].name, "directions") != 0))
+                put_json(&json, &record.fields[f]);
+        }
+        if (matrix->slice > 0)
+            json_integer(&json, "slice", matrix->slice);
+        else
+            json_null(&json, "slice");
+        if (matrix->offset[0] || matrix->offset[1] || matrix->offset[2]) {
+            json_begin_row(&json, "offset");
+            for (int axis = 0; axis < 3; axis++)
+                json_integer(&json, NULL, matrix->offset[axis]);
+            json_end_row(&json);
+        } else {
+            json_null(&json, "offset");
+        }
+        json_integer(&json, "pairs", (int64_t)matrix->pairs);
+        put_cells(&json, matrix, normalised);
+        json_end_object(&json);
+    }
     json_end_array(&json);
 }
 

@@ -1,7 +1,5 @@
-/*
- * feature_document.h - the measurements of one job (features of base/feature.h, histograms and
- * matrices), and the documents written from them.
- */
+/* feature_document.h - the measurements of one job (features of base/feature.h, histograms and
+ * matrices), and the documents written from them. */
 #ifndef NOCTULE_SERVICE_COMMON_JOBS_FEATURE_DOCUMENT_H
 #define NOCTULE_SERVICE_COMMON_JOBS_FEATURE_DOCUMENT_H
 

@@ -38,12 +38,10 @@ void output_finish(struct output *output, int fd);
  * file that is not; -EBUSY if it is not finished. Sets *name to its name, which the output owns. */
 int output_sync_all(struct output *output, const char **name);
 
-/*
- * Waits until all files are on disk and renames them to their final names. Then removes the results
+/* Waits until all files are on disk and renames them to their final names. Then removes the results
  * of earlier runs (file names accepted by `is_result`; NULL: none) that this run did not create
- * again, and syncs the folder. An old SEG must not stay next to an EMPTY record. Returns 0 or -errno; on an
- * error no file of this run stays.
- */
+ * again, and syncs the folder. An old SEG must not stay next to an EMPTY record. Returns 0 or
+ * -errno; on an error no file of this run stays. */
 int output_publish(struct output *output, bool (*is_result)(const char *name));
 
 /* Unlocks the folder. Removes files that were not published, and folders that this run created for

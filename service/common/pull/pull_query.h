@@ -37,12 +37,10 @@ struct pull_found {
  * -ENOMEM. */
 int pull_found_add(struct pull_found *found, const struct dicom_match *match);
 
-/*
- * Finds the studies or series of a key. Returns 0, also if there are none. If the archive does not
+/* Finds the studies or series of a key. Returns 0, also if there are none. If the archive does not
  * give the number of instances of a study, it is summed over its series. dicom_outcome_of
  * classifies a failure. Codes: those of dicom_connect and dicom_find, FIND_FAILED for more than
- * LIMIT_PULL_MATCHES, TLS_FAILED. The caller must free found->parts, also after an error.
- */
+ * LIMIT_PULL_MATCHES, TLS_FAILED. The caller must free found->parts, also after an error. */
 int pull_find(const struct pull_request *request, const struct pull_key *key,
               struct pull_found *found, struct dicom_answer *answer, struct error *error);
 

@@ -347,10 +347,8 @@ value_passes(const struct conf_attribute *attribute, const char *value)
     return false;
 }
 
-/*
- * Compares several values that are separated by backslashes. Sets *any_number if at least one is a
- * number, which a range can check. Returns 1 if one passes, 0 if none does, or -ENOMEM.
- */
+/* Compares several values that are separated by backslashes. Sets *any_number if at least one is a
+ * number, which a range can check. Returns 1 if one passes, 0 if none does, or -ENOMEM. */
 static int
 values_pass(const struct conf_attribute *attribute, const char *text, bool *any_number)
 {

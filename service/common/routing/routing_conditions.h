@@ -69,10 +69,8 @@ typedef void rules_report(void *context, const struct rules_condition *condition
 bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
                      const struct rules_stack *stack, rules_report *report, void *context);
 
-/*
- * Returns the first attribute whose value cannot be compared, if all other conditions of the rule
- * hold. Whether the rule matches is then undecided. Returns NULL otherwise.
- */
+/* Returns the first attribute whose value cannot be compared, if all other conditions of the rule
+ * hold. Whether the rule matches is then undecided. Returns NULL otherwise. */
 const char *conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
                                  const struct rules_stack *stack);
 

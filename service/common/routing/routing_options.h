@@ -1,7 +1,5 @@
-/*
- * routing_options.h - the options of a pipeline that decide which stacks a series has for it.
- * Pipelines with equal options share one inspection result.
- */
+/* routing_options.h - the options of a pipeline that decide which stacks a series has for it.
+ * Pipelines with equal options share one inspection result. */
 #ifndef NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_OPTIONS_H
 #define NOCTULE_SERVICE_COMMON_ROUTING_ROUTING_OPTIONS_H
 

@@ -270,8 +270,6 @@ slurm_is_alive(const char *state)
     return true;
 }
 
-/* ---------------------------------------------------------------------------- cancelling ---- */
-
 int
 slurm_cancel(const int64_t *ids, size_t count, struct error *error)
 {

@@ -41,10 +41,8 @@ struct slurm_order {
  * Returns 0 or -errno. */
 int slurm_write_script(const char *path);
 
-/*
- * Submits a job. Returns 0 and sets *id. After a failure other than SLURM_REFUSED, including
- * -ETIMEDOUT, Slurm may still have the job. The caller must then check Slurm's queue.
- */
+/* Submits a job. Returns 0 and sets *id. After a failure other than SLURM_REFUSED, including
+ * -ETIMEDOUT, Slurm may still have the job. The caller must then check Slurm's queue. */
 int slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int64_t *id,
                  struct error *error);
 
@@ -60,11 +58,9 @@ struct slurm_job {
     const char *state, *comment, *node, *reason;
 };
 
-/*
- * Calls `job` for each Slurm job of that name in Slurm's queue, including jobs that ended less than
+/* Calls `job` for each Slurm job of that name in Slurm's queue, including jobs that ended less than
  * MinJobAge ago. Fails if any line is invalid, since jobs missing from a partial list would look
- * finished.
- */
+ * finished. */
 int slurm_list(const char *name, void (*job)(void *context, const struct slurm_job *job),
                void *context, struct error *error);
 /* Parses such a list. Modifies `text`. */

@@ -20,10 +20,8 @@ struct digest {
 
 int digest_bytes(const void *bytes, size_t size, struct digest *digest);
 
-/*
- * Digests a file from its start to its end. If `to` is 0 or more, writes exactly the digested bytes
- * there. After a failure, *write_failed (may be NULL) is true if writing failed.
- */
+/* Digests a file from its start to its end. If `to` is 0 or more, writes exactly the digested bytes
+ * there. After a failure, *write_failed (may be NULL) is true if writing failed. */
 int digest_file(int from, int to, struct digest *digest, bool *write_failed);
 
 /* Returns whether the text of another process has the form of a digest. */

@@ -91,12 +91,10 @@ struct slurm_attempt_order {
 /* Returns whether the path is below the folder that nodes can read, without "..". */
 bool slurm_folder_is_shared(const char *shared, const char *path);
 
-/*
- * Creates the folder below `share`, with digests of all inputs. An input without a digest in the
+/* Creates the folder below `share`, with digests of all inputs. An input without a digest in the
  * spec is read completely. An input that nodes can read themselves and that has a digest is not
  * read. Returns 0 when all is on disk. On an error it removes the folder as far as possible. If
- * *stop becomes true, returns -ECANCELED. `stop` may be NULL.
- */
+ * *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
 int slurm_folder_make(const char *share, const struct slurm_attempt_order *order,
                       const atomic_bool *stop, struct error *error);
 /* Marks the attempt as given up for steps that still run. This only saves work; the nonce is the

@@ -62,11 +62,9 @@ void manifest_run_free(struct manifest_run *run);
  * report with sealed_add, DONE last. */
 void manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
                     const struct manifest_run *run, const char *node, const char *device);
-/*
- * Finishes the manifest and renames it into place once it is on disk. Returns -EEXIST if another
+/* Finishes the manifest and renames it into place once it is on disk. Returns -EEXIST if another
  * step was first; its manifest stays. Returns -ESTALE if the attempt was given up. Releases the
- * writer.
- */
+ * writer. */
 int manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder,
                      struct error *error);
 /* Returns whether a manifest exists, valid or not. */
@@ -82,12 +80,10 @@ struct manifest {
     struct sealed sealed; /* positioned at the frames of the report */
 };
 
-/*
- * Opens and checks the manifest of an attempt. It must be complete, of this version, and have this
+/* Opens and checks the manifest of an attempt. It must be complete, of this version, and have this
  * job, attempt and nonce. Its report must be valid, and every result in its DONE must be one of its
  * files. Returns -ENOENT if there is no manifest yet, and -ESTALE with ATTEMPT_OTHER if it is of
- * another attempt. Does not read the files before manifest_collect.
- */
+ * another attempt. Does not read the files before manifest_collect. */
 int manifest_read(const char *share, const struct slurm_attempt_id *id, struct manifest **manifest,
                   struct error *error);
 /* Parses a manifest from bytes and takes ownership of them. It has no folder. For tests. */
@@ -96,12 +92,10 @@ int manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *i
 /* Returns the next frame of the report (FEATURES, HISTOGRAM or, last, DONE), to be read with
  * job_attempt_read_features and similar functions. Returns false at the end. */
 bool manifest_next(struct manifest *manifest, struct proto_reader *reader);
-/*
- * Copies its files into the folder `output`, which is created if it is missing. They replace the
+/* Copies its files into the folder `output`, which is created if it is missing. They replace the
  * results of an earlier attempt together, and are synced. Each file is digested while it is copied.
  * If one is missing or differs, returns -EBADMSG with ATTEMPT_FILE_DIFFERS, and none of them is in
- * the folder. If *stop becomes true, returns -ECANCELED. `stop` may be NULL.
- */
+ * the folder. If *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
 int manifest_collect(const struct manifest *manifest, const char *output, const atomic_bool *stop,
                      struct error *error);
 void manifest_free(struct manifest *manifest);

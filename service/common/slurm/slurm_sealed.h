@@ -35,12 +35,10 @@ struct sealed {
     size_t first;               /* offset of the first frame */
 };
 
-/*
- * Reads the file `name` of an open folder. Returns 0, or -ENOENT if it does not exist. Returns
+/* Reads the file `name` of an open folder. Returns 0, or -ENOENT if it does not exist. Returns
  * -EBADMSG with ATTEMPT_DAMAGED if it is larger than LIMIT_ATTEMPT_MIB, cut off or altered, or if
  * its HELLO has another role. Returns -EPROTO with ATTEMPT_OTHER_VERSION if it has another dialect.
- * Returns another -errno if it cannot be read.
- */
+ * Returns another -errno if it cannot be read. */
 int sealed_read(int folder, const char *name, const char *role, struct sealed *sealed,
                 struct error *error);
 /* Parses bytes that were already read. Takes ownership of them, also on failure. */

@@ -1,8 +1,6 @@
-/*
- * curl.h - the functions of libcurl that STOW-RS needs, loaded on first use. libcurl depends on
+/* curl.h - the functions of libcurl that STOW-RS needs, loaded on first use. libcurl depends on
  * twenty libraries that no other part needs. Without them a program of the service starts in two
- * thirds of the time, and workers do not load them.
- */
+ * thirds of the time, and workers do not load them. */
 #ifndef NOCTULE_SERVICE_COMMON_STOW_CURL_H
 #define NOCTULE_SERVICE_COMMON_STOW_CURL_H
 

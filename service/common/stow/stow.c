@@ -281,10 +281,8 @@ static const struct {
     {CURLE_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY},
 };
 
-/*
- * Returns a text of this machine. Must not use libcurl's error buffer, which may contain names from
- * the server's certificate and lines of its response.
- */
+/* Returns a text of this machine. Must not use libcurl's error buffer, which may contain names from
+ * the server's certificate and lines of its response. */
 static const char *
 stow_failure_detail(const struct stow *stow, CURLcode result)
 {

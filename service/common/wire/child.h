@@ -53,11 +53,9 @@ int child_open(struct child *child, uv_loop_t *loop, const struct child_role *ro
 /* Sends a frame. If that fails, the child fails, since the daemon would wait for the frame
  * forever. */
 void child_send(struct child *child, struct proto_writer *writer);
-/*
- * Checks in the pool whether a folder that the child may access was replaced, or whether `conf`
+/* Checks in the pool whether a folder that the child may access was replaced, or whether `conf`
  * needs a folder that it may not access. If so, sends RENEW. To be called after a reload and after
- * access errors.
- */
+ * access errors. */
 void child_check_places(struct child *child, const struct conf *conf);
 /* Ends the child and logs the reason as ROLE.protocol. */
 void child_fail(struct child *child, const char *why);

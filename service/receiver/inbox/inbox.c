@@ -397,10 +397,8 @@ after_enter(struct inbox *inbox, struct scan_step *step)
     step->folder = NULL;
 }
 
-/*
- * If all folders report their changes, a sweep only checks for missed events. Its interval doubles
- * each time it finds no new file. Otherwise sweeps are the only way to find files.
- */
+/* If all folders report their changes, a sweep only checks for missed events. Its interval doubles
+ * each time it finds no new file. Otherwise sweeps are the only way to find files. */
 static void
 plan_next_sweep(struct inbox *inbox)
 {

@@ -1,7 +1,5 @@
-/*
- * inbox_scan.h - read folders and files in limited steps, each in one pool thread. Also the rules
- * for names and paths.
- */
+/* inbox_scan.h - read folders and files in limited steps, each in one pool thread. Also the rules
+ * for names and paths. */
 #ifndef NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_SCAN_H
 #define NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_SCAN_H
 
@@ -16,11 +14,9 @@
  * ".partial". */
 bool scan_ignores(const char *name);
 
-/*
- * Returns NULL, or a message with the reason for which `inbox` cannot be an inbox. All paths must
+/* Returns NULL, or a message with the reason for which `inbox` cannot be an inbox. All paths must
  * be absolute and resolved. The inbox may be below the root, but not in one of its own folders, and
- * the root must not be in the inbox.
- */
+ * the root must not be in the inbox. */
 const char *scan_conflict(const char *inbox, const char *root);
 /* Returns whether `path` is the folder `above` or below it. */
 bool scan_is_within(const char *path, const char *above);

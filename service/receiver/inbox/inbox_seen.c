@@ -1,7 +1,5 @@
-/*
- * inbox_seen.c - see inbox_seen.h. A hash table with open addressing and linear probing, at most
- * two thirds full. A removal shifts the following entries back, so that there are no tombstones.
- */
+/* inbox_seen.c - see inbox_seen.h. A hash table with open addressing and linear probing, at most
+ * two thirds full. A removal shifts the following entries back, so that there are no tombstones. */
 #include "service/receiver/inbox/inbox_seen.h"
 
 #include <errno.h>

@@ -22,11 +22,9 @@ struct listener;
  * counts rejected callers. Returns 0 or -errno. */
 int listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
                   struct listener **listener);
-/*
- * Opens and closes ports according to the settings. A port whose address does not change stays
+/* Opens and closes ports according to the settings. A port whose address does not change stays
  * open. Existing associations keep their settings. If a port cannot be opened, the error is logged
- * and opening is retried every few seconds.
- */
+ * and opening is retried every few seconds. */
 void listener_configure(struct listener *listener, struct settings *settings);
 
 /* Returns whether a configured port is not open, and writes the reason. */

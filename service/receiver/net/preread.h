@@ -1,7 +1,5 @@
-/*
- * preread.h - parse the first bytes of a connection before a thread is used for it, and the
- * ten-byte answers that reject it. Pure functions.
- */
+/* preread.h - parse the first bytes of a connection before a thread is used for it, and the
+ * ten-byte answers that reject it. Pure functions. */
 #ifndef NOCTULE_SERVICE_RECEIVER_NET_PREREAD_H
 #define NOCTULE_SERVICE_RECEIVER_NET_PREREAD_H
 
@@ -16,12 +14,10 @@
 #define PREREAD_TITLE  17      /* 16 characters and the terminator */
 #define PREREAD_REPLY  10
 
-/*
- * Returns the size of the message that begins with these bytes: an A-ASSOCIATE-RQ or, with `tls`, a
+/* Returns the size of the message that begins with these bytes: an A-ASSOCIATE-RQ or, with `tls`, a
  * TLS record with a handshake. If there are too few bytes, returns the number of bytes needed.
  * Returns -EPROTO for any other message. dicom_serve must check the size limit of a request
- * (LIMIT_REQUEST_BYTES).
- */
+ * (LIMIT_REQUEST_BYTES). */
 ssize_t preread_size(const uint8_t *bytes, size_t size, bool tls);
 
 /* Reads the AE titles of an A-ASSOCIATE-RQ without surrounding blanks, the same as dicom_serve. */

@@ -159,8 +159,6 @@ file_handover(const struct dicom_store *store)
     return handover;
 }
 
-/* ---------------------------------------------------------------------------- lost ------ */
-
 /* Reports an instance that was not stored; series_uid is "" if its header did not arrive. Does not
  * wait: the sender is gone, or its answer does not depend on the report. */
 static void
@@ -192,14 +190,10 @@ report_lost(struct receive_queue *queue, const struct reception *reception, cons
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* ------------------------------------------------------------------------ unwanted ------ */
-
-/*
- * Acknowledges an instance that a source sent for our own C-MOVE and that is not kept as an image:
+/* Acknowledges an instance that a source sent for our own C-MOVE and that is not kept as an image:
  * its class is not processed, it is one of our results, or it is quarantined. After a failure
  * status, archives such as Orthanc would end the C-MOVE before the images. The daemon must count
- * the instance first, so that the pulled item is complete without it.
- */
+ * the instance first, so that the pulled item is complete without it. */
 static uint16_t
 receive_drop(struct receive_queue *queue, const struct reception *reception, const char *study_uid,
              const char *series_uid)
@@ -296,11 +290,9 @@ receive_abandon(struct receive_queue *queue, const struct reception *reception, 
     return receive_status_of_error(error);
 }
 
-/*
- * The daemon commits the row while the folder is synced. If the power fails after the commit and
+/* The daemon commits the row while the folder is synced. If the power fails after the commit and
  * before the sync, a row without a file remains, and the daemon reports it at its start. The sender
- * got no success, so it sends the file again. The same applies if the sync fails.
- */
+ * got no success, so it sends the file again. The same applies if the sync fails. */
 static uint16_t
 receive_seal_arrived(struct receive_queue *queue, struct handover *handover)
 {

@@ -1,7 +1,5 @@
-/*
- * folder_sync.c - see folder_sync.h. The syncs of a folder are numbered while callers use it. A
- * caller is served by the first sync that begins after its call.
- */
+/* folder_sync.c - see folder_sync.h. The syncs of a folder are numbered while callers use it. A
+ * caller is served by the first sync that begins after its call. */
 #include "service/receiver/spool/folder_sync.h"
 
 #include <errno.h>

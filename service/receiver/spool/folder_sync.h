@@ -16,10 +16,8 @@ typedef int (*folder_sync_call)(int base, const char *folder);
 int folder_sync_open(int base, folder_sync_call call, struct folder_sync **sync);
 void folder_sync_close(struct folder_sync *sync); /* no thread may be in folder_sync_run */
 
-/*
- * Returns 0 once the current entries of `folder` are on disk. A failure is returned to all callers
- * that waited for that sync or an earlier one, since the kernel reports a lost write only once.
- */
+/* Returns 0 once the current entries of `folder` are on disk. A failure is returned to all callers
+ * that waited for that sync or an earlier one, since the kernel reports a lost write only once. */
 int folder_sync_run(struct folder_sync *sync, const char *folder);
 
 #endif

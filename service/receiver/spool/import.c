@@ -344,7 +344,7 @@ import_find_place(const struct store *store, struct work *work)
         find_quarantine_place(store, work);
 }
 
-/* --------------------------------------------------------------------------- stage ------ */
+/* ---------------------------------------------------------- stage, sync, publish ------ */
 
 static void
 stage(struct store *store, struct work *work, int64_t reserve_bytes)
@@ -371,8 +371,6 @@ stage(struct store *store, struct work *work, int64_t reserve_bytes)
         import_set_outcome(work, IMPORT_RETRY, error);
 }
 
-/* ---------------------------------------------------------------------------- sync ------ */
-
 static void
 import_sync(const struct store *store, struct work *work)
 {
@@ -389,8 +387,6 @@ import_sync(const struct store *store, struct work *work)
     if (error)
         import_set_outcome(work, IMPORT_RETRY, error);
 }
-
-/* ------------------------------------------------------------------------- publish ------ */
 
 /* Renames the file to its final name. Instances that appeared meanwhile may change its place. */
 static void

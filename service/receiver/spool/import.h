@@ -95,10 +95,8 @@ void import_received(struct store *store, struct staged *staged, const struct im
                      struct import_item *item);
 int import_seal(struct store *store, const struct import_item *item);
 
-/*
- * Handles the original according to the table above. Returns 0, -ESTALE if it has changed (it
- * stays), -ENOENT if it is gone, or the error of moving or deleting it.
- */
+/* Handles the original according to the table above. Returns 0, -ESTALE if it has changed (it
+ * stays), -ENOENT if it is gone, or the error of moving or deleting it. */
 int import_finish(const struct import_item *item, const char *move_to);
 
 /* Removes the file that this one replaced, if any. The daemon must have the new row on disk. */
@@ -110,11 +108,9 @@ void import_unreadable(struct import_item *item, int error);
 /* Returns whether import_finish leaves the original unchanged. */
 bool import_leaves(const struct import_item *item);
 
-/*
- * Reads the header of the open file `fd`, an image or an annotation object. Fills the item's
+/* Reads the header of the open file `fd`, an image or an annotation object. Fills the item's
  * references and the header fields of its report, with the path in series/ of a first file. Codes:
- * those of dicom_peek_open, and of object_peek_open if it is no image.
- */
+ * those of dicom_peek_open, and of object_peek_open if it is no image. */
 int import_peek(int fd, const char *path, const struct dicom_requestor *requestor,
                 struct import_item *item, struct error *error);
 /* Frees the references and clears the report; the item can be used again. */

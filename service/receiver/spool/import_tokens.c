@@ -1,7 +1,5 @@
-/*
- * import_tokens.c - see import_tokens.h. A token contains the index of its place, so that finding
- * it needs no search.
- */
+/* import_tokens.c - see import_tokens.h. A token contains the index of its place, so that finding
+ * it needs no search. */
 #include "service/receiver/spool/import_tokens.h"
 
 #include "service/common/layout.h"

@@ -39,8 +39,6 @@ struct store {
     uint64_t made;
 };
 
-/* ----------------------------------------------------------------- durable folders ------ */
-
 static char *
 find_durable(struct store *store, const char *folder)
 {

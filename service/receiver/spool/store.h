@@ -23,11 +23,9 @@ int store_fd(const struct store *store); /* of the root, for the *at calls */
 void store_want_digests(struct store *store, bool wanted);
 bool store_wants_digests(const struct store *store);
 
-/*
- * Prepares the store. Must be called before a file is staged. Syncs everything below the root, so
+/* Prepares the store. Must be called before a file is staged. Syncs everything below the root, so
  * that it can be reported as stored, and removes unfinished files of earlier runs from incoming/.
- * Returns 0 or -errno.
- */
+ * Returns 0 or -errno. */
 int store_begin(struct store *store);
 
 /* A file being stored. The caller must publish or discard it. */
@@ -36,10 +34,8 @@ struct staged {
     char name[64]; /* in incoming/ */
 };
 
-/*
- * Copies the open source under a temporary name, with its modification time. Processes that have
- * the source open cannot change the copy. On failure *source_failed is true if reading failed.
- */
+/* Copies the open source under a temporary name, with its modification time. Processes that have
+ * the source open cannot change the copy. On failure *source_failed is true if reading failed. */
 int store_stage(struct store *store, int source, const struct stat *status, int64_t token,
                 struct staged *staged, bool *source_failed);
 /* Stages an empty file, open for reading and writing, for bytes from another source. */
