@@ -102,23 +102,22 @@ inotify_name(struct inotify *inotify, int descriptor, const char *folder, uint32
     if (!copy)
         return -ENOMEM;
     struct named *named = inotify_find(inotify, descriptor);
-    if (named) {
-        free(named->folder);
-        named->folder = copy;
-        named->sweep = sweep;
-        return 0;
+    if (!named) {
+        struct named *names =
+            array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
+        if (!names) {
+            free(copy);
+            return -ENOMEM;
+        }
+        inotify->names = names;
+        named = names + inotify_place(inotify, descriptor);
+        memmove(named + 1, named, (size_t)(names + inotify->count - named) * sizeof *named);
+        *named = (struct named){.descriptor = descriptor};
+        inotify->count++;
     }
-    struct named *names =
-        array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
-    if (!names) {
-        free(copy);
-        return -ENOMEM;
-    }
-    inotify->names = names;
-    const size_t at = inotify_place(inotify, descriptor);
-    memmove(names + at + 1, names + at, (inotify->count - at) * sizeof *names);
-    names[at] = (struct named){descriptor, sweep, copy};
-    inotify->count++;
+    free(named->folder);
+    named->folder = copy;
+    named->sweep = sweep;
     return 0;
 }
 
@@ -152,9 +151,9 @@ inotify_report_one(struct inotify *inotify, const struct inotify_event *event,
         report(context, INOTIFY_GONE, named->folder, "");
         if (event->mask & IN_IGNORED) {
             free(named->folder);
-            const size_t after = (size_t)(inotify->names + inotify->count - (named + 1));
-            memmove(named, named + 1, after * sizeof *named);
             inotify->count--;
+            const size_t after = (size_t)(inotify->names + inotify->count - named);
+            memmove(named, named + 1, after * sizeof *named);
         }
         return;
     }
