@@ -25,16 +25,6 @@ nth_inbox(const struct receiver *receiver, const struct conf *conf, size_t i)
     return i < conf->inbox_count ? &conf->inboxes[i] : &receiver->released;
 }
 
-static bool
-is_configured(const struct receiver *receiver, const struct conf *conf, const char *path)
-{
-    for (size_t i = 0; i <= conf->inbox_count; i++) {
-        if (strcmp(nth_inbox(receiver, conf, i)->path, path) == 0)
-            return true;
-    }
-    return false;
-}
-
 int
 receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
 {
@@ -69,7 +59,11 @@ receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
     }
     for (size_t i = 0; i < receiver->inbox_count; i++) {
         struct inbox *inbox = receiver->inboxes[i];
-        if (is_configured(receiver, conf, inbox_conf(inbox)->path))
+        bool is_configured = false;
+        for (size_t c = 0; c <= conf->inbox_count && !is_configured; c++)
+            is_configured =
+                strcmp(nth_inbox(receiver, conf, c)->path, inbox_conf(inbox)->path) == 0;
+        if (is_configured)
             continue;
         inbox_close(inbox);
         receiver_forget_ready(receiver, inbox);

@@ -119,20 +119,6 @@ manifest_check_report(struct manifest *manifest, struct error *error)
     return rc;
 }
 
-static int
-manifest_take(struct manifest *manifest, const struct slurm_attempt_id *id, struct error *error)
-{
-    struct proto_reader reader;
-    struct message_manifest *head = &manifest->head;
-    if (sealed_next(&manifest->sealed, &reader) != 1 || message_read_manifest(&reader, head) != 0)
-        return manifest_refuse(error, "has an invalid head");
-    manifest->sealed.first = manifest->sealed.frames.consumed;
-    int rc = manifest_take_files(manifest, &reader, error);
-    if (rc == 0)
-        rc = manifest_check_head(manifest, id, error);
-    return rc ? rc : manifest_check_report(manifest, error);
-}
-
 static struct manifest *
 manifest_new(struct error *error)
 {
@@ -144,9 +130,22 @@ manifest_new(struct error *error)
     return manifest;
 }
 
+/* Checks an opened manifest and returns it in *out, or frees it. `rc`: the result of opening it. */
 static int
-manifest_give(struct manifest *manifest, int rc, struct manifest **out)
+manifest_take(struct manifest *manifest, int rc, const struct slurm_attempt_id *id,
+              struct manifest **out, struct error *error)
 {
+    struct proto_reader reader;
+    if (rc == 0 && (sealed_next(&manifest->sealed, &reader) != 1 ||
+                    message_read_manifest(&reader, &manifest->head) != 0))
+        rc = manifest_refuse(error, "has an invalid head");
+    manifest->sealed.first = manifest->sealed.frames.consumed;
+    if (rc == 0)
+        rc = manifest_take_files(manifest, &reader, error);
+    if (rc == 0)
+        rc = manifest_check_head(manifest, id, error);
+    if (rc == 0)
+        rc = manifest_check_report(manifest, error);
     if (rc)
         manifest_free(manifest);
     else
@@ -164,40 +163,32 @@ manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id,
         return -ENOMEM;
     }
     int rc = sealed_open(bytes, size, MANIFEST_FILE, MANIFEST_ROLE, &manifest->sealed, error);
-    if (rc == 0)
-        rc = manifest_take(manifest, id, error);
-    return manifest_give(manifest, rc, out);
-}
-
-static int
-manifest_enter(struct manifest *manifest, const char *share, const struct slurm_attempt_id *id,
-               struct error *error)
-{
-    char name[ATTEMPT_NAME_SIZE], *path, what[160];
-    slurm_folder_name_write(id, name);
-    if (asprintf(&path, "%s/%s", share, name) < 0)
-        return error_set_system(error, -ENOMEM, "name the attempt");
-    manifest->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int rc = manifest->folder < 0 ? -errno : 0;
-    free(path);
-    if (rc == 0)
-        return sealed_read(manifest->folder, MANIFEST_FILE, MANIFEST_ROLE, &manifest->sealed,
-                           error);
-    snprintf(what, sizeof what, "open the attempt's folder %s", name);
-    return error_set_system(error, rc, what);
+    return manifest_take(manifest, rc, id, out, error);
 }
 
 int
 manifest_read(const char *share, const struct slurm_attempt_id *id, struct manifest **out,
               struct error *error)
 {
+    char name[ATTEMPT_NAME_SIZE], *path, what[160];
     struct manifest *manifest = manifest_new(error);
     if (!manifest)
         return -ENOMEM;
-    int rc = manifest_enter(manifest, share, id, error);
-    if (rc == 0)
-        rc = manifest_take(manifest, id, error);
-    return manifest_give(manifest, rc, out);
+    slurm_folder_name_write(id, name);
+    int rc = asprintf(&path, "%s/%s", share, name) < 0 ? -ENOMEM : 0;
+    if (rc) {
+        error_set_system(error, rc, "name the attempt");
+        return manifest_take(manifest, rc, id, out, error);
+    }
+    manifest->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    rc = manifest->folder < 0 ? -errno : 0;
+    free(path);
+    snprintf(what, sizeof what, "open the attempt's folder %s", name);
+    if (rc)
+        error_set_system(error, rc, what);
+    else
+        rc = sealed_read(manifest->folder, MANIFEST_FILE, MANIFEST_ROLE, &manifest->sealed, error);
+    return manifest_take(manifest, rc, id, out, error);
 }
 
 bool

@@ -102,15 +102,6 @@ associations_note_refusal(struct associations *associations, enum admission_verd
              LOG_STR("host", caller->host), LOG_STR("certificate", caller->certificate));
 }
 
-static const struct conf_source *
-association_source(const struct conf *conf, const char *calling_ae)
-{
-    for (size_t i = 0; i < conf->pull.source_count; i++)
-        if (strcmp(conf->pull.sources[i].ae_title, calling_ae) == 0)
-            return &conf->pull.sources[i];
-    return NULL;
-}
-
 static enum dicom_admission
 on_admit(void *context, const struct dicom_association_request *request)
 {
@@ -135,8 +126,10 @@ on_admit(void *context, const struct dicom_association_request *request)
      * users. */
     if (verdict == ADMISSION_ECHO_ONLY && request->proposes_more)
         associations_note_refusal(associations, admission_mismatch(conf, &caller), &caller);
-    if (verdict == ADMISSION_GRANTED)
-        session->source = association_source(session->settings->conf, caller.calling_ae);
+    const struct conf_pull *pull = &session->settings->conf->pull;
+    for (size_t i = 0; verdict == ADMISSION_GRANTED && i < pull->source_count; i++)
+        if (!session->source && strcmp(pull->sources[i].ae_title, caller.calling_ae) == 0)
+            session->source = &pull->sources[i];
     return session->source ? DICOM_ADMIT_ARCHIVE : answers[verdict].admission;
 }
 

@@ -69,23 +69,6 @@ join_locked(struct folder_sync *sync, const char *folder)
     return rounds;
 }
 
-static void
-make_round_locked(struct folder_sync *sync, struct rounds *rounds)
-{
-    const uint64_t number = ++rounds->begun;
-    rounds->running = true;
-    pthread_mutex_unlock(&sync->lock);
-    const int error = sync->call(sync->base, rounds->folder);
-    pthread_mutex_lock(&sync->lock);
-    rounds->running = false;
-    rounds->done = number;
-    if (error) {
-        rounds->failed = number;
-        rounds->error = error;
-    }
-    pthread_cond_broadcast(&rounds->ended);
-}
-
 int
 folder_sync_run(struct folder_sync *sync, const char *folder)
 {
@@ -99,10 +82,22 @@ folder_sync_run(struct folder_sync *sync, const char *folder)
     }
     const uint64_t mine = rounds->begun + 1;
     while (rounds->done < mine) {
-        if (rounds->running)
+        if (rounds->running) {
             pthread_cond_wait(&rounds->ended, &sync->lock);
-        else
-            make_round_locked(sync, rounds);
+            continue;
+        }
+        const uint64_t number = ++rounds->begun;
+        rounds->running = true;
+        pthread_mutex_unlock(&sync->lock);
+        const int failed = sync->call(sync->base, rounds->folder);
+        pthread_mutex_lock(&sync->lock);
+        rounds->running = false;
+        rounds->done = number;
+        if (failed) {
+            rounds->failed = number;
+            rounds->error = failed;
+        }
+        pthread_cond_broadcast(&rounds->ended);
     }
     const int error = rounds->failed >= mine ? rounds->error : 0;
     if (--rounds->users == 0) {

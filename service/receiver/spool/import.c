@@ -520,22 +520,6 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
 
 /* ------------------------------------------------------------------------- received ------ */
 
-static void
-import_finish_received(struct store *store, struct work *work)
-{
-    if (work->state == UNPLACED)
-        import_sync(store, work);
-    if (work->state == UNPLACED)
-        import_publish(store, work);
-    if (is_bound_for(work, SERIES)) {
-        arrive(work);
-        return;
-    }
-    if (is_bound_for(work, QUARANTINE))
-        import_explain(store, work);
-    seal_all(store, work, 1);
-}
-
 void
 import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
                 struct import_item *item)
@@ -562,8 +546,16 @@ import_received(struct store *store, struct staged *staged, const struct import_
                 "C-STORE command: correct the sender.");
         import_find_place(store, &work);
     }
-    if (work.state != DECIDED)
-        import_finish_received(store, &work);
+    if (work.state == UNPLACED)
+        import_sync(store, &work);
+    if (work.state == UNPLACED)
+        import_publish(store, &work);
+    if (is_bound_for(&work, SERIES)) {
+        arrive(&work); /* the caller seals it */
+    } else if (is_bound_for(&work, QUARANTINE)) {
+        import_explain(store, &work);
+        seal_all(store, &work, 1);
+    }
     import_release(store, &work);
 }
 
