@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -40,12 +41,14 @@ key_make_at(int folder, struct pseudonym_key *key)
 }
 
 static int
-key_in(const char *root, int (*get)(int, struct pseudonym_key *), struct pseudonym_key *key)
+key_in(const char *root, bool makes, struct pseudonym_key *key)
 {
     int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
-    int rc = get(folder, key);
+    int rc = key_read_at(folder, key);
+    if (rc == -ENOENT && makes)
+        rc = key_make_at(folder, key);
     close(folder);
     if (rc)
         return rc;
@@ -58,14 +61,13 @@ key_in(const char *root, int (*get)(int, struct pseudonym_key *), struct pseudon
 int
 pseudonym_key_read(const char *root, struct pseudonym_key *key)
 {
-    return key_in(root, key_read_at, key);
+    return key_in(root, false, key);
 }
 
 int
 pseudonym_key_make(const char *root, struct pseudonym_key *key)
 {
-    int rc = pseudonym_key_read(root, key);
-    return rc == -ENOENT ? key_in(root, key_make_at, key) : rc;
+    return key_in(root, true, key);
 }
 
 int
