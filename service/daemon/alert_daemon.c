@@ -39,16 +39,6 @@ alerts_has_worker(const struct core *core)
     return false;
 }
 
-/* One of several workers needs attention only; of the other roles each process is required. */
-static enum alert_severity
-alerts_child_severity(const struct core *core, const struct pool_alert *child, enum alert_kind kind)
-{
-    if (child->works || kind == ALERT_page || kind == ALERT_probe ||
-        (kind == ALERT_worker && alerts_has_worker(core)))
-        return ALERT_ATTENTION;
-    return ALERT_BROKEN;
-}
-
 struct alerts_raising {
     const struct core *core;
     struct alerts *alerts;
@@ -60,13 +50,16 @@ alerts_add_child(void *context, const struct pool_alert *child)
     const struct alerts_raising *raising = context;
     const struct core *core = raising->core;
     const enum alert_kind kind = alert_find_kind(child->role);
+    /* One of several workers needs attention only; of the other roles each process is required. */
+    const bool is_spare = child->works || kind == ALERT_page || kind == ALERT_probe ||
+                          (kind == ALERT_worker && alerts_has_worker(core));
     const char *destination = deliveries_served_from(core->deliveries, child->slot);
     const char *peer = *destination ? destination : pulls_served_from(core->pulls, child->slot);
     char number[16] = "";
     if (kind == ALERT_worker)
         snprintf(number, sizeof number, "%d", child->number);
     alerts_add(raising->alerts, kind, *number ? number : peer,
-               alerts_child_severity(core, child, kind), child->since_ms, "the %s%s%s%s%s %s",
+               is_spare ? ALERT_ATTENTION : ALERT_BROKEN, child->since_ms, "the %s%s%s%s%s %s",
                child->role, *number ? " " : "", number, *peer ? " for " : "", peer, child->text);
 }
 
@@ -83,18 +76,6 @@ alerts_jobs_wait(const struct core *core)
     return count > 0;
 }
 
-/* Returns the number of parts in the receiver's text; "; " separates them. */
-static int64_t
-alerts_count_parts(const char *text)
-{
-    int64_t parts = 1;
-    while ((text = strstr(text, "; ")) != NULL) {
-        parts++;
-        text += 2;
-    }
-    return parts;
-}
-
 static void
 alerts_add_reception(const struct core *core, struct alerts *alerts)
 {
@@ -102,10 +83,13 @@ alerts_add_reception(const struct core *core, struct alerts *alerts)
     if (*reception->problem) {
         char id[] = "reception", text[sizeof reception->problem];
         memcpy(text, reception->problem, sizeof text);
+        int64_t parts = 1; /* of the receiver's text; "; " separates them */
+        for (const char *at = text; (at = strstr(at, "; ")) != NULL; at += 2)
+            parts++;
         alerts_append(alerts, &(struct alert){.id = id,
                                               .severity = ALERT_BROKEN,
                                               .since_ms = reception->since_ms,
-                                              .size = alerts_count_parts(text),
+                                              .size = parts,
                                               .text = text});
     } else if (!reception->open) {
         alerts_add(alerts, ALERT_starting, "", ALERT_BROKEN, reception->since_ms,
@@ -155,27 +139,20 @@ alert_daemon_add(const struct core *core, struct alerts *alerts)
 
 /* ---------------------------------------------------------------------- acknowledgements ---- */
 
-/* Returns the ids of all alerts with a newline before and after each. The caller must free it;
- * NULL: no memory. */
-static char *
-alerts_join_ids(const struct alerts *alerts)
-{
-    struct text_stream stream;
-    if (text_open(&stream))
-        return NULL;
-    fputc('\n', stream.out);
-    for (size_t i = 0; i < alerts->count; i++)
-        fprintf(stream.out, "%s\n", alerts->items[i].id);
-    return text_close(&stream) ? NULL : stream.bytes;
-}
-
 /* Ends acknowledgements of alerts that are not in the list. */
 static void
 alerts_end_acks(struct core *core, const struct alerts *alerts, bool from_daemon)
 {
     char alert[QUEUE_ALERT];
-    char *raised = alerts_join_ids(alerts);
-    while (raised && queue_find_cleared_ack(core->queue, raised, from_daemon, alert) == 1) {
+    struct text_stream raised; /* the ids of all alerts with a newline before and after each */
+    if (text_open(&raised))
+        return;
+    fputc('\n', raised.out);
+    for (size_t i = 0; i < alerts->count; i++)
+        fprintf(raised.out, "%s\n", alerts->items[i].id);
+    if (text_close(&raised))
+        return;
+    while (queue_find_cleared_ack(core->queue, raised.bytes, from_daemon, alert) == 1) {
         if (!core_change(core) ||
             core_failed(core,
                         queue_end_ack(core->queue, alert, "noctuled", "the alert has cleared",
@@ -183,7 +160,7 @@ alerts_end_acks(struct core *core, const struct alerts *alerts, bool from_daemon
                         "end an acknowledgement"))
             break;
     }
-    free(raised);
+    free(raised.bytes);
 }
 
 /* Collects the complete list, as every other program does. */
@@ -257,23 +234,17 @@ alert_is_notified(const struct alert *alert)
            alert->kind != ALERT_stopping;
 }
 
-static const struct queue_raised *
-alerts_find_raised(const struct queue_raised *raised, size_t count, const char *id)
-{
-    size_t i = 0;
-    while (i < count && strcmp(raised[i].alert, id) != 0)
-        i++;
-    return i < count ? &raised[i] : NULL;
-}
-
 static void
 alerts_record_beginnings(struct core *core, const struct alerts *alerts,
                          const struct queue_raised *raised, size_t count)
 {
     for (size_t i = 0; i < alerts->count; i++) {
         const struct alert *alert = &alerts->items[i];
-        const struct queue_raised *known = alerts_find_raised(raised, count, alert->id);
-        if (!alert_is_notified(alert) || (known && known->severity >= (int)alert->severity))
+        size_t at = 0;
+        while (at < count && strcmp(raised[at].alert, alert->id) != 0)
+            at++;
+        if (!alert_is_notified(alert) ||
+            (at < count && raised[at].severity >= (int)alert->severity))
             continue;
         const char *word = alert->severity == ALERT_BROKEN ? "broken" : "attention";
         if (!core_change(core) ||

@@ -55,30 +55,24 @@ attempt_drop(struct attempt *attempt)
     attempt->all->type->free(attempt);
 }
 
-static int
-attempt_refused(struct attempt *attempt)
-{
-    const struct attempt_type *type = attempt->all->type;
-    char event[32], message[512];
-    snprintf(event, sizeof event, "%s.record_failed", type->subject);
-    snprintf(message, sizeof message, "the report of the %s cannot be recorded: %s", type->child,
-             queue_reason(attempt->all->core->queue));
-    log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("message", message));
-    return type->fail(attempt, CODE_RECORD_FAILED, message);
-}
-
-/* Returns 0, or -errno if the attempt is unwritten and must be retried. */
+/* Writes the outcome in the open batch. Returns 0, or -errno if the attempt must be written again. */
 static int
 attempt_write(struct attempt *attempt)
 {
-    int rc = attempt->all->type->write(attempt);
+    const struct attempt_type *type = attempt->all->type;
+    int rc = type->write(attempt);
     attempt->superseded = rc == -EAGAIN || rc == -ENOENT;
-    if (!rc || attempt->superseded)
-        return 0;
-    if (!core_is_transient(rc))
-        rc = attempt_refused(attempt);
+    if (rc && !attempt->superseded && !core_is_transient(rc)) {
+        char event[32], message[512];
+        snprintf(event, sizeof event, "%s.record_failed", type->subject);
+        snprintf(message, sizeof message, "the report of the %s cannot be recorded: %s",
+                 type->child, queue_reason(attempt->all->core->queue));
+        log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("message", message));
+        rc = type->fail(attempt, CODE_RECORD_FAILED, message);
+    }
     /* The next start repairs a row that accepts neither the outcome nor the failure. */
-    return core_is_transient(rc) ? rc : 0;
+    attempt->written = !core_is_transient(rc);
+    return attempt->written ? 0 : rc;
 }
 
 static void
@@ -91,14 +85,6 @@ attempt_on_commit(void *context, int status)
     attempt->all->core->ends++;
     attempt->all->type->recorded(attempt);
     attempt_drop(attempt);
-}
-
-static int
-attempt_write_in_batch(struct attempt *attempt)
-{
-    int rc = attempt_write(attempt);
-    attempt->written = !rc;
-    return rc ? rc : batch_on_commit(attempt->all->core->batch, attempt_on_commit, attempt);
 }
 
 static struct attempt *
@@ -114,12 +100,16 @@ attempts_first_unwritten(const struct attempts *attempts)
 void
 attempts_write(struct attempts *attempts)
 {
+    struct core *core = attempts->core;
     /* Search again each time: joining the batch may commit a full one, which frees attempts. */
     while (attempts_first_unwritten(attempts)) {
-        if (!core_change(attempts->core))
+        if (!core_change(core))
             return;
-        int rc = attempt_write_in_batch(attempts_first_unwritten(attempts));
-        if (core_failed(attempts->core, rc, attempts->type->action))
+        struct attempt *attempt = attempts_first_unwritten(attempts);
+        int rc = attempt_write(attempt);
+        if (!rc)
+            rc = batch_on_commit(core->batch, attempt_on_commit, attempt);
+        if (core_failed(core, rc, attempts->type->action))
             return;
     }
 }

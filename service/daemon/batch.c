@@ -32,26 +32,20 @@ struct batch {
     int handles;
 };
 
+/* Finishes the transaction, committed or lost. */
 static void
-batch_call_back(struct batch *batch, int status)
+batch_over(struct batch *batch, int status)
 {
+    const bool had_changes = batch->open;
     struct batch_call *calls = batch->waiting;
-    size_t count = batch->count;
+    const size_t count = batch->count;
+    batch->open = false;
+    batch->changes = 0;
     batch->waiting = NULL;
     batch->count = batch->capacity = 0;
     for (size_t i = 0; i < count; i++)
         calls[i].call(calls[i].context, status);
     free(calls);
-}
-
-/* Finishes the transaction, committed or lost. */
-static void
-batch_over(struct batch *batch, int status)
-{
-    bool had_changes = batch->open;
-    batch->open = false;
-    batch->changes = 0;
-    batch_call_back(batch, status);
     if (had_changes && batch->events.after_commit)
         batch->events.after_commit(batch->events.context, status);
 }

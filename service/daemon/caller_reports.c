@@ -16,32 +16,28 @@ callers_are_admitted(const struct core *core, const struct admission_caller *cal
     return admission_decide(&core->conf->dicom, caller, &none) == ADMISSION_GRANTED;
 }
 
-static int
-callers_add(struct core *core, const struct message_caller *message)
-{
-    const struct admission_caller caller = {message->calling, message->called, message->host,
-                                            message->certificate};
-    const struct queue_rejection rejection = {
-        .calling_ae = message->calling,
-        .called_ae = message->called,
-        .host = message->host,
-        .certificate = message->certificate,
-        .reason = message->reason,
-        .rejected = message->rejected,
-        .admitted = callers_are_admitted(core, &caller),
-    };
-    return queue_add_rejection(core->queue, &rejection, clock_unix_ms());
-}
-
 void
 callers_frame(struct core *core, struct proto_reader *reader)
 {
     struct message_caller message;
     if (message_read_callers(reader, NULL) || !core_change(core))
         return;
-    while (message_next_caller(reader, &message))
-        if (core_failed(core, callers_add(core, &message), "record a rejected caller"))
+    while (message_next_caller(reader, &message)) {
+        const struct admission_caller caller = {message.calling, message.called, message.host,
+                                                message.certificate};
+        const struct queue_rejection rejection = {
+            .calling_ae = message.calling,
+            .called_ae = message.called,
+            .host = message.host,
+            .certificate = message.certificate,
+            .reason = message.reason,
+            .rejected = message.rejected,
+            .admitted = callers_are_admitted(core, &caller),
+        };
+        if (core_failed(core, queue_add_rejection(core->queue, &rejection, clock_unix_ms()),
+                        "record a rejected caller"))
             return;
+    }
 }
 
 int

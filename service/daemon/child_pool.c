@@ -164,15 +164,6 @@ slot_on_deadline(uv_timer_t *timer)
 
 /* -------------------------------------------------------------------------- life, death ---- */
 
-static uint64_t
-slot_wait_after_death(struct slot *slot)
-{
-    const struct pool_timing *timing = &slot->pool->timing;
-    bool early = !slot->gone.was_ready || slot_now(slot) - slot->ready_at < timing->young;
-    slot->early_deaths = early && !slot->gone.ordered ? slot->early_deaths + 1 : 0;
-    return pool_wait(timing, slot->gone.was_ready, slot->early_deaths);
-}
-
 static void
 slot_note_death(struct slot *slot, const char *how)
 {
@@ -187,28 +178,16 @@ slot_note_death(struct slot *slot, const char *how)
 }
 
 static void
-slot_note_gone(struct slot *slot, const struct pool_gone *gone)
-{
-    char how[96];
-    if (gone->ordered)
-        return;
-    if (*gone->why)
-        snprintf(how, sizeof how, "it was ended: %s", gone->why);
-    else if (gone->signal)
-        snprintf(how, sizeof how, "by signal %d, %s", gone->signal, strsignal(gone->signal));
-    else
-        snprintf(how, sizeof how, "with exit status %d", (int)gone->exit_status);
-    slot_note_death(slot, how);
-}
-
-static void
 slot_reap_if_over(struct slot *slot)
 {
     if (!slot->exited || slot->channel)
         return;
+    struct pool *pool = slot->pool;
     const struct pool_gone gone = slot->gone;
-    uint64_t wait = slot_wait_after_death(slot);
-    bool refilled = slot->wanted && !slot->pool->draining;
+    const bool early = !gone.was_ready || slot_now(slot) - slot->ready_at < pool->timing.young;
+    slot->early_deaths = early && !gone.ordered ? slot->early_deaths + 1 : 0;
+    const uint64_t wait = pool_wait(&pool->timing, gone.was_ready, slot->early_deaths);
+    const bool refilled = slot->wanted && !pool->draining;
     log_write(gone.ordered ? LOG_INFO : LOG_WARN, "child.gone",
               LOG_FIELDS(LOG_STR("child", slot->role), LOG_INT("number", slot->number),
                          LOG_INT("pid", slot->process->pid), LOG_INT("status", gone.exit_status),
@@ -217,9 +196,17 @@ slot_reap_if_over(struct slot *slot)
     uv_close((uv_handle_t *)slot->process, handle_free);
     slot->process = NULL;
     slot->state = SLOT_EMPTY;
-    slot_note_gone(slot, &gone);
-    slot->pool->events.gone(slot->pool->events.context, slot->index, &gone);
-    if (slot->wanted && !slot->pool->draining)
+    char how[96];
+    if (*gone.why)
+        snprintf(how, sizeof how, "it was ended: %s", gone.why);
+    else if (gone.signal)
+        snprintf(how, sizeof how, "by signal %d, %s", gone.signal, strsignal(gone.signal));
+    else
+        snprintf(how, sizeof how, "with exit status %d", (int)gone.exit_status);
+    if (!gone.ordered)
+        slot_note_death(slot, how);
+    pool->events.gone(pool->events.context, slot->index, &gone);
+    if (slot->wanted && !pool->draining)
         slot_set_deadline(slot, wait);
 }
 
@@ -280,21 +267,11 @@ slot_handle_hello(struct slot *slot, struct proto_reader *reader)
 }
 
 static void
-slot_handle_renew(struct slot *slot, struct proto_reader *reader)
-{
-    struct message_renew renew;
-    if (message_read_renew(reader, &renew) || slot->state != SLOT_READY)
-        return;
-    log_info("child.renewed", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
-             LOG_INT("pid", slot->process->pid), LOG_STR("why", renew.why));
-    slot_dismiss(slot, "a new one is to take its place");
-}
-
-static void
 slot_on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 {
     (void)channel;
     struct slot *slot = context;
+    struct message_renew renew;
     if (slot->distrusted)
         return;
     slot->last_frame_at = slot_now(slot);
@@ -304,10 +281,14 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
     }
     if (slot->state == SLOT_READY || slot->state == SLOT_LEAVING)
         slot_set_deadline(slot, slot->pool->timing.silence);
-    if (reader->type == PROTO_RENEW)
-        slot_handle_renew(slot, reader);
-    else if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
-        slot->pool->events.frame(slot->pool->events.context, slot->index, reader);
+    if (reader->type != PROTO_RENEW) {
+        if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
+            slot->pool->events.frame(slot->pool->events.context, slot->index, reader);
+    } else if (message_read_renew(reader, &renew) == 0 && slot->state == SLOT_READY) {
+        log_info("child.renewed", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
+                 LOG_INT("pid", slot->process->pid), LOG_STR("why", renew.why));
+        slot_dismiss(slot, "a new one is to take its place");
+    }
     if (proto_end(reader))
         slot_distrust(slot, "it sent a broken frame");
 }

@@ -19,41 +19,24 @@ print_add(uint64_t print, uint64_t value)
 
 /* The change time covers contents, owner and mode. */
 static uint64_t
-print_add_path(uint64_t print, const char *path)
-{
-    struct stat status;
-    if (stat(path, &status) < 0)
-        return print_add(print, 1);
-    print = print_add(print, status.st_ino);
-    print = print_add(print, (uint64_t)status.st_size);
-    print = print_add(print, (uint64_t)status.st_ctim.tv_sec);
-    return print_add(print, (uint64_t)status.st_ctim.tv_nsec);
-}
-
-static uint64_t
 print_of(const char *paths)
 {
     char *copy = strdup(paths), *rest = NULL;
     uint64_t print = 0;
     for (char *path = copy ? strtok_r(copy, "\n", &rest) : NULL; path;
-         path = strtok_r(NULL, "\n", &rest))
-        print = print_add_path(print, path);
+         path = strtok_r(NULL, "\n", &rest)) {
+        struct stat status;
+        if (stat(path, &status) < 0) {
+            print = print_add(print, 1);
+            continue;
+        }
+        print = print_add(print, status.st_ino);
+        print = print_add(print, (uint64_t)status.st_size);
+        print = print_add(print, (uint64_t)status.st_ctim.tv_sec);
+        print = print_add(print, (uint64_t)status.st_ctim.tv_nsec);
+    }
     free(copy);
     return print;
-}
-
-/* `before`: the print before the load. Other paths are loaded once more: one may have changed meanwhile. */
-static void
-config_watch_set_paths(struct config_watch *watch, const struct conf_findings *findings,
-                       uint64_t before)
-{
-    char *paths;
-    if (asprintf(&paths, "%s\n%s", findings->files ? findings->files : watch->file,
-                 findings->folders ? findings->folders : "") < 0)
-        return;
-    watch->print = watch->paths && strcmp(watch->paths, paths) == 0 ? before : 0;
-    free(watch->paths);
-    watch->paths = paths;
 }
 
 static void
@@ -64,7 +47,14 @@ config_watch_load(struct config_watch *watch)
     struct error fault = {0};
     const uint64_t before = watch->paths ? print_of(watch->paths) : 0;
     const int rc = conf_load_all(watch->file, watch->root, &conf, &findings, &fault);
-    config_watch_set_paths(watch, &findings, before);
+    char *paths;
+    if (asprintf(&paths, "%s\n%s", findings.files ? findings.files : watch->file,
+                 findings.folders ? findings.folders : "") >= 0) {
+        /* Other paths are loaded once more: one may have changed meanwhile. */
+        watch->print = watch->paths && strcmp(watch->paths, paths) == 0 ? before : 0;
+        free(watch->paths);
+        watch->paths = paths;
+    }
     conf_findings_free(&findings);
     conf_free(conf);
     watch->again_ms = clock_steady_ms() + AGAIN_MS;

@@ -60,25 +60,16 @@ client_drop(struct client *client)
     free(client);
 }
 
-/* Reads a request. Returns -EBADMSG for a message type that the CLI must not send, or a broken
- * frame. */
-static int
-client_read_request(struct proto_reader *reader, struct control_request *request)
-{
-    const struct message *message = message_find(reader->type);
-    if (!message || strcmp(message->from, "command") != 0)
-        return -EBADMSG;
-    request->type = reader->type;
-    return message_read(reader, reader->type, &request->message);
-}
-
 static void
 client_on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 {
     (void)channel;
     struct client *client = context;
     struct control_request request;
-    if (client_read_request(reader, &request)) {
+    /* Message types that the CLI must not send are rejected as broken frames are. */
+    const struct message *type = message_find(reader->type);
+    if (!type || strcmp(type->from, "command") != 0 ||
+        message_read(reader, reader->type, &request.message)) {
         log_warn("control.refused", LOG_INT("client", client->number),
                  LOG_STR("frame", message_name(reader->type)));
         client_drop(client);
@@ -87,6 +78,7 @@ client_on_frame(void *context, struct channel *channel, struct proto_reader *rea
     struct control *control = client->control;
     client->last_frame_at = uv_now(control->listener.loop);
     client->unanswered++;
+    request.type = reader->type;
     request.user = client->user;
     control->events.request(control->events.context, client->number, &request);
 }
@@ -102,21 +94,15 @@ client_on_end(void *context, struct channel *channel, int status)
     client_drop(client);
 }
 
-/* Orders clients for closing: longest silence first, clients that wait for a reply last. */
-static bool
-client_closes_before(const struct client *client, const struct client *other)
-{
-    const bool waits = client->unanswered > 0, other_waits = other->unanswered > 0;
-    return waits != other_waits ? other_waits : client->last_frame_at <= other->last_frame_at;
-}
-
 /* Closes one client at the limit, so that idle connections never block a new one. */
 static void
 control_make_room(struct control *control)
 {
     struct client *first = LIST_FIRST(&control->clients);
+    /* The longest silence counts; clients that wait for a reply come last. */
     for (struct client *client = first; client; client = LIST_NEXT(client, next)) {
-        if (client_closes_before(client, first))
+        const bool waits = client->unanswered > 0, first_waits = first->unanswered > 0;
+        if (waits != first_waits ? first_waits : client->last_frame_at <= first->last_frame_at)
             first = client;
     }
     if (control->count < MAX_CLIENTS)

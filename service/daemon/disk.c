@@ -16,19 +16,6 @@
 
 #define RECOVERY_FACTOR 1.1 /* times min_free_mib: low disk ends here */
 
-/* Lets jobs use the space that reception leaves: files of finished work can be removed. If jobs
- * waited as well, a disk full of queued work would stay full. */
-static void
-disk_watch_reserve(struct core *core, double free_mib)
-{
-    const double min_mib = core->conf->min_free_mib / 2;
-    const bool spent = free_mib < (core->disk_spent ? RECOVERY_FACTOR * min_mib : min_mib);
-    if (spent == core->disk_spent)
-        return;
-    core->disk_spent = spent;
-    due_now(&core->jobs_due);
-}
-
 void
 disk_watch(struct core *core)
 {
@@ -40,7 +27,14 @@ disk_watch(struct core *core)
         return;
     }
     retention_disk(core->retention, free_mib);
-    disk_watch_reserve(core, free_mib);
+    /* Lets jobs use the space that reception leaves: files of finished work can be removed. If jobs
+     * waited as well, a disk full of queued work would stay full. */
+    const double half_mib = min_mib / 2;
+    const bool spent = free_mib < (core->disk_spent ? RECOVERY_FACTOR * half_mib : half_mib);
+    if (spent != core->disk_spent) {
+        core->disk_spent = spent;
+        due_now(&core->jobs_due);
+    }
     bool low = free_mib < (core->disk_low ? RECOVERY_FACTOR * min_mib : min_mib);
     if (low == core->disk_low)
         return;

@@ -37,17 +37,6 @@ struct notifications {
 /* -------------------------------------------------------------------------------- the JSON -- */
 
 static void
-notification_write_alert(struct json *json, const struct queue_notified *event)
-{
-    const struct alert_row *row = alert_row(alert_find_kind(event->alert));
-    json_string(json, "alert", event->alert);
-    if (*event->state)
-        json_string(json, "severity", event->state);
-    json_string(json, "message", row->message);
-    json_string(json, "remedy", row->remedy);
-}
-
-static void
 notification_write_event(struct json *json, const struct queue_notified *event)
 {
     char at[ISO_TIME_SIZE] = "";
@@ -57,7 +46,12 @@ notification_write_event(struct json *json, const struct queue_notified *event)
     json_string(json, "at", at);
     json_string(json, "kind", event->kind);
     if (*event->alert) {
-        notification_write_alert(json, event);
+        const struct alert_row *row = alert_row(alert_find_kind(event->alert));
+        json_string(json, "alert", event->alert);
+        if (*event->state)
+            json_string(json, "severity", event->state);
+        json_string(json, "message", row->message);
+        json_string(json, "remedy", row->remedy);
     } else {
         if (event->job_id)
             json_integer(json, "job", event->job_id);
@@ -146,16 +140,6 @@ notification_run(struct notifications *notifications, const struct conf_notify *
         notification_record(notifications, strerror(-rc));
 }
 
-/* " KIND KIND ", as queue_list_notified takes them. */
-static void
-notification_kinds(unsigned events, char kinds[128])
-{
-    snprintf(kinds, 128, " %s%s%s%s", events & CONF_NOTIFY_ALERT ? "ALERT_BEGAN ALERT_ENDED " : "",
-             events & CONF_NOTIFY_JOB_FAILED ? "JOB_FAILED " : "",
-             events & CONF_NOTIFY_JOB_REVIEW ? "JOB_REVIEW " : "",
-             events & CONF_NOTIFY_SERIES_REFUSED ? "SERIES_REFUSED " : "");
-}
-
 /* The time of the next run, as Unix time. A clock that was set back must not stop the runs. */
 static int64_t
 notification_due_ms(const struct conf_notify *row, const struct queue_notification *stored,
@@ -170,15 +154,6 @@ notification_due_ms(const struct conf_notify *row, const struct queue_notificati
     return stored->ended_ms > now_ms ? now_ms : stored->ended_ms + wait_ms;
 }
 
-static void
-notification_skip(struct notifications *notifications, const char *name, int64_t event_id)
-{
-    struct core *core = notifications->core;
-    if (core_change(core))
-        core_failed(core, queue_skip_notified(core->queue, name, event_id),
-                    "store the events that a notification skips");
-}
-
 /* Starts the command of a row, if it is due and there are events for it. */
 static void
 notification_look(struct notifications *notifications, size_t i)
@@ -189,13 +164,17 @@ notification_look(struct notifications *notifications, size_t i)
     struct queue_notified *events = NULL;
     size_t count = 0;
     int64_t last;
-    char kinds[128];
+    char kinds[128]; /* " KIND KIND ", as queue_list_notified takes them */
     if (core_failed(core, queue_read_notification(core->queue, row->name, &stored),
                     "read a notification") ||
         notification_due_ms(row, &stored, clock_unix_ms()) > clock_unix_ms())
         return;
     int64_t *considered = &notifications->considered[i];
-    notification_kinds(row->events, kinds);
+    snprintf(kinds, sizeof kinds, " %s%s%s%s",
+             row->events & CONF_NOTIFY_ALERT ? "ALERT_BEGAN ALERT_ENDED " : "",
+             row->events & CONF_NOTIFY_JOB_FAILED ? "JOB_FAILED " : "",
+             row->events & CONF_NOTIFY_JOB_REVIEW ? "JOB_REVIEW " : "",
+             row->events & CONF_NOTIFY_SERIES_REFUSED ? "SERIES_REFUSED " : "");
     if (core_failed(core,
                     queue_list_notified(
                         core->queue, *considered > stored.event_id ? *considered : stored.event_id,
@@ -206,21 +185,13 @@ notification_look(struct notifications *notifications, size_t i)
         notification_run(notifications, row, events, count);
     else
         *considered = last;
-    if (count == 0 && last - stored.event_id > SKIPPED_MAX)
-        notification_skip(notifications, row->name, last);
+    if (count == 0 && last - stored.event_id > SKIPPED_MAX && core_change(core))
+        core_failed(core, queue_skip_notified(core->queue, row->name, last),
+                    "store the events that a notification skips");
     queue_notified_free(events, count);
 }
 
 /* ------------------------------------------------------------------------------------ tick -- */
-
-static bool
-notifications_want_alerts(const struct conf *conf)
-{
-    for (size_t i = 0; i < conf->notify_count; i++)
-        if (conf->notify[i].events & CONF_NOTIFY_ALERT)
-            return true;
-    return false;
-}
 
 /* Stores the rows of the configuration in force. Returns whether that is done. */
 static bool
@@ -249,8 +220,12 @@ notifications_set(struct notifications *notifications)
 static void
 notifications_look_at_alerts(struct notifications *notifications)
 {
+    const struct conf *conf = notifications->core->conf;
     const int64_t now_ms = clock_steady_ms();
-    if (!notifications_want_alerts(notifications->core->conf) || now_ms < notifications->look_ms)
+    unsigned events = 0;
+    for (size_t i = 0; i < conf->notify_count; i++)
+        events |= conf->notify[i].events;
+    if (!(events & CONF_NOTIFY_ALERT) || now_ms < notifications->look_ms)
         return;
     notifications->look_ms = now_ms + LOOK_MS;
     alert_daemon_record(notifications->core);

@@ -23,28 +23,21 @@
 #define REASON_ENDING ".reason.json"
 #define REASON_SIZE   8192 /* more than the receiver writes */
 
-/* Reads the receiver's reason file; "" if it was not written in time. */
-static void
-orphan_read_reason(int folder, const char *name, char reason[REASON_SIZE])
-{
-    char file[NAME_MAX + sizeof REASON_ENDING];
-    snprintf(file, sizeof file, "%s" REASON_ENDING, name);
-    int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t length = fd < 0 ? 0 : read(fd, reason, REASON_SIZE - 1);
-    reason[length > 0 ? length : 0] = 0;
-    if (fd >= 0)
-        close(fd);
-}
-
 static int
 orphan_adopt(struct core *core, int folder, const char *day, const char *name)
 {
-    char path[PATH_MAX], reason[REASON_SIZE];
+    char path[PATH_MAX], file[NAME_MAX + sizeof REASON_ENDING], reason[REASON_SIZE];
     snprintf(path, sizeof path, LAYOUT_QUARANTINE "/%s/%s", day, name);
     int known = queue_has_quarantine(core->queue, path);
     if (known)
         return known < 0 ? known : 0;
-    orphan_read_reason(folder, name, reason);
+    /* The receiver's reason file; "" if it was not written in time. */
+    snprintf(file, sizeof file, "%s" REASON_ENDING, name);
+    int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : read(fd, reason, sizeof reason - 1);
+    reason[length > 0 ? length : 0] = 0;
+    if (fd >= 0)
+        close(fd);
     log_warn("file.adopted", LOG_STR("path", path));
     return queue_adopt_quarantine(core->queue, path, reason, clock_unix_ms());
 }

@@ -56,34 +56,25 @@ site_command_kill(const struct site_command *command, int number)
     kill(-command->process.pid, number);
 }
 
-/* Joins lines: "mail: no route to host; noctule: ...". */
-static void
-site_command_join_lines(char *text)
-{
-    char joined[SITE_COMMAND_MESSAGE] = "", *rest = NULL;
-    size_t used = 0;
-    for (char *line = strtok_r(text, "\r\n", &rest); line && used < sizeof joined;
-         line = strtok_r(NULL, "\r\n", &rest))
-        used +=
-            (size_t)snprintf(joined + used, sizeof joined - used, "%s%s", used ? "; " : "", line);
-    strcpy(text, joined);
-}
-
 static void
 site_command_failure(struct site_command *command, char failure[SITE_COMMAND_MESSAGE])
 {
-    char how[128] = "";
+    char how[128] = "", text[SITE_COMMAND_MESSAGE] = "", *rest = NULL;
+    size_t used = 0;
     command->text[command->used] = '\0';
-    site_command_join_lines(command->text);
+    /* Join lines: "mail: no route to host; noctule: ...". */
+    for (char *line = strtok_r(command->text, "\r\n", &rest); line && used < sizeof text;
+         line = strtok_r(NULL, "\r\n", &rest))
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", line);
     if (command->late)
         snprintf(how, sizeof how, "it took longer than %s (%g s)%s", command->limit,
-                 (double)command->timeout_ms / 1000, *command->text ? ": " : "");
-    else if (!*command->text && command->signal)
+                 (double)command->timeout_ms / 1000, *text ? ": " : "");
+    else if (!*text && command->signal)
         snprintf(how, sizeof how, "it was ended by signal %d", command->signal);
-    else if (!*command->text)
+    else if (!*text)
         snprintf(how, sizeof how, "it ended with status %d", (int)command->exit_status);
     const size_t length = (size_t)snprintf(failure, SITE_COMMAND_MESSAGE, "%s", how);
-    snprintf(failure + length, SITE_COMMAND_MESSAGE - length, "%s", command->text);
+    snprintf(failure + length, SITE_COMMAND_MESSAGE - length, "%s", text);
 }
 
 static void
@@ -194,16 +185,6 @@ site_command_spawn(uv_loop_t *loop, char **arguments, int input, struct site_com
 }
 
 static int
-site_command_run(uv_loop_t *loop, const struct site_command_options *options, int input,
-                 struct site_command *command)
-{
-    const int rc = site_command_spawn(loop, options->arguments, input, command);
-    return rc ? rc
-              : uv_read_start((uv_stream_t *)&command->output, site_command_on_alloc,
-                              site_command_on_output);
-}
-
-static int
 site_command_start_with(uv_loop_t *loop, const struct site_command_options *options, int input,
                         struct site_command **command)
 {
@@ -218,7 +199,10 @@ site_command_start_with(uv_loop_t *loop, const struct site_command_options *opti
     made->process.data = made->output.data = made->deadline.data = made;
     uv_timer_init(loop, &made->deadline); /* cannot fail */
     uv_pipe_init(loop, &made->output, 0); /* cannot fail */
-    const int rc = site_command_run(loop, options, input, made);
+    int rc = site_command_spawn(loop, options->arguments, input, made);
+    if (!rc)
+        rc = uv_read_start((uv_stream_t *)&made->output, site_command_on_alloc,
+                           site_command_on_output);
     if (rc) {
         site_command_cancel(made);
         return rc;

@@ -81,17 +81,6 @@ spool_take_lock(const char *root, int fd, struct error *error)
                      root);
 }
 
-/* Some file systems cannot lock folders: there only the lock file protects the root. */
-static int
-spool_lock_folder(const char *root, int fd, struct error *error)
-{
-    const int rc = fd < 0 ? 0 : spool_take_lock(root, fd, error);
-    if (rc == -EBUSY || rc == 0)
-        return rc;
-    *error = (struct error){0};
-    return 0;
-}
-
 int
 spool_lock(const char *root, int fds[2], struct error *error)
 {
@@ -101,8 +90,14 @@ spool_lock(const char *root, int fds[2], struct error *error)
         return fds[0];
     fds[1] = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = spool_take_lock(root, fds[0], error);
-    if (!rc)
-        rc = spool_lock_folder(root, fds[1], error);
+    if (!rc && fds[1] >= 0) {
+        rc = spool_take_lock(root, fds[1], error);
+        if (rc && rc != -EBUSY) {
+            /* Some file systems cannot lock folders: there only the lock file protects the root. */
+            *error = (struct error){0};
+            rc = 0;
+        }
+    }
     if (rc)
         spool_unlock(fds);
     return rc;
