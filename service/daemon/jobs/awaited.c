@@ -51,12 +51,6 @@ struct inputs {
     size_t count;
 };
 
-static int
-inputs_read(const struct core *core, int64_t series_id, struct inputs *inputs)
-{
-    return queue_series_inputs(core->queue, series_id, &inputs->at, &inputs->count);
-}
-
 static void
 inputs_free(struct inputs *inputs)
 {
@@ -88,26 +82,16 @@ awaited_is_first(const struct conf_pipeline *pipeline, size_t segment,
     return true;
 }
 
-static void
-awaited_describe(const struct awaited *awaited, char text[AWAITED_TEXT])
-{
-    const size_t used = strlen(text);
-    snprintf(text + used, AWAITED_TEXT - used, "%s %s%s%s", used ? "," : "It waits for a",
-             strcmp(awaited->kind, "rtstruct") == 0 ? "structure set (rtstruct)"
-             : strcmp(awaited->kind, "seg") == 0    ? "segmentation (seg)"
-                                                    : "report (sr)",
-             awaited->sender ? " from " : "", awaited->sender ? awaited->sender : "");
-}
-
 int
 awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
               enum code *code, char text[AWAITED_TEXT])
 {
     struct inputs inputs;
     struct awaited awaited;
+    size_t used;
     *text = '\0';
     *code = CODE_OBJECT_OPTIONAL;
-    int error = inputs_read(core, series_id, &inputs);
+    int error = queue_series_inputs(core->queue, series_id, &inputs.at, &inputs.count);
     if (error)
         return error;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
@@ -115,11 +99,17 @@ awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *
             continue;
         if (!pipeline->segments[i].object.optional)
             *code = CODE_OBJECT_WAITING;
-        if (awaited_is_first(pipeline, i, &awaited))
-            awaited_describe(&awaited, text);
+        if (!awaited_is_first(pipeline, i, &awaited))
+            continue;
+        const char *what = strcmp(awaited.kind, "rtstruct") == 0 ? "structure set (rtstruct)"
+                           : strcmp(awaited.kind, "seg") == 0    ? "segmentation (seg)"
+                                                                 : "report (sr)";
+        used = strlen(text);
+        snprintf(text + used, AWAITED_TEXT - used, "%s %s%s%s", used ? "," : "It waits for a", what,
+                 awaited.sender ? " from " : "", awaited.sender ? awaited.sender : "");
     }
     inputs_free(&inputs);
-    const size_t used = strlen(text);
+    used = strlen(text);
     if (used > 0)
         snprintf(text + used, AWAITED_TEXT - used, " drawn on the series.%s",
                  *code == CODE_OBJECT_OPTIONAL ? " If none comes, it runs without." : "");
@@ -133,7 +123,7 @@ awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipe
     struct inputs inputs;
     *paths = NULL;
     *count = 0;
-    int error = inputs_read(core, series_id, &inputs);
+    int error = queue_series_inputs(core->queue, series_id, &inputs.at, &inputs.count);
     if (error)
         return error;
     char **found = calloc(inputs.count + 1, sizeof *found);
@@ -205,88 +195,59 @@ awaited_check_again(struct core *core, const struct queue_job *job,
     return queue_job_lacks(core->queue, job->id, code, *text ? text : NULL, clock_unix_ms());
 }
 
-static int
-awaited_job_of_study(struct core *core, int64_t job_id)
-{
-    struct queue_job job;
-    struct conf_pipeline *pipeline;
-    int error = queue_get_job(core->queue, job_id, &job);
-    if (error)
-        return error;
-    if (conf_pipeline_from_text(job.settings, &pipeline, NULL) == 0) {
-        error = awaited_check_again(core, &job, pipeline, true);
-        conf_pipeline_free(pipeline);
-    }
-    queue_job_clear(&job);
-    return error;
-}
-
 int
 awaited_series_completed(struct core *core, int64_t series_id)
 {
+    struct conf_pipeline *pipeline;
+    struct queue_job job;
     struct queue_ids jobs;
     int error = queue_study_waiting(core->queue, series_id, &jobs);
-    for (size_t i = 0; i < jobs.count && !error; i++)
-        error = awaited_job_of_study(core, jobs.at[i]);
+    for (size_t i = 0; i < jobs.count && !error; i++) {
+        error = queue_get_job(core->queue, jobs.at[i], &job);
+        if (error)
+            break;
+        if (conf_pipeline_from_text(job.settings, &pipeline, NULL) == 0) {
+            error = awaited_check_again(core, &job, pipeline, true);
+            conf_pipeline_free(pipeline);
+        }
+        queue_job_clear(&job);
+    }
     if (jobs.count > 0)
         due_now(&core->jobs_due);
     free(jobs.at);
     return error;
 }
 
-/* -------------------------------------------------------------------------- annotation object
- * -- */
+/* ------------------------------------------------------------------------ annotation objects -- */
 
-/* State while one annotation object of a series is handled. */
-struct new_object {
-    struct core *core;
-    const char *kind, *sender;
-    bool revise;
-};
-
-/* Returns whether a job began or ended without the object and must be repeated. A READY job takes
- * all objects that are present at its start; a cancelled one must stay cancelled. */
-static bool
-new_object_repeats(const struct queue_job *job)
-{
-    return job->state != QUEUE_READY && job->state != QUEUE_DELAYED &&
-           job->state != QUEUE_CANCELLED;
-}
-
+/* Handles a new annotation object of one series. A job that began or ended without the object must be repeated. A
+ * READY job takes all objects that are present at its start; a cancelled one must stay cancelled. */
 static int
-new_object_of_job(struct new_object *new_object, const struct queue_job *job)
+awaited_object_of_series(struct core *core, int64_t series_id, const char *kind, const char *sender)
 {
     struct conf_pipeline *pipeline;
-    if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
-        return 0; /* settings of another version; the worker reports that */
-    const bool named = awaited_is_named(pipeline, new_object->kind, new_object->sender);
-    int error = 0;
-    if (named && job->awaits) {
-        error = awaited_check_again(new_object->core, job, pipeline, job->awaits_study);
-    } else if (named && new_object_repeats(job)) {
-        new_object->revise = true;
-    }
-    conf_pipeline_free(pipeline);
-    return error;
-}
-
-static int
-new_object_of_series(struct new_object *new_object, int64_t series_id)
-{
-    struct core *core = new_object->core;
     struct queue_job *jobs;
     size_t count;
+    bool revise = false;
     int error = queue_series_jobs(core->queue, series_id, &jobs, &count);
     if (error)
         return error;
-    new_object->revise = false;
     for (size_t i = 0; i < count; i++) {
-        if (!error)
-            error = new_object_of_job(new_object, &jobs[i]);
+        const struct queue_job *job = &jobs[i];
+        /* the worker reports settings of another version */
+        if (!error && conf_pipeline_from_text(job->settings, &pipeline, NULL) == 0) {
+            const bool is_named = awaited_is_named(pipeline, kind, sender);
+            if (is_named && job->awaits)
+                error = awaited_check_again(core, job, pipeline, job->awaits_study);
+            else if (is_named && job->state != QUEUE_READY && job->state != QUEUE_DELAYED &&
+                     job->state != QUEUE_CANCELLED)
+                revise = true;
+            conf_pipeline_free(pipeline);
+        }
         queue_job_clear(&jobs[i]);
     }
     free(jobs);
-    if (error || !new_object->revise)
+    if (error || !revise)
         return error;
     error = queue_revise_series(core->queue, series_id,
                                 "another version of an annotation object arrived", clock_unix_ms());
@@ -296,14 +257,14 @@ new_object_of_series(struct new_object *new_object, int64_t series_id)
 int
 awaited_object_arrived(struct core *core, int64_t object_id, const char *kind, const char *sender)
 {
-    struct new_object new_object = {.core = core, .kind = kind, .sender = sender};
+
     struct queue_ids series;
     int error = queue_object_is_input(core->queue, object_id);
     if (error <= 0)
         return error;
     error = queue_object_series(core->queue, object_id, &series);
     for (size_t i = 0; i < series.count && !error; i++)
-        error = new_object_of_series(&new_object, series.at[i]);
+        error = awaited_object_of_series(core, series.at[i], kind, sender);
     free(series.at);
     due_now(&core->jobs_due);
     return error;

@@ -45,14 +45,6 @@ window_at(const struct conf_pipeline *pipeline, int64_t now_ms)
     };
 }
 
-/* Returns the time of its next change. */
-static int64_t
-window_changes(const struct queue_window *window)
-{
-    const int64_t change_ms = window->is_open ? window->closes_ms : window->opens_ms;
-    return change_ms ? change_ms : INT64_MAX;
-}
-
 int
 windows_set(struct core *core)
 {
@@ -67,8 +59,9 @@ windows_set(struct core *core)
         if (!conf->pipelines[i].window)
             continue;
         windows[count] = window_at(&conf->pipelines[i], now_ms);
-        const int64_t change_ms = window_changes(&windows[count++]);
-        due_ms = change_ms < due_ms ? change_ms : due_ms;
+        const struct queue_window *window = &windows[count++];
+        const int64_t change_ms = window->is_open ? window->closes_ms : window->opens_ms;
+        due_ms = change_ms && change_ms < due_ms ? change_ms : due_ms; /* 0: it never changes */
     }
     const int error = queue_set_windows(core->queue, windows, count, now_ms);
     if (!error)

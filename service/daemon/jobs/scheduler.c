@@ -70,31 +70,6 @@ sched_best_slot(const struct slot_table *table, int avoid, bool idle_only)
     return best;
 }
 
-static void
-sched_mark_worker(const struct slot_table *table, bool marks[], size_t slot)
-{
-    for (size_t i = 0; i < table->count; i++) {
-        if (table->slots[i].worker == table->slots[slot].worker)
-            marks[i] = true;
-    }
-}
-
-static size_t
-sched_place(struct slot_table *table, const struct sched_job *job)
-{
-    int avoid = sched_has_other(table, job->avoid) ? job->avoid : -1;
-    size_t slot = sched_best_slot(table, avoid, !job->alone);
-    if (slot == table->count)
-        return slot;
-    if (job->alone && sched_busy_neighbours(table, slot) > 0) {
-        sched_mark_worker(table, table->reserved, slot);
-        return table->count;
-    }
-    table->taken[slot] = true;
-    table->solitary[slot] = job->alone;
-    return slot;
-}
-
 size_t
 sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_slot *slots,
            size_t slot_count, bool closed, int64_t now_ms, struct sched_assignment *assignments)
@@ -103,11 +78,21 @@ sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_sl
         .slots = slots, .count = slot_count < SCHED_MAX_SLOTS ? slot_count : SCHED_MAX_SLOTS};
     size_t assigned = 0;
     for (size_t i = 0; i < job_count && !closed && assigned < table.count; i++) {
-        if (jobs[i].not_before_ms > now_ms)
+        const struct sched_job *job = &jobs[i];
+        if (job->not_before_ms > now_ms)
             continue;
-        size_t slot = sched_place(&table, &jobs[i]);
-        if (slot < table.count)
-            assignments[assigned++] = (struct sched_assignment){i, slot};
+        const int avoid = sched_has_other(&table, job->avoid) ? job->avoid : -1;
+        const size_t slot = sched_best_slot(&table, avoid, !job->alone);
+        if (slot == table.count)
+            continue;
+        if (job->alone && sched_busy_neighbours(&table, slot) > 0) {
+            for (size_t k = 0; k < table.count; k++)
+                table.reserved[k] |= slots[k].worker == slots[slot].worker;
+            continue;
+        }
+        table.taken[slot] = true;
+        table.solitary[slot] = job->alone;
+        assignments[assigned++] = (struct sched_assignment){i, slot};
     }
     return assigned;
 }

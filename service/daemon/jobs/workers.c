@@ -69,12 +69,6 @@ workers_is_backend(const struct workers *workers, const char *name)
     return strcmp(workers->core->conf->compute.backend, name) == 0;
 }
 
-static bool
-worker_is_gpu(const struct workers_item *worker)
-{
-    return *worker->device.name && strcmp(worker->device.name, CPU) != 0;
-}
-
 static uint64_t
 workers_now(const struct workers *workers)
 {
@@ -82,19 +76,6 @@ workers_now(const struct workers *workers)
 }
 
 /* ------------------------------------------------------------------------------ reporting --- */
-
-static void
-workers_describe(const struct workers *workers, char *text, size_t size)
-{
-    size_t length = 0;
-    *text = '\0';
-    for (size_t i = 0; i < workers->count && length < size; i++) {
-        const struct workers_device *device = &workers->items[i].device;
-        if (*device->name)
-            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "",
-                                       device->name);
-    }
-}
 
 /* Describes the problem if every device has failed too often to wait for; "" otherwise. */
 static void
@@ -119,15 +100,20 @@ workers_describe_problem(const struct workers *workers, char *problem, size_t si
 static void
 workers_notify(struct workers *workers)
 {
-    char detail[DETAIL_BYTES];
+    char detail[DETAIL_BYTES] = "";
+    size_t length = 0;
     workers_describe_problem(workers, workers->problem, sizeof workers->problem);
     bool waiting = *workers->problem;
     if (waiting != (workers->problem_since_ms > 0))
         workers->problem_since_ms = waiting ? clock_unix_ms() : 0;
     if (waiting)
         snprintf(detail, sizeof detail, "%s", workers->problem);
-    else
-        workers_describe(workers, detail, sizeof detail);
+    for (size_t i = 0; i < workers->count && !waiting && length < sizeof detail; i++) {
+        const char *name = workers->items[i].device.name;
+        if (*name)
+            length += (size_t)snprintf(detail + length, sizeof detail - length, "%s%s",
+                                       length ? ", " : "", name);
+    }
     if (strcmp(detail, workers->notified) == 0)
         return;
     snprintf(workers->notified, sizeof workers->notified, "%s", detail);
@@ -139,12 +125,6 @@ workers_notify(struct workers *workers)
 }
 
 /* -------------------------------------------------------------------------------- filling -- */
-
-static bool
-workers_same_device(const struct workers_device *a, const struct workers_device *b)
-{
-    return strcmp(a->name, b->name) == 0 && a->share == b->share;
-}
 
 static int
 workers_fill(struct workers *workers, size_t number, const struct workers_device *device,
@@ -159,7 +139,8 @@ workers_fill(struct workers *workers, size_t number, const struct workers_device
         *worker = (struct workers_item){.slot = slot};
         workers->count = number + 1;
     }
-    if (!renew && workers_same_device(&worker->device, device))
+    if (!renew && strcmp(worker->device.name, device->name) == 0 &&
+        worker->device.share == device->share)
         return 0;
     worker->device = *device;
     worker->failures = 0;
@@ -191,26 +172,6 @@ workers_apply(struct workers *workers, const struct workers_device *devices, siz
     return error;
 }
 
-static int
-workers_apply_cpu(struct workers *workers)
-{
-    return workers_apply(workers, &processors, 1);
-}
-
-static void
-workers_report_missing(struct workers *workers, const struct devices_choice *choice)
-{
-    char detail[PROBLEM_BYTES];
-    for (size_t i = 0; i < choice->missing_count; i++) {
-        const char *name = workers->core->conf->compute.devices[choice->missing[i]];
-        log_error("device.missing", LOG_STR("device", name),
-                  LOG_INT("found", workers->found.count));
-        snprintf(detail, sizeof detail, "%s is in compute.devices, and not in this machine", name);
-        if (!*workers->problem) /* else the waiting event was already added */
-            core_note(workers->core, "DEVICE_MISSING", detail);
-    }
-}
-
 /* Applies the GPUs found by the last successful probe. A GPU that is gone may block the driver for
  * each new process, including the probe, while running workers on other GPUs are not affected. */
 static void
@@ -219,13 +180,21 @@ workers_apply_found(struct workers *workers)
     const struct conf_compute *compute = &workers->core->conf->compute;
     struct devices_choice choice;
     struct workers_device devices[DEVICES_MAX];
+    char detail[PROBLEM_BYTES];
     devices_choose(workers->found.gpus, workers->found.count, compute->devices,
                    compute->device_count, &choice);
     for (size_t i = 0; i < choice.chosen_count; i++) {
         devices[i].share = (int)choice.chosen_count;
         memcpy(devices[i].name, workers->found.gpus[choice.chosen[i]].uuid, sizeof devices[i].name);
     }
-    workers_report_missing(workers, &choice);
+    for (size_t i = 0; i < choice.missing_count; i++) {
+        const char *name = compute->devices[choice.missing[i]];
+        log_error("device.missing", LOG_STR("device", name),
+                  LOG_INT("found", workers->found.count));
+        snprintf(detail, sizeof detail, "%s is in compute.devices, and not in this machine", name);
+        if (!*workers->problem) /* else the waiting event was already added */
+            core_note(workers->core, "DEVICE_MISSING", detail);
+    }
     if (choice.chosen_count == 0 && workers_is_backend(workers, "cuda")) {
         workers->probe_again_at = workers_now(workers) + AGAIN_MILLIS;
         log_warn("compute.no_gpu", LOG_INT("found", workers->found.count),
@@ -234,7 +203,7 @@ workers_apply_found(struct workers *workers)
     if (choice.chosen_count > 0 || workers_is_backend(workers, "cuda"))
         workers_apply(workers, devices, choice.chosen_count);
     else
-        workers_apply_cpu(workers);
+        workers_apply(workers, &processors, 1);
 }
 
 /* --------------------------------------------------------------------------------- probe --- */
@@ -258,23 +227,10 @@ workers_begin(struct workers *workers)
     if (workers_is_backend(workers, CPU)) {
         pool_empty(workers->core->pool, workers->probe);
         workers->probe_overdue_at = workers->probe_again_at = 0;
-        return workers_apply_cpu(workers);
+        return workers_apply(workers, &processors, 1);
     }
     workers_start_probe(workers);
     return 0;
-}
-
-static bool
-workers_take_gpu(struct kernels_gpu *gpu, const struct message_device *message)
-{
-    if (message->index < 0 || message->index > INT32_MAX || !*message->uuid ||
-        strlen(message->uuid) >= sizeof gpu->uuid)
-        return false;
-    *gpu =
-        (struct kernels_gpu){.index = (int)message->index, .memory_bytes = message->memory_bytes};
-    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", message->uuid);
-    snprintf(gpu->name, sizeof gpu->name, "%s", message->name);
-    return true;
 }
 
 static int
@@ -283,10 +239,15 @@ workers_read_found(struct proto_reader *reader, struct workers_found *found)
     struct message_device message;
     if (message_read_devices(reader, NULL) || reader->rows > MAX_GPUS)
         return -EBADMSG;
-    found->count = 0;
-    while (message_next_device(reader, &message)) {
-        if (!workers_take_gpu(&found->gpus[found->count++], &message))
-            reader->error = -EBADMSG;
+    for (found->count = 0; message_next_device(reader, &message); found->count++) {
+        struct kernels_gpu *gpu = &found->gpus[found->count];
+        if (message.index < 0 || message.index > INT32_MAX || !*message.uuid ||
+            strlen(message.uuid) >= sizeof gpu->uuid)
+            return -EBADMSG;
+        *gpu =
+            (struct kernels_gpu){.index = (int)message.index, .memory_bytes = message.memory_bytes};
+        snprintf(gpu->uuid, sizeof gpu->uuid, "%s", message.uuid);
+        snprintf(gpu->name, sizeof gpu->name, "%s", message.name);
     }
     return reader->error;
 }
@@ -375,38 +336,20 @@ workers_proven(struct workers *workers, size_t number)
     workers_notify(workers);
 }
 
-static bool
-workers_others_serve(const struct workers *workers, size_t number)
-{
-    for (size_t i = 0; i < workers->count; i++) {
-        if (i != number && *workers->items[i].device.name)
-            return true;
-    }
-    return false;
-}
-
 static void
 workers_disable(struct workers *workers, size_t number)
 {
     struct workers_item *worker = &workers->items[number];
-    bool others = workers_others_serve(workers, number);
+    bool others = false;
     char detail[PROBLEM_BYTES];
+    for (size_t i = 0; i < workers->count; i++)
+        others |= i != number && *workers->items[i].device.name;
     snprintf(detail, sizeof detail, "%s failed %d times in a row; until the next reload %s",
              worker->device.name, worker->failures,
              others ? "the others work without it" : "jobs run on the CPUs");
     log_error("device.given_up", LOG_INT("number", number), LOG_STR("what", detail));
     core_note(workers->core, "DEVICE_GIVEN_UP", detail);
     workers_fill(workers, number, others ? &no_device : &processors, false);
-}
-
-/* Returns whether the device caused the worker's end: the worker reported it, or did not become
- * ready, for another reason than a lack of resources. */
-static bool
-worker_device_failed(const struct workers_item *worker, const struct pool_gone *gone)
-{
-    return worker_is_gpu(worker) && !gone->ordered &&
-           (gone->exit_status == ROLE_EXIT_DEVICE ||
-            (!gone->was_ready && gone->exit_status != EX_TEMPFAIL));
 }
 
 void
@@ -416,7 +359,12 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
     worker->lost = false;
     if (workers->core->draining)
         return;
-    bool failed = worker_device_failed(worker, gone);
+    /* The device is the cause if the worker reported it, or did not become ready, for another reason
+     * than a lack of resources. */
+    const bool is_gpu = *worker->device.name && strcmp(worker->device.name, CPU) != 0;
+    const bool failed = is_gpu && !gone->ordered &&
+                        (gone->exit_status == ROLE_EXIT_DEVICE ||
+                         (!gone->was_ready && gone->exit_status != EX_TEMPFAIL));
     worker->failures += failed;
     /* A device that is retried forever must not add an event each time. */
     if (!gone->ordered && worker->failures <= WORKERS_MAX_FAILURES)

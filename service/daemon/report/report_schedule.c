@@ -41,20 +41,6 @@ report_schedule_last_end(const struct time_window *moments, int64_t after_ms, in
 
 /* ------------------------------------------------------------------------------- the rows ---- */
 
-/* Finds the end of the last period. Ignores an end in the future: it was written with a wrong
- * clock. */
-static bool
-report_schedule_find_last(struct report_schedule *schedule, int64_t now_ms)
-{
-    struct core *core = schedule->core;
-    const int64_t before_ms = now_ms + HOUR_SECONDS * 1000LL;
-    if (!schedule->known || schedule->until_ms > before_ms)
-        schedule->known =
-            !core_failed(core, queue_nights_until(core->queue, before_ms, &schedule->until_ms),
-                         "find the last report period");
-    return schedule->known;
-}
-
 static void
 report_schedule_end_period(struct report_schedule *schedule, int64_t now_ms)
 {
@@ -150,28 +136,29 @@ report_schedule_start_command(struct report_schedule *schedule, const struct que
             schedule, rc == -ENOEXEC ? "there is no report.command any more" : strerror(-rc));
 }
 
-static void
-report_schedule_send_next(struct report_schedule *schedule, char *config_file)
-{
-    struct core *core = schedule->core;
-    struct queue_night period;
-    if (core_failed(core, queue_unreported_night(core->queue, &period), "find an unsent report"))
-        return;
-    schedule->waiting = period.id != 0;
-    if (schedule->waiting)
-        report_schedule_start_command(schedule, &period, config_file);
-}
-
 void
 report_schedule_tick(struct report_schedule *schedule, char *config_file)
 {
     struct core *core = schedule->core;
     const int64_t now_ms = clock_unix_ms();
-    if (core_closed(core) || !report_schedule_find_last(schedule, now_ms))
+    const int64_t before_ms = now_ms + HOUR_SECONDS * 1000LL;
+    struct queue_night period;
+    if (core_closed(core))
+        return;
+    /* The end of the last period. An end in the future was written with a wrong clock. */
+    if (!schedule->known || schedule->until_ms > before_ms)
+        schedule->known =
+            !core_failed(core, queue_nights_until(core->queue, before_ms, &schedule->until_ms),
+                         "find the last report period");
+    if (!schedule->known)
         return;
     report_schedule_end_period(schedule, now_ms);
-    if (schedule->waiting && !schedule->command)
-        report_schedule_send_next(schedule, config_file);
+    if (!schedule->waiting || schedule->command ||
+        core_failed(core, queue_unreported_night(core->queue, &period), "find an unsent report"))
+        return;
+    schedule->waiting = period.id != 0;
+    if (schedule->waiting)
+        report_schedule_start_command(schedule, &period, config_file);
 }
 
 /* ------------------------------------------------------------------------------ open, close -- */

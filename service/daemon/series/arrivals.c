@@ -82,39 +82,67 @@ arrivals_path_is_below_root(const char *path)
     return *path && *path != '/' && strncmp(path, "../", 3) != 0 && !strstr(path, "/../");
 }
 
-/* Replaces a patient identifier by its pseudonym. */
-static int
-arrivals_pseudonym(struct core *core, char *value)
-{
-    char word[PSEUDONYM_SIZE];
-    const int rc = pseudonym_of(&core->pseudonym_key, value, word);
-    if (!rc)
-        strcpy(value, word);
-    return rc;
-}
-
 /* Changes the search attributes of the series to the form that `identifiers` requires. */
 static int
 arrivals_about(struct core *core, struct series_about *about)
 {
+    const enum conf_identifiers form = core->conf->identifiers;
+    char word[PSEUDONYM_SIZE];
     int rc = 0;
     for (int i = 0; !rc && i < SERIES_ABOUT_COUNT; i++) {
         char *value = series_about_value(about, i);
-        if (!series_about_identifies(i) || core->conf->identifiers == CONF_IDENTIFIERS_PLAIN)
+        if (!series_about_identifies(i) || form == CONF_IDENTIFIERS_PLAIN)
             continue;
-        if (core->conf->identifiers == CONF_IDENTIFIERS_HASHED)
-            rc = arrivals_pseudonym(core, value);
-        else
-            *value = '\0';
+        *word = '\0';
+        if (form == CONF_IDENTIFIERS_HASHED)
+            rc = pseudonym_of(&core->pseudonym_key, value, word);
+        if (!rc)
+            strcpy(value, word);
     }
     return rc;
 }
 
-static struct queue_instance
-arrivals_instance(const struct core *core, const struct message_arrived *message,
-                  const struct series_about *about)
+/* Adds an annotation object. It creates no series and no job by itself. */
+static void
+arrivals_add_object(struct core *core, const struct message_arrived *message)
 {
-    return (struct queue_instance){
+    const struct queue_object object = {
+        .sop_instance_uid = message->sop_instance,
+        .sop_class_uid = message->sop_class,
+        .transfer_syntax_uid = message->transfer_syntax,
+        .series_uid = message->series,
+        .study_uid = message->study,
+        .kind = message->object_kind,
+        .label = message->label,
+        .description = message->series_description,
+        .made = message->made,
+        .path = message->path,
+        .source = message->source,
+        .original_path = core->conf->retention.delete_originals ? message->original : "",
+        .sender = message->sender,
+        .references = message->references,
+        .size = message->size,
+        .replaced = core_count(message->replaced),
+        .kept = {message->kept_key, message->kept_look},
+    };
+    enum queue_arrival arrival;
+    int64_t id;
+    int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival, &id);
+    if (!error && arrival != QUEUE_KNOWN)
+        error = awaited_object_arrived(core, id, object.kind, object.sender);
+    if (core_failed(core, error, "store an object"))
+        return;
+    log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid),
+              LOG_STR("kind", object.kind), LOG_INT("new", arrival == QUEUE_NEW));
+    arrivals_send_stored_on_commit(core, message->token);
+    inspections_check_later(core->inspections); /* it may reopen a series for a new revision */
+}
+
+static void
+arrivals_add_instance(struct core *core, const struct message_arrived *message,
+                      struct series_about *about)
+{
+    const struct queue_instance instance = {
         .sop_instance_uid = message->sop_instance,
         .sop_class_uid = message->sop_class,
         .transfer_syntax_uid = message->transfer_syntax,
@@ -137,55 +165,6 @@ arrivals_instance(const struct core *core, const struct message_arrived *message
         .replaced = core_count(message->replaced),
         .kept = {message->kept_key, message->kept_look},
     };
-}
-
-static struct queue_object
-arrivals_object(const struct core *core, const struct message_arrived *message)
-{
-    return (struct queue_object){
-        .sop_instance_uid = message->sop_instance,
-        .sop_class_uid = message->sop_class,
-        .transfer_syntax_uid = message->transfer_syntax,
-        .series_uid = message->series,
-        .study_uid = message->study,
-        .kind = message->object_kind,
-        .label = message->label,
-        .description = message->series_description,
-        .made = message->made,
-        .path = message->path,
-        .source = message->source,
-        .original_path = core->conf->retention.delete_originals ? message->original : "",
-        .sender = message->sender,
-        .references = message->references,
-        .size = message->size,
-        .replaced = core_count(message->replaced),
-        .kept = {message->kept_key, message->kept_look},
-    };
-}
-
-/* Adds an annotation object. It creates no series and no job by itself. */
-static void
-arrivals_add_object(struct core *core, const struct message_arrived *message)
-{
-    const struct queue_object object = arrivals_object(core, message);
-    enum queue_arrival arrival;
-    int64_t id;
-    int error = queue_add_object(core->queue, &object, clock_unix_ms(), &arrival, &id);
-    if (!error && arrival != QUEUE_KNOWN)
-        error = awaited_object_arrived(core, id, object.kind, object.sender);
-    if (core_failed(core, error, "store an object"))
-        return;
-    log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid),
-              LOG_STR("kind", object.kind), LOG_INT("new", arrival == QUEUE_NEW));
-    arrivals_send_stored_on_commit(core, message->token);
-    inspections_check_later(core->inspections); /* it may reopen a series for a new revision */
-}
-
-static void
-arrivals_add_instance(struct core *core, const struct message_arrived *message,
-                      struct series_about *about)
-{
-    const struct queue_instance instance = arrivals_instance(core, message, about);
     enum queue_arrival arrival;
     int64_t series_id;
     int error = arrivals_about(core, about);

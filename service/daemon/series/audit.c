@@ -57,26 +57,21 @@ audit_is_gone(const struct audit *audit, size_t offset)
 }
 
 static void
-audit_check_path(struct audit *audit, size_t offset)
-{
-    audit->checked++;
-    if (!audit_is_gone(audit, offset))
-        return;
-    size_t *missing = array_grow(audit->missing, &audit->missing_capacity, audit->missing_count + 1,
-                                 sizeof *missing);
-    if (!missing)
-        return; /* the next start reports it */
-    audit->missing = missing;
-    audit->missing[audit->missing_count++] = offset;
-}
-
-static void
 audit_check_paths(uv_work_t *work)
 {
     struct audit *audit = work->data;
     for (size_t at = 0; at < audit->size && !atomic_load(&audit->stop);
-         at += strlen(audit->paths + at) + 1)
-        audit_check_path(audit, at);
+         at += strlen(audit->paths + at) + 1) {
+        audit->checked++;
+        if (!audit_is_gone(audit, at))
+            continue;
+        size_t *missing = array_grow(audit->missing, &audit->missing_capacity,
+                                     audit->missing_count + 1, sizeof *missing);
+        if (!missing)
+            continue; /* the next start reports it */
+        audit->missing = missing;
+        audit->missing[audit->missing_count++] = at;
+    }
 }
 
 static void
@@ -121,7 +116,7 @@ audit_on_checked(uv_work_t *work, int status)
     audit->over = true;
     audit->core->auditing = false;
     inspections_check(audit->core->inspections);
-    known_audited(audit->core->known);
+    known_answer(audit->core->known);
     retention_sweep_now(audit->core->retention);
 }
 

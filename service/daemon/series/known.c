@@ -83,7 +83,7 @@ known_send_kept(struct known *known, const char *inbox)
     return true;
 }
 
-static void
+void
 known_answer(struct known *known)
 {
     struct core *core = known->core;
@@ -131,12 +131,6 @@ known_frame(struct known *known, struct proto_reader *reader)
         known->requested = true;
         known_answer(known);
     }
-}
-
-void
-known_audited(struct known *known)
-{
-    known_answer(known);
 }
 
 void

@@ -20,7 +20,8 @@ void known_close(struct known *known); /* NULL is allowed */
 
 /* Handles ASK_KNOWN and FORGET. */
 void known_frame(struct known *known, struct proto_reader *reader);
-void known_audited(struct known *known);
+/* Sends the next portion if it was requested. Must be called when the audit is over. */
+void known_answer(struct known *known);
 /* Resets the position: the next receiver gets the list from the beginning. */
 void known_receiver_gone(struct known *known);
 

@@ -64,19 +64,6 @@ released_inbox(const struct core *core, const char *original, const char *source
     return strdup(source);
 }
 
-static int
-released_take(const struct core *core, const struct queue_released *file, const char *source,
-              struct released *released)
-{
-    const bool sent = strncmp(file->original_path, "scu:", 4) == 0;
-    const size_t length = strcspn(file->original_path, "/");
-    released->source = sent ? strndup(file->original_path, length)
-                            : released_inbox(core, file->original_path, source);
-    released->sender = sent ? strndup(file->original_path + 4, length - 4) : strdup("");
-    released->called_ae = strdup(file->called_ae);
-    return released->source && released->sender && released->called_ae ? 0 : -ENOMEM;
-}
-
 int
 quarantine_release_find(struct core *core, const char *source, struct released *released)
 {
@@ -89,13 +76,19 @@ quarantine_release_find(struct core *core, const char *source, struct released *
     int error = queue_find_released(core->queue, id, &file);
     if (error)
         return error == -ENOENT ? 0 : error;
-    error = released_take(core, &file, source, released);
+    const bool sent = strncmp(file.original_path, "scu:", 4) == 0;
+    const size_t sender = strcspn(file.original_path, "/");
+    released->source = sent ? strndup(file.original_path, sender)
+                            : released_inbox(core, file.original_path, source);
+    released->sender = sent ? strndup(file.original_path + 4, sender - 4) : strdup("");
+    released->called_ae = strdup(file.called_ae);
     queue_released_clear(&file);
-    if (error)
+    if (!released->source || !released->sender || !released->called_ae) {
         quarantine_release_clear(released);
-    else
-        released->id = id;
-    return error;
+        return -ENOMEM;
+    }
+    released->id = id;
+    return 0;
 }
 
 void

@@ -20,23 +20,6 @@ series_wait(const struct queue_series *series, const struct conf_series *timers)
     return timers->patience_seconds;
 }
 
-static void
-series_describe(const struct queue_series *series, double quiet_seconds,
-                char evidence[SERIES_EVIDENCE])
-{
-    const char *plural = series->instances == 1 ? "" : "s";
-    evidence[0] = 0;
-    if (series->expected_instances > 0)
-        series_add_evidence(evidence, "%d of %d expected instances", series->instances,
-                            series->expected_instances);
-    else
-        series_add_evidence(evidence, "%d instance%s, expected number not known", series->instances,
-                            plural);
-    if (series->complete_requested)
-        series_add_evidence(evidence, ", declared complete by an operator");
-    series_add_evidence(evidence, ", quiet %.1f s", quiet_seconds);
-}
-
 void
 series_decide(const struct queue_series *series, const struct conf_series *timers,
               int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision)
@@ -53,9 +36,18 @@ series_decide(const struct queue_series *series, const struct conf_series *timer
         return;
     decision->settle = true;
     int64_t quiet_ms = now_ms - series->last_seen_ms;
-    series_describe(series, quiet_ms > 0 ? (double)quiet_ms / 1000.0 : 0, decision->evidence);
+    char *evidence = decision->evidence;
+    if (series->expected_instances > 0)
+        series_add_evidence(evidence, "%d of %d expected instances", series->instances,
+                            series->expected_instances);
+    else
+        series_add_evidence(evidence, "%d instance%s, expected number not known", series->instances,
+                            series->instances == 1 ? "" : "s");
+    if (series->complete_requested)
+        series_add_evidence(evidence, ", declared complete by an operator");
+    series_add_evidence(evidence, ", quiet %.1f s", quiet_ms > 0 ? (double)quiet_ms / 1000.0 : 0);
     if (clock_went_back)
-        series_add_evidence(decision->evidence, " (the clock was set back)");
+        series_add_evidence(evidence, " (the clock was set back)");
 }
 
 static void
@@ -90,16 +82,6 @@ series_add_stacks(char evidence[SERIES_EVIDENCE], const struct queue_stack *stac
         series_add_evidence(evidence, " and %zu more", named - STACKS_NAMED);
 }
 
-static void
-series_add_skipped(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (stacks[i].passed_over)
-            series_add_evidence(evidence, "; %d image%s passed over (%s)", stacks[i].planes,
-                                stacks[i].planes == 1 ? "" : "s", code_name(stacks[i].code));
-    }
-}
-
 void
 series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count)
 {
@@ -115,7 +97,11 @@ series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *st
     if (images > 0)
         series_add_evidence(evidence, ":");
     series_add_stacks(evidence, stacks, count);
-    series_add_skipped(evidence, stacks, count);
+    for (size_t i = 0; i < count; i++) {
+        if (stacks[i].passed_over)
+            series_add_evidence(evidence, "; %d image%s passed over (%s)", stacks[i].planes,
+                                stacks[i].planes == 1 ? "" : "s", code_name(stacks[i].code));
+    }
     if (count > 0 && stacks[0].times < stacks[0].times_announced)
         series_add_evidence(evidence, "; %d of %d temporal positions", stacks[0].times,
                             stacks[0].times_announced);

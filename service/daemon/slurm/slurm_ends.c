@@ -59,19 +59,6 @@ slurm_outcome_of(const char *state)
     return fate;
 }
 
-static void
-slurm_count_loss(struct slurm_executor *slurm, const char *node)
-{
-    struct core *core = slurm->base.core;
-    char detail[160];
-    if (!nodes_lost(&slurm->nodes, node, uv_now(&core->loop)))
-        return;
-    snprintf(detail, sizeof detail, "%s lost %d jobs in a row, and gets none for an hour", node,
-             NODES_LOST_MAX);
-    log_warn("node.excluded", LOG_STR("node", node));
-    core_note(core, code_name(CODE_NODE_EXCLUDED), detail);
-}
-
 /* Ends a lost attempt. As with the jobs of a worker that dies, each of several in one task may be
  * the cause. */
 void
@@ -79,6 +66,7 @@ slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
 {
     const struct slurm_task *task = attempt->task;
     const struct slurm_outcome *fate = slurm_outcome_of(task->state);
+    struct core *core = slurm->base.core;
     if (task->slurm_id == 0) {
         slurm_return(slurm, attempt, "Slurm does not have it");
         return;
@@ -93,8 +81,13 @@ slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
             "task-%s.log of the shared folder",
             attempt->number, (long long)task->slurm_id, *task->node ? " on " : "", task->node,
             *task->state ? task->state : "unknown, no longer known to Slurm", task->nonce);
-    if (fate->node)
-        slurm_count_loss(slurm, task->node);
+    if (fate->node && nodes_lost(&slurm->nodes, task->node, uv_now(&core->loop))) {
+        char detail[160];
+        snprintf(detail, sizeof detail, "%s lost %d jobs in a row, and gets none for an hour",
+                 task->node, NODES_LOST_MAX);
+        log_warn("node.excluded", LOG_STR("node", task->node));
+        core_note(core, code_name(CODE_NODE_EXCLUDED), detail);
+    }
     slurm_end(slurm, attempt, fate->end, task->size == 1);
 }
 

@@ -18,20 +18,6 @@
 #define GROUP_MAX  256 /* attempts per task */
 #define PLACE_NAME "slurm"
 
-static struct slurm_executor *
-slurm_executor_of(struct executor *base)
-{
-    return (struct slurm_executor *)base;
-}
-
-/* Returns whether the role's process is needed. */
-static bool
-slurm_is_configured(const struct slurm_executor *slurm)
-{
-    return slurm->base.core->conf->compute.slurm.share != NULL &&
-           (conf_uses_slurm(slurm->base.core->conf) || slurm->tasks.count > 0);
-}
-
 /* ------------------------------------------------------------------------------- picking ---- */
 
 static bool
@@ -60,50 +46,6 @@ slurm_room(const struct executor *base)
     return EXECUTOR_MAX_PICKS + slurm_backlog(conf);
 }
 
-/* Returns whether a waiting job may go to Slurm; *left counts jobs left to this machine. */
-static bool
-slurm_may_take(const struct conf *conf, const struct queue_job *job, size_t *left)
-{
-    const struct conf_pipeline *pipeline = conf_find_pipeline(conf, job->pipeline);
-    if (job->not_before_ms)
-        return false;
-    if (*left == 0 || (pipeline && pipeline->executor == CONF_ON_SLURM))
-        return true;
-    --*left;
-    return false;
-}
-
-/* Marks the slots that an attempt uses; they need not be contiguous. */
-struct slurm_slots {
-    bool *taken;
-    size_t room, next;
-};
-
-/* Finds as many free slots as may be picked. Returns 0 or -ENOMEM. */
-static int
-slurm_find_slots(const struct slurm_executor *slurm, struct slurm_slots *slots)
-{
-    *slots =
-        (struct slurm_slots){.room = attempts_count(slurm->base.attempts) + EXECUTOR_MAX_PICKS};
-    slots->taken = calloc(slots->room, sizeof *slots->taken);
-    if (!slots->taken)
-        return -ENOMEM;
-    for (const struct attempt *base = slurm->base.attempts->first; base; base = base->next) {
-        const struct job_attempt *attempt = (const struct job_attempt *)base;
-        if (attempt->executor == &slurm->base && (size_t)attempt->place.slot < slots->room)
-            slots->taken[attempt->place.slot] = true;
-    }
-    return 0;
-}
-
-static int32_t
-slurm_next_slot(struct slurm_slots *slots)
-{
-    while (slots->taken[slots->next])
-        slots->next++;
-    return (int32_t)slots->next++;
-}
-
 /* A task while it is being filled. */
 struct slurm_group {
     struct slurm_task *task;
@@ -111,42 +53,33 @@ struct slurm_group {
     double seconds;
     bool closed;
     const char *pipeline; /* of the known mean */
-    double mean;
+    double mean;          /* seconds of its jobs; 0: no measurement */
 };
-
-/* Returns the mean seconds of a pipeline's jobs; 0 without a measurement. Such a job gets a task of
- * its own and is measured. */
-static double
-slurm_mean_seconds(const struct slurm_executor *slurm, struct slurm_group *group,
-                   const char *pipeline)
-{
-    if (!group->pipeline || strcmp(group->pipeline, pipeline) != 0) {
-        group->pipeline = pipeline;
-        if (queue_mean_seconds(slurm->base.core->queue, pipeline, &group->mean))
-            group->mean = 0;
-    }
-    return group->mean;
-}
 
 /* Returns the task for the job; NULL: the limit of tasks is reached. */
 static struct slurm_task *
 slurm_task_for(struct slurm_executor *slurm, const struct queue_job *job, struct slurm_group *group)
 {
     const struct conf_slurm *conf = &slurm->base.core->conf->compute.slurm;
-    const double mean = slurm_mean_seconds(slurm, group, job->pipeline);
-    const bool alone = job->alone || mean <= 0;
     char nonce[ATTEMPT_NONCE_SIZE];
+    if (!group->pipeline || strcmp(group->pipeline, job->pipeline) != 0) {
+        group->pipeline = job->pipeline;
+        if (queue_mean_seconds(slurm->base.core->queue, job->pipeline, &group->mean))
+            group->mean = 0;
+    }
+    /* A job without a measurement gets a task of its own and is measured. */
+    const bool alone = job->alone || group->mean <= 0;
     if (group->task && !group->closed && !alone && group->count < GROUP_MAX &&
-        group->seconds + mean <= conf->batch_seconds) {
+        group->seconds + group->mean <= conf->batch_seconds) {
         group->count++;
-        group->seconds += mean;
+        group->seconds += group->mean;
         return group->task;
     }
     if (slurm->tasks.count >= (size_t)conf->max_submitted || slurm_nonce_make(nonce))
         return NULL;
     group->task = tasks_add(&slurm->tasks, nonce, TASK_PICKED);
     group->count = 1;
-    group->seconds = mean;
+    group->seconds = group->mean;
     group->closed = alone;
     return group->task;
 }
@@ -155,24 +88,40 @@ static size_t
 slurm_pick(struct executor *base, const struct queue_job *jobs, size_t count,
            struct executor_pick *picks)
 {
-    struct slurm_executor *slurm = slurm_executor_of(base);
+    struct slurm_executor *slurm = (struct slurm_executor *)base;
+    const struct conf *conf = base->core->conf;
     struct slurm_group group = {0};
-    struct slurm_slots slots;
-    size_t picked = 0, left = slurm_backlog(base->core->conf);
-    if (slurm_find_slots(slurm, &slots))
+    size_t picked = 0, slot = 0;
+    size_t left = slurm_backlog(conf); /* jobs that are left to this machine */
+    /* Free slots need not be contiguous. There is room for as many as may be picked. */
+    const size_t slot_count = attempts_count(base->attempts) + EXECUTOR_MAX_PICKS;
+    bool *taken = calloc(slot_count, sizeof *taken);
+    if (!taken)
         return 0;
+    for (const struct attempt *at = base->attempts->first; at; at = at->next) {
+        const struct job_attempt *attempt = (const struct job_attempt *)at;
+        if (attempt->executor == base && (size_t)attempt->place.slot < slot_count)
+            taken[attempt->place.slot] = true;
+    }
     for (size_t i = 0; i < count && picked < EXECUTOR_MAX_PICKS; i++) {
-        if (!slurm_may_take(base->core->conf, &jobs[i], &left))
+        const struct conf_pipeline *pipeline = conf_find_pipeline(conf, jobs[i].pipeline);
+        if (jobs[i].not_before_ms)
             continue;
+        if (left > 0 && !(pipeline && pipeline->executor == CONF_ON_SLURM)) {
+            left--;
+            continue;
+        }
         const struct slurm_task *task = slurm_task_for(slurm, &jobs[i], &group);
         if (!task)
             break;
         struct job_place *place = &picks[picked].place;
         picks[picked++].job = i;
-        *place = (struct job_place){.name = PLACE_NAME, .slot = slurm_next_slot(&slots)};
+        while (taken[slot])
+            slot++;
+        *place = (struct job_place){.name = PLACE_NAME, .slot = (int32_t)slot++};
         snprintf(place->nonce, sizeof place->nonce, "%s", task->nonce);
     }
-    free(slots.taken);
+    free(taken);
     return picked;
 }
 
@@ -182,7 +131,7 @@ static void
 slurm_recorded(const struct job_attempt *attempt)
 {
     const enum job_end end = attempt->end;
-    slurm_send_dismiss(slurm_executor_of(attempt->executor), attempt,
+    slurm_send_dismiss((struct slurm_executor *)attempt->executor, attempt,
                        end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW);
 }
 
@@ -191,7 +140,8 @@ slurm_recorded(const struct job_attempt *attempt)
 static int
 slurm_start_attempt(struct executor *base, struct job_attempt *attempt)
 {
-    struct slurm_task *task = tasks_find(&slurm_executor_of(base)->tasks, attempt->place.nonce);
+    const struct slurm_executor *slurm = (const struct slurm_executor *)base;
+    struct slurm_task *task = tasks_find(&slurm->tasks, attempt->place.nonce);
     if (!task || task->phase != TASK_PICKED)
         return -ENOENT;
     attempt->recorded = slurm_recorded;
@@ -203,7 +153,7 @@ slurm_start_attempt(struct executor *base, struct job_attempt *attempt)
 static void
 slurm_stop(struct executor *base, struct job_attempt *attempt)
 {
-    struct slurm_executor *slurm = slurm_executor_of(base);
+    struct slurm_executor *slurm = (struct slurm_executor *)base;
     struct slurm_task *task = attempt->task;
     if (!attempt->cancelled || !task)
         return;
@@ -233,7 +183,7 @@ slurm_may_poll(const struct slurm_executor *slurm, uint64_t now)
 static void
 slurm_tick(struct executor *base)
 {
-    struct slurm_executor *slurm = slurm_executor_of(base);
+    struct slurm_executor *slurm = (struct slurm_executor *)base;
     struct core *core = base->core;
     const uint64_t now = uv_now(&core->loop);
     if (slurm->hold_until && now >= slurm->hold_until) {
@@ -348,7 +298,7 @@ slurm_executor_reload(struct slurm_executor *slurm)
     slurm->hold_until = 0; /* the cause of a rejection may have been corrected */
     if (!core->conf->compute.slurm.share)
         slurm_return_all(slurm);
-    if (slurm_is_configured(slurm)) {
+    if (core->conf->compute.slurm.share && (conf_uses_slurm(core->conf) || slurm->tasks.count)) {
         pool_fill(core->pool, slurm->slot, NULL);
     } else {
         slurm_report_problem(slurm, CODE_NONE, "");

@@ -18,28 +18,22 @@ nodes_find(const struct nodes *nodes, const char *name)
     return NULL;
 }
 
-/* Returns the node's row, added if necessary. NULL: no memory, or not the name of one node. */
-static struct nodes_row *
-nodes_make(struct nodes *nodes, const char *name)
-{
-    struct nodes_row *row = nodes_find(nodes, name);
-    if (row || !*name || strlen(name) >= sizeof row->name || strpbrk(name, ",[] "))
-        return row;
-    row = array_grow(nodes->rows, &nodes->room, nodes->count + 1, sizeof *row);
-    if (!row)
-        return NULL;
-    nodes->rows = row;
-    row = &nodes->rows[nodes->count++];
-    *row = (struct nodes_row){0};
-    snprintf(row->name, sizeof row->name, "%s", name);
-    return row;
-}
-
 bool
 nodes_lost(struct nodes *nodes, const char *name, uint64_t now_ms)
 {
-    struct nodes_row *row = nodes_make(nodes, name);
-    if (!row || ++row->lost < NODES_LOST_MAX)
+    struct nodes_row *row = nodes_find(nodes, name);
+    if (!row) {
+        if (!*name || strlen(name) >= sizeof row->name || strpbrk(name, ",[] "))
+            return false; /* not the name of one node */
+        row = array_grow(nodes->rows, &nodes->room, nodes->count + 1, sizeof *row);
+        if (!row)
+            return false;
+        nodes->rows = row;
+        row = &nodes->rows[nodes->count++];
+        *row = (struct nodes_row){0};
+        snprintf(row->name, sizeof row->name, "%s", name);
+    }
+    if (++row->lost < NODES_LOST_MAX)
         return false;
     row->lost = 0;
     row->until_ms = now_ms + NODES_REST_MS;

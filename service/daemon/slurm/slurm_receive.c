@@ -96,15 +96,6 @@ slurm_handle_submitted(struct slurm_executor *slurm, struct proto_reader *reader
     slurm_submit_picked(slurm);
 }
 
-/* Returns whether the share or this machine failed, not the job. NONE: the role was ordered to end
- * meanwhile. */
-static bool
-slurm_is_system_code(enum code code)
-{
-    return code == CODE_NONE || code == CODE_DISK_FULL || code == CODE_IO_ERROR ||
-           code == CODE_OUT_OF_MEMORY || code == CODE_OUTPUT_UNWRITABLE;
-}
-
 /* Charges the job an attempt for an unreadable input, as a worker does: the file may become
  * readable. */
 static void
@@ -116,7 +107,11 @@ slurm_handle_unfit(struct slurm_executor *slurm, struct proto_reader *reader)
     struct job_attempt *attempt = slurm_find_attempt(slurm, message.job, message.nonce);
     if (!attempt)
         return; /* cancelled meanwhile */
-    if (slurm_is_system_code(message.code)) {
+    /* NONE: the role was ordered to end meanwhile. */
+    const bool is_of_system = message.code == CODE_NONE || message.code == CODE_DISK_FULL ||
+                              message.code == CODE_IO_ERROR || message.code == CODE_OUT_OF_MEMORY ||
+                              message.code == CODE_OUTPUT_UNWRITABLE;
+    if (is_of_system) { /* the share or this machine failed, not the job */
         slurm_postpone(slurm, attempt, message.code, message.message);
         return;
     }
@@ -195,15 +190,6 @@ slurm_on_complete_poll(struct slurm_executor *slurm)
     slurm_collect(slurm);
 }
 
-/* Collects submitted attempts while Slurm is unreachable: they may continue and write manifests. */
-static void
-slurm_on_failed_poll(struct slurm_executor *slurm)
-{
-    for (struct slurm_task *task = slurm->tasks.first; task; task = task->next)
-        task->to_collect = task->phase == TASK_SUBMITTED;
-    slurm_collect(slurm);
-}
-
 static void
 slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
 {
@@ -227,7 +213,10 @@ slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
     slurm_set_unreachable(slurm, message.code != CODE_NONE);
     if (slurm->unreachable) {
         slurm_report_problem(slurm, message.code, message.message);
-        slurm_on_failed_poll(slurm);
+        /* submitted attempts may continue and write manifests meanwhile */
+        for (struct slurm_task *task = slurm->tasks.first; task; task = task->next)
+            task->to_collect = task->phase == TASK_SUBMITTED;
+        slurm_collect(slurm);
         return;
     }
     if (!slurm->hold_until) /* the last rejection must stay visible */
@@ -236,19 +225,6 @@ slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
 }
 
 /* ---------------------------------------------------------------------------- collecting ---- */
-
-/* Handles an attempt without a visible manifest. */
-static void
-slurm_on_no_manifest(struct slurm_executor *slurm, struct job_attempt *attempt)
-{
-    const struct slurm_task *task = attempt->task;
-    const uint64_t now = uv_now(&slurm->base.core->loop);
-    const bool completed = strcmp(task->state, "COMPLETED") == 0;
-    if (!task->over || attempt->requested_at < task->over_at ||
-        (completed && now < task->over_at + GRACE_MS))
-        return; /* the next poll checks again */
-    slurm_lose(slurm, attempt);
-}
 
 static void
 slurm_handle_collected(struct slurm_executor *slurm, struct proto_reader *reader)
@@ -270,10 +246,15 @@ slurm_handle_collected(struct slurm_executor *slurm, struct proto_reader *reader
     } else if (attempt->cancelled) {
         slurm_end(slurm, attempt, JOB_END_CANCELLED, true);
     } else {
+        const struct slurm_task *task = attempt->task;
+        const bool late = strcmp(task->state, "COMPLETED") == 0 &&
+                          uv_now(&slurm->base.core->loop) < task->over_at + GRACE_MS;
         if (message.code != CODE_NONE)
             log_warn("attempt.unreadable", LOG_INT("job", message.job),
                      LOG_STR("code", code_name(message.code)), LOG_STR("message", message.message));
-        slurm_on_no_manifest(slurm, attempt);
+        /* No manifest is visible. Until the attempt is lost, the next poll checks again. */
+        if (task->over && attempt->requested_at >= task->over_at && !late)
+            slurm_lose(slurm, attempt);
     }
 }
 
@@ -298,24 +279,7 @@ slurm_handle_done(struct slurm_executor *slurm, struct proto_reader *reader)
     slurm_end(slurm, attempt, end, true);
 }
 
-static void
-slurm_handle_measurements(struct slurm_executor *slurm, struct proto_reader *reader)
-{
-    union message_any message;
-    if (message_read(reader, reader->type, &message) == 0)
-        reader->error = job_attempt_read_measurements(slurm->reported, reader, &message);
-}
-
 /* ------------------------------------------------------------------------------- folders ---- */
-
-/* Returns whether the folder's attempt is running, or its outcome not on disk yet. */
-static bool
-slurm_needs_folder(const struct slurm_executor *slurm, const struct message_folder *row)
-{
-    const struct job_attempt *attempt =
-        (const struct job_attempt *)attempts_find(slurm->base.attempts, row->job);
-    return attempt && strcmp(attempt->place.nonce, row->nonce) == 0;
-}
 
 static void
 slurm_handle_folders(struct slurm_executor *slurm, struct proto_reader *reader)
@@ -325,9 +289,11 @@ slurm_handle_folders(struct slurm_executor *slurm, struct proto_reader *reader)
     if (message_read_folders(reader, &message))
         return;
     while (message_next_folder(reader, &row)) {
+        const struct job_attempt *attempt =
+            (const struct job_attempt *)attempts_find(slurm->base.attempts, row.job);
         struct job_attempt left = {.number = (int32_t)row.number};
-        if (slurm_needs_folder(slurm, &row))
-            continue;
+        if (attempt && strcmp(attempt->place.nonce, row.nonce) == 0)
+            continue; /* it is running, or its outcome is not on disk yet */
         left.base.id = row.job;
         snprintf(left.place.nonce, sizeof left.place.nonce, "%s", row.nonce);
         slurm_send_dismiss(slurm, &left, false);
@@ -337,6 +303,7 @@ slurm_handle_folders(struct slurm_executor *slurm, struct proto_reader *reader)
 void
 slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader)
 {
+    union message_any message;
     switch ((int)reader->type) {
     case PROTO_SUBMITTED:
         slurm_handle_submitted(slurm, reader);
@@ -353,16 +320,13 @@ slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader)
     case PROTO_DONE:
         slurm_handle_done(slurm, reader);
         break;
-    case PROTO_FEATURES:
-    case PROTO_HISTOGRAM:
-    case PROTO_SEGMENTS:
-    case PROTO_BREACHES:
-        slurm_handle_measurements(slurm, reader);
-        break;
     case PROTO_FOLDERS:
         slurm_handle_folders(slurm, reader);
         break;
     default:
-        reader->error = -EBADMSG;
+        if (!message_is_measurement(reader->type))
+            reader->error = -EBADMSG;
+        else if (message_read(reader, reader->type, &message) == 0)
+            reader->error = job_attempt_read_measurements(slurm->reported, reader, &message);
     }
 }
