@@ -11,7 +11,6 @@
 #include "service/common/log.h"
 #include "service/daemon/alert_daemon.h"
 #include "service/daemon/delivery/deliveries.h"
-#include "service/daemon/delivery/delivery_routes.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/retention/retention.h"
@@ -80,40 +79,33 @@ retry_settings(struct core *core, int64_t id, char **settings, struct answer *an
 }
 
 static int
-retry_job(struct core *core, const struct queue_retry *retry, struct answer *answer)
+handle_retry(struct core *core, const struct control_request *request, struct answer *answer)
 {
+    const struct message_retry *message = &request->message.retry;
+    char *settings = NULL;
     struct queue_ids running;
     int64_t job;
-    int error = queue_retry_job(core->queue, retry, clock_unix_ms(), &job, &running);
+    log_info("control.retry", LOG_INT("job", message->job), LOG_INT("current", message->current),
+             LOG_INT("again", message->again));
+    int error = message->current ? retry_settings(core, message->job, &settings, answer) : 0;
+    if (error)
+        return error;
+    const struct queue_retry retry = {message->job, settings, message->again != 0};
+    error = queue_retry_job(core->queue, &retry, clock_unix_ms(), &job, &running);
+    free(settings);
     jobs_stop_superseded(core->jobs, &running);
     if (error == -EEXIST)
         answer_set(answer, "%s; --force runs it again", queue_reason(core->queue));
     if (error)
         return error;
     due_now(&core->jobs_due);
-    if (job == retry->job_id)
+    if (job == message->job)
         answer_set(answer, "job %" PRId64 " is ready to run again", job);
     else
         answer_set(answer,
                    "job %" PRId64 " will replace job %" PRId64 ", whose results stay until then",
-                   job, retry->job_id);
+                   job, message->job);
     return 0;
-}
-
-static int
-handle_retry(struct core *core, const struct control_request *request, struct answer *answer)
-{
-    const struct message_retry *message = &request->message.retry;
-    char *settings = NULL;
-    log_info("control.retry", LOG_INT("job", message->job), LOG_INT("current", message->current),
-             LOG_INT("again", message->again));
-    int error = message->current ? retry_settings(core, message->job, &settings, answer) : 0;
-    if (error == 0) {
-        const struct queue_retry retry = {message->job, settings, message->again != 0};
-        error = retry_job(core, &retry, answer);
-    }
-    free(settings);
-    return error;
 }
 
 static int
@@ -195,20 +187,6 @@ hold_is_configured(struct core *core, const struct message_hold *message, struct
     return -EINVAL;
 }
 
-static void
-hold_reply_pause(struct core *core, bool holds, struct answer *answer)
-{
-    const size_t running = jobs_running(core->jobs);
-    if (holds)
-        answer_set(
-            answer,
-            "no job starts until noctule resume; %zu running job%s will finish; receiving and "
-            "sending continue",
-            running, running == 1 ? "" : "s");
-    else
-        answer_set(answer, "jobs start again");
-}
-
 static int
 handle_hold(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -226,11 +204,17 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
         return error;
     due_now(&core->jobs_due);
     due_now(&core->deliveries_due);
-    if (strcmp(message->kind, "jobs") == 0)
-        hold_reply_pause(core, holds, answer);
-    else
+    const size_t running = jobs_running(core->jobs);
+    if (strcmp(message->kind, "jobs") != 0)
         answer_set(answer, "%s%s%s is %s", message->kind, *message->name ? " " : "", message->name,
                    holds ? "held" : "released");
+    else if (holds)
+        answer_set(answer,
+                   "no job starts until noctule resume; %zu running job%s will finish; receiving "
+                   "and sending continue",
+                   running, running == 1 ? "" : "s");
+    else
+        answer_set(answer, "jobs start again");
     return 0;
 }
 
@@ -277,26 +261,12 @@ accept_check_pipeline(struct core *core, int64_t id, struct answer *answer)
 }
 
 static int
-accept_reply(struct core *core, int64_t id, bool is_routed, struct answer *answer)
-{
-    struct queue_job job;
-    int error = queue_get_job(core->queue, id, &job);
-    if (error)
-        return error;
-    answer_set(answer, "job %" PRId64 " is accepted%s", id,
-               job.state == QUEUE_EMPTY ? ": it has no results to deliver"
-               : is_routed              ? ", and its results are delivered"
-                                        : "; its pipeline has no destinations");
-    queue_job_clear(&job);
-    return 0;
-}
-
-static int
 handle_accept(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_accept *message = &request->message.accept;
     char by[2 * USER_NAME];
     struct routes routes;
+    struct queue_job job;
     request_name(request, message->login, by);
     log_info("control.accept", LOG_INT("job", message->job), LOG_STR("by", by));
     int error = accept_check_pipeline(core, message->job, answer);
@@ -307,7 +277,14 @@ handle_accept(struct core *core, const struct control_request *request, struct a
         error = queue_accept_job(core->queue, message->job, routes.destinations, routes.count, by,
                                  clock_unix_ms());
     if (!error)
-        error = accept_reply(core, message->job, routes.count > 0, answer);
+        error = queue_get_job(core->queue, message->job, &job);
+    if (!error) {
+        answer_set(answer, "job %" PRId64 " is accepted%s", message->job,
+                   job.state == QUEUE_EMPTY ? ": it has no results to deliver"
+                   : routes.count > 0       ? ", and its results are delivered"
+                                            : "; its pipeline has no destinations");
+        queue_job_clear(&job);
+    }
     routes_free(&routes);
     due_now(&core->deliveries_due);
     return error;
@@ -603,16 +580,6 @@ static const struct request {
     {PROTO_PING, false, handle_ping},
 };
 
-static const struct request *
-request_find(enum proto_type type)
-{
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        if (requests[i].type == type)
-            return &requests[i];
-    }
-    return NULL;
-}
-
 /* Fills an empty reply with the queue's reason, which is the most specific one. */
 static void
 request_explain(struct core *core, int error, struct answer *answer)
@@ -628,7 +595,9 @@ void
 request_handle(struct core *core, struct control *control, int64_t client,
                const struct control_request *message)
 {
-    const struct request *request = request_find(message->type);
+    const struct request *request = NULL;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests && !request; i++)
+        request = requests[i].type == message->type ? &requests[i] : NULL;
     struct answer *answer = request ? calloc(1, sizeof *answer) : NULL;
     if (!answer) {
         const struct message_answer refusal = {.status = request ? -ENOMEM : -ENOSYS};

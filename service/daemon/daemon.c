@@ -21,7 +21,7 @@
 #include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/daemon/alert_daemon.h"
-#include "service/daemon/clock_watch.h"
+
 #include "service/daemon/configured.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
@@ -49,10 +49,11 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#define TICK_MILLIS     1000
-#define GRACE_MILLIS    25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
-#define STOPPING_MILLIS 3000  /* between STOP_JOB and killing the children */
-#define EXTEND          "EXTEND_TIMEOUT_USEC=30000000" /* extends TimeoutStartSec */
+#define TICK_MILLIS      1000  /* tests may shorten it */
+#define GRACE_MILLIS     25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
+#define STOPPING_MILLIS  3000  /* between STOP_JOB and killing the children */
+#define CLOCK_MIN_MILLIS 2000  /* time daemons make smaller corrections all day */
+#define EXTEND           "EXTEND_TIMEOUT_USEC=30000000" /* extends TimeoutStartSec */
 
 struct daemon {
     struct core core;
@@ -64,7 +65,7 @@ struct daemon {
     struct control *control;
     struct audit *audit;
     struct senders senders;
-    struct clock_watch clock_watch;
+    int64_t clock_ahead_ms; /* of the steady clock, at the last check; 0: no check yet */
     uv_signal_t terminate, interrupt, hangup;
     uv_timer_t tick, watchdog, deadline;
     bool renewed;      /* a new database replaces one that was lost */
@@ -77,17 +78,18 @@ struct daemon {
 
 /* ------------------------------------------------------------------------------ clock ------ */
 
-/* Checks the clock. Must be called before the time of day is used. */
+/* Checks whether the wall clock was set, forward or back. Must be called before the time of day is used. */
 static void
 daemon_watch_clock(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     if (core->db_failed && !core->probing)
         return; /* checked again once the database accepts writes */
-    const int64_t by_ms =
-        clock_watch_check(&daemon->clock_watch, clock_unix_ms(), clock_steady_ms());
+    const int64_t before_ms = daemon->clock_ahead_ms;
+    daemon->clock_ahead_ms = clock_unix_ms() - clock_steady_ms();
+    const int64_t by_ms = daemon->clock_ahead_ms - before_ms;
     char detail[96];
-    if (!by_ms)
+    if (!before_ms || llabs(by_ms) < CLOCK_MIN_MILLIS)
         return;
     snprintf(detail, sizeof detail, "the clock was set %s by %.1f s",
              by_ms > 0 ? "forward" : "back", fabs((double)by_ms) / 1000);
@@ -125,24 +127,19 @@ daemon_before_commit(void *context)
         uv_stop(&core->loop);
 }
 
-/* Resumes work after a commit of the probe succeeded. */
 static void
-daemon_resume(struct core *core)
+daemon_after_commit(void *context, int status)
 {
+    struct core *core = context;
+    if (core_failed(core, status, "commit") || !core->probing)
+        return;
+    /* The commit of the probe succeeded: work is resumed. */
     core->probing = core->db_failed = false;
     log_info("queue.recovered", LOG_STR("root", core->root));
     arrivals_pause_or_resume(core, "");
     core->windows_due_ms = 0; /* the current windows may not have been committed */
     due_now(&core->jobs_due);
     due_now(&core->deliveries_due);
-}
-
-static void
-daemon_after_commit(void *context, int status)
-{
-    struct core *core = context;
-    if (!core_failed(core, status, "commit") && core->probing)
-        daemon_resume(core);
 }
 
 static void daemon_announce(struct daemon *daemon);
@@ -168,19 +165,6 @@ daemon_open_control(struct daemon *daemon)
     return 0;
 }
 
-/* Limits all waiting times to the configured maximum: the clock may have been set back while no
- * daemon ran. */
-static int
-daemon_bound_waits(const struct core *core)
-{
-    const struct conf *conf = core->conf;
-    const double max_factor = 1.1; /* factor on the configured maximum, as in backoff_ms() */
-    const int64_t now_ms = clock_unix_ms();
-    return queue_bound_waits(
-        core->queue, now_ms + (int64_t)(1000 * max_factor * conf->jobs.retry_max_seconds),
-        now_ms + (int64_t)(1000 * max_factor * conf->delivery.retry_max_seconds));
-}
-
 static int
 daemon_store_configuration(struct daemon *daemon, const char *cause, const char *by,
                            const char *files, const char *reason)
@@ -194,15 +178,19 @@ static int
 daemon_recover(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
+    const struct conf *conf = core->conf;
+    const double max_ms = 1000 * 1.1; /* per second of a maximum, as in backoff_ms() */
+    const int64_t now_ms = clock_unix_ms();
     int32_t returned = 0;
-    int error =
-        queue_recover(core->queue, core->conf->jobs.max_attempts, clock_unix_ms(), &returned);
+    int error = queue_recover(core->queue, conf->jobs.max_attempts, now_ms, &returned);
     if (!error)
         error = retention_set_aside_all(core);
     if (!error)
         error = orphans_adopt(core);
-    if (!error)
-        error = daemon_bound_waits(core);
+    if (!error) /* the clock may have been set back while no daemon ran */
+        error = queue_bound_waits(core->queue,
+                                  now_ms + (int64_t)(max_ms * conf->jobs.retry_max_seconds),
+                                  now_ms + (int64_t)(max_ms * conf->delivery.retry_max_seconds));
     if (!error)
         error = windows_set(core);
     if (!error)
@@ -272,7 +260,7 @@ daemon_child_ready(void *context, int slot)
         return;
     }
     if (slot != core->receiver) {
-        deliveries_sender_ready(core->deliveries);
+        due_now(&core->deliveries_due);
         return;
     }
     arrivals_receiver_ready(core);
@@ -540,14 +528,6 @@ daemon_notify_status(struct daemon *daemon)
     notify_status(status);
 }
 
-/* Returns the tick; tests may shorten it. */
-static uint64_t
-daemon_tick_ms(void)
-{
-    const char *text = test_hook_variable("NOCTULE_TICK_MS");
-    return text ? strtoull(text, NULL, 10) : TICK_MILLIS;
-}
-
 static void
 daemon_on_tick(uv_timer_t *timer)
 {
@@ -711,24 +691,14 @@ daemon_begin_work(struct daemon *daemon)
         return error;
     daemon_fill_web(core);
     disk_watch(core);
-    retention_start(core->retention);
-    const uint64_t tick = daemon_tick_ms();
+    retention_sweep_now(core->retention);
+    const char *text = test_hook_variable("NOCTULE_TICK_MS");
+    const uint64_t tick = text ? strtoull(text, NULL, 10) : TICK_MILLIS;
     uv_timer_start(&daemon->tick, daemon_on_tick, tick, tick);
     uint64_t watchdog_ms = notify_watchdog_ms();
     if (watchdog_ms)
         uv_timer_start(&daemon->watchdog, daemon_on_watchdog, 0, watchdog_ms);
     return 0;
-}
-
-static int
-daemon_end_work(struct daemon *daemon)
-{
-    struct core *core = &daemon->core;
-    size_t lost = daemon_unrecorded(core);
-    core_note(core, "STOP", lost ? "with jobs or deliveries that ended without a record" : "clean");
-    int error = batch_commit(core->batch);
-    log_info("daemon.stopped", LOG_INT("unrecorded", lost));
-    return error || lost ? EXIT_DATABASE : EXIT_OK;
 }
 
 /* Returns the exit status of a failed start: transient errors are not faults of the configuration
@@ -743,19 +713,22 @@ static int
 daemon_run(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    int error = uv_loop_init(&core->loop);
+    int status = EX_OSERR, error = uv_loop_init(&core->loop);
     if (error) {
         log_error("daemon.failed", LOG_STR("error", strerror(-error)));
         return daemon_status(error, EX_OSERR);
     }
-    int status = EX_OSERR;
     error = daemon_open_parts(daemon);
     if (!error) {
         error = daemon_begin_work(daemon);
         if (error)
             daemon_drain(daemon, 0);
         uv_run(&core->loop, UV_RUN_DEFAULT);
-        status = daemon_end_work(daemon);
+        const size_t lost = daemon_unrecorded(core);
+        core_note(core, "STOP",
+                  lost ? "with jobs or deliveries that ended without a record" : "clean");
+        status = batch_commit(core->batch) || lost ? EXIT_DATABASE : EXIT_OK;
+        log_info("daemon.stopped", LOG_INT("unrecorded", lost));
     }
     if (error) {
         status = daemon_status(error, EX_OSERR);
@@ -798,23 +771,14 @@ daemon_rebuild_database(struct daemon *daemon)
         log_info("database.rebuilt", LOG_NUM("mib", mib));
 }
 
-/* Returns 0, or an error if the root has lost its database. */
-static int
-daemon_expect_database(struct daemon *daemon, struct error *error)
-{
-    if (!layout_lacks_database(daemon->root) && !queue_is_empty(daemon->database))
-        return 0;
-    daemon->renewed = layout_had_database(daemon->root);
-    return daemon->renewed && !daemon->options->new_database
-               ? layout_refuse_database(daemon->root, error)
-               : 0;
-}
-
 static int
 daemon_run_with_queue(struct daemon *daemon)
 {
     struct error error;
-    if (daemon_expect_database(daemon, &error)) {
+    const struct daemon_options *options = daemon->options;
+    if (layout_lacks_database(daemon->root) || queue_is_empty(daemon->database))
+        daemon->renewed = layout_had_database(daemon->root);
+    if (daemon->renewed && !options->new_database && layout_refuse_database(daemon->root, &error)) {
         log_error("database.lost", LOG_STR("file", daemon->database),
                   LOG_STR("reason", error.message));
         return EXIT_LOST;
@@ -836,16 +800,6 @@ daemon_run_with_queue(struct daemon *daemon)
 }
 
 static int
-daemon_make_key(struct daemon *daemon)
-{
-    const int rc = pseudonym_key_make(daemon->root, &daemon->core.pseudonym_key);
-    if (rc)
-        log_error("root.refused", LOG_STR("root", daemon->root),
-                  LOG_STR("file", LAYOUT_PSEUDONYM_KEY), LOG_STR("reason", strerror(-rc)));
-    return rc;
-}
-
-static int
 daemon_run_in_root(struct daemon *daemon)
 {
     struct error error = {0};
@@ -857,28 +811,16 @@ daemon_run_in_root(struct daemon *daemon)
         return daemon_status(rc, EX_CANTCREAT);
     }
     rc = configured_write(&daemon->configured, daemon->root, daemon->core.conf);
-    if (rc)
+    if (rc) {
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", strerror(-rc)));
-    else
-        rc = daemon_make_key(daemon);
+    } else {
+        rc = pseudonym_key_make(daemon->root, &daemon->core.pseudonym_key);
+        if (rc)
+            log_error("root.refused", LOG_STR("root", daemon->root),
+                      LOG_STR("file", LAYOUT_PSEUDONYM_KEY), LOG_STR("reason", strerror(-rc)));
+    }
     int status = rc ? daemon_status(rc, EX_CANTCREAT) : daemon_run_with_queue(daemon);
     spool_unlock(daemon->locks);
-    return status;
-}
-
-static int
-daemon_run_configured(struct daemon *daemon)
-{
-    daemon->root = strdup(daemon->core.conf->root);
-    daemon->core.root = daemon->root;
-    if (asprintf(&daemon->database, "%s/" LAYOUT_DATABASE, daemon->root) < 0)
-        daemon->database = NULL;
-    int status = EX_TEMPFAIL; /* if there is no memory */
-    if (daemon->root && daemon->database)
-        status = daemon_run_in_root(daemon);
-    configured_free(&daemon->configured);
-    free(daemon->database);
-    free(daemon->root);
     return status;
 }
 
@@ -889,26 +831,34 @@ daemon_main(const struct daemon_options *options)
     struct daemon *daemon = calloc(1, sizeof *daemon);
     if (!daemon)
         return EX_TEMPFAIL;
+    struct core *core = &daemon->core;
     daemon->options = options;
-    daemon->core.senders = &daemon->senders;
-    daemon->core.receiver = daemon->core.web = -1;
     daemon->configured = configured_none;
-    daemon->core.reception.since_ms = clock_unix_ms();
-    daemon->core.started_ms = clock_steady_ms();
+    core->senders = &daemon->senders;
+    core->receiver = core->web = -1;
+    core->reception.since_ms = clock_unix_ms();
+    core->started_ms = clock_steady_ms();
     log_open("daemon", "info");
-    daemon->core.config_watch.file = options->config_file;
-    daemon->core.config_watch.root = options->root;
-    int status;
-    int rc = configured_read(options->config_file, options->root, &daemon->core.conf,
-                             &daemon->files, &error);
+    core->config_watch.file = options->config_file;
+    core->config_watch.root = options->root;
+    int status = EX_TEMPFAIL; /* if there is no memory */
+    int rc =
+        configured_read(options->config_file, options->root, &core->conf, &daemon->files, &error);
     if (rc) {
         status = daemon_status(rc, EXIT_CONFIG);
     } else {
-        log_set_level(daemon->core.conf->log_level);
-        config_watch_loaded(&daemon->core.config_watch, NULL);
-        status = daemon_run_configured(daemon);
-        config_watch_clear(&daemon->core.config_watch);
-        conf_free(daemon->core.conf);
+        log_set_level(core->conf->log_level);
+        config_watch_loaded(&core->config_watch, NULL);
+        core->root = daemon->root = strdup(core->conf->root);
+        if (asprintf(&daemon->database, "%s/" LAYOUT_DATABASE, core->root) < 0)
+            daemon->database = NULL;
+        if (daemon->root && daemon->database)
+            status = daemon_run_in_root(daemon);
+        configured_free(&daemon->configured);
+        free(daemon->database);
+        free(daemon->root);
+        config_watch_clear(&core->config_watch);
+        conf_free(core->conf);
     }
     free(daemon->files);
     free(daemon);

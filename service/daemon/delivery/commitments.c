@@ -55,25 +55,11 @@ commitment_report_free(struct attempt *base)
     free(report);
 }
 
-static int
-commitment_report_read_items(struct commitment_report *report, struct proto_reader *reader)
-{
-    struct message_reference message;
-    report->items = calloc((size_t)reader->rows + 1, sizeof *report->items);
-    if (!report->items)
-        return -ENOMEM;
-    while (message_next_reference(reader, &message))
-        report->items[report->count++] =
-            (struct commitment_item){.sop_instance_uid = message.sop_instance,
-                                     .committed = message.ok != 0,
-                                     .reason = message.failure_reason};
-    return 0;
-}
-
 void
 commitments_handle(struct commitments *commitments, struct proto_reader *reader, bool by_receiver)
 {
     struct message_committed message;
+    struct message_reference item;
     struct commitment_report *report =
         message_read_committed(reader, &message) ? NULL : calloc(1, sizeof *report);
     if (!report)
@@ -86,8 +72,16 @@ commitments_handle(struct commitments *commitments, struct proto_reader *reader,
     report->ae_title = message.ae_title;
     report->destination = message.destination;
     report->transaction_uid = message.transaction_uid;
-    if (!report->frame || commitment_report_read_items(report, reader) != 0)
+    report->items = calloc((size_t)reader->rows + 1, sizeof *report->items);
+    if (!report->frame || !report->items) {
         attempt_drop(&report->base);
+        return;
+    }
+    while (message_next_reference(reader, &item))
+        report->items[report->count++] =
+            (struct commitment_item){.sop_instance_uid = item.sop_instance,
+                                     .committed = item.ok != 0,
+                                     .reason = item.failure_reason};
 }
 
 void
@@ -146,47 +140,20 @@ commitment_report_is_trusted(struct core *core, const struct commitment_report *
     return trusted;
 }
 
-static int
-commitment_report_write_item(struct core *core, const struct commitment_report *report,
-                             const struct commitment_item *item)
-{
-    if (!commitment_report_is_trusted(core, report, item))
-        return 0;
-    int error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
-                                                           item->sop_instance_uid, true, CODE_NONE,
-                                                           "", clock_unix_ms())
-                                : commitment_report_write_refusal(core, report, item);
-    core->ends++;
-    log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
-              LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
-                         LOG_STR("sop", item->sop_instance_uid),
-                         LOG_INT("committed", item->committed), LOG_INT("reason", item->reason),
-                         LOG_STR("error", error ? strerror(-error) : "")));
-    return core_is_transient(error) ? error : 0;
-}
-
-static bool
-commitment_report_is_known(struct core *core, const struct commitment_report *report,
-                           const struct commitment_item *item)
-{
-    struct queue_delivery delivery;
-    if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
-                              &delivery))
-        return false;
-    queue_delivery_clear(&delivery);
-    return true;
-}
-
 /* Returns false while the delivery of an instance in the report is under way. */
 static bool
 commitment_report_may_write(const struct attempt *base)
 {
     const struct commitment_report *report = (const struct commitment_report *)base;
+    struct queue_delivery delivery;
     for (size_t i = 0; i < report->count; i++) {
-        const struct commitment_item *item = &report->items[i];
-        if (delivery_attempts_carry(report->commitments->deliveries, item->sop_instance_uid) &&
-            !commitment_report_is_known(base->all->core, report, item))
+        const char *instance = report->items[i].sop_instance_uid;
+        if (!delivery_attempts_carry(report->commitments->deliveries, instance))
+            continue;
+        if (queue_find_commitment(base->all->core->queue, report->transaction_uid, instance,
+                                  &delivery))
             return false;
+        queue_delivery_clear(&delivery);
     }
     return true;
 }
@@ -195,10 +162,24 @@ static int
 commitment_report_write(struct attempt *base)
 {
     const struct commitment_report *report = (const struct commitment_report *)base;
+    struct core *core = base->all->core;
     int error = 0;
-    for (size_t i = 0; i < report->count && !error; i++)
-        error = commitment_report_write_item(base->all->core, report, &report->items[i]);
-    return error;
+    for (size_t i = 0; i < report->count && !core_is_transient(error); i++) {
+        const struct commitment_item *item = &report->items[i];
+        if (!commitment_report_is_trusted(core, report, item))
+            continue;
+        error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
+                                                           item->sop_instance_uid, true, CODE_NONE,
+                                                           "", clock_unix_ms())
+                                : commitment_report_write_refusal(core, report, item);
+        core->ends++;
+        log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
+                  LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
+                             LOG_STR("sop", item->sop_instance_uid),
+                             LOG_INT("committed", item->committed), LOG_INT("reason", item->reason),
+                             LOG_STR("error", error ? strerror(-error) : "")));
+    }
+    return core_is_transient(error) ? error : 0;
 }
 
 static void
@@ -229,49 +210,31 @@ commitments_write(struct commitments *commitments)
 /* ------------------------------------------------------------------------------ overdue ---- */
 
 static int
-commitments_expire(struct core *core, const struct conf_destination *destination,
-                   const struct queue_delivery *delivery)
-{
-    char message[128];
-    snprintf(message, sizeof message, "no storage commitment within %g s",
-             destination->commit_seconds);
-    log_warn("commitment.overdue", LOG_INT("delivery", delivery->id),
-             LOG_STR("destination", delivery->destination));
-    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_TIMEOUT, message};
-    int error = delivery_try_later(core, delivery, &attempt);
-    due_now(&core->deliveries_due);
-    return error == -EAGAIN ? 0 : error; /* the report came in the same turn */
-}
-
-static int
 commitments_find_overdue(struct core *core, const struct conf_destination *destination)
 {
     struct queue_delivery *overdue;
     size_t count;
+    char message[128];
     int64_t before_ms = clock_unix_ms() - (int64_t)(1000 * destination->commit_seconds);
     int error = queue_overdue_commitments(core->queue, destination->name, before_ms,
                                           OVERDUE_AT_ONCE, &overdue, &count);
     if (error)
         return error;
-    for (size_t i = 0; i < count && !error && core_change(core); i++)
-        error = commitments_expire(core, destination, &overdue[i]);
+    snprintf(message, sizeof message, "no storage commitment within %g s",
+             destination->commit_seconds);
+    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_TIMEOUT, message};
+    for (size_t i = 0; i < count && !error && core_change(core); i++) {
+        log_warn("commitment.overdue", LOG_INT("delivery", overdue[i].id),
+                 LOG_STR("destination", overdue[i].destination));
+        error = delivery_try_later(core, &overdue[i], &attempt);
+        if (error == -EAGAIN)
+            error = 0; /* the report came in the same turn */
+        due_now(&core->deliveries_due);
+    }
     for (size_t i = 0; i < count; i++)
         queue_delivery_clear(&overdue[i]);
     free(overdue);
     return error;
-}
-
-/* Returns a quarter of the shortest commit_seconds, between one second and one minute, in
- * milliseconds. */
-static uint64_t
-commitments_interval_ms(const struct conf *conf)
-{
-    double seconds = 240;
-    for (size_t i = 0; i < conf->destination_count; i++) {
-        if (conf->destinations[i].commit)
-            seconds = fmin(seconds, conf->destinations[i].commit_seconds);
-    }
-    return (uint64_t)(1000 * fmax(1, seconds / 4));
 }
 
 void
@@ -280,15 +243,17 @@ commitments_tick(struct commitments *commitments)
     struct core *core = commitments->core;
     const struct conf *conf = core->conf;
     uint64_t now = uv_now(&core->loop);
+    double seconds = 240; /* a quarter of the shortest commit_seconds, from 1 s to 1 min */
     if (now < commitments->check_at || core->db_failed || core->draining)
         return;
-    commitments->check_at = now + commitments_interval_ms(conf);
     for (size_t i = 0; i < conf->destination_count; i++) {
         if (!conf->destinations[i].commit)
             continue;
-        int error = commitments_find_overdue(core, &conf->destinations[i]);
-        core_failed(core, error, "find overdue commitments");
+        seconds = fmin(seconds, conf->destinations[i].commit_seconds);
+        core_failed(core, commitments_find_overdue(core, &conf->destinations[i]),
+                    "find overdue commitments");
     }
+    commitments->check_at = now + (uint64_t)(1000 * fmax(1, seconds / 4));
 }
 
 /* -------------------------------------------------------------------------- open, close ---- */

@@ -18,7 +18,7 @@
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/breaker.h"
+
 #include "service/daemon/delivery/commitments.h"
 #include "service/daemon/delivery/delivery_attempt.h"
 
@@ -32,33 +32,16 @@
 #define MAX_UNDER_WAY 4
 #define RETRY_MILLIS  1000 /* after a database failure */
 
-struct delivery_target {
-    char *destination;
-    int sender; /* slot; -1: no delivery was due yet */
-    struct breaker breaker;
-};
-
 struct deliveries {
     struct core *core;
-    struct delivery_target *targets; /* one per configured destination */
-    size_t target_count;
-    const char **blocked; /* room for the name of each destination */
-    bool outdated;        /* there was no memory to follow the configuration: no delivery starts */
+    struct sender_targets targets; /* one per configured destination */
+    const char **blocked;          /* room for the name of each destination */
+    bool outdated; /* there was no memory to follow the configuration: no delivery starts */
     struct attempts attempts;
     struct commitments *commitments;
 };
 
 /* ------------------------------------------------------------------------------ targets ---- */
-
-static struct delivery_target *
-deliveries_find_target(const struct deliveries *deliveries, const char *destination)
-{
-    for (size_t i = 0; i < deliveries->target_count; i++) {
-        if (strcmp(deliveries->targets[i].destination, destination) == 0)
-            return &deliveries->targets[i];
-    }
-    return NULL;
-}
 
 /* Returns the number of deliveries that have not ended, to one destination (NULL: to all). */
 static size_t
@@ -74,11 +57,11 @@ deliveries_sending(const struct deliveries *deliveries, const char *destination)
 }
 
 static size_t
-deliveries_room(const struct deliveries *deliveries, const struct delivery_target *target)
+deliveries_room(const struct deliveries *deliveries, const struct sender_target *target)
 {
-    if (target->sender >= 0 && !pool_ready(deliveries->core->pool, target->sender))
+    if (target->slot >= 0 && !pool_ready(deliveries->core->pool, target->slot))
         return 0;
-    return breaker_room(&target->breaker, deliveries_sending(deliveries, target->destination),
+    return breaker_room(&target->breaker, deliveries_sending(deliveries, target->name),
                         MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
 }
 
@@ -88,35 +71,36 @@ static size_t
 deliveries_blocked(struct deliveries *deliveries)
 {
     size_t count = 0;
-    for (size_t i = 0; i < deliveries->target_count; i++) {
-        if (deliveries_room(deliveries, &deliveries->targets[i]) == 0)
-            deliveries->blocked[count++] = deliveries->targets[i].destination;
+    for (size_t i = 0; i < deliveries->targets.count; i++) {
+        const struct sender_target *target = &deliveries->targets.at[i];
+        if (deliveries_room(deliveries, target) == 0)
+            deliveries->blocked[count++] = target->name;
     }
     return count;
 }
 
 static void
-deliveries_note_breaker(struct core *core, const struct delivery_target *target,
+deliveries_note_breaker(struct core *core, const struct sender_target *target,
                         enum breaker_change change, const char *why)
 {
     char detail[512];
     if (change == BREAKER_OPENED) {
         double seconds = core->conf->delivery.breaker_seconds;
         snprintf(detail, sizeof detail,
-                 "%s: %d failures in a row; it is tried every %g s; the last: %s",
-                 target->destination, target->breaker.failures, seconds, why);
-        log_warn("destination.down", LOG_STR("destination", target->destination),
+                 "%s: %d failures in a row; it is tried every %g s; the last: %s", target->name,
+                 target->breaker.failures, seconds, why);
+        log_warn("destination.down", LOG_STR("destination", target->name),
                  LOG_INT("failures", target->breaker.failures), LOG_NUM("probe_seconds", seconds));
         core_note(core, "DESTINATION_DOWN", detail);
     } else if (change == BREAKER_CLOSED) {
-        snprintf(detail, sizeof detail, "%s: it answers again", target->destination);
-        log_info("destination.up", LOG_STR("destination", target->destination));
+        snprintf(detail, sizeof detail, "%s: it answers again", target->name);
+        log_info("destination.up", LOG_STR("destination", target->name));
         core_note(core, "DESTINATION_UP", detail);
     }
 }
 
 static void
-deliveries_target_failed(struct deliveries *deliveries, struct delivery_target *target,
+deliveries_target_failed(struct deliveries *deliveries, struct sender_target *target,
                          const char *why)
 {
     struct core *core = deliveries->core;
@@ -125,115 +109,50 @@ deliveries_target_failed(struct deliveries *deliveries, struct delivery_target *
         why);
 }
 
-/* Updates the circuit breaker from the sender's report. */
-static void
-deliveries_update_breaker(struct deliveries *deliveries, const struct delivery_attempt *attempt)
-{
-    struct core *core = deliveries->core;
-    struct delivery_target *target =
-        deliveries_find_target(deliveries, attempt->delivery.destination);
-    if (!target || attempt->end == PROTO_DELIVERY_RETURNED)
-        return;
-    if (attempt->end == PROTO_DELIVERY_TRANSIENT)
-        deliveries_target_failed(deliveries, target, attempt->answer.message);
-    else
-        deliveries_note_breaker(core, target, breaker_succeeded(&target->breaker), "");
-}
-
-static void
-deliveries_free_targets(struct delivery_target *targets, size_t count)
-{
-    for (size_t i = 0; targets && i < count; i++)
-        free(targets[i].destination);
-    free(targets);
-}
-
-/* Moves the senders from the former targets to those in force. */
-static void
-deliveries_reload_senders(struct deliveries *deliveries, const struct delivery_target *before,
-                          size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct delivery_target *now =
-            deliveries_find_target(deliveries, before[i].destination);
-        if (!now)
-            senders_release(deliveries->core, before[i].sender);
-        else if (now->sender >= 0)
-            pool_reload(deliveries->core->pool, now->sender);
-    }
-}
-
-static int
-deliveries_renew_targets(struct deliveries *deliveries)
-{
-    const struct conf *conf = deliveries->core->conf;
-    const size_t count = conf->destination_count, count_before = deliveries->target_count;
-    struct delivery_target *const targets_before = deliveries->targets;
-    struct delivery_target *targets = calloc(count + 1, sizeof *targets);
-    const char **blocked = calloc(count + 1, sizeof *blocked);
-    bool complete = targets && blocked;
-    for (size_t i = 0; i < count && complete; i++) {
-        const struct delivery_target *before =
-            deliveries_find_target(deliveries, conf->destinations[i].name);
-        targets[i] = before ? *before : (struct delivery_target){.sender = -1};
-        targets[i].destination = strdup(conf->destinations[i].name);
-        complete = targets[i].destination != NULL;
-    }
-    if (!complete) {
-        deliveries_free_targets(targets, targets ? count : 0);
-        free(blocked);
-        return -ENOMEM;
-    }
-    free(deliveries->blocked);
-    deliveries->targets = targets;
-    deliveries->target_count = count;
-    deliveries->blocked = blocked;
-    deliveries_reload_senders(deliveries, targets_before, count_before);
-    deliveries_free_targets(targets_before, count_before);
-    return 0;
-}
-
 int
 deliveries_reload(struct deliveries *deliveries)
 {
-    const int error = deliveries_renew_targets(deliveries);
-    deliveries->outdated = error != 0;
-    if (!error)
-        deliveries_retry_now(deliveries);
-    return error;
+    const struct conf *conf = deliveries->core->conf;
+    const char **names = calloc(conf->destination_count + 1, sizeof *names);
+    for (size_t i = 0; names && i < conf->destination_count; i++)
+        names[i] = conf->destinations[i].name;
+    deliveries->outdated = !names || senders_follow(deliveries->core, &deliveries->targets, names,
+                                                    conf->destination_count) != 0;
+    if (deliveries->outdated) {
+        free(names);
+        return -ENOMEM;
+    }
+    free(deliveries->blocked);
+    deliveries->blocked = names;
+    deliveries_retry_now(deliveries);
+    return 0;
 }
 
 /* ----------------------------------------------------------------------------- starting ---- */
-
-static int
-deliveries_send(struct core *core, const struct delivery_attempt *attempt)
-{
-    const struct queue_delivery *delivery = &attempt->delivery;
-    char *file = core_path(core, delivery->path);
-    if (!file)
-        return -ENOMEM;
-    struct proto_writer writer;
-    const struct message_deliver deliver = {.delivery = delivery->id,
-                                            .destination = delivery->destination,
-                                            .file = file,
-                                            .sop_class = delivery->sop_class_uid,
-                                            .sop_instance = delivery->sop_instance_uid};
-    message_write_deliver(&writer, &deliver);
-    free(file);
-    return pool_send(core->pool, attempt->sender, &writer);
-}
 
 static void
 deliveries_on_commit(void *context, int status)
 {
     struct delivery_attempt *attempt = context;
+    const struct core *core = attempt->base.all->core;
     const struct queue_delivery *delivery = &attempt->delivery;
     if (status) {
         attempt_drop(&attempt->base);
         return;
     }
     crash_point("daemon_after_sending_before_deliver");
-    if (deliveries_send(attempt->base.all->core, attempt)) {
+    struct proto_writer writer;
+    char *file = core_path(core, delivery->path);
+    if (file)
+        message_write_deliver(
+            &writer, &(struct message_deliver){.delivery = delivery->id,
+                                               .destination = delivery->destination,
+                                               .file = file,
+                                               .sop_class = delivery->sop_class_uid,
+                                               .sop_instance = delivery->sop_instance_uid});
+    const int error = file ? pool_send(core->pool, attempt->sender, &writer) : -ENOMEM;
+    free(file);
+    if (error) {
         delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
                                      "the delivery could not be sent to the sender process");
         delivery_attempt_end(attempt);
@@ -247,14 +166,14 @@ deliveries_on_commit(void *context, int status)
 /* Starts a delivery in the open batch and takes over its strings. Returns 0, or -errno if it still
  * waits. */
 static int
-deliveries_begin(struct deliveries *deliveries, const struct delivery_target *target,
+deliveries_begin(struct deliveries *deliveries, const struct sender_target *target,
                  struct queue_delivery *delivery)
 {
     struct core *core = deliveries->core;
     struct delivery_attempt *attempt = delivery_attempt_new(&deliveries->attempts, delivery);
     if (!attempt)
         return -ENOMEM;
-    attempt->sender = target->sender;
+    attempt->sender = target->slot;
     int error = queue_start_delivery(core->queue, attempt->base.id, clock_unix_ms());
     if (error) {
         attempt_drop(&attempt->base);
@@ -263,41 +182,27 @@ deliveries_begin(struct deliveries *deliveries, const struct delivery_target *ta
     return batch_on_commit(core->batch, deliveries_on_commit, attempt);
 }
 
-/* Fails a delivery to a destination that was removed from the configuration. */
-static int
-deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery)
-{
-    const struct queue_attempt attempt = {-1, CODE_NO_SUCH_DESTINATION,
-                                          "the destination is not configured any more"};
-    log_warn("delivery.failed", LOG_INT("delivery", delivery->id),
-             LOG_STR("destination", delivery->destination),
-             LOG_STR("code", code_name(attempt.code)));
-    return queue_fail_delivery(core->queue, delivery->id, &attempt, clock_unix_ms());
-}
-
-/* Starts the sender of a target. Due deliveries are checked again when it is ready. */
-static int
-deliveries_start_sender(struct deliveries *deliveries, struct delivery_target *target)
-{
-    const int slot = senders_take(deliveries->core);
-    if (slot < 0)
-        return slot;
-    target->sender = slot;
-    return 0;
-}
-
 static int
 deliveries_start_or_fail(struct deliveries *deliveries, struct queue_delivery *delivery)
 {
-    struct delivery_target *target = deliveries_find_target(deliveries, delivery->destination);
-    if (!core_change(deliveries->core))
+    struct core *core = deliveries->core;
+    struct sender_target *target = senders_find(&deliveries->targets, delivery->destination);
+    if (!core_change(core))
         return 0; /* core.c logs this and retries */
     if (!target) {
-        due_now(&deliveries->core->deliveries_due);
-        return deliveries_fail_unknown(deliveries->core, delivery);
+        const struct queue_attempt attempt = {-1, CODE_NO_SUCH_DESTINATION,
+                                              "the destination is not configured any more"};
+        due_now(&core->deliveries_due);
+        log_warn("delivery.failed", LOG_INT("delivery", delivery->id),
+                 LOG_STR("destination", delivery->destination),
+                 LOG_STR("code", code_name(attempt.code)));
+        return queue_fail_delivery(core->queue, delivery->id, &attempt, clock_unix_ms());
     }
-    if (target->sender < 0)
-        return deliveries_start_sender(deliveries, target);
+    if (target->slot < 0) { /* due deliveries are checked again when the sender is ready */
+        const int slot = senders_take(core);
+        target->slot = slot < 0 ? -1 : slot;
+        return slot < 0 ? slot : 0;
+    }
     return deliveries_room(deliveries, target) > 0 ? deliveries_begin(deliveries, target, delivery)
                                                    : 0;
 }
@@ -321,32 +226,39 @@ deliveries_start_due(struct deliveries *deliveries)
 
 /* -------------------------------------------------------------------------- when to look --- */
 
-static uint64_t
-deliveries_next_probe_ms(const struct deliveries *deliveries)
-{
-    uint64_t now = uv_now(&deliveries->core->loop), wait = INT64_MAX;
-    for (size_t i = 0; i < deliveries->target_count; i++) {
-        const struct breaker *breaker = &deliveries->targets[i].breaker;
-        if (breaker->open && breaker->probe_at_ms > now && breaker->probe_at_ms - now < wait)
-            wait = breaker->probe_at_ms - now;
-    }
-    return wait;
-}
-
 static void
 deliveries_wait_for_next(struct deliveries *deliveries)
 {
-    int64_t due_ms, wait = (int64_t)deliveries_next_probe_ms(deliveries);
+    const uint64_t now = uv_now(&deliveries->core->loop);
+    int64_t due_ms, wait = INT64_MAX;
+    for (size_t i = 0; i < deliveries->targets.count; i++) {
+        const struct breaker *breaker = &deliveries->targets.at[i].breaker;
+        if (breaker->open && breaker->probe_at_ms > now &&
+            (int64_t)(breaker->probe_at_ms - now) < wait)
+            wait = (int64_t)(breaker->probe_at_ms - now);
+    }
     size_t blocked = deliveries_blocked(deliveries);
     if (queue_next_delivery(deliveries->core->queue, deliveries->blocked, blocked, &due_ms) == 0)
         wait = due_ms - clock_unix_ms() < wait ? due_ms - clock_unix_ms() : wait;
     due_in(&deliveries->core->deliveries_due, wait);
 }
 
-static void
-deliveries_start(struct deliveries *deliveries)
+void
+deliveries_retry_now(struct deliveries *deliveries)
+{
+    for (size_t i = 0; i < deliveries->targets.count; i++)
+        breaker_probe_now(&deliveries->targets.at[i].breaker);
+    due_now(&deliveries->core->deliveries_due);
+}
+
+void
+deliveries_before_commit(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
+    if (core->db_failed && !core->probing)
+        return;
+    attempts_write(&deliveries->attempts);
+    commitments_write(deliveries->commitments);
     if (core->draining || core->db_failed || deliveries->outdated ||
         !due_take(&core->deliveries_due))
         return; /* the end of each of these conditions triggers another check */
@@ -354,25 +266,6 @@ deliveries_start(struct deliveries *deliveries)
         due_in(&core->deliveries_due, RETRY_MILLIS);
     else if (!core->deliveries_due.now)
         deliveries_wait_for_next(deliveries);
-}
-
-void
-deliveries_retry_now(struct deliveries *deliveries)
-{
-    for (size_t i = 0; i < deliveries->target_count; i++)
-        breaker_probe_now(&deliveries->targets[i].breaker);
-    due_now(&deliveries->core->deliveries_due);
-}
-
-void
-deliveries_before_commit(struct deliveries *deliveries)
-{
-    const struct core *core = deliveries->core;
-    if (core->db_failed && !core->probing)
-        return;
-    attempts_write(&deliveries->attempts);
-    commitments_write(deliveries->commitments);
-    deliveries_start(deliveries);
 }
 
 void
@@ -396,6 +289,7 @@ deliveries_tick(struct deliveries *deliveries)
 static void
 deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *reader)
 {
+    struct core *core = deliveries->core;
     struct message_delivered message;
     if (message_read_delivered(reader, &message))
         return;
@@ -406,21 +300,25 @@ deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *
         return;
     }
     int error = delivery_attempt_read(attempt, reader, &message);
-    if (error == -ENOMEM) {
-        delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_TRANSIENT, CODE_OUT_OF_MEMORY,
-                                     "the daemon had no memory to note how the delivery ended");
-    } else if (error) {
+    if (error && error != -ENOMEM) {
         reader->error = error; /* the pool then kills the sender, which ends the delivery */
         return;
-    } else {
-        deliveries_update_breaker(deliveries, attempt);
-        /* The sender does not know the destination, for example if it could not read the new
-         * configuration. Retry later and count the attempt. */
-        if (attempt->end == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
-            attempt->end = PROTO_DELIVERY_TRANSIENT;
     }
+    struct sender_target *target =
+        senders_find(&deliveries->targets, attempt->delivery.destination);
+    if (error)
+        delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_TRANSIENT, CODE_OUT_OF_MEMORY,
+                                     "the daemon had no memory to note how the delivery ended");
+    else if (target && attempt->end == PROTO_DELIVERY_TRANSIENT)
+        deliveries_target_failed(deliveries, target, attempt->answer.message);
+    else if (target && attempt->end != PROTO_DELIVERY_RETURNED)
+        deliveries_note_breaker(core, target, breaker_succeeded(&target->breaker), "");
+    /* The sender does not know the destination, for example if it could not read the new
+     * configuration. Retry later and count the attempt. */
+    if (attempt->end == PROTO_DELIVERY_RETURNED && !core->draining)
+        attempt->end = PROTO_DELIVERY_TRANSIENT;
     delivery_attempt_end(attempt);
-    due_now(&deliveries->core->deliveries_due);
+    due_now(&core->deliveries_due);
 }
 
 void
@@ -435,16 +333,10 @@ deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader)
 }
 
 void
-deliveries_sender_ready(struct deliveries *deliveries)
-{
-    due_now(&deliveries->core->deliveries_due);
-}
-
-void
 deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone)
 {
     bool returned = gone->ordered || deliveries->core->draining;
-    struct delivery_target *guilty = NULL;
+    struct sender_target *guilty = NULL;
     for (struct attempt *base = deliveries->attempts.first; base; base = base->next) {
         struct delivery_attempt *attempt = (struct delivery_attempt *)base;
         if (base->ended || attempt->sender != slot)
@@ -453,7 +345,7 @@ deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct poo
             delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
                                          "the courier was stopped");
         } else {
-            guilty = deliveries_find_target(deliveries, attempt->delivery.destination);
+            guilty = senders_find(&deliveries->targets, attempt->delivery.destination);
             delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_TRANSIENT, CODE_COURIER_DIED,
                                          "the courier died while it had this delivery");
         }
@@ -479,11 +371,7 @@ deliveries_receiver_gone(struct deliveries *deliveries)
 const char *
 deliveries_served_from(const struct deliveries *deliveries, int slot)
 {
-    for (size_t i = 0; i < deliveries->target_count; i++) {
-        if (deliveries->targets[i].sender == slot)
-            return deliveries->targets[i].destination;
-    }
-    return "";
+    return senders_served_from(&deliveries->targets, slot);
 }
 
 size_t
@@ -507,7 +395,7 @@ deliveries_close(struct deliveries *deliveries)
         return;
     commitments_close(deliveries->commitments);
     attempts_free(&deliveries->attempts);
-    deliveries_free_targets(deliveries->targets, deliveries->target_count);
+    senders_free(&deliveries->targets);
     free(deliveries->blocked);
     free(deliveries);
 }

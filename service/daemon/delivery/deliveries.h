@@ -8,13 +8,13 @@
 
 #include "service/common/wire/proto.h"
 #include "service/daemon/core.h"
+#include "service/daemon/delivery/breaker.h"
 
 int deliveries_open(struct core *core, struct deliveries **deliveries);
 /* NULL is allowed. */
 void deliveries_close(struct deliveries *deliveries);
 
 /* Events of a sender's slot. An unknown or invalid frame sets the reader's error. */
-void deliveries_sender_ready(struct deliveries *deliveries);
 void deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone);
 void deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader);
 
@@ -51,7 +51,43 @@ struct senders {
 
 /* Returns a slot that is being filled, or -errno. */
 int senders_take(struct core *core);
-/* Ends the slot's sender and frees the slot; -1 is allowed. */
-void senders_release(struct core *core, int slot);
+
+/* A configured destination or source. */
+struct sender_target {
+    char *name;
+    int slot; /* of its sender; -1: no work was due yet */
+    struct breaker breaker;
+};
+
+struct sender_targets {
+    struct sender_target *at;
+    size_t count;
+};
+
+/* Follows a change of the configuration to these names. Targets that stay keep their senders, which get RELOAD, and
+ * the probe of an open breaker is allowed at once. Returns 0, or -ENOMEM without a change. */
+int senders_follow(struct core *core, struct sender_targets *targets, const char *const *names,
+                   size_t count);
+/* Returns NULL if there is none. */
+struct sender_target *senders_find(const struct sender_targets *targets, const char *name);
+/* Returns the name that the sender in this slot serves, or "". */
+const char *senders_served_from(const struct sender_targets *targets, int slot);
+void senders_free(struct sender_targets *targets);
+
+/* ---------------------------------------------------------------------- delivery_routes.c ---- */
+
+/* Names of destinations, valid as long as the configuration in force. */
+struct routes {
+    const char **destinations;
+    size_t count;
+};
+
+/*
+ * Finds the destinations under `deliver` of the job's pipeline in the configuration in force. If
+ * the sending AE is not a destination, adds an event in the open transaction and no route. The
+ * caller must call routes_free() also after a failure.
+ */
+int routes_find(struct core *core, int64_t job, struct routes *routes);
+void routes_free(struct routes *routes);
 
 #endif

@@ -13,22 +13,6 @@
 
 #define MESSAGE_BYTES 512
 
-static const char *
-delivery_end_name(enum proto_delivery end)
-{
-    switch (end) {
-    case PROTO_DELIVERY_SENT:
-        return "SENT";
-    case PROTO_DELIVERY_TRANSIENT:
-        return "TRANSIENT";
-    case PROTO_DELIVERY_PERMANENT:
-        return "PERMANENT";
-    case PROTO_DELIVERY_RETURNED:
-        return "RETURNED";
-    }
-    return "UNKNOWN";
-}
-
 struct delivery_attempt *
 delivery_attempt_new(struct attempts *attempts, struct queue_delivery *delivery)
 {
@@ -63,13 +47,19 @@ delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delive
 void
 delivery_attempt_end(struct delivery_attempt *attempt)
 {
+    static const char *const names[] = {
+        [PROTO_DELIVERY_SENT] = "SENT",
+        [PROTO_DELIVERY_TRANSIENT] = "TRANSIENT",
+        [PROTO_DELIVERY_PERMANENT] = "PERMANENT",
+        [PROTO_DELIVERY_RETURNED] = "RETURNED",
+    };
     const struct queue_delivery *delivery = &attempt->delivery;
     attempt_end(&attempt->base);
     log_write(attempt->end == PROTO_DELIVERY_SENT ? LOG_INFO : LOG_WARN, "delivery.ended",
               LOG_FIELDS(LOG_INT("delivery", delivery->id), LOG_INT("job", delivery->job_id),
                          LOG_STR("destination", delivery->destination),
                          LOG_INT("attempt", delivery->attempts),
-                         LOG_STR("outcome", delivery_end_name(attempt->end)),
+                         LOG_STR("outcome", names[attempt->end]),
                          LOG_INT("dimse_status", attempt->answer.dimse_status),
                          LOG_STR("code", code_name(attempt->answer.code)),
                          LOG_STR("message", attempt->answer.message)));
@@ -149,36 +139,6 @@ delivery_attempt_write_permanent(const struct delivery_attempt *attempt)
 }
 
 static int
-delivery_attempt_write_sent(const struct delivery_attempt *attempt)
-{
-    struct queue *queue = attempt->base.all->core->queue;
-    const int64_t now_ms = clock_unix_ms();
-    int rc = queue_delivery_sent(queue, attempt->base.id, &attempt->answer,
-                                 attempt->transaction_uid, now_ms);
-    if (rc == 0 && attempt->commitment_refused)
-        rc = queue_commitment_refused(queue, attempt->base.id, &attempt->answer, now_ms);
-    return rc;
-}
-
-static int
-delivery_attempt_write_end(const struct delivery_attempt *attempt)
-{
-    struct core *core = attempt->base.all->core;
-    switch (attempt->end) {
-    case PROTO_DELIVERY_SENT:
-        return delivery_attempt_write_sent(attempt);
-    case PROTO_DELIVERY_TRANSIENT:
-        return delivery_try_later(core, &attempt->delivery, &attempt->answer);
-    case PROTO_DELIVERY_PERMANENT:
-        return delivery_attempt_write_permanent(attempt);
-    case PROTO_DELIVERY_RETURNED:
-        return queue_return_delivery(core->queue, attempt->base.id, attempt->answer.message,
-                                     clock_unix_ms());
-    }
-    return -EINVAL;
-}
-
-static int
 delivery_attempt_fail(struct attempt *base, enum code code, const char *message)
 {
     const struct queue_attempt answer = {-1, code, message};
@@ -188,7 +148,27 @@ delivery_attempt_fail(struct attempt *base, enum code code, const char *message)
 static int
 delivery_attempt_write(struct attempt *base)
 {
-    int rc = delivery_attempt_write_end((const struct delivery_attempt *)base);
+    const struct delivery_attempt *attempt = (const struct delivery_attempt *)base;
+    struct core *core = base->all->core;
+    const int64_t now_ms = clock_unix_ms();
+    int rc = -EINVAL;
+    switch (attempt->end) {
+    case PROTO_DELIVERY_SENT:
+        rc = queue_delivery_sent(core->queue, base->id, &attempt->answer, attempt->transaction_uid,
+                                 now_ms);
+        if (rc == 0 && attempt->commitment_refused)
+            rc = queue_commitment_refused(core->queue, base->id, &attempt->answer, now_ms);
+        break;
+    case PROTO_DELIVERY_TRANSIENT:
+        rc = delivery_try_later(core, &attempt->delivery, &attempt->answer);
+        break;
+    case PROTO_DELIVERY_PERMANENT:
+        rc = delivery_attempt_write_permanent(attempt);
+        break;
+    case PROTO_DELIVERY_RETURNED:
+        rc = queue_return_delivery(core->queue, base->id, attempt->answer.message, now_ms);
+        break;
+    }
     if (!rc)
         crash_point("daemon_after_delivered_before_commit");
     return rc;

@@ -1,5 +1,5 @@
-/* delivery_routes.c - see delivery_routes.h. */
-#include "service/daemon/delivery/delivery_routes.h"
+/* delivery_routes.c - finds the destinations of a job's results. Declared in deliveries.h. */
+#include "service/daemon/delivery/deliveries.h"
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
@@ -10,53 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int
-routes_note_unknown_sender(struct core *core, const struct queue_job *job, const char *sender)
-{
-    char detail[160];
-    snprintf(detail, sizeof detail, "job %" PRId64 ": %s%s", job->id,
-             *sender ? "no destination has the AE title " : "the series was not sent by an AE",
-             sender);
-    log_warn("delivery.no_sender", LOG_INT("job", job->id), LOG_STR("sender", sender));
-    return queue_note(core->queue, "NO_SENDER", detail, clock_unix_ms());
-}
-
 /* Finds the destination that sent the series. *name stays NULL without one. */
 static int
 routes_find_sender(struct core *core, const struct queue_job *job, const char **name)
 {
     struct queue_series series;
+    char detail[160];
     int error = queue_get_series(core->queue, job->series_id, &series);
     if (error)
         return error;
     const char *sender = series.sender ? series.sender : "";
     const struct conf_destination *destination =
         *sender ? conf_find_destination_ae(core->conf, sender) : NULL;
-    if (destination)
+    if (destination) {
         *name = destination->name;
-    else
-        error = routes_note_unknown_sender(core, job, sender);
-    queue_series_clear(&series);
-    return error;
-}
-
-static int
-routes_find_all(struct core *core, const struct queue_job *job,
-                const struct conf_pipeline *pipeline, struct routes *routes)
-{
-    int error = 0;
-    routes->destinations = calloc(pipeline->deliver_count + 1, sizeof *routes->destinations);
-    if (!routes->destinations)
-        return -ENOMEM;
-    for (size_t i = 0; i < pipeline->deliver_count && !error; i++) {
-        const char *name = pipeline->deliver[i];
-        if (strcmp(name, CONF_SENDER) == 0) {
-            name = NULL;
-            error = routes_find_sender(core, job, &name);
-        }
-        if (name)
-            routes->destinations[routes->count++] = name;
+    } else {
+        snprintf(detail, sizeof detail, "job %" PRId64 ": %s%s", job->id,
+                 *sender ? "no destination has the AE title " : "the series was not sent by an AE",
+                 sender);
+        log_warn("delivery.no_sender", LOG_INT("job", job->id), LOG_STR("sender", sender));
+        error = queue_note(core->queue, "NO_SENDER", detail, clock_unix_ms());
     }
+    queue_series_clear(&series);
     return error;
 }
 
@@ -69,10 +44,20 @@ routes_find(struct core *core, int64_t id, struct routes *routes)
     if (error)
         return error;
     const struct conf_pipeline *pipeline = conf_find_pipeline(core->conf, job.pipeline);
-    if (pipeline)
-        error = routes_find_all(core, &job, pipeline, routes);
-    else
+    const size_t count = pipeline ? pipeline->deliver_count : 0;
+    if (!pipeline)
         log_warn("delivery.no_pipeline", LOG_INT("job", id), LOG_STR("pipeline", job.pipeline));
+    routes->destinations = calloc(count + 1, sizeof *routes->destinations);
+    error = routes->destinations ? 0 : -ENOMEM;
+    for (size_t i = 0; i < count && !error; i++) {
+        const char *name = pipeline->deliver[i];
+        if (strcmp(name, CONF_SENDER) == 0) {
+            name = NULL;
+            error = routes_find_sender(core, &job, &name);
+        }
+        if (name)
+            routes->destinations[routes->count++] = name;
+    }
     queue_job_clear(&job);
     return error;
 }

@@ -4,7 +4,7 @@
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/delivery_routes.h"
+#include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/backoff.h"
 #include "service/daemon/spool.h"
 
@@ -45,8 +45,8 @@ job_attempt_set_reason(struct job_attempt *attempt, enum code code, const char *
     attempt->file_a = attempt->file_b = "";
 }
 
-static const char *
-job_end_name(enum job_end end)
+void
+job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
 {
     static const char *const names[] = {
         [JOB_END_DONE] = "DONE",         [JOB_END_EMPTY] = "EMPTY",
@@ -54,20 +54,21 @@ job_end_name(enum job_end end)
         [JOB_END_REJECTED] = "REJECTED", [JOB_END_CRASHED] = "CRASHED",
         [JOB_END_RETURNED] = "RETURNED", [JOB_END_CANCELLED] = "CANCELLED",
     };
-    return names[end];
-}
-
-void
-job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
-{
     attempt_end(&attempt->base);
     attempt->end = attempt->cancelled ? JOB_END_CANCELLED : end;
     attempt->last_chance = last_chance;
     log_info("job.ended", LOG_INT("job", attempt->base.id), LOG_INT("attempt", attempt->number),
-             LOG_STR("end", job_end_name(attempt->end)), LOG_STR("code", code_name(attempt->code)),
+             LOG_STR("end", names[attempt->end]), LOG_STR("code", code_name(attempt->code)),
              LOG_NUM("seconds", attempt->figures.total_seconds),
              LOG_STR("message", attempt->message));
     due_now(&attempt->base.all->core->jobs_due);
+}
+
+double
+job_attempt_deadline(const struct job_attempt *attempt)
+{
+    return attempt->deadline_seconds > 0 ? attempt->deadline_seconds
+                                         : attempt->base.all->core->conf->jobs.deadline_seconds;
 }
 
 void
@@ -138,34 +139,36 @@ job_attempt_write_done(const struct job_attempt *attempt)
 }
 
 static int
-job_attempt_write_end(const struct job_attempt *attempt)
-{
-    struct queue *queue = attempt->base.all->core->queue;
-    switch (attempt->end) {
-    case JOB_END_DONE:
-        return job_attempt_write_done(attempt);
-    case JOB_END_EMPTY:
-        return job_attempt_write_finished(attempt, QUEUE_EMPTY, 0);
-    case JOB_END_REVIEW:
-        return job_attempt_write_finished(attempt, QUEUE_REVIEW, attempt->result_count);
-    case JOB_END_REJECTED:
-        return queue_fail_job(queue, attempt->base.id, attempt->code, attempt->message,
-                              attempt->file_a, attempt->file_b, clock_unix_ms());
-    case JOB_END_RETRY:
-    case JOB_END_CRASHED:
-        return job_attempt_write_retry(attempt);
-    case JOB_END_RETURNED:
-        return queue_return_job(queue, attempt->base.id, attempt->message, clock_unix_ms());
-    case JOB_END_CANCELLED:
-        return 0;
-    }
-    return -EINVAL;
-}
-
-static int
 job_attempt_write(struct attempt *base)
 {
-    int rc = job_attempt_write_end((const struct job_attempt *)base);
+    const struct job_attempt *attempt = (const struct job_attempt *)base;
+    struct queue *queue = base->all->core->queue;
+    int rc = -EINVAL;
+    switch (attempt->end) {
+    case JOB_END_DONE:
+        rc = job_attempt_write_done(attempt);
+        break;
+    case JOB_END_EMPTY:
+        rc = job_attempt_write_finished(attempt, QUEUE_EMPTY, 0);
+        break;
+    case JOB_END_REVIEW:
+        rc = job_attempt_write_finished(attempt, QUEUE_REVIEW, attempt->result_count);
+        break;
+    case JOB_END_REJECTED:
+        rc = queue_fail_job(queue, base->id, attempt->code, attempt->message, attempt->file_a,
+                            attempt->file_b, clock_unix_ms());
+        break;
+    case JOB_END_RETRY:
+    case JOB_END_CRASHED:
+        rc = job_attempt_write_retry(attempt);
+        break;
+    case JOB_END_RETURNED:
+        rc = queue_return_job(queue, base->id, attempt->message, clock_unix_ms());
+        break;
+    case JOB_END_CANCELLED:
+        rc = 0;
+        break;
+    }
     if (!rc)
         crash_point("daemon_after_done_before_commit");
     return rc;

@@ -96,19 +96,14 @@ struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int3
  * name. */
 int job_attempt_on_progress(struct job_attempt *attempt, const struct message_progress *message);
 
-/*
- * Fills the attempt from a DONE message. Returns 0 and the outcome, -EBADMSG for impossible values,
- * or -ENOMEM.
- */
-int job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
-                          struct message_done *message, enum job_end *end);
-/* Works as job_attempt_read_done(), but ends as RETRY without memory. Returns 0 or -EBADMSG. */
+/* Fills the attempt from a DONE message. Returns 0 and the outcome, which is RETRY if there is no memory, or -EBADMSG for
+ * impossible values. */
 int job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
                         struct message_done *message, enum job_end *end);
 /*
  * Keeps a measurement (message_is_measurement) until the job has ended: recorded with DONE, EMPTY
  * and REVIEW, dropped otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is
- * NULL), impossible or one too many. If there is no memory, job_attempt_read_done() returns -ENOMEM
+ * NULL), impossible or one too many. If there is no memory, DONE ends the job as RETRY
  * later.
  */
 int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
@@ -116,6 +111,8 @@ int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_read
 /* Sets the code and message that the daemon found itself. */
 void job_attempt_set_reason(struct job_attempt *attempt, enum code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Returns the deadline of the job's pipeline, or jobs.deadline_seconds. */
+double job_attempt_deadline(const struct job_attempt *attempt);
 /* Returns the job as if it had not begun. */
 void job_attempt_return(struct job_attempt *attempt, const char *why);
 

@@ -80,27 +80,6 @@ job_attempt_on_progress(struct job_attempt *attempt, const struct message_progre
 
 /* -------------------------------------------------------------------------------- DONE ---- */
 
-static struct queue_figures
-job_report_figures(const struct message_done *message)
-{
-    return (struct queue_figures){
-        .read_seconds = message->read_seconds,
-        .compute_seconds = message->compute_seconds,
-        .write_seconds = message->write_seconds,
-        .verify_seconds = message->verify_seconds,
-        .total_seconds = message->total_seconds,
-        .voxels = message->voxels,
-        .segmented_voxels = message->segmented,
-        .peak_bytes = message->peak_bytes,
-        .backend = message->backend,
-        .note = message->note,
-        .voxel = {.spacing = {message->spacing_x, message->spacing_y, message->spacing_z},
-                  .source_spacing = {message->source_x, message->source_y},
-                  .source_steps = {message->source_step_min, message->source_step_max},
-                  .straightened = message->straightened},
-    };
-}
-
 static int
 job_report_read_result(struct job_attempt *attempt, size_t i, const struct message_result *message)
 {
@@ -124,21 +103,6 @@ job_report_read_result(struct job_attempt *attempt, size_t i, const struct messa
 }
 
 static int
-job_report_read_results(struct job_attempt *attempt, struct proto_reader *reader)
-{
-    const size_t count = (size_t)reader->rows;
-    struct message_result message;
-    attempt->results = calloc(count + 1, sizeof *attempt->results);
-    if (!attempt->results)
-        return -ENOMEM;
-    attempt->result_count = count;
-    int error = 0;
-    for (size_t i = 0; i < count && !error && message_next_result(reader, &message); i++)
-        error = job_report_read_result(attempt, i, &message);
-    return error;
-}
-
-static int
 job_report_end(const struct message_done *message, enum job_end *end)
 {
     switch (message->verdict) {
@@ -159,20 +123,44 @@ job_report_end(const struct message_done *message, enum job_end *end)
     }
 }
 
-int
-job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
-                      struct message_done *message, enum job_end *end)
+static int
+job_report_read_done(struct job_attempt *attempt, struct proto_reader *reader,
+                     struct message_done *message, enum job_end *end)
 {
+    const size_t count = (size_t)reader->rows;
+    struct message_result result;
     if (attempt->out_of_memory || !job_report_keep(attempt, message_keep_done(reader, message)))
         return -ENOMEM;
-    if (job_report_end(message, end) || (*end == JOB_END_DONE && reader->rows == 0))
+    if (job_report_end(message, end) || (*end == JOB_END_DONE && count == 0))
         return -EBADMSG;
     attempt->code = message->code;
     attempt->message = message->message;
     attempt->file_a = message->file_a;
     attempt->file_b = message->file_b;
-    attempt->figures = job_report_figures(message);
-    return job_report_read_results(attempt, reader);
+    attempt->figures = (struct queue_figures){
+        .read_seconds = message->read_seconds,
+        .compute_seconds = message->compute_seconds,
+        .write_seconds = message->write_seconds,
+        .verify_seconds = message->verify_seconds,
+        .total_seconds = message->total_seconds,
+        .voxels = message->voxels,
+        .segmented_voxels = message->segmented,
+        .peak_bytes = message->peak_bytes,
+        .backend = message->backend,
+        .note = message->note,
+        .voxel = {.spacing = {message->spacing_x, message->spacing_y, message->spacing_z},
+                  .source_spacing = {message->source_x, message->source_y},
+                  .source_steps = {message->source_step_min, message->source_step_max},
+                  .straightened = message->straightened},
+    };
+    attempt->results = calloc(count + 1, sizeof *attempt->results);
+    if (!attempt->results)
+        return -ENOMEM;
+    attempt->result_count = count;
+    int error = 0;
+    for (size_t i = 0; i < count && !error && message_next_result(reader, &result); i++)
+        error = job_report_read_result(attempt, i, &result);
+    return error;
 }
 
 int
@@ -180,7 +168,7 @@ job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
                     struct message_done *message, enum job_end *end)
 {
     *end = JOB_END_RETRY;
-    int rc = job_attempt_read_done(attempt, reader, message, end);
+    int rc = job_report_read_done(attempt, reader, message, end);
     if (rc != -ENOMEM)
         return rc;
     job_attempt_set_reason(attempt, CODE_OUT_OF_MEMORY,
@@ -195,42 +183,6 @@ static bool
 job_report_is_int32(int64_t value)
 {
     return value >= 0 && value <= INT32_MAX;
-}
-
-/* Returns whether a feature's values are possible. A worker that sends impossible values is not
- * trusted. */
-static bool
-job_report_is_feature(const struct message_feature *message)
-{
-    return job_report_is_int32(message->segment) && isfinite(message->value) && *message->name &&
-           feature_settings_are_sound(message->settings);
-}
-
-static struct feature
-job_report_feature(const struct message_feature *message)
-{
-    return (struct feature){
-        .segment = (int32_t)message->segment,
-        .label = message->label,
-        .family = message->family,
-        .name = message->name,
-        .meaning = message->meaning,
-        .ibsi = message->ibsi,
-        .value = message->value,
-        .missing_reason = message->missing_reason,
-        .unit = message->unit,
-        .settings = message->settings,
-    };
-}
-
-/* Returns false if the total exceeds the limit of any pipeline. */
-static bool
-job_report_count_bytes(struct job_attempt *attempt, const struct proto_reader *reader)
-{
-    if (reader->size > PROTO_MAX_MEASUREMENTS - attempt->measurement_bytes)
-        return false;
-    attempt->measurement_bytes += reader->size;
-    return true;
 }
 
 /* Records that memory ran out. The worker is not at fault: the job must be retried. */
@@ -256,21 +208,22 @@ job_report_read_features(struct job_attempt *attempt, struct proto_reader *reade
     if (!grown || !job_report_keep(attempt, message_keep_features(reader, message)))
         return job_report_no_memory(attempt);
     while (message_next_feature(reader, &feature)) {
-        if (!job_report_is_feature(&feature))
+        /* A worker that sends impossible values is not trusted. */
+        if (!job_report_is_int32(feature.segment) || !isfinite(feature.value) || !*feature.name ||
+            !feature_settings_are_sound(feature.settings))
             return -EBADMSG;
-        grown[attempt->feature_count++] = job_report_feature(&feature);
-    }
-    return 0;
-}
-
-static int
-job_report_read_counts(struct proto_reader *reader, int64_t *counts)
-{
-    struct message_count count;
-    while (message_next_count(reader, &count)) {
-        if (count.voxels < 0)
-            return -EBADMSG;
-        *counts++ = count.voxels;
+        grown[attempt->feature_count++] = (struct feature){
+            .segment = (int32_t)feature.segment,
+            .label = feature.label,
+            .family = feature.family,
+            .name = feature.name,
+            .meaning = feature.meaning,
+            .ibsi = feature.ibsi,
+            .value = feature.value,
+            .missing_reason = feature.missing_reason,
+            .unit = feature.unit,
+            .settings = feature.settings,
+        };
     }
     return 0;
 }
@@ -296,7 +249,13 @@ job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *read
                                  .pattern = message->pattern,
                                  .settings = message->settings,
                                  .counts = counts};
-    return job_report_read_counts(reader, counts);
+    struct message_count count;
+    while (message_next_count(reader, &count)) {
+        if (count.voxels < 0)
+            return -EBADMSG;
+        *counts++ = count.voxels;
+    }
+    return 0;
 }
 
 /* Returns whether the number is finite, or NAN for an unknown value. */
@@ -329,25 +288,6 @@ job_report_is_segment(const struct message_segment *message, const struct queue_
            job_report_is_box(segment);
 }
 
-static struct queue_segment
-job_report_segment(const struct message_segment *message, const char *unit)
-{
-    return (struct queue_segment){
-        .number = (int32_t)message->number,
-        .label = message->label,
-        .method = message->method,
-        .unit = unit,
-        .voxels = message->voxels,
-        .millilitres = message->millilitres,
-        .mean = message->mean,
-        .minimum = message->minimum,
-        .maximum = message->maximum,
-        .first = {message->first_column, message->first_row, message->first_slice},
-        .last = {message->last_column, message->last_row, message->last_slice},
-        .centroid = {message->x, message->y, message->z},
-    };
-}
-
 /* Reads all segments of a job, which are in one frame. */
 static int
 job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reader,
@@ -362,7 +302,20 @@ job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reade
         return job_report_no_memory(attempt);
     while (message_next_segment(reader, &row)) {
         struct queue_segment *segment = &attempt->segments[attempt->segment_count];
-        *segment = job_report_segment(&row, message->unit);
+        *segment = (struct queue_segment){
+            .number = (int32_t)row.number,
+            .label = row.label,
+            .method = row.method,
+            .unit = message->unit,
+            .voxels = row.voxels,
+            .millilitres = row.millilitres,
+            .mean = row.mean,
+            .minimum = row.minimum,
+            .maximum = row.maximum,
+            .first = {row.first_column, row.first_row, row.first_slice},
+            .last = {row.last_column, row.last_row, row.last_slice},
+            .centroid = {row.x, row.y, row.z},
+        };
         if (!job_report_is_segment(&row, segment))
             return -EBADMSG;
         attempt->segment_count++;
@@ -401,8 +354,9 @@ job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *
                               union message_any *message)
 {
     if (!attempt || attempt->base.id != message->features.job ||
-        !job_report_count_bytes(attempt, reader))
-        return -EBADMSG;
+        reader->size > PROTO_MAX_MEASUREMENTS - attempt->measurement_bytes)
+        return -EBADMSG; /* the limit is above that of any pipeline */
+    attempt->measurement_bytes += reader->size;
     switch ((int)reader->type) {
     case PROTO_FEATURES:
         return job_report_read_features(attempt, reader, &message->features);

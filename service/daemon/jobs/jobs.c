@@ -48,22 +48,6 @@ jobs_run(void *context, int status)
         job_attempt_return(attempt, "the job could not be sent to the worker");
 }
 
-/* Adds the absolute path of a file, with its digest if it is known. */
-static int
-jobs_take_file(const struct core *core, struct queue_file *file, struct job_spec *spec)
-{
-    char *path = core_path(core, file->path);
-    if (!path)
-        return -ENOMEM;
-    spec->inputs[spec->input_count] = path;
-    if (*file->sha256) {
-        spec->sha256[spec->input_count] = file->sha256;
-        file->sha256 = NULL;
-    }
-    spec->input_count++;
-    return 0;
-}
-
 static int
 jobs_find_inputs(const struct core *core, const struct queue_job *job, struct job_spec *spec)
 {
@@ -76,29 +60,27 @@ jobs_find_inputs(const struct core *core, const struct queue_job *job, struct jo
     spec->sha256 = calloc(count + 1, sizeof *spec->sha256);
     error = spec->inputs && spec->sha256 ? 0 : -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        if (!error)
-            error = jobs_take_file(core, &files[i], spec);
+        char *path = error ? NULL : core_path(core, files[i].path);
+        if (path) {
+            spec->inputs[spec->input_count] = path;
+            if (*files[i].sha256) {
+                spec->sha256[spec->input_count] = files[i].sha256;
+                files[i].sha256 = NULL;
+            }
+            spec->input_count++;
+        } else {
+            error = -ENOMEM;
+        }
         queue_file_clear(&files[i]);
     }
     free(files);
     return error;
 }
 
-/* Finds the annotation objects that the job's own pipeline names. The worker reports unreadable
- * settings. */
+/* Writes the job's file. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
 static int
-jobs_find_objects(const struct core *core, const struct queue_job *job, struct job_spec *spec)
-{
-    struct conf_pipeline *pipeline;
-    if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
-        return 0;
-    int error = awaited_paths(core, job->series_id, pipeline, &spec->objects, &spec->object_count);
-    conf_pipeline_free(pipeline);
-    return error;
-}
-
-static int
-jobs_write_file(struct core *core, const struct queue_job *job)
+jobs_write_file(struct core *core, const struct queue_job *job,
+                const struct conf_pipeline *pipeline)
 {
     struct job_spec spec = {.id = job->id,
                             .stack = job->stack,
@@ -107,8 +89,8 @@ jobs_write_file(struct core *core, const struct queue_job *job)
                             .device_serial_number = core->conf->device_serial_number};
     char *file = spool_job_file(core->root, job->id);
     int error = jobs_find_inputs(core, job, &spec);
-    if (!error)
-        error = jobs_find_objects(core, job, &spec);
+    if (!error && pipeline)
+        error = awaited_paths(core, job->series_id, pipeline, &spec.objects, &spec.object_count);
     if (!error)
         error = queue_earlier_results(core->queue, job->id, &spec.earlier, &spec.earlier_count);
     if (!error)
@@ -130,18 +112,6 @@ jobs_write_file(struct core *core, const struct queue_job *job)
     return error;
 }
 
-/* Returns the deadline of the job's own pipeline. The worker reports unreadable settings. */
-static double
-jobs_own_deadline(const struct queue_job *job)
-{
-    struct conf_pipeline *pipeline;
-    if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
-        return 0;
-    const double seconds = pipeline->deadline_seconds;
-    conf_pipeline_free(pipeline);
-    return seconds;
-}
-
 /* Starts a job. Returns 0, or -errno if the job is still READY. */
 static int
 jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job *job,
@@ -149,14 +119,18 @@ jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job 
 {
     struct core *core = jobs->core;
     const struct queue_lane lane = {place->name, place->slot, executor->name, place->nonce};
+    struct conf_pipeline *pipeline;
     struct job_attempt *attempt = job_attempt_new(&jobs->attempts, job->id, job->attempts + 1);
     if (!attempt)
         return -ENOMEM;
+    if (conf_pipeline_from_text(job->settings, &pipeline, NULL) != 0)
+        pipeline = NULL;
     attempt->executor = executor;
     attempt->place = *place;
     attempt->alone = job->alone;
-    attempt->deadline_seconds = jobs_own_deadline(job);
-    int error = jobs_write_file(core, job);
+    attempt->deadline_seconds = pipeline ? pipeline->deadline_seconds : 0;
+    int error = jobs_write_file(core, job, pipeline);
+    conf_pipeline_free(pipeline);
     if (!error)
         error = queue_start_at(core->queue, job->id, &lane, clock_unix_ms());
     if (error) {
@@ -183,15 +157,6 @@ jobs_except(const struct executor *executor)
     return text_close(&stream) ? NULL : stream.bytes;
 }
 
-/* Jobs of a removed pipeline run where pipelines without an `executor` run. */
-static bool
-jobs_is_for(const struct executor *executor, const struct queue_job *job)
-{
-    static const struct conf_pipeline gone = {.executor = CONF_ANYWHERE};
-    const struct conf_pipeline *pipeline = conf_find_pipeline(executor->core->conf, job->pipeline);
-    return executor->ops->takes(executor, pipeline ? pipeline : &gone);
-}
-
 /* The first ready jobs, and those chosen to start. */
 struct jobs_choice {
     struct queue_job *ready;
@@ -212,34 +177,22 @@ static int
 jobs_choose(struct jobs *jobs, struct executor *executor, size_t limit, const char *except,
             struct jobs_choice *choice)
 {
+    /* Jobs of a removed pipeline run where pipelines without an `executor` run. */
+    static const struct conf_pipeline gone = {.executor = CONF_ANYWHERE};
     int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core), limit,
                             except, &choice->ready, &choice->count);
     if (error)
         return error;
     /* Skip a READY job that its old slot is still stopping, or that is not swept yet. */
-    for (size_t i = 0; i < choice->count; i++)
-        choice->ready[i].not_before_ms =
-            jobs_is_for(executor, &choice->ready[i]) &&
-                    !attempts_find(&jobs->attempts, choice->ready[i].id)
-                ? 0
-                : INT64_MAX;
+    for (size_t i = 0; i < choice->count; i++) {
+        struct queue_job *job = &choice->ready[i];
+        const struct conf_pipeline *pipeline = conf_find_pipeline(jobs->core->conf, job->pipeline);
+        const bool may_start = executor->ops->takes(executor, pipeline ? pipeline : &gone) &&
+                               !attempts_find(&jobs->attempts, job->id);
+        job->not_before_ms = may_start ? 0 : INT64_MAX;
+    }
     choice->picked = executor->ops->pick(executor, choice->ready, choice->count, choice->picks);
     return 0;
-}
-
-static int
-jobs_begin_chosen(struct jobs *jobs, struct executor *executor, struct jobs_choice *choice)
-{
-    int error = 0;
-    for (size_t i = 0; i < choice->picked && !error; i++) {
-        struct executor_pick *pick = &choice->picks[i];
-        error = jobs_begin(jobs, executor, &choice->ready[pick->job], &pick->place);
-        if (error == -EAGAIN)
-            error = 0; /* a slice came in the same batch: its series is being received again */
-    }
-    if (choice->picked == EXECUTOR_MAX_PICKS)
-        due_now(&jobs->core->jobs_due); /* there may be more jobs for it */
-    return error;
 }
 
 /*
@@ -261,8 +214,14 @@ jobs_start_ready(struct jobs *jobs, struct executor *executor)
         error = jobs_choose(jobs, executor, EXECUTOR_MAX_JOBS, except, &choice);
     }
     free(except);
-    if (!error)
-        error = jobs_begin_chosen(jobs, executor, &choice);
+    for (size_t i = 0; i < choice.picked && !error; i++) {
+        const struct executor_pick *pick = &choice.picks[i];
+        error = jobs_begin(jobs, executor, &choice.ready[pick->job], &pick->place);
+        if (error == -EAGAIN)
+            error = 0; /* a slice came in the same batch: its series is being received again */
+    }
+    if (choice.picked == EXECUTOR_MAX_PICKS)
+        due_now(&jobs->core->jobs_due); /* there may be more jobs for it */
     jobs_choice_clear(&choice);
     return error;
 }
@@ -277,20 +236,23 @@ jobs_have_room(const struct jobs *jobs)
     return false;
 }
 
-static int
-jobs_start_all(struct jobs *jobs)
-{
-    int error = 0;
-    for (size_t i = 0; i < EXECUTOR_COUNT && !error; i++)
-        error = jobs_start_ready(jobs, jobs->executors[i]);
-    return error;
-}
-
-/* Reports once that no job runs while jobs are paused, also after a start within a pause. */
-static void
-jobs_report_drained(struct jobs *jobs)
+void
+jobs_before_commit(struct jobs *jobs)
 {
     struct core *core = jobs->core;
+    int64_t due_ms;
+    int error = 0;
+    if (core->db_failed && !core->probing)
+        return;
+    attempts_write(&jobs->attempts);
+    if (core_closed(core) || !jobs_have_room(jobs) || !due_take(&core->jobs_due))
+        return; /* the end of each of these conditions triggers another check */
+    if (!core_change(core))
+        return;
+    for (size_t i = 0; i < EXECUTOR_COUNT && !error; i++)
+        error = jobs_start_ready(jobs, jobs->executors[i]);
+    core_failed(core, error, "start a job");
+    /* Report once that no job runs while jobs are paused, also after a start within a pause. */
     const bool drained =
         attempts_count(&jobs->attempts) == 0 && queue_starts_no_job(core->queue) == 1;
     if (drained && !jobs->drained) {
@@ -298,30 +260,8 @@ jobs_report_drained(struct jobs *jobs)
         core_note(core, "DRAINED", "no job runs, and none starts");
     }
     jobs->drained = drained;
-}
-
-static void
-jobs_start(struct jobs *jobs)
-{
-    struct core *core = jobs->core;
-    if (core_closed(core) || !jobs_have_room(jobs) || !due_take(&core->jobs_due))
-        return; /* the end of each of these conditions triggers another check */
-    if (!core_change(core))
-        return;
-    core_failed(core, jobs_start_all(jobs), "start a job");
-    jobs_report_drained(jobs);
-    int64_t due_ms;
     if (queue_next_due(core->queue, &due_ms) == 0)
         due_in(&core->jobs_due, due_ms - clock_unix_ms());
-}
-
-void
-jobs_before_commit(struct jobs *jobs)
-{
-    if (jobs->core->db_failed && !jobs->core->probing)
-        return;
-    attempts_write(&jobs->attempts);
-    jobs_start(jobs);
 }
 
 /* ------------------------------------------------------------------------------- stages ---- */
@@ -335,12 +275,6 @@ jobs_on_stages(void *context, int status)
         ((struct job_attempt *)base)->stage_noted = false;
 }
 
-static bool
-job_is_unnoted(const struct job_attempt *attempt)
-{
-    return !attempt->base.ended && *attempt->stage && !attempt->stage_noted;
-}
-
 /* Stores stages once per tick instead of once per change, so that a job of a fraction of a second
  * costs only its end. */
 static void
@@ -352,7 +286,7 @@ jobs_note_stages(struct jobs *jobs)
         return;
     for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
         struct job_attempt *attempt = (struct job_attempt *)base;
-        if (!job_is_unnoted(attempt))
+        if (base->ended || !*attempt->stage || attempt->stage_noted)
             continue;
         if (!begun && !core_change(core))
             return;

@@ -82,20 +82,13 @@ local_pool_slot(const struct local_executor *local, const struct job_attempt *at
 
 /* ------------------------------------------------------------------------ a worker's end ---- */
 
-static double
-local_deadline_seconds(const struct local_executor *local, const struct job_attempt *attempt)
-{
-    return attempt->deadline_seconds > 0 ? attempt->deadline_seconds
-                                         : local->base.core->conf->jobs.deadline_seconds;
-}
-
 static void
-local_charge_overdue(const struct local_executor *local, struct job_attempt *attempt)
+local_charge_overdue(struct job_attempt *attempt)
 {
     job_attempt_set_reason(
         attempt, CODE_DEADLINE_EXCEEDED, "attempt %d took longer than %s (%g s)", attempt->number,
         attempt->deadline_seconds > 0 ? "its pipeline's deadline_seconds" : "jobs.deadline_seconds",
-        local_deadline_seconds(local, attempt));
+        job_attempt_deadline(attempt));
     job_attempt_end(attempt, JOB_END_CRASHED, true);
 }
 
@@ -141,7 +134,7 @@ local_executor_worker_gone(struct local_executor *local, size_t worker,
         if (attempt->cancelled)
             job_attempt_end(attempt, JOB_END_CANCELLED, true);
         else if (attempt->overdue)
-            local_charge_overdue(local, attempt);
+            local_charge_overdue(attempt);
         else if (innocent || !attempt->started)
             job_attempt_return(attempt, "the worker was stopped");
         else
@@ -161,84 +154,51 @@ local_executor_worker_ready(struct local_executor *local, size_t worker)
 
 /* ------------------------------------------------------------------------------- frames ---- */
 
-/* Ends the job with the outcome that the worker reported. */
 static void
-local_end_as_reported(const struct local_executor *local, struct job_attempt *attempt,
-                      enum job_end end)
+local_handle_done(struct local_executor *local, size_t worker, struct proto_reader *reader,
+                  struct message_done *message)
 {
-    size_t worker = attempt->place.worker, together = local->workers[worker].lost_together;
+    enum job_end end;
+    struct job_attempt *attempt = local_find(local, worker, message->job);
+    int error = attempt ? job_attempt_on_done(attempt, reader, message, &end) : -EBADMSG;
+    if (error) {
+        reader->error = error; /* the pool then kills the worker, which ends its jobs */
+        return;
+    }
+    const size_t together = local->workers[worker].lost_together;
     const bool well = end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW;
     if (well)
         workers_proven(local->base.core->workers, worker);
     if (attempt->overdue && !well)
-        local_charge_overdue(local, attempt);
+        local_charge_overdue(attempt);
     else if (together && end == JOB_END_RETRY && attempt->code == CODE_COMPUTE_DEVICE_LOST)
         job_attempt_end(attempt, JOB_END_CRASHED, together == 1);
     else
         job_attempt_end(attempt, end, true);
 }
 
-static void
-local_handle_done(struct local_executor *local, size_t worker, struct proto_reader *reader)
-{
-    struct message_done message;
-    if (message_read_done(reader, &message))
-        return;
-    struct job_attempt *attempt = local_find(local, worker, message.job);
-    if (!attempt) {
-        reader->error = -EBADMSG; /* not a job of this worker */
-        return;
-    }
-    enum job_end end;
-    int error = job_attempt_on_done(attempt, reader, &message, &end);
-    if (error)
-        reader->error = error; /* the pool then kills the worker, which ends the job */
-    else
-        local_end_as_reported(local, attempt, end);
-}
-
-static void
-local_handle_measurements(struct local_executor *local, size_t worker, struct proto_reader *reader)
-{
-    union message_any message;
-    if (message_read(reader, reader->type, &message) == 0)
-        reader->error = job_attempt_read_measurements(
-            local_find(local, worker, message.features.job), reader, &message);
-}
-
-static void
-local_handle_device_lost(struct local_executor *local, size_t worker, struct proto_reader *reader)
-{
-    struct message_device_lost message;
-    if (message_read_device_lost(reader, &message))
-        return;
-    local->workers[worker].lost_together = local_busy(local, worker);
-    workers_device_lost(local->base.core->workers, worker, message.why);
-}
-
-static void
-local_handle_progress(struct local_executor *local, size_t worker, struct proto_reader *reader)
-{
-    struct message_progress message;
-    if (message_read_progress(reader, &message))
-        return;
-    struct job_attempt *attempt = local_find(local, worker, message.job);
-    reader->error = attempt ? job_attempt_on_progress(attempt, &message) : -EBADMSG;
-}
-
 void
 local_executor_frame(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
-    if (reader->type == PROTO_DONE)
-        local_handle_done(local, worker, reader);
-    else if (reader->type == PROTO_PROGRESS)
-        local_handle_progress(local, worker, reader);
-    else if (message_is_measurement(reader->type))
-        local_handle_measurements(local, worker, reader);
-    else if (reader->type == PROTO_DEVICE_LOST)
-        local_handle_device_lost(local, worker, reader);
-    else
+    union message_any message;
+    const enum proto_type type = reader->type;
+    if (type != PROTO_DONE && type != PROTO_PROGRESS && type != PROTO_DEVICE_LOST &&
+        !message_is_measurement(type)) {
         reader->error = -EBADMSG;
+    } else if (message_read(reader, type, &message)) {
+        return; /* the reader keeps the error */
+    } else if (type == PROTO_DONE) {
+        local_handle_done(local, worker, reader, &message.done);
+    } else if (type == PROTO_PROGRESS) {
+        struct job_attempt *attempt = local_find(local, worker, message.progress.job);
+        reader->error = attempt ? job_attempt_on_progress(attempt, &message.progress) : -EBADMSG;
+    } else if (type == PROTO_DEVICE_LOST) {
+        local->workers[worker].lost_together = local_busy(local, worker);
+        workers_device_lost(local->base.core->workers, worker, message.device_lost.why);
+    } else {
+        reader->error = job_attempt_read_measurements(
+            local_find(local, worker, message.features.job), reader, &message);
+    }
 }
 
 /* --------------------------------------------------------------------- executor interface ---- */
@@ -278,14 +238,6 @@ local_describe(const struct local_executor *local, size_t worker, struct sched_s
     return local->workers[worker].count;
 }
 
-/* Returns the worker's number; -1: not a worker's name. */
-static int
-local_worker_named(const char *name)
-{
-    int number;
-    return sscanf(name, WORKER_NAME, &number) == 1 ? number : -1;
-}
-
 static size_t
 local_pick(struct executor *base, const struct queue_job *jobs, size_t count,
            struct executor_pick *picks)
@@ -298,11 +250,12 @@ local_pick(struct executor *base, const struct queue_job *jobs, size_t count,
         first[i] = slot_count;
         slot_count += local_describe((struct local_executor *)base, i, &slots[slot_count]);
     }
-    for (size_t i = 0; i < count; i++)
-        choices[i] = (struct sched_job){.id = jobs[i].id,
-                                        .not_before_ms = jobs[i].not_before_ms,
-                                        .alone = jobs[i].alone,
-                                        .avoid = local_worker_named(jobs[i].failed_on)};
+    for (size_t i = 0; i < count; i++) {
+        choices[i] = (struct sched_job){
+            .id = jobs[i].id, .not_before_ms = jobs[i].not_before_ms, .alone = jobs[i].alone};
+        if (sscanf(jobs[i].failed_on, WORKER_NAME, &choices[i].avoid) != 1)
+            choices[i].avoid = -1;
+    }
     size_t picked = sched_pick(choices, count, slots, slot_count, core_closed(base->core),
                                clock_unix_ms(), chosen);
     for (size_t i = 0; i < picked; i++) {
@@ -327,8 +280,7 @@ local_start(struct executor *base, struct job_attempt *attempt)
     message_write_run(&writer, &(struct message_run){.job = attempt->base.id, .job_file = file});
     free(file);
     const struct local_executor *local = (struct local_executor *)base;
-    attempt->deadline_at =
-        uv_now(&core->loop) + (uint64_t)(1000 * local_deadline_seconds(local, attempt));
+    attempt->deadline_at = uv_now(&core->loop) + (uint64_t)(1000 * job_attempt_deadline(attempt));
     return pool_send(core->pool, local_pool_slot(local, attempt), &writer);
 }
 
@@ -346,27 +298,22 @@ local_stop(struct executor *base, struct job_attempt *attempt)
 }
 
 static void
-local_watch(const struct local_executor *local, struct job_attempt *attempt)
-{
-    struct core *core = local->base.core;
-    uint64_t now = uv_now(&core->loop);
-    if (!attempt->started)
-        return;
-    if (now > attempt->deadline_at && !attempt->stop_at) {
-        attempt->overdue = true;
-        local_stop(attempt->executor, attempt);
-    } else if (attempt->stop_at && now > attempt->stop_at) {
-        pool_kill(core->pool, local_pool_slot(local, attempt), "it did not stop a job in time");
-    }
-}
-
-static void
 local_tick(struct executor *base)
 {
-    const struct local_executor *local = (struct local_executor *)base;
+    const struct local_executor *local = (const struct local_executor *)base;
+    const uint64_t now = uv_now(&base->core->loop);
     for (size_t i = 0; i < WORKERS_MAX; i++) {
-        for (struct job_attempt *attempt = NULL; (attempt = local_next(local, i, attempt));)
-            local_watch(local, attempt);
+        for (struct job_attempt *attempt = NULL; (attempt = local_next(local, i, attempt));) {
+            if (!attempt->started)
+                continue;
+            if (now > attempt->deadline_at && !attempt->stop_at) {
+                attempt->overdue = true;
+                local_stop(base, attempt);
+            } else if (attempt->stop_at && now > attempt->stop_at) {
+                pool_kill(base->core->pool, local_pool_slot(local, attempt),
+                          "it did not stop a job in time");
+            }
+        }
     }
 }
 

@@ -36,35 +36,28 @@ accessions_name(int64_t batch, char name[32])
     snprintf(name, 32, "%" PRId64, batch);
 }
 
-static int
-accessions_write(int folder, int64_t batch, const char *const *accessions, size_t count)
-{
-    struct text_stream text;
-    char name[32];
-    int rc = text_open(&text);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < count; i++)
-        if (accessions[i])
-            fprintf(text.out, "%zu %s\n", i, accessions[i]);
-    rc = text_close(&text);
-    accessions_name(batch, name);
-    if (rc == 0)
-        rc = durable_write(folder, name, text.bytes, strlen(text.bytes), 0600, DURABLE_REPLACE);
-    if (rc == 0)
-        rc = durable_sync_folder(folder, ".");
-    free(text.bytes);
-    return rc;
-}
-
 int
 pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions,
                       size_t count)
 {
+    struct text_stream text;
+    char name[32];
     const int folder = accessions_open(core);
     if (folder < 0)
         return folder;
-    const int rc = accessions_write(folder, batch, accessions, count);
+    int rc = text_open(&text);
+    if (rc == 0) {
+        for (size_t i = 0; i < count; i++)
+            if (accessions[i])
+                fprintf(text.out, "%zu %s\n", i, accessions[i]);
+        rc = text_close(&text);
+        accessions_name(batch, name);
+        if (rc == 0)
+            rc = durable_write(folder, name, text.bytes, strlen(text.bytes), 0600, DURABLE_REPLACE);
+        if (rc == 0)
+            rc = durable_sync_folder(folder, ".");
+        free(text.bytes);
+    }
     close(folder);
     return rc;
 }
@@ -110,15 +103,6 @@ pull_accessions_find(const struct core *core, int64_t batch, int32_t line,
     return rc;
 }
 
-/* Returns whether the file belongs to no batch, or to one that no longer needs it. */
-static bool
-accessions_is_obsolete(const struct core *core, const char *name)
-{
-    char *end;
-    const int64_t batch = strtoll(name, &end, 10);
-    return *name != '.' && (*end || queue_pulls_need_keys(core->queue, batch) == 0);
-}
-
 void
 pull_accessions_sweep(const struct core *core)
 {
@@ -131,8 +115,12 @@ pull_accessions_sweep(const struct core *core)
             close(folder);
         return;
     }
-    while ((entry = readdir(directory)))
-        if (accessions_is_obsolete(core, entry->d_name))
+    while ((entry = readdir(directory))) {
+        char *end;
+        const int64_t batch = strtoll(entry->d_name, &end, 10);
+        /* the file belongs to no batch, or to one that no longer needs it */
+        if (entry->d_name[0] != '.' && (*end || queue_pulls_need_keys(core->queue, batch) == 0))
             unlinkat(folder, entry->d_name, 0);
+    }
     closedir(directory);
 }

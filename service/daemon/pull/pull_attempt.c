@@ -131,42 +131,38 @@ pull_attempt_write_failure(const struct pull_attempt *attempt)
                           message, clock_unix_ms());
 }
 
-static bool
-pull_attempt_gives_up(const struct pull_attempt *attempt)
-{
-    const double seconds = (double)(clock_unix_ms() - attempt->pull.since_ms) / 1000;
-    return seconds >= attempt->base.all->core->conf->delivery.give_up_seconds;
-}
-
-static int
-pull_attempt_write_end(const struct pull_attempt *attempt)
-{
-    struct queue *queue = attempt->base.all->core->queue;
-    const int64_t now_ms = clock_unix_ms();
-    switch (attempt->end) {
-    case PULL_ALL_HERE:
-        return queue_end_pull(queue, attempt->base.id, QUEUE_PULL_DONE, CODE_NONE, "", now_ms);
-    case PULL_NOTHING_THERE:
-        return queue_end_pull(queue, attempt->base.id, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND,
-                              "The source has no such study or series.", now_ms);
-    case PULL_SHORT:
-        return attempt->pull.attempts < PULL_TRIES ? pull_attempt_write_later(attempt, true)
-                                                   : pull_attempt_write_failure(attempt);
-    case PULL_AWAY:
-        return pull_attempt_gives_up(attempt) ? pull_attempt_write_failure(attempt)
-                                              : pull_attempt_write_later(attempt, false);
-    case PULL_REFUSED:
-        return pull_attempt_write_failure(attempt);
-    case PULL_UNTRIED:
-        return queue_return_pull(queue, attempt->base.id, attempt->error.message, now_ms);
-    }
-    return -EINVAL;
-}
-
 static int
 pull_attempt_write(struct attempt *base)
 {
-    const int rc = pull_attempt_write_end((const struct pull_attempt *)base);
+    const struct pull_attempt *attempt = (const struct pull_attempt *)base;
+    const struct core *core = base->all->core;
+    const int64_t now_ms = clock_unix_ms();
+    const double age_seconds = (double)(now_ms - attempt->pull.since_ms) / 1000;
+    int rc = -EINVAL;
+    switch (attempt->end) {
+    case PULL_ALL_HERE:
+        rc = queue_end_pull(core->queue, base->id, QUEUE_PULL_DONE, CODE_NONE, "", now_ms);
+        break;
+    case PULL_NOTHING_THERE:
+        rc = queue_end_pull(core->queue, base->id, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND,
+                            "The source has no such study or series.", now_ms);
+        break;
+    case PULL_SHORT:
+        rc = attempt->pull.attempts < PULL_TRIES ? pull_attempt_write_later(attempt, true)
+                                                 : pull_attempt_write_failure(attempt);
+        break;
+    case PULL_AWAY:
+        rc = age_seconds >= core->conf->delivery.give_up_seconds
+                 ? pull_attempt_write_failure(attempt)
+                 : pull_attempt_write_later(attempt, false);
+        break;
+    case PULL_REFUSED:
+        rc = pull_attempt_write_failure(attempt);
+        break;
+    case PULL_UNTRIED:
+        rc = queue_return_pull(core->queue, base->id, attempt->error.message, now_ms);
+        break;
+    }
     if (!rc)
         crash_point("daemon_after_pull_before_commit");
     return rc;

@@ -24,87 +24,36 @@ struct order {
     bool has_accession;
 };
 
-static void
-order_free(struct order *order)
-{
-    free(order->pseudonyms);
-    free(order->accessions);
-    free(order->items);
-    free(order->text);
-}
-
-static int
-order_open(struct order *order, const char *items)
-{
-    size_t lines = 1;
-    for (const char *at = items; (at = strchr(at, '\n')); at++)
-        lines++;
-    *order = (struct order){.text = strdup(items),
-                            .items = calloc(lines, sizeof *order->items),
-                            .accessions = calloc(lines, sizeof *order->accessions),
-                            .pseudonyms = calloc(lines, sizeof *order->pseudonyms)};
-    return order->text && order->items && order->accessions && order->pseudonyms ? 0 : -ENOMEM;
-}
-
-/* Sets the identifier that a row may hold for an accession number. */
-static int
-order_set_identifier(struct core *core, struct order *order, const char *accession,
-                     char **identifier)
-{
-    char *word = order->pseudonyms[order->count];
-    *identifier = word;
-    if (core->conf->identifiers == CONF_IDENTIFIERS_PLAIN)
-        memcpy(word, accession, strlen(accession) + 1);
-    return core->conf->identifiers == CONF_IDENTIFIERS_HASHED
-               ? pseudonym_of(&core->pseudonym_key, accession, word)
-               : 0;
-}
-
-/* Reads the line number of the site's list; *rest is the text after it. */
-static bool
-order_take_number(char *text, int32_t *number, char **rest)
-{
-    const long value = strtol(text, rest, 10);
-    *number = (int32_t)value;
-    return *rest != text && *(*rest)++ == ' ' && value >= 0 && value <= INT32_MAX;
-}
-
 /* Reads "KEY LINE VALUE", which the CLI has already checked. */
 static int
 order_take_line(struct core *core, struct order *order, char *line)
 {
     struct queue_pull_wish *item = &order->items[order->count];
-    char *value = strchr(line, ' ');
-    if (!value)
+    char *text = strchr(line, ' '), *value;
+    if (!text)
         return -EINVAL;
-    *value++ = '\0';
-    if (!queue_pull_key_find(line, &item->key) ||
-        !order_take_number(value, &item->list_line, &value))
+    *text++ = '\0';
+    const long number = strtol(text, &value, 10);
+    if (!queue_pull_key_find(line, &item->key) || value == text || *value++ != ' ' || number < 0 ||
+        number > INT32_MAX)
         return -EINVAL;
     const bool is_accession = item->key == QUEUE_PULL_ACCESSION;
     if (!(is_accession ? pull_accession_fits(value) : pull_uid_fits(value)))
         return -EINVAL;
     int rc = 0;
+    item->list_line = (int32_t)number;
     item->identifier = value;
     if (is_accession) {
+        /* a row may hold no accession number unless `identifiers` permits it */
+        char *word = item->identifier = order->pseudonyms[order->count];
         order->has_accession = true;
         order->accessions[order->count] = value;
-        rc = order_set_identifier(core, order, value, &item->identifier);
+        if (core->conf->identifiers == CONF_IDENTIFIERS_PLAIN)
+            strcpy(word, value);
+        else if (core->conf->identifiers == CONF_IDENTIFIERS_HASHED)
+            rc = pseudonym_of(&core->pseudonym_key, value, word);
     }
     order->count++;
-    return rc;
-}
-
-static int
-order_read(struct core *core, struct order *order)
-{
-    char *rest = NULL;
-    int rc = 0;
-    for (char *line = strtok_r(order->text, "\n", &rest); line && rc == 0;
-         line = strtok_r(NULL, "\n", &rest))
-        rc = order_take_line(core, order, line);
-    if (rc == 0 && !pull_count_fits(order->count))
-        rc = -EINVAL;
     return rc;
 }
 
@@ -129,20 +78,33 @@ int
 pull_order(struct core *core, const struct message_pull *message, const char *by, char *reply,
            size_t size)
 {
-    struct order order;
+    size_t lines = 1;
+    char *rest = NULL;
     if (!conf_find_source(core->conf, message->source)) {
         snprintf(reply, size, "%s: the configuration in force has no source %s",
                  code_name(CODE_NO_SUCH_SOURCE), message->source);
         return -EINVAL;
     }
-    int rc = order_open(&order, message->items);
-    if (rc == 0)
-        rc = order_read(core, &order);
+    for (const char *at = message->items; (at = strchr(at, '\n')); at++)
+        lines++;
+    struct order order = {.text = strdup(message->items),
+                          .items = calloc(lines, sizeof *order.items),
+                          .accessions = calloc(lines, sizeof *order.accessions),
+                          .pseudonyms = calloc(lines, sizeof *order.pseudonyms)};
+    int rc = order.text && order.items && order.accessions && order.pseudonyms ? 0 : -ENOMEM;
+    for (char *line = rc ? NULL : strtok_r(order.text, "\n", &rest); line && rc == 0;
+         line = strtok_r(NULL, "\n", &rest))
+        rc = order_take_line(core, &order, line);
+    if (rc == 0 && !pull_count_fits(order.count))
+        rc = -EINVAL;
     if (rc == -EINVAL)
         snprintf(reply, size, "a batch must have 1 to %d items, each an accession number or a UID",
                  LIMIT_PULL_ITEMS);
     if (rc == 0)
         rc = order_write(core, &order, message->source, by, reply, size);
-    order_free(&order);
+    free(order.pseudonyms);
+    free(order.accessions);
+    free(order.items);
+    free(order.text);
     return rc;
 }

@@ -14,7 +14,7 @@
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/breaker.h"
+
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/pull/pull_accessions.h"
 #include "service/daemon/pull/pull_attempt.h"
@@ -27,16 +27,9 @@
 
 #define STOP_MILLIS 10000 /* between STOP_PULL and the end of the sender */
 
-struct pull_target {
-    char *source;
-    int sender; /* slot; -1: no item was due yet */
-    struct breaker breaker;
-};
-
 struct pulls {
     struct core *core;
-    struct pull_target *targets; /* one per configured source */
-    size_t target_count;
+    struct sender_targets targets; /* one per configured source */
     struct attempts attempts;
     bool check_due; /* an item may be ready to start */
     bool outdated;  /* there was no memory to follow the configuration: no item starts */
@@ -45,87 +38,19 @@ struct pulls {
 
 /* ------------------------------------------------------------------------------- targets --- */
 
-static struct pull_target *
-pulls_find_target(const struct pulls *pulls, const char *source)
-{
-    for (size_t i = 0; i < pulls->target_count; i++)
-        if (strcmp(pulls->targets[i].source, source) == 0)
-            return &pulls->targets[i];
-    return NULL;
-}
-
-static void
-pulls_free_targets(struct pull_target *targets, size_t count)
-{
-    for (size_t i = 0; targets && i < count; i++)
-        free(targets[i].source);
-    free(targets);
-}
-
-/* Moves the senders from the former targets to those in force. */
-static void
-pulls_reload_senders(struct pulls *pulls, const struct pull_target *before, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct pull_target *now = pulls_find_target(pulls, before[i].source);
-        if (!now)
-            senders_release(pulls->core, before[i].sender);
-        else if (now->sender >= 0)
-            pool_reload(pulls->core->pool, now->sender);
-    }
-}
-
-static int
-pulls_renew_targets(struct pulls *pulls)
-{
-    const struct conf_pull *conf = &pulls->core->conf->pull;
-    struct pull_target *const before = pulls->targets;
-    const size_t count_before = pulls->target_count;
-    struct pull_target *targets = calloc(conf->source_count + 1, sizeof *targets);
-    bool complete = targets != NULL;
-    for (size_t i = 0; i < conf->source_count && complete; i++) {
-        const struct pull_target *old = pulls_find_target(pulls, conf->sources[i].name);
-        targets[i] = old ? *old : (struct pull_target){.sender = -1};
-        breaker_probe_now(&targets[i].breaker);
-        targets[i].source = strdup(conf->sources[i].name);
-        complete = targets[i].source != NULL;
-    }
-    if (!complete) {
-        pulls_free_targets(targets, conf->source_count);
-        return -ENOMEM;
-    }
-    pulls->targets = targets;
-    pulls->target_count = conf->source_count;
-    pulls_reload_senders(pulls, before, count_before);
-    pulls_free_targets(before, count_before);
-    return 0;
-}
-
 int
 pulls_reload(struct pulls *pulls)
 {
-    const int error = pulls_renew_targets(pulls);
-    pulls->outdated = error != 0;
+    const struct conf_pull *conf = &pulls->core->conf->pull;
+    const char **names = calloc(conf->source_count + 1, sizeof *names);
+    for (size_t i = 0; names && i < conf->source_count; i++)
+        names[i] = conf->sources[i].name;
+    pulls->outdated =
+        !names || senders_follow(pulls->core, &pulls->targets, names, conf->source_count) != 0;
+    free(names);
     pulls->check_due = true;
     pulls->swept = false;
-    return error;
-}
-
-static void
-pulls_note_breaker(struct pulls *pulls, const struct pull_target *target,
-                   enum breaker_change change, const char *why)
-{
-    char detail[512];
-    if (change == BREAKER_OPENED) {
-        snprintf(detail, sizeof detail, "%s: %d failures in a row; the last: %s", target->source,
-                 target->breaker.failures, why);
-        log_warn("source.down", LOG_STR("source", target->source));
-        core_note(pulls->core, "SOURCE_DOWN", detail);
-    } else if (change == BREAKER_CLOSED) {
-        snprintf(detail, sizeof detail, "%s: it answers again", target->source);
-        log_info("source.up", LOG_STR("source", target->source));
-        core_note(pulls->core, "SOURCE_UP", detail);
-    }
+    return pulls->outdated ? -ENOMEM : 0;
 }
 
 /* Updates the circuit breaker from the sender's report. */
@@ -134,36 +59,38 @@ pulls_update_breaker(struct pulls *pulls, const struct pull_attempt *attempt, en
                      const char *message)
 {
     struct core *core = pulls->core;
-    struct pull_target *target = pulls_find_target(pulls, attempt->pull.source);
+    struct sender_target *target = senders_find(&pulls->targets, attempt->pull.source);
+    char detail[512];
     if (!target)
         return;
-    const bool unreachable = pull_code_is_unreachable(code);
-    pulls_note_breaker(
-        pulls, target,
-        unreachable ? breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop))
-                    : breaker_succeeded(&target->breaker),
-        message);
+    const enum breaker_change change =
+        pull_code_is_unreachable(code)
+            ? breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop))
+            : breaker_succeeded(&target->breaker);
+    if (change == BREAKER_OPENED) {
+        snprintf(detail, sizeof detail, "%s: %d failures in a row; the last: %s", target->name,
+                 target->breaker.failures, message);
+        log_warn("source.down", LOG_STR("source", target->name));
+        core_note(core, "SOURCE_DOWN", detail);
+    } else if (change == BREAKER_CLOSED) {
+        snprintf(detail, sizeof detail, "%s: it answers again", target->name);
+        log_info("source.up", LOG_STR("source", target->name));
+        core_note(core, "SOURCE_UP", detail);
+    }
 }
 
 /* ------------------------------------------------------------------------------ requests -- */
 
-/* Sets the deadline of the next request. */
 static void
-pull_attempt_set_deadline(struct pull_attempt *attempt)
+pull_attempt_request(struct pull_attempt *attempt, struct proto_writer *writer)
 {
     const struct core *core = attempt->base.all->core;
     const struct conf_source *source = conf_find_source(core->conf, attempt->pull.source);
     const double seconds = source ? source->deadline_seconds : 0.0;
+    attempt->requested = true;
     attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
     attempt->stopped = false;
-}
-
-static void
-pull_attempt_request(struct pull_attempt *attempt, struct proto_writer *writer)
-{
-    attempt->requested = true;
-    pull_attempt_set_deadline(attempt);
-    if (pool_send(attempt->base.all->core->pool, attempt->sender, writer)) {
+    if (pool_send(core->pool, attempt->sender, writer)) {
         pull_attempt_set_error(attempt, CODE_RETURNED,
                                "the request could not be sent to the sender process");
         pull_attempt_end(attempt, PULL_UNTRIED);
@@ -171,10 +98,16 @@ pull_attempt_request(struct pull_attempt *attempt, struct proto_writer *writer)
 }
 
 static void
-pull_attempt_send_find(struct pull_attempt *attempt)
+pull_attempt_on_start(void *context, int status)
 {
-    struct proto_writer writer;
+    struct pull_attempt *attempt = context;
     const struct queue_pull *pull = &attempt->pull;
+    struct proto_writer writer;
+    if (status) {
+        attempt_drop(&attempt->base);
+        return;
+    }
+    crash_point("daemon_after_finding_before_find");
     const struct message_find message = {
         .pull = pull->id,
         .source = pull->source,
@@ -187,9 +120,14 @@ pull_attempt_send_find(struct pull_attempt *attempt)
 }
 
 static void
-pull_attempt_send_move(struct pull_attempt *attempt)
+pull_attempt_on_move(void *context, int status)
 {
+    struct pull_attempt *attempt = context;
     struct proto_writer writer;
+    attempt->has_step = status != 0; /* the step is taken again */
+    if (status)
+        return;
+    crash_point("daemon_after_moving_before_move");
     const struct queue_pull_part *part = &attempt->parts[attempt->next];
     const struct message_move message = {.pull = attempt->pull.id,
                                          .source = attempt->pull.source,
@@ -199,71 +137,35 @@ pull_attempt_send_move(struct pull_attempt *attempt)
     pull_attempt_request(attempt, &writer);
 }
 
-static void
-pull_attempt_on_start(void *context, int status)
-{
-    struct pull_attempt *attempt = context;
-    if (status) {
-        attempt_drop(&attempt->base);
-        return;
-    }
-    crash_point("daemon_after_finding_before_find");
-    pull_attempt_send_find(attempt);
-}
-
-static void
-pull_attempt_on_move(void *context, int status)
-{
-    struct pull_attempt *attempt = context;
-    attempt->has_step = status != 0; /* the step is taken again */
-    if (status)
-        return;
-    crash_point("daemon_after_moving_before_move");
-    pull_attempt_send_move(attempt);
-}
-
 /* ------------------------------------------------------------------------------ starting --- */
-
-/* Reads the item's accession number, if it has one. Returns -ENOENT or -EBADMSG if it is lost. */
-static int
-pull_read_accession(const struct core *core, const struct queue_pull *pull, char **accession)
-{
-    char text[PULL_ACCESSION_SIZE];
-    *accession = NULL;
-    if (pull->key != QUEUE_PULL_ACCESSION)
-        return 0;
-    int rc = pull_accessions_find(core, pull->batch, pull->line, text);
-    if (rc == 0)
-        *accession = strdup(text);
-    return rc || *accession ? rc : -ENOMEM;
-}
-
-static int
-pulls_fail_key(struct core *core, const struct queue_pull *pull, int rc)
-{
-    char message[128];
-    snprintf(message, sizeof message, "Its accession number cannot be read any more: %s.",
-             strerror(-rc));
-    log_warn("pull.key_lost", LOG_INT("item", pull->id), LOG_INT("batch", pull->batch));
-    return queue_end_pull(core->queue, pull->id, QUEUE_PULL_FAILED, CODE_PULL_KEY_LOST, message,
-                          clock_unix_ms());
-}
 
 /* Starts an item in the open batch and takes over its strings. */
 static int
-pulls_begin(struct pulls *pulls, const struct pull_target *target, struct queue_pull *pull)
+pulls_begin(struct pulls *pulls, const struct sender_target *target, struct queue_pull *pull)
 {
     struct core *core = pulls->core;
-    char *accession;
-    int rc = pull_read_accession(core, pull, &accession);
-    if (rc == -ENOENT || rc == -EBADMSG)
-        return pulls_fail_key(core, pull, rc);
+    char text[PULL_ACCESSION_SIZE], *accession = NULL;
+    int rc = 0;
+    if (pull->key == QUEUE_PULL_ACCESSION) {
+        rc = pull_accessions_find(core, pull->batch, pull->line, text);
+        accession = rc ? NULL : strdup(text);
+        if (!rc && !accession)
+            rc = -ENOMEM;
+    }
+    if (rc == -ENOENT || rc == -EBADMSG) {
+        char message[128];
+        snprintf(message, sizeof message, "Its accession number cannot be read any more: %s.",
+                 strerror(-rc));
+        log_warn("pull.key_lost", LOG_INT("item", pull->id), LOG_INT("batch", pull->batch));
+        return queue_end_pull(core->queue, pull->id, QUEUE_PULL_FAILED, CODE_PULL_KEY_LOST, message,
+                              clock_unix_ms());
+    }
     struct pull_attempt *attempt = rc ? NULL : pull_attempt_new(&pulls->attempts, pull, accession);
     if (!attempt) {
         free(accession);
         return rc ? rc : -ENOMEM;
     }
-    attempt->sender = target->sender;
+    attempt->sender = target->slot;
     rc = queue_start_pull(core->queue, attempt->base.id, clock_unix_ms());
     if (rc) {
         attempt_drop(&attempt->base);
@@ -286,44 +188,31 @@ pulls_may_begin(struct pulls *pulls, const struct conf_source *source, int64_t d
     return moved_ms > now_ms || now_ms - moved_ms >= 3600 * 1000 / source->per_hour;
 }
 
-static bool
-pulls_has_room(const struct pulls *pulls, const struct pull_target *target)
-{
-    size_t under_way = 0;
-    for (const struct attempt *base = pulls->attempts.first; base; base = base->next)
-        under_way += strcmp(((const struct pull_attempt *)base)->pull.source, target->source) == 0;
-    return breaker_room(&target->breaker, under_way, 1, uv_now(&pulls->core->loop)) > 0;
-}
-
 /* Starts an item, or first the target's sender when its first item is due. */
 static int
-pulls_start_next(struct pulls *pulls, struct pull_target *target, struct queue_pull *pull)
+pulls_start_of(struct pulls *pulls, struct sender_target *target)
 {
     struct core *core = pulls->core;
-    if (target->sender < 0) {
-        const int slot = senders_take(core);
-        target->sender = slot < 0 ? -1 : slot;
-        return slot < 0 ? slot : 0;
-    }
-    if (!pool_ready(core->pool, target->sender) || !core_change(core))
-        return 0;
-    return pulls_begin(pulls, target, pull);
-}
-
-static int
-pulls_start_of(struct pulls *pulls, struct pull_target *target)
-{
-    const struct conf_source *source = conf_find_source(pulls->core->conf, target->source);
+    const struct conf_source *source = conf_find_source(core->conf, target->name);
     struct queue_pull pull;
     int64_t due_ms;
-    if (!source || !pulls_has_room(pulls, target))
+    size_t under_way = 0;
+    for (const struct attempt *base = pulls->attempts.first; base; base = base->next)
+        under_way += strcmp(((const struct pull_attempt *)base)->pull.source, target->name) == 0;
+    if (!source || breaker_room(&target->breaker, under_way, 1, uv_now(&core->loop)) == 0)
         return 0;
-    int rc = queue_next_pull(pulls->core->queue, target->source, &pull, &due_ms);
+    int rc = queue_next_pull(core->queue, target->name, &pull, &due_ms);
     if (rc)
         return rc < 0 ? rc : 0;
     rc = pulls_may_begin(pulls, source, due_ms);
-    if (rc > 0)
-        rc = pulls_start_next(pulls, target, &pull);
+    if (rc > 0 && target->slot < 0) {
+        const int slot = senders_take(core);
+        target->slot = slot < 0 ? -1 : slot;
+        rc = slot < 0 ? slot : 0;
+    } else if (rc > 0) {
+        const bool may_start = pool_ready(core->pool, target->slot) && core_change(core);
+        rc = may_start ? pulls_begin(pulls, target, &pull) : 0;
+    }
     queue_pull_clear(&pull);
     return rc;
 }
@@ -364,28 +253,12 @@ pulls_sweep(struct pulls *pulls)
     size_t count;
     int rc = queue_pulled_sources(pulls->core->queue, &sources, &count);
     for (size_t i = 0; i < count; i++) {
-        if (rc == 0 && !pulls_find_target(pulls, sources[i]))
+        if (rc == 0 && !senders_find(&pulls->targets, sources[i]))
             rc = core_change(pulls->core) ? pulls_fail_source(pulls, sources[i]) : 0;
         free(sources[i]);
     }
     free(sources);
     return rc ? rc : batch_on_commit(pulls->core->batch, pulls_on_swept, pulls);
-}
-
-static void
-pulls_start(struct pulls *pulls)
-{
-    struct core *core = pulls->core;
-    if (!pulls->check_due || pulls->outdated || core->draining || core->disk_low || core->db_failed)
-        return;
-    /* A source that cannot connect to our port would use up the attempts of an item. */
-    if (!core->reception.open)
-        return;
-    pulls->check_due = false;
-    int rc = pulls->swept ? 0 : pulls_sweep(pulls);
-    for (size_t i = 0; i < pulls->target_count && rc == 0; i++)
-        rc = pulls_start_of(pulls, &pulls->targets[i]);
-    core_failed(core, rc, "start a pull");
 }
 
 /* --------------------------------------------------------------------------------- steps -- */
@@ -405,18 +278,6 @@ pull_attempt_count(struct pull_attempt *attempt)
     return 0;
 }
 
-/* Waits for instances after all missing parts were requested. */
-static void
-pull_attempt_await_arrivals(struct pull_attempt *attempt)
-{
-    const struct core *core = attempt->base.all->core;
-    const struct conf_source *source = conf_find_source(core->conf, attempt->pull.source);
-    const double seconds =
-        source && attempt->error.code == CODE_NONE ? source->arrival_seconds : 0.0;
-    attempt->stage = PULL_ARRIVING;
-    attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
-}
-
 /* Requests the next part, or waits for the instances of the last one, in the open batch. */
 static int
 pull_attempt_move_on(struct pull_attempt *attempt)
@@ -425,36 +286,34 @@ pull_attempt_move_on(struct pull_attempt *attempt)
     attempt->stage = PULL_MOVING;
     while (attempt->next < attempt->part_count && pull_part_is_here(&attempt->parts[attempt->next]))
         attempt->next++;
-    if (attempt->next == attempt->part_count) {
-        pull_attempt_await_arrivals(attempt);
-        return 0;
+    if (attempt->next < attempt->part_count) {
+        int rc = queue_note_move(core->queue, attempt->base.id, clock_unix_ms());
+        return rc ? rc : batch_on_commit(core->batch, pull_attempt_on_move, attempt);
     }
-    int rc = queue_note_move(core->queue, attempt->base.id, clock_unix_ms());
-    return rc ? rc : batch_on_commit(core->batch, pull_attempt_on_move, attempt);
+    const struct conf_source *source = conf_find_source(core->conf, attempt->pull.source);
+    const double seconds =
+        source && attempt->error.code == CODE_NONE ? source->arrival_seconds : 0.0;
+    attempt->stage = PULL_ARRIVING;
+    attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
+    return 0;
 }
 
 /* Writes the archive's parts if they are new, and requests the next one. */
-static int
-pull_attempt_step(struct pull_attempt *attempt)
-{
-    struct queue *queue = attempt->base.all->core->queue;
-    int rc = 0;
-    if (attempt->stage == PULL_FINDING)
-        rc = queue_pull_found(queue, attempt->base.id, attempt->parts, attempt->part_count,
-                              clock_unix_ms());
-    if (rc == 0)
-        rc = pull_attempt_count(attempt);
-    return rc ? rc : pull_attempt_move_on(attempt);
-}
-
 static void
 pulls_take_step(struct pulls *pulls, struct pull_attempt *attempt)
 {
     struct core *core = pulls->core;
+    int rc = 0;
     if (!core_change(core))
         return;
     attempt->has_step = false;
-    const int rc = pull_attempt_step(attempt);
+    if (attempt->stage == PULL_FINDING)
+        rc = queue_pull_found(core->queue, attempt->base.id, attempt->parts, attempt->part_count,
+                              clock_unix_ms());
+    if (rc == 0)
+        rc = pull_attempt_count(attempt);
+    if (rc == 0)
+        rc = pull_attempt_move_on(attempt);
     if (rc == -EAGAIN || rc == -ENOENT) /* it was cancelled, or its parts were lost with a batch */
         pull_attempt_end(attempt, PULL_UNTRIED);
     else if (core_failed(core, rc, "continue a pull"))
@@ -491,29 +350,24 @@ pulls_stop(struct pulls *pulls, struct pull_attempt *attempt)
     pool_send(pulls->core->pool, attempt->sender, &writer);
 }
 
-static void
-pulls_watch(struct pulls *pulls, struct pull_attempt *attempt)
-{
-    const uint64_t now = uv_now(&pulls->core->loop);
-    if (!attempt->stopped && now >= attempt->stop_at) {
-        pull_attempt_set_error(
-            attempt, CODE_PULL_DEADLINE,
-            "The source took longer than its deadline_seconds and got a C-CANCEL.");
-        pulls_stop(pulls, attempt);
-    } else if (attempt->stopped && now >= attempt->kill_at) {
-        pool_kill(pulls->core->pool, attempt->sender, "a pull did not stop in time");
-    }
-}
-
 void
 pulls_tick(struct pulls *pulls)
 {
+    const uint64_t now = uv_now(&pulls->core->loop);
     if (pulls->outdated)
         (void)pulls_reload(pulls);
     for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
         struct pull_attempt *attempt = (struct pull_attempt *)base;
-        if (!base->ended && attempt->requested)
-            pulls_watch(pulls, attempt);
+        if (base->ended || !attempt->requested)
+            continue;
+        if (!attempt->stopped && now >= attempt->stop_at) {
+            pull_attempt_set_error(
+                attempt, CODE_PULL_DEADLINE,
+                "The source took longer than its deadline_seconds and got a C-CANCEL.");
+            pulls_stop(pulls, attempt);
+        } else if (attempt->stopped && now >= attempt->kill_at) {
+            pool_kill(pulls->core->pool, attempt->sender, "a pull did not stop in time");
+        }
     }
     pulls->check_due = true;
 }
@@ -539,12 +393,21 @@ pulls_continue(struct pulls *pulls)
 void
 pulls_before_commit(struct pulls *pulls)
 {
-    const struct core *core = pulls->core;
+    struct core *core = pulls->core;
     if (core->db_failed && !core->probing)
         return;
     pulls_continue(pulls);
     attempts_write(&pulls->attempts);
-    pulls_start(pulls);
+    if (!pulls->check_due || pulls->outdated || core->draining || core->disk_low || core->db_failed)
+        return;
+    /* A source that cannot connect to our port would use up the attempts of an item. */
+    if (!core->reception.open)
+        return;
+    pulls->check_due = false;
+    int rc = pulls->swept ? 0 : pulls_sweep(pulls);
+    for (size_t i = 0; i < pulls->targets.count && rc == 0; i++)
+        rc = pulls_start_of(pulls, &pulls->targets.at[i]);
+    core_failed(core, rc, "start a pull");
 }
 
 /* ------------------------------------------------------------------------------- frames ---- */
@@ -567,7 +430,7 @@ pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id,
 static void
 pulls_expect_source(struct pulls *pulls, const struct pull_attempt *attempt)
 {
-    pulls->swept = pulls->swept && pulls_find_target(pulls, attempt->pull.source);
+    pulls->swept = pulls->swept && senders_find(&pulls->targets, attempt->pull.source);
 }
 
 /* Ends a failed attempt. Only the daemon stops one: for a drain, a deadline or a cancellation. */
@@ -632,13 +495,6 @@ pulls_handle_found(struct pulls *pulls, struct proto_reader *reader)
     }
 }
 
-/* Returns whether the code concerns only this part: the other parts may succeed. */
-static bool
-pull_is_of_part(enum code code)
-{
-    return code == CODE_MOVE_INCOMPLETE || code == CODE_MOVE_REFUSED || code == CODE_MOVE_FAILED;
-}
-
 /* Keeps the reported error. The stored instances decide whether the part is complete. */
 static void
 pulls_handle_moved(struct pulls *pulls, struct proto_reader *reader)
@@ -651,7 +507,10 @@ pulls_handle_moved(struct pulls *pulls, struct proto_reader *reader)
     if (!attempt)
         return;
     attempt->requested = false;
-    if (message.outcome != PROTO_PULL_OK && !pull_is_of_part(message.code)) {
+    /* These codes concern only this part: the other parts may succeed. */
+    const bool is_of_part = message.code == CODE_MOVE_INCOMPLETE ||
+                            message.code == CODE_MOVE_REFUSED || message.code == CODE_MOVE_FAILED;
+    if (message.outcome != PROTO_PULL_OK && !is_of_part) {
         pulls_end_failed(pulls, attempt, message.outcome, message.code, message.message);
         return;
     }
@@ -692,10 +551,7 @@ pulls_sender_gone(struct pulls *pulls, int slot, const struct pool_gone *gone)
 const char *
 pulls_served_from(const struct pulls *pulls, int slot)
 {
-    for (size_t i = 0; i < pulls->target_count; i++)
-        if (pulls->targets[i].sender == slot)
-            return pulls->targets[i].source;
-    return "";
+    return senders_served_from(&pulls->targets, slot);
 }
 
 size_t
@@ -744,7 +600,7 @@ pulls_close(struct pulls *pulls)
     if (!pulls)
         return;
     attempts_free(&pulls->attempts);
-    pulls_free_targets(pulls->targets, pulls->target_count);
+    senders_free(&pulls->targets);
     free(pulls);
 }
 

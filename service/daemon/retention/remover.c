@@ -29,12 +29,15 @@ remover_aside(const struct remover_item *item, char name[ASIDE_NAME])
 
 /* --------------------------------------------------------------------------------- originals -- */
 
-/* Finds the inbox of an original. A path outside of all inboxes stays. */
-static void
-remover_find_inbox(struct remover_item *item, const struct conf *conf)
+void
+remover_take(struct remover_item *item, const struct queue_removal *removal,
+             const struct conf *conf)
 {
-    const char *path = item->removal.path;
-    for (size_t i = 0; i < conf->inbox_count && item->folder < 0; i++) {
+    const char *path = removal->path;
+    *item = (struct remover_item){.removal = *removal, .folder = -1};
+    if (!remover_is_original(item))
+        return;
+    for (size_t i = 0; i < conf->inbox_count; i++) {
         const char *inbox = conf->inboxes[i].path;
         const size_t length = strlen(inbox);
         if (strncmp(path, inbox, length) != 0 || path[length] != '/')
@@ -44,16 +47,7 @@ remover_find_inbox(struct remover_item *item, const struct conf *conf)
         item->relative = path + length + 1;
         return;
     }
-    item->gone = true;
-}
-
-void
-remover_take(struct remover_item *item, const struct queue_removal *removal,
-             const struct conf *conf)
-{
-    *item = (struct remover_item){.removal = *removal, .folder = -1};
-    if (remover_is_original(item))
-        remover_find_inbox(item, conf);
+    item->gone = true; /* outside of all inboxes: it stays */
 }
 
 void
@@ -64,17 +58,7 @@ remover_release(struct remover_item *item)
     queue_removal_clear(&item->removal);
 }
 
-/* Returns whether the file is the one that was received: not a new file of that name, and not
- * rewritten since. */
-static bool
-remover_is_unchanged(const struct remover_item *item, const struct stat *status)
-{
-    const int64_t written_ms =
-        (int64_t)status->st_mtim.tv_sec * 1000 + status->st_mtim.tv_nsec / 1000000;
-    return S_ISREG(status->st_mode) && status->st_size == item->removal.size &&
-           written_ms <= item->removal.taken_ms;
-}
-
+/* Deletes the file if it is the one that was received: not a new file of that name, and not rewritten since. */
 static int
 remover_delete_original(const struct remover_item *item)
 {
@@ -84,29 +68,30 @@ remover_delete_original(const struct remover_item *item)
     if (folder < 0)
         return folder;
     int error = fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
-    if (!error && remover_is_unchanged(item, &status) && unlinkat(folder, name, 0) != 0)
-        error = -errno;
+    if (!error) {
+        const int64_t written_ms =
+            (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1000000;
+        const bool is_unchanged = S_ISREG(status.st_mode) && status.st_size == item->removal.size &&
+                                  written_ms <= item->removal.taken_ms;
+        if (is_unchanged && unlinkat(folder, name, 0) != 0)
+            error = -errno;
+    }
     close(folder);
     return error;
 }
 
 /* --------------------------------------------------------------------------------- set aside -- */
 
-/* Checks that the path cannot lead out of the root. The service never writes such a path. */
-static bool
-remover_path_is_valid(const char *path)
-{
-    return strchr(path, '/') && !strstr(path, "..") && !strstr(path, "//") &&
-           path[strlen(path) - 1] != '/';
-}
-
 void
 remover_set_aside(const char *root, struct remover_item *item)
 {
+    const char *path = item->removal.path;
     char aside[ASIDE_NAME];
     if (remover_is_original(item))
         return;
-    if (!remover_path_is_valid(item->removal.path)) {
+    /* The path cannot lead out of the root. The service never writes such a path. */
+    if (!strchr(path, '/') || strstr(path, "..") || strstr(path, "//") ||
+        path[strlen(path) - 1] == '/') {
         item->error = -EINVAL;
         return;
     }
@@ -117,33 +102,26 @@ remover_set_aside(const char *root, struct remover_item *item)
     }
     remover_aside(item, aside);
     /* A daemon that was killed may have renamed it before. */
-    if (renameat(base, item->removal.path, base, aside) != 0 && errno != ENOENT &&
-        errno != ENOTEMPTY && errno != EEXIST)
+    if (renameat(base, path, base, aside) != 0 && errno != ENOENT && errno != ENOTEMPTY &&
+        errno != EEXIST)
         item->error = -errno;
     close(base);
 }
 
 /* ---------------------------------------------------------------------------------- deleting -- */
 
-/* Syncs the rename before its row is deleted; otherwise a power failure could restore the files. */
 static int
-remover_leave_place(int base, const char *path)
+remover_delete_item(int base, const struct remover_item *item, atomic_bool *stop)
 {
-    char folder[256];
+    const char *path = item->removal.path;
+    char aside[ASIDE_NAME], folder[256];
+    /* Sync the rename before its row is deleted; otherwise a power failure could restore the files. */
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
     const int error = durable_sync_folder(base, folder);
     if (!error && strchr(folder, '/'))
         unlinkat(base, folder, AT_REMOVEDIR); /* a day's folder in quarantine/, once it is empty */
-    return error == -ENOENT ? 0 : error;
-}
-
-static int
-remover_delete_item(int base, const struct remover_item *item, atomic_bool *stop)
-{
-    char aside[ASIDE_NAME];
-    int error = remover_leave_place(base, item->removal.path);
     remover_aside(item, aside);
-    return error ? error : file_remove(base, aside, stop);
+    return error && error != -ENOENT ? error : file_remove(base, aside, stop);
 }
 
 void

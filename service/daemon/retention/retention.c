@@ -110,12 +110,6 @@ retention_list_sources(struct retention *retention)
     return true;
 }
 
-static int64_t
-retention_before(int64_t now_ms, double days)
-{
-    return days > 0 ? now_ms - (int64_t)(days * DAY_MILLIS) : 0;
-}
-
 static bool
 retention_begin(struct retention *retention)
 {
@@ -140,10 +134,10 @@ retention_begin(struct retention *retention)
     };
     for (int i = 0; i < QUEUE_STOCKS; i++) {
         const bool files = i != QUEUE_STOCK_ROWS && i != QUEUE_STOCK_OBJECT_ROWS;
-        retention->sweep.before_ms[i] =
-            retention->trusted_at ? 0 : retention_before(now_ms, days[i]);
         if (retention->low && files)
             retention->sweep.before_ms[i] = now_ms - (int64_t)(conf->min_days * DAY_MILLIS);
+        else if (!retention->trusted_at && days[i] > 0)
+            retention->sweep.before_ms[i] = now_ms - (int64_t)(days[i] * DAY_MILLIS);
     }
     retention->walking = true;
     retention->marked = 0;
@@ -152,27 +146,19 @@ retention_begin(struct retention *retention)
     return true;
 }
 
-/* Reports a sweep for space that found only files that must stay. */
-static void
-retention_report_stuck(struct retention *retention)
-{
-    if (retention->stuck)
-        return;
-    retention->stuck = true;
-    log_warn("retention.stuck", LOG_NUM("high_mib", retention->core->conf->retention.high_mib));
-    core_note(retention->core, "RETENTION_STUCK",
-              "disk space is low, and all removable data waits for a job or a delivery, or is "
-              "too new");
-}
-
 static void
 retention_end(struct retention *retention)
 {
     struct core *core = retention->core;
     const bool for_space = retention->sweep.for_space;
     retention->walking = false;
-    if (for_space && retention->low && retention->marked == 0)
-        retention_report_stuck(retention);
+    if (for_space && retention->low && retention->marked == 0 && !retention->stuck) {
+        retention->stuck = true; /* the files that are found must stay */
+        log_warn("retention.stuck", LOG_NUM("high_mib", core->conf->retention.high_mib));
+        core_note(core, "RETENTION_STUCK",
+                  "disk space is low, and all removable data waits for a job or a delivery, or is "
+                  "too new");
+    }
     if (retention->marked > 0)
         log_info("retention.swept", LOG_INT("marked", retention->marked),
                  LOG_INT("for_space", for_space));
@@ -210,13 +196,6 @@ retention_mark(struct retention *retention)
     return true;
 }
 
-static void
-retention_log_error(const struct remover_item *item)
-{
-    log_error("retention.failed", LOG_INT("removal", item->removal.id),
-              LOG_STR("error", strerror(-item->error)));
-}
-
 static bool
 retention_set_aside(struct retention *retention)
 {
@@ -246,21 +225,6 @@ retention_delete(uv_work_t *work)
 }
 
 static void
-retention_forget(struct retention *retention)
-{
-    struct core *core = retention->core;
-    for (size_t i = 0; i < retention->count; i++) {
-        struct remover_item *item = &retention->items[i];
-        if (item->gone && !retention->closed && core_change(core))
-            core_failed(core, queue_removed(core->queue, item->removal.id), "delete a removal");
-        else if (item->error && !retention->closed)
-            retention_log_error(item);
-        remover_release(item);
-    }
-    retention->count = 0;
-}
-
-static void
 retention_free(struct retention *retention)
 {
     retention_free_sources(retention);
@@ -271,28 +235,33 @@ static void
 retention_on_deleted(uv_work_t *work, int status)
 {
     struct retention *retention = work->data;
+    struct core *core = retention->core;
     (void)status;
     retention->working = false;
-    retention_forget(retention);
+    for (size_t i = 0; i < retention->count; i++) {
+        struct remover_item *item = &retention->items[i];
+        if (item->gone && !retention->closed && core_change(core))
+            core_failed(core, queue_removed(core->queue, item->removal.id), "delete a removal");
+        else if (item->error && !retention->closed)
+            log_error("retention.failed", LOG_INT("removal", item->removal.id),
+                      LOG_STR("error", strerror(-item->error)));
+        remover_release(item);
+    }
+    retention->count = 0;
     if (retention->timer_gone)
         retention_free(retention);
     else
         retention_wait(retention, retention->low ? STEP_LOW_MILLIS : STEP_MILLIS);
 }
 
-/* Returns whether the sweep is still of the required kind: it may free space too late, or for no
- * reason. */
-static bool
-retention_is_needed(const struct retention *retention)
-{
-    return retention->walking && !retention->again && retention->sweep.for_space == retention->low;
-}
-
 /* Returns whether there is more to do. */
 static bool
 retention_step(struct retention *retention)
 {
-    if (!retention_is_needed(retention) && !retention_begin(retention))
+    /* A sweep of the other kind would free space too late, or for no reason. */
+    const bool is_needed =
+        retention->walking && !retention->again && retention->sweep.for_space == retention->low;
+    if (!is_needed && !retention_begin(retention))
         return false;
     retention->again = false;
     if ((!retention->sweep.over && !retention_mark(retention)) || !retention_set_aside(retention))
@@ -355,30 +324,11 @@ retention_set_aside_all(struct core *core)
 }
 
 void
-retention_start(struct retention *retention)
-{
-    retention_wait(retention, STEP_MILLIS);
-}
-
-void
 retention_sweep_now(struct retention *retention)
 {
     retention->again = true;
     if (!retention->working)
         retention_wait(retention, STEP_MILLIS);
-}
-
-static void
-retention_distrust(struct retention *retention, double leap)
-{
-    struct core *core = retention->core;
-    char detail[128];
-    retention->trusted_at = uv_now(&core->loop) + (uint64_t)DAY_MILLIS;
-    log_warn("retention.clock", LOG_NUM("days", leap / DAY_MILLIS));
-    snprintf(detail, sizeof detail,
-             "the clock is %.1f days off its last value: no data is removed by age for a day",
-             leap / DAY_MILLIS);
-    core_note(core, "CLOCK_LEAPT", detail);
 }
 
 /* With a wrong clock all files may seem old. A new time must last a day without a restart before
@@ -387,6 +337,7 @@ static bool
 retention_trusts_clock(struct retention *retention, int64_t now_ms)
 {
     struct core *core = retention->core;
+    char detail[128];
     if (retention->trusted_at) {
         if (uv_now(&core->loop) < retention->trusted_at)
             return false;
@@ -399,45 +350,42 @@ retention_trusts_clock(struct retention *retention, int64_t now_ms)
     const double leap = (double)(now_ms - retention->noted_ms);
     if (retention->noted_ms == 0 || fabs(leap) < LEAP_MILLIS)
         return true;
-    retention_distrust(retention, leap);
+    retention->trusted_at = uv_now(&core->loop) + (uint64_t)DAY_MILLIS;
+    log_warn("retention.clock", LOG_NUM("days", leap / DAY_MILLIS));
+    snprintf(detail, sizeof detail,
+             "the clock is %.1f days off its last value: no data is removed by age for a day",
+             leap / DAY_MILLIS);
+    core_note(core, "CLOCK_LEAPT", detail);
     return false;
 }
 
-/* Stores the free space for v_disk, so that the figure is never older than a minute. */
+/* Stores the free space: for v_disk, so that the figure is never older than a minute, and once per hour for v_night. */
 static void
-retention_measure_disk(struct retention *retention, double free_mib)
+retention_store_space(struct retention *retention, double free_mib)
 {
     struct core *core = retention->core;
     const int64_t now_ms = clock_unix_ms();
-    if (llabs(now_ms - retention->measured_ms) < MEASURE_MILLIS || core->db_failed ||
-        !core_change(core))
-        return;
-    retention->measured_ms = now_ms;
-    core_failed(core, queue_measure_disk(core->queue, free_mib, now_ms), "store the free space");
-}
-
-/* Stores the free space once per hour, for v_night. */
-static void
-retention_note_disk(struct retention *retention, double free_mib)
-{
-    struct core *core = retention->core;
-    const int64_t now_ms = clock_unix_ms();
-    if (llabs(now_ms - retention->noted_ms) < NOTE_MILLIS || core->db_failed ||
-        !retention_trusts_clock(retention, now_ms) || !core_change(core))
-        return;
-    retention->noted_ms = now_ms;
-    core_failed(core, queue_note_disk(core->queue, free_mib, now_ms), "note the free space");
+    if (llabs(now_ms - retention->measured_ms) >= MEASURE_MILLIS && !core->db_failed &&
+        core_change(core)) {
+        retention->measured_ms = now_ms;
+        core_failed(core, queue_measure_disk(core->queue, free_mib, now_ms),
+                    "store the free space");
+    }
+    if (llabs(now_ms - retention->noted_ms) >= NOTE_MILLIS && !core->db_failed &&
+        retention_trusts_clock(retention, now_ms) && core_change(core)) {
+        retention->noted_ms = now_ms;
+        core_failed(core, queue_note_disk(core->queue, free_mib, now_ms), "note the free space");
+    }
 }
 
 void
 retention_disk(struct retention *retention, double free_mib)
 {
-    const struct conf_retention *conf = &retention->core->conf->retention;
+    struct core *core = retention->core;
+    const struct conf_retention *conf = &core->conf->retention;
     const bool low = free_mib < (retention->low ? conf->high_mib : conf->low_mib);
-    retention_measure_disk(retention, free_mib);
-    retention_note_disk(retention, free_mib);
-    if (low && !retention->walking && !retention->working &&
-        retention->ends != retention->core->ends)
+    retention_store_space(retention, free_mib);
+    if (low && !retention->walking && !retention->working && retention->ends != core->ends)
         retention_wait(retention, STEP_MILLIS);
     if (low == retention->low)
         return;

@@ -20,9 +20,8 @@ void retention_close(struct retention *retention);
 /* Renames all marked files. Must be called at start before any child, and before an operator gets
  * the reply. */
 int retention_set_aside_all(struct core *core);
-/* Starts the sweeps. Later ones follow as often as the ages require, and when the disk fills. */
-void retention_start(struct retention *retention);
-/* Starts a sweep now, after the configuration changed or rows were marked. */
+/* Starts a sweep now: at start, and after the configuration changed or rows were marked. Later ones follow as often as
+ * the ages require, and when the disk fills. */
 void retention_sweep_now(struct retention *retention);
 /* Updates the free space. Must be called each second. */
 void retention_disk(struct retention *retention, double free_mib);

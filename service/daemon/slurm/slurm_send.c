@@ -21,31 +21,6 @@ slurm_send(const struct slurm_executor *slurm, struct proto_writer *writer)
     return pool_send(slurm->base.core->pool, slurm->slot, writer);
 }
 
-static double
-slurm_deadline_seconds(const struct core *core, const struct job_attempt *attempt)
-{
-    return attempt->deadline_seconds > 0 ? attempt->deadline_seconds
-                                         : core->conf->jobs.deadline_seconds;
-}
-
-/* Adds a job to a frame. Returns false if there is no memory for its file name. */
-static bool
-slurm_add_job(const struct core *core, const struct job_attempt *attempt,
-              struct proto_writer *writer)
-{
-    char *file = spool_job_file(core->root, attempt->base.id);
-    const struct message_task_job row = {
-        .job = attempt->base.id,
-        .number = attempt->number,
-        .job_file = file,
-        .deadline_seconds = slurm_deadline_seconds(core, attempt),
-    };
-    if (file)
-        message_add_task_job(writer, &row);
-    free(file);
-    return file != NULL;
-}
-
 static void
 slurm_send_task(struct slurm_executor *slurm, struct slurm_task *task)
 {
@@ -56,11 +31,20 @@ slurm_send_task(struct slurm_executor *slurm, struct slurm_task *task)
     message_write_submit_task(
         &writer, &(struct message_submit_task){.nonce = task->nonce, .exclude = exclude});
     for (const struct job_attempt *attempt = task->attempts; attempt && whole;
-         attempt = attempt->next_of_task)
-        whole = slurm_add_job(core, attempt, &writer);
+         attempt = attempt->next_of_task) {
+        char *file = spool_job_file(core->root, attempt->base.id);
+        const struct message_task_job row = {.job = attempt->base.id,
+                                             .number = attempt->number,
+                                             .job_file = file,
+                                             .deadline_seconds = job_attempt_deadline(attempt)};
+        whole = file != NULL;
+        if (whole)
+            message_add_task_job(&writer, &row);
+        free(file);
+    }
     free(exclude);
     if (!whole)
-        proto_release(&writer); /* the next tick tries again */
+        proto_release(&writer); /* no memory: the next tick tries again */
     else if (slurm_send(slurm, &writer) == 0)
         task->phase = TASK_SENT;
 }
@@ -100,31 +84,25 @@ slurm_send_poll(struct slurm_executor *slurm)
     slurm->polled_at = uv_now(&slurm->base.core->loop);
 }
 
-static bool
-slurm_send_collect(struct slurm_executor *slurm, struct job_attempt *attempt)
-{
-    struct proto_writer writer;
-    message_write_collect(&writer, &(struct message_collect){.job = attempt->base.id,
-                                                             .number = attempt->number,
-                                                             .nonce = attempt->task->nonce});
-    if (slurm_send(slurm, &writer))
-        return false;
-    attempt->collecting = true;
-    attempt->requested_at = uv_now(&slurm->base.core->loop);
-    attempt->requested_poll = slurm->complete_poll;
-    slurm->collecting++;
-    return true;
-}
-
 /* Sends COLLECT for a task. Returns false if the limit is reached. */
 static bool
 slurm_collect_task(struct slurm_executor *slurm, struct slurm_task *task)
 {
     for (struct job_attempt *attempt = task->attempts; attempt; attempt = attempt->next_of_task) {
+        struct proto_writer writer;
         if (attempt->collecting || attempt->requested_poll == slurm->complete_poll)
             continue;
-        if (slurm->collecting >= SLURM_MAX_COLLECTS || !slurm_send_collect(slurm, attempt))
+        if (slurm->collecting >= SLURM_MAX_COLLECTS)
             return false;
+        message_write_collect(&writer, &(struct message_collect){.job = attempt->base.id,
+                                                                 .number = attempt->number,
+                                                                 .nonce = task->nonce});
+        if (slurm_send(slurm, &writer))
+            return false;
+        attempt->collecting = true;
+        attempt->requested_at = uv_now(&slurm->base.core->loop);
+        attempt->requested_poll = slurm->complete_poll;
+        slurm->collecting++;
     }
     task->to_collect = false;
     return true;

@@ -150,7 +150,7 @@ on_ready(void *context, int slot)
 {
     (void)context;
     (void)slot;
-    deliveries_sender_ready(core.deliveries);
+    due_now(&core.deliveries_due);
 }
 
 static void

@@ -100,7 +100,7 @@ read_frame(struct proto_reader *reader, enum job_end *end)
     union message_any message;
     if (message_read(reader, reader->type, &message))
         return reader->error;
-    return reader->type == PROTO_DONE ? job_attempt_read_done(attempt, reader, &message.done, end)
+    return reader->type == PROTO_DONE ? job_attempt_on_done(attempt, reader, &message.done, end)
                                       : job_attempt_read_measurements(attempt, reader, &message);
 }
 
