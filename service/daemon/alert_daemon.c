@@ -1,7 +1,7 @@
 /*
- * alert_daemon.c - see alert_daemon.h. To raise an alert, add a row to
- * service/common/alert/alert_list.def and a call of alerts_add() to alerts_add_own() or
- * alerts_add_reception(). The text may be logged, so it must not name a file or a sending system.
+ * alert_daemon.c - see alert_daemon.h. To raise an alert, add a row to service/common/alert/alert_list.def and a call
+ * of alerts_add() to alerts_add_own() or alerts_add_reception(). The text may be logged, so it must not name a file or
+ * a sending system.
  */
 #include "service/daemon/alert_daemon.h"
 

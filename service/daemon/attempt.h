@@ -1,15 +1,14 @@
 /*
- * attempt.h - attempts at work that children do for the daemon (a job, a delivery, a peer's report
- * of a storage commitment), from their start to the rows that record their outcome.
+ * attempt.h - attempts at work that children do for the daemon (a job, a delivery, a peer's report of a storage
+ * commitment), from their start to the rows that record their outcome.
  *
  *     begun --attempt_end--> ended --write--> written --commit--> recorded and freed
  *                              ^                 |
  *                              +-- batch lost ---+
  *
- * An attempt must be allocated before the work begins, so that its outcome can always be kept. An
- * attempt that ended is written in the current batch. If that batch cannot be committed, the
- * attempt stays in memory and is written again as soon as the database accepts writes. A full disk
- * therefore loses no result.
+ * An attempt must be allocated before the work begins, so that its outcome can always be kept. An attempt that ended is
+ * written in the current batch. If that batch cannot be committed, the attempt stays in memory and is written again as
+ * soon as the database accepts writes. A full disk therefore loses no result.
  *
  * struct attempt must be the first member of the struct that describes the work. Loop thread only.
  */
@@ -28,11 +27,9 @@ struct attempt_type {
     bool (*may_write)(const struct attempt *attempt);
     /* Writes the outcome in the open batch. Returns 0, or -errno without any change. */
     int (*write)(struct attempt *attempt);
-    /*
-     * Writes a failure with this code and message, in place of an outcome that the database
-     * permanently rejects and that must not be retried forever. Returns as write() does. NULL if
-     * write() returns only transient errors (see core_is_transient).
-     */
+    /* Writes a failure with this code and message, in place of an outcome that the database permanently rejects and
+     * that must not be retried forever. Returns as write() does. NULL if write() returns only transient errors (see
+     * core_is_transient). */
     int (*fail)(struct attempt *attempt, enum code code, const char *message);
     /* Called when the outcome is on disk, before free(). */
     void (*recorded)(struct attempt *attempt);
@@ -67,8 +64,7 @@ void attempt_end(struct attempt *attempt);
 /* Frees an attempt that did not begin or is obsolete. */
 void attempt_drop(struct attempt *attempt);
 
-/* Writes the attempts that have ended and are not recorded yet. Must be called before a batch is
- * committed. */
+/* Writes the attempts that have ended and are not recorded yet. Must be called before a batch is committed. */
 void attempts_write(struct attempts *attempts);
 
 /* Returns the running or unrecorded attempt for this row, or NULL. */

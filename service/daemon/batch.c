@@ -1,8 +1,8 @@
 /*
  * batch.c - see batch.h.
  *
- * Two hooks end a turn: the check hook after I/O, and the prepare hook for changes made by timers
- * before the loop sleeps again.
+ * Two hooks end a turn: the check hook after I/O, and the prepare hook for changes made by timers before the loop
+ * sleeps again.
  */
 #include "service/daemon/batch.h"
 

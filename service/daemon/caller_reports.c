@@ -1,6 +1,6 @@
 /*
- * caller_reports.c - records callers that the receiver rejected, and clears their alerts once the
- * configuration admits them. Loop thread only. Declared in daemon.h.
+ * caller_reports.c - records callers that the receiver rejected, and clears their alerts once the configuration admits
+ * them. Loop thread only. Declared in daemon.h.
  */
 #include "service/daemon/daemon.h"
 

@@ -15,9 +15,8 @@
  *     LEAVING   the next frame
  *     DYING     the exit; then SIGKILL
  *
- * An exit or the end of the pipe leads to DYING from every state. A child is reaped when it has
- * exited and its pipe was read to the end, whichever comes last. Frames that it sent before a crash
- * are therefore processed.
+ * An exit or the end of the pipe leads to DYING from every state. A child is reaped when it has exited and its pipe was
+ * read to the end, whichever comes last. Frames that it sent before a crash are therefore processed.
  */
 #include "service/daemon/child_pool.h"
 
@@ -93,8 +92,7 @@ static void slot_dismiss(struct slot *slot, const char *why);
 uint64_t
 pool_wait(const struct pool_timing *timing, bool was_ready, int deaths)
 {
-    /* A child that had sent HELLO gets two immediate restarts: most likely its job caused the
-     * crash. */
+    /* A child that had sent HELLO gets two immediate restarts: most likely its job caused the crash. */
     int doublings = was_ready ? deaths - 3 : deaths - 1;
     if (doublings < 0)
         return 0;
@@ -295,8 +293,7 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
 
 /* ----------------------------------------------------------------------------- starting ---- */
 
-/* Starts the child with `pipe` as this end of its fd 3. If it fails, the caller still owns the
- * pipe. */
+/* Starts the child with `pipe` as this end of its fd 3. If it fails, the caller still owns the pipe. */
 static int
 slot_spawn(struct slot *slot, uv_pipe_t *pipe)
 {

@@ -39,11 +39,10 @@ struct pool_alert {
 
 struct pool_events {
     void (*ready)(void *context, int slot);
-    /* Called for each frame except HELLO and ALIVE. The handler must read it to its end. If
-     * proto_end() then finds an error, the child is killed. */
+    /* Called for each frame except HELLO and ALIVE. The handler must read it to its end. If proto_end() then finds an
+     * error, the child is killed. */
     void (*frame)(void *context, int slot, struct proto_reader *reader);
-    /* Called after a child was reaped. Calls on the slot are allowed; the next child is started
-     * afterwards. */
+    /* Called after a child was reaped. Calls on the slot are allowed; the next child is started afterwards. */
     void (*gone)(void *context, int slot, const struct pool_gone *gone);
     void *context;
 };
@@ -70,8 +69,7 @@ struct pool_options {
 
 int pool_open(uv_loop_t *loop, const struct pool_options *options, struct pool **pool);
 
-/* Adds a slot for a child of this role and fills it at once. Returns the slot's number or
- * -errno. */
+/* Adds a slot for a child of this role and fills it at once. Returns the slot's number or -errno. */
 int pool_add(struct pool *pool, const char *role, int number);
 /* Adds a slot that stays empty until pool_fill(). Returns the slot's number or -errno. */
 int pool_reserve(struct pool *pool, const char *role, int number);
@@ -94,19 +92,18 @@ void pool_empty(struct pool *pool, int slot);
 bool pool_ready(const struct pool *pool, int slot);
 /* Returns whether the child is ready and sent a frame recently. */
 bool pool_works(const struct pool *pool, int slot);
-/* Queues a frame and always releases the writer. Returns 0, or -EPIPE if no child receives. Kills a
- * child whose backlog of unread frames exceeds 16 MiB. */
+/* Queues a frame and always releases the writer. Returns 0, or -EPIPE if no child receives. Kills a child whose backlog
+ * of unread frames exceeds 16 MiB. */
 int pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 /* Sends a frame that has no fields. */
 int pool_send_empty(struct pool *pool, int slot, enum proto_type type);
 
-/* Sets the configuration file for children that start later, and the text that RELOAD carries.
- * Without memory for the file's name, the former name stays. The caller owns `config` and must keep
- * it until the next call. */
+/* Sets the configuration file for children that start later, and the text that RELOAD carries. Without memory for the
+ * file's name, the former name stays. The caller owns `config` and must keep it until the next call. */
 void pool_set_config(struct pool *pool, const char *config_file, const char *config);
 
-/* Sends RELOAD. A child that is starting may have read the old file, and gets RELOAD when it is
- * ready. A child that cannot be sent RELOAD for lack of memory is replaced. */
+/* Sends RELOAD. A child that is starting may have read the old file, and gets RELOAD when it is ready. A child that
+ * cannot be sent RELOAD for lack of memory is replaced. */
 void pool_reload(struct pool *pool, int slot);
 
 /* Sends SIGTERM now and SIGKILL later. `why` must be a literal. Has no effect without a child. */
@@ -124,8 +121,7 @@ void pool_each_alert(const struct pool *pool,
 /* Frees the pool asynchronously. All children must be gone. NULL is allowed. */
 void pool_close(struct pool *pool);
 
-/* Returns the delay before slot is refilled after the n-th early death in a row, in milliseconds.
- * Pure. */
+/* Returns the delay before slot is refilled after the n-th early death in a row, in milliseconds. Pure. */
 uint64_t pool_wait(const struct pool_timing *timing, bool was_ready, int deaths);
 
 #endif

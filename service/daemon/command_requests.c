@@ -1,6 +1,4 @@
-/*
- * command_requests.c - carries out operators' requests (control.h). Declared in daemon.h.
- */
+/* command_requests.c - carries out operators' requests (control.h). Declared in daemon.h. */
 #include "service/daemon/daemon.h"
 
 #include "base/test_hook.h"
@@ -61,8 +59,8 @@ answer_send(void *context, int status)
     free(answer);
 }
 
-/* Sets *settings to the text of the job's pipeline as configured now. Returns 0, -EINVAL if it is
- * not configured, or another -errno. */
+/* Sets *settings to the text of the job's pipeline as configured now. Returns 0, -EINVAL if it is not configured, or
+ * another -errno. */
 static int
 retry_settings(struct core *core, int64_t id, char **settings, struct answer *answer)
 {
@@ -240,8 +238,7 @@ handle_priority(struct core *core, const struct control_request *request, struct
     return 0;
 }
 
-/* Returns -EINVAL if the pipeline of a job in review is no longer configured, so its destinations
- * are unknown. */
+/* Returns -EINVAL if the pipeline of a job in review is no longer configured, so its destinations are unknown. */
 static int
 accept_check_pipeline(struct core *core, int64_t id, struct answer *answer)
 {
@@ -554,8 +551,8 @@ handle_ping(struct core *core, const struct control_request *request, struct ans
     return reception->open && !reception->awaited ? 0 : -EINPROGRESS;
 }
 
-/* The requests of operators. A request that changes data is answered once the change is on disk, a
- * reload once its ports are open. */
+/* The requests of operators. A request that changes data is answered once the change is on disk, a reload once its
+ * ports are open. */
 static const struct request {
     enum proto_type type;
     bool changes;

@@ -1,6 +1,4 @@
-/*
- * configured.c - see configured.h.
- */
+/* configured.c - see configured.h. */
 #include "service/daemon/configured.h"
 
 #include "base/durable.h"

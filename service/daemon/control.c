@@ -1,8 +1,8 @@
 /*
  * control.c - see control.h.
  *
- * libuv errors are negative errnos here. strerror() formats them, because uv_strerror() leaks a
- * string for each errno it does not know, such as EBADMSG.
+ * libuv errors are negative errnos here. strerror() formats them, because uv_strerror() leaks a string for each errno
+ * it does not know, such as EBADMSG.
  */
 #include "service/daemon/control.h"
 
@@ -190,10 +190,8 @@ control_answer(struct control *control, int64_t number, const struct message_ans
 
 /* --------------------------------------------------------------------------- open, close --- */
 
-/*
- * Returns a socket that listens at `path`, or -errno. Long roots do not fit into a socket address,
- * so it is bound through the folder's descriptor.
- */
+/* Returns a socket that listens at `path`, or -errno. Long roots do not fit into a socket address, so it is bound
+ * through the folder's descriptor. */
 static int
 control_listen(const char *path, const char *folder)
 {
@@ -207,8 +205,7 @@ control_listen(const char *path, const char *folder)
              strrchr(path, '/') + 1);
     if (!error && unlink(path) < 0 && errno != ENOENT)
         error = -errno;
-    /* The file gets the mode that the socket has when it is bound, so it is never open to
-     * others. */
+    /* The file gets the mode that the socket has when it is bound, so it is never open to others. */
     if (!error &&
         (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
          listen(fd, LISTEN_LENGTH) < 0))

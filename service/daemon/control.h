@@ -1,11 +1,9 @@
 /*
- * control.h - the operators' socket (run/control.sock, mode 0600): receives requests and sends
- * replies.
+ * control.h - the operators' socket (run/control.sock, mode 0600): receives requests and sends replies.
  *
- * Clients are not trusted. A broken frame, silence or an unread backlog closes only that client. A
- * client that waits for a reply may be silent. A new client always gets a connection: at the limit,
- * the client with the longest silence is closed. Clients have numbers that are never reused, so a
- * reply to a closed client is dropped.
+ * Clients are not trusted. A broken frame, silence or an unread backlog closes only that client. A client that waits
+ * for a reply may be silent. A new client always gets a connection: at the limit, the client with the longest silence
+ * is closed. Clients have numbers that are never reused, so a reply to a closed client is dropped.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_CONTROL_H
 #define NOCTULE_SERVICE_DAEMON_CONTROL_H

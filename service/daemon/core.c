@@ -1,9 +1,8 @@
 /*
  * core.c - see core.h.
  *
- * When the disk is full or the database fails, no new work begins, the receiver pauses, and
- * finished work waits in memory. The probe retries everything each second. The first successful
- * commit ends this state.
+ * When the disk is full or the database fails, no new work begins, the receiver pauses, and finished work waits in
+ * memory. The probe retries everything each second. The first successful commit ends this state.
  */
 #include "service/daemon/core.h"
 
@@ -59,8 +58,7 @@ core_failed(struct core *core, int error, const char *action)
               LOG_FIELDS(LOG_STR("what", action), LOG_STR("error", core_failure_text(error)),
                          LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
-    /* Damage may affect only this connection: the probe opens a new one. During a start it is taken
-     * as real. */
+    /* Damage may affect only this connection: the probe opens a new one. During a start it is taken as real. */
     if (!core->db_failed && (core_is_transient(error) || error == -EUCLEAN)) {
         core->db_failed = true;
         core->db_failed_since_ms = clock_unix_ms();

@@ -1,7 +1,6 @@
 /*
- * core.h - state shared by the parts of the daemon: the loop, the queue, the pool, the batch, and
- * the condition of the daemon as a whole. It calls no part: daemon.c distributes events.
- * Owned by daemon.c; loop thread only.
+ * core.h - state shared by the parts of the daemon: the loop, the queue, the pool, the batch, and the condition of the
+ * daemon as a whole. It calls no part: daemon.c distributes events. Owned by daemon.c; loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_CORE_H
 #define NOCTULE_SERVICE_DAEMON_CORE_H
@@ -93,10 +92,8 @@ bool core_closed(const struct core *core);
 /* Begins or joins the batch. Returns false after reporting the failure, if it cannot. */
 bool core_change(struct core *core);
 
-/*
- * Returns whether a queue call failed, and logs the failure. If the disk or the database caused it,
- * calls on_db_failure() and starts the probe timer. `action` is for the log: "store an instance".
- */
+/* Returns whether a queue call failed, and logs the failure. If the disk or the database caused it, calls
+ * on_db_failure() and starts the probe timer. `action` is for the log: "store an instance". */
 bool core_failed(struct core *core, int error, const char *action);
 
 /* Adds an event row. An event that a full disk loses is only logged. */
@@ -105,23 +102,20 @@ void core_note(struct core *core, const char *kind, const char *detail);
 /* Adds an event row for a child that died unexpectedly. */
 void core_note_death(struct core *core, const char *kind, const struct pool_gone *gone);
 
-/* Returns whether the error is transient: caused by the disk, the database or a lack of resources,
- * not by the data. */
+/* Returns whether the error is transient: caused by the disk, the database or a lack of resources, not by the data. */
 bool core_is_transient(int error);
 
 /* Returns a count from a child's message, limited to the range of a column. */
 int32_t core_count(int64_t count);
 
-/* Returns the waiting time that raises a job's priority by one, in milliseconds; 0: never
- * raised. */
+/* Returns the waiting time that raises a job's priority by one, in milliseconds; 0: never raised. */
 int64_t core_ageing_ms(const struct core *core);
 
-/* Sends a frame that the receiver waits for. If there is no memory for it, the receiver is killed.
- * The next one sends its request again. */
+/* Sends a frame that the receiver waits for. If there is no memory for it, the receiver is killed. The next one sends
+ * its request again. */
 void core_send_receiver(const struct core *core, struct proto_writer *writer);
 
-/* Returns "<root>/<path>", or a copy of an absolute path. The caller must free it; NULL: no
- * memory. */
+/* Returns "<root>/<path>", or a copy of an absolute path. The caller must free it; NULL: no memory. */
 char *core_path(const struct core *core, const char *path);
 
 #endif

@@ -7,8 +7,8 @@
  *                                      |                                                    ^
  *                                      +---------- all children gone, all recorded ---------+
  *
- * jobs.c handles jobs, arrivals.c received files, and deliveries.c sending. The daemon must not
- * block outside the loop: it parses no DICOM and runs no job.
+ * jobs.c handles jobs, arrivals.c received files, and deliveries.c sending. The daemon must not block outside the loop:
+ * it parses no DICOM and runs no job.
  */
 #include "service/daemon/daemon.h"
 
@@ -120,8 +120,8 @@ daemon_before_commit(void *context)
     jobs_before_commit(core->jobs);
     deliveries_before_commit(core->deliveries);
     pulls_before_commit(core->pulls);
-    /* Stop after the last child is reaped and its work recorded. If it cannot be recorded now, the
-     * next start does it. */
+    /* Stop after the last child is reaped and its work recorded. If it cannot be recorded now, the next start does
+     * it. */
     if (core->draining && pool_living(core->pool) == 0 &&
         (daemon_unrecorded(core) == 0 || core->db_failed))
         uv_stop(&core->loop);
@@ -152,8 +152,7 @@ daemon_on_request(void *context, int64_t client, const struct control_request *r
     daemon_announce(daemon);
 }
 
-/* Without the socket only requests are impossible: its folder may be read-only or full, and all
- * else continues. */
+/* Without the socket only requests are impossible: its folder may be read-only or full, and all else continues. */
 static int
 daemon_open_control(struct daemon *daemon)
 {
@@ -392,8 +391,8 @@ daemon_on_stop_signal(uv_signal_t *handle, int number)
 
 /* ------------------------------------------------------------------------------- reload ----- */
 
-/* Starts, replaces or ends the web UI process: its configuration determines its port and sandbox,
- * so a new configuration needs a new process. */
+/* Starts, replaces or ends the web UI process: its configuration determines its port and sandbox, so a new
+ * configuration needs a new process. */
 static void
 daemon_fill_web(struct core *core)
 {
@@ -410,8 +409,8 @@ daemon_note_reload(const char *part, int error)
         log_error("reload.failed", LOG_STR("what", part), LOG_STR("error", strerror(-error)));
 }
 
-/* Loads the configuration, checks it and writes it for the children. Returns NULL with a logged
- * error if it is rejected. The caller must free *files. */
+/* Loads the configuration, checks it and writes it for the children. Returns NULL with a logged error if it is
+ * rejected. The caller must free *files. */
 static struct conf *
 daemon_load_config(struct daemon *daemon, char **files, struct error *error)
 {
@@ -461,8 +460,8 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
     notifications_reload(core->notifications);
 }
 
-/* Reads the configuration again and records the outcome. Returns 0, or -errno with the reason if
- * the old one stays in force. */
+/* Reads the configuration again and records the outcome. Returns 0, or -errno with the reason if the old one stays in
+ * force. */
 static int
 daemon_reload(struct daemon *daemon, const char *cause, const char *by, struct error *error)
 {
@@ -573,8 +572,7 @@ daemon_catch_signal(struct daemon *daemon, uv_signal_t *handle, int number, uv_s
     return uv_signal_start(handle, callback, number);
 }
 
-/* Must be called after uv_loop_init(). After an error the caller must still call
- * daemon_close_parts(). */
+/* Must be called after uv_loop_init(). After an error the caller must still call daemon_close_parts(). */
 static int
 daemon_open_parts(struct daemon *daemon)
 {
@@ -701,8 +699,7 @@ daemon_begin_work(struct daemon *daemon)
     return 0;
 }
 
-/* Returns the exit status of a failed start: transient errors are not faults of the configuration
- * or the root. */
+/* Returns the exit status of a failed start: transient errors are not faults of the configuration or the root. */
 static int
 daemon_status(int error, int lasting)
 {
@@ -744,8 +741,7 @@ daemon_run(struct daemon *daemon)
 
 /* The functions from here on return exit statuses; each undoes its own step. */
 
-/* Rebuilds a database older than schema version 11, once. If the disk has no room now, a later
- * start does it. */
+/* Rebuilds a database older than schema version 11, once. If the disk has no room now, a later start does it. */
 static void
 daemon_rebuild_database(struct daemon *daemon)
 {

@@ -1,6 +1,4 @@
-/*
- * daemon.h - the daemon: the role that owns the queue and makes all decisions, and its small parts.
- */
+/* daemon.h - the daemon: the role that owns the queue and makes all decisions, and its small parts. */
 #ifndef NOCTULE_SERVICE_DAEMON_DAEMON_H
 #define NOCTULE_SERVICE_DAEMON_DAEMON_H
 
@@ -17,11 +15,9 @@ struct daemon_options {
     bool new_database; /* create one in place of a lost database */
 };
 
-/*
- * Runs until a signal ends it. Returns the exit status: 0 after a clean stop, EXIT_CONFIG,
- * EXIT_DATABASE, EXIT_LOST, EX_TEMPFAIL (75) if another daemon uses the root, EX_CANTCREAT (73) if
- * the root cannot be used, EX_OSERR (71) if the system rejects another call.
- */
+/* Runs until a signal ends it. Returns the exit status: 0 after a clean stop, EXIT_CONFIG, EXIT_DATABASE, EXIT_LOST,
+ * EX_TEMPFAIL (75) if another daemon uses the root, EX_CANTCREAT (73) if the root cannot be used, EX_OSERR (71) if the
+ * system rejects another call. */
 int daemon_main(const struct daemon_options *options);
 
 /* --------------------------------------------------------------------------------- disk.c ---- */
@@ -31,8 +27,7 @@ void disk_watch(struct core *core);
 
 /* ------------------------------------------------------------------------------ orphans.c ---- */
 
-/* Returns 0 or the -errno of the database. Blocks. A later report of the same file by the receiver
- * changes no row. */
+/* Returns 0 or the -errno of the database. Blocks. A later report of the same file by the receiver changes no row. */
 int orphans_adopt(struct core *core);
 
 /* --------------------------------------------------------------------- command_requests.c ---- */
@@ -59,8 +54,7 @@ uint64_t notify_watchdog_ms(void);
 /* Reads CALLERS. A broken frame sets the reader's error. */
 void callers_frame(struct core *core, struct proto_reader *reader);
 
-/* Checks again which callers the configuration in force admits. Returns 0 or -errno of the
- * queue. */
+/* Checks again which callers the configuration in force admits. Returns 0 or -errno of the queue. */
 int callers_set(struct core *core);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * disk.c - limits by free space on the root's file system: reception stops below min_free_mib, and
- * no job starts below half of it. Loop thread only. Declared in daemon.h.
+ * disk.c - limits by free space on the root's file system: reception stops below min_free_mib, and no job starts below
+ * half of it. Loop thread only. Declared in daemon.h.
  */
 #include "service/daemon/daemon.h"
 
@@ -27,8 +27,8 @@ disk_watch(struct core *core)
         return;
     }
     retention_disk(core->retention, free_mib);
-    /* Lets jobs use the space that reception leaves: files of finished work can be removed. If jobs
-     * waited as well, a disk full of queued work would stay full. */
+    /* Lets jobs use the space that reception leaves: files of finished work can be removed. If jobs waited as well, a
+     * disk full of queued work would stay full. */
     const double half_mib = min_mib / 2;
     const bool spent = free_mib < (core->disk_spent ? RECOVERY_FACTOR * half_mib : half_mib);
     if (spent != core->disk_spent) {

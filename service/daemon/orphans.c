@@ -1,7 +1,7 @@
 /*
- * orphans.c - adopts files in quarantine/ without a row, once at start. They exist if a process was
- * stopped after it moved a file and before it reported that. Each gets the row it would have had,
- * from the reason file. Declared in daemon.h.
+ * orphans.c - adopts files in quarantine/ without a row, once at start. They exist if a process was stopped after it
+ * moved a file and before it reported that. Each gets the row it would have had, from the reason file. Declared in
+ * daemon.h.
  */
 #include "service/daemon/daemon.h"
 

@@ -161,8 +161,8 @@ site_command_open_input(const char *input)
     return rc ? rc : fd;
 }
 
-/* Starts the process. Its standard output is dropped, the end of its error output is kept. `input`
- * is a descriptor, or -1 for none. */
+/* Starts the process. Its standard output is dropped, the end of its error output is kept. `input` is a descriptor, or
+ * -1 for none. */
 static int
 site_command_spawn(uv_loop_t *loop, char **arguments, int input, struct site_command *command)
 {

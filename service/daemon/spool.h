@@ -1,6 +1,6 @@
 /*
- * spool.h - the daemon's work on the folders below the root (layout.h): creates them, locks them,
- * and removes incomplete files of killed processes. All calls block shortly and return 0 or -errno.
+ * spool.h - the daemon's work on the folders below the root (layout.h): creates them, locks them, and removes
+ * incomplete files of killed processes. All calls block shortly and return 0 or -errno.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SPOOL_H
 #define NOCTULE_SERVICE_DAEMON_SPOOL_H
@@ -13,19 +13,16 @@
 /* Creates the root and every folder in it. Returns 0, or -errno with a message. */
 int spool_make(const char *root, struct error *error);
 
-/* Locks the root for this process until spool_unlock(). Returns 0, or -EBUSY if another daemon uses
- * it. Locks both the lock file and the folder, since a lock file may be deleted. */
+/* Locks the root for this process until spool_unlock(). Returns 0, or -EBUSY if another daemon uses it. Locks both the
+ * lock file and the folder, since a lock file may be deleted. */
 int spool_lock(const char *root, int fds[2], struct error *error);
 void spool_unlock(const int fds[2]);
 
 /* Removes *.part from incoming/. No receiver may be running. */
 void spool_sweep_incoming(const char *root);
 
-/*
- * Removes the remains of a job that ended without results: *.part in its output folder, the folder
- * if it is then empty, and the job file. At start, spool_sweep_jobs() does this for every job file
- * found.
- */
+/* Removes the remains of a job that ended without results: *.part in its output folder, the folder if it is then empty,
+ * and the job file. At start, spool_sweep_jobs() does this for every job file found. */
 void spool_sweep_job(const char *root, int64_t job);
 void spool_sweep_jobs(const char *root);
 /* Removes the output of a job that was cancelled while it ran. No row refers to it. */

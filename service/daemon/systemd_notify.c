@@ -1,6 +1,6 @@
 /*
- * systemd_notify.c - notifications to systemd. Has no effect if systemd did not start the process.
- * Ignores results: a lost notification must not stop the daemon. Declared in daemon.h.
+ * systemd_notify.c - notifications to systemd. Has no effect if systemd did not start the process. Ignores results: a
+ * lost notification must not stop the daemon. Declared in daemon.h.
  */
 #include "service/daemon/daemon.h"
 

@@ -1,16 +1,14 @@
 /*
- * breaker.h - circuit breaker: limits the deliveries to a destination that keeps failing. Pure: no
- * I/O, no clock.
+ * breaker.h - circuit breaker: limits the deliveries to a destination that keeps failing. Pure: no I/O, no clock.
  *
  *     closed --breaker_failures in a row--> open --breaker_seconds--> one probe
  *        ^                                   ^  ^                       |    |
  *        |                                   |  +---------fails---------+    |
  *        +-------------------------------- succeeds -------------------------+
  *
- * A closed breaker allows as many deliveries at a time as the limit, an open one none, and one
- * probe after breaker_seconds. Only a failure of the destination counts (no connection, out of
- * resources). A reply about an instance counts as success, even a rejection, because the
- * destination is reachable. A zeroed breaker is closed.
+ * A closed breaker allows as many deliveries at a time as the limit, an open one none, and one probe after
+ * breaker_seconds. Only a failure of the destination counts (no connection, out of resources). A reply about an
+ * instance counts as success, even a rejection, because the destination is reachable. A zeroed breaker is closed.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_BREAKER_H
 #define NOCTULE_SERVICE_DAEMON_DELIVERY_BREAKER_H

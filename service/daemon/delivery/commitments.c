@@ -1,8 +1,8 @@
 /*
  * commitments.c - see commitments.h.
  *
- * A report may arrive before the sender's own DELIVERED, for example through the receiver. A report
- * is therefore held back while the delivery of an instance in it is under way.
+ * A report may arrive before the sender's own DELIVERED, for example through the receiver. A report is therefore held
+ * back while the delivery of an instance in it is under way.
  */
 #include "service/daemon/delivery/commitments.h"
 

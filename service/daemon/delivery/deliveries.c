@@ -1,17 +1,16 @@
 /*
  * deliveries.c - see deliveries.h.
  *
- * A delivery is under way from its SENDING row, which is committed before DELIVER is sent, until
- * the sender reports DELIVERED or is gone. delivery_attempt.c then records the outcome. If a sender
- * dies
+ * A delivery is under way from its SENDING row, which is committed before DELIVER is sent, until the sender reports
+ * DELIVERED or is gone. delivery_attempt.c then records the outcome. If a sender dies
  *
  *     by itself, by silence or a broken frame   each of its deliveries is charged the attempt,
  *                                               and the destination counts one failure
  *     by order of the daemon (drain)            all its deliveries return, no attempt counts
  *
- * A sender serves one destination, so that one destination's replies cannot end deliveries to
- * others. It is started when its first delivery is due. Deliveries that were lost together get
- * different delays, so that one which crashes the sender meets the others less and less often.
+ * A sender serves one destination, so that one destination's replies cannot end deliveries to others. It is started
+ * when its first delivery is due. Deliveries that were lost together get different delays, so that one which crashes
+ * the sender meets the others less and less often.
  */
 #include "service/daemon/delivery/deliveries.h"
 
@@ -27,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Per destination: the next ones wait at the sender while one is being sent, so that its
- * association is never idle between them. */
+/* Per destination: the next ones wait at the sender while one is being sent, so that its association is never idle
+ * between them. */
 #define MAX_UNDER_WAY 4
 #define RETRY_MILLIS  1000 /* after a database failure */
 
@@ -163,8 +162,7 @@ deliveries_on_commit(void *context, int status)
               LOG_INT("attempt", delivery->attempts));
 }
 
-/* Starts a delivery in the open batch and takes over its strings. Returns 0, or -errno if it still
- * waits. */
+/* Starts a delivery in the open batch and takes over its strings. Returns 0, or -errno if it still waits. */
 static int
 deliveries_begin(struct deliveries *deliveries, const struct sender_target *target,
                  struct queue_delivery *delivery)
@@ -313,8 +311,8 @@ deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *
         deliveries_target_failed(deliveries, target, attempt->answer.message);
     else if (target && attempt->end != PROTO_DELIVERY_RETURNED)
         deliveries_note_breaker(core, target, breaker_succeeded(&target->breaker), "");
-    /* The sender does not know the destination, for example if it could not read the new
-     * configuration. Retry later and count the attempt. */
+    /* The sender does not know the destination, for example if it could not read the new configuration. Retry later and
+     * count the attempt. */
     if (attempt->end == PROTO_DELIVERY_RETURNED && !core->draining)
         attempt->end = PROTO_DELIVERY_TRANSIENT;
     delivery_attempt_end(attempt);

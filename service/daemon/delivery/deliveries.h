@@ -1,7 +1,7 @@
 /*
- * deliveries.h - runs the sender processes, one per destination: sends them the due deliveries, a
- * few at a time, and records the outcomes. A destination that keeps failing is paused by its
- * circuit breaker. Neither that nor the crash of its sender affects other destinations.
+ * deliveries.h - runs the sender processes, one per destination: sends them the due deliveries, a few at a time, and
+ * records the outcomes. A destination that keeps failing is paused by its circuit breaker. Neither that nor the crash
+ * of its sender affects other destinations.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERIES_H
 #define NOCTULE_SERVICE_DAEMON_DELIVERY_DELIVERIES_H
@@ -18,8 +18,7 @@ void deliveries_close(struct deliveries *deliveries);
 void deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone);
 void deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader);
 
-/* Handles the receiver's COMMITTED, and the end of the receiver, which also ends the peer's
- * association. */
+/* Handles the receiver's COMMITTED, and the end of the receiver, which also ends the peer's association. */
 void deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader);
 void deliveries_receiver_gone(struct deliveries *deliveries);
 
@@ -32,8 +31,7 @@ void deliveries_clock_was_set(struct deliveries *deliveries, int64_t by_ms);
 /* Checks for overdue commitments, and retries a reload that failed for lack of memory. */
 void deliveries_tick(struct deliveries *deliveries);
 
-/* Follows a change of destinations. Returns 0, or -ENOMEM: then no delivery starts until a tick has
- * succeeded. */
+/* Follows a change of destinations. Returns 0, or -ENOMEM: then no delivery starts until a tick has succeeded. */
 int deliveries_reload(struct deliveries *deliveries);
 
 /* Returns the destination that the sender in this slot serves, or "". */
@@ -64,8 +62,8 @@ struct sender_targets {
     size_t count;
 };
 
-/* Follows a change of the configuration to these names. Targets that stay keep their senders, which get RELOAD, and
- * the probe of an open breaker is allowed at once. Returns 0, or -ENOMEM without a change. */
+/* Follows a change of the configuration to these names. Targets that stay keep their senders, which get RELOAD, and the
+ * probe of an open breaker is allowed at once. Returns 0, or -ENOMEM without a change. */
 int senders_follow(struct core *core, struct sender_targets *targets, const char *const *names,
                    size_t count);
 /* Returns NULL if there is none. */
@@ -82,11 +80,9 @@ struct routes {
     size_t count;
 };
 
-/*
- * Finds the destinations under `deliver` of the job's pipeline in the configuration in force. If
- * the sending AE is not a destination, adds an event in the open transaction and no route. The
- * caller must call routes_free() also after a failure.
- */
+/* Finds the destinations under `deliver` of the job's pipeline in the configuration in force. If the sending AE is not
+ * a destination, adds an event in the open transaction and no route. The caller must call routes_free() also after a
+ * failure. */
 int routes_find(struct core *core, int64_t job, struct routes *routes);
 void routes_free(struct routes *routes);
 

@@ -1,6 +1,5 @@
 /*
- * delivery_attempt.h - one attempt of a delivery: the sender's report, and the state that it leads
- * to.
+ * delivery_attempt.h - one attempt of a delivery: the sender's report, and the state that it leads to.
  *
  *     reported     recorded as
  *     SENT         SENT, with its commitment REQUESTED if one was requested
@@ -27,13 +26,12 @@ struct delivery_attempt {
 
 extern const struct attempt_type delivery_attempt_type;
 
-/* Creates the attempt of a delivery that is being started, and takes over the delivery's strings.
- * Returns NULL without memory; the caller then still owns them. */
+/* Creates the attempt of a delivery that is being started, and takes over the delivery's strings. Returns NULL without
+ * memory; the caller then still owns them. */
 struct delivery_attempt *delivery_attempt_new(struct attempts *attempts,
                                               struct queue_delivery *delivery);
 
-/* Fills the attempt from a DELIVERED message. Returns 0, -EBADMSG for impossible values, or
- * -ENOMEM. */
+/* Fills the attempt from a DELIVERED message. Returns 0, -EBADMSG for impossible values, or -ENOMEM. */
 int delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
                           struct message_delivered *message);
 /* Sets the outcome that the daemon found itself. `message` must be a literal. */
@@ -45,11 +43,8 @@ void delivery_attempt_end(struct delivery_attempt *attempt);
 /* Returns whether the outcome of a delivery of this instance is still open or unrecorded. */
 bool delivery_attempts_carry(const struct attempts *attempts, const char *sop_instance_uid);
 
-/*
- * Sets the delivery to DELAYED in the open batch, with a delay that grows with the attempts, or to
- * FAILED after delivery.give_up_seconds since since_ms (queue.h). Also used for a SENT delivery
- * whose commitment failed.
- */
+/* Sets the delivery to DELAYED in the open batch, with a delay that grows with the attempts, or to FAILED after
+ * delivery.give_up_seconds since since_ms (queue.h). Also used for a SENT delivery whose commitment failed. */
 int delivery_try_later(struct core *core, const struct queue_delivery *delivery,
                        const struct queue_attempt *answer);
 

@@ -1,6 +1,6 @@
 /*
- * senders.c - pool slots for sender processes: one per destination or source that has had work. The
- * slot of a removed name is reused. Loop thread only. Declared in deliveries.h.
+ * senders.c - pool slots for sender processes: one per destination or source that has had work. The slot of a removed
+ * name is reused. Loop thread only. Declared in deliveries.h.
  */
 #include "service/daemon/delivery/deliveries.h"
 

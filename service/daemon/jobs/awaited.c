@@ -68,8 +68,7 @@ inputs_have(const struct inputs *inputs, const struct awaited *awaited)
     return false;
 }
 
-/* Returns whether no earlier segment names an object of the same kind, which would be described
- * twice. */
+/* Returns whether no earlier segment names an object of the same kind, which would be described twice. */
 static bool
 awaited_is_first(const struct conf_pipeline *pipeline, size_t segment,
                  const struct awaited *awaited)
@@ -220,8 +219,8 @@ awaited_series_completed(struct core *core, int64_t series_id)
 
 /* ------------------------------------------------------------------------ annotation objects -- */
 
-/* Handles a new annotation object of one series. A job that began or ended without the object must be repeated. A
- * READY job takes all objects that are present at its start; a cancelled one must stay cancelled. */
+/* Handles a new annotation object of one series. A job that began or ended without the object must be repeated. A READY
+ * job takes all objects that are present at its start; a cancelled one must stay cancelled. */
 static int
 awaited_object_of_series(struct core *core, int64_t series_id, const char *kind, const char *sender)
 {

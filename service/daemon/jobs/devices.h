@@ -1,8 +1,8 @@
 /*
  * devices.h - selects the GPUs that get a worker each, and their order. Pure: no I/O.
  *
- * GPUs listed in compute.devices (an index, or a UUID in any case) are taken in the order of that
- * list, or all GPUs found if the list is empty. A duplicate counts once.
+ * GPUs listed in compute.devices (an index, or a UUID in any case) are taken in the order of that list, or all GPUs
+ * found if the list is empty. A duplicate counts once.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_DEVICES_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_DEVICES_H

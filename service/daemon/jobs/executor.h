@@ -1,7 +1,6 @@
 /*
- * executor.h - the interface of job executors. jobs.c knows the READY jobs, creates their attempts
- * and records their outcomes. An executor provides the slots in which jobs run, and receives their
- * reports.
+ * executor.h - the interface of job executors. jobs.c knows the READY jobs, creates their attempts and records their
+ * outcomes. An executor provides the slots in which jobs run, and receives their reports.
  *
  *     takes    returns whether jobs of this pipeline may run here
  *     room     returns how many of the first jobs it wants to choose from
@@ -12,10 +11,10 @@
  *     tick     checks deadlines, now and then
  *     ended    the executor must call job_attempt_end() once for each started attempt
  *
- * local_executor.c runs jobs in the workers of this machine. Workers end with the daemon, so
- * queue_recover() returns all jobs that are RUNNING at its start. slurm/ submits jobs to Slurm,
- * where they outlive the daemon: slurm_executor_adopt() takes them over at the start. jobs.c calls
- * the executors in the order given to jobs_open(), the local one first.
+ * local_executor.c runs jobs in the workers of this machine. Workers end with the daemon, so queue_recover() returns
+ * all jobs that are RUNNING at its start. slurm/ submits jobs to Slurm, where they outlive the daemon:
+ * slurm_executor_adopt() takes them over at the start. jobs.c calls the executors in the order given to jobs_open(),
+ * the local one first.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_EXECUTOR_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_EXECUTOR_H
@@ -44,12 +43,9 @@ struct executor_ops {
     bool (*takes)(const struct executor *executor, const struct conf_pipeline *pipeline);
     /* number of jobs that could start now, if all fit */
     size_t (*room)(const struct executor *executor);
-    /*
-     * Fills picks (room for EXECUTOR_MAX_PICKS) and returns their number. `jobs` are in the order
-     * in which they should run, at most as many as room() returned or EXECUTOR_MAX_JOBS; those with
-     * a not_before_ms wait for that time. If room() returned less than EXECUTOR_MAX_JOBS, it may be
-     * called again with more jobs before any is started.
-     */
+    /* Fills picks (room for EXECUTOR_MAX_PICKS) and returns their number. `jobs` are in the order in which they should
+     * run, at most as many as room() returned or EXECUTOR_MAX_JOBS; those with a not_before_ms wait for that time. If
+     * room() returned less than EXECUTOR_MAX_JOBS, it may be called again with more jobs before any is started. */
     size_t (*pick)(struct executor *executor, const struct queue_job *jobs, size_t count,
                    struct executor_pick *picks);
     /* Returns 0, or -errno if the job does not run. */

@@ -64,8 +64,8 @@ struct job_attempt {
     uint64_t requested_at;  /* time of that check, in the loop's clock */
     int64_t requested_poll; /* poll after which it was sent */
     enum job_end end;
-    /* Whether the job fails if all attempts are used up. False for a job that another job may have
-     * crashed: it gets one more attempt, alone. */
+    /* Whether the job fails if all attempts are used up. False for a job that another job may have crashed: it gets one
+     * more attempt, alone. */
     bool last_chance;
     enum code code;
     const char *message, *file_a, *file_b; /* the reason; "": no reason */
@@ -92,20 +92,16 @@ extern const struct attempt_type job_attempt_type;
 /* Creates the attempt of a job that is being started. NULL: no memory. */
 struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int32_t number);
 
-/* Keeps the reported stage, for jobs_tick() to store. Returns 0, or -EBADMSG for an impossible
- * name. */
+/* Keeps the reported stage, for jobs_tick() to store. Returns 0, or -EBADMSG for an impossible name. */
 int job_attempt_on_progress(struct job_attempt *attempt, const struct message_progress *message);
 
-/* Fills the attempt from a DONE message. Returns 0 and the outcome, which is RETRY if there is no memory, or -EBADMSG for
- * impossible values. */
+/* Fills the attempt from a DONE message. Returns 0 and the outcome, which is RETRY if there is no memory, or -EBADMSG
+ * for impossible values. */
 int job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
                         struct message_done *message, enum job_end *end);
-/*
- * Keeps a measurement (message_is_measurement) until the job has ended: recorded with DONE, EMPTY
- * and REVIEW, dropped otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is
- * NULL), impossible or one too many. If there is no memory, DONE ends the job as RETRY
- * later.
- */
+/* Keeps a measurement (message_is_measurement) until the job has ended: recorded with DONE, EMPTY and REVIEW, dropped
+ * otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is NULL), impossible or one too many. If
+ * there is no memory, DONE ends the job as RETRY later. */
 int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
                                   union message_any *message);
 /* Sets the code and message that the daemon found itself. */

@@ -1,6 +1,6 @@
 /*
- * job_report.c - reads a worker's messages about a job: PROGRESS, and DONE with the measurements
- * before it. Rejects values that a working worker cannot send; see job_attempt.h.
+ * job_report.c - reads a worker's messages about a job: PROGRESS, and DONE with the measurements before it. Rejects
+ * values that a working worker cannot send; see job_attempt.h.
  */
 #include "service/daemon/jobs/job_attempt.h"
 

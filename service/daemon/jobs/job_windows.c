@@ -1,7 +1,6 @@
 /*
- * job_windows.c - time windows of the pipelines: updates the open windows in the queue whenever one
- * opens or closes, the configuration changes or the clock is set. Loop thread only. Declared in
- * jobs.h.
+ * job_windows.c - time windows of the pipelines: updates the open windows in the queue whenever one opens or closes,
+ * the configuration changes or the clock is set. Loop thread only. Declared in jobs.h.
  */
 #include "service/daemon/jobs/jobs.h"
 

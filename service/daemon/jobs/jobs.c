@@ -1,8 +1,8 @@
 /*
  * jobs.c - see jobs.h.
  *
- * An attempt is created with its job's RUNNING row. When that is committed, the executor runs it.
- * job_attempt.c records the outcome.
+ * An attempt is created with its job's RUNNING row. When that is committed, the executor runs it. job_attempt.c records
+ * the outcome.
  */
 #include "service/daemon/jobs/jobs.h"
 
@@ -141,8 +141,8 @@ jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job 
     return batch_on_commit(core->batch, jobs_run, attempt);
 }
 
-/* Returns the pipelines that do not run on this executor, as queue_ready() takes them. The caller
- * must free it. NULL: no memory. */
+/* Returns the pipelines that do not run on this executor, as queue_ready() takes them. The caller must free it. NULL:
+ * no memory. */
 static char *
 jobs_except(const struct executor *executor)
 {
@@ -195,11 +195,9 @@ jobs_choose(struct jobs *jobs, struct executor *executor, size_t limit, const ch
     return 0;
 }
 
-/*
- * Starts ready jobs in the open batch. Reads only as many first jobs as there is room for, because
- * each end of a job calls this and the queue may be long. Reads more only if some of these do not
- * fit, for example a job that must run alone or elsewhere.
- */
+/* Starts ready jobs in the open batch. Reads only as many first jobs as there is room for, because each end of a job
+ * calls this and the queue may be long. Reads more only if some of these do not fit, for example a job that must run
+ * alone or elsewhere. */
 static int
 jobs_start_ready(struct jobs *jobs, struct executor *executor)
 {
@@ -275,8 +273,8 @@ jobs_on_stages(void *context, int status)
         ((struct job_attempt *)base)->stage_noted = false;
 }
 
-/* Stores stages once per tick instead of once per change, so that a job of a fraction of a second
- * costs only its end. */
+/* Stores stages once per tick instead of once per change, so that a job of a fraction of a second costs only its
+ * end. */
 static void
 jobs_note_stages(struct jobs *jobs)
 {

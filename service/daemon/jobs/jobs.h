@@ -1,6 +1,4 @@
-/*
- * jobs.h - jobs: passes READY jobs to the executors, records the outcomes, adds jobs on request.
- */
+/* jobs.h - jobs: passes READY jobs to the executors, records the outcomes, adds jobs on request. */
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
 
@@ -10,8 +8,7 @@
 
 #include <stdint.h>
 
-/* Opens the jobs. The caller owns the executors and the array, and must close the executors after
- * the jobs. */
+/* Opens the jobs. The caller owns the executors and the array, and must close the executors after the jobs. */
 int jobs_open(struct core *core, struct executor *const executors[EXECUTOR_COUNT],
               struct jobs **jobs);
 /* NULL is allowed. */
@@ -30,8 +27,7 @@ void jobs_stop_superseded(struct jobs *jobs, struct queue_ids *ids);
 void jobs_stop_all(struct jobs *jobs);
 
 size_t jobs_running(const struct jobs *jobs);
-/* Returns the number of jobs that the daemon must wait for: running here, or ended but not
- * recorded. */
+/* Returns the number of jobs that the daemon must wait for: running here, or ended but not recorded. */
 size_t jobs_unrecorded(const struct jobs *jobs);
 
 /* -------------------------------------------------------------------------- job_windows.c ---- */
@@ -46,11 +42,9 @@ int64_t windows_deadline(const struct conf_pipeline *pipeline, int64_t now_ms);
 
 /* ------------------------------------------------------------------------------- submit.c ---- */
 
-/*
- * Adds the jobs in the open batch. Returns 0, or -errno if the request was rejected. *body lists
- * one line per job, gives the reason of the rejection, or is a JSON object. The caller must free
- * it. NULL if the database cannot be written (core_is_transient).
- */
+/* Adds the jobs in the open batch. Returns 0, or -errno if the request was rejected. *body lists one line per job,
+ * gives the reason of the rejection, or is a JSON object. The caller must free it. NULL if the database cannot be
+ * written (core_is_transient). */
 int submit_series(struct core *core, const struct message_submit *submit, const char *by,
                   char **body);
 

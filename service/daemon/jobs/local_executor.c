@@ -1,8 +1,8 @@
 /*
  * local_executor.c - see local_executor.h.
  *
- * A slot is taken from the moment its job is picked until the worker sends DONE or is gone.
- * job_attempt.c then records the outcome. If a worker dies
+ * A slot is taken from the moment its job is picked until the worker sends DONE or is gone. job_attempt.c then records
+ * the outcome. If a worker dies
  *
  *     by itself, by silence or a broken frame           each of its jobs is charged the attempt
  *     because one job exceeded its deadline             that job is charged, the others return
@@ -10,9 +10,9 @@
  *     by order of the daemon (drain, replacement)       all its jobs return, no attempt counts
  *     after it lost its device                          its jobs return: finished ones are reported
  *
- * If several jobs were in a worker that died by itself or lost its device, each that did not end
- * well may be the cause. Even a job whose attempts are used up then gets one more attempt, alone,
- * so that it does not fail because of a neighbour.
+ * If several jobs were in a worker that died by itself or lost its device, each that did not end well may be the cause.
+ * Even a job whose attempts are used up then gets one more attempt, alone, so that it does not fail because of a
+ * neighbour.
  */
 #include "service/daemon/jobs/local_executor.h"
 
@@ -41,8 +41,7 @@ struct local_executor {
     struct worker_slots workers[WORKERS_MAX]; /* indexed by the worker's number */
 };
 
-/* Returns the worker's next running attempt, or NULL after the last. Ended attempts stay in the
- * list. */
+/* Returns the worker's next running attempt, or NULL after the last. Ended attempts stay in the list. */
 static struct job_attempt *
 local_next(const struct local_executor *local, size_t worker, const struct job_attempt *after)
 {

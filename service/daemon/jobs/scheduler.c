@@ -49,10 +49,8 @@ sched_has_other(const struct slot_table *table, int worker)
     return false;
 }
 
-/*
- * Returns a slot in the least busy usable worker other than `avoid`. idle_only: considers only
- * slots that could start now.
- */
+/* Returns a slot in the least busy usable worker other than `avoid`. idle_only: considers only slots that could start
+ * now. */
 static size_t
 sched_best_slot(const struct slot_table *table, int avoid, bool idle_only)
 {

@@ -172,8 +172,8 @@ workers_apply(struct workers *workers, const struct workers_device *devices, siz
     return error;
 }
 
-/* Applies the GPUs found by the last successful probe. A GPU that is gone may block the driver for
- * each new process, including the probe, while running workers on other GPUs are not affected. */
+/* Applies the GPUs found by the last successful probe. A GPU that is gone may block the driver for each new process,
+ * including the probe, while running workers on other GPUs are not affected. */
 static void
 workers_apply_found(struct workers *workers)
 {
@@ -359,8 +359,8 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
     worker->lost = false;
     if (workers->core->draining)
         return;
-    /* The device is the cause if the worker reported it, or did not become ready, for another reason
-     * than a lack of resources. */
+    /* The device is the cause if the worker reported it, or did not become ready, for another reason than a lack of
+     * resources. */
     const bool is_gpu = *worker->device.name && strcmp(worker->device.name, CPU) != 0;
     const bool failed = is_gpu && !gone->ordered &&
                         (gone->exit_status == ROLE_EXIT_DEVICE ||

@@ -1,8 +1,8 @@
 /*
  * workers.h - the workers and their compute devices: one per GPU, or one for the CPUs.
  *
- * The daemon must not touch the driver: a child process, the probe, reports the GPUs. It runs at
- * the start and at each reload.
+ * The daemon must not touch the driver: a child process, the probe, reports the GPUs. It runs at the start and at each
+ * reload.
  *
  *     backend   GPUs found            no GPU found, or the first probe fails
  *     auto      one worker each       one worker for the CPUs
@@ -11,9 +11,8 @@
  *
  * If a later probe fails, the GPUs of the last successful one stay in use.
  *
- * A GPU that its worker cannot open, or loses, WORKERS_MAX_FAILURES times in a row without a
- * finished job is not used until the next reload (auto). If it was the last GPU, its worker uses
- * the CPUs. With cuda it is retried forever.
+ * A GPU that its worker cannot open, or loses, WORKERS_MAX_FAILURES times in a row without a finished job is not used
+ * until the next reload (auto). If it was the last GPU, its worker uses the CPUs. With cuda it is retried forever.
  *
  * Workers are numbered from 0. jobs.c handles their jobs. Loop thread only.
  */

@@ -1,6 +1,6 @@
 /*
- * pull_accessions.c - see pull_accessions.h. A line of a file is the item's number in its batch, a
- * space, and the accession number.
+ * pull_accessions.c - see pull_accessions.h. A line of a file is the item's number in its batch, a space, and the
+ * accession number.
  */
 #include "service/daemon/pull/pull_accessions.h"
 

@@ -1,7 +1,7 @@
 /*
- * pull_accessions.h - the accession store: accession numbers to retrieve, which no row may hold in
- * the clear. Each batch has a file in the root (LAYOUT_PULL) that only the service may read. It is
- * removed when the batch's last item has ended.
+ * pull_accessions.h - the accession store: accession numbers to retrieve, which no row may hold in the clear. Each
+ * batch has a file in the root (LAYOUT_PULL) that only the service may read. It is removed when the batch's last item
+ * has ended.
  *
  * All calls block and return 0 or -errno. Loop thread only.
  */
@@ -13,8 +13,7 @@
 
 #include <stddef.h>
 
-/* Stores the accession numbers of a batch by line; NULL: that line has none. They are on disk on
- * return. */
+/* Stores the accession numbers of a batch by line; NULL: that line has none. They are on disk on return. */
 int pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions,
                           size_t count);
 /* Reads one accession number. Returns -ENOENT if it is not stored. */

@@ -45,8 +45,8 @@ pull_part_is_here(const struct queue_pull_part *part)
     return part->expected > 0 && part->arrived + part->unwanted >= part->expected;
 }
 
-/* If the archive gives no number of instances, a part is complete if instances were stored and the
- * archive reported that it sent all. */
+/* If the archive gives no number of instances, a part is complete if instances were stored and the archive reported
+ * that it sent all. */
 bool
 pull_attempt_is_here(const struct pull_attempt *attempt)
 {

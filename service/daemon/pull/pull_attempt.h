@@ -1,6 +1,5 @@
 /*
- * pull_attempt.h - one attempt at an item of noctule pull, from C-FIND to the arrival of its
- * images, and its outcome.
+ * pull_attempt.h - one attempt at an item of noctule pull, from C-FIND to the arrival of its images, and its outcome.
  *
  *     FINDING --FOUND, some parts missing here--> MOVING --MOVED of the last--> ARRIVING
  *
@@ -53,8 +52,8 @@ struct pull_attempt {
 
 extern const struct attempt_type pull_attempt_type;
 
-/* Creates the attempt of an item that is being started, and takes over the item's strings and the
- * accession number. Returns NULL without memory; the caller then still owns them. */
+/* Creates the attempt of an item that is being started, and takes over the item's strings and the accession number.
+ * Returns NULL without memory; the caller then still owns them. */
 struct pull_attempt *pull_attempt_new(struct attempts *attempts, struct queue_pull *pull,
                                       char *accession);
 
@@ -62,8 +61,8 @@ struct pull_attempt *pull_attempt_new(struct attempts *attempts, struct queue_pu
 void pull_attempt_set_error(struct pull_attempt *attempt, enum code code, const char *message);
 void pull_attempt_end(struct pull_attempt *attempt, enum pull_end end);
 
-/* Return whether a part, or all parts of the attempt, are stored here, as far as the archive's
- * counts allow to decide. */
+/* Return whether a part, or all parts of the attempt, are stored here, as far as the archive's counts allow to
+ * decide. */
 bool pull_part_is_here(const struct queue_pull_part *part);
 bool pull_attempt_is_here(const struct pull_attempt *attempt);
 /* Returns whether the code means that the source was not reached. */

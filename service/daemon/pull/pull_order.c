@@ -1,6 +1,6 @@
 /*
- * pull_order.c - adds a batch of items of noctule pull, as an operator requests it. Loop thread
- * only. Declared in pull_scheduler.h.
+ * pull_order.c - adds a batch of items of noctule pull, as an operator requests it. Loop thread only. Declared in
+ * pull_scheduler.h.
  */
 #include "service/daemon/pull/pull_scheduler.h"
 

@@ -1,10 +1,9 @@
 /*
  * pull_scheduler.c - see pull_scheduler.h.
  *
- * An item is under way from its FINDING row, which is committed before FIND is sent, until its
- * attempt has ended. pull_attempt.c then records the outcome. Each step depends only on the stored
- * instances: stored parts are not requested, and a sender's claim that it sent an instance does not
- * count. If the sender process dies
+ * An item is under way from its FINDING row, which is committed before FIND is sent, until its attempt has ended.
+ * pull_attempt.c then records the outcome. Each step depends only on the stored instances: stored parts are not
+ * requested, and a sender's claim that it sent an instance does not count. If the sender process dies
  *
  *     by itself, or killed after its deadline   the attempt counts
  *     by order of the daemon (drain)            the item returns, the attempt does not count
@@ -244,8 +243,8 @@ pulls_on_swept(void *context, int status)
         pull_accessions_sweep(pulls->core);
 }
 
-/* Fails the items of removed sources and removes accession numbers that are no longer needed, once
- * per configuration. */
+/* Fails the items of removed sources and removes accession numbers that are no longer needed, once per
+ * configuration. */
 static int
 pulls_sweep(struct pulls *pulls)
 {

@@ -331,8 +331,8 @@ retention_sweep_now(struct retention *retention)
         retention_wait(retention, STEP_MILLIS);
 }
 
-/* With a wrong clock all files may seem old. A new time must last a day without a restart before
- * age removes files. Until then no time is stored that a restart would trust. */
+/* With a wrong clock all files may seem old. A new time must last a day without a restart before age removes files.
+ * Until then no time is stored that a restart would trust. */
 static bool
 retention_trusts_clock(struct retention *retention, int64_t now_ms)
 {

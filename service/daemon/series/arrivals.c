@@ -1,9 +1,9 @@
 /*
- * arrivals.c - handles the receiver's reports: received instances and quarantined files become
- * rows. Declared in series.h.
+ * arrivals.c - handles the receiver's reports: received instances and quarantined files become rows. Declared in
+ * series.h.
  *
- * No state here must survive a restart: the receiver reports a row again that could not be
- * committed, because it got no STORED.
+ * No state here must survive a restart: the receiver reports a row again that could not be committed, because it got no
+ * STORED.
  */
 #include "service/daemon/series/series.h"
 
@@ -26,8 +26,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-/* Returns whether the file exists. If it was removed since the receiver saw it, sends GONE instead
- * of STORED, and the receiver imports it again. */
+/* Returns whether the file exists. If it was removed since the receiver saw it, sends GONE instead of STORED, and the
+ * receiver imports it again. */
 static bool
 arrivals_file_exists(struct core *core, int64_t token, const char *path)
 {
@@ -74,8 +74,7 @@ arrivals_send_stored_on_commit(struct core *core, int64_t token)
     batch_on_commit(core->batch, arrivals_send_stored, receipt);
 }
 
-/* Returns whether a path stays below the root. Paths come from the receiver, which parses untrusted
- * files. */
+/* Returns whether a path stays below the root. Paths come from the receiver, which parses untrusted files. */
 static bool
 arrivals_path_is_below_root(const char *path)
 {

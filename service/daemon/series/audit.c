@@ -1,10 +1,9 @@
 /*
- * audit.c - checks once at start that the files of all instance rows exist. (The receiver reports
- * files without rows.) A thread accesses the file system, so the loop does not block. Declared in
- * series.h.
+ * audit.c - checks once at start that the files of all instance rows exist. (The receiver reports files without rows.)
+ * A thread accesses the file system, so the loop does not block. Declared in series.h.
  *
- * All paths are read at once into one block of memory (a hundred bytes per instance). The thread
- * accesses only that block and its own list of missing files.
+ * All paths are read at once into one block of memory (a hundred bytes per instance). The thread accesses only that
+ * block and its own list of missing files.
  */
 #include "service/daemon/series/series.h"
 

@@ -1,6 +1,4 @@
-/*
- * known.c - see known.h. Sends one portion after the other, each on request: a pipe holds one.
- */
+/* known.c - see known.h. Sends one portion after the other, each on request: a pipe holds one. */
 #include "service/daemon/series/known.h"
 
 #include "service/common/file_ops.h"
@@ -91,8 +89,7 @@ known_answer(struct known *known)
     if (!known->requested || core->auditing)
         return;
     known->requested = false;
-    /* An uncommitted row may still be rolled back, and its file would then never be reported
-     * again. */
+    /* An uncommitted row may still be rolled back, and its file would then never be reported again. */
     if (core_failed(core, batch_commit(core->batch), "commit before sending known files")) {
         known_send_last(known);
         return;

@@ -1,11 +1,9 @@
 /*
- * known.h - sends the receiver the files that are already stored, so that it neither opens nor
- * reports them again: files that inboxes keep, with their state at import, and files in series/
- * that have rows. These rows are written together with the instance's row, so each file sent is on
- * disk. The receiver scans all others.
+ * known.h - sends the receiver the files that are already stored, so that it neither opens nor reports them again:
+ * files that inboxes keep, with their state at import, and files in series/ that have rows. These rows are written
+ * together with the instance's row, so each file sent is on disk. The receiver scans all others.
  *
- * Waits for the end of the audit, because a missing file is restored from its original. Loop thread
- * only.
+ * Waits for the end of the audit, because a missing file is restored from its original. Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SERIES_KNOWN_H
 #define NOCTULE_SERVICE_DAEMON_SERIES_KNOWN_H

@@ -1,10 +1,8 @@
 /*
- * quarantine_release.c - quarantined files that an operator releases or forgets. Declared in
- * series.h.
+ * quarantine_release.c - quarantined files that an operator releases or forgets. Declared in series.h.
  *
- * The order is: link in released/, synced; the row and its event; deletion of the file in
- * quarantine/ by the remover. If the daemon is killed in between, the file is in both folders and
- * is imported again.
+ * The order is: link in released/, synced; the row and its event; deletion of the file in quarantine/ by the remover.
+ * If the daemon is killed in between, the file is in both folders and is imported again.
  */
 #include "service/daemon/series/series.h"
 
@@ -50,8 +48,7 @@ quarantine_release_link(struct core *core, int64_t id, const char *by)
     return error ? error : queue_release_quarantine(core->queue, id, by, clock_unix_ms());
 }
 
-/* Returns the configured inbox that contains the path, as stored in rows, or a copy of
- * the source. */
+/* Returns the configured inbox that contains the path, as stored in rows, or a copy of the source. */
 static char *
 released_inbox(const struct core *core, const char *original, const char *source)
 {

@@ -29,8 +29,7 @@ series_decide(const struct queue_series *series, const struct conf_series *timer
     if (listening_since_ms > since_ms)
         since_ms = listening_since_ms;
     *decision = (struct series_decision){.due_ms = since_ms + wait_ms};
-    /* After a small correction of the clock the wait is only longer. After a large one, due_ms
-     * might never come. */
+    /* After a small correction of the clock the wait is only longer. After a large one, due_ms might never come. */
     bool clock_went_back = decision->due_ms > now_ms + 2 * wait_ms + CLOCK_SLACK_MS;
     if (now_ms < decision->due_ms && !clock_went_back && !series->complete_requested)
         return;

@@ -1,10 +1,9 @@
 /*
  * series.h - received series, from the receiver's reports to the outcome of their inspection.
  *
- * series.c decides when a series is complete, with evidence. Pure: no I/O, no clock. Silence alone is
- * weak evidence, so the wait depends on the announced number of instances: short if all have
- * arrived, long while some are missing, quiet_seconds if no number was announced, and zero if an
- * operator declares the series complete.
+ * series.c decides when a series is complete, with evidence. Pure: no I/O, no clock. Silence alone is weak evidence, so
+ * the wait depends on the announced number of instances: short if all have arrived, long while some are missing,
+ * quiet_seconds if no number was announced, and zero if an operator declares the series complete.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SERIES_SERIES_H
 #define NOCTULE_SERVICE_DAEMON_SERIES_SERIES_H
@@ -27,15 +26,13 @@ struct series_decision {
     char evidence[SERIES_EVIDENCE]; /* for settle */
 };
 
-/*
- * Decides from the times. listening_since_ms is the time since which the receiver can report
- * arrivals (running and not paused). Silence before it proves no completeness.
- */
+/* Decides from the times. listening_since_ms is the time since which the receiver can report arrivals (running and not
+ * paused). Silence before it proves no completeness. */
 void series_decide(const struct queue_series *series, const struct conf_series *timers,
                    int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision);
 
-/* Appends the inspection's findings: "; 1 stack: 30 planes of 512 x 512, 5 mm apart", "; 2 stacks
- * by Echo Time (0018,0081): ...; 3 images passed over (LOCALIZER); 3 of 16 temporal positions". */
+/* Appends the inspection's findings: "; 1 stack: 30 planes of 512 x 512, 5 mm apart", "; 2 stacks by Echo Time
+ * (0018,0081): ...; 3 images passed over (LOCALIZER); 3 of 16 temporal positions". */
 void series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks,
                          size_t count);
 
@@ -68,20 +65,17 @@ void arrivals_pause_or_resume(struct core *core, const char *why);
 
 /* ------------------------------------------------------------------------------- settle.c ---- */
 
-/*
- * Settles the series in the open batch and appends to `evidence` (SERIES_EVIDENCE bytes). `facts`
- * (NULL: unknown) has one entry per stack. Rejects accepted stacks if the series lacks instances,
- * which the inspection cannot see. Returns 0, -EAGAIN if the series is no longer being received, or
- * another -errno. On an error the caller must abort the batch: otherwise a settled series without
- * jobs would be forgotten.
- */
+/* Settles the series in the open batch and appends to `evidence` (SERIES_EVIDENCE bytes). `facts` (NULL: unknown) has
+ * one entry per stack. Rejects accepted stacks if the series lacks instances, which the inspection cannot see. Returns
+ * 0, -EAGAIN if the series is no longer being received, or another -errno. On an error the caller must abort the batch:
+ * otherwise a settled series without jobs would be forgotten. */
 int settle_series(struct core *core, const struct queue_series *series, char *evidence,
                   struct queue_stack *stacks, const struct rules_facts *facts, size_t count);
 
 /* ------------------------------------------------------------------- quarantine_release.c ---- */
 
-/* Links file `id` into released/, where the receiver imports it again. Must be called in the open
- * batch. Returns 0, or -errno with the reason in queue_reason(). */
+/* Links file `id` into released/, where the receiver imports it again. Must be called in the open batch. Returns 0, or
+ * -errno with the reason in queue_reason(). */
 int quarantine_release_link(struct core *core, int64_t id, const char *by);
 
 /* The origin of a file that came from released/, as of its first arrival. */

@@ -1,6 +1,4 @@
-/*
- * slurm_ends.c - ends attempts in Slurm; see slurm_executor.h.
- */
+/* slurm_ends.c - ends attempts in Slurm; see slurm_executor.h. */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
 #include "service/common/clock.h"
@@ -59,8 +57,7 @@ slurm_outcome_of(const char *state)
     return fate;
 }
 
-/* Ends a lost attempt. As with the jobs of a worker that dies, each of several in one task may be
- * the cause. */
+/* Ends a lost attempt. As with the jobs of a worker that dies, each of several in one task may be the cause. */
 void
 slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
 {
@@ -122,8 +119,8 @@ slurm_report_problem(struct slurm_executor *slurm, enum code code, const char *m
         snprintf(slurm->problem, sizeof slurm->problem, "%s: %s", code_name(code), message);
 }
 
-/* Holds submissions for 5 s, or for the interval between two polls if that is shorter. The time
- * doubles with each rejection in a row, up to five minutes. */
+/* Holds submissions for 5 s, or for the interval between two polls if that is shorter. The time doubles with each
+ * rejection in a row, up to five minutes. */
 static void
 slurm_hold(struct slurm_executor *slurm)
 {

@@ -1,7 +1,4 @@
-/*
- * slurm_executor.c - the executor's interface for jobs.c, and the life of its process; see
- * slurm_executor.h.
- */
+/* slurm_executor.c - the executor's interface for jobs.c, and the life of its process; see slurm_executor.h. */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
 #include "service/common/clock.h"
@@ -135,8 +132,7 @@ slurm_recorded(const struct job_attempt *attempt)
                        end == JOB_END_DONE || end == JOB_END_EMPTY || end == JOB_END_REVIEW);
 }
 
-/* Starts an attempt after its row is committed. The tick submits its task when all its attempts are
- * started. */
+/* Starts an attempt after its row is committed. The tick submits its task when all its attempts are started. */
 static int
 slurm_start_attempt(struct executor *base, struct job_attempt *attempt)
 {

@@ -1,10 +1,10 @@
 /*
- * slurm_executor.h - the executor for jobs in Slurm, whose attempts outlive the daemon. The Slurm
- * role (service/slurm), a child process, makes their folders, calls Slurm and fetches results. The
- * executor here sends its requests and handles its replies.
+ * slurm_executor.h - the executor for jobs in Slurm, whose attempts outlive the daemon. The Slurm role (service/slurm),
+ * a child process, makes their folders, calls Slurm and fetches results. The executor here sends its requests and
+ * handles its replies.
  *
- * A task is one Slurm job with the attempts that run in it. All of them share a nonce, which is
- * committed with their rows before any request is sent:
+ * A task is one Slurm job with the attempts that run in it. All of them share a nonce, which is committed with their
+ * rows before any request is sent:
  *
  *     PICKED (rows committed) --tick--> SENT
  *     SENT --SUBMITTED, its number--> SUBMITTED --squeue: ended or missing--> over
@@ -16,11 +16,10 @@
  *     UNSURE --squeue: present--> SUBMITTED
  *     UNSURE --squeue: missing, and no manifest--> attempts returned, and task freed
  *
- * The state in squeue is only a hint. The manifest of an attempt decides: it is searched while the
- * task runs and when it is over. An attempt without a manifest is lost when its task is over.
- * Slurm may report states late, and the share may show a manifest late, so a COMPLETED task gets
- * one minute. A returned or cancelled task may still run, on a node that cannot be reached: its
- * nonce is void then. Tasks in squeue that are no longer known are cancelled.
+ * The state in squeue is only a hint. The manifest of an attempt decides: it is searched while the task runs and when
+ * it is over. An attempt without a manifest is lost when its task is over. Slurm may report states late, and the share
+ * may show a manifest late, so a COMPLETED task gets one minute. A returned or cancelled task may still run, on a node
+ * that cannot be reached: its nonce is void then. Tasks in squeue that are no longer known are cancelled.
  *
  * Loop thread only.
  */
@@ -36,8 +35,7 @@ int slurm_executor_open(struct core *core, struct slurm_executor **slurm);
 void slurm_executor_close(struct slurm_executor *slurm);
 struct executor *slurm_executor_base(struct slurm_executor *slurm);
 
-/* Takes over the tasks that the last daemon left in Slurm, and starts the role. Returns 0 or
- * -errno. */
+/* Takes over the tasks that the last daemon left in Slurm, and starts the role. Returns 0 or -errno. */
 int slurm_executor_start(struct slurm_executor *slurm);
 /* Follows a change of the configuration: restarts the role's process, or ends it. */
 void slurm_executor_reload(struct slurm_executor *slurm);

@@ -1,6 +1,6 @@
 /*
- * slurm_executor_private.h - shared by the parts of slurm/: slurm_executor.c, slurm_send.c,
- * slurm_receive.c, slurm_ends.c.
+ * slurm_executor_private.h - shared by the parts of slurm/: slurm_executor.c, slurm_send.c, slurm_receive.c,
+ * slurm_ends.c.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SLURM_SLURM_EXECUTOR_PRIVATE_H
 #define NOCTULE_SERVICE_DAEMON_SLURM_SLURM_EXECUTOR_PRIVATE_H
@@ -34,11 +34,10 @@ struct slurm_executor {
 
 bool slurm_is_ready(const struct slurm_executor *slurm); /* its process is ready */
 void slurm_send_poll(struct slurm_executor *slurm);
-/* Submits the first picked tasks, as many as may be sent at a time. Returns all of them to the
- * queue while Slurm rejects tasks. */
+/* Submits the first picked tasks, as many as may be sent at a time. Returns all of them to the queue while Slurm
+ * rejects tasks. */
 void slurm_submit_picked(struct slurm_executor *slurm);
-/* Sends COLLECT for attempts that need it, once after each poll: oldest tasks first, up to the
- * limit. */
+/* Sends COLLECT for attempts that need it, once after each poll: oldest tasks first, up to the limit. */
 void slurm_collect(struct slurm_executor *slurm);
 void slurm_send_cancel(const struct slurm_executor *slurm, int64_t slurm_id);
 void slurm_send_dismiss(const struct slurm_executor *slurm, const struct job_attempt *attempt,
@@ -46,8 +45,8 @@ void slurm_send_dismiss(const struct slurm_executor *slurm, const struct job_att
 
 /* ------------------------------------------------------------------------ slurm_ends.c ---- */
 
-/* Ends an attempt and removes it from its task. Its folder is removed after the outcome is on disk:
- * until then a restarted daemon finds it again. */
+/* Ends an attempt and removes it from its task. Its folder is removed after the outcome is on disk: until then a
+ * restarted daemon finds it again. */
 void slurm_end(struct slurm_executor *slurm, struct job_attempt *attempt, enum job_end end,
                bool last_chance);
 void slurm_return(struct slurm_executor *slurm, struct job_attempt *attempt, const char *why);
@@ -58,8 +57,7 @@ void slurm_return_task(struct slurm_executor *slurm, struct slurm_task *task, co
 /* Returns all attempts of a rejected task and holds submissions for a while. */
 void slurm_reject_task(struct slurm_executor *slurm, struct slurm_task *task, enum code code,
                        const char *message);
-/* Returns an attempt because the share or this machine lacks space or memory, and holds
- * submissions. */
+/* Returns an attempt because the share or this machine lacks space or memory, and holds submissions. */
 void slurm_postpone(struct slurm_executor *slurm, struct job_attempt *attempt, enum code code,
                     const char *message);
 /* Reports that Slurm cannot be called, or (NONE) that it works again. */

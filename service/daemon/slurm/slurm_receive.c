@@ -1,6 +1,4 @@
-/*
- * slurm_receive.c - handles the Slurm role's replies; see slurm_executor.h.
- */
+/* slurm_receive.c - handles the Slurm role's replies; see slurm_executor.h. */
 #include "service/daemon/slurm/slurm_executor_private.h"
 
 #include "base/test_hook.h"
@@ -25,8 +23,8 @@ slurm_find_attempt(const struct slurm_executor *slurm, int64_t job, const char *
 
 /* ----------------------------------------------------------------------------- submitted ---- */
 
-/* Stores the Slurm job's number in each row. A row that cannot be written now is written at a later
- * poll, and must not stop the others. */
+/* Stores the Slurm job's number in each row. A row that cannot be written now is written at a later poll, and must not
+ * stop the others. */
 static void
 slurm_record_submitted(struct slurm_executor *slurm, const struct slurm_task *task)
 {
@@ -59,8 +57,7 @@ slurm_set_submitted(struct slurm_executor *slurm, struct slurm_task *task, int64
         slurm_send_cancel(slurm, slurm_id);
 }
 
-/* Sets whether Slurm is unreachable. Meanwhile no job is picked for it: queued jobs may run
- * here. */
+/* Sets whether Slurm is unreachable. Meanwhile no job is picked for it: queued jobs may run here. */
 static void
 slurm_set_unreachable(struct slurm_executor *slurm, bool unreachable)
 {
@@ -96,8 +93,7 @@ slurm_handle_submitted(struct slurm_executor *slurm, struct proto_reader *reader
     slurm_submit_picked(slurm);
 }
 
-/* Charges the job an attempt for an unreadable input, as a worker does: the file may become
- * readable. */
+/* Charges the job an attempt for an unreadable input, as a worker does: the file may become readable. */
 static void
 slurm_handle_unfit(struct slurm_executor *slurm, struct proto_reader *reader)
 {
@@ -172,8 +168,7 @@ slurm_on_listed(struct slurm_executor *slurm, const struct message_task *row, in
         slurm_send_cancel(slurm, task->slurm_id);
 }
 
-/* Handles a complete poll: tasks missing from it do not exist in Slurm. Collects all attempts that
- * may have ended. */
+/* Handles a complete poll: tasks missing from it do not exist in Slurm. Collects all attempts that may have ended. */
 static void
 slurm_on_complete_poll(struct slurm_executor *slurm)
 {

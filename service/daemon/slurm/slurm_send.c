@@ -1,6 +1,6 @@
 /*
- * slurm_send.c - sends the requests to the Slurm role; see slurm_executor.h. Requests that it does
- * not receive are repeated later.
+ * slurm_send.c - sends the requests to the Slurm role; see slurm_executor.h. Requests that it does not receive are
+ * repeated later.
  */
 #include "service/daemon/slurm/slurm_executor_private.h"
 

@@ -1,6 +1,4 @@
-/*
- * slurm_tasks.h - table of Slurm jobs and their attempts, indexed by nonce. Sends no messages.
- */
+/* slurm_tasks.h - table of Slurm jobs and their attempts, indexed by nonce. Sends no messages. */
 #ifndef NOCTULE_SERVICE_DAEMON_SLURM_SLURM_TASKS_H
 #define NOCTULE_SERVICE_DAEMON_SLURM_SLURM_TASKS_H
 
