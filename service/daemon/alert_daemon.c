@@ -28,17 +28,6 @@
 
 /* -------------------------------------------------------------------------------- raised ---- */
 
-static bool
-alerts_has_worker(const struct core *core)
-{
-    for (size_t i = 0; i < workers_count(core->workers); i++) {
-        if (workers_usable(core->workers, i) &&
-            pool_works(core->pool, workers_slot(core->workers, i)))
-            return true;
-    }
-    return false;
-}
-
 struct alerts_raising {
     const struct core *core;
     struct alerts *alerts;
@@ -51,8 +40,10 @@ alerts_add_child(void *context, const struct pool_alert *child)
     const struct core *core = raising->core;
     const enum alert_kind kind = alert_find_kind(child->role);
     /* One of several workers needs attention only; of the other roles each process is required. */
-    const bool is_spare = child->works || kind == ALERT_page || kind == ALERT_probe ||
-                          (kind == ALERT_worker && alerts_has_worker(core));
+    bool is_spare = child->works || kind == ALERT_page || kind == ALERT_probe;
+    for (size_t i = 0; kind == ALERT_worker && i < workers_count(core->workers); i++)
+        is_spare |= workers_usable(core->workers, i) &&
+                    pool_works(core->pool, workers_slot(core->workers, i));
     const char *destination = deliveries_served_from(core->deliveries, child->slot);
     const char *peer = *destination ? destination : pulls_served_from(core->pulls, child->slot);
     char number[16] = "";
@@ -61,19 +52,6 @@ alerts_add_child(void *context, const struct pool_alert *child)
     alerts_add(raising->alerts, kind, *number ? number : peer,
                is_spare ? ALERT_ATTENTION : ALERT_BROKEN, child->since_ms, "the %s%s%s%s%s %s",
                child->role, *number ? " " : "", number, *peer ? " for " : "", peer, child->text);
-}
-
-static bool
-alerts_jobs_wait(const struct core *core)
-{
-    struct queue_job *ready = NULL;
-    size_t count = 0;
-    if (queue_ready(core->queue, clock_unix_ms(), core_ageing_ms(core), 1, "", &ready, &count))
-        return false;
-    for (size_t i = 0; i < count; i++)
-        queue_job_clear(&ready[i]);
-    free(ready);
-    return count > 0;
 }
 
 static void
@@ -131,8 +109,16 @@ alerts_add_own(const struct core *core, struct alerts *alerts)
 void
 alert_daemon_add(const struct core *core, struct alerts *alerts)
 {
+    struct queue_job *ready = NULL;
+    size_t count = 0;
     alerts_add_own(core, alerts);
-    if (!*workers_problem(core->workers) && !core_closed(core) && alerts_jobs_wait(core))
+    if (*workers_problem(core->workers) || core_closed(core) ||
+        queue_ready(core->queue, clock_unix_ms(), core_ageing_ms(core), 1, "", &ready, &count))
+        return;
+    for (size_t i = 0; i < count; i++)
+        queue_job_clear(&ready[i]);
+    free(ready);
+    if (count > 0)
         alerts_add(alerts, ALERT_jobs_ready, "", ALERT_WAITS, 0,
                    "ready jobs wait for a lane: %zu run", jobs_running(core->jobs));
 }

@@ -542,28 +542,24 @@ pool_works(const struct pool *pool, int index)
     return slot->state == SLOT_READY && !slot_is_silent(slot);
 }
 
+/* Fills the alert of a silent child, or of one that keeps dying. */
 static void
-slot_describe_silence(const struct slot *slot, struct pool_alert *alert)
+slot_describe(const struct slot *slot, bool is_silent, struct pool_alert *alert)
 {
     const uint64_t silence = slot_now(slot) - slot->last_frame_at;
-    const char *condition = slot->state == SLOT_DYING      ? "is being stopped:"
-                            : slot->state == SLOT_STARTING ? "is starting:"
-                                                           : "hangs:";
-    alert->since_ms = clock_unix_ms() - (int64_t)silence;
-    snprintf(alert->text, sizeof alert->text, "%s no message for %" PRIu64 " s", condition,
-             silence / 1000);
-    if (slot->state == SLOT_DYING) /* it ends by itself unless a reason is set */
-        snprintf(alert->text, sizeof alert->text, "%s%s",
-                 *slot->gone.why ? "is being stopped: " : "is exiting", slot->gone.why);
-}
-
-static void
-slot_describe_deaths(const struct slot *slot, struct pool_alert *alert)
-{
-    const uint64_t due =
-        slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer)
-            ? uv_timer_get_due_in(&slot->timer)
-            : 0;
+    const bool restarts =
+        slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer);
+    const uint64_t due = restarts ? uv_timer_get_due_in(&slot->timer) : 0;
+    if (is_silent) {
+        alert->since_ms = clock_unix_ms() - (int64_t)silence;
+        if (slot->state == SLOT_DYING) /* it ends by itself unless a reason is set */
+            snprintf(alert->text, sizeof alert->text, "%s%s",
+                     *slot->gone.why ? "is being stopped: " : "is exiting", slot->gone.why);
+        else
+            snprintf(alert->text, sizeof alert->text, "%s no message for %" PRIu64 " s",
+                     slot->state == SLOT_STARTING ? "is starting:" : "hangs:", silence / 1000);
+        return;
+    }
     alert->since_ms = slot->dying_since_ms;
     snprintf(alert->text, sizeof alert->text, "died %d %s, the last time %s%s", slot->deaths,
              slot->deaths == 1 ? "time" : "times", slot->last_cause,
@@ -580,16 +576,13 @@ pool_each_alert(const struct pool *pool,
 {
     for (int i = 0; i < pool->count; i++) {
         const struct slot *slot = pool->slots[i];
-        const bool silent = slot_is_silent(slot);
+        const bool is_silent = slot_is_silent(slot) && !slot->gone.ordered;
         const bool dies = slot->deaths > 0 && slot_now(slot) - slot->died_at <= pool->timing.calm;
         struct pool_alert alert = {
             .role = slot->role, .slot = i, .number = slot->number, .works = pool_works(pool, i)};
-        if (silent && !slot->gone.ordered)
-            slot_describe_silence(slot, &alert);
-        else if (dies && slot->wanted && (!alert.works || slot->deaths > 1))
-            slot_describe_deaths(slot, &alert);
-        else
+        if (!is_silent && !(dies && slot->wanted && (!alert.works || slot->deaths > 1)))
             continue;
+        slot_describe(slot, is_silent, &alert);
         report(context, &alert);
     }
 }

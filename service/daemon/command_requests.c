@@ -59,35 +59,29 @@ answer_send(void *context, int status)
     free(answer);
 }
 
-/* Sets *settings to the text of the job's pipeline as configured now. Returns 0, -EINVAL if it is not configured, or
- * another -errno. */
-static int
-retry_settings(struct core *core, int64_t id, char **settings, struct answer *answer)
-{
-    struct queue_job job;
-    int error = queue_get_job(core->queue, id, &job);
-    if (error)
-        return error;
-    const struct conf_pipeline *pipeline = conf_find_pipeline(core->conf, job.pipeline);
-    *settings = pipeline ? conf_pipeline_to_text(pipeline) : NULL;
-    if (!pipeline)
-        answer_set(answer, "the configuration has no pipeline %s", job.pipeline);
-    queue_job_clear(&job);
-    return *settings ? 0 : pipeline ? -ENOMEM : -EINVAL;
-}
-
 static int
 handle_retry(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_retry *message = &request->message.retry;
-    char *settings = NULL;
+    char *settings = NULL; /* of the job's pipeline as configured now */
     struct queue_ids running;
     int64_t job;
+    int error = 0;
     log_info("control.retry", LOG_INT("job", message->job), LOG_INT("current", message->current),
              LOG_INT("again", message->again));
-    int error = message->current ? retry_settings(core, message->job, &settings, answer) : 0;
-    if (error)
-        return error;
+    if (message->current) {
+        struct queue_job before;
+        error = queue_get_job(core->queue, message->job, &before);
+        if (error)
+            return error;
+        const struct conf_pipeline *pipeline = conf_find_pipeline(core->conf, before.pipeline);
+        settings = pipeline ? conf_pipeline_to_text(pipeline) : NULL;
+        if (!pipeline)
+            answer_set(answer, "the configuration has no pipeline %s", before.pipeline);
+        queue_job_clear(&before);
+        if (!settings)
+            return pipeline ? -ENOMEM : -EINVAL;
+    }
     const struct queue_retry retry = {message->job, settings, message->again != 0};
     error = queue_retry_job(core->queue, &retry, clock_unix_ms(), &job, &running);
     free(settings);

@@ -94,23 +94,6 @@ client_on_end(void *context, struct channel *channel, int status)
     client_drop(client);
 }
 
-/* Closes one client at the limit, so that idle connections never block a new one. */
-static void
-control_make_room(struct control *control)
-{
-    struct client *first = LIST_FIRST(&control->clients);
-    /* The longest silence counts; clients that wait for a reply come last. */
-    for (struct client *client = first; client; client = LIST_NEXT(client, next)) {
-        const bool waits = client->unanswered > 0, first_waits = first->unanswered > 0;
-        if (waits != first_waits ? first_waits : client->last_frame_at <= first->last_frame_at)
-            first = client;
-    }
-    if (control->count < MAX_CLIENTS)
-        return;
-    log_warn("control.pushed_out", LOG_INT("client", first->number), LOG_INT("user", first->user));
-    client_drop(first);
-}
-
 /* Owns `fd` from now on, also on failure. */
 static int
 control_add_client(struct control *control, int fd)
@@ -126,7 +109,19 @@ control_add_client(struct control *control, int fd)
         close(fd);
         return error;
     }
-    control_make_room(control);
+    if (control->count >= MAX_CLIENTS) {
+        /* Close the client with the longest silence, so that idle connections never block a new one. Clients that wait
+         * for a reply come last. */
+        struct client *first = LIST_FIRST(&control->clients);
+        for (struct client *other = first; other; other = LIST_NEXT(other, next)) {
+            const bool waits = other->unanswered > 0, first_waits = first->unanswered > 0;
+            if (waits != first_waits ? first_waits : other->last_frame_at <= first->last_frame_at)
+                first = other;
+        }
+        log_warn("control.pushed_out", LOG_INT("client", first->number),
+                 LOG_INT("user", first->user));
+        client_drop(first);
+    }
     const struct channel_events events = {client_on_frame, client_on_end, client};
     error = channel_open(control->listener.loop, fd, &events, &client->channel);
     if (error) {
@@ -187,8 +182,6 @@ control_answer(struct control *control, int64_t number, const struct message_ans
     if (channel_send(client->channel, &writer) || channel_backlog(client->channel) > MAX_BACKLOG)
         client_drop(client);
 }
-
-/* --------------------------------------------------------------------------- open, close --- */
 
 /* Returns a socket that listens at `path`, or -errno. Long roots do not fit into a socket address, so it is bound
  * through the folder's descriptor. */

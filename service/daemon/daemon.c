@@ -76,8 +76,6 @@ struct daemon {
     char status[640];  /* last sent to systemd */
 };
 
-/* ------------------------------------------------------------------------------ clock ------ */
-
 /* Checks whether the wall clock was set, forward or back. Must be called before the time of day is used. */
 static void
 daemon_watch_clock(struct daemon *daemon)
@@ -368,7 +366,7 @@ daemon_drain(struct daemon *daemon, int number)
     struct core *core = &daemon->core;
     log_info("daemon.draining", LOG_INT("signal", number),
              LOG_INT("running", jobs_running(core->jobs)),
-             LOG_INT("sending", deliveries_under_way(core->deliveries)));
+             LOG_INT("sending", deliveries_under_way(core->deliveries, NULL)));
     core->draining = true;
     core->draining_since_ms = clock_unix_ms();
     notify("STOPPING=1");
@@ -518,13 +516,13 @@ daemon_notify_status(struct daemon *daemon)
                         : *workers_problem(core->workers) ? workers_problem(core->workers)
                         : !core->reception.open           ? "starting"
                                                           : "working";
-    snprintf(status, sizeof status, "%s; %zu jobs running", state, jobs_running(core->jobs));
+    snprintf(status, sizeof status, "STATUS=%s; %zu jobs running", state, jobs_running(core->jobs));
     if (!daemon->announced)
         notify(EXTEND); /* a port that is in use stops neither jobs nor deliveries */
     if (strcmp(status, daemon->status) == 0)
         return;
     memcpy(daemon->status, status, sizeof status);
-    notify_status(status);
+    notify(status);
 }
 
 static void

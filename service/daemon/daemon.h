@@ -44,7 +44,6 @@ void requests_end_reload(struct core *core);
 /* Sends a state of sd_notify(3): "READY=1", "STOPPING=1", "WATCHDOG=1". */
 void notify(const char *state);
 void notify_reloading(void); /* until READY */
-void notify_status(const char *status);
 
 /* Returns the interval at which WATCHDOG must be sent, in milliseconds; 0: no watchdog. */
 uint64_t notify_watchdog_ms(void);

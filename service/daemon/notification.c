@@ -34,8 +34,6 @@ struct notifications {
     int64_t event_id; /* the last event that the run passes */
 };
 
-/* -------------------------------------------------------------------------------- the JSON -- */
-
 static void
 notification_write_event(struct json *json, const struct queue_notified *event)
 {
@@ -86,8 +84,6 @@ notification_to_json(const struct conf_notify *row, const struct queue_notified 
     json_end_object(&json);
     return text_close(&stream) ? NULL : stream.bytes;
 }
-
-/* ------------------------------------------------------------------------------------ runs -- */
 
 static void
 notification_record(struct notifications *notifications, const char *failure)
@@ -191,8 +187,6 @@ notification_look(struct notifications *notifications, size_t i)
     queue_notified_free(events, count);
 }
 
-/* ------------------------------------------------------------------------------------ tick -- */
-
 /* Stores the rows of the configuration in force. Returns whether that is done. */
 static bool
 notifications_set(struct notifications *notifications)
@@ -217,20 +211,6 @@ notifications_set(struct notifications *notifications)
     return true;
 }
 
-static void
-notifications_look_at_alerts(struct notifications *notifications)
-{
-    const struct conf *conf = notifications->core->conf;
-    const int64_t now_ms = clock_steady_ms();
-    unsigned events = 0;
-    for (size_t i = 0; i < conf->notify_count; i++)
-        events |= conf->notify[i].events;
-    if (!(events & CONF_NOTIFY_ALERT) || now_ms < notifications->look_ms)
-        return;
-    notifications->look_ms = now_ms + LOOK_MS;
-    alert_daemon_record(notifications->core);
-}
-
 void
 notifications_tick(struct notifications *notifications)
 {
@@ -239,7 +219,13 @@ notifications_tick(struct notifications *notifications)
         (!notifications->is_set && !notifications_set(notifications)))
         return;
     const size_t count = core->conf->notify_count;
-    notifications_look_at_alerts(notifications);
+    unsigned events = 0;
+    for (size_t i = 0; i < count; i++)
+        events |= core->conf->notify[i].events;
+    if ((events & CONF_NOTIFY_ALERT) && clock_steady_ms() >= notifications->look_ms) {
+        notifications->look_ms = clock_steady_ms() + LOOK_MS;
+        alert_daemon_record(core);
+    }
     /* A command must not receive an event that is not committed. */
     if (count == 0 || notifications->run || batch_commit(core->batch))
         return;

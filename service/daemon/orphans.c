@@ -23,25 +23,6 @@
 #define REASON_ENDING ".reason.json"
 #define REASON_SIZE   8192 /* more than the receiver writes */
 
-static int
-orphan_adopt(struct core *core, int folder, const char *day, const char *name)
-{
-    char path[PATH_MAX], file[NAME_MAX + sizeof REASON_ENDING], reason[REASON_SIZE];
-    snprintf(path, sizeof path, LAYOUT_QUARANTINE "/%s/%s", day, name);
-    int known = queue_has_quarantine(core->queue, path);
-    if (known)
-        return known < 0 ? known : 0;
-    /* The receiver's reason file; "" if it was not written in time. */
-    snprintf(file, sizeof file, "%s" REASON_ENDING, name);
-    int fd = openat(folder, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t length = fd < 0 ? 0 : read(fd, reason, sizeof reason - 1);
-    reason[length > 0 ? length : 0] = 0;
-    if (fd >= 0)
-        close(fd);
-    log_warn("file.adopted", LOG_STR("path", path));
-    return queue_adopt_quarantine(core->queue, path, reason, clock_unix_ms());
-}
-
 /* Skips a folder that cannot be read: the next start adopts its files. */
 static int
 orphans_adopt_day(struct core *core, int quarantine, const char *day)
@@ -50,9 +31,25 @@ orphans_adopt_day(struct core *core, int quarantine, const char *day)
     int error = 0;
     if (file_open_directory(quarantine, day, O_NOFOLLOW, &files))
         return 0;
-    for (const struct dirent *file; !error && (file = readdir(files));) {
-        if (file->d_name[0] != '.' && !text_ends_in(file->d_name, REASON_ENDING))
-            error = orphan_adopt(core, dirfd(files), day, file->d_name);
+    for (const struct dirent *entry; !error && (entry = readdir(files));) {
+        char path[PATH_MAX], file[NAME_MAX + sizeof REASON_ENDING], reason[REASON_SIZE];
+        const char *name = entry->d_name;
+        if (*name == '.' || text_ends_in(name, REASON_ENDING))
+            continue;
+        snprintf(path, sizeof path, LAYOUT_QUARANTINE "/%s/%s", day, name);
+        const int known = queue_has_quarantine(core->queue, path);
+        error = known < 0 ? known : 0;
+        if (known)
+            continue;
+        /* The receiver's reason file; "" if it was not written in time. */
+        snprintf(file, sizeof file, "%s" REASON_ENDING, name);
+        int fd = openat(dirfd(files), file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        ssize_t length = fd < 0 ? 0 : read(fd, reason, sizeof reason - 1);
+        reason[length > 0 ? length : 0] = 0;
+        if (fd >= 0)
+            close(fd);
+        log_warn("file.adopted", LOG_STR("path", path));
+        error = queue_adopt_quarantine(core->queue, path, reason, clock_unix_ms());
     }
     closedir(files);
     return error;

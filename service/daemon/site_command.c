@@ -148,19 +148,6 @@ site_command_on_output(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer
     command->used = kept + taken;
 }
 
-/* Returns a file in memory that the process reads its standard input from, or -errno. */
-static int
-site_command_open_input(const char *input)
-{
-    const int fd = memfd_create("input", MFD_CLOEXEC);
-    int rc = fd < 0 ? -errno : durable_write_all(fd, input, strlen(input));
-    if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
-        rc = -errno;
-    if (rc && fd >= 0)
-        close(fd);
-    return rc ? rc : fd;
-}
-
 /* Starts the process. Its standard output is dropped, the end of its error output is kept. `input` is a descriptor, or
  * -1 for none. */
 static int
@@ -216,11 +203,16 @@ int
 site_command_start(uv_loop_t *loop, const struct site_command_options *options,
                    struct site_command **command)
 {
+    int input = -1, rc = 0;
     /* Before the handles: libuv must not close a process handle that uv_spawn() did not get. */
-    const int input = options->input ? site_command_open_input(options->input) : -1;
-    if (options->input && input < 0)
-        return input;
-    const int rc = site_command_start_with(loop, options, input, command);
+    if (options->input) {
+        input = memfd_create("input", MFD_CLOEXEC);
+        rc = input < 0 ? -errno : durable_write_all(input, options->input, strlen(options->input));
+        if (rc == 0 && lseek(input, 0, SEEK_SET) < 0)
+            rc = -errno;
+    }
+    if (rc == 0)
+        rc = site_command_start_with(loop, options, input, command);
     if (input >= 0)
         close(input);
     return rc;

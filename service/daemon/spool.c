@@ -18,8 +18,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------------------------- making ---- */
-
 int
 spool_make(const char *root, struct error *error)
 {
@@ -50,24 +48,6 @@ spool_make(const char *root, struct error *error)
     return rc;
 }
 
-/* Returns the descriptor of the lock file, or -errno. */
-static int
-spool_open_lock(const char *root, struct error *error)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s/" LAYOUT_LOCK, root) < 0)
-        return -ENOMEM;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 && errno == EROFS)
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) {
-        fd = -errno;
-        error_set(error, fd, CODE_NONE, "%s cannot be opened: %s", path, strerror(-fd));
-    }
-    free(path);
-    return fd;
-}
-
 static int
 spool_take_lock(const char *root, int fd, struct error *error)
 {
@@ -84,12 +64,21 @@ spool_take_lock(const char *root, int fd, struct error *error)
 int
 spool_lock(const char *root, int fds[2], struct error *error)
 {
-    fds[0] = spool_open_lock(root, error);
-    fds[1] = -1;
-    if (fds[0] < 0)
-        return fds[0];
+    char *path = NULL;
+    fds[0] = fds[1] = -1;
+    if (asprintf(&path, "%s/" LAYOUT_LOCK, root) < 0)
+        return -ENOMEM;
+    fds[0] = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fds[0] < 0 && errno == EROFS)
+        fds[0] = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int rc = fds[0] < 0 ? -errno : 0;
+    if (rc)
+        error_set(error, rc, CODE_NONE, "%s cannot be opened: %s", path, strerror(-rc));
+    free(path);
+    if (rc)
+        return rc;
     fds[1] = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = spool_take_lock(root, fds[0], error);
+    rc = spool_take_lock(root, fds[0], error);
     if (!rc && fds[1] >= 0) {
         rc = spool_take_lock(root, fds[1], error);
         if (rc && rc != -EBUSY) {
@@ -110,8 +99,6 @@ spool_unlock(const int fds[2])
         if (fds[i] >= 0)
             close(fds[i]);
 }
-
-/* ----------------------------------------------------------------------------- sweeping ---- */
 
 char *
 spool_job_file(const char *root, int64_t job)

@@ -23,12 +23,6 @@ notify_reloading(void)
                (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 }
 
-void
-notify_status(const char *status)
-{
-    sd_notifyf(0, "STATUS=%s", status);
-}
-
 uint64_t
 notify_watchdog_ms(void)
 {

@@ -44,8 +44,6 @@ struct commitments {
     uint64_t check_at; /* in the loop's clock: time of the next search for overdue ones */
 };
 
-/* -------------------------------------------------------------------------- one report ----- */
-
 static void
 commitment_report_free(struct attempt *base)
 {
@@ -90,8 +88,6 @@ commitments_receiver_gone(struct commitments *commitments)
     for (struct attempt *base = commitments->reports.first; base; base = base->next)
         ((struct commitment_report *)base)->unanswered = true;
 }
-
-/* ---------------------------------------------------------------------------- recording ---- */
 
 /* Queues the object again: the destination does not keep it. */
 static int
@@ -207,8 +203,6 @@ commitments_write(struct commitments *commitments)
     attempts_write(&commitments->reports);
 }
 
-/* ------------------------------------------------------------------------------ overdue ---- */
-
 static int
 commitments_find_overdue(struct core *core, const struct conf_destination *destination)
 {
@@ -255,8 +249,6 @@ commitments_tick(struct commitments *commitments)
     }
     commitments->check_at = now + (uint64_t)(1000 * fmax(1, seconds / 4));
 }
-
-/* -------------------------------------------------------------------------- open, close ---- */
 
 int
 commitments_open(struct core *core, const struct attempts *deliveries, struct commitments **out)

@@ -43,8 +43,8 @@ struct deliveries {
 /* ------------------------------------------------------------------------------ targets ---- */
 
 /* Returns the number of deliveries that have not ended, to one destination (NULL: to all). */
-static size_t
-deliveries_sending(const struct deliveries *deliveries, const char *destination)
+size_t
+deliveries_under_way(const struct deliveries *deliveries, const char *destination)
 {
     size_t count = 0;
     for (const struct attempt *base = deliveries->attempts.first; base; base = base->next) {
@@ -60,7 +60,7 @@ deliveries_room(const struct deliveries *deliveries, const struct sender_target 
 {
     if (target->slot >= 0 && !pool_ready(deliveries->core->pool, target->slot))
         return 0;
-    return breaker_room(&target->breaker, deliveries_sending(deliveries, target->name),
+    return breaker_room(&target->breaker, deliveries_under_way(deliveries, target->name),
                         MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
 }
 
@@ -162,26 +162,9 @@ deliveries_on_commit(void *context, int status)
               LOG_INT("attempt", delivery->attempts));
 }
 
-/* Starts a delivery in the open batch and takes over its strings. Returns 0, or -errno if it still waits. */
+/* Starts a due delivery in the open batch and takes over its strings, unless it must still wait. */
 static int
-deliveries_begin(struct deliveries *deliveries, const struct sender_target *target,
-                 struct queue_delivery *delivery)
-{
-    struct core *core = deliveries->core;
-    struct delivery_attempt *attempt = delivery_attempt_new(&deliveries->attempts, delivery);
-    if (!attempt)
-        return -ENOMEM;
-    attempt->sender = target->slot;
-    int error = queue_start_delivery(core->queue, attempt->base.id, clock_unix_ms());
-    if (error) {
-        attempt_drop(&attempt->base);
-        return error == -EAGAIN ? 0 : error; /* withdrawn in the same batch */
-    }
-    return batch_on_commit(core->batch, deliveries_on_commit, attempt);
-}
-
-static int
-deliveries_start_or_fail(struct deliveries *deliveries, struct queue_delivery *delivery)
+deliveries_start(struct deliveries *deliveries, struct queue_delivery *delivery)
 {
     struct core *core = deliveries->core;
     struct sender_target *target = senders_find(&deliveries->targets, delivery->destination);
@@ -201,25 +184,18 @@ deliveries_start_or_fail(struct deliveries *deliveries, struct queue_delivery *d
         target->slot = slot < 0 ? -1 : slot;
         return slot < 0 ? slot : 0;
     }
-    return deliveries_room(deliveries, target) > 0 ? deliveries_begin(deliveries, target, delivery)
-                                                   : 0;
-}
-
-static int
-deliveries_start_due(struct deliveries *deliveries)
-{
-    struct queue_delivery *due;
-    size_t count, blocked = deliveries_blocked(deliveries);
-    int error = queue_due_deliveries(deliveries->core->queue, clock_unix_ms(), MAX_UNDER_WAY,
-                                     deliveries->blocked, blocked, &due, &count);
-    if (error)
-        return error;
-    for (size_t i = 0; i < count && !error; i++)
-        error = deliveries_start_or_fail(deliveries, &due[i]);
-    for (size_t i = 0; i < count; i++)
-        queue_delivery_clear(&due[i]);
-    free(due);
-    return error;
+    if (deliveries_room(deliveries, target) == 0)
+        return 0;
+    struct delivery_attempt *attempt = delivery_attempt_new(&deliveries->attempts, delivery);
+    if (!attempt)
+        return -ENOMEM;
+    attempt->sender = target->slot;
+    int error = queue_start_delivery(core->queue, attempt->base.id, clock_unix_ms());
+    if (error) {
+        attempt_drop(&attempt->base);
+        return error == -EAGAIN ? 0 : error; /* withdrawn in the same batch */
+    }
+    return batch_on_commit(core->batch, deliveries_on_commit, attempt);
 }
 
 /* -------------------------------------------------------------------------- when to look --- */
@@ -253,6 +229,8 @@ void
 deliveries_before_commit(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
+    struct queue_delivery *due = NULL;
+    size_t count = 0;
     if (core->db_failed && !core->probing)
         return;
     attempts_write(&deliveries->attempts);
@@ -260,7 +238,16 @@ deliveries_before_commit(struct deliveries *deliveries)
     if (core->draining || core->db_failed || deliveries->outdated ||
         !due_take(&core->deliveries_due))
         return; /* the end of each of these conditions triggers another check */
-    if (core_failed(core, deliveries_start_due(deliveries), "start a delivery"))
+    const size_t blocked = deliveries_blocked(deliveries);
+    int error = queue_due_deliveries(core->queue, clock_unix_ms(), MAX_UNDER_WAY,
+                                     deliveries->blocked, blocked, &due, &count);
+    const size_t due_count = error ? 0 : count;
+    for (size_t i = 0; i < due_count && !error; i++)
+        error = deliveries_start(deliveries, &due[i]);
+    for (size_t i = 0; i < due_count; i++)
+        queue_delivery_clear(&due[i]);
+    free(due);
+    if (core_failed(core, error, "start a delivery"))
         due_in(&core->deliveries_due, RETRY_MILLIS);
     else if (!core->deliveries_due.now)
         deliveries_wait_for_next(deliveries);
@@ -370,12 +357,6 @@ const char *
 deliveries_served_from(const struct deliveries *deliveries, int slot)
 {
     return senders_served_from(&deliveries->targets, slot);
-}
-
-size_t
-deliveries_under_way(const struct deliveries *deliveries)
-{
-    return deliveries_sending(deliveries, NULL);
 }
 
 size_t

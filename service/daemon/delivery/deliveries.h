@@ -36,7 +36,8 @@ int deliveries_reload(struct deliveries *deliveries);
 
 /* Returns the destination that the sender in this slot serves, or "". */
 const char *deliveries_served_from(const struct deliveries *deliveries, int slot);
-size_t deliveries_under_way(const struct deliveries *deliveries);
+/* Returns the number of deliveries that have not ended, to one destination (NULL: to all). */
+size_t deliveries_under_way(const struct deliveries *deliveries, const char *destination);
 /* Returns the number of deliveries that are under way, or ended and not recorded. */
 size_t deliveries_unrecorded(const struct deliveries *deliveries);
 

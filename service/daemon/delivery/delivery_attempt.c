@@ -65,8 +65,6 @@ delivery_attempt_end(struct delivery_attempt *attempt)
                          LOG_STR("message", attempt->answer.message)));
 }
 
-/* ------------------------------------------------------------------------------ reading ---- */
-
 int
 delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
                       struct message_delivered *message)
@@ -99,8 +97,6 @@ delivery_attempts_carry(const struct attempts *attempts, const char *sop_instanc
         base = base->next;
     return base != NULL;
 }
-
-/* ---------------------------------------------------------------------------- recording ---- */
 
 int
 delivery_try_later(struct core *core, const struct queue_delivery *delivery,

@@ -44,8 +44,6 @@ awaited_is_named(const struct conf_pipeline *pipeline, const char *kind, const c
     return false;
 }
 
-/* ---------------------------------------------------------------------------- present inputs -- */
-
 struct inputs {
     struct queue_input *at;
     size_t count;
@@ -139,7 +137,6 @@ awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipe
     return error;
 }
 
-/* ------------------------------------------------------------------------- series of a study -- */
 
 int
 awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
@@ -216,8 +213,6 @@ awaited_series_completed(struct core *core, int64_t series_id)
     free(jobs.at);
     return error;
 }
-
-/* ------------------------------------------------------------------------ annotation objects -- */
 
 /* Handles a new annotation object of one series. A job that began or ended without the object must be repeated. A READY
  * job takes all objects that are present at its start; a cancelled one must stay cancelled. */

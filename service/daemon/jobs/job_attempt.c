@@ -78,8 +78,6 @@ job_attempt_return(struct job_attempt *attempt, const char *why)
     job_attempt_end(attempt, JOB_END_RETURNED, true);
 }
 
-/* ---------------------------------------------------------------------------- recording ---- */
-
 static int
 job_attempt_fail(struct attempt *base, enum code code, const char *message)
 {

@@ -60,8 +60,6 @@ job_attempt_clear_report(struct job_attempt *attempt)
     attempt->out_of_memory = false;
 }
 
-/* ---------------------------------------------------------------------------- PROGRESS ---- */
-
 int
 job_attempt_on_progress(struct job_attempt *attempt, const struct message_progress *message)
 {
@@ -77,8 +75,6 @@ job_attempt_on_progress(struct job_attempt *attempt, const struct message_progre
     attempt->stage_noted = false;
     return 0;
 }
-
-/* -------------------------------------------------------------------------------- DONE ---- */
 
 static int
 job_report_read_result(struct job_attempt *attempt, size_t i, const struct message_result *message)
@@ -177,8 +173,6 @@ job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
     return 0;
 }
 
-/* ------------------------------------------------------------------------ measurements ---- */
-
 static bool
 job_report_is_int32(int64_t value)
 {
@@ -258,13 +252,6 @@ job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *read
     return 0;
 }
 
-/* Returns whether the number is finite, or NAN for an unknown value. */
-static bool
-job_report_is_real(double value)
-{
-    return !isinf(value);
-}
-
 /* Returns whether the box lies within a volume, and exists if and only if there are voxels. */
 static bool
 job_report_is_box(const struct queue_segment *segment)
@@ -281,10 +268,9 @@ static bool
 job_report_is_segment(const struct message_segment *message, const struct queue_segment *segment)
 {
     return job_report_is_int32(message->number) && message->number > 0 && message->voxels >= 0 &&
-           isfinite(message->millilitres) && message->millilitres >= 0 &&
-           job_report_is_real(message->mean) && job_report_is_real(message->minimum) &&
-           job_report_is_real(message->maximum) && job_report_is_real(message->x) &&
-           job_report_is_real(message->y) && job_report_is_real(message->z) &&
+           isfinite(message->millilitres) && message->millilitres >= 0 && !isinf(message->mean) &&
+           !isinf(message->minimum) && !isinf(message->maximum) && !isinf(message->x) &&
+           !isinf(message->y) && !isinf(message->z) && /* NAN: unknown */
            job_report_is_box(segment);
 }
 

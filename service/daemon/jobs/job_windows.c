@@ -11,21 +11,6 @@
 
 #define SHARE_MS (INT64_C(14) * 24 * 3600 * 1000) /* two weeks contain each weekday twice */
 
-/* Returns the open share of the next two weeks, for estimates that exceed one window. */
-static double
-window_open_share(const struct time_window *times, int64_t now_ms)
-{
-    const int64_t until_ms = now_ms + SHARE_MS;
-    int64_t open_ms = 0;
-    int64_t at_ms = time_window_opens(times, now_ms);
-    while (at_ms < until_ms) {
-        const int64_t closes_ms = time_window_closes(times, at_ms);
-        open_ms += (closes_ms < until_ms ? closes_ms : until_ms) - at_ms;
-        at_ms = closes_ms < until_ms ? time_window_opens(times, closes_ms) : until_ms;
-    }
-    return (double)open_ms / (double)SHARE_MS;
-}
-
 static struct queue_window
 window_at(const struct conf_pipeline *pipeline, int64_t now_ms)
 {
@@ -34,13 +19,21 @@ window_at(const struct conf_pipeline *pipeline, int64_t now_ms)
     const int64_t closes_ms =
         opens_ms == TIME_WINDOW_NEVER ? TIME_WINDOW_NEVER : time_window_closes(times, opens_ms);
     const bool is_open = opens_ms == now_ms;
+    /* The open share of the next two weeks, for estimates that exceed one window. */
+    const int64_t until_ms = now_ms + SHARE_MS;
+    int64_t open_ms = 0;
+    for (int64_t at_ms = opens_ms; at_ms < until_ms;) {
+        const int64_t end_ms = time_window_closes(times, at_ms);
+        open_ms += (end_ms < until_ms ? end_ms : until_ms) - at_ms;
+        at_ms = end_ms < until_ms ? time_window_opens(times, end_ms) : until_ms;
+    }
     return (struct queue_window){
         .pipeline = pipeline->name,
         .text = pipeline->window->text,
         .is_open = is_open,
         .opens_ms = is_open || opens_ms == TIME_WINDOW_NEVER ? 0 : opens_ms,
         .closes_ms = closes_ms == TIME_WINDOW_NEVER ? 0 : closes_ms,
-        .open_share = window_open_share(times, now_ms),
+        .open_share = (double)open_ms / (double)SHARE_MS,
     };
 }
 

@@ -224,16 +224,6 @@ jobs_start_ready(struct jobs *jobs, struct executor *executor)
     return error;
 }
 
-static bool
-jobs_have_room(const struct jobs *jobs)
-{
-    for (size_t i = 0; i < EXECUTOR_COUNT; i++) {
-        if (jobs->executors[i]->ops->room(jobs->executors[i]))
-            return true;
-    }
-    return false;
-}
-
 void
 jobs_before_commit(struct jobs *jobs)
 {
@@ -243,7 +233,10 @@ jobs_before_commit(struct jobs *jobs)
     if (core->db_failed && !core->probing)
         return;
     attempts_write(&jobs->attempts);
-    if (core_closed(core) || !jobs_have_room(jobs) || !due_take(&core->jobs_due))
+    size_t room = 0;
+    for (size_t i = 0; i < EXECUTOR_COUNT; i++)
+        room += jobs->executors[i]->ops->room(jobs->executors[i]);
+    if (core_closed(core) || room == 0 || !due_take(&core->jobs_due))
         return; /* the end of each of these conditions triggers another check */
     if (!core_change(core))
         return;

@@ -222,32 +222,26 @@ local_room(const struct executor *base)
     return idle < EXECUTOR_MAX_JOBS ? idle : EXECUTOR_MAX_JOBS;
 }
 
-/* Describes the worker's slots for the scheduler. Returns their number. */
-static size_t
-local_describe(const struct local_executor *local, size_t worker, struct sched_slot *slots)
-{
-    bool usable = workers_usable(local->base.core->workers, worker);
-    for (size_t i = 0; i < local->workers[worker].count; i++)
-        slots[i] = (struct sched_slot){.worker = (int)worker, .usable = usable};
-    for (const struct job_attempt *attempt = NULL;
-         (attempt = local_next(local, worker, attempt));) {
-        slots[attempt->place.slot].job = attempt->base.id;
-        slots[attempt->place.slot].alone = attempt->alone;
-    }
-    return local->workers[worker].count;
-}
-
 static size_t
 local_pick(struct executor *base, const struct queue_job *jobs, size_t count,
            struct executor_pick *picks)
 {
+    const struct local_executor *local = (const struct local_executor *)base;
     struct sched_slot slots[SCHED_MAX_SLOTS];
     struct sched_job choices[EXECUTOR_MAX_JOBS];
     struct sched_assignment chosen[SCHED_MAX_SLOTS];
     size_t slot_count = 0, first[WORKERS_MAX];
     for (size_t i = 0; i < workers_count(base->core->workers); i++) {
+        struct sched_slot *own = &slots[slot_count];
+        const bool usable = workers_usable(base->core->workers, i);
         first[i] = slot_count;
-        slot_count += local_describe((struct local_executor *)base, i, &slots[slot_count]);
+        slot_count += local->workers[i].count;
+        for (size_t k = 0; k < local->workers[i].count; k++)
+            own[k] = (struct sched_slot){.worker = (int)i, .usable = usable};
+        for (const struct job_attempt *attempt = NULL; (attempt = local_next(local, i, attempt));) {
+            own[attempt->place.slot].job = attempt->base.id;
+            own[attempt->place.slot].alone = attempt->alone;
+        }
     }
     for (size_t i = 0; i < count; i++) {
         choices[i] = (struct sched_job){

@@ -39,16 +39,6 @@ sched_has_solitary(const struct slot_table *table, size_t slot)
     return false;
 }
 
-static bool
-sched_has_other(const struct slot_table *table, int worker)
-{
-    for (size_t i = 0; i < table->count; i++) {
-        if (table->slots[i].usable && table->slots[i].worker != worker)
-            return true;
-    }
-    return false;
-}
-
 /* Returns a slot in the least busy usable worker other than `avoid`. idle_only: considers only slots that could start
  * now. */
 static size_t
@@ -79,7 +69,9 @@ sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_sl
         const struct sched_job *job = &jobs[i];
         if (job->not_before_ms > now_ms)
             continue;
-        const int avoid = sched_has_other(&table, job->avoid) ? job->avoid : -1;
+        int avoid = -1; /* only if there is another worker */
+        for (size_t k = 0; k < table.count; k++)
+            avoid = slots[k].usable && slots[k].worker != job->avoid ? job->avoid : avoid;
         const size_t slot = sched_best_slot(&table, avoid, !job->alone);
         if (slot == table.count)
             continue;

@@ -233,30 +233,23 @@ workers_begin(struct workers *workers)
     return 0;
 }
 
-static int
-workers_read_found(struct proto_reader *reader, struct workers_found *found)
-{
-    struct message_device message;
-    if (message_read_devices(reader, NULL) || reader->rows > MAX_GPUS)
-        return -EBADMSG;
-    for (found->count = 0; message_next_device(reader, &message); found->count++) {
-        struct kernels_gpu *gpu = &found->gpus[found->count];
-        if (message.index < 0 || message.index > INT32_MAX || !*message.uuid ||
-            strlen(message.uuid) >= sizeof gpu->uuid)
-            return -EBADMSG;
-        *gpu =
-            (struct kernels_gpu){.index = (int)message.index, .memory_bytes = message.memory_bytes};
-        snprintf(gpu->uuid, sizeof gpu->uuid, "%s", message.uuid);
-        snprintf(gpu->name, sizeof gpu->name, "%s", message.name);
-    }
-    return reader->error;
-}
-
 void
 workers_probe_frame(struct workers *workers, struct proto_reader *reader)
 {
     struct workers_found found = {.count = 0};
-    reader->error = workers_read_found(reader, &found);
+    struct message_device message;
+    bool is_sound = message_read_devices(reader, NULL) == 0 && reader->rows <= MAX_GPUS;
+    while (is_sound && message_next_device(reader, &message)) {
+        struct kernels_gpu *gpu = &found.gpus[found.count++];
+        *gpu =
+            (struct kernels_gpu){.index = (int)message.index, .memory_bytes = message.memory_bytes};
+        snprintf(gpu->uuid, sizeof gpu->uuid, "%s", message.uuid);
+        snprintf(gpu->name, sizeof gpu->name, "%s", message.name);
+        is_sound = message.index >= 0 && message.index <= INT32_MAX && *message.uuid &&
+                   strlen(message.uuid) < sizeof gpu->uuid;
+    }
+    if (!is_sound)
+        reader->error = -EBADMSG;
     workers->answered = !reader->error;
     pool_empty(workers->core->pool, workers->probe);
     if (reader->error)

@@ -30,12 +30,6 @@ accessions_open(const struct core *core)
     return rc;
 }
 
-static void
-accessions_name(int64_t batch, char name[32])
-{
-    snprintf(name, 32, "%" PRId64, batch);
-}
-
 int
 pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions,
                       size_t count)
@@ -51,7 +45,7 @@ pull_accessions_store(const struct core *core, int64_t batch, const char *const 
             if (accessions[i])
                 fprintf(text.out, "%zu %s\n", i, accessions[i]);
         rc = text_close(&text);
-        accessions_name(batch, name);
+        snprintf(name, sizeof name, "%" PRId64, batch);
         if (rc == 0)
             rc = durable_write(folder, name, text.bytes, strlen(text.bytes), 0600, DURABLE_REPLACE);
         if (rc == 0)
@@ -88,7 +82,7 @@ pull_accessions_find(const struct core *core, int64_t batch, int32_t line,
     const int folder = accessions_open(core);
     if (folder < 0)
         return folder;
-    accessions_name(batch, name);
+    snprintf(name, sizeof name, "%" PRId64, batch);
     const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     int rc = fd < 0 ? -errno : 0;
     close(folder);

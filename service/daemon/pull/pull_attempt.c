@@ -97,8 +97,6 @@ pull_attempt_end(struct pull_attempt *attempt, enum pull_end end)
                          LOG_STR("message", attempt->error.message)));
 }
 
-/* ----------------------------------------------------------------------------- recording --- */
-
 static int
 pull_attempt_write_later(const struct pull_attempt *attempt, bool counted)
 {

@@ -319,23 +319,6 @@ pulls_take_step(struct pulls *pulls, struct pull_attempt *attempt)
         attempt->has_step = true;
 }
 
-/* Ends the attempt if all instances are stored or the wait is over. */
-static void
-pull_attempt_check(struct pull_attempt *attempt)
-{
-    if (pull_attempt_is_here(attempt)) {
-        pull_attempt_end(attempt, PULL_ALL_HERE);
-        return;
-    }
-    if (uv_now(&attempt->base.all->core->loop) < attempt->stop_at)
-        return;
-    pull_attempt_set_error(
-        attempt, CODE_PULL_INCOMPLETE,
-        "The source reports that it sent all instances, but some are missing. See its "
-        "log, and v_quarantine.");
-    pull_attempt_end(attempt, PULL_SHORT);
-}
-
 /* ------------------------------------------------------------------------------ deadlines -- */
 
 static void
@@ -375,6 +358,7 @@ pulls_tick(struct pulls *pulls)
 static void
 pulls_continue(struct pulls *pulls)
 {
+    const uint64_t now = uv_now(&pulls->core->loop);
     const bool draining = pulls->core->draining;
     for (struct attempt *base = pulls->attempts.first; base; base = base->next) {
         struct pull_attempt *attempt = (struct pull_attempt *)base;
@@ -384,8 +368,17 @@ pulls_continue(struct pulls *pulls)
             pull_attempt_end(attempt, PULL_UNTRIED);
         else if (attempt->has_step)
             pulls_take_step(pulls, attempt);
-        if (!base->ended && attempt->stage == PULL_ARRIVING && pull_attempt_count(attempt) == 0)
-            pull_attempt_check(attempt);
+        if (base->ended || attempt->stage != PULL_ARRIVING || pull_attempt_count(attempt) != 0)
+            continue;
+        if (pull_attempt_is_here(attempt)) {
+            pull_attempt_end(attempt, PULL_ALL_HERE);
+        } else if (now >= attempt->stop_at) {
+            pull_attempt_set_error(
+                attempt, CODE_PULL_INCOMPLETE,
+                "The source reports that it sent all instances, but some are missing. See its "
+                "log, and v_quarantine.");
+            pull_attempt_end(attempt, PULL_SHORT);
+        }
     }
 }
 

@@ -28,8 +28,6 @@ struct report_schedule {
     int64_t id; /* of its period */
 };
 
-/* ------------------------------------------------------------------------------ calendar ---- */
-
 int64_t
 report_schedule_last_end(const struct time_window *moments, int64_t after_ms, int64_t now_ms)
 {
@@ -38,8 +36,6 @@ report_schedule_last_end(const struct time_window *moments, int64_t after_ms, in
         last = next;
     return last;
 }
-
-/* ------------------------------------------------------------------------------- the rows ---- */
 
 static void
 report_schedule_end_period(struct report_schedule *schedule, int64_t now_ms)
@@ -63,8 +59,6 @@ report_schedule_end_period(struct report_schedule *schedule, int64_t now_ms)
     schedule->until_ms = end_ms;
     schedule->waiting = true;
 }
-
-/* ------------------------------------------------------------------------------ the command -- */
 
 static void
 report_schedule_note_outcome(struct report_schedule *schedule, const char *failure)
@@ -160,8 +154,6 @@ report_schedule_tick(struct report_schedule *schedule, char *config_file)
     if (schedule->waiting)
         report_schedule_start_command(schedule, &period, config_file);
 }
-
-/* ------------------------------------------------------------------------------ open, close -- */
 
 int
 report_schedule_open(struct core *core, struct report_schedule **schedule)

@@ -27,8 +27,6 @@ remover_aside(const struct remover_item *item, char name[ASIDE_NAME])
     snprintf(name, ASIDE_NAME, LAYOUT_REMOVED "/%" PRId64, item->removal.id);
 }
 
-/* --------------------------------------------------------------------------------- originals -- */
-
 void
 remover_take(struct remover_item *item, const struct queue_removal *removal,
              const struct conf *conf)
@@ -80,8 +78,6 @@ remover_delete_original(const struct remover_item *item)
     return error;
 }
 
-/* --------------------------------------------------------------------------------- set aside -- */
-
 void
 remover_set_aside(const char *root, struct remover_item *item)
 {
@@ -107,8 +103,6 @@ remover_set_aside(const char *root, struct remover_item *item)
         item->error = -errno;
     close(base);
 }
-
-/* ---------------------------------------------------------------------------------- deleting -- */
 
 static int
 remover_delete_item(int base, const struct remover_item *item, atomic_bool *stop)

@@ -43,8 +43,6 @@ arrivals_file_exists(struct core *core, int64_t token, const char *path)
     return false;
 }
 
-/* ---------------------------------------------------------------------------- instances ---- */
-
 struct receipt {
     struct core *core;
     int64_t token;
@@ -276,8 +274,6 @@ arrivals_handle_unwanted(struct core *core, struct proto_reader *reader)
               LOG_STR("class", message.sop_class));
     arrivals_send_stored_on_commit(core, message.token);
 }
-
-/* ----------------------------------------------------------------------------- receiver ---- */
 
 static void
 arrivals_handle_receiving(struct core *core, struct proto_reader *reader)

@@ -74,25 +74,6 @@ audit_check_paths(uv_work_t *work)
 }
 
 static void
-audit_report_missing(struct audit *audit)
-{
-    struct core *core = audit->core;
-    for (size_t i = 0; i < audit->missing_count; i++) {
-        const char *path = audit->paths + audit->missing[i];
-        if (!audit_is_gone(audit, audit->missing[i]))
-            continue; /* the file was received again meanwhile */
-        log_error("file.missing", LOG_STR("path", path));
-        if (!core_change(core))
-            return;
-        int error = queue_report_missing(core->queue, path, clock_unix_ms());
-        if (error == -ENOENT)
-            continue; /* its instance was replaced meanwhile */
-        if (core_failed(core, error, "report a missing file"))
-            return;
-    }
-}
-
-static void
 audit_free(struct audit *audit)
 {
     free(audit->paths);
@@ -105,18 +86,31 @@ audit_on_checked(uv_work_t *work, int status)
 {
     (void)status;
     struct audit *audit = work->data;
+    struct core *core = audit->core;
     if (atomic_load(&audit->stop)) {
         audit_free(audit);
         return;
     }
     log_info("audit.done", LOG_INT("files", audit->checked),
              LOG_INT("missing", audit->missing_count));
-    audit_report_missing(audit);
+    for (size_t i = 0; i < audit->missing_count; i++) {
+        const char *path = audit->paths + audit->missing[i];
+        if (!audit_is_gone(audit, audit->missing[i]))
+            continue; /* the file was received again meanwhile */
+        log_error("file.missing", LOG_STR("path", path));
+        if (!core_change(core))
+            break;
+        int error = queue_report_missing(core->queue, path, clock_unix_ms());
+        if (error == -ENOENT)
+            continue; /* its instance was replaced meanwhile */
+        if (core_failed(core, error, "report a missing file"))
+            break;
+    }
     audit->over = true;
-    audit->core->auditing = false;
-    inspections_check(audit->core->inspections);
-    known_answer(audit->core->known);
-    retention_sweep_now(audit->core->retention);
+    core->auditing = false;
+    inspections_check(core->inspections);
+    known_answer(core->known);
+    retention_sweep_now(core->retention);
 }
 
 int

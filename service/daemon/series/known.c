@@ -103,13 +103,20 @@ known_answer(struct known *known)
     known_send_stored(known);
 }
 
-static void
-known_forget(struct known *known, struct proto_reader *reader)
+void
+known_frame(struct known *known, struct proto_reader *reader)
 {
     struct core *core = known->core;
     struct message_forget message;
     struct message_forgotten_file file;
     char *source;
+    if (reader->type != PROTO_FORGET) {
+        if (proto_end(reader) == 0) {
+            known->requested = true;
+            known_answer(known);
+        }
+        return;
+    }
     if (message_read_forget(reader, &message) || !(source = layout_inbox_source(message.inbox)))
         return;
     while (message_next_forgotten_file(reader, &file))
@@ -117,17 +124,6 @@ known_forget(struct known *known, struct proto_reader *reader)
             core_failed(core, queue_forget_kept(core->queue, source, file.key), "forget a file"))
             break; /* the next receiver gets it again and forgets it then */
     free(source);
-}
-
-void
-known_frame(struct known *known, struct proto_reader *reader)
-{
-    if (reader->type == PROTO_FORGET) {
-        known_forget(known, reader);
-    } else if (proto_end(reader) == 0) {
-        known->requested = true;
-        known_answer(known);
-    }
 }
 
 void

@@ -50,32 +50,25 @@ series_decide(const struct queue_series *series, const struct conf_series *timer
 }
 
 static void
-series_add_stack(char evidence[SERIES_EVIDENCE], const struct queue_stack *stack)
-{
-    if (stack->name && *stack->name)
-        series_add_evidence(evidence, " %s", stack->name);
-    if (!stack->accepted) {
-        series_add_evidence(evidence, " refused (%s)", code_name(stack->code));
-        return;
-    }
-    series_add_evidence(evidence, " %d plane%s of %d x %d", stack->planes,
-                        stack->planes == 1 ? "" : "s", stack->columns, stack->rows);
-    if (stack->planes > 1)
-        series_add_evidence(evidence, ", %.4g mm apart, unbroken", stack->spacing_mm);
-}
-
-static void
 series_add_stacks(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count)
 {
     size_t named = 0;
     for (size_t i = 0; i < count; i++) {
-        if (stacks[i].passed_over)
+        const struct queue_stack *stack = &stacks[i];
+        if (stack->passed_over || named++ >= STACKS_NAMED)
             continue;
-        if (named < STACKS_NAMED) {
-            series_add_evidence(evidence, named ? "," : "");
-            series_add_stack(evidence, &stacks[i]);
+        if (named > 1)
+            series_add_evidence(evidence, ",");
+        if (stack->name && *stack->name)
+            series_add_evidence(evidence, " %s", stack->name);
+        if (!stack->accepted) {
+            series_add_evidence(evidence, " refused (%s)", code_name(stack->code));
+            continue;
         }
-        named++;
+        series_add_evidence(evidence, " %d plane%s of %d x %d", stack->planes,
+                            stack->planes == 1 ? "" : "s", stack->columns, stack->rows);
+        if (stack->planes > 1)
+            series_add_evidence(evidence, ", %.4g mm apart, unbroken", stack->spacing_mm);
     }
     if (named > STACKS_NAMED)
         series_add_evidence(evidence, " and %zu more", named - STACKS_NAMED);

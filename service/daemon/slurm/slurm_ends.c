@@ -11,8 +11,6 @@
 #define HOLD_FIRST_SECONDS 5.0
 #define HOLD_MAX_MS        300000
 
-/* ------------------------------------------------------------------------------ attempts ---- */
-
 void
 slurm_end(struct slurm_executor *slurm, struct job_attempt *attempt, enum job_end end,
           bool last_chance)
@@ -87,8 +85,6 @@ slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
     }
     slurm_end(slurm, attempt, fate->end, task->size == 1);
 }
-
-/* --------------------------------------------------------------------------------- tasks ---- */
 
 void
 slurm_drop_if_done(struct slurm_executor *slurm, struct slurm_task *task)

@@ -115,7 +115,8 @@ slurm_pick(struct executor *base, const struct queue_job *jobs, size_t count,
         picks[picked++].job = i;
         while (taken[slot])
             slot++;
-        *place = (struct job_place){.name = PLACE_NAME, .slot = (int32_t)slot++};
+        taken[slot] = true;
+        *place = (struct job_place){.name = PLACE_NAME, .slot = (int32_t)slot};
         snprintf(place->nonce, sizeof place->nonce, "%s", task->nonce);
     }
     free(taken);
@@ -229,30 +230,6 @@ slurm_executor_slot(const struct slurm_executor *slurm)
 }
 
 static int
-slurm_adopt_one(struct slurm_executor *slurm, const struct queue_elsewhere *row)
-{
-    struct job_attempt *attempt = job_attempt_new(slurm->base.attempts, row->job_id, row->attempts);
-    struct slurm_task *task = tasks_find(&slurm->tasks, row->nonce);
-    if (!task)
-        task =
-            tasks_add(&slurm->tasks, row->nonce, row->slurm_id > 0 ? TASK_SUBMITTED : TASK_UNSURE);
-    if (!attempt || !task)
-        return -ENOMEM;
-    attempt->executor = &slurm->base;
-    attempt->recorded = slurm_recorded;
-    attempt->alone = row->alone;
-    attempt->started = true;
-    attempt->place = (struct job_place){.name = PLACE_NAME, .slot = row->lane};
-    snprintf(attempt->place.nonce, sizeof attempt->place.nonce, "%s", row->nonce);
-    task->slurm_id = row->slurm_id;
-    task->first_poll = 1;
-    snprintf(task->node, sizeof task->node, "%s", row->node);
-    snprintf(task->reason, sizeof task->reason, "%s", row->reason);
-    task_join(task, attempt);
-    return 0;
-}
-
-static int
 slurm_adopt(struct slurm_executor *slurm)
 {
     struct queue_elsewhere *rows;
@@ -260,31 +237,36 @@ slurm_adopt(struct slurm_executor *slurm)
     int rc = queue_elsewhere(slurm->base.core->queue, &rows, &count);
     if (rc)
         return rc;
-    for (size_t i = 0; i < count; i++) {
-        if (!rc)
-            rc = slurm_adopt_one(slurm, &rows[i]);
-        queue_elsewhere_clear(&rows[i]);
+    for (size_t i = 0; i < count && !rc; i++) {
+        const struct queue_elsewhere *row = &rows[i];
+        struct job_attempt *attempt =
+            job_attempt_new(slurm->base.attempts, row->job_id, row->attempts);
+        struct slurm_task *task = tasks_find(&slurm->tasks, row->nonce);
+        if (!task)
+            task = tasks_add(&slurm->tasks, row->nonce,
+                             row->slurm_id > 0 ? TASK_SUBMITTED : TASK_UNSURE);
+        if (!attempt || !task) {
+            rc = -ENOMEM;
+            break;
+        }
+        attempt->executor = &slurm->base;
+        attempt->recorded = slurm_recorded;
+        attempt->alone = row->alone;
+        attempt->started = true;
+        attempt->place = (struct job_place){.name = PLACE_NAME, .slot = row->lane};
+        snprintf(attempt->place.nonce, sizeof attempt->place.nonce, "%s", row->nonce);
+        task->slurm_id = row->slurm_id;
+        task->first_poll = 1;
+        snprintf(task->node, sizeof task->node, "%s", row->node);
+        snprintf(task->reason, sizeof task->reason, "%s", row->reason);
+        task_join(task, attempt);
     }
+    for (size_t i = 0; i < count; i++)
+        queue_elsewhere_clear(&rows[i]);
     free(rows);
     if (count > 0)
         log_info("slurm.adopted", LOG_INT("jobs", count), LOG_INT("tasks", slurm->tasks.count));
     return rc;
-}
-
-/* Returns all attempts: without a share their results cannot be found. */
-static void
-slurm_return_all(struct slurm_executor *slurm)
-{
-    struct slurm_task *next_task;
-    for (struct slurm_task *task = slurm->tasks.first; task; task = next_task) {
-        struct job_attempt *next;
-        next_task = task->next;
-        task->over = true;
-        for (struct job_attempt *attempt = task->attempts; attempt; attempt = next) {
-            next = attempt->next_of_task;
-            slurm_return(slurm, attempt, "compute.slurm.share is not configured any more");
-        }
-    }
 }
 
 void
@@ -292,8 +274,17 @@ slurm_executor_reload(struct slurm_executor *slurm)
 {
     struct core *core = slurm->base.core;
     slurm->hold_until = 0; /* the cause of a rejection may have been corrected */
-    if (!core->conf->compute.slurm.share)
-        slurm_return_all(slurm);
+    struct slurm_task *task = core->conf->compute.slurm.share ? NULL : slurm->tasks.first;
+    while (task) { /* without a share the results cannot be found */
+        struct slurm_task *next_task = task->next;
+        struct job_attempt *next;
+        task->over = true;
+        for (struct job_attempt *attempt = task->attempts; attempt; attempt = next) {
+            next = attempt->next_of_task;
+            slurm_return(slurm, attempt, "compute.slurm.share is not configured any more");
+        }
+        task = next_task;
+    }
     if (core->conf->compute.slurm.share && (conf_uses_slurm(core->conf) || slurm->tasks.count)) {
         pool_fill(core->pool, slurm->slot, NULL);
     } else {

@@ -21,36 +21,26 @@ slurm_find_attempt(const struct slurm_executor *slurm, int64_t job, const char *
     return is_it ? attempt : NULL;
 }
 
-/* ----------------------------------------------------------------------------- submitted ---- */
-
 /* Stores the Slurm job's number in each row. A row that cannot be written now is written at a later poll, and must not
  * stop the others. */
 static void
-slurm_record_submitted(struct slurm_executor *slurm, const struct slurm_task *task)
-{
-    struct core *core = slurm->base.core;
-    crash_point("daemon_before_submitted");
-    if (!core_change(core))
-        return;
-    for (const struct job_attempt *attempt = task->attempts; attempt;
-         attempt = attempt->next_of_task) {
-        const int rc = queue_submitted(core->queue, attempt->base.id, task->nonce, task->slurm_id,
-                                       clock_unix_ms());
-        if (rc != -EAGAIN && rc != -ENOENT &&
-            core_failed(core, rc, "store the number of a Slurm job"))
-            return;
-    }
-}
-
-static void
 slurm_set_submitted(struct slurm_executor *slurm, struct slurm_task *task, int64_t slurm_id)
 {
+    struct core *core = slurm->base.core;
     task->phase = TASK_SUBMITTED;
     task->slurm_id = slurm_id;
     task->first_poll = slurm->polls + 1;
     log_info("slurm.submitted", LOG_INT("slurm_id", slurm_id), LOG_STR("nonce", task->nonce),
              LOG_INT("jobs", task->size));
-    slurm_record_submitted(slurm, task);
+    crash_point("daemon_before_submitted");
+    const struct job_attempt *attempt = core_change(core) ? task->attempts : NULL;
+    for (; attempt; attempt = attempt->next_of_task) {
+        const int rc =
+            queue_submitted(core->queue, attempt->base.id, task->nonce, slurm_id, clock_unix_ms());
+        if (rc != -EAGAIN && rc != -ENOENT &&
+            core_failed(core, rc, "store the number of a Slurm job"))
+            break;
+    }
     if (!task->attempts)
         task->cancelled = true;
     if (task->cancelled)
@@ -115,8 +105,6 @@ slurm_handle_unfit(struct slurm_executor *slurm, struct proto_reader *reader)
                            message.message);
     slurm_end(slurm, attempt, JOB_END_RETRY, true);
 }
-
-/* ------------------------------------------------------------------------------- polling ---- */
 
 static void
 slurm_set_node(struct slurm_executor *slurm, struct slurm_task *task,
@@ -219,8 +207,6 @@ slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
     slurm_on_complete_poll(slurm);
 }
 
-/* ---------------------------------------------------------------------------- collecting ---- */
-
 static void
 slurm_handle_collected(struct slurm_executor *slurm, struct proto_reader *reader)
 {
@@ -273,8 +259,6 @@ slurm_handle_done(struct slurm_executor *slurm, struct proto_reader *reader)
         nodes_well(&slurm->nodes, attempt->task->node);
     slurm_end(slurm, attempt, end, true);
 }
-
-/* ------------------------------------------------------------------------------- folders ---- */
 
 static void
 slurm_handle_folders(struct slurm_executor *slurm, struct proto_reader *reader)
