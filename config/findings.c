@@ -44,16 +44,6 @@ finding_repeats(const struct findings *findings, const struct conf_finding *a,
     return strcmp(place_a, place_b) == 0;
 }
 
-static bool
-findings_have(const struct findings *findings, const struct conf_finding *finding)
-{
-    size_t i = 0;
-    while (i < findings->all->count &&
-           !finding_repeats(findings, &findings->all->items[i], finding))
-        i++;
-    return i < findings->all->count;
-}
-
 /* Inserts a finding after those of its line and of earlier lines. Drops the last if the list is
  * full. */
 static void
@@ -82,7 +72,11 @@ findings_add(struct findings *findings, bool wrong, unsigned line, const char *o
     struct conf_finding finding = {.wrong = wrong};
     if (!finding_make(findings, line, option, text, &finding))
         return findings_stop(findings, -ENOMEM);
-    if (findings_have(findings, &finding))
+    size_t i = 0;
+    while (i < findings->all->count &&
+           !finding_repeats(findings, &findings->all->items[i], &finding))
+        i++;
+    if (i < findings->all->count)
         free(finding.message);
     else
         findings_insert(findings->all, &finding);

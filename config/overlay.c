@@ -180,16 +180,6 @@ overlay_check_off(const struct source *source, size_t layer, const config_settin
     return 0;
 }
 
-static void
-overlay_drop_off(const config_t *config)
-{
-    config_setting_t *rules = overlay_rules(config);
-    unsigned i = rules ? (unsigned)config_setting_length(rules) : 0;
-    while (i-- > 0)
-        if (overlay_is_off(config_setting_get_elem(rules, i)))
-            config_setting_remove_elem(rules, i);
-}
-
 int
 overlay_record_places(const struct source *source, const config_setting_t *root,
                       struct conf_findings *all)
@@ -230,6 +220,10 @@ overlay_merge(const struct source *source, config_t *config, struct error *error
             rc = source_out_of_memory(error);
         config_destroy(&layer);
     }
-    overlay_drop_off(config);
+    config_setting_t *rules = overlay_rules(config);
+    unsigned i = rules ? (unsigned)config_setting_length(rules) : 0;
+    while (i-- > 0)
+        if (overlay_is_off(config_setting_get_elem(rules, i)))
+            config_setting_remove_elem(rules, i);
     return rc;
 }

@@ -107,22 +107,17 @@ read_elements(const struct option_reader *reader, const struct option_row *row,
 
 /* ------------------------------------------------------------------------ rows, sections ---- */
 
-static void
-read_mark(const struct option_mark *mark, void *object)
-{
-    void *member = (char *)object + mark->offset;
-    if (mark->alternative)
-        *(unsigned *)member = mark->value;
-    else
-        *(bool *)member = true;
-}
-
 static int
 read_option(const struct option_reader *reader, const struct option_row *row,
             config_setting_t *setting, void *object)
 {
-    if (row->mark)
-        read_mark(row->mark, object);
+    if (row->mark) {
+        void *member = (char *)object + row->mark->offset;
+        if (row->mark->alternative)
+            *(unsigned *)member = row->mark->value;
+        else
+            *(bool *)member = true;
+    }
     int rc = row->kind->read(reader, row, setting, option_field(row, object));
     /* A group loses its own members one by one. */
     return row->kind->below ? rc : read_lose(reader, option_field(row, object), 1, rc);
@@ -195,22 +190,16 @@ has_moved(const struct option_section *section, const char *name)
     return moved && *moved;
 }
 
-/* Finds the row with the name most similar to an unknown one, among the rows that are not given. */
-static const struct option_row *
-find_meant(const struct option_section *section, const config_setting_t *group, const char *name)
-{
-    struct nearest nearest = nearest_of(name);
-    for (size_t i = 0; i < section->row_count; i++)
-        if (!config_setting_get_member(group, section->rows[i].name))
-            nearest_try(&nearest, section->rows[i].name);
-    return nearest.name ? option_find(section, nearest.name) : NULL;
-}
-
 static int
 read_refuse_unknown(const struct option_reader *reader, const struct option_section *section,
                     config_setting_t *group, config_setting_t *setting)
 {
-    const struct option_row *meant = find_meant(section, group, config_setting_name(setting));
+    /* Find the row with the most similar name among the rows that are not given. */
+    struct nearest nearest = nearest_of(config_setting_name(setting));
+    for (size_t i = 0; i < section->row_count; i++)
+        if (!config_setting_get_member(group, section->rows[i].name))
+            nearest_try(&nearest, section->rows[i].name);
+    const struct option_row *meant = nearest.name ? option_find(section, nearest.name) : NULL;
     if (meant) {
         config_setting_set_hook(setting,
                                 (void *)(uintptr_t)meant); /* find_setting() uses it for the row */
@@ -301,15 +290,6 @@ read_uses_known(const struct option_reader *reader, const struct option_section 
 }
 
 static int
-read_missing(const struct option_reader *reader, const struct option_row *row,
-             const config_setting_t *group, const void *object)
-{
-    const size_t size = row->kind == &option_group ? row->section->size : 1;
-    return read_lose(reader, option_value(row, object), size,
-                     read_fail(reader, group, "%s is missing", row->name));
-}
-
-static int
 read_or_default(const struct option_reader *reader, const struct option_section *section,
                 const struct option_row *row, config_setting_t *group, void *object)
 {
@@ -323,8 +303,11 @@ read_or_default(const struct option_reader *reader, const struct option_section 
                    : 0;
     if (setting)
         return read_option(reader, row, setting, object);
-    if (!row->fallback)
-        return read_missing(reader, row, group, object);
+    if (!row->fallback) {
+        const size_t size = row->kind == &option_group ? row->section->size : 1;
+        return read_lose(reader, option_value(row, object), size,
+                         read_fail(reader, group, "%s is missing", row->name));
+    }
     return row->fallback[0] ? read_fallback(reader, row, object) : 0;
 }
 

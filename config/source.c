@@ -55,15 +55,6 @@ source_reason(int rc)
                               : strerror(-rc);
 }
 
-/* Reports an included file that cannot be read. Returns -EINVAL, or `rc` if the error is
- * transient. */
-static int
-scan_fail_to_read(const struct scanner *scanner, const char *path, int rc)
-{
-    const int told = scan_fail(scanner, "cannot include %s: %s", path, source_reason(rc));
-    return rc == -EMFILE || rc == -ENFILE || rc == -EIO ? rc : told;
-}
-
 /* ---------------------------------------------------------------------- the expanded text ---- */
 
 static int
@@ -191,17 +182,12 @@ scan_string(struct scanner *scanner)
     return scan_copy(scanner, at + 1);
 }
 
-static bool
-scan_is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '*';
-}
-
 static int
 scan_word(struct scanner *scanner)
 {
     const char *at = scanner->at;
-    while (at < scanner->end && scan_is_word(*at))
+    while (at < scanner->end &&
+           (isalnum((unsigned char)*at) || *at == '-' || *at == '_' || *at == '*'))
         at++;
     return scan_copy(scanner, at);
 }
@@ -371,8 +357,10 @@ scan_file(struct scanner *parent, const char *path)
     int rc = source_read_whole(path, &bytes, &size);
     if (rc == -ENOMEM)
         return source_out_of_memory(parent->error);
-    if (rc < 0)
-        return scan_fail_to_read(parent, path, rc);
+    if (rc < 0) {
+        const int told = scan_fail(parent, "cannot include %s: %s", path, source_reason(rc));
+        return rc == -EMFILE || rc == -ENFILE || rc == -EIO ? rc : told; /* a transient error */
+    }
     scanner.at = bytes;
     scanner.end = bytes + size;
     scanner.line = 1;
@@ -384,14 +372,6 @@ scan_file(struct scanner *parent, const char *path)
         rc = scan(&scanner);
     free(bytes);
     return rc;
-}
-
-/* Returns whether only a comment follows on the line, as a directive requires. */
-static bool
-scan_ends_line(const struct scanner *scanner, const char *at)
-{
-    at += strspn(at, " \t\r"); /* stops at the NUL after the text at the latest */
-    return at == scanner->end || *at == '\n' || *at == '#' || (at[0] == '/' && at[1] == '/');
 }
 
 /* Finds the quoted name after a directive; `close` is the position of its closing quote. */
@@ -409,7 +389,9 @@ scan_directive(struct scanner *scanner, const char *directive, const char **name
     if (!*close || *close == *name || memchr(*name, '\n', (size_t)(*close - *name)) ||
         memchr(*name, '\0', (size_t)(*close - *name)))
         return scan_fail(scanner, "%s must be followed by a file name in quotes", directive);
-    if (!scan_ends_line(scanner, *close + 1))
+    const char *at = *close + 1;
+    at += strspn(at, " \t\r"); /* stops at the NUL after the text at the latest */
+    if (!(at == scanner->end || *at == '\n' || *at == '#' || (at[0] == '/' && at[1] == '/')))
         return scan_fail(scanner, "only a comment may follow %s \"...\" on its line", directive);
     return 0;
 }

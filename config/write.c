@@ -66,16 +66,6 @@ write_option_row(const struct option_writer *writer, const struct option_row *ro
     fputs(";\n", writer->out);
 }
 
-/* Returns whether the row is written into the group where it was before. Identities keep moved rows
- * there, if the group is given, so that UIDs do not change. */
-static bool
-write_in_past(const struct option_writer *writer, const struct option_section *section,
-              const struct option_row *row, const void *object)
-{
-    return writer->identity && row->past &&
-           write_wanted(writer, section, option_find(section, row->past->group), object);
-}
-
 void
 write_past_rows(const struct option_writer *writer, const struct option_section *around,
                 const void *object, const char *name)
@@ -100,8 +90,11 @@ write_rows(const struct option_writer *writer, const struct option_section *sect
     }
     for (size_t i = 0; i < section->row_count; i++) {
         const struct option_row *row = &section->rows[i];
+        /* Identities keep a moved row in its former group, if the group is given, so that UIDs do
+         * not change. */
         if (write_wanted(writer, section, row, object) &&
-            !write_in_past(writer, section, row, object))
+            !(writer->identity && row->past &&
+              write_wanted(writer, section, option_find(section, row->past->group), object)))
             write_option_row(&with_past, row, object);
     }
 }

@@ -10,17 +10,6 @@
 #include <stdlib.h>
 
 static int
-regex_compile(const struct option_reader *reader, config_setting_t *setting,
-              struct conf_regex *regex)
-{
-    char reason[EXPRESSION_REASON];
-    const int rc = expression_compile(regex->text, &regex->compiled, reason);
-    return rc == -EINVAL ? read_fail(reader, setting, "%s: \"%s\": %s",
-                                     code_name(CODE_REGEX_UNSUPPORTED), regex->text, reason)
-                         : rc;
-}
-
-static int
 regex_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *field)
 {
@@ -28,8 +17,13 @@ regex_read(const struct option_reader *reader, const struct option_row *row,
     if (!regex)
         return -ENOMEM;
     int rc = read_text(reader, row, setting, &regex->text);
-    if (rc == 0)
-        rc = regex_compile(reader, setting, regex);
+    if (rc == 0) {
+        char reason[EXPRESSION_REASON];
+        const int result = expression_compile(regex->text, &regex->compiled, reason);
+        rc = result == -EINVAL ? read_fail(reader, setting, "%s: \"%s\": %s",
+                                           code_name(CODE_REGEX_UNSUPPORTED), regex->text, reason)
+                               : result;
+    }
     if (rc == 0) {
         memcpy(field, &regex, sizeof(regex));
         return 0; // cppcheck-suppress memleak ; the field has it now

@@ -215,27 +215,6 @@ const struct option_kind option_text = {.read = read_text,
                                         .type = "string",
                                         .limits = " characters"};
 
-/* Removes "//", "/./" and a trailing slash from an absolute path, so that paths can be compared. */
-static void
-path_tidy(char *path)
-{
-    char *to = path;
-    for (const char *from = path; *from;) {
-        from += strspn(from, "/");
-        size_t length = strcspn(from, "/");
-        bool is_dot = length == 1 && from[0] == '.';
-        if (length > 0 && !is_dot) {
-            *to++ = '/';
-            memmove(to, from, length);
-            to += length;
-        }
-        from += length;
-    }
-    if (to == path)
-        *to++ = '/';
-    *to = '\0';
-}
-
 int
 option_make_absolute(char **path, const char *folder)
 {
@@ -246,7 +225,23 @@ option_make_absolute(char **path, const char *folder)
         free(*path);
         *path = absolute;
     }
-    path_tidy(*path);
+    /* Remove "//", "/./" and a trailing slash from an absolute path, so that paths can be
+     * compared. */
+    char *to = *path;
+    for (const char *from = *path; *from;) {
+        from += strspn(from, "/");
+        size_t length = strcspn(from, "/");
+        bool is_dot = length == 1 && from[0] == '.';
+        if (length > 0 && !is_dot) {
+            *to++ = '/';
+            memmove(to, from, length);
+            to += length;
+        }
+        from += length;
+    }
+    if (to == *path)
+        *to++ = '/';
+    *to = '\0';
     return 0;
 }
 

@@ -88,26 +88,20 @@ conf_uses_slurm(const struct conf *conf)
     return uses;
 }
 
-/* The share may contain the root, for example if this machine exports it: then the nodes read the
- * images in place. */
-static void
-check_share_apart(const struct conf *conf, const struct option_spot *spot)
-{
-    const char *share = conf->compute.slurm.share;
-    const char *root = conf->root ? option_path_below(conf->root, share) : NULL;
-    if (!root || !*root)
-        option_check_apart_from_root(conf, share, "compute.slurm.share", spot);
-}
-
 void
 option_check_slurm(const struct conf *conf, const struct option_spot *spot)
 {
     const struct conf_slurm *slurm = &conf->compute.slurm;
     if (LOST(spot, slurm->share) || LOST(spot, conf->pipelines))
         return;
-    if (slurm->share)
-        check_share_apart(conf, spot);
-    else if (conf_uses_slurm(conf))
+    if (slurm->share) {
+        /* The share may contain the root, for example if this machine exports it: then the nodes
+         * read the images in place. */
+        const char *share = conf->compute.slurm.share;
+        const char *root = conf->root ? option_path_below(conf->root, share) : NULL;
+        if (!root || !*root)
+            option_check_apart_from_root(conf, share, "compute.slurm.share", spot);
+    } else if (conf_uses_slurm(conf))
         option_refuse(spot, "compute.slurm.share",
                       "is missing, but compute.executor or a pipeline uses Slurm: name a folder "
                       "that the compute nodes share");

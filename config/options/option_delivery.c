@@ -60,14 +60,6 @@ option_check_host(const char *host, const struct option_spot *spot)
         option_refuse(spot, "host", "must be a host name, or an IPv4 or IPv6 address");
 }
 
-static bool
-destination_has_place(const struct conf_destination *destination, const struct option_spot *spot)
-{
-    return (destination->ae_title || LOST(spot, destination->ae_title)) &&
-           (destination->host || LOST(spot, destination->host)) &&
-           (destination->port != 0 || LOST(spot, destination->port));
-}
-
 static void
 check_destination(const void *object, const struct option_spot *spot)
 {
@@ -82,7 +74,9 @@ check_destination(const void *object, const struct option_spot *spot)
         check_destination_way(destination, 0, "folder", spot);
     else if (destination->stow)
         check_destination_way(destination, OF_STOW, "stow", spot);
-    else if (!destination_has_place(destination, spot))
+    else if (!((destination->ae_title || LOST(spot, destination->ae_title)) &&
+               (destination->host || LOST(spot, destination->host)) &&
+               (destination->port != 0 || LOST(spot, destination->port))))
         option_refuse(spot, "name", "requires ae_title, host and port, or folder, or stow");
     else
         check_destination_way(destination, OF_AN_AE, "an AE", spot);
@@ -193,17 +187,6 @@ option_lacks_authorities(const struct conf *conf, const struct option_spot *spot
     return !conf->dicom.tls.ca && !LOST(spot, conf->dicom.tls.ca);
 }
 
-/* Reports only the first destination, because one correction fixes all. */
-static void
-check_destination_tls(const struct conf *conf, const struct option_spot *spot)
-{
-    for (size_t i = 0; i < conf->destination_count; i++)
-        if (conf->destinations[i].tls && option_lacks_authorities(conf, spot)) {
-            option_refuse(spot, ELEMENT("destinations", i, ".tls"), "requires dicom.tls.ca");
-            return;
-        }
-}
-
 void
 option_check_destinations(const struct conf *conf, const struct option_spot *spot)
 {
@@ -213,5 +196,10 @@ option_check_destinations(const struct conf *conf, const struct option_spot *spo
         check_fallback(conf, i, spot);
         check_destination_folders(conf, i, spot);
     }
-    check_destination_tls(conf, spot);
+    /* Report only the first destination, because one correction fixes all. */
+    for (size_t i = 0; i < conf->destination_count; i++)
+        if (conf->destinations[i].tls && option_lacks_authorities(conf, spot)) {
+            option_refuse(spot, ELEMENT("destinations", i, ".tls"), "requires dicom.tls.ca");
+            return;
+        }
 }

@@ -62,18 +62,6 @@ check_dicom_tls(const struct conf_dicom *dicom, const struct option_spot *spot)
         option_refuse(spot, "tls_port", "requires tls.ca, or tls.require_peer = false");
 }
 
-/* Reports only the first peer, because one correction fixes all. */
-static void
-check_peers(const struct conf_dicom *dicom, const struct option_spot *spot)
-{
-    for (size_t i = 0; i < dicom->peer_count; i++)
-        if (dicom->peers[i].certificate && dicom->tls_port == 0 && !LOST(spot, dicom->tls_port)) {
-            option_refuse(spot, ELEMENT("peers", i, ".certificate"),
-                          "requires tls_port, because only TLS has certificates");
-            return;
-        }
-}
-
 static void
 check_dicom(const void *object, const struct option_spot *spot)
 {
@@ -84,7 +72,13 @@ check_dicom(const void *object, const struct option_spot *spot)
         option_refuse(spot, "tls_port", "must differ from port, %d", dicom->tls_port);
     option_refuse_duplicates(&titles, ".ae_title", "an earlier title");
     check_dicom_tls(dicom, spot);
-    check_peers(dicom, spot);
+    /* Report only the first peer, because one correction fixes all. */
+    for (size_t i = 0; i < dicom->peer_count; i++)
+        if (dicom->peers[i].certificate && dicom->tls_port == 0 && !LOST(spot, dicom->tls_port)) {
+            option_refuse(spot, ELEMENT("peers", i, ".certificate"),
+                          "requires tls_port, because only TLS has certificates");
+            return;
+        }
 }
 
 static const struct option_row dicom_rows[] = {

@@ -113,27 +113,23 @@ is_within_inbox(const struct conf *conf, const char *path, size_t own)
     return false;
 }
 
-static void
-check_inbox_paths(const struct conf *conf, size_t i, const struct option_spot *spot)
-{
-    const struct conf_inbox *inbox = &conf->inboxes[i];
-    const char *path_option = ELEMENT("inbox", i, ".path");
-    const char *move_option = ELEMENT("inbox", i, ".move_to");
-    if (inbox->path && option_check_apart_from_root(conf, inbox->path, path_option, spot) &&
-        is_within_inbox(conf, inbox->path, i))
-        option_refuse(spot, path_option, "%s is within another inbox: remove one of the two",
-                      inbox->path);
-    if (inbox->move_to && option_check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
-        is_within_inbox(conf, inbox->move_to, SIZE_MAX))
-        option_refuse(spot, move_option, "%s is within an inbox: choose another folder",
-                      inbox->move_to);
-}
-
 void
 option_check_inboxes(const struct conf *conf, const struct option_spot *spot)
 {
-    for (size_t i = 0; i < conf->inbox_count; i++)
-        check_inbox_paths(conf, i, spot);
+    for (size_t i = 0; i < conf->inbox_count; i++) {
+        const struct conf_inbox *inbox = &conf->inboxes[i];
+        const char *path_option = ELEMENT("inbox", i, ".path");
+        const char *move_option = ELEMENT("inbox", i, ".move_to");
+        if (inbox->path && option_check_apart_from_root(conf, inbox->path, path_option, spot) &&
+            is_within_inbox(conf, inbox->path, i))
+            option_refuse(spot, path_option, "%s is within another inbox: remove one of the two",
+                          inbox->path);
+        if (inbox->move_to &&
+            option_check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
+            is_within_inbox(conf, inbox->move_to, SIZE_MAX))
+            option_refuse(spot, move_option, "%s is within an inbox: choose another folder",
+                          inbox->move_to);
+    }
     const struct option_named inboxes = NAMED(spot, "inbox", conf->inboxes, conf->inbox_count);
     option_refuse_duplicates(&inboxes, ".name", "the name of an earlier inbox");
 }

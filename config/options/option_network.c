@@ -89,19 +89,13 @@ peer_is_self(const struct conf_dicom *dicom, const char *host, int port)
            host_is_own(host);
 }
 
-static void
-warn_callers(const struct conf_dicom *dicom, const struct option_spot *spot)
-{
-    if ((dicom->port > 0 || dicom->tls_port > 0) && dicom->peer_count == 0 &&
-        !LOST(spot, dicom->peers))
-        option_warn(spot, dicom->port > 0 ? "dicom.port" : "dicom.tls_port",
-                    "is open, but dicom.peers is empty: no AE may connect");
-}
-
 void
 option_warn_network(const struct conf *conf, const struct option_spot *spot)
 {
-    warn_callers(&conf->dicom, spot);
+    if ((conf->dicom.port > 0 || conf->dicom.tls_port > 0) && conf->dicom.peer_count == 0 &&
+        !LOST(spot, conf->dicom.peers))
+        option_warn(spot, conf->dicom.port > 0 ? "dicom.port" : "dicom.tls_port",
+                    "is open, but dicom.peers is empty: no AE may connect");
     for (size_t i = 0; i < conf->destination_count; i++) {
         const struct conf_destination *destination = &conf->destinations[i];
         warn_host(destination->host, "destinations", i, spot);

@@ -48,15 +48,6 @@ has_patterns(const struct conf_pipeline *pipeline)
     return any;
 }
 
-static bool
-has_features(const struct conf_pipeline *pipeline)
-{
-    bool any = false;
-    for (size_t g = 0; g < pipeline->texture_count; g++)
-        any |= texture_has_features(&pipeline->texture[g]);
-    return any;
-}
-
 /* Allows one group with patterns and one kind of matrices: their files do not name the group. */
 static void
 check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spot)
@@ -84,7 +75,10 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
 {
     if (lost_texture(pipeline, spot))
         return;
-    if (!has_features(pipeline))
+    bool any = false;
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        any |= texture_has_features(&pipeline->texture[g]);
+    if (!any)
         option_refuse(spot, "results",
                       "\"sr\" requires measurements: give texture families, first_order or glcm");
     else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) &&
@@ -94,19 +88,6 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
             spot, "results",
             "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure texture.regions = [ "
             "\"volume\" ] only; only unchanged regions of annotation objects need no \"seg\"");
-}
-
-/* Checks that each result is measured, and that the segments of a report are written. */
-static void
-check_results(const struct conf_pipeline *pipeline, const struct option_spot *spot)
-{
-    if (LOST(spot, pipeline->results))
-        return;
-    if ((pipeline->results & CONF_RESULT_PMAP) && !has_patterns(pipeline) &&
-        !lost_texture(pipeline, spot))
-        option_refuse(spot, "results", "\"pmap\" requires patterns: name them in texture.patterns");
-    if (pipeline->results & CONF_RESULT_SR)
-        check_report(pipeline, spot);
 }
 
 static void
@@ -216,34 +197,6 @@ report_cycle(struct making *making)
         making_add(making, members[--count]);
 }
 
-/* Checks that each segment can be computed after all segments that it uses. */
-static void
-check_dependencies(const struct option_named *named, const struct conf_pipeline *pipeline)
-{
-    struct making making = {.named = named, .pipeline = pipeline};
-    while (making.count < named->count) {
-        const size_t before = making.count;
-        for (size_t i = 0; i < named->count; i++) {
-            struct conf_use use;
-            if (!find_unmade(&making, i, &use))
-                making_add(&making, i);
-        }
-        if (making.count == before)
-            report_cycle(&making);
-    }
-}
-
-static void
-check_shown(const struct conf_pipeline *pipeline, const struct option_spot *spot)
-{
-    size_t i = 0;
-    while (i < pipeline->segment_count && pipeline->segments[i].hidden)
-        i++;
-    if (i == pipeline->segment_count && i > 0)
-        option_refuse(spot, "segments",
-                      "all of them are hidden: the pipeline has no result; show at least one");
-}
-
 static void
 check_shares(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
@@ -289,13 +242,37 @@ check_pipeline(const void *object, const struct option_spot *spot)
     option_refuse_duplicates(&segments, ".label", "the label of an earlier segment");
     check_methods(pipeline, spot);
     check_uses(&segments, pipeline);
-    check_dependencies(&segments, pipeline);
-    check_shown(pipeline, spot);
+    /* Check that each segment can be computed after all segments that it uses. */
+    struct making making = {.named = &segments, .pipeline = pipeline};
+    while (making.count < segments.count) {
+        const size_t before = making.count;
+        for (size_t i = 0; i < segments.count; i++) {
+            struct conf_use use;
+            if (!find_unmade(&making, i, &use))
+                making_add(&making, i);
+        }
+        if (making.count == before)
+            report_cycle(&making);
+    }
+    size_t k = 0;
+    while (k < pipeline->segment_count && pipeline->segments[k].hidden)
+        k++;
+    if (k == pipeline->segment_count && k > 0)
+        option_refuse(spot, "segments",
+                      "all of them are hidden: the pipeline has no result; show at least one");
     check_shares(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);
-    check_results(pipeline, spot);
+    /* Check that each result is measured, and that the segments of a report are written. */
+    if (!LOST(spot, pipeline->results)) {
+        if ((pipeline->results & CONF_RESULT_PMAP) && !has_patterns(pipeline) &&
+            !lost_texture(pipeline, spot))
+            option_refuse(spot, "results",
+                          "\"pmap\" requires patterns: name them in texture.patterns");
+        if (pipeline->results & CONF_RESULT_SR)
+            check_report(pipeline, spot);
+    }
 }
 
 static const char *const review_choices[] = {"hold", "deliver", NULL};
@@ -389,36 +366,6 @@ static const struct option_row pipeline_rows[] = {
 const struct option_section option_pipeline = {SECTION(pipeline_rows, conf_pipeline),
                                                .check = check_pipeline};
 
-static void
-check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)
-{
-    const struct option_named destinations =
-        NAMED(spot, "destinations", conf->destinations, conf->destination_count);
-    const struct conf_pipeline *pipeline = &conf->pipelines[i];
-    for (size_t j = 0; j < pipeline->deliver_count; j++) {
-        const char *name = pipeline->deliver[j];
-        size_t k = 0;
-        while (k < j && (!name || !pipeline->deliver[k] || strcmp(name, pipeline->deliver[k]) != 0))
-            k++;
-        if (k < j)
-            option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
-                          "\"%s\" is given twice: remove one", name);
-        else if (name && strcmp(name, CONF_SENDER) != 0 && option_lacks(&destinations, name))
-            option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
-                          "there is no destination named \"%s\"", name);
-    }
-}
-
-/* Checks the memory of a pipeline: jobs.memory_mib limits the workers. */
-static void
-check_memory(const struct conf *conf, size_t i, const struct option_spot *spot)
-{
-    const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
-    if (most > 0 && own > most)
-        option_refuse(spot, ELEMENT("pipelines", i, ".memory_mib"),
-                      "%g is above jobs.memory_mib, %g", own, most);
-}
-
 void
 option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
@@ -426,7 +373,26 @@ option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
         NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
     option_refuse_duplicates(&named, ".name", "the name of an earlier pipeline");
     for (size_t i = 0; i < conf->pipeline_count; i++) {
-        check_deliver(conf, i, spot);
-        check_memory(conf, i, spot);
+        const struct option_named destinations =
+            NAMED(spot, "destinations", conf->destinations, conf->destination_count);
+        const struct conf_pipeline *pipeline = &conf->pipelines[i];
+        for (size_t j = 0; j < pipeline->deliver_count; j++) {
+            const char *name = pipeline->deliver[j];
+            size_t k = 0;
+            while (k < j &&
+                   (!name || !pipeline->deliver[k] || strcmp(name, pipeline->deliver[k]) != 0))
+                k++;
+            if (k < j)
+                option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
+                              "\"%s\" is given twice: remove one", name);
+            else if (name && strcmp(name, CONF_SENDER) != 0 && option_lacks(&destinations, name))
+                option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
+                              "there is no destination named \"%s\"", name);
+        }
+        /* Check the memory of a pipeline: jobs.memory_mib limits the workers. */
+        const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
+        if (most > 0 && own > most)
+            option_refuse(spot, ELEMENT("pipelines", i, ".memory_mib"),
+                          "%g is above jobs.memory_mib, %g", own, most);
     }
 }

@@ -54,28 +54,23 @@ static const struct option_row pull_rows[] = {
 
 const struct option_section option_pull = {SECTION(pull_rows, conf_pull)};
 
-/* Checks that the archive sends to one of our titles, else the instances never arrive. */
-static void
-check_source_way(const struct conf *conf, size_t i, const struct option_spot *spot)
-{
-    const struct conf_source *source = &conf->pull.sources[i];
-    const struct option_named titles =
-        NAMED(spot, "dicom.titles", conf->dicom.titles, conf->dicom.title_count);
-    if (source->move_destination && option_lacks(&titles, source->move_destination))
-        option_refuse(spot, ELEMENT("pull.sources", i, ".move_destination"),
-                      "\"%s\" is not in dicom.titles", source->move_destination);
-    if (source->tls && option_lacks_authorities(conf, spot))
-        option_refuse(spot, ELEMENT("pull.sources", i, ".tls"), "requires dicom.tls.ca");
-}
-
 void
 option_check_sources(const struct conf *conf, const struct option_spot *spot)
 {
     const struct option_named named =
         NAMED(spot, "pull.sources", conf->pull.sources, conf->pull.source_count);
     option_refuse_duplicates(&named, ".name", "the name of an earlier source");
-    for (size_t i = 0; i < conf->pull.source_count; i++)
-        check_source_way(conf, i, spot);
+    for (size_t i = 0; i < conf->pull.source_count; i++) {
+        /* Check that the archive sends to one of our titles, else the instances never arrive. */
+        const struct conf_source *source = &conf->pull.sources[i];
+        const struct option_named titles =
+            NAMED(spot, "dicom.titles", conf->dicom.titles, conf->dicom.title_count);
+        if (source->move_destination && option_lacks(&titles, source->move_destination))
+            option_refuse(spot, ELEMENT("pull.sources", i, ".move_destination"),
+                          "\"%s\" is not in dicom.titles", source->move_destination);
+        if (source->tls && option_lacks_authorities(conf, spot))
+            option_refuse(spot, ELEMENT("pull.sources", i, ".tls"), "requires dicom.tls.ca");
+    }
     if (conf->pull.source_count > 0 && conf->dicom.port == 0 && conf->dicom.tls_port == 0 &&
         !LOST(spot, conf->dicom.port) && !LOST(spot, conf->dicom.tls_port))
         option_refuse(spot, "pull.sources",

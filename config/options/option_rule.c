@@ -135,20 +135,6 @@ check_chosen(const struct conf *conf, const struct option_named *pipelines, cons
             name);
 }
 
-static void
-check_title_pipelines(const struct conf *conf, const struct option_named *pipelines,
-                      const struct option_spot *spot)
-{
-    for (size_t i = 0; i < conf->dicom.title_count; i++) {
-        const struct conf_title *title = &conf->dicom.titles[i];
-        check_chosen(conf, pipelines, title->pipeline, "dicom.titles", i, spot);
-        if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
-            option_refuse(
-                spot, ELEMENT("dicom.titles", i, ".stacks"),
-                "is only allowed with a pipeline of the title: set stacks in the rules instead");
-    }
-}
-
 /* Returns whether all inboxes are known. A rejected one may have the name that a rule uses. */
 static bool
 inboxes_are_told(const struct conf *conf, const struct option_spot *spot)
@@ -157,17 +143,6 @@ inboxes_are_told(const struct conf *conf, const struct option_spot *spot)
     for (size_t i = 0; i < conf->inbox_count; i++)
         known &= conf->inboxes[i].path && !LOST(spot, conf->inboxes[i].name);
     return known;
-}
-
-static void
-check_inbox_of_rule(const struct conf *conf, size_t rule, const struct option_spot *spot)
-{
-    const char *name = conf->rules[rule].inbox;
-    for (size_t i = 0; i < conf->inbox_count; i++)
-        if (conf_inbox_is(&conf->inboxes[i], name))
-            return;
-    option_refuse(spot, ELEMENT("rules", rule, ".match.inbox"),
-                  "there is no inbox \"%s\": give one this name, or write its absolute path", name);
 }
 
 void
@@ -180,10 +155,26 @@ option_check_rules(const struct conf *conf, const struct option_spot *spot)
     for (size_t i = 0; i < conf->rule_count; i++)
         check_chosen(conf, &pipelines, conf->rules[i].pipeline, "rules", i, spot);
     for (size_t i = 0; i < conf->rule_count && inboxes_are_told(conf, spot); i++)
-        if (conf->rules[i].inbox)
-            check_inbox_of_rule(conf, i, spot);
+        if (conf->rules[i].inbox) {
+            const char *name = conf->rules[i].inbox;
+            size_t k = 0;
+            while (k < conf->inbox_count && !conf_inbox_is(&conf->inboxes[k], name))
+                k++;
+            if (k == conf->inbox_count)
+                option_refuse(
+                    spot, ELEMENT("rules", i, ".match.inbox"),
+                    "there is no inbox \"%s\": give one this name, or write its absolute path",
+                    name);
+        }
     option_check_attributes(conf, spot);
-    check_title_pipelines(conf, &pipelines, spot);
+    for (size_t i = 0; i < conf->dicom.title_count; i++) {
+        const struct conf_title *title = &conf->dicom.titles[i];
+        check_chosen(conf, &pipelines, title->pipeline, "dicom.titles", i, spot);
+        if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
+            option_refuse(
+                spot, ELEMENT("dicom.titles", i, ".stacks"),
+                "is only allowed with a pipeline of the title: set stacks in the rules instead");
+    }
 }
 
 /* ----------------------------------------------------------------------------- warnings ---- */
@@ -297,14 +288,6 @@ rule_obstacle(const struct conf *conf, const struct conf_rule *rule)
     return peer ? NULL : "its sender is not among dicom.peers";
 }
 
-static void
-warn_origin(const struct conf *conf, size_t i, const struct option_spot *spot)
-{
-    const char *obstacle = rule_obstacle(conf, &conf->rules[i]);
-    if (obstacle)
-        option_warn(spot, ELEMENT("rules", i, ""), "matches no series: %s", obstacle);
-}
-
 /* Only images of these modalities are series. RTSTRUCT, SEG and SR belong to a series. */
 static bool
 modality_is_read(const char *modality)
@@ -314,19 +297,6 @@ modality_is_read(const char *modality)
     for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
         is |= modality && strcasecmp(modality, read[i]) == 0;
     return is;
-}
-
-static void
-warn_modalities(const struct conf *conf, size_t i, const struct option_spot *spot)
-{
-    const struct conf_rule *rule = &conf->rules[i];
-    const char *wrong = modality_is_read(rule->modality) ? NULL : rule->modality;
-    for (size_t k = 0; k < rule->study_count && !wrong; k++)
-        wrong = modality_is_read(rule->study[k].modality) ? NULL : rule->study[k].modality;
-    if (wrong)
-        option_warn(spot, ELEMENT("rules", i, ""),
-                    "matches no series with Modality \"%s\": only CT, MR and PT are processed",
-                    wrong);
 }
 
 static bool
@@ -346,10 +316,21 @@ option_warn_rules(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->rule_count; i++)
         warn_rule(conf, i, spot);
-    for (size_t i = 0; i < conf->rule_count; i++)
-        warn_origin(conf, i, spot);
-    for (size_t i = 0; i < conf->rule_count; i++)
-        warn_modalities(conf, i, spot);
+    for (size_t i = 0; i < conf->rule_count; i++) {
+        const char *obstacle = rule_obstacle(conf, &conf->rules[i]);
+        if (obstacle)
+            option_warn(spot, ELEMENT("rules", i, ""), "matches no series: %s", obstacle);
+    }
+    for (size_t i = 0; i < conf->rule_count; i++) {
+        const struct conf_rule *rule = &conf->rules[i];
+        const char *wrong = modality_is_read(rule->modality) ? NULL : rule->modality;
+        for (size_t k = 0; k < rule->study_count && !wrong; k++)
+            wrong = modality_is_read(rule->study[k].modality) ? NULL : rule->study[k].modality;
+        if (wrong)
+            option_warn(spot, ELEMENT("rules", i, ""),
+                        "matches no series with Modality \"%s\": only CT, MR and PT are processed",
+                        wrong);
+    }
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))
             option_warn(spot, ELEMENT("pipelines", i, ""),

@@ -76,14 +76,6 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
         check_seeds(segment, spot);
 }
 
-/* Returns whether the segment takes its codes from a SEG. An optional one needs its own type. */
-static bool
-segment_has_codes(const struct conf_segment *segment)
-{
-    return segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG &&
-           !segment->object.optional && !segment->object.unite;
-}
-
 static void
 check_segment(const void *object, const struct option_spot *spot)
 {
@@ -96,7 +88,10 @@ check_segment(const void *object, const struct option_spot *spot)
     if (segment->hidden && segment->connectedness_map)
         option_refuse(spot, "connectedness_map",
                       "a hidden segment is not written: remove one of the two");
-    if (!segment->hidden && !segment->type.value && !segment_has_codes(segment) &&
+    /* A segment of a SEG takes its codes from there. An optional one needs its own type. */
+    if (!segment->hidden && !segment->type.value &&
+        !(segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG &&
+          !segment->object.optional && !segment->object.unite) &&
         !LOST(spot, segment->hidden) && !LOST(spot, segment->type) &&
         !LOST(spot, segment->method) && !LOST(spot, segment->object))
         option_refuse(spot, "type",

@@ -17,25 +17,6 @@ static const struct option_use angles_only[] = {
                         1u << AGGREGATION_2_5D_DIRECTION_MERGED | 1u << AGGREGATION_2_5D_MERGED},
     {NULL, 0}};
 
-static void
-check_offset(const struct glcm_options *glcm, size_t i, const struct option_spot *spot)
-{
-    const struct texture_offset *offset = &glcm->offsets[i];
-    char option[32];
-    snprintf(option, sizeof(option), "offsets.[%zu]", i);
-    if (offset->x == 0 && offset->y == 0 && offset->z == 0)
-        option_refuse(spot, option, "a voxel is not its own neighbour: remove [ 0, 0, 0 ]");
-    if (offset->z != 0 && !LOST(spot, glcm->aggregation) && aggregation_is_2d(glcm->aggregation))
-        option_refuse(spot, option,
-                      "leads to another slice: set the third number to 0, or aggregation to "
-                      "\"3d-averaged\" or \"3d-merged\"");
-    size_t j = 0;
-    while (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) != 0)
-        j++;
-    if (j < i)
-        option_refuse(spot, option, "is given twice: remove one");
-}
-
 /* Reports each repeated value once. */
 static void
 check_twice(const char *name, const int *values, size_t count, const struct option_spot *spot)
@@ -50,24 +31,34 @@ check_twice(const char *name, const int *values, size_t count, const struct opti
 }
 
 static void
-check_angles(const struct glcm_options *glcm, const struct option_spot *spot)
-{
-    for (size_t i = 0; i < glcm->angle_count; i++)
-        if (glcm->angles[i] % 45 != 0)
-            option_refuse(spot, "angles", "%d must be 0, 45, 90 or 135", glcm->angles[i]);
-    check_twice("angles", glcm->angles, glcm->angle_count, spot);
-}
-
-static void
 check_glcm(const void *object, const struct option_spot *spot)
 {
     const struct glcm_options *glcm = object;
-    for (size_t i = 0; !LOST(spot, glcm->offsets) && i < glcm->offset_count; i++)
-        check_offset(glcm, i, spot);
+    for (size_t i = 0; !LOST(spot, glcm->offsets) && i < glcm->offset_count; i++) {
+        const struct texture_offset *offset = &glcm->offsets[i];
+        char option[32];
+        snprintf(option, sizeof(option), "offsets.[%zu]", i);
+        if (offset->x == 0 && offset->y == 0 && offset->z == 0)
+            option_refuse(spot, option, "a voxel is not its own neighbour: remove [ 0, 0, 0 ]");
+        if (offset->z != 0 && !LOST(spot, glcm->aggregation) &&
+            aggregation_is_2d(glcm->aggregation))
+            option_refuse(spot, option,
+                          "leads to another slice: set the third number to 0, or aggregation to "
+                          "\"3d-averaged\" or \"3d-merged\"");
+        size_t j = 0;
+        while (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) != 0)
+            j++;
+        if (j < i)
+            option_refuse(spot, option, "is given twice: remove one");
+    }
     if (!LOST(spot, glcm->distances))
         check_twice("distances", glcm->distances, glcm->distance_count, spot);
-    if (!LOST(spot, glcm->angles))
-        check_angles(glcm, spot);
+    if (!LOST(spot, glcm->angles)) {
+        for (size_t i = 0; i < glcm->angle_count; i++)
+            if (glcm->angles[i] % 45 != 0)
+                option_refuse(spot, "angles", "%d must be 0, 45, 90 or 135", glcm->angles[i]);
+        check_twice("angles", glcm->angles, glcm->angle_count, spot);
+    }
 }
 
 static const struct option_row glcm_rows[] = {
@@ -121,15 +112,6 @@ static const struct option_section resample_section = {SECTION(resample_rows, te
 static const struct option_past within_glcm = {.group = "glcm"};
 static const struct option_past with_paper = {"glcm", true, "paper", DISCRETISATION_STORED_256};
 
-/* Returns whether the value is a whole number of millionths; thresholds are compared in that
- * form. */
-static bool
-has_six_decimals(double value)
-{
-    double millionths = value * 1e6;
-    return fabs(millionths - round(millionths)) < 1e-6;
-}
-
 static void
 check_texture(const void *object, const struct option_spot *spot)
 {
@@ -144,7 +126,9 @@ check_texture(const void *object, const struct option_spot *spot)
         option_refuse(
             spot, "patterns",
             "are computed on the original voxels: use another texture group without resample");
-    if (!has_six_decimals(texture->tlbap_threshold))
+    /* Thresholds are compared as whole numbers of millionths. */
+    double millionths = texture->tlbap_threshold * 1e6;
+    if (fabs(millionths - round(millionths)) >= 1e-6)
         option_refuse(spot, "tlbap_threshold", "%.17g has more than six decimals: round it to six",
                       texture->tlbap_threshold);
 }
