@@ -49,21 +49,6 @@ code_remedy(enum code code)
     return codes[code].to_do;
 }
 
-/* Ends a message that was cut behind a whole word, with "...". */
-static void
-error_end_cut(char *message, size_t size)
-{
-    static const char mark[] = " ...";
-    size_t end = size - sizeof mark;
-    while (end > 0 && message[end] != ' ')
-        end--;
-    /* One word takes all: cut it before a character. */
-    if (end == 0)
-        for (end = size - sizeof mark; end > 0 && ((unsigned char)message[end] & 0xc0) == 0x80;)
-            end--;
-    memcpy(message + end, mark, sizeof mark);
-}
-
 static void __attribute__((format(printf, 5, 0)))
 error_fill(struct error *error, enum code code, const char *file0, const char *file1,
            const char *format, va_list arguments)
@@ -75,8 +60,20 @@ error_fill(struct error *error, enum code code, const char *file0, const char *f
     snprintf(error->file[0], sizeof error->file[0], "%s", file0 ? file0 : "");
     snprintf(error->file[1], sizeof error->file[1], "%s", file1 ? file1 : "");
     if (vsnprintf(error->message, sizeof error->message, format, arguments) >=
-        (int)sizeof error->message)
-        error_end_cut(error->message, sizeof error->message);
+        (int)sizeof error->message) {
+        /* End a message that was cut behind a whole word, with "...". */
+        const size_t size = sizeof error->message;
+        static const char mark[] = " ...";
+        size_t end = size - sizeof mark;
+        while (end > 0 && error->message[end] != ' ')
+            end--;
+        /* One word takes all: cut it before a character. */
+        if (end == 0)
+            for (end = size - sizeof mark;
+                 end > 0 && ((unsigned char)error->message[end] & 0xc0) == 0x80;)
+                end--;
+        memcpy(error->message + end, mark, sizeof mark);
+    }
 }
 
 int

@@ -16,16 +16,6 @@ struct letters {
     size_t costs[NEAREST_LETTERS + 1][NEAREST_LETTERS + 1];
 };
 
-static size_t
-letters_cost(const struct letters *letters, const char *a, const char *b, size_t i, size_t j)
-{
-    const size_t replaced = letters->costs[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-    size_t cost = least(replaced, 1 + least(letters->costs[i - 1][j], letters->costs[i][j - 1]));
-    if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        cost = least(cost, 1 + letters->costs[i - 2][j - 2]);
-    return cost;
-}
-
 /* Counts inserted, deleted, replaced and swapped neighbouring letters (Damerau 1964). */
 static size_t
 letters_distance(const char *a, const char *b)
@@ -39,8 +29,14 @@ letters_distance(const char *a, const char *b)
     for (size_t j = 0; j <= columns; j++)
         letters.costs[0][j] = j;
     for (size_t i = 1; i <= rows; i++)
-        for (size_t j = 1; j <= columns; j++)
-            letters.costs[i][j] = letters_cost(&letters, a, b, i, j);
+        for (size_t j = 1; j <= columns; j++) {
+            const size_t replaced = letters.costs[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            size_t cost =
+                least(replaced, 1 + least(letters.costs[i - 1][j], letters.costs[i][j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                cost = least(cost, 1 + letters.costs[i - 2][j - 2]);
+            letters.costs[i][j] = cost;
+        }
     return letters.costs[rows][columns];
 }
 

@@ -90,20 +90,6 @@ zone_change_in(const struct zone_change *change, int64_t year)
     return day * DAY + change->second;
 }
 
-static int64_t
-zone_rule_offset(const struct zone_rule *rule, int64_t seconds)
-{
-    if (!rule->has_summer)
-        return rule->winter;
-    const int64_t civil = seconds + rule->winter;
-    const int64_t year = zone_year(civil >= 0 ? civil / DAY : (civil - DAY + 1) / DAY);
-    const int64_t begin = zone_change_in(&rule->begin, year) - rule->winter;
-    const int64_t end = zone_change_in(&rule->end, year) - rule->summer;
-    const bool is_summer =
-        begin < end ? seconds >= begin && seconds < end : seconds >= begin || seconds < end;
-    return is_summer ? rule->summer : rule->winter;
-}
-
 /* ------------------------------------------------------------ "CET-1CEST,M3.5.0,M10.5.0/3" --- */
 
 /* Each reads its part of the text, advances, and returns whether the part was there. */
@@ -282,16 +268,6 @@ zone_make(struct zone_file *file, struct time_zone **out)
     return rc;
 }
 
-/* Checks that a name cannot leave the folder of zones. */
-static bool
-zone_is_name(const char *name)
-{
-    const char *at = name;
-    while (isalnum((unsigned char)*at) || (*at && strchr("_+-/", *at)))
-        at++;
-    return isalpha((unsigned char)*name) && !*at && at - name <= ZONE_NAME_MAX;
-}
-
 static int
 zone_file_read(struct zone_file *file, const char *name)
 {
@@ -316,7 +292,11 @@ zone_file_read(struct zone_file *file, const char *name)
 int
 time_zone_load(const char *name, struct time_zone **zone)
 {
-    if (!zone_is_name(name))
+    /* The name must not leave the folder of zones. */
+    const char *at = name;
+    while (isalnum((unsigned char)*at) || (*at && strchr("_+-/", *at)))
+        at++;
+    if (!isalpha((unsigned char)*name) || *at || at - name > ZONE_NAME_MAX)
         return -EINVAL;
     struct zone_file *file = calloc(1, sizeof *file);
     if (!file)
@@ -336,21 +316,25 @@ time_zone_free(struct time_zone *zone)
 
 /* ------------------------------------------------------------------------------- queries ----- */
 
-static int64_t
-zone_host_offset(int64_t seconds)
-{
-    const time_t time = (time_t)seconds;
-    struct tm shown;
-    return localtime_r(&time, &shown) ? shown.tm_gmtoff : 0;
-}
-
 int64_t
 time_zone_offset(const struct time_zone *zone, int64_t seconds)
 {
-    if (!zone)
-        return zone_host_offset(seconds);
-    if (zone->count == 0 || seconds >= zone->steps[zone->count - 1].at)
-        return zone_rule_offset(&zone->rule, seconds);
+    if (!zone) {
+        const time_t time = (time_t)seconds;
+        struct tm shown;
+        return localtime_r(&time, &shown) ? shown.tm_gmtoff : 0;
+    }
+    if (zone->count == 0 || seconds >= zone->steps[zone->count - 1].at) {
+        if (!zone->rule.has_summer)
+            return zone->rule.winter;
+        const int64_t civil = seconds + zone->rule.winter;
+        const int64_t year = zone_year(civil >= 0 ? civil / DAY : (civil - DAY + 1) / DAY);
+        const int64_t begin = zone_change_in(&zone->rule.begin, year) - zone->rule.winter;
+        const int64_t end = zone_change_in(&zone->rule.end, year) - zone->rule.summer;
+        const bool is_summer =
+            begin < end ? seconds >= begin && seconds < end : seconds >= begin || seconds < end;
+        return is_summer ? zone->rule.summer : zone->rule.winter;
+    }
     size_t low = 0, high = zone->count; /* the last change at or before the time is at low - 1 */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
