@@ -132,17 +132,11 @@ struct conf_range {
     char *of; /* a label; NULL: the volume without padding, or with CONF_SIGMA the start region */
 };
 
-/* Operations on the mask of a segment (kernels/mask/mask.h defines each). */
+/* Operations on the mask of a segment: base/mask_steps.def defines each. */
 enum conf_step_kind {
-    CONF_STEP_KEEP,
-    CONF_STEP_KEEP_AT_LEAST,
-    CONF_STEP_DROP_BELOW,
-    CONF_STEP_FILL,
-    CONF_STEP_OPEN,
-    CONF_STEP_CLOSE,
-    CONF_STEP_GROW,
-    CONF_STEP_SHRINK,
-    CONF_STEP_CUT_BRIDGES,
+
+#define MASK_STEP(NAME, AMOUNT, components, text) CONF_STEP_##NAME,
+#include "base/mask_steps.def"
 };
 
 enum conf_fill { CONF_FILL_SLICES, CONF_FILL_VOLUME };

@@ -115,24 +115,11 @@ check_range(const void *object, const struct option_spot *spot)
         option_refuse(spot, "class", "there is no class %d of %d", range->otsu_class, range->otsu);
 }
 
-static bool
-step_has_components(const struct conf_step *step)
-{
-    switch (step->kind) {
-    case CONF_STEP_KEEP:
-    case CONF_STEP_KEEP_AT_LEAST:
-    case CONF_STEP_DROP_BELOW:
-    case CONF_STEP_FILL:
-    case CONF_STEP_CUT_BRIDGES:
-        return true;
-    case CONF_STEP_OPEN:
-    case CONF_STEP_CLOSE:
-    case CONF_STEP_GROW:
-    case CONF_STEP_SHRINK:
-        break;
-    }
-    return false;
-}
+/* Whether the connectivity applies, by kind. */
+static const bool step_has_components[] = {
+#define MASK_STEP(NAME, AMOUNT, components, text) components,
+#include "base/mask_steps.def"
+};
 
 static void
 check_step(const void *object, const struct option_spot *spot)
@@ -142,7 +129,7 @@ check_step(const void *object, const struct option_spot *spot)
         return;
     if (step->connectivity != 26)
         option_refuse(spot, "connectivity", "must be 6 (faces), or 26 (faces, edges and corners)");
-    else if (!step_has_components(step) && !LOST(spot, step->kind))
+    else if (!step_has_components[step->kind] && !LOST(spot, step->kind))
         option_refuse(
             spot, "connectivity",
             "is only allowed with keep, keep_at_least, drop_below_ml, fill and cut_bridges_mm");
@@ -253,7 +240,7 @@ static const struct option_row step_rows[] = {
     STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6,
          "remove components smaller than this volume in ml"),
     {ROW(conf_step, choice, fill), "", .choices = fill_choices,
-     EITHER(struct conf_step, kind, CONF_STEP_FILL),
+     EITHER(struct conf_step, kind, CONF_STEP_FILL_SLICES),
      .help = "fill holes: add voxels outside that are not connected to the border of their slice, "
              "or of the volume"},
     BALL("open_mm", CONF_STEP_OPEN,

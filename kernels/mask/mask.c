@@ -5,10 +5,18 @@
 #include <errno.h>
 #include <math.h>
 
+enum mask_amount { MASK_COUNT, MASK_SHARE, MASK_ML, MASK_NO, MASK_BALL };
+
+static const enum mask_amount mask_amounts[] = {
+
+#define MASK_STEP(NAME, AMOUNT, components, text) MASK_##AMOUNT,
+#include "base/mask_steps.def"
+};
+
 bool
 mask_step_has_ball(enum kernels_mask_step_kind kind)
 {
-    return kind >= KERNELS_MASK_GROW && kind <= KERNELS_MASK_CUT_BRIDGES;
+    return mask_amounts[kind] == MASK_BALL;
 }
 
 static bool
@@ -16,29 +24,22 @@ mask_step_is_sound(const struct kernels_mask_step *step, const struct kernels_ma
 {
     double amount = step->amount;
 
-    switch (step->kind) {
-    case KERNELS_MASK_KEEP:
+    if ((unsigned)step->kind >= KERNELS_MASK_STEPS)
+        return false;
+    switch (mask_amounts[step->kind]) {
+    case MASK_COUNT:
         return amount >= 1 && amount <= KERNELS_MASK_MOST_KEPT && amount == floor(amount);
-    case KERNELS_MASK_KEEP_AT_LEAST:
+    case MASK_SHARE:
         return amount >= 0 && amount <= 1;
-    case KERNELS_MASK_DROP_BELOW:
+    case MASK_ML:
         return isfinite(amount) && amount >= 0;
-    case KERNELS_MASK_FILL_SLICES:
-    case KERNELS_MASK_FILL_VOLUME:
+    case MASK_NO:
         return true;
-    case KERNELS_MASK_CUT_BRIDGES:
-        if (!demand->bridges)
-            return false;
-        /* fall through */
-    case KERNELS_MASK_GROW:
-    case KERNELS_MASK_SHRINK:
-    case KERNELS_MASK_OPEN:
-    case KERNELS_MASK_CLOSE:
-        return amount >= 0 && amount <= demand->reach_mm;
-    case KERNELS_MASK_STEPS:
+    case MASK_BALL:
         break;
     }
-    return false;
+    return amount >= 0 && amount <= demand->reach_mm &&
+           (step->kind != KERNELS_MASK_CUT_BRIDGES || demand->bridges);
 }
 
 /* Checks that spacings are positive, the reach is not negative, and all are finite. */
@@ -89,13 +90,6 @@ kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_m
     return rc ? rc : kernels_op_run(lane, KERNELS_MASK, &request, error);
 }
 
-/* Returns whether a volume of `voxels` voxels is at least `ml`. */
-static bool
-mask_volume_suffices(double voxels, const double spacing[3], double ml)
-{
-    return voxels * (spacing[0] * spacing[1] * spacing[2] / 1000.0) >= ml;
-}
-
 int64_t
 mask_least_size(const struct kernels_mask_step *step, const double spacing[3], int64_t largest)
 {
@@ -109,7 +103,7 @@ mask_least_size(const struct kernels_mask_step *step, const double spacing[3], i
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
 
-        if (mask_volume_suffices((double)middle, spacing, step->amount))
+        if ((double)middle * (spacing[0] * spacing[1] * spacing[2] / 1000.0) >= step->amount)
             high = middle;
         else
             low = middle + 1;

@@ -28,35 +28,11 @@ struct kernels_mask_demand {
     bool bridges;      /* requests may use KERNELS_MASK_CUT_BRIDGES */
 };
 
+/* base/mask_steps.def defines each. */
 enum kernels_mask_step_kind {
-    /* Keeps the `amount` largest components, at most KERNELS_MASK_MOST_KEPT. Of equal ones, keeps
-     * that with the first voxel, x fastest. */
-    KERNELS_MASK_KEEP,
-    /* Keeps components with at least `amount` (0 .. 1) times the largest's voxels, in double
-     * precision. */
-    KERNELS_MASK_KEEP_AT_LEAST,
-    /* Keeps components of at least `amount` ml: voxels * (sx * sy * sz / 1000), in double
-     * precision. */
-    KERNELS_MASK_DROP_BELOW,
-    /* Adds the parts of the complement that are not connected, within it, with the border of their
-     * slice, or of the volume. */
-    KERNELS_MASK_FILL_SLICES,
-    KERNELS_MASK_FILL_VOLUME,
-    /*
-     * With a ball of `amount` mm. GROW: union of the balls around its voxels. SHRINK: voxels whose
-     * ball, as far as it is in the volume, lies in the mask. OPEN: shrink, then grow. CLOSE: grow,
-     * then shrink.
-     */
-    KERNELS_MASK_GROW,
-    KERNELS_MASK_SHRINK,
-    KERNELS_MASK_OPEN,
-    KERNELS_MASK_CLOSE,
-    /*
-     * As KERNELS_MASK_OPEN, but grows each component of the shrunk mask separately. A voxel that
-     * one component reaches stays only if no other reaches it or its neighbours (by the step's
-     * connectivity). Parts thinner than the ball therefore no longer connect two components.
-     */
-    KERNELS_MASK_CUT_BRIDGES,
+
+#define MASK_STEP(NAME, AMOUNT, components, text) KERNELS_MASK_##NAME,
+#include "base/mask_steps.def"
     KERNELS_MASK_STEPS, /* number of steps */
 };
 
@@ -97,6 +73,9 @@ struct kernels_mask_result {
     int64_t first[3], last[3]; /* the mask's box; first > last if it is empty */
 };
 
+/* Returns whether the amount of these steps is the radius of a ball. */
+bool mask_step_has_ball(enum kernels_mask_step_kind kind);
+
 /* Makes mask `place` (0 .. demand.masks - 1), and replaces the previous one there. Every slice must
  * be announced (-EBUSY). */
 int kernels_mask_run(struct kernels_lane *lane, size_t place,
@@ -109,8 +88,6 @@ struct mask_request {
     const struct kernels_mask_request *given;
     struct kernels_mask_result *result;
 };
-
-bool mask_step_has_ball(enum kernels_mask_step_kind kind);
 
 /* Returns the min voxels of a component that KEEP_AT_LEAST or DROP_BELOW keeps, given the
  * largest's. Returns more than that if none stays. */

@@ -264,7 +264,7 @@ mask_case_demand(const struct mask_case *chosen)
     for (size_t i = 0; i < chosen->count; i++) {
         const struct kernels_mask_step *step = &chosen->steps[i];
 
-        if (step->kind >= KERNELS_MASK_GROW && step->amount > demand.reach_mm)
+        if (mask_step_has_ball(step->kind) && step->amount > demand.reach_mm)
             demand.reach_mm = step->amount;
         demand.bridges |= step->kind == KERNELS_MASK_CUT_BRIDGES;
     }

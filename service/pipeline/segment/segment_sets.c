@@ -9,30 +9,20 @@
 
 /* ------------------------------------------------------------------------------- steps ---- */
 
-static const struct {
-    enum kernels_mask_step_kind kind;
-    const char *name;
-} set_steps[] = {
-    [CONF_STEP_KEEP] = {KERNELS_MASK_KEEP, "keep"},
-    [CONF_STEP_KEEP_AT_LEAST] = {KERNELS_MASK_KEEP_AT_LEAST, "keep at least"},
-    [CONF_STEP_DROP_BELOW] = {KERNELS_MASK_DROP_BELOW, "drop below ml"},
-    [CONF_STEP_FILL] = {KERNELS_MASK_FILL_SLICES, "fill"},
-    [CONF_STEP_OPEN] = {KERNELS_MASK_OPEN, "open mm"},
-    [CONF_STEP_CLOSE] = {KERNELS_MASK_CLOSE, "close mm"},
-    [CONF_STEP_GROW] = {KERNELS_MASK_GROW, "grow mm"},
-    [CONF_STEP_SHRINK] = {KERNELS_MASK_SHRINK, "shrink mm"},
-    [CONF_STEP_CUT_BRIDGES] = {KERNELS_MASK_CUT_BRIDGES, "cut bridges mm"},
+static const char *const set_step_names[] = {
+#define MASK_STEP(NAME, AMOUNT, components, text) text,
+#include "base/mask_steps.def"
 };
 
 static struct kernels_mask_step
 set_step(const struct conf_step *step)
 {
-    struct kernels_mask_step made = {.kind = set_steps[step->kind].kind,
+    struct kernels_mask_step made = {.kind = (enum kernels_mask_step_kind)step->kind,
                                      .amount = step->amount,
                                      .corners = step->connectivity == 26};
     if (step->kind == CONF_STEP_KEEP)
         made.amount = step->keep;
-    if (step->kind == CONF_STEP_FILL && step->fill == CONF_FILL_VOLUME)
+    if (step->kind == CONF_STEP_FILL_SLICES && step->fill == CONF_FILL_VOLUME)
         made.kind = KERNELS_MASK_FILL_VOLUME;
     return made;
 }
@@ -77,11 +67,10 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
         if (conf_segment_looks(segment))
             segmentation->starts[i] = sets->masks++;
         for (size_t s = 0; s < segment->then_count; s++) {
-            const struct conf_step *step = &segment->then[s];
-            /* All kinds from CONF_STEP_OPEN on have a ball. */
-            if (step->kind >= CONF_STEP_OPEN && step->amount > sets->reach_mm)
-                sets->reach_mm = step->amount;
-            sets->bridges |= step->kind == CONF_STEP_CUT_BRIDGES;
+            const struct kernels_mask_step step = set_step(&segment->then[s]);
+            if (mask_step_has_ball(step.kind) && step.amount > sets->reach_mm)
+                sets->reach_mm = step.amount;
+            sets->bridges |= step.kind == KERNELS_MASK_CUT_BRIDGES;
         }
     }
     if (sets->masks > 0)
@@ -187,11 +176,8 @@ sets_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]
         const struct conf_step *step = &segment->then[i];
         const struct kernels_mask_step made = set_step(step);
         segment_append(text, SEGMENT_DESCRIPTION, "%s %s", i > 0 ? "," : "; then",
-                       set_steps[step->kind].name);
-        if (step->kind == CONF_STEP_FILL)
-            segment_append(text, SEGMENT_DESCRIPTION, "%s",
-                           step->fill == CONF_FILL_VOLUME ? " volume" : " slices");
-        else
+                       set_step_names[made.kind]);
+        if (step->kind != CONF_STEP_FILL_SLICES)
             segment_append(text, SEGMENT_DESCRIPTION, " %g", made.amount);
         if (made.corners)
             segment_append(text, SEGMENT_DESCRIPTION, " 26-connected");

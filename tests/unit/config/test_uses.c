@@ -52,7 +52,7 @@ START_TEST(sets_and_steps_are_read_for_every_method)
     ck_assert_int_eq(level->then[0].kind, CONF_STEP_KEEP);
     ck_assert_int_eq(level->then[0].keep, 2);
     ck_assert_int_eq(level->then[0].connectivity, 26);
-    ck_assert_int_eq(level->then[1].kind, CONF_STEP_FILL);
+    ck_assert_int_eq(level->then[1].kind, CONF_STEP_FILL_SLICES);
     ck_assert_int_eq(level->then[1].fill, CONF_FILL_VOLUME);
     ck_assert_int_eq(level->then[1].connectivity, 6);
     ck_assert_int_eq(level->then[2].kind, CONF_STEP_CUT_BRIDGES);
