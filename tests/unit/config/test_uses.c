@@ -70,15 +70,24 @@ END_TEST
 
 START_TEST(each_step_has_a_distinct_name)
 {
-    static const char *const words[] = {
-        "keep = 1",          "keep_at_least = 0.5", "drop_below_ml = 1",
-        "fill = \"slices\"", "open_mm = 1",         "close_mm = 1",
-        "grow_mm = 1",       "shrink_mm = 1",       "cut_bridges_mm = 1"};
-    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+    static const struct {
+        const char *word;
+        enum conf_step_kind kind;
+    } steps[] = {{"keep = 1", CONF_STEP_KEEP},
+                 {"keep_at_least = 0.5", CONF_STEP_KEEP_AT_LEAST},
+                 {"drop_below_ml = 1", CONF_STEP_DROP_BELOW},
+                 {"fill = \"slices\"", CONF_STEP_FILL_SLICES},
+                 {"open_mm = 1", CONF_STEP_OPEN},
+                 {"close_mm = 1", CONF_STEP_CLOSE},
+                 {"grow_mm = 1", CONF_STEP_GROW},
+                 {"shrink_mm = 1", CONF_STEP_SHRINK},
+                 {"cut_bridges_mm = 1", CONF_STEP_CUT_BRIDGES}};
+
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         char text[512];
-        snprintf(text, sizeof text, SEGMENTS(RANGE("R", "then = ( { %s; } );")), words[i]);
+        snprintf(text, sizeof text, SEGMENTS(RANGE("R", "then = ( { %s; } );")), steps[i].word);
         struct conf *conf = load_good(text);
-        ck_assert_uint_eq(conf->pipelines[0].segments[0].then[0].kind, i);
+        ck_assert_int_eq(conf->pipelines[0].segments[0].then[0].kind, steps[i].kind);
         conf_free(conf);
     }
 }
