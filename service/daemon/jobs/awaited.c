@@ -137,7 +137,6 @@ awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipe
     return error;
 }
 
-
 int
 awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
                     char text[AWAITED_TEXT])
