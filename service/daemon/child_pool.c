@@ -55,6 +55,7 @@ struct slot {
     bool term_sent;
     bool distrusted; /* it broke the protocol: its frames are ignored */
     bool outdated;   /* the configuration changed after its start */
+    bool late;       /* three quarters of its silence limit have passed */
     uint64_t ready_at;
     int early_deaths; /* in a row */
     struct pool_gone gone;
@@ -118,6 +119,13 @@ slot_set_deadline(struct slot *slot, uint64_t millis)
 }
 
 static void
+slot_await_frame(struct slot *slot)
+{
+    slot->late = false;
+    slot_set_deadline(slot, slot->pool->timing.silence * 3 / 4);
+}
+
+static void
 slot_end_child(struct slot *slot, const char *why)
 {
     if (slot->state == SLOT_EMPTY || slot->term_sent || slot->exited)
@@ -151,7 +159,12 @@ slot_on_deadline(uv_timer_t *timer)
         break;
     case SLOT_READY:
     case SLOT_LEAVING:
-        slot_end_child(slot, "it gave no sign of life");
+        /* After a pause of the machine its frames wait in the pipe, and libuv runs timers before it reads. */
+        if (slot->late)
+            slot_end_child(slot, "it gave no sign of life");
+        else
+            slot_set_deadline(slot, slot->pool->timing.silence / 4);
+        slot->late = true;
         break;
     case SLOT_DYING:
         if (!slot->exited)
@@ -256,7 +269,7 @@ slot_handle_hello(struct slot *slot, struct proto_reader *reader)
     slot->state = SLOT_READY;
     slot->ready_at = slot_now(slot);
     slot->gone.was_ready = true;
-    slot_set_deadline(slot, slot->pool->timing.silence);
+    slot_await_frame(slot);
     log_info("child.ready", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
              LOG_INT("pid", slot->process->pid));
     if (slot->outdated)
@@ -278,7 +291,7 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
         return;
     }
     if (slot->state == SLOT_READY || slot->state == SLOT_LEAVING)
-        slot_set_deadline(slot, slot->pool->timing.silence);
+        slot_await_frame(slot);
     if (reader->type != PROTO_RENEW) {
         if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
             slot->pool->events.frame(slot->pool->events.context, slot->index, reader);

@@ -606,6 +606,20 @@ START_TEST(one_death_and_a_restart_raise_no_alert)
 
 END_TEST
 
+START_TEST(a_pause_of_the_machine_ends_no_child)
+{
+    be_hasty(quick.hello, 400);
+    int slot = pool_add(pool, "good", 3);
+    turn_until(seen.ready == 1);
+    ck_assert_int_eq(pool_send_empty(pool, slot, PROTO_PING), 0);
+    usleep(1200 * 1000); /* the answer waits in the pipe while the loop stands still */
+    turn_until(seen.frames == 1 || seen.gone == 1);
+    ck_assert_int_eq(seen.gone, 0);
+    ck_assert(pool_ready(pool, slot));
+}
+
+END_TEST
+
 START_TEST(silence_raises_an_alert_before_the_kill)
 {
     be_hasty(quick.hello, 2000);
@@ -719,6 +733,7 @@ main(int argc, char **argv)
     tcase_add_test(tests, a_missing_program_is_retried);
     tcase_add_test(tests, repeated_deaths_raise_an_alert_with_the_reason);
     tcase_add_test(tests, one_death_and_a_restart_raise_no_alert);
+    tcase_add_test(tests, a_pause_of_the_machine_ends_no_child);
     tcase_add_test(tests, silence_raises_an_alert_before_the_kill);
     tcase_add_test(tests, the_alert_of_a_hang_up_has_no_empty_reason);
     tcase_add_test(tests, only_fd_3_is_inherited);
