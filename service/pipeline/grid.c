@@ -391,8 +391,6 @@ grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_p
     return kernels_resample_map(&grid->planes, &grid->to, map, *on_planes, error);
 }
 
-/* ----------------------------------------------------------------------------- the edges ---- */
-
 int
 grid_find_windows(const struct grid *grid, struct expect_window **windows, struct error *error)
 {

@@ -574,7 +574,7 @@ compute(struct job *job)
     return 0;
 }
 
-/* -------------------------------------------------------------------------------- texture -- */
+/* ---------------------------------------------------------- texture, writing, publishing ---- */
 
 static int
 measure_texture(struct job *job)
@@ -594,8 +594,6 @@ measure_texture(struct job *job)
         pipeline_note(job->report, result->note);
     return rc;
 }
-
-/* ------------------------------------------------------------------- writing, publishing ---- */
 
 static int64_t
 peak_bytes(void)

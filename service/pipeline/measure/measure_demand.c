@@ -58,8 +58,6 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
         demand->of[KERNELS_HISTOGRAM] = demand->of[KERNELS_REGION] = &kernels_asked;
 }
 
-/* ---------------------------------------------------------------------------------- memory -- */
-
 /* Returns the maximum number of levels of the stack's values. */
 static int
 most_levels(const struct texture_options *options, struct dicom_instance *const *instances,

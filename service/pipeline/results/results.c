@@ -497,8 +497,6 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     return rc;
 }
 
-/* ------------------------------------------------------------------------------- publishing -- */
-
 int
 results_publish(const struct results_request *request, struct pipeline_report *report)
 {

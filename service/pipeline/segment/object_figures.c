@@ -24,8 +24,6 @@ figures_image(const struct object_figures *figures, int64_t z)
     return figures->instances[figures->stack->planes[z].instance];
 }
 
-/* ------------------------------------------------------------------------------ in space ---- */
-
 /* Returns the figure's points in mm; converts points on an image. */
 static int
 figures_place(const struct object_figures *figures, const struct sr_source_figure *figure,
@@ -61,8 +59,6 @@ figures_place(const struct object_figures *figures, const struct sr_source_figur
     }
     return 0;
 }
-
-/* ------------------------------------------------------------------------------- points ---- */
 
 static double
 figures_height(const struct image_planes *planes, const double point[3])
@@ -125,8 +121,6 @@ figures_set_point(const struct object_figures *figures, const double point[3], u
     return figures_refuse(figures, CODE_SEED_OUTSIDE, "has a point outside of the volume: ", where,
                           error);
 }
-
-/* ------------------------------------------------------------------------------ drawing ---- */
 
 /*
  * Places the figures: `outlines` has room for all of them, `points` for their points, in their

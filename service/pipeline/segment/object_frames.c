@@ -156,8 +156,6 @@ frames_copy(const struct object_frames *frames, const struct frames_work *work, 
     return voxels;
 }
 
-/* ------------------------------------------------------------- which plane takes which frame -- */
-
 static int
 frames_compare(const void *a, const void *b)
 {
@@ -301,8 +299,6 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
     filled->empty = exact ? frames_empty(work) : 0;
     return 0;
 }
-
-/* ------------------------------------------------------------------------------- filling ---- */
 
 /* Fills all planes that take the frame; reads the frame once. */
 static int

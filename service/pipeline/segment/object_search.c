@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------ fitting ---- */
-
 int
 object_search_check(const struct object_search *search, const struct object_set *set, int32_t item,
                     struct error *error)
@@ -38,8 +36,6 @@ object_search_check(const struct object_search *search, const struct object_set 
                            set->series_count > 0 ? "series " : "none that it names",
                            set->series_count > 0 ? set->series[0] : "");
 }
-
-/* ------------------------------------------------------------------------------ finding ---- */
 
 int32_t
 object_search_next(const struct conf_object *wanted, const struct object_set *set, int32_t item)

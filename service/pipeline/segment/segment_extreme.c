@@ -31,8 +31,6 @@ struct extreme_search {
     double best;
 };
 
-/* ----------------------------------------------------------------------------- sums of planes - */
-
 static struct extreme_sum *
 extreme_plane(const struct extreme_search *search, int64_t z)
 {
@@ -82,8 +80,6 @@ extreme_sum_plane(const struct extreme_search *search, int64_t z)
     }
 }
 
-/* ------------------------------------------------------------------------------ the highest --- */
-
 /* Computes the value to compare; larger is better. Returns false if the voxel has no mean. */
 static bool
 extreme_mean(const struct extreme_search *search, const int64_t at[3], double *mean)
@@ -132,8 +128,6 @@ extreme_look(struct extreme_search *search, int64_t z)
             search->bits[word] |= bit;
         }
 }
-
-/* -------------------------------------------------------------------------------- the search -- */
 
 static void
 extreme_measure(struct extreme_search *search, const struct geometry_stack *stack, double mm)

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------- shapes ---- */
-
 int
 level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
                 struct kernels_shape *voxels)
@@ -46,8 +44,6 @@ level_set_shape(const struct conf_shape *shape, const struct geometry_stack *sta
     }
     return 0;
 }
-
-/* ------------------------------------------------------------------------------- labels ---- */
 
 static int
 make_label(const struct conf_segment *segment, const struct geometry_stack *stack,
@@ -136,8 +132,6 @@ level_set_release(void *prepared)
     free(labels->shape_counts);
     free(labels->within);
 }
-
-/* ------------------------------------------------------------------------- the method ---- */
 
 static const char *const unit_names[] = {
     [CONF_VOXEL] = "voxel", [CONF_MM] = "mm", [CONF_FRACTION] = "fraction"};

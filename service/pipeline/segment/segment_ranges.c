@@ -20,8 +20,6 @@ overlap(struct image_range a, struct image_range b)
     return !volume_range_is_empty(a) && !volume_range_is_empty(b) && a.lo <= b.hi && b.lo <= a.hi;
 }
 
-/* ----------------------------------------------------------------------- stored values ---- */
-
 /* Checks that a plane's range loses no values to a hole that is not padding of that plane. */
 static int
 check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
@@ -77,8 +75,6 @@ ranges_make(const struct segmentation *segmentation, size_t segment, struct imag
                ? 0
                : check_hole(ranges, instances, stack, *hole, hole_plane, error);
 }
-
-/* ----------------------------------------------------------------------- relative ranges ---- */
 
 /* Returns the name of the region of its values. */
 static const char *
@@ -204,8 +200,6 @@ ranges_prepare(struct segmentation *segmentation, struct kernels_demand *demand)
             demand->of[KERNELS_HISTOGRAM] = &kernels_asked;
     }
 }
-
-/* --------------------------------------------------------------------------- describing ---- */
 
 void
 ranges_describe(const struct segmentation *segmentation, size_t segment,

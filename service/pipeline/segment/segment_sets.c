@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------- steps ---- */
-
 static const char *const set_step_names[] = {
 #define MASK_STEP(NAME, AMOUNT, components, text) text,
 #include "base/mask_steps.def"
@@ -26,8 +24,6 @@ set_step(const struct conf_step *step)
         made.kind = KERNELS_MASK_FILL_VOLUME;
     return made;
 }
-
-/* ------------------------------------------------------------------------------ places ---- */
 
 /*
  * Returns whether its method uses the mask: an operation runs again for segments that it finds
@@ -77,8 +73,6 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
         demand->of[KERNELS_MASK] = sets;
     return 0;
 }
-
-/* ------------------------------------------------------------------------------ making ---- */
 
 static void
 set_add(const struct segmentation *segmentation, char *const *labels, size_t count,
@@ -155,8 +149,6 @@ out:
     free(steps);
     return rc;
 }
-
-/* -------------------------------------------------------------------------- describing ---- */
 
 static void
 set_describe_labels(const char *words, char *const *labels, size_t count,
