@@ -114,6 +114,19 @@ core_path(const struct core *core, const char *path)
     return asprintf(&joined, "%s/%s", core->root, path) < 0 ? NULL : joined;
 }
 
+const struct conf_inbox *
+core_find_inbox(const struct conf *conf, const char *path, const char **rest)
+{
+    for (size_t i = 0; i < conf->inbox_count; i++) {
+        const size_t length = strlen(conf->inboxes[i].path);
+        if (strncmp(path, conf->inboxes[i].path, length) != 0 || path[length] != '/')
+            continue;
+        *rest = path + length + 1;
+        return &conf->inboxes[i];
+    }
+    return NULL;
+}
+
 void
 core_send_receiver(const struct core *core, struct proto_writer *writer)
 {

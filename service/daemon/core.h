@@ -115,6 +115,10 @@ int64_t core_ageing_ms(const struct core *core);
  * its request again. */
 void core_send_receiver(const struct core *core, struct proto_writer *writer);
 
+/* Returns the configured inbox that contains the path, or NULL. Sets *rest to the path below it. */
+const struct conf_inbox *core_find_inbox(const struct conf *conf, const char *path,
+                                         const char **rest);
+
 /* Returns "<root>/<path>", or a copy of an absolute path. The caller must free it; NULL: no memory. */
 char *core_path(const struct core *core, const char *path);
 

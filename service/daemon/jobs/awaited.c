@@ -11,101 +11,76 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An object named by a segment: its kind, and the AE title of its sender; NULL: any sender. */
-struct awaited {
-    const char *kind, *sender;
-};
+/* The names of kinds, for people. */
+static const char *const awaited_names[] = {[CONF_RTSTRUCT] = "structure set (rtstruct)",
+                                            [CONF_SEG] = "segmentation (seg)",
+                                            [CONF_SR] = "report (sr)"};
 
-/* Returns false if the segment names no object. */
+/* Returns whether the segment names an object of this kind from this sender. */
 static bool
-awaited_of(const struct conf_segment *segment, struct awaited *awaited)
+awaited_fits(const struct conf_segment *segment, const char *kind, const char *sender)
 {
-    if (segment->method != CONF_OBJECT)
-        return false;
-    *awaited =
-        (struct awaited){conf_object_kind_names[segment->object.kind], segment->object.from_ae};
-    return true;
-}
-
-static bool
-awaited_fits(const struct awaited *awaited, const char *kind, const char *sender)
-{
-    return strcmp(awaited->kind, kind) == 0 &&
-           (!awaited->sender || strcmp(awaited->sender, sender) == 0);
+    const struct conf_object *object = &segment->object;
+    return segment->method == CONF_OBJECT &&
+           strcmp(conf_object_kind_names[object->kind], kind) == 0 &&
+           (!object->from_ae || strcmp(object->from_ae, sender) == 0);
 }
 
 static bool
 awaited_is_named(const struct conf_pipeline *pipeline, const char *kind, const char *sender)
 {
-    struct awaited awaited;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (awaited_of(&pipeline->segments[i], &awaited) && awaited_fits(&awaited, kind, sender))
+        if (awaited_fits(&pipeline->segments[i], kind, sender))
             return true;
     return false;
 }
-
-struct inputs {
-    struct queue_input *at;
-    size_t count;
-};
 
 static void
-inputs_free(struct inputs *inputs)
+inputs_free(struct queue_input *inputs, size_t count)
 {
-    for (size_t i = 0; i < inputs->count; i++)
-        queue_input_clear(&inputs->at[i]);
-    free(inputs->at);
+    for (size_t i = 0; i < count; i++)
+        queue_input_clear(&inputs[i]);
+    free(inputs);
 }
 
 static bool
-inputs_have(const struct inputs *inputs, const struct awaited *awaited)
+inputs_have(const struct queue_input *inputs, size_t count, const struct conf_segment *segment)
 {
-    for (size_t i = 0; i < inputs->count; i++)
-        if (awaited_fits(awaited, inputs->at[i].kind, inputs->at[i].sender))
+    for (size_t i = 0; i < count; i++)
+        if (awaited_fits(segment, inputs[i].kind, inputs[i].sender))
             return true;
     return false;
-}
-
-/* Returns whether no earlier segment names an object of the same kind, which would be described twice. */
-static bool
-awaited_is_first(const struct conf_pipeline *pipeline, size_t segment,
-                 const struct awaited *awaited)
-{
-    struct awaited earlier;
-    for (size_t i = 0; i < segment; i++)
-        if (awaited_of(&pipeline->segments[i], &earlier) &&
-            strcmp(earlier.kind, awaited->kind) == 0)
-            return false;
-    return true;
 }
 
 int
 awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
               enum code *code, char text[AWAITED_TEXT])
 {
-    struct inputs inputs;
-    struct awaited awaited;
-    size_t used;
+    struct queue_input *inputs;
+    size_t count, used;
     *text = '\0';
     *code = CODE_OBJECT_OPTIONAL;
-    int error = queue_series_inputs(core->queue, series_id, &inputs.at, &inputs.count);
+    int error = queue_series_inputs(core->queue, series_id, &inputs, &count);
     if (error)
         return error;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
-        if (!awaited_of(&pipeline->segments[i], &awaited) || inputs_have(&inputs, &awaited))
+        const struct conf_segment *segment = &pipeline->segments[i];
+        const struct conf_object *object = &segment->object;
+        bool is_described = false;
+        if (segment->method != CONF_OBJECT || inputs_have(inputs, count, segment))
             continue;
-        if (!pipeline->segments[i].object.optional)
+        if (!object->optional)
             *code = CODE_OBJECT_WAITING;
-        if (!awaited_is_first(pipeline, i, &awaited))
+        for (const struct conf_segment *earlier = pipeline->segments; earlier < segment; earlier++)
+            is_described |= earlier->method == CONF_OBJECT && earlier->object.kind == object->kind;
+        if (is_described)
             continue;
-        const char *what = strcmp(awaited.kind, "rtstruct") == 0 ? "structure set (rtstruct)"
-                           : strcmp(awaited.kind, "seg") == 0    ? "segmentation (seg)"
-                                                                 : "report (sr)";
         used = strlen(text);
-        snprintf(text + used, AWAITED_TEXT - used, "%s %s%s%s", used ? "," : "It waits for a", what,
-                 awaited.sender ? " from " : "", awaited.sender ? awaited.sender : "");
+        snprintf(text + used, AWAITED_TEXT - used, "%s %s%s%s", used ? "," : "It waits for a",
+                 awaited_names[object->kind], object->from_ae ? " from " : "",
+                 object->from_ae ? object->from_ae : "");
     }
-    inputs_free(&inputs);
+    inputs_free(inputs, count);
     used = strlen(text);
     if (used > 0)
         snprintf(text + used, AWAITED_TEXT - used, " drawn on the series.%s",
@@ -117,22 +92,23 @@ int
 awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
               char ***paths, size_t *count)
 {
-    struct inputs inputs;
+    struct queue_input *inputs;
+    size_t input_count;
     *paths = NULL;
     *count = 0;
-    int error = queue_series_inputs(core->queue, series_id, &inputs.at, &inputs.count);
+    int error = queue_series_inputs(core->queue, series_id, &inputs, &input_count);
     if (error)
         return error;
-    char **found = calloc(inputs.count + 1, sizeof *found);
+    char **found = calloc(input_count + 1, sizeof *found);
     error = found ? 0 : -ENOMEM;
-    for (size_t i = 0; i < inputs.count && !error; i++) {
-        if (!awaited_is_named(pipeline, inputs.at[i].kind, inputs.at[i].sender))
+    for (size_t i = 0; i < input_count && !error; i++) {
+        if (!awaited_is_named(pipeline, inputs[i].kind, inputs[i].sender))
             continue;
-        found[*count] = core_path(core, inputs.at[i].path);
+        found[*count] = core_path(core, inputs[i].path);
         error = found[*count] ? 0 : -ENOMEM;
         *count += !error;
     }
-    inputs_free(&inputs);
+    inputs_free(inputs, input_count);
     *paths = found;
     return error;
 }

@@ -5,6 +5,7 @@
 #include "base/test_hook.h"
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
+#include "service/daemon/core.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,21 +32,15 @@ void
 remover_take(struct remover_item *item, const struct queue_removal *removal,
              const struct conf *conf)
 {
-    const char *path = removal->path;
     *item = (struct remover_item){.removal = *removal, .folder = -1};
     if (!remover_is_original(item))
         return;
-    for (size_t i = 0; i < conf->inbox_count; i++) {
-        const char *inbox = conf->inboxes[i].path;
-        const size_t length = strlen(inbox);
-        if (strncmp(path, inbox, length) != 0 || path[length] != '/')
-            continue;
-        item->folder = open(inbox, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        item->error = item->folder < 0 ? -errno : 0;
-        item->relative = path + length + 1;
-        return;
-    }
-    item->gone = true; /* outside of all inboxes: it stays */
+    const struct conf_inbox *inbox = core_find_inbox(conf, removal->path, &item->relative);
+    item->gone = !inbox; /* a path outside of all inboxes stays */
+    if (inbox)
+        item->folder = open(inbox->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (inbox && item->folder < 0)
+        item->error = -errno;
 }
 
 void

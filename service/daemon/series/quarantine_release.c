@@ -48,19 +48,6 @@ quarantine_release_link(struct core *core, int64_t id, const char *by)
     return error ? error : queue_release_quarantine(core->queue, id, by, clock_unix_ms());
 }
 
-/* Returns the configured inbox that contains the path, as stored in rows, or a copy of the source. */
-static char *
-released_inbox(const struct core *core, const char *original, const char *source)
-{
-    for (size_t i = 0; i < core->conf->inbox_count; i++) {
-        const char *inbox = core->conf->inboxes[i].path;
-        const size_t length = strlen(inbox);
-        if (strncmp(original, inbox, length) == 0 && original[length] == '/')
-            return layout_inbox_source(inbox);
-    }
-    return strdup(source);
-}
-
 int
 quarantine_release_find(struct core *core, const char *source, struct released *released)
 {
@@ -75,8 +62,11 @@ quarantine_release_find(struct core *core, const char *source, struct released *
         return error == -ENOENT ? 0 : error;
     const bool sent = strncmp(file.original_path, "scu:", 4) == 0;
     const size_t sender = strcspn(file.original_path, "/");
-    released->source = sent ? strndup(file.original_path, sender)
-                            : released_inbox(core, file.original_path, source);
+    const char *rest;
+    const struct conf_inbox *inbox = core_find_inbox(core->conf, file.original_path, &rest);
+    released->source = sent    ? strndup(file.original_path, sender)
+                       : inbox ? layout_inbox_source(inbox->path)
+                               : strdup(source);
     released->sender = sent ? strndup(file.original_path + 4, sender - 4) : strdup("");
     released->called_ae = strdup(file.called_ae);
     queue_released_clear(&file);
