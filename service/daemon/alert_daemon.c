@@ -242,21 +242,6 @@ alerts_record_beginnings(struct core *core, const struct alerts *alerts,
     }
 }
 
-static void
-alerts_record_ends(struct core *core, const struct alerts *alerts,
-                   const struct queue_raised *raised, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct alert *alert = alerts_find(alerts, raised[i].alert);
-        if (alert && alert_is_notified(alert))
-            continue;
-        if (!core_change(core) ||
-            core_failed(core, queue_end_alert(core->queue, raised[i].alert, clock_unix_ms()),
-                        "store the end of an alert"))
-            break;
-    }
-}
-
 void
 alert_daemon_record(struct core *core)
 {
@@ -270,7 +255,15 @@ alert_daemon_record(struct core *core)
         log_warn("alerts.unknown", LOG_STR("reason", error.message));
     else if (!core_failed(core, queue_raised(core->queue, &raised, &count), "list raised alerts")) {
         alerts_record_beginnings(core, &alerts, raised, count);
-        alerts_record_ends(core, &alerts, raised, count);
+        for (size_t i = 0; i < count; i++) {
+            const struct alert *alert = alerts_find(&alerts, raised[i].alert);
+            if (alert && alert_is_notified(alert))
+                continue;
+            if (!core_change(core) ||
+                core_failed(core, queue_end_alert(core->queue, raised[i].alert, clock_unix_ms()),
+                            "store the end of an alert"))
+                break;
+        }
     }
     queue_raised_free(raised, count);
     alerts_clear(&alerts);

@@ -486,42 +486,35 @@ handle_ack(struct core *core, const struct control_request *request, struct answ
 }
 
 static int
-quarantine_forget(struct core *core, const struct message_quarantine *message, const char *by,
-                  struct answer *answer)
-{
-    struct queue_released file;
-    int error = queue_find_released(core->queue, message->number, &file);
-    const bool stays =
-        !error && *file.original_path == '/' && access(file.original_path, F_OK) == 0;
-    queue_released_clear(&file);
-    if (!error)
-        error = queue_forget_quarantine(core->queue, message->number, by, clock_unix_ms());
-    if (error)
-        return error;
-    answer_set(answer, "file %" PRId64 " is forgotten%s", message->number,
-               stays ? "; its original is still in the inbox: delete it, or it is quarantined "
-                       "again at the next start"
-                     : "");
-    return 0;
-}
-
-static int
 handle_quarantine(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_quarantine *message = &request->message.quarantine;
     const bool forgets = strcmp(message->action, "forget") == 0;
     char by[2 * USER_NAME];
+    struct queue_released file;
+    bool stays = false;
+    int error;
     request_name(request, message->login, by);
     log_info("control.quarantine", LOG_STR("action", message->action),
              LOG_INT("file", message->number), LOG_STR("by", by));
     if (!forgets && strcmp(message->action, "release") != 0)
         return -EINVAL;
-    int error = forgets ? quarantine_forget(core, message, by, answer)
-                        : quarantine_release_link(core, message->number, by);
+    if (forgets) {
+        error = queue_find_released(core->queue, message->number, &file);
+        stays = !error && *file.original_path == '/' && access(file.original_path, F_OK) == 0;
+        queue_released_clear(&file);
+        if (!error)
+            error = queue_forget_quarantine(core->queue, message->number, by, clock_unix_ms());
+    } else {
+        error = quarantine_release_link(core, message->number, by);
+    }
     if (error)
         return error;
-    if (!forgets)
-        answer_set(answer, "file %" PRId64 " is received again", message->number);
+    answer_set(answer, "file %" PRId64 " is %s%s", message->number,
+               forgets ? "forgotten" : "received again",
+               stays ? "; its original is still in the inbox: delete it, or it is quarantined "
+                       "again at the next start"
+                     : "");
     return purge_now(core);
 }
 

@@ -6,14 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-static bool
-is_named(const struct kernels_gpu *gpu, const char *name)
-{
-    char index[12];
-    snprintf(index, sizeof index, "%d", gpu->index);
-    return strcmp(index, name) == 0 || strcasecmp(gpu->uuid, name) == 0;
-}
-
 static void
 devices_pick(struct devices_choice *choice, size_t gpu)
 {
@@ -34,8 +26,12 @@ devices_choose(const struct kernels_gpu *found, size_t found_count, char *const 
         devices_pick(choice, i);
     for (size_t i = 0; i < name_count; i++) {
         size_t gpu = 0;
-        while (gpu < found_count && !is_named(&found[gpu], names[i]))
-            gpu++;
+        for (; gpu < found_count; gpu++) {
+            char index[12];
+            snprintf(index, sizeof index, "%d", found[gpu].index);
+            if (strcmp(index, names[i]) == 0 || strcasecmp(found[gpu].uuid, names[i]) == 0)
+                break;
+        }
         if (gpu < found_count)
             devices_pick(choice, gpu);
         else if (choice->missing_count < DEVICES_MAX)

@@ -141,22 +141,6 @@ jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job 
     return batch_on_commit(core->batch, jobs_run, attempt);
 }
 
-/* Returns the pipelines that do not run on this executor, as queue_ready() takes them. The caller must free it. NULL:
- * no memory. */
-static char *
-jobs_except(const struct executor *executor)
-{
-    const struct conf *conf = executor->core->conf;
-    struct text_stream stream;
-    if (text_open(&stream))
-        return NULL;
-    for (size_t i = 0; i < conf->pipeline_count; i++) {
-        if (!executor->ops->takes(executor, &conf->pipelines[i]))
-            fprintf(stream.out, "\n%s\n", conf->pipelines[i].name);
-    }
-    return text_close(&stream) ? NULL : stream.bytes;
-}
-
 /* The first ready jobs, and those chosen to start. */
 struct jobs_choice {
     struct queue_job *ready;
@@ -201,17 +185,26 @@ jobs_choose(struct jobs *jobs, struct executor *executor, size_t limit, const ch
 static int
 jobs_start_ready(struct jobs *jobs, struct executor *executor)
 {
+    const struct conf *conf = jobs->core->conf;
     struct jobs_choice choice = {0};
-    size_t room = executor->ops->room(executor);
-    char *except = room ? jobs_except(executor) : NULL;
-    if (!except)
-        return room ? -ENOMEM : 0;
-    int error = jobs_choose(jobs, executor, room, except, &choice);
+    struct text_stream except; /* pipelines that do not run here, as queue_ready() takes them */
+    const size_t room = executor->ops->room(executor);
+    if (room == 0)
+        return 0;
+    if (text_open(&except))
+        return -ENOMEM;
+    for (size_t i = 0; i < conf->pipeline_count; i++) {
+        if (!executor->ops->takes(executor, &conf->pipelines[i]))
+            fprintf(except.out, "\n%s\n", conf->pipelines[i].name);
+    }
+    if (text_close(&except))
+        return -ENOMEM;
+    int error = jobs_choose(jobs, executor, room, except.bytes, &choice);
     if (!error && choice.picked < room && choice.count == room && room < EXECUTOR_MAX_JOBS) {
         jobs_choice_clear(&choice);
-        error = jobs_choose(jobs, executor, EXECUTOR_MAX_JOBS, except, &choice);
+        error = jobs_choose(jobs, executor, EXECUTOR_MAX_JOBS, except.bytes, &choice);
     }
-    free(except);
+    free(except.bytes);
     for (size_t i = 0; i < choice.picked && !error; i++) {
         const struct executor_pick *pick = &choice.picks[i];
         error = jobs_begin(jobs, executor, &choice.ready[pick->job], &pick->place);

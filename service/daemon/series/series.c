@@ -8,23 +8,18 @@
 #define STACKS_NAMED   8 /* further ones are only counted */
 #define CLOCK_SLACK_MS 60000
 
-static double
-series_wait(const struct queue_series *series, const struct conf_series *timers)
-{
-    if (series->complete_requested)
-        return 0;
-    if (series->expected_instances <= 0)
-        return timers->quiet_seconds;
-    if (series->instances >= series->expected_instances)
-        return timers->complete_seconds;
-    return timers->patience_seconds;
-}
-
 void
 series_decide(const struct queue_series *series, const struct conf_series *timers,
               int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision)
 {
-    int64_t wait_ms = (int64_t)(series_wait(series, timers) * 1000.0);
+    double wait = timers->patience_seconds;
+    if (series->complete_requested)
+        wait = 0;
+    else if (series->expected_instances <= 0)
+        wait = timers->quiet_seconds;
+    else if (series->instances >= series->expected_instances)
+        wait = timers->complete_seconds;
+    int64_t wait_ms = (int64_t)(wait * 1000.0);
     int64_t since_ms = series->last_seen_ms;
     if (listening_since_ms > since_ms)
         since_ms = listening_since_ms;
