@@ -195,20 +195,6 @@ database_prepare(struct database *db, const char *sql)
 }
 
 static int
-bind_text(sqlite3_stmt *statement, int index, const char *text)
-{
-    if (!text)
-        text = "";
-    const char *end = text;
-    for (size_t length; (length = text_utf8_length(end)) > 0; end += length)
-        ;
-    if (*end == '\0')
-        return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
-    char *repaired = utf8_repaired(text);
-    return repaired ? sqlite3_bind_text(statement, index, repaired, -1, free) : SQLITE_NOMEM;
-}
-
-static int
 bind_value(struct database *db, sqlite3_stmt *statement, int index,
            const struct database_value *value)
 {
@@ -224,9 +210,17 @@ bind_value(struct database *db, sqlite3_stmt *statement, int index,
     case VALUE_REAL:
         rc = sqlite3_bind_double(statement, index, value->as.d);
         break;
-    case VALUE_TEXT:
-        rc = bind_text(statement, index, value->as.s);
+    case VALUE_TEXT: {
+        const char *text = value->as.s ? value->as.s : "", *end = text;
+        for (size_t length; (length = text_utf8_length(end)) > 0; end += length)
+            ;
+        char *repaired = *end ? utf8_repaired(text) : NULL;
+        if (*end == '\0')
+            rc = sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
+        else
+            rc = repaired ? sqlite3_bind_text(statement, index, repaired, -1, free) : SQLITE_NOMEM;
         break;
+    }
     case VALUE_TIME:
         if (iso_time_from_ms(value->as.i, time) < 0)
             return database_refuse(db, -EINVAL, "%lld ms is no time between the years 0 and 9999",
@@ -337,16 +331,6 @@ database_quietly(struct database *db, const char *sql)
 /* -------------------------------------------------------------------------------------- rows - */
 
 static int
-database_column_text(sqlite3_stmt *statement, int column, char **text)
-{
-    const unsigned char *found = sqlite3_column_text(statement, column);
-    if (!found && sqlite3_column_type(statement, column) != SQLITE_NULL)
-        return -ENOMEM;
-    *text = strdup(found ? (const char *)found : "");
-    return *text ? 0 : -ENOMEM;
-}
-
-static int
 database_column_time(sqlite3_stmt *statement, int column, int64_t *ms)
 {
     *ms = 0;
@@ -359,20 +343,10 @@ database_column_time(sqlite3_stmt *statement, int column, int64_t *ms)
 }
 
 static int
-database_find_name(const char *const *names, size_t count, const unsigned char *text)
-{
-    for (size_t i = 0; text && i < count; i++) {
-        if (strcmp((const char *)text, names[i]) == 0)
-            return (int)i;
-    }
-    return -EUCLEAN;
-}
-
-static int
 database_read_field(sqlite3_stmt *statement, int column, const struct database_field *field,
                     void *member)
 {
-    int name;
+    const char *text;
     switch (field->kind) {
     case FIELD_INT64:
         *(int64_t *)member = sqlite3_column_int64(statement, column);
@@ -385,13 +359,22 @@ database_read_field(sqlite3_stmt *statement, int column, const struct database_f
         return 0;
     case FIELD_TIME:
         return database_column_time(statement, column, member);
-    case FIELD_TEXT:
-        return database_column_text(statement, column, member);
+    case FIELD_TEXT: {
+        text = (const char *)sqlite3_column_text(statement, column);
+        if (!text && sqlite3_column_type(statement, column) != SQLITE_NULL)
+            return -ENOMEM;
+        char *copy = strdup(text ? text : "");
+        memcpy(member, &copy, sizeof copy);
+        return copy ? 0 : -ENOMEM;
+    }
     case FIELD_NAME:
-        name = database_find_name(field->names, field->name_count,
-                                  sqlite3_column_text(statement, column));
-        memcpy(member, &name, sizeof name);
-        return name < 0 ? name : 0;
+        text = (const char *)sqlite3_column_text(statement, column);
+        for (int name = 0; text && name < (int)field->name_count; name++) {
+            memcpy(member, &name, sizeof name);
+            if (strcmp(text, field->names[name]) == 0)
+                return 0;
+        }
+        return -EUCLEAN;
     }
     return -EINVAL;
 }

@@ -40,7 +40,9 @@ filesystem_check(const char *path, const char **name)
     int rc = statfs(path, &status) < 0 ? -errno : 0; /* follows a link to the file */
     if (rc == -ENOENT) {
         char *copy = strdup(path);
-        rc = !copy ? -ENOMEM : statfs(dirname(copy), &status) < 0 ? -errno : 0;
+        rc = -ENOMEM;
+        if (copy)
+            rc = statfs(dirname(copy), &status) < 0 ? -errno : 0;
         free(copy);
     }
     if (rc < 0)

@@ -1,5 +1,6 @@
 /*
- * metrics.h - metrics for monitoring: the table metrics.def, and the rows that the database has for it.
+ * metrics.h - metrics for monitoring: the table metrics.def, and the rows that the database has for
+ * it.
  *
  * Counters count events. The numbers of events ascend.
  */

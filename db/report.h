@@ -21,7 +21,9 @@ struct report_list;
 int report_open(const char *database_path, struct report **report, struct error *error);
 void report_close(struct report *report);
 
-/* Limits the total time of all queries from now on to `seconds`; report_release() ends the limit. */
+/*
+ * Limits the total time of all queries from now on to `seconds`; report_release() ends the limit.
+ */
 void report_bound(struct report *report, int seconds);
 void report_release(struct report *report);
 
@@ -155,13 +157,17 @@ int report_cohort(struct report *report, const struct report_cohort *what, FILE 
                   FILE *dictionary, struct error *error);
 
 /*
- * Prints the jobs under review, oldest first: a few lines per job with expectation, found value and the path of its
- * preview below `root`. JSON: v_review. Uses pipeline, series and limit of the filter.
+ * Prints the jobs under review, oldest first: a few lines per job with expectation, found value and
+ * the path of its preview below `root`. JSON: v_review. Uses pipeline, series and limit of the
+ * filter.
  */
 int report_review(struct report *report, const struct report_filter *filter, const char *root,
                   FILE *out, bool json, struct error *error);
 
-/* Reads the keys of all selected rows, oldest first: job numbers, Series Instance UIDs. Free each and the array. */
+/*
+ * Reads the keys of all selected rows, oldest first: job numbers, Series Instance UIDs. Free each
+ * and the array.
+ */
 int report_keys(struct report *report, const struct report_list *list,
                 const struct report_filter *filter, char ***keys, size_t *count,
                 struct error *error);
@@ -241,8 +247,9 @@ int report_features(struct report *report, int64_t job_id, int64_t segment, FILE
                     struct error *error);
 
 /*
- * Calls `take` with each feature in the order of the job's features.json, with every bit of its number. Texts are valid
- * until `take` returns; a negative errno of it ends the loop. The caller must print, and check its own output.
+ * Calls `take` with each feature in the order of the job's features.json, with every bit of its
+ * number. Texts are valid until `take` returns; a negative errno of it ends the loop. The caller
+ * must print, and check its own output.
  */
 int report_each_feature(struct report *report, int64_t job_id, int64_t segment,
                         int (*take)(void *context, const struct feature *feature), void *context,

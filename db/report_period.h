@@ -1,8 +1,10 @@
 /*
- * report_period.h - the report of a period: all that arrived in it and its state, as tables for any printer.
+ * report_period.h - the report of a period: all that arrived in it and its state, as tables for any
+ * printer.
  *
- * Read from the public views at one moment, like all of report.h. A struct night belongs to the caller and does not
- * change. Texts are as in the database, foreign ones included: the printer must escape them.
+ * Read from the public views at one moment, like all of report.h. A struct night belongs to the
+ * caller and does not change. Texts are as in the database, foreign ones included: the printer must
+ * escape them.
  */
 #ifndef NOCTULE_DB_REPORT_PERIOD_H
 #define NOCTULE_DB_REPORT_PERIOD_H

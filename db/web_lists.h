@@ -62,7 +62,10 @@ struct page_list {
     char next[PAGE_MARK]; /* mark to continue from; "": that was all */
 };
 
-/* Returns 0, -ETIMEDOUT if it took longer than report_bound() allows, or another -errno. Free with page_list_free(). */
+/*
+ * Returns 0, -ETIMEDOUT if it took longer than report_bound() allows, or another -errno. Free with
+ * page_list_free().
+ */
 int report_page_list(struct report *report, enum page_list_name name,
                      const struct page_asked *asked, struct page_list *list, struct error *error);
 /* Returns the key of the list's table. */

@@ -18,13 +18,14 @@ configuration_note(struct queue *queue, const struct queue_configuration *is, in
         snprintf(more, sizeof more, " and %zu more file%s", others, others == 1 ? "" : "s");
     const int length = (int)strcspn(is->files, "\n");
     const char *by = *is->asked_by ? is->asked_by : "a signal";
-    if ((*is->reason
-             ? asprintf(&detail, "%s; requested by %s", is->reason, by)
-             : asprintf(&detail, "%.*s%s, requested by %s", length, is->files, more, by)) < 0)
+    int rc = *is->reason
+                 ? asprintf(&detail, "%s; requested by %s", is->reason, by)
+                 : asprintf(&detail, "%.*s%s, requested by %s", length, is->files, more, by);
+    if (rc < 0)
         return database_refuse(&queue->db, -ENOMEM, "out of memory");
     const struct queue_event event = {.kind = *is->reason ? "RELOAD_FAILED" : "RELOAD",
                                       .detail = detail};
-    const int rc = queue_add_event(queue, &event, now_ms);
+    rc = queue_add_event(queue, &event, now_ms);
     free(detail);
     return rc;
 }

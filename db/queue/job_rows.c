@@ -532,6 +532,8 @@ static int
 job_finish(struct queue *queue, const struct edge_row *row, const struct queue_finish *finish,
            int64_t now_ms)
 {
+    static const char *const kinds[] = {
+        [QUEUE_DONE] = "JOB_DONE", [QUEUE_EMPTY] = "JOB_EMPTY", [QUEUE_REVIEW] = "JOB_REVIEW"};
     const struct queue_figures *f = finish->figures;
     const struct queue_voxels *v = &f->voxel;
     int changed = database_change(
@@ -553,11 +555,8 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
                value_length(v->source_spacing[0]), value_length(v->source_spacing[1]),
                value_length(v->source_steps[0]), value_length(v->source_steps[1]),
                value_optional(v->straightened)));
-    int rc = edge_taken(queue, changed, row, (int)finish->state,
-                        finish->state == QUEUE_DONE    ? "JOB_DONE"
-                        : finish->state == QUEUE_EMPTY ? "JOB_EMPTY"
-                                                       : "JOB_REVIEW",
-                        finish->code, finish->message, now_ms);
+    int rc = edge_taken(queue, changed, row, (int)finish->state, kinds[finish->state], finish->code,
+                        finish->message, now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++) {
         const struct queue_result *r = &finish->results[i];
         rc = database_run(

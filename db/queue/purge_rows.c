@@ -273,17 +273,22 @@ purge_objects(struct queue *queue, const struct queue_purge *purge, int64_t now_
     return rc;
 }
 
-static int
-purge_any(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-          struct queue_purged *purged)
+int
+queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
+            struct queue_purged *purged)
 {
     struct series_row row;
+    *purged = (struct queue_purged){0};
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
     if (!*purge->series_uid)
-        return purge_strays(queue, purge, now_ms, purged);
-    const int absent = queue_read_series(queue, purge->series_uid, &row);
-    if (absent)
-        return absent < 0 ? absent : purge_objects(queue, purge, now_ms, purged);
-    int rc = purge_count(queue, purge, row.id, purged);
+        return queue_leave(queue, purge_strays(queue, purge, now_ms, purged));
+    rc = queue_read_series(queue, purge->series_uid, &row);
+    if (rc == 1)
+        return queue_leave(queue, purge_objects(queue, purge, now_ms, purged));
+    if (rc == 0)
+        rc = purge_count(queue, purge, row.id, purged);
     if (rc == 0)
         rc = purge_expect_idle(queue, &row);
     if (rc == 0 && purged->undelivered > 0 && !purge->undelivered)
@@ -292,16 +297,7 @@ purge_any(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
                              "the same",
                              (long long)purged->undelivered,
                              purged->undelivered == 1 ? "y has" : "ies have");
-    return rc < 0 || purge->dry_run ? rc : purge_all(queue, purge, &row, now_ms);
-}
-
-int
-queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-            struct queue_purged *purged)
-{
-    *purged = (struct queue_purged){0};
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue, purge_any(queue, purge, now_ms, purged));
+    if (rc == 0 && !purge->dry_run)
+        rc = purge_all(queue, purge, &row, now_ms);
+    return queue_leave(queue, rc);
 }

@@ -105,30 +105,25 @@ queue_reopen_series(struct queue *queue, struct series_row *row, const char *kin
     return queue_add_event(queue, &event, now_ms);
 }
 
-static int
-series_revise(struct queue *queue, int64_t series_id, const char *why, int64_t now_ms)
-{
-    struct series_row row;
-    int rc = queue_read_row(queue,
-                            "SELECT id, revision, state, removed_at IS NOT NULL FROM series "
-                            "WHERE id = ?",
-                            VALUES(value_int(series_id)), &series_row_shape, &row);
-    if (rc != 0 || row.state != SERIES_SETTLED || row.removed)
-        return rc < 0 ? rc : 1;
-    rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
-                      VALUES(value_int(series_id), value_time(now_ms)));
-    return rc < 0 ? rc : queue_reopen_series(queue, &row, "OBJECT", why, now_ms);
-}
-
 int
 queue_revise_series(struct queue *queue, int64_t series_id, const char *why, int64_t now_ms)
 {
+    struct series_row row;
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    const int unchanged = series_revise(queue, series_id, why, now_ms);
-    rc = queue_leave(queue, unchanged < 0 ? unchanged : 0);
-    return rc < 0 ? rc : unchanged;
+    rc = queue_read_row(queue,
+                        "SELECT id, revision, state, removed_at IS NOT NULL FROM series "
+                        "WHERE id = ?",
+                        VALUES(value_int(series_id)), &series_row_shape, &row);
+    const bool revises = rc == 0 && row.state == SERIES_SETTLED && !row.removed;
+    if (revises)
+        rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
+                          VALUES(value_int(series_id), value_time(now_ms)));
+    if (revises && rc == 0)
+        rc = queue_reopen_series(queue, &row, "OBJECT", why, now_ms);
+    rc = queue_leave(queue, rc < 0 ? rc : 0);
+    return rc < 0 ? rc : !revises;
 }
 
 static int
