@@ -53,45 +53,6 @@ bits_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Loads the strip whose first voxel is (row, column), with zeros beyond the matrix. */
-static void
-load(struct bits_strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t column)
-{
-    int64_t rows = bits_least(matrix->rows - row, 64);
-    size_t words = (size_t)bits_least((matrix->columns + 63) / 64 - column / 64, WORDS);
-    const uint64_t *from = matrix->words + row * matrix->stride + column / 64;
-
-    if (rows < 64 || words < WORDS)
-        memset(strip->row, 0, sizeof(strip->row));
-    for (int64_t r = 0; r < rows; r++, from += matrix->stride)
-        memcpy(strip->row[r], from, words * sizeof(*from));
-}
-
-static bool
-all_zero(const struct bits_strip *strip)
-{
-    uint64_t any = 0;
-
-    for (int r = 0; r < 64; r++)
-        for (int w = 0; w < WORDS; w++)
-            any |= strip->row[r][w];
-    return any == 0;
-}
-
-/* Stores the transposed strips next to each other, from (row, column) of the target on. */
-static void
-store(const struct bits_strip strips[STRIPS], const struct bits_matrix *matrix, int64_t row,
-      int64_t column)
-{
-    int64_t rows = bits_least(matrix->rows - row, SIDE);
-    int64_t words = bits_least((matrix->columns + 63) / 64 - column / 64, STRIPS);
-    uint64_t *to = matrix->words + row * matrix->stride + column / 64;
-
-    for (int64_t r = 0; r < rows; r++, to += matrix->stride)
-        for (int64_t w = 0; w < words; w++)
-            to[w] = strips[w].row[r % 64][r / 64];
-}
-
 static void
 transpose_square(const struct isa *isa, const struct bits_matrix *source,
                  const struct bits_matrix *target, int64_t row, int64_t column)
@@ -99,11 +60,31 @@ transpose_square(const struct isa *isa, const struct bits_matrix *source,
     struct bits_strip strips[STRIPS];
 
     for (int64_t s = 0; s < STRIPS && row + 64 * s < source->rows; s++) {
-        load(&strips[s], source, row + 64 * s, column);
-        if (!all_zero(&strips[s]))
+        /* Load the strip whose first voxel is (row, column), with zeros beyond the matrix. */
+        int64_t rows = bits_least(source->rows - (row + 64 * s), 64);
+        size_t words = (size_t)bits_least((source->columns + 63) / 64 - column / 64, WORDS);
+        const uint64_t *from = source->words + (row + 64 * s) * source->stride + column / 64;
+
+        if (rows < 64 || words < WORDS)
+            memset(strips[s].row, 0, sizeof(strips[s].row));
+        for (int64_t r = 0; r < rows; r++, from += source->stride)
+            memcpy(strips[s].row[r], from, words * sizeof(*from));
+        uint64_t any = 0;
+
+        for (int r = 0; r < 64; r++)
+            for (int w = 0; w < WORDS; w++)
+                any |= strips[s].row[r][w];
+        if (any != 0)
             isa->transpose8(strips[s].row);
     }
-    store(strips, target, column, row);
+    /* Store the transposed strips next to each other, from (row, column) of the target on. */
+    int64_t rows = bits_least(target->rows - column, SIDE);
+    int64_t words = bits_least((target->columns + 63) / 64 - row / 64, STRIPS);
+    uint64_t *to = target->words + column * target->stride + row / 64;
+
+    for (int64_t r = 0; r < rows; r++, to += target->stride)
+        for (int64_t w = 0; w < words; w++)
+            to[w] = strips[w].row[r % 64][r / 64];
 }
 
 void

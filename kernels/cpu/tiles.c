@@ -69,19 +69,6 @@ enqueue(struct tiles *tiles, uint32_t number)
     tiles->tile[number].state = TILE_QUEUED;
 }
 
-/* The caller must hold the mutex. */
-static uint32_t
-dequeue(struct tiles *tiles)
-{
-    uint32_t number = tiles->queue[tiles->queue_first++];
-
-    if (tiles->queue_first == tiles->count[0] * tiles->count[1] * tiles->count[2])
-        tiles->queue_first = 0;
-    tiles->queue_count--;
-    tiles->tile[number].state = TILE_RUNNING;
-    return number;
-}
-
 /* Handles a mark in a tile. The caller must hold the mutex. */
 static void
 wake(struct tiles *tiles, uint32_t number)
@@ -135,7 +122,13 @@ tiles_thread(void *context)
         }
         if (tiles->queue_count == 0)
             break;
-        uint32_t number = dequeue(tiles);
+        uint32_t number = tiles->queue[tiles->queue_first++];
+
+        if (tiles->queue_first == tiles->count[0] * tiles->count[1] * tiles->count[2])
+            tiles->queue_first = 0;
+        tiles->queue_count--;
+        tiles->tile[number].state = TILE_RUNNING;
+
         tiles->running++;
         pthread_mutex_unlock(&tiles->mutex);
         visit_begin(tiles, number, &visit);
