@@ -34,18 +34,6 @@ static const struct feature_definition first_order_definitions[FIRST_ORDER_FEATU
     {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1", .of_levels = true},
 };
 
-/* The standard deviation follows the mean, and the entropy is last. The others are in the order of
- * enum statistic. */
-static void
-first_order_put(const struct feature_value statistics[STATISTICS], struct feature_value *values)
-{
-    values[FIRST_ORDER_MEAN] = statistics[STATISTIC_MEAN];
-    values[FIRST_ORDER_STANDARD_DEVIATION] =
-        feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
-    for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
-        values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
-}
-
 /* Computes the entropy of levels. Values without a level (re-segmentation) do not count. */
 static int
 first_order_put_entropy(const struct feature_region *region, struct feature_value *values)
@@ -78,7 +66,13 @@ first_order_values(const struct feature_region *region, size_t set, const uint64
         return -ENOMEM;
     if (list.size > 0) { /* the whole region may be padding */
         statistics_of(&list, statistics);
-        first_order_put(statistics, values);
+        /* The standard deviation follows the mean, and the entropy is last. The others are in the
+         * order of enum statistic. */
+        values[FIRST_ORDER_MEAN] = statistics[STATISTIC_MEAN];
+        values[FIRST_ORDER_STANDARD_DEVIATION] =
+            feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
+        for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
+            values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
         if (region->no_levels)
             values[FIRST_ORDER_ENTROPY] = feature_absent(region->no_levels);
         else

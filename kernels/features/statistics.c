@@ -20,21 +20,6 @@ value_count_compare(const void *left, const void *right)
     return (a->value > b->value) - (a->value < b->value);
 }
 
-/* Merges equal values of several slices, so that the list does not depend on the slices. */
-static void
-value_list_merge(struct value_list *list)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < list->size; i++) {
-        if (kept > 0 && list->items[kept - 1].value == list->items[i].value)
-            list->items[kept - 1].count += list->items[i].count;
-        else
-            list->items[kept++] = list->items[i];
-    }
-    list->size = kept;
-}
-
 size_t
 value_list_bytes(const struct feature_region *largest, size_t set)
 {
@@ -69,7 +54,16 @@ value_list_make(const struct feature_region *region, struct value_list *list)
         list->total += (double)region->histograms[i];
     }
     qsort(list->items, list->size, sizeof(*list->items), value_count_compare);
-    value_list_merge(list);
+    /* Merge equal values of several slices, so that the list does not depend on the slices. */
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->size; i++) {
+        if (kept > 0 && list->items[kept - 1].value == list->items[i].value)
+            list->items[kept - 1].count += list->items[i].count;
+        else
+            list->items[kept++] = list->items[i];
+    }
+    list->size = kept;
     return 0;
 }
 

@@ -141,20 +141,6 @@ intensity_at(const struct steps *steps, int percent)
     return steps->origin + steps->scale * (steps->list.items[i].value + steps->next);
 }
 
-static void
-volume_histogram_put(const struct steps *steps, struct feature_value *values)
-{
-    const double high = intensity_at(steps, 10), low = intensity_at(steps, 90);
-
-    values[VOLUME_HISTOGRAM_VOLUME_10] = volume_at(steps, 10);
-    values[VOLUME_HISTOGRAM_VOLUME_90] = volume_at(steps, 90);
-    values[VOLUME_HISTOGRAM_VOLUME_DIFFERENCE] = values[VOLUME_HISTOGRAM_VOLUME_10];
-    values[VOLUME_HISTOGRAM_VOLUME_DIFFERENCE].value -= values[VOLUME_HISTOGRAM_VOLUME_90].value;
-    values[VOLUME_HISTOGRAM_INTENSITY_10] = values[BINS] = feature_present(high);
-    values[VOLUME_HISTOGRAM_INTENSITY_90] = values[BINS + 1] = feature_present(low);
-    values[VOLUME_HISTOGRAM_INTENSITY_DIFFERENCE] = values[BINS + 2] = feature_present(high - low);
-}
-
 static int
 volume_histogram_values(const struct feature_region *region, size_t set, const uint64_t *counts,
                         struct feature_value *values)
@@ -166,8 +152,19 @@ volume_histogram_values(const struct feature_region *region, size_t set, const u
     (void)counts;
     if (steps_make(region, &steps, &missing))
         return -ENOMEM;
-    if (missing == FEATURE_PRESENT)
-        volume_histogram_put(&steps, values);
+    if (missing == FEATURE_PRESENT) {
+        const double high = intensity_at(&steps, 10), low = intensity_at(&steps, 90);
+
+        values[VOLUME_HISTOGRAM_VOLUME_10] = volume_at(&steps, 10);
+        values[VOLUME_HISTOGRAM_VOLUME_90] = volume_at(&steps, 90);
+        values[VOLUME_HISTOGRAM_VOLUME_DIFFERENCE] = values[VOLUME_HISTOGRAM_VOLUME_10];
+        values[VOLUME_HISTOGRAM_VOLUME_DIFFERENCE].value -=
+            values[VOLUME_HISTOGRAM_VOLUME_90].value;
+        values[VOLUME_HISTOGRAM_INTENSITY_10] = values[BINS] = feature_present(high);
+        values[VOLUME_HISTOGRAM_INTENSITY_90] = values[BINS + 1] = feature_present(low);
+        values[VOLUME_HISTOGRAM_INTENSITY_DIFFERENCE] = values[BINS + 2] =
+            feature_present(high - low);
+    }
     for (int f = 0; f < DEFINITIONS && missing != FEATURE_PRESENT; f++)
         values[f] = feature_absent(missing);
     free(steps.list.items);

@@ -28,31 +28,6 @@ directions_in_slice(const struct glcm_options *options, struct texture_offset *o
     return options->angle_count;
 }
 
-static size_t
-directions_to_next_slice(struct texture_offset *offsets)
-{
-    size_t count = 0;
-
-    for (int32_t y = -1; y <= 1; y++)
-        for (int32_t x = -1; x <= 1; x++)
-            offsets[count++] = (struct texture_offset){x, y, 1};
-    return count;
-}
-
-static void
-directions_at(const struct glcm_options *options, int32_t distance, struct directions *directions)
-{
-    struct texture_offset *offsets = directions->offsets;
-
-    directions->count = directions_in_slice(options, offsets);
-    if (!aggregation_is_2d(options->aggregation))
-        directions->count += directions_to_next_slice(offsets + directions->count);
-    for (size_t i = 0; i < directions->count; i++)
-        offsets[i] = (struct texture_offset){offsets[i].x * distance, offsets[i].y * distance,
-                                             offsets[i].z * distance};
-    directions->distance = distance;
-}
-
 void
 directions_make(const struct glcm_options *options, size_t set, struct directions *directions)
 {
@@ -60,8 +35,24 @@ directions_make(const struct glcm_options *options, size_t set, struct direction
     if (options->offset_count > 0)
         memcpy(directions->offsets, options->offsets,
                options->offset_count * sizeof(*options->offsets));
-    else
-        directions_at(options, options->distances[set], directions);
+    else {
+        const int32_t distance = options->distances[set];
+        struct texture_offset *offsets = directions->offsets;
+
+        directions->count = directions_in_slice(options, offsets);
+        if (!aggregation_is_2d(options->aggregation)) {
+            size_t count = 0;
+
+            for (int32_t y = -1; y <= 1; y++)
+                for (int32_t x = -1; x <= 1; x++)
+                    offsets[directions->count + count++] = (struct texture_offset){x, y, 1};
+            directions->count += count;
+        }
+        for (size_t i = 0; i < directions->count; i++)
+            offsets[i] = (struct texture_offset){offsets[i].x * distance, offsets[i].y * distance,
+                                                 offsets[i].z * distance};
+        directions->distance = distance;
+    }
 }
 
 static void
@@ -74,25 +65,19 @@ directions_name_angles(const struct glcm_options *options, char text[DIRECTIONS_
                                    i > 0 ? "," : "", options->angles[i]);
 }
 
-static void
-directions_name_offsets(const struct glcm_options *options, char text[DIRECTIONS_TEXT])
-{
-    size_t length = 0;
-
-    for (size_t i = 0; i < options->offset_count && length < DIRECTIONS_TEXT; i++) {
-        const struct texture_offset *offset = &options->offsets[i];
-
-        length += (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "(%d,%d,%d)", offset->x,
-                                   offset->y, offset->z);
-    }
-}
-
 void
 directions_name(const struct glcm_options *options, char text[DIRECTIONS_TEXT])
 {
     text[0] = '\0';
-    if (options->offset_count > 0)
-        directions_name_offsets(options, text);
-    else if (aggregation_is_2d(options->aggregation) && options->angle_count < ANGLES)
+    if (options->offset_count > 0) {
+        size_t length = 0;
+
+        for (size_t i = 0; i < options->offset_count && length < DIRECTIONS_TEXT; i++) {
+            const struct texture_offset *offset = &options->offsets[i];
+
+            length += (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "(%d,%d,%d)",
+                                       offset->x, offset->y, offset->z);
+        }
+    } else if (aggregation_is_2d(options->aggregation) && options->angle_count < ANGLES)
         directions_name_angles(options, text);
 }

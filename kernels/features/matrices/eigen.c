@@ -124,29 +124,10 @@ eigen_tridiagonal(double *matrix, int n, double *diagonal, double *below, double
     }
 }
 
-/* Returns the number of eigenvalues below x: the negative pivots of the matrix with x subtracted
- * from the diagonal. A pivot of 0 counts as a tiny negative one. */
-static int
-count_below(const double *diagonal, const double *below, int n, double x)
+double
+eigen_of_rank(const double *diagonal, const double *below, int n, int rank)
 {
-    double pivot = 1;
-    int count = 0;
-
-    for (int i = 0; i < n; i++) {
-        const double beside = i > 0 ? below[i - 1] : 0;
-
-        pivot = diagonal[i] - x - beside * (beside / pivot);
-        if (fabs(pivot) < DBL_MIN)
-            pivot = -DBL_MIN;
-        count += pivot < 0;
-    }
-    return count;
-}
-
-/* Returns a bound of the eigenvalues' magnitudes (Gershgorin). */
-static double
-bound_of(const double *diagonal, const double *below, int n)
-{
+    /* A bound of the eigenvalues' magnitudes (Gershgorin). */
     double bound = 0;
 
     for (int i = 0; i < n; i++) {
@@ -156,19 +137,26 @@ bound_of(const double *diagonal, const double *below, int n)
         reach += i + 1 < n ? fabs(below[i]) : 0;
         bound = fmax(bound, reach);
     }
-    return bound;
-}
 
-double
-eigen_of_rank(const double *diagonal, const double *below, int n, int rank)
-{
-    const double bound = bound_of(diagonal, below, n);
     double low = -bound, high = bound;
 
     while (high - low > DBL_EPSILON * bound + DBL_MIN) {
         const double middle = low + (high - low) / 2;
 
-        if (count_below(diagonal, below, n, middle) <= rank)
+        /* The negative pivots of the matrix with `middle` subtracted from the diagonal are as many
+         * as the eigenvalues below it. A pivot of 0 counts as a tiny negative one. */
+        double pivot = 1;
+        int count = 0;
+
+        for (int i = 0; i < n; i++) {
+            const double beside = i > 0 ? below[i - 1] : 0;
+
+            pivot = diagonal[i] - middle - beside * (beside / pivot);
+            if (fabs(pivot) < DBL_MIN)
+                pivot = -DBL_MIN;
+            count += pivot < 0;
+        }
+        if (count <= rank)
             low = middle;
         else
             high = middle;

@@ -118,12 +118,6 @@ matrix_open(struct matrix *matrix, int n, bool symmetric)
 }
 
 static void
-matrix_clear(struct matrix *matrix)
-{
-    memset(matrix->counts, 0, (size_t)matrix->n * (size_t)matrix->n * sizeof(*matrix->counts));
-}
-
-static void
 matrix_add(struct matrix *matrix, const uint64_t *counts)
 {
     const int n = matrix->n;
@@ -411,16 +405,6 @@ maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEAT
     values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_present(norm < 1 ? norm : 1);
 }
 
-static void
-features_of(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
-{
-    difference_features(matrix, values);
-    sum_features(matrix, values);
-    joint_features(matrix, values);
-    information_features(matrix, values);
-    maximal_correlation(matrix, values);
-}
-
 /* Sums of values, and the number of matrices with a value. */
 struct average {
     double sum[GLCM_FEATURES];
@@ -435,25 +419,17 @@ average_add(struct average *average, struct matrix *matrix)
 
     if (!matrix_normalise(matrix))
         return;
-    features_of(matrix, values);
+    difference_features(matrix, values);
+    sum_features(matrix, values);
+    joint_features(matrix, values);
+    information_features(matrix, values);
+    maximal_correlation(matrix, values);
     average->matrices++;
     for (int f = 0; f < GLCM_FEATURES; f++)
         if (values[f].missing == FEATURE_PRESENT) {
             average->sum[f] += values[f].value;
             average->count[f]++;
         }
-}
-
-static void
-average_take(const struct average *average, struct feature_value values[GLCM_FEATURES])
-{
-    for (int f = 0; f < GLCM_FEATURES; f++) {
-        if (average->count[f] > 0)
-            values[f] = feature_present(average->sum[f] / (double)average->count[f]);
-        else
-            values[f] = feature_absent(average->matrices > 0 ? FEATURE_ONE_GREY_LEVEL
-                                                             : FEATURE_NO_NEIGHBOURS);
-    }
 }
 
 int
@@ -472,10 +448,17 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
             matrix_add(&matrix, counts + (z * directions + d) * square);
             if (!merges || d + 1 == directions) {
                 average_add(&average, &matrix);
-                matrix_clear(&matrix);
+                memset(matrix.counts, 0,
+                       (size_t)matrix.n * (size_t)matrix.n * sizeof(*matrix.counts));
             }
         }
-    average_take(&average, values);
+    for (int f = 0; f < GLCM_FEATURES; f++) {
+        if (average.count[f] > 0)
+            values[f] = feature_present(average.sum[f] / (double)average.count[f]);
+        else
+            values[f] = feature_absent(average.matrices > 0 ? FEATURE_ONE_GREY_LEVEL
+                                                            : FEATURE_NO_NEIGHBOURS);
+    }
     matrix_close(&matrix);
     return 0;
 }

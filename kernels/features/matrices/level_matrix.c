@@ -14,46 +14,6 @@ total_of(const struct level_cell *cells, size_t count)
     return (double)total;
 }
 
-static void
-add_emphases(const struct level_cell *cells, size_t count, double total, double *sum)
-{
-    for (size_t c = 0; c < count; c++) {
-        const double p = (double)cells[c].count / total;
-        const double level = (double)cells[c].level * (double)cells[c].level;
-        const double length = (double)cells[c].length * (double)cells[c].length;
-
-        sum[LEVEL_MATRIX_SHORT] += p / length;
-        sum[LEVEL_MATRIX_LONG] += p * length;
-        sum[LEVEL_MATRIX_LOW] += p / level;
-        sum[LEVEL_MATRIX_HIGH] += p * level;
-        sum[LEVEL_MATRIX_SHORT_LOW] += p / (level * length);
-        sum[LEVEL_MATRIX_SHORT_HIGH] += p * level / length;
-        sum[LEVEL_MATRIX_LONG_LOW] += p * length / level;
-        sum[LEVEL_MATRIX_LONG_HIGH] += p * level * length;
-        sum[LEVEL_MATRIX_ENTROPY] -= p * log2(p);
-        sum[LEVEL_MATRIX_ENERGY] += p * p;
-    }
-}
-
-static void
-add_variances(const struct level_cell *cells, size_t count, double total, double *sum)
-{
-    double level = 0, length = 0;
-
-    for (size_t c = 0; c < count; c++) {
-        level += (double)cells[c].count / total * (double)cells[c].level;
-        length += (double)cells[c].count / total * (double)cells[c].length;
-    }
-    for (size_t c = 0; c < count; c++) {
-        const double p = (double)cells[c].count / total;
-        const double from_level = (double)cells[c].level - level;
-        const double from_length = (double)cells[c].length - length;
-
-        sum[LEVEL_MATRIX_LEVEL_VARIANCE] += p * from_level * from_level;
-        sum[LEVEL_MATRIX_LONG_VARIANCE] += p * from_length * from_length;
-    }
-}
-
 /* Returns the sum of squares of the summed counts per index. Cells must be sorted by that index. */
 static double
 sum_of_squares(const struct level_cell *cells, size_t count, bool by_length)
@@ -92,8 +52,36 @@ level_average_add(struct level_average *average, struct level_cell *cells, size_
     if (count == 0)
         return;
     average->matrices++;
-    add_emphases(cells, count, total, sum);
-    add_variances(cells, count, total, sum);
+    for (size_t c = 0; c < count; c++) {
+        const double p = (double)cells[c].count / total;
+        const double level = (double)cells[c].level * (double)cells[c].level;
+        const double length = (double)cells[c].length * (double)cells[c].length;
+
+        sum[LEVEL_MATRIX_SHORT] += p / length;
+        sum[LEVEL_MATRIX_LONG] += p * length;
+        sum[LEVEL_MATRIX_LOW] += p / level;
+        sum[LEVEL_MATRIX_HIGH] += p * level;
+        sum[LEVEL_MATRIX_SHORT_LOW] += p / (level * length);
+        sum[LEVEL_MATRIX_SHORT_HIGH] += p * level / length;
+        sum[LEVEL_MATRIX_LONG_LOW] += p * length / level;
+        sum[LEVEL_MATRIX_LONG_HIGH] += p * level * length;
+        sum[LEVEL_MATRIX_ENTROPY] -= p * log2(p);
+        sum[LEVEL_MATRIX_ENERGY] += p * p;
+    }
+    double level = 0, length = 0;
+
+    for (size_t c = 0; c < count; c++) {
+        level += (double)cells[c].count / total * (double)cells[c].level;
+        length += (double)cells[c].count / total * (double)cells[c].length;
+    }
+    for (size_t c = 0; c < count; c++) {
+        const double p = (double)cells[c].count / total;
+        const double from_level = (double)cells[c].level - level;
+        const double from_length = (double)cells[c].length - length;
+
+        sum[LEVEL_MATRIX_LEVEL_VARIANCE] += p * from_level * from_level;
+        sum[LEVEL_MATRIX_LONG_VARIANCE] += p * from_length * from_length;
+    }
     squares = sum_of_squares(cells, count, false);
     sum[LEVEL_MATRIX_LEVEL_NON_UNIFORMITY] += squares / total;
     sum[LEVEL_MATRIX_LEVEL_NON_UNIFORMITY_NORMALISED] += squares / (total * total);

@@ -10,25 +10,6 @@ struct zones_told {
     struct texture_zone zones[];
 };
 
-static int
-zones_tell(const struct texture_zone_list lists[TEXTURE_ZONE_KINDS], uint64_t **counts,
-           struct error *error)
-{
-    const size_t all = lists[TEXTURE_ZONE_SIZES].count + lists[TEXTURE_ZONE_DISTANCES].count;
-    const size_t size = sizeof(struct zones_told) + all * sizeof(struct texture_zone);
-    const int rc = feature_counts_make(size / sizeof(**counts), counts, error);
-    struct zones_told *told = (struct zones_told *)*counts;
-    struct texture_zone *at = rc ? NULL : told->zones;
-
-    for (int kind = 0; kind < TEXTURE_ZONE_KINDS && rc == 0; kind++) {
-        told->count[kind] = lists[kind].count;
-        if (lists[kind].count > 0)
-            memcpy(at, lists[kind].zones, lists[kind].count * sizeof(*at));
-        at += lists[kind].count;
-    }
-    return rc;
-}
-
 int
 zones_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
@@ -44,8 +25,20 @@ zones_count(const struct feature_region *region, size_t set, uint64_t **counts, 
     int rc = texture_zones_run(region->volume->lane, &request, lists, error);
 
     (void)set;
-    if (rc == 0)
-        rc = zones_tell(lists, counts, error);
+    if (rc == 0) {
+        const size_t all = lists[TEXTURE_ZONE_SIZES].count + lists[TEXTURE_ZONE_DISTANCES].count;
+        const size_t size = sizeof(struct zones_told) + all * sizeof(struct texture_zone);
+        rc = feature_counts_make(size / sizeof(**counts), counts, error);
+        struct zones_told *told = (struct zones_told *)*counts;
+        struct texture_zone *at = rc ? NULL : told->zones;
+
+        for (int kind = 0; kind < TEXTURE_ZONE_KINDS && rc == 0; kind++) {
+            told->count[kind] = lists[kind].count;
+            if (lists[kind].count > 0)
+                memcpy(at, lists[kind].zones, lists[kind].count * sizeof(*at));
+            at += lists[kind].count;
+        }
+    }
     for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++)
         free(lists[kind].zones);
     return rc;
@@ -84,14 +77,6 @@ zones_of_slice(const struct texture_zone *zones, size_t count)
     return z;
 }
 
-static void
-zones_take_slice(const struct texture_zone *zones, size_t count, struct level_cell *cells)
-{
-    for (size_t z = 0; z < count; z++)
-        cells[z] = (struct level_cell){texture_zone_level(zones[z].key),
-                                       texture_zone_value(zones[z].key), zones[z].count};
-}
-
 /* Both kinds have zones in the same slices. */
 int
 zones_values(const uint64_t *counts, enum texture_zone_kind kind, struct feature_value *values)
@@ -112,7 +97,9 @@ zones_values(const uint64_t *counts, enum texture_zone_kind kind, struct feature
 
         for (size_t z = 0; z < of_sizes; z++)
             voxels += texture_zone_value(sizes[z].key) * sizes[z].count;
-        zones_take_slice(zones, count, cells);
+        for (size_t z = 0; z < count; z++)
+            cells[z] = (struct level_cell){texture_zone_level(zones[z].key),
+                                           texture_zone_value(zones[z].key), zones[z].count};
         level_average_add(&average, cells, count, voxels);
         zones += count;
         sizes += of_sizes;

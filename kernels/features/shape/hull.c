@@ -350,24 +350,6 @@ facet_farthest(const struct hull_work *work, const struct hull_facet *facet)
     return farthest;
 }
 
-static int
-hull_add_corner(struct hull_work *work, int32_t facet)
-{
-    const int32_t point = facet_farthest(work, &work->facets[facet]);
-    int rc = hull_look_around(work, facet, point);
-
-    if (rc == 0)
-        rc = hull_close(work, point);
-    for (int32_t i = 0; i < work->seen_count && rc == 0; i++) {
-        for (int32_t other = work->facets[work->seen[i]].outside, next; other >= 0; other = next) {
-            next = work->next[other];
-            hull_assign(work, other);
-        }
-        rc = hull_push(&work->unused, &work->unused_count, &work->unused_room, work->seen[i]);
-    }
-    return rc;
-}
-
 /* ------------------------------------------------------------------------------- the whole ---- */
 
 /* Returns a corner's new number. */
@@ -429,8 +411,21 @@ hull_make(const struct hull_point *points, size_t count, enum hull_side side, st
     while (rc == 0 && work.todo_count > 0) {
         const int32_t facet = work.todo[--work.todo_count];
 
-        if (!work.facets[facet].gone && work.facets[facet].outside >= 0)
-            rc = hull_add_corner(&work, facet);
+        if (!work.facets[facet].gone && work.facets[facet].outside >= 0) {
+            const int32_t point = facet_farthest(&work, &work.facets[facet]);
+            rc = hull_look_around(&work, facet, point);
+
+            if (rc == 0)
+                rc = hull_close(&work, point);
+            for (int32_t i = 0; i < work.seen_count && rc == 0; i++) {
+                for (int32_t other = work.facets[work.seen[i]].outside, next; other >= 0;
+                     other = next) {
+                    next = work.next[other];
+                    hull_assign(&work, other);
+                }
+                rc = hull_push(&work.unused, &work.unused_count, &work.unused_room, work.seen[i]);
+            }
+        }
     }
     if (rc == 0)
         rc = hull_keep(&work, hull);

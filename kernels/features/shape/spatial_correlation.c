@@ -91,23 +91,6 @@ struct pair_sums {
     double weights, products, squares;
 };
 
-/* The sums over all voxels' values, and their squares, are at lag 0. */
-static void
-pair_sums_add(const uint64_t *counts, size_t lags, size_t lag, double weight,
-              struct pair_sums *sums)
-{
-    const pair_sum voxels = counts[LAGS_PAIRS * lags], total = counts[LAGS_VALUES * lags];
-    const uint64_t pairs = counts[LAGS_PAIRS * lags + lag];
-    const uint64_t values = counts[LAGS_VALUES * lags + lag];
-    const uint64_t products = counts[LAGS_PRODUCTS * lags + lag];
-    const uint64_t squares = counts[LAGS_SQUARES * lags + lag]; /* below 2^57 */
-
-    sums->weights += weight * (double)pairs;
-    sums->products += weight * (double)(voxels * voxels * products - 2 * voxels * total * values +
-                                        total * total * pairs);
-    sums->squares += weight * (double)(2 * ((int64_t)squares - (int64_t)products));
-}
-
 static void
 pair_sums_take(const uint64_t *counts, const struct texture_box *box, const double spacing[3],
                struct pair_sums *sums)
@@ -122,22 +105,23 @@ pair_sums_take(const uint64_t *counts, const struct texture_box *box, const doub
                 const double z = (double)slice * spacing[2];
 
                 /* false for half of the lags in a ball's box */
-                if (lag > 0 && counts[LAGS_PAIRS * lags + lag] > 0)
-                    pair_sums_add(counts, lags, lag, 1 / sqrt(x * x + y * y + z * z), sums);
+                if (lag > 0 && counts[LAGS_PAIRS * lags + lag] > 0) {
+                    /* The sums over all voxels' values, and their squares, are at lag 0. */
+                    const double weight = 1 / sqrt(x * x + y * y + z * z);
+                    const pair_sum voxels = counts[LAGS_PAIRS * lags],
+                                   total = counts[LAGS_VALUES * lags];
+                    const uint64_t pairs = counts[LAGS_PAIRS * lags + lag];
+                    const uint64_t values = counts[LAGS_VALUES * lags + lag];
+                    const uint64_t products = counts[LAGS_PRODUCTS * lags + lag];
+                    const uint64_t squares = counts[LAGS_SQUARES * lags + lag]; /* below 2^57 */
+
+                    sums->weights += weight * (double)pairs;
+                    sums->products +=
+                        weight * (double)(voxels * voxels * products - 2 * voxels * total * values +
+                                          total * total * pairs);
+                    sums->squares += weight * (double)(2 * ((int64_t)squares - (int64_t)products));
+                }
             }
-}
-
-static void
-spatial_correlation_put(const uint64_t *counts, size_t lags, const struct pair_sums *sums,
-                        struct feature_value *values)
-{
-    const pair_sum voxels = counts[LAGS_PAIRS * lags], total = counts[LAGS_VALUES * lags];
-    const double deviations = /* sum of their squares, times n */
-        (double)(voxels * (pair_sum)counts[LAGS_SQUARES * lags] - total * total);
-    const double n = (double)voxels;
-
-    values[MORAN] = feature_present(sums->products / (deviations * sums->weights));
-    values[GEARY] = feature_present((n - 1) * n * sums->squares / (2 * deviations * sums->weights));
 }
 
 static int
@@ -159,9 +143,16 @@ spatial_correlation_values(const struct feature_region *region, size_t set, cons
         missing = FEATURE_EMPTY_REGION;
     else if (missing == FEATURE_PRESENT && sums.squares == 0)
         missing = FEATURE_ONE_GREY_LEVEL;
-    if (missing == FEATURE_PRESENT)
-        spatial_correlation_put(counts, lags, &sums, values);
-    else
+    if (missing == FEATURE_PRESENT) {
+        const pair_sum voxels = counts[LAGS_PAIRS * lags], total = counts[LAGS_VALUES * lags];
+        const double deviations = /* sum of their squares, times n */
+            (double)(voxels * (pair_sum)counts[LAGS_SQUARES * lags] - total * total);
+        const double n = (double)voxels;
+
+        values[MORAN] = feature_present(sums.products / (deviations * sums.weights));
+        values[GEARY] =
+            feature_present((n - 1) * n * sums.squares / (2 * deviations * sums.weights));
+    } else
         values[MORAN] = values[GEARY] = feature_absent(missing);
     return 0;
 }
