@@ -487,16 +487,9 @@ flood_map(struct run *run)
     cpu_fuzzy_each_row(run, raise_row);
 }
 
+/* Without a map. No strength exceeds the highest threshold. */
 static void
-find_map(struct run *run)
-{
-    cpu_fuzzy_each_row(run, clear_map);
-    if (!grow_map(run))
-        flood_map(run);
-}
-
-static struct tiles_box
-box_of_seeds(const struct run *run)
+find_object(struct run *run)
 {
     struct tiles_box box = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
     struct fuzzy_seeds seeds = fuzzy_seeds_of(run->object, &run->lane->base.extent);
@@ -510,14 +503,6 @@ box_of_seeds(const struct run *run)
             box.last[axis] = at[axis] > box.last[axis] ? at[axis] : box.last[axis];
         }
     }
-    return box;
-}
-
-/* Without a map. No strength exceeds the highest threshold. */
-static void
-find_object(struct run *run)
-{
-    const struct tiles_box box = box_of_seeds(run);
 
     memset(run->bits, 0, (size_t)bits_words(&run->extent) * sizeof(*run->bits));
     if (box.last[0] < 0 || run->object->threshold == STRONGEST) /* no seed */
@@ -634,7 +619,9 @@ cpu_fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
         run.map = map || competing ? fuzzy->maps + place * map_stride(lane) + BESIDE : NULL;
         prepare(&run, &objects[i]);
         if (run.map) {
-            find_map(&run);
+            cpu_fuzzy_each_row(&run, clear_map);
+            if (!grow_map(&run))
+                flood_map(&run);
             cpu_fuzzy_each_row(&run, cut_row);
         } else {
             find_object(&run);

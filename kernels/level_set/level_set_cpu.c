@@ -91,23 +91,6 @@ struct level_set_sizes {
     size_t flood;  /* bytes */
 };
 
-static struct level_set_sizes
-find_sizes(const struct bits_extent *extent)
-{
-    struct level_set_sizes sizes = {.words = (size_t)bits_words(extent)};
-
-    for (int axis = 0; axis < 3; axis++) {
-        struct bits_extent turned = extent_along(extent, axis);
-        size_t words = (size_t)bits_words(&turned), flood = tiles_space(&turned);
-
-        if (!may_turn(extent, axis))
-            continue;
-        sizes.turned = words > sizes.turned ? words : sizes.turned;
-        sizes.flood = flood > sizes.flood ? flood : sizes.flood;
-    }
-    return sizes;
-}
-
 static bool
 cpu_level_set_needs(struct kernels_lane *lane, const void *demand)
 {
@@ -121,7 +104,17 @@ level_set_place(struct kernels_lane *lane, struct kernels_memory *memory)
     struct cpu_level_set *own = cpu_level_set_state(lane);
     struct kernels_arena *arena = &memory->host;
     struct bits_extent extent = cpu_level_set_extent_of(lane);
-    struct level_set_sizes sizes = find_sizes(&extent);
+    struct level_set_sizes sizes = {.words = (size_t)bits_words(&extent)};
+
+    for (int axis = 0; axis < 3; axis++) {
+        struct bits_extent turned = extent_along(&extent, axis);
+        size_t words = (size_t)bits_words(&turned), flood = tiles_space(&turned);
+
+        if (!may_turn(&extent, axis))
+            continue;
+        sizes.turned = words > sizes.turned ? words : sizes.turned;
+        sizes.flood = flood > sizes.flood ? flood : sizes.flood;
+    }
     size_t count = own->demand.labels;
     uint64_t *inside, *range;
 
@@ -351,18 +344,6 @@ turn_from(const struct isa *isa, const struct bits_extent *extent, int axis, uin
     };
 }
 
-static struct turn_job
-turn_back(const struct turn_job *job)
-{
-    struct turn_job back = *job;
-
-    back.source = job->target;
-    back.target = job->source;
-    back.source_step = job->target_step;
-    back.target_step = job->source_step;
-    return back;
-}
-
 static void
 cpu_level_set_widen(struct tiles_box *box, int axis, int64_t first, int64_t last)
 {
@@ -443,7 +424,12 @@ flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const str
     struct flood_volume volume = {other, own->turned, label->range, own->flood_space};
     struct turn_job range = turn_from(device->isa, &extent, axis, label->range, own->turned);
     struct turn_job inside = turn_from(device->isa, &extent, axis, label->inside, label->range);
-    struct turn_job back = turn_back(&inside);
+    struct turn_job back = inside;
+
+    back.source = inside.target;
+    back.target = inside.source;
+    back.source_step = inside.target_step;
+    back.target_step = inside.source_step;
     int64_t growth;
 
     inside.first = box->first[2];
@@ -453,19 +439,6 @@ flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const str
     growth = flood_run(&volume, box, device->isa, device->pool);
     cpu_pool_for(device->pool, other.size[2], turn_plane, &back);
     return growth;
-}
-
-static void
-evolve(struct cpu_lane *lane, struct cpu_label *label)
-{
-    struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
-    int axis = choose_axis(lane, label);
-    struct tiles_box box;
-
-    if (!cpu_level_set_find_box(&label->given, &extent, axis, &box))
-        return;
-    label->voxels +=
-        axis == 0 ? flood_along_x(lane, label, &box) : flood_turned(lane, label, axis, &box);
 }
 
 static int
@@ -482,7 +455,13 @@ cpu_level_set_run(struct kernels_lane *base, const void *given, struct error *er
     for (size_t i = 0; i < request->count; i++) {
         struct cpu_label *label = &own->labels[i];
 
-        evolve(lane, label);
+        struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
+        int axis = choose_axis(lane, label);
+        struct tiles_box box;
+
+        if (cpu_level_set_find_box(&label->given, &extent, axis, &box))
+            label->voxels += axis == 0 ? flood_along_x(lane, label, &box)
+                                       : flood_turned(lane, label, axis, &box);
         request->masks[i] = (struct image_mask){
             label->inside, cpu_level_set_extent_of(base).words_per_row, label->voxels};
     }

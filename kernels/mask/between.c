@@ -130,19 +130,6 @@ between_height(const struct image_planes *planes, int64_t plane)
     return image_planes_along(planes->origins + 3 * plane, planes->origins, normal);
 }
 
-static void
-between_fill_parts(const struct between_work *work, int64_t low, int64_t high)
-{
-    const double first = between_height(work->planes, low);
-    const double last = between_height(work->planes, high);
-
-    for (int64_t z = low + 1; z < high; z++) {
-        const double part = (between_height(work->planes, z) - first) / (last - first);
-
-        work->parts[z] = (uint64_t)floor(part * BETWEEN_PARTS + 0.5);
-    }
-}
-
 /* Fills a pixel of only one of the two drawn planes on all planes between them. Returns the number
  * of pixels set. */
 static int64_t
@@ -185,44 +172,30 @@ between_fill_word(struct between_work *work, int64_t low, int64_t high, int64_t 
 }
 
 static int
-between_refuse(struct error *error)
-{
-    return error_set(error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
-                     "More than %d times 2^20 rows of pixels would have to be searched to fill the "
-                     "slices between drawn ones.",
-                     LIMIT_ROI_BETWEEN_MI);
-}
-
-static int
 between_fill(struct between_work *work, int64_t low, int64_t high, int64_t *voxels,
              struct error *error)
 {
     between_load(work, &work->low, low);
     between_load(work, &work->high, high);
-    between_fill_parts(work, low, high);
+    const double first = between_height(work->planes, low);
+    const double last = between_height(work->planes, high);
+
+    for (int64_t z = low + 1; z < high; z++) {
+        const double part = (between_height(work->planes, z) - first) / (last - first);
+
+        work->parts[z] = (uint64_t)floor(part * BETWEEN_PARTS + 0.5);
+    }
     for (int64_t y = 0; y < work->planes->extent.rows; y++) {
         for (int64_t w = 0; w < work->words; w++)
             *voxels += between_fill_word(work, low, high, y, w);
         if (work->searched > (int64_t)LIMIT_ROI_BETWEEN_MI << 20)
-            return between_refuse(error);
+            return error_set(
+                error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                "More than %d times 2^20 rows of pixels would have to be searched to fill the "
+                "slices between drawn ones.",
+                LIMIT_ROI_BETWEEN_MI);
     }
     return 0;
-}
-
-static int
-between_fill_all(struct between_work *work, const bool *drawn, int64_t *voxels, struct error *error)
-{
-    int64_t low = -1;
-    int rc = 0;
-
-    for (int64_t z = 0; z < work->planes->extent.slices && rc == 0; z++) {
-        if (!drawn[z])
-            continue;
-        if (low >= 0 && z > low + 1)
-            rc = between_fill(work, low, z, voxels, error);
-        low = z;
-    }
-    return rc;
 }
 
 int
@@ -250,7 +223,17 @@ kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint6
     work.low.outside = tables + pixels;
     work.high.inside = tables + 2 * pixels;
     work.high.outside = tables + 3 * pixels;
-    const int rc = between_fill_all(&work, drawn, voxels, error);
+    int64_t low = -1;
+    int rc = 0;
+
+    for (int64_t z = 0; z < work.planes->extent.slices && rc == 0; z++) {
+        if (!drawn[z])
+            continue;
+        if (low >= 0 && z > low + 1)
+            rc = between_fill(&work, low, z, voxels, error);
+        low = z;
+    }
+
     free(tables);
     free(work.parts);
     return rc;

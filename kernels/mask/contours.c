@@ -55,25 +55,6 @@ contours_plane_height(const struct contours_work *work, int64_t plane)
     return contours_height(work, work->planes->origins + 3 * plane);
 }
 
-/* Returns the nearest plane, the lower one of two equally near. */
-static int64_t
-contours_nearest(const struct contours_work *work, double height)
-{
-    int64_t low = 0, high = work->planes->extent.slices - 1;
-
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        const double below = contours_plane_height(work, middle);
-        const double above = contours_plane_height(work, middle + 1);
-
-        if (height - below <= above - height)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 /* Returns the max distance of points from a plane. */
 static double
 contours_tolerance(const struct contours_work *work, int64_t plane)
@@ -103,7 +84,21 @@ contours_find_plane(struct contours_work *work, const struct contour *contour, i
         lowest = fmin(lowest, height);
         highest = fmax(highest, height);
     }
-    *plane = contours_nearest(work, lowest + (highest - lowest) / 2);
+    /* Find the nearest plane, the lower one of two equally near. */
+    const double height = lowest + (highest - lowest) / 2;
+    int64_t low = 0, high = work->planes->extent.slices - 1;
+
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const double below = contours_plane_height(work, middle);
+        const double above = contours_plane_height(work, middle + 1);
+
+        if (height - below <= above - height)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    *plane = low;
     const double own = contours_plane_height(work, *plane);
     const double away = fmax(fabs(lowest - own), fabs(highest - own));
     const double tolerance = contours_tolerance(work, *plane);
@@ -416,16 +411,6 @@ contours_keep(struct contours_work *work, const struct contours_rows *rows, int6
     return 0;
 }
 
-/* Flips work->area in the mask of a plane, and clears it. */
-static void
-contours_flip(struct contours_work *work, const struct contours_rows *rows, uint64_t *bits)
-{
-    for (int64_t i = rows->first * work->words_per_row; i < rows->end * work->words_per_row; i++) {
-        bits[i] ^= work->area[i];
-        work->area[i] = 0;
-    }
-}
-
 /* Adds the voxels on edges to the mask of a plane. */
 static void
 contours_add_edges(struct contours_work *work, uint64_t *bits)
@@ -453,9 +438,14 @@ contours_draw_plane(struct contours_work *work, const struct contour *contours,
 
         rc = contours_draw(work, contour, items[i], &rows, &direction);
         const int64_t voxels = rc ? 0 : contours_fill(work, &rows);
-        if (rc || voxels == 0 || contour->is_xor || count == 1)
-            contours_flip(work, &rows, bits);
-        else
+        if (rc || voxels == 0 || contour->is_xor || count == 1) {
+            /* Flip work->area in the mask of a plane, and clear it. */
+            for (int64_t k = rows.first * work->words_per_row; k < rows.end * work->words_per_row;
+                 k++) {
+                bits[k] ^= work->area[k];
+                work->area[k] = 0;
+            }
+        } else
             rc = contours_keep(work, &rows, voxels, direction, &work->parts[parts++]);
     }
     if (!rc && parts > 0)
@@ -467,36 +457,6 @@ contours_draw_plane(struct contours_work *work, const struct contour *contours,
     work->drawn->copies += found.copies;
     work->drawn->crossed += found.crossed;
     return rc == -E2BIG ? contours_too_many(work) : rc == -ENOMEM ? contours_no_memory(work) : rc;
-}
-
-static int64_t
-contours_count_voxels(const struct contours_work *work, const uint64_t *bits)
-{
-    int64_t voxels = 0;
-
-    for (int64_t i = 0; i < work->planes->extent.rows * work->words_per_row; i++)
-        voxels += __builtin_popcountll(bits[i]);
-    return voxels;
-}
-
-/* Counts the planes that have a contour by `has`, and finds the first and last of them. */
-static void
-contours_finish(struct contours_work *work, const bool *has)
-{
-    struct contours_drawn *drawn = work->drawn;
-
-    for (int64_t plane = 0; plane < work->planes->extent.slices; plane++) {
-        if (!has[plane])
-            continue;
-        drawn->first = drawn->first < 0 ? plane : drawn->first;
-        drawn->last = plane;
-        drawn->planes++;
-    }
-    if (drawn->planes > 0)
-        drawn->missing = drawn->last - drawn->first + 1 - drawn->planes;
-    for (int64_t plane = drawn->first; drawn->missing > 0 && drawn->first_missing < 0; plane++)
-        if (!has[plane])
-            drawn->first_missing = plane;
 }
 
 /* Finds the plane of each contour, and sorts the contours by plane. Fills ends[z] with the end of
@@ -546,8 +506,13 @@ contours_draw_all(struct contours_work *work, const struct contours_request *req
             continue;
         rc = contours_draw_plane(work, request->contours, work->order + first, ends[z] - first,
                                  bits);
-        if (!rc)
-            work->drawn->voxels += contours_count_voxels(work, bits);
+        if (!rc) {
+            int64_t voxels = 0;
+
+            for (int64_t i = 0; i < work->planes->extent.rows * work->words_per_row; i++)
+                voxels += __builtin_popcountll(bits[i]);
+            work->drawn->voxels += voxels;
+        }
     }
     return rc;
 }
@@ -580,7 +545,21 @@ contours_run(struct contours_work *work, const struct contours_request *request,
         rc = contours_draw_all(work, request, ends);
     if (rc)
         return rc;
-    contours_finish(work, has);
+    /* Count the planes that have a contour by `has`, and find the first and last of them. */
+    struct contours_drawn *drawn = work->drawn;
+
+    for (int64_t plane = 0; plane < work->planes->extent.slices; plane++) {
+        if (!has[plane])
+            continue;
+        drawn->first = drawn->first < 0 ? plane : drawn->first;
+        drawn->last = plane;
+        drawn->planes++;
+    }
+    if (drawn->planes > 0)
+        drawn->missing = drawn->last - drawn->first + 1 - drawn->planes;
+    for (int64_t plane = drawn->first; drawn->missing > 0 && drawn->first_missing < 0; plane++)
+        if (!has[plane])
+            drawn->first_missing = plane;
     return request->interpolate ? contours_interpolate(work, has) : 0;
 }
 

@@ -39,17 +39,11 @@ grow_unite_words(const struct mask_volume *volume)
     return (size_t)ISA_UNITE_SPACE(&rows);
 }
 
-/* Return the rows of a tile's slice pair, and of all pairs. */
-static int64_t
-pair_rows(const struct mask_reach *reach)
-{
-    return TILE_ROWS + 2 * reach->size[1];
-}
-
 static size_t
 grow_pair_words(const struct mask_volume *volume, const struct mask_reach *most)
 {
-    return (size_t)((most->size[2] + 1) * pair_rows(most) * volume->extent.words_per_row);
+    return (size_t)((most->size[2] + 1) * (TILE_ROWS + 2 * most->size[1]) *
+                    volume->extent.words_per_row);
 }
 
 /* Places a thread's pieces, which are only counted without memory. */
@@ -160,15 +154,6 @@ find_slice(const struct grow_tile *tile, int64_t z)
     return growing->source + z * extent->words_per_slice + tile->word;
 }
 
-/* Clears the bits beyond the last column, which are set in complements. */
-static void
-clear_tails(uint64_t *rows, int64_t count, int64_t words, uint64_t tail)
-{
-    if (tail != ~UINT64_C(0))
-        for (int64_t row = 0; row < count; row++)
-            rows[(row + 1) * words - 1] &= tail;
-}
-
 /* Unites the rows within the ball's reach of slices k before and k behind, or their complements
  * when shrinking. */
 static void
@@ -194,8 +179,13 @@ unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
     rows.b = other + first * rows.stride;
     pair += (first - begin) * tile->words;
     growing->volume->isa->unite_pair(&rows, pair);
-    if (growing->shrink && tile->word + tile->words == extent->words_per_row)
-        clear_tails(pair, rows.count, rows.words, mask_tail(extent));
+    if (growing->shrink && tile->word + tile->words == extent->words_per_row) {
+        /* Clear the bits beyond the last column, which are set in complements. */
+        const uint64_t tail = mask_tail(extent);
+        if (tail != ~UINT64_C(0))
+            for (int64_t row = 0; row < rows.count; row++)
+                pair[(row + 1) * rows.words - 1] &= tail;
+    }
 }
 
 /* Finds the places of the ball's rows in the pairs, relative to a row of the slice itself. */

@@ -146,22 +146,6 @@ keep_components(struct mask_making *making, const struct kernels_mask_step *step
         mask_drop(&labels, mask_limit_of(&labels, step, making->own->demand.spacing));
 }
 
-/* Flips the complement's components that have no run at the border. */
-static void
-fill_holes(struct mask_making *making, const struct kernels_mask_step *step)
-{
-    static const struct mask_limit at_border = {1, UINT64_MAX};
-    struct mask_labels labels = labels_of(making, making->bits, step->corners);
-
-    labels.flip = ~UINT64_C(0);
-    labels.flat = step->kind == KERNELS_MASK_FILL_SLICES;
-    labels.border = true;
-    mask_label(&labels);
-    mask_drop(&labels, at_border);
-    if (bounds_of(making))
-        cpu_pool_for(making->volume.pool, making->volume.extent.size[2], bound_slice, making);
-}
-
 /* Balls */
 
 static void
@@ -245,10 +229,13 @@ reached_word(const struct rows_around *rows, int64_t word, int64_t words)
            any_word(rows->plain, rows->plains, word);
 }
 
-/* Returns the words and rows of a slice that may have voxels or neighbours of the other. */
-static struct mask_rectangle
-find_near(const struct bridge_cutting *cutting, int64_t z)
+/* Cuts voxels of a slice where both masks, or their neighbours, meet. */
+static void
+cut_slice(void *context, int64_t z)
 {
+    const struct bridge_cutting *cutting = context;
+    const struct bits_extent *extent = &cutting->volume->extent;
+    /* The words and rows of the slice that may have voxels or neighbours of the other. */
     const int64_t *size = cutting->volume->extent.size;
     struct mask_rectangle near = {{INT64_MAX, INT64_MAX}, {-1, -1}};
 
@@ -264,16 +251,7 @@ find_near(const struct bridge_cutting *cutting, int64_t z)
         }
     near.first[0] /= 64;
     near.last[0] = near.last[0] < 0 ? -1 : near.last[0] / 64;
-    return near;
-}
 
-/* Cuts voxels of a slice where both masks, or their neighbours, meet. */
-static void
-cut_slice(void *context, int64_t z)
-{
-    const struct bridge_cutting *cutting = context;
-    const struct bits_extent *extent = &cutting->volume->extent;
-    const struct mask_rectangle near = find_near(cutting, z);
     const int64_t words = extent->words_per_row;
 
     for (int64_t y = near.first[1]; y <= near.last[1]; y++) {
@@ -339,15 +317,6 @@ cut_part(struct mask_making *making, struct bridge_cutting *cutting, struct mask
     cpu_pool_for(volume->pool, volume->extent.size[2], unite_slice, cutting);
 }
 
-/* Finds the distances along each axis beyond which two components reach no common or neighbouring
- * voxels. */
-static void
-find_apart(const struct mask_ball *ball, int64_t apart[3])
-{
-    for (int axis = 0; axis < 3; axis++)
-        apart[axis] = 2 * ball->reach.size[axis] + 1;
-}
-
 /*
  * Two components with different numbers differ in a digit. Components with the same value of a
  * digit are grown together, value by value and digit by digit. Components with the same number do
@@ -363,7 +332,10 @@ cut_bridges(struct mask_making *making, const struct kernels_mask_step *step)
     int64_t apart[3];
 
     grow_in_place(making, true, NULL);
-    find_apart(&own->ball, apart);
+    /* Find the distances along each axis beyond which two components reach no common or
+     * neighbouring voxels. */
+    for (int axis = 0; axis < 3; axis++)
+        apart[axis] = 2 * own->ball.reach.size[axis] + 1;
     labels = labels_of(making, making->bits, step->corners);
     mask_label(&labels);
     making->result->components_found = making->result->components_kept = labels.found;
@@ -405,9 +377,19 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
         keep_components(making, step);
         break;
     case KERNELS_MASK_FILL_SLICES:
-    case KERNELS_MASK_FILL_VOLUME:
-        fill_holes(making, step);
-        break;
+    case KERNELS_MASK_FILL_VOLUME: {
+        /* Flip the complement's components that have no run at the border. */
+        static const struct mask_limit at_border = {1, UINT64_MAX};
+        struct mask_labels labels = labels_of(making, making->bits, step->corners);
+
+        labels.flip = ~UINT64_C(0);
+        labels.flat = step->kind == KERNELS_MASK_FILL_SLICES;
+        labels.border = true;
+        mask_label(&labels);
+        mask_drop(&labels, at_border);
+        if (bounds_of(making))
+            cpu_pool_for(making->volume.pool, making->volume.extent.size[2], bound_slice, making);
+    } break;
     case KERNELS_MASK_GROW:
     case KERNELS_MASK_SHRINK:
         grow_in_place(making, step->kind == KERNELS_MASK_SHRINK, bounds_of(making));
@@ -504,20 +486,6 @@ tell_voxels(void *context, int64_t z)
 }
 
 static void
-tell_box(const struct mask_rectangle *slice, int64_t z, struct kernels_mask_result *result)
-{
-    const int64_t first[3] = {slice->first[0], slice->first[1], z};
-    const int64_t last[3] = {slice->last[0], slice->last[1], z};
-
-    for (int axis = 0; axis < 3; axis++) {
-        if (first[axis] < result->first[axis])
-            result->first[axis] = first[axis];
-        if (last[axis] > result->last[axis])
-            result->last[axis] = last[axis];
-    }
-}
-
-static void
 tell_result(struct mask_making *making)
 {
     struct kernels_mask_result *result = making->result;
@@ -533,8 +501,17 @@ tell_result(struct mask_making *making)
         result->last[axis] = -1;
     }
     for (int64_t z = 0; z < extent->size[2]; z++)
-        if (!mask_rectangle_is_empty(&slices[z]))
-            tell_box(&slices[z], z, result);
+        if (!mask_rectangle_is_empty(&slices[z])) {
+            const int64_t first[3] = {slices[z].first[0], slices[z].first[1], z};
+            const int64_t last[3] = {slices[z].last[0], slices[z].last[1], z};
+
+            for (int axis = 0; axis < 3; axis++) {
+                if (first[axis] < result->first[axis])
+                    result->first[axis] = first[axis];
+                if (last[axis] > result->last[axis])
+                    result->last[axis] = last[axis];
+            }
+        }
 }
 
 static int

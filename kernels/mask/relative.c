@@ -21,21 +21,14 @@ compare_entries(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static size_t
-tally_bins(enum image_pixel pixel)
-{
-    const struct image_range range = image_pixel_range(pixel);
-
-    return (size_t)(range.hi - range.lo) + 1;
-}
-
 /* Collects the non-empty bins as real-world values. Only counts them without memory. */
 static size_t
 collect_entries(enum image_pixel pixel, const uint64_t *histograms, size_t tables,
                 const struct image_rescale *rescales, struct tally_entry *entries)
 {
-    const size_t bins = tally_bins(pixel);
-    const int32_t lowest = image_pixel_range(pixel).lo;
+    const struct image_range range = image_pixel_range(pixel);
+    const size_t bins = (size_t)(range.hi - range.lo) + 1;
+    const int32_t lowest = range.lo;
     size_t found = 0;
 
     for (size_t i = 0; i < tables * bins; i++) {
@@ -50,21 +43,6 @@ collect_entries(enum image_pixel pixel, const uint64_t *histograms, size_t table
         found++;
     }
     return found;
-}
-
-/* Merges entries of equal values. */
-static void
-merge_entries(const struct tally_entry *entries, size_t count, struct mask_tally *tally)
-{
-    for (size_t i = 0; i < count; i++) {
-        tally->total += entries[i].count;
-        if (i > 0 && entries[i].value == entries[i - 1].value) {
-            tally->counts[tally->count - 1] += entries[i].count;
-            continue;
-        }
-        tally->values[tally->count] = entries[i].value;
-        tally->counts[tally->count++] = entries[i].count;
-    }
 }
 
 int
@@ -83,7 +61,16 @@ mask_tally_make(enum image_pixel pixel, const uint64_t *histograms, size_t table
     }
     collect_entries(pixel, histograms, tables, rescales, entries);
     qsort(entries, count, sizeof(*entries), compare_entries);
-    merge_entries(entries, count, tally);
+    /* Merge entries of equal values. */
+    for (size_t i = 0; i < count; i++) {
+        tally->total += entries[i].count;
+        if (i > 0 && entries[i].value == entries[i - 1].value) {
+            tally->counts[tally->count - 1] += entries[i].count;
+            continue;
+        }
+        tally->values[tally->count] = entries[i].value;
+        tally->counts[tally->count++] = entries[i].count;
+    }
     free(entries);
     return 0;
 }
@@ -211,9 +198,13 @@ otsu_fill(struct otsu_search *search, size_t first, size_t last, size_t low, siz
     }
 }
 
+/* Finds the classes' first values, followed by the index behind the last value. */
 static void
-otsu_sum_up(const struct mask_tally *tally, struct otsu_search *search)
+otsu_split(const struct mask_tally *tally, struct otsu_search *search, int classes,
+           size_t first[MASK_MOST_CLASSES + 1])
 {
+    const size_t count = tally->count;
+    uint32_t *begins = search->begin;
     const double mean = tally_mean(tally);
 
     search->numbers[0] = search->sums[0] = 0;
@@ -223,17 +214,6 @@ otsu_sum_up(const struct mask_tally *tally, struct otsu_search *search)
         search->numbers[i + 1] = search->numbers[i] + number;
         search->sums[i + 1] = search->sums[i] + (tally->values[i] - mean) * number;
     }
-}
-
-/* Finds the classes' first values, followed by the index behind the last value. */
-static void
-otsu_split(const struct mask_tally *tally, struct otsu_search *search, int classes,
-           size_t first[MASK_MOST_CLASSES + 1])
-{
-    const size_t count = tally->count;
-    uint32_t *begins = search->begin;
-
-    otsu_sum_up(tally, search);
     search->best[0] = -INFINITY;
     for (size_t i = 1; i <= count; i++)
         search->best[i] = otsu_gain(search, 0, i);
