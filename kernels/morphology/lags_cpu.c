@@ -124,16 +124,6 @@ lines_transform(uint64_t (*lines)[LINES], int64_t length, const uint64_t *roots)
         butterflies_of_two(lines, length, half, roots);
 }
 
-/* Returns the beginning of a line of the pass. */
-static uint64_t *
-pass_line(const struct line_pass *pass, int64_t across, int64_t along)
-{
-    if (across >= pass->first)
-        across += pass->left_out;
-    return pass->array + across * pass->job->step[pass->across] +
-           along * pass->job->step[pass->along];
-}
-
 static void
 pass_transform(const struct line_pass *pass, uint64_t (*lines)[LINES], int64_t first, int64_t along)
 {
@@ -143,8 +133,13 @@ pass_transform(const struct line_pass *pass, uint64_t (*lines)[LINES], int64_t f
     const uint16_t *order = pass->job->own->order;
     uint64_t *from[LINES];
 
-    for (int line = 0; line < LINES; line++)
-        from[line] = pass_line(pass, first + (line < count ? line : 0), along);
+    for (int line = 0; line < LINES; line++) {
+        int64_t across = first + (line < count ? line : 0);
+        if (across >= pass->first)
+            across += pass->left_out;
+        from[line] = pass->array + across * pass->job->step[pass->across] +
+                     along * pass->job->step[pass->along];
+    }
     for (int64_t i = 0; i < length; i++)
         for (int line = 0; line < LINES; line++)
             lines[i][line] = order[i] < pass->there ? from[line][order[i] * step] : 0;

@@ -48,18 +48,6 @@ transpose_bits(uint64_t bits)
     return bits ^ swapped ^ swapped << 28;
 }
 
-/* Counts the cells of one byte of the corners' words. */
-static void
-configurations_add_byte(const uint64_t corners[CORNERS], int byte, uint64_t *counts)
-{
-    uint64_t bits = 0;
-
-    for (int corner = 0; corner < CORNERS; corner++)
-        bits |= (corners[corner] >> 8 * byte & 0xFF) << 8 * corner;
-    for (bits = transpose_bits(bits); bits; bits >>= 8)
-        counts[bits & 0xFF]++;
-}
-
 static void
 configurations_add_word(const uint64_t corners[CORNERS], uint64_t *counts)
 {
@@ -72,7 +60,13 @@ configurations_add_word(const uint64_t corners[CORNERS], uint64_t *counts)
     mixed = any & ~all;
     for (int byte = 0; byte < CELLS / 8; byte++) {
         if (mixed >> 8 * byte & 0xFF) {
-            configurations_add_byte(corners, byte, counts);
+            /* Count the cells of one byte of the corners' words. */
+            uint64_t bits = 0;
+
+            for (int corner = 0; corner < CORNERS; corner++)
+                bits |= (corners[corner] >> 8 * byte & 0xFF) << 8 * corner;
+            for (bits = transpose_bits(bits); bits; bits >>= 8)
+                counts[bits & 0xFF]++;
             all &= ~(UINT64_C(0xFF) << 8 * byte);
         }
     }
@@ -116,25 +110,6 @@ morphing_value(const struct cpu_lane *lane, int64_t voxel)
     return ((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000u : 0);
 }
 
-/* Adds the kept voxels of a word, without the terms common to a row. */
-static void
-sums_add_word(const struct morphing *job, const uint64_t *kept, int64_t row, int64_t word,
-              uint64_t bits, uint64_t sums[MORPHOLOGY_SUMS])
-{
-    const int64_t columns = job->lane->base.extent.columns;
-
-    for (; bits; bits &= bits - 1) {
-        const uint64_t x = (uint64_t)(64 * word + __builtin_ctzll(bits));
-        const uint64_t value = morphing_value(job->lane, row * columns + (int64_t)x);
-        const uint64_t counts = kept[value / 64] >> value % 64 & 1;
-
-        sums[MORPHOLOGY_VOXELS] += counts;
-        sums[MORPHOLOGY_X] += counts * x;
-        sums[MORPHOLOGY_VALUE] += counts * value;
-        sums[MORPHOLOGY_VALUE_X] += counts * value * x;
-    }
-}
-
 static void
 sums_add_slice(const struct morphing *job, int64_t z, uint64_t sums[MORPHOLOGY_SUMS])
 {
@@ -146,9 +121,22 @@ sums_add_slice(const struct morphing *job, int64_t z, uint64_t sums[MORPHOLOGY_S
     for (int64_t y = 0; y < lane->extent.rows; y++) {
         uint64_t row[MORPHOLOGY_SUMS] = {0};
 
-        for (int64_t word = 0; word < job->words; word++)
-            sums_add_word(job, kept, z * lane->extent.rows + y, word, region_word(job, y, z, word),
-                          row);
+        for (int64_t word = 0; word < job->words; word++) {
+            /* Add the kept voxels of a word, without the terms common to a row. */
+            uint64_t bits = region_word(job, y, z, word);
+            const int64_t begin = (z * lane->extent.rows + y) * lane->extent.columns;
+
+            for (; bits; bits &= bits - 1) {
+                const uint64_t x = (uint64_t)(64 * word + __builtin_ctzll(bits));
+                const uint64_t value = morphing_value(job->lane, begin + (int64_t)x);
+                const uint64_t counts = kept[value / 64] >> value % 64 & 1;
+
+                row[MORPHOLOGY_VOXELS] += counts;
+                row[MORPHOLOGY_X] += counts * x;
+                row[MORPHOLOGY_VALUE] += counts * value;
+                row[MORPHOLOGY_VALUE_X] += counts * value * x;
+            }
+        }
         row[MORPHOLOGY_Y] = row[MORPHOLOGY_VOXELS] * (uint64_t)y;
         row[MORPHOLOGY_VALUE_Y] = row[MORPHOLOGY_VALUE] * (uint64_t)y;
         for (int sum = 0; sum < MORPHOLOGY_SUMS; sum++)

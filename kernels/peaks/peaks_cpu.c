@@ -246,22 +246,6 @@ cpu_peaks_place(struct kernels_lane *lane, struct kernels_memory *memory)
                      (size_t)extent->slices * sizeof(uint64_t));
 }
 
-/* Finds the box, and the part of the volume within its reach. */
-static void
-peaks_surround(struct peaking *job)
-{
-    const struct image_extent *extent = &job->lane->base.extent;
-    const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
-
-    for (int axis = 0; axis < 3; axis++) {
-        const int64_t first = job->box.first[axis] - job->ball->reach[axis];
-        const int64_t end = job->box.first[axis] + job->box.size[axis] + job->ball->reach[axis];
-
-        job->first[axis] = first > 0 ? first : 0;
-        job->size[axis] = (end < sides[axis] ? end : sides[axis]) - job->first[axis];
-    }
-}
-
 static int
 cpu_peaks_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
@@ -281,7 +265,17 @@ cpu_peaks_run(struct kernels_lane *lane, const void *given, struct error *error)
     texture_region_box(lane, request->peaks->region, &job.box);
     if (job.box.size[0] == 0)
         return 0;
-    peaks_surround(&job);
+    /* Find the box, and the part of the volume within its reach. */
+    const struct image_extent *extent = &job.lane->base.extent;
+    const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
+
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t first = job.box.first[axis] - job.ball->reach[axis];
+        const int64_t end = job.box.first[axis] + job.box.size[axis] + job.ball->reach[axis];
+
+        job.first[axis] = first > 0 ? first : 0;
+        job.size[axis] = (end < sides[axis] ? end : sides[axis]) - job.first[axis];
+    }
     cpu_pool_for(pool, job.size[2], peaks_sum_slice, &job);
     cpu_pool_for(pool, job.box.size[1] * job.box.size[2], peaks_look, &job);
     return 0;

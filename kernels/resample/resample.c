@@ -369,28 +369,22 @@ resample_regular_place(const struct resample_frame *frame, const struct resample
     return axis == 2 ? resample_between(frame, mm) : resample_beside(frame->planes, mm, 0, axis);
 }
 
-static void
-resample_fill_weights(const struct resample_request *request, const struct resample_tables *tables)
-{
-    const struct resample_frame frame = resample_frame_of(request->planes);
-    struct image_extent from = request->planes->extent, to = request->grid->extent;
-
-    for (int axis = 0; axis < 3; axis++) {
-        const int64_t samples = *resample_side(&from, axis);
-
-        tables->starts[axis] = resample_start_of(samples);
-        for (int64_t i = 0; i < *resample_side(&to, axis); i++)
-            tables->weights[axis][i] = resample_weights_at(
-                resample_regular_place(&frame, request->grid, axis, i), samples);
-    }
-}
-
 void
 resample_fill_tables(const struct resample_request *request, struct resample_tables *tables)
 {
-    if (request->order == RESAMPLE_CUBIC)
-        resample_fill_weights(request, tables);
-    else
+    if (request->order == RESAMPLE_CUBIC) {
+        const struct resample_frame frame = resample_frame_of(request->planes);
+        struct image_extent from = request->planes->extent, to = request->grid->extent;
+
+        for (int axis = 0; axis < 3; axis++) {
+            const int64_t samples = *resample_side(&from, axis);
+
+            tables->starts[axis] = resample_start_of(samples);
+            for (int64_t i = 0; i < *resample_side(&to, axis); i++)
+                tables->weights[axis][i] = resample_weights_at(
+                    resample_regular_place(&frame, request->grid, axis, i), samples);
+        }
+    } else
         resample_fill_taps(request, tables);
 }
 
@@ -450,26 +444,6 @@ resample_check_planes(const struct image_planes *planes, struct error *error)
     return 0;
 }
 
-/* Checks that a spline is possible: regular planes, and a grid within half a sample of them. */
-static int
-resample_check_cubic(const struct resample_request *request, struct error *error)
-{
-    const struct resample_frame frame = resample_frame_of(request->planes);
-    struct image_extent from = request->planes->extent, to = request->grid->extent;
-
-    if (!frame.regular)
-        return resample_refuse(error, "a spline does not run through irregular planes");
-    for (int axis = 0; axis < 3; axis++) {
-        const int64_t samples = *resample_side(&from, axis), side = *resample_side(&to, axis);
-
-        if (!resample_reaches(resample_regular_place(&frame, request->grid, axis, 0), samples) ||
-            !resample_reaches(resample_regular_place(&frame, request->grid, axis, side - 1),
-                              samples))
-            return resample_refuse(error, "a spline does not reach beyond its planes");
-    }
-    return 0;
-}
-
 static int
 resample_check(struct kernels_lane *lane, const struct resample_request *request,
                struct error *error)
@@ -490,7 +464,21 @@ resample_check(struct kernels_lane *lane, const struct resample_request *request
     const int rc = resample_check_planes(request->planes, error);
     if (rc || request->order != RESAMPLE_CUBIC)
         return rc;
-    return resample_check_cubic(request, error);
+    /* Check that a spline is possible: regular planes, and a grid within half a sample of them. */
+    const struct resample_frame frame = resample_frame_of(request->planes);
+    struct image_extent from = request->planes->extent, to = request->grid->extent;
+
+    if (!frame.regular)
+        return resample_refuse(error, "a spline does not run through irregular planes");
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t samples = *resample_side(&from, axis), side = *resample_side(&to, axis);
+
+        if (!resample_reaches(resample_regular_place(&frame, request->grid, axis, 0), samples) ||
+            !resample_reaches(resample_regular_place(&frame, request->grid, axis, side - 1),
+                              samples))
+            return resample_refuse(error, "a spline does not reach beyond its planes");
+    }
+    return 0;
 }
 
 int

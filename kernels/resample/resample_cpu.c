@@ -179,13 +179,6 @@ resampling_on_plane(const struct resampling *resampling, int64_t j, int64_t z, d
     }
 }
 
-static void
-resampling_fill(double *values, int64_t count, double value)
-{
-    for (int64_t i = 0; i < count; i++)
-        values[i] = value;
-}
-
 /* Computes slice k of the grid. */
 static void
 resampling_slice(const struct resampling *resampling, double *space, int64_t k)
@@ -197,9 +190,10 @@ resampling_slice(const struct resampling *resampling, double *space, int64_t k)
     double *other = values + to->columns;
 
     for (int64_t j = 0; j < to->rows; j++) {
-        if (tap.at < 0)
-            resampling_fill(values, to->columns, outside);
-        else
+        if (tap.at < 0) {
+            for (int64_t i = 0; i < to->columns; i++)
+                values[i] = outside;
+        } else
             resampling_on_plane(resampling, j, tap.at, rows, values);
         if (tap.part > 0) {
             resampling_on_plane(resampling, j, tap.at + 1, rows, other);

@@ -43,13 +43,6 @@ linear_mask_reserve(struct linear_mask *mask, struct error *error)
 }
 
 static void
-linear_mask_release(struct linear_mask *mask)
-{
-    free(mask->columns[0]);
-    free(mask->line);
-}
-
-static void
 linear_mask_fill(struct linear_mask *mask, int64_t plane, int beside)
 {
     const struct image_extent *to = &mask->grid->extent;
@@ -177,7 +170,8 @@ kernels_resample_linear_mask(const struct image_planes *planes, const struct res
     memset(on_grid, 0, (size_t)(slice_words * grid->extent.slices) * sizeof(*on_grid));
     for (int64_t k = 0; rc == 0 && k < grid->extent.slices; k++)
         *voxels += linear_mask_slice(&mask, k, on_grid + k * slice_words);
-    linear_mask_release(&mask);
+    free(mask.columns[0]);
+    free(mask.line);
     return rc;
 }
 

@@ -126,20 +126,6 @@ level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t
         isa->level16((const uint16_t *)voxels + from, count, table, bias, levels);
 }
 
-/* Sets levels to 0 for clear bits of the word, for `count` voxels. */
-static void
-clear_outside(void *levels, bool wide, uint64_t word, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t in = word >> i & 1;
-
-        if (wide)
-            ((uint16_t *)levels)[i] = (uint16_t)(((uint16_t *)levels)[i] & -in);
-        else
-            ((uint8_t *)levels)[i] = (uint8_t)(((uint8_t *)levels)[i] & -in);
-    }
-}
-
 static struct glcm_row
 row_within(const struct kernels_lane *lane, const uint64_t *region, int64_t row)
 {
@@ -171,8 +157,19 @@ level_word(const struct levelling *levelling, int64_t z, int64_t row, int64_t wo
         return;
     }
     level_voxels(levelling, z, row * lane->extent.columns + word * 64, count, levels);
-    if (__builtin_popcountll(bits) < count)
-        clear_outside(levels, levelling->wide, bits, count);
+    if (__builtin_popcountll(bits) < count) {
+        /* Set levels to 0 for clear bits of the word. */
+        const bool wide = levelling->wide;
+
+        for (int64_t i = 0; i < count; i++) {
+            uint64_t in = bits >> i & 1;
+
+            if (wide)
+                ((uint16_t *)levels)[i] = (uint16_t)(((uint16_t *)levels)[i] & -in);
+            else
+                ((uint8_t *)levels)[i] = (uint8_t)(((uint8_t *)levels)[i] & -in);
+        }
+    }
 }
 
 static unsigned char *
@@ -281,23 +278,6 @@ copies_for(size_t entries)
     return entries <= LOW_TABLE;
 }
 
-static void
-choose_tuple(struct counter *counter, const struct tuple *tuple)
-{
-    size_t entries = 1;
-
-    counter->tuple = tuple;
-    for (int i = 0; i < tuple->points; i++)
-        entries *= base_of(counter->counting);
-    counter->entries = entries;
-    counter->copies = copies_for(entries);
-    counter->counters.high = counter->space->high;
-    for (size_t i = 0; i < 4 && counter->copies > 0; i++)
-        counter->counters.low[i] = counter->space->low + i % counter->copies * entries;
-    memset(counter->space->low, 0, counter->copies * entries * sizeof(uint16_t));
-    memset(counter->space->high, 0, entries * sizeof(uint32_t));
-}
-
 static uint64_t
 taken_from(const struct isa_counters *counters, size_t copies, size_t entry)
 {
@@ -322,22 +302,6 @@ matrix_of(const struct counter *counter, const struct tuple_pair *pair)
 
     return counting->counts +
            (z * request->offset_count + counting->first_offset + pair->offset) * levels * levels;
-}
-
-static void
-empty_pairs(struct counter *counter)
-{
-    const struct tuple_pair *pair = &counter->tuple->pair[0];
-    size_t base = base_of(counter->counting), levels = base - 1;
-
-    for (size_t first = 0; first < base; first++)
-        for (size_t second = 0; second < base; second++) {
-            uint64_t sum = taken_from(&counter->counters, counter->copies, first * base + second);
-            size_t i = pair->from == 0 ? first : second, j = pair->from == 0 ? second : first;
-
-            if (sum > 0 && i > 0 && j > 0)
-                texture_add(&matrix_of(counter, pair)[(i - 1) * levels + j - 1], sum);
-        }
 }
 
 /* Takes the counters of all levels of the last point. Returns their sum. */
@@ -414,9 +378,20 @@ empty(struct counter *counter)
 {
     if (counter->pending == 0)
         return;
-    if (counter->tuple->points == 2)
-        empty_pairs(counter);
-    else
+    if (counter->tuple->points == 2) {
+        const struct tuple_pair *pair = &counter->tuple->pair[0];
+        size_t base = base_of(counter->counting), levels = base - 1;
+
+        for (size_t first = 0; first < base; first++)
+            for (size_t second = 0; second < base; second++) {
+                uint64_t sum =
+                    taken_from(&counter->counters, counter->copies, first * base + second);
+                size_t i = pair->from == 0 ? first : second, j = pair->from == 0 ? second : first;
+
+                if (sum > 0 && i > 0 && j > 0)
+                    texture_add(&matrix_of(counter, pair)[(i - 1) * levels + j - 1], sum);
+            }
+    } else
         empty_margins(counter);
     counter->pending = counter->low = 0;
 }
@@ -472,16 +447,6 @@ find_line(const struct counter *counter, int64_t y, int64_t z, struct glcm_line 
     return found >= 2 && line->first < line->end;
 }
 
-static void
-count_wide_line(const struct glcm_line *line, uint32_t *counters)
-{
-    const uint16_t *a = (const uint16_t *)(const void *)line->row[0];
-    const uint16_t *b = (const uint16_t *)(const void *)line->row[1];
-
-    for (int64_t x = line->first; x < line->end; x++)
-        counters[a[x] * TEXTURE_WIDE_LEVELS + b[x]]++;
-}
-
 /* Must be called before `more` tuples are counted. */
 static void
 relieve(struct counter *counter, int64_t more)
@@ -521,7 +486,12 @@ cpu_glcm_count_line(struct counter *counter, const struct glcm_line *line)
 {
     if (counter->counting->wide) {
         relieve(counter, line->end - line->first);
-        count_wide_line(line, counter->counters.high);
+        const uint16_t *a = (const uint16_t *)(const void *)line->row[0];
+        const uint16_t *b = (const uint16_t *)(const void *)line->row[1];
+        uint32_t *counters = counter->counters.high;
+
+        for (int64_t x = line->first; x < line->end; x++)
+            counters[a[x] * TEXTURE_WIDE_LEVELS + b[x]]++;
         return;
     }
     for (int64_t from = line->first; from < line->end; from += CHUNK) {
@@ -567,7 +537,18 @@ count_tuples(void *context)
             before += blocks->count;
             continue;
         }
-        choose_tuple(&counter, &counting->tuples[t]);
+        size_t entries = 1;
+
+        counter.tuple = &counting->tuples[t];
+        for (int k = 0; k < counting->tuples[t].points; k++)
+            entries *= base_of(counter.counting);
+        counter.entries = entries;
+        counter.copies = copies_for(entries);
+        counter.counters.high = counter.space->high;
+        for (size_t k = 0; k < 4 && counter.copies > 0; k++)
+            counter.counters.low[k] = counter.space->low + k % counter.copies * entries;
+        memset(counter.space->low, 0, counter.copies * entries * sizeof(uint16_t));
+        memset(counter.space->high, 0, entries * sizeof(uint32_t));
         while (i < before + blocks->count) {
             count_block(&counter, blocks, i - before);
             i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED);

@@ -66,24 +66,6 @@ gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t
     return found;
 }
 
-static int64_t
-cpu_histogram_tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4])
-{
-    const struct isa *isa = cpu_device_of(&tallying->lane->base)->isa;
-    int64_t words = texture_words_per_row(&tallying->lane->base), total = 0;
-
-    for (int64_t word = 0; word < words;) {
-        uint32_t values[CHUNK];
-        int64_t count = 0;
-
-        for (; word < words && count <= CHUNK - 64; word++)
-            count += gather_word(tallying, row, word, values + count);
-        isa->tally32(values, count, tables);
-        total += count;
-    }
-    return total;
-}
-
 static void
 tally_values(void *context)
 {
@@ -105,8 +87,23 @@ tally_values(void *context)
             pending = 0;
         }
         z = block.z;
-        for (int64_t y = block.first; y < block.end; y++)
-            pending += cpu_histogram_tally_row(tallying, z * tallying->blocks.rows + y, tables);
+        for (int64_t y = block.first; y < block.end; y++) {
+            const struct isa *isa = cpu_device_of(&tallying->lane->base)->isa;
+            const int64_t words = texture_words_per_row(&tallying->lane->base);
+            const int64_t row = z * tallying->blocks.rows + y;
+            int64_t total = 0;
+
+            for (int64_t word = 0; word < words;) {
+                uint32_t values[CHUNK];
+                int64_t count = 0;
+
+                for (; word < words && count <= CHUNK - 64; word++)
+                    count += gather_word(tallying, row, word, values + count);
+                isa->tally32(values, count, tables);
+                total += count;
+            }
+            pending += total;
+        }
     }
     if (pending > 0)
         empty_values(tallying, z, tables);

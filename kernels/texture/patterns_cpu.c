@@ -67,20 +67,15 @@ floor_division(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* Returns the difference between a stored value and its lane. */
-static int32_t
-lane_bias(enum image_pixel pixel)
-{
-    return pixel == IMAGE_UINT16 ? 0x8000 : 0;
-}
-
 /* Computes the comparison lane for each largest value of a window, as a lane. */
 static void
 fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
 {
     enum image_pixel pixel = lane->base.pixel;
     int32_t count = pixel == IMAGE_UINT8 ? BINS : TEXTURE_VALUES;
-    int32_t smallest = pixel == IMAGE_INT16 ? INT16_MIN : 0, bias = lane_bias(pixel);
+    /* The bias is the difference between a stored value and its lane. */
+    int32_t smallest = pixel == IMAGE_INT16 ? INT16_MIN : 0,
+            bias = pixel == IMAGE_UINT16 ? 0x8000 : 0;
 
     for (int32_t value = smallest; value < smallest + count; value++) {
         int64_t product = (int64_t)value * request->threshold_millionths;
@@ -120,19 +115,6 @@ cpu_patterns_load_row(struct strip *strip, int64_t row, int16_t *values)
     }
 }
 
-static void
-find_bounds(struct strip *strip, const struct isa *isa, const struct isa_windows *windows)
-{
-    const int16_t *bounds = cpu_patterns_state(strip->patterning->lane)->bounds;
-    const int16_t *centre = windows->row[1] + 1;
-
-    isa->largest16(windows, strip->bound);
-    for (int64_t i = 0; i < windows->count; i++)
-        strip->bound[i] = bounds[(uint16_t)strip->bound[i]];
-    for (int64_t i = 0; i < windows->count; i++)
-        strip->bound[i] = strip->bound[i] > centre[i] ? strip->bound[i] : centre[i];
-}
-
 static enum isa_average
 average_of(const struct patterning *patterning)
 {
@@ -154,29 +136,18 @@ find_codes(struct strip *strip, int64_t y)
     if (request->wanted[TEXTURE_LBP])
         isa->beyond16(&windows, windows.row[1] + 1, false, strip->codes[TEXTURE_LBP]);
     if (request->wanted[TEXTURE_TLBAP]) {
-        find_bounds(strip, isa, &windows);
+        const int16_t *bounds = cpu_patterns_state(strip->patterning->lane)->bounds;
+        const int16_t *centre = windows.row[1] + 1;
+
+        isa->largest16(&windows, strip->bound);
+        for (int64_t i = 0; i < windows.count; i++)
+            strip->bound[i] = bounds[(uint16_t)strip->bound[i]];
+        for (int64_t i = 0; i < windows.count; i++)
+            strip->bound[i] = strip->bound[i] > centre[i] ? strip->bound[i] : centre[i];
         isa->beyond16(&windows, strip->bound, request->strict, strip->codes[TEXTURE_TLBAP]);
     }
     if (request->wanted[TEXTURE_LANADP])
         isa->adjacent16(&windows, average_of(patterning), strip->codes[TEXTURE_LANADP]);
-}
-
-static void
-write_maps(const struct strip *strip, int64_t y, int64_t z)
-{
-    const struct patterning *patterning = strip->patterning;
-    struct image_extent extent = patterning->lane->base.extent;
-    int64_t skip = strip->first == 0;
-    int64_t end = strip->first + strip->count < extent.columns - 1 ? strip->first + strip->count
-                                                                   : extent.columns - 1;
-    int64_t at = (z * (extent.rows - 2) + y - 1) * (extent.columns - 2) + strip->first + skip - 1;
-
-    for (int p = 0; p < TEXTURE_PATTERNS; p++) {
-        uint8_t *map = cpu_patterns_state(patterning->lane)->base.maps[p];
-
-        if (map && strip->first + skip < end)
-            memcpy(map + at, strip->codes[p] + skip, (size_t)(end - strip->first - skip));
-    }
 }
 
 /* ------------------------------------------------------------------------- histograms ---- */
@@ -283,8 +254,22 @@ do_strip(struct strip *strip, const struct texture_block *block)
     for (int64_t y = block->first + 1; y <= block->end; y++) {
         cpu_patterns_load_row(strip, row + y + 1, strip->values[(y + 1) % 3]);
         find_codes(strip, y);
-        if (patterning->maps)
-            write_maps(strip, y, block->z);
+        if (patterning->maps) {
+            struct image_extent extent = patterning->lane->base.extent;
+            int64_t skip = strip->first == 0;
+            int64_t end = strip->first + strip->count < extent.columns - 1
+                              ? strip->first + strip->count
+                              : extent.columns - 1;
+            int64_t at = (block->z * (extent.rows - 2) + y - 1) * (extent.columns - 2) +
+                         strip->first + skip - 1;
+
+            for (int p = 0; p < TEXTURE_PATTERNS; p++) {
+                uint8_t *map = cpu_patterns_state(patterning->lane)->base.maps[p];
+
+                if (map && strip->first + skip < end)
+                    memcpy(map + at, strip->codes[p] + skip, (size_t)(end - strip->first - skip));
+            }
+        }
         if (strip->pending > TEXTURE_MOST_PENDING)
             empty_tables(strip);
         strip->pending += strip->count;

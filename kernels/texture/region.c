@@ -70,17 +70,6 @@ texture_slice_has_bits(const uint64_t *slice, int64_t words)
     return any != 0;
 }
 
-/* Adds the columns of `words` from `first` on, treating all rows as one. */
-static void
-region_box_add_columns(struct texture_box_ends *ends, int64_t first, const uint64_t *words,
-                       int64_t count)
-{
-    for (int64_t w = 0; w < count; w++)
-        if (words[w])
-            region_box_add(ends, 0, WORD * (first + w) + __builtin_ctzll(words[w]),
-                           WORD * (first + w) + WORD - 1 - __builtin_clzll(words[w]));
-}
-
 /* Adds the columns of a whole slice. Returns whether it has any. */
 static bool
 slice_add_columns(const uint64_t *slice, const struct image_extent *extent,
@@ -101,7 +90,11 @@ slice_add_columns(const uint64_t *slice, const struct image_extent *extent,
             rows[count - 1] &= inside;
         for (int64_t w = 0; w < count; w++)
             any |= rows[w];
-        region_box_add_columns(ends, first, rows, count);
+        /* Add the columns of `words` from `first` on, treating all rows as one. */
+        for (int64_t w = 0; w < count; w++)
+            if (rows[w])
+                region_box_add(ends, 0, WORD * (first + w) + __builtin_ctzll(rows[w]),
+                               WORD * (first + w) + WORD - 1 - __builtin_clzll(rows[w]));
     }
     return any != 0;
 }

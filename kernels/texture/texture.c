@@ -14,12 +14,6 @@ enum {
     WHOLE = 1000000, /* a threshold of 1, in millionths */
 };
 
-static size_t
-values_of(enum image_pixel pixel)
-{
-    return pixel == IMAGE_UINT8 ? 256 : 65536;
-}
-
 static uint16_t
 texture_highest_level(const uint16_t *level_of, size_t count)
 {
@@ -34,7 +28,7 @@ static int
 check_levels(const struct kernels_lane *lane, const struct texture_levels *levels,
              struct error *error)
 {
-    size_t values = values_of(lane->pixel);
+    size_t values = lane->pixel == IMAGE_UINT8 ? 256 : 65536;
 
     if (levels->levels < 2 || levels->levels > TEXTURE_MAX_LEVELS)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,

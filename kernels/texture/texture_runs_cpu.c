@@ -53,21 +53,6 @@ runs_add(const struct running *job, int64_t level, int64_t length, uint64_t runs
     texture_add(&counts[0], -(runs * (uint64_t)length));
 }
 
-static void
-runs_walk(const struct running *job, const uint16_t *at, int64_t step, uint32_t *table,
-          uint64_t *counts)
-{
-    const uint16_t level = *at;
-    int64_t length = 2;
-
-    for (at += 2 * step; *at == level; at += step)
-        length++;
-    if (length < RUNS_SHORT)
-        table[(level - 1) * RUNS_SHORT + length]++;
-    else
-        runs_add(job, level, length, 1, counts);
-}
-
 /* Counts runs that begin in a row. `step` is the distance between voxels of a run. */
 static void
 runs_count_row(const struct running *job, const uint16_t *row, int64_t step, uint32_t *table,
@@ -83,22 +68,20 @@ runs_count_row(const struct running *job, const uint16_t *row, int64_t step, uin
         runs_find(own, own - step, own + step, count, begins);
         for (int64_t x = 0; x < count; x += RUNS_WORD) {
             memcpy(&word, begins + x, sizeof(word));
-            for (; word; word &= word - 1)
-                runs_walk(job, own + x + __builtin_ctzll(word) / 8, step, table, counts);
+            for (; word; word &= word - 1) {
+                const uint16_t *at = own + x + __builtin_ctzll(word) / 8;
+                const uint16_t level = *at;
+                int64_t length = 2;
+
+                for (at += 2 * step; *at == level; at += step)
+                    length++;
+                if (length < RUNS_SHORT)
+                    table[(level - 1) * RUNS_SHORT + length]++;
+                else
+                    runs_add(job, level, length, 1, counts);
+            }
         }
     }
-}
-
-static void
-runs_empty_table(const struct running *job, uint32_t *table, uint64_t *counts)
-{
-    const size_t used = (size_t)job->request->levels.levels * RUNS_SHORT;
-
-    for (size_t i = 0; i < used; i++)
-        if (table[i] > 0)
-            runs_add(job, (int64_t)(i / RUNS_SHORT) + 1, (int64_t)(i % RUNS_SHORT), table[i],
-                     counts);
-    memset(table, 0, used * sizeof(*table));
 }
 
 /* Counts all voxels of slice z of the box as runs of one, by level and in each direction. */
@@ -141,7 +124,13 @@ runs_count_block(const struct running *job, int64_t i, uint32_t *table)
     for (int64_t y = block.first; y < block.end; y++)
         runs_count_row(job, job->boxed.levels + block.z * job->boxed.slice + y * job->boxed.row,
                        step, table, counts);
-    runs_empty_table(job, table, counts);
+    const size_t used = (size_t)job->request->levels.levels * RUNS_SHORT;
+
+    for (size_t k = 0; k < used; k++)
+        if (table[k] > 0)
+            runs_add(job, (int64_t)(k / RUNS_SHORT) + 1, (int64_t)(k % RUNS_SHORT), table[k],
+                     counts);
+    memset(table, 0, used * sizeof(*table));
 }
 
 static void

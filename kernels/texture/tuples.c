@@ -131,20 +131,6 @@ make_chain(struct tuple *tuple, struct texture_offset way, int points)
     tuple->slices = way.y == 0 ? abs(way.z) : 0;
 }
 
-static void
-move_to_zero(struct tuple *tuple)
-{
-    struct texture_offset low = tuple->at[0];
-
-    for (int i = 1; i < tuple->points; i++) {
-        low.x = tuple->at[i].x < low.x ? tuple->at[i].x : low.x;
-        low.y = tuple->at[i].y < low.y ? tuple->at[i].y : low.y;
-        low.z = tuple->at[i].z < low.z ? tuple->at[i].z : low.z;
-    }
-    for (int i = 0; i < tuple->points; i++)
-        tuple->at[i] = minus(tuple->at[i], low);
-}
-
 size_t
 tuples_gather(const struct texture_offset *offsets, size_t count, int points,
               struct tuple tuples[TUPLES_TOGETHER])
@@ -162,7 +148,15 @@ tuples_gather(const struct texture_offset *offsets, size_t count, int points,
             continue;
         if (tuple->points == 2)
             make_chain(tuple, offsets[i], points);
-        move_to_zero(tuple);
+        struct texture_offset low = tuple->at[0];
+
+        for (int k = 1; k < tuple->points; k++) {
+            low.x = tuple->at[k].x < low.x ? tuple->at[k].x : low.x;
+            low.y = tuple->at[k].y < low.y ? tuple->at[k].y : low.y;
+            low.z = tuple->at[k].z < low.z ? tuple->at[k].z : low.z;
+        }
+        for (int k = 0; k < tuple->points; k++)
+            tuple->at[k] = minus(tuple->at[k], low);
     }
     return made;
 }

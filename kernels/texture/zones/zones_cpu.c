@@ -145,32 +145,27 @@ zones_compare(const struct zoning *job, const uint16_t *restrict own, int64_t co
         alike[x] = own[x] > 0 ? alike[x] : 0;
 }
 
-/* Unites voxels with the preceding neighbours in `asked`. */
-static void
-zones_unite_row(const struct zoning *job, int64_t y, int64_t z, unsigned asked)
-{
-    for (int64_t first = 0; first < job->boxed.box.size[0]; first += ZONES_CHUNK) {
-        const int64_t left = job->boxed.box.size[0] - first;
-        const int64_t count = left < ZONES_CHUNK ? left : ZONES_CHUNK;
-        const int64_t voxel = zones_number(job, first, y, z);
-        uint16_t alike[ZONES_CHUNK];
-
-        zones_compare(job, job->own->levels + voxel, count, asked, alike);
-        for (int64_t x = 0; x < count; x++) {
-            if (asked & ZONES_OF_SLICE)
-                job->own->parents[voxel + x] = (uint32_t)(voxel + x);
-            for (unsigned with = job->own->fewest[alike[x]]; with; with &= with - 1)
-                zones_unite(job->own->parents, (uint32_t)(voxel + x),
-                            (uint32_t)(voxel + x + job->before[__builtin_ctz(with)]));
-        }
-    }
-}
-
 static void
 zones_unite_slice(const struct zoning *job, int64_t z, unsigned asked)
 {
-    for (int64_t y = 0; y < job->boxed.box.size[1]; y++)
-        zones_unite_row(job, y, z, asked);
+    for (int64_t y = 0; y < job->boxed.box.size[1]; y++) {
+        /* Unite voxels with the preceding neighbours in `asked`. */
+        for (int64_t first = 0; first < job->boxed.box.size[0]; first += ZONES_CHUNK) {
+            const int64_t left = job->boxed.box.size[0] - first;
+            const int64_t count = left < ZONES_CHUNK ? left : ZONES_CHUNK;
+            const int64_t voxel = zones_number(job, first, y, z);
+            uint16_t alike[ZONES_CHUNK];
+
+            zones_compare(job, job->own->levels + voxel, count, asked, alike);
+            for (int64_t x = 0; x < count; x++) {
+                if (asked & ZONES_OF_SLICE)
+                    job->own->parents[voxel + x] = (uint32_t)(voxel + x);
+                for (unsigned with = job->own->fewest[alike[x]]; with; with &= with - 1)
+                    zones_unite(job->own->parents, (uint32_t)(voxel + x),
+                                (uint32_t)(voxel + x + job->before[__builtin_ctz(with)]));
+            }
+        }
+    }
 }
 
 static void
@@ -183,23 +178,6 @@ zones_unite_slab(void *context, int64_t slab)
         zones_unite_slice(job, z,
                           z > first && !job->request->in_slice ? ZONES_OF_SLICE | ZONES_OF_OTHER
                                                                : ZONES_OF_SLICE);
-}
-
-static void
-zones_unite_all(struct zoning *job)
-{
-    const struct texture_boxed *boxed = &job->boxed;
-    const int64_t slices = boxed->box.size[2];
-    const int threads = job->lane->base.device->threads;
-
-    for (int i = 0; i < ZONES_BEFORE; i++)
-        job->before[i] = zones_before[i][0] + zones_before[i][1] * boxed->row +
-                         zones_before[i][2] * boxed->slice;
-    job->slab = job->request->in_slice ? 1 : slices / (ZONES_SLABS * threads) + 1;
-    cpu_pool_for(cpu_device_of(&job->lane->base)->pool, (slices + job->slab - 1) / job->slab,
-                 zones_unite_slab, job);
-    for (int64_t z = job->slab; z < slices && !job->request->in_slice; z += job->slab)
-        zones_unite_slice(job, z, ZONES_OF_OTHER);
 }
 
 /* --------------------------------------------------------------------- the distances ---- */
@@ -275,17 +253,6 @@ zones_measure_across(void *context, int64_t y)
                 job->boxed.box.size[2]);
 }
 
-/* Computes exact city-block distances to voxels outside the region, axis by axis. */
-static void
-zones_measure(struct zoning *job)
-{
-    struct cpu_pool *pool = cpu_device_of(&job->lane->base)->pool;
-
-    cpu_pool_for(pool, job->boxed.box.size[2] + 2 * job->boxed.margin, zones_measure_slice, job);
-    if (!job->request->in_slice)
-        cpu_pool_for(pool, job->boxed.box.size[1], zones_measure_across, job);
-}
-
 /* ------------------------------------------------------------------------ the result ---- */
 
 /* A root precedes its zone. All voxels before this one already link to their root directly. */
@@ -306,47 +273,36 @@ zones_add_voxel(const struct zoning *job, uint32_t voxel)
         distances[root] = distances[voxel];
 }
 
-static void
-zones_add_row(const struct zoning *job, int64_t y, int64_t z)
-{
-    const int64_t first = zones_number(job, 0, y, z);
-
-    for (int64_t voxel = first; voxel < first + job->boxed.box.size[0]; voxel++)
-        if (job->own->levels[voxel] > 0)
-            zones_add_voxel(job, (uint32_t)voxel);
-}
-
-static int
-zones_tally_row(const struct zoning *job, int64_t y, int64_t z, struct zone_tally *tallies)
-{
-    const int64_t slice = job->request->per_slice ? job->boxed.box.first[2] + z : 0;
-    const int64_t first = zones_number(job, 0, y, z);
-    int rc = 0;
-
-    for (int64_t voxel = first; voxel < first + job->boxed.box.size[0] && rc == 0; voxel++) {
-        const uint32_t level = job->own->levels[voxel], parent = job->own->parents[voxel];
-
-        if (level == 0 || !(parent & ZONES_ROOT))
-            continue;
-        rc = zone_tally_add(&tallies[TEXTURE_ZONE_SIZES],
-                            texture_zone_key(slice, level, parent & ~ZONES_ROOT), 1);
-        if (rc == 0 && job->request->distances)
-            rc = zone_tally_add(&tallies[TEXTURE_ZONE_DISTANCES],
-                                texture_zone_key(slice, level, job->own->distances[voxel]), 1);
-    }
-    return rc;
-}
-
 static int
 zones_tally(const struct zoning *job, struct zone_tally *tallies)
 {
     const int64_t *size = job->boxed.box.size;
     int rc = 0;
 
-    for (int64_t row = 0; row < size[1] * size[2]; row++)
-        zones_add_row(job, row % size[1], row / size[1]);
-    for (int64_t row = 0; row < size[1] * size[2] && rc == 0; row++)
-        rc = zones_tally_row(job, row % size[1], row / size[1], tallies);
+    for (int64_t row = 0; row < size[1] * size[2]; row++) {
+        const int64_t first = zones_number(job, 0, row % size[1], row / size[1]);
+
+        for (int64_t voxel = first; voxel < first + job->boxed.box.size[0]; voxel++)
+            if (job->own->levels[voxel] > 0)
+                zones_add_voxel(job, (uint32_t)voxel);
+    }
+    for (int64_t row = 0; row < size[1] * size[2] && rc == 0; row++) {
+        const int64_t z = row / size[1];
+        const int64_t slice = job->request->per_slice ? job->boxed.box.first[2] + z : 0;
+        const int64_t first = zones_number(job, 0, row % size[1], z);
+
+        for (int64_t voxel = first; voxel < first + job->boxed.box.size[0] && rc == 0; voxel++) {
+            const uint32_t level = job->own->levels[voxel], parent = job->own->parents[voxel];
+
+            if (level == 0 || !(parent & ZONES_ROOT))
+                continue;
+            rc = zone_tally_add(&tallies[TEXTURE_ZONE_SIZES],
+                                texture_zone_key(slice, level, parent & ~ZONES_ROOT), 1);
+            if (rc == 0 && job->request->distances)
+                rc = zone_tally_add(&tallies[TEXTURE_ZONE_DISTANCES],
+                                    texture_zone_key(slice, level, job->own->distances[voxel]), 1);
+        }
+    }
     return rc;
 }
 
@@ -371,9 +327,26 @@ cpu_zones_run(struct kernels_lane *lane, const void *given, struct error *error)
                    &job.boxed);
     if (job.boxed.box.size[0] == 0)
         return 0;
-    zones_unite_all(&job);
-    if (request->zones->distances)
-        zones_measure(&job);
+    const struct texture_boxed *boxed = &job.boxed;
+    const int64_t slices = boxed->box.size[2];
+    const int threads = job.lane->base.device->threads;
+
+    for (int i = 0; i < ZONES_BEFORE; i++)
+        job.before[i] = zones_before[i][0] + zones_before[i][1] * boxed->row +
+                        zones_before[i][2] * boxed->slice;
+    job.slab = job.request->in_slice ? 1 : slices / (ZONES_SLABS * threads) + 1;
+    cpu_pool_for(cpu_device_of(&job.lane->base)->pool, (slices + job.slab - 1) / job.slab,
+                 zones_unite_slab, &job);
+    for (int64_t z = job.slab; z < slices && !job.request->in_slice; z += job.slab)
+        zones_unite_slice(&job, z, ZONES_OF_OTHER);
+    if (request->zones->distances) {
+        /* Compute exact city-block distances to voxels outside the region, axis by axis. */
+        struct cpu_pool *pool = cpu_device_of(&job.lane->base)->pool;
+
+        cpu_pool_for(pool, job.boxed.box.size[2] + 2 * job.boxed.margin, zones_measure_slice, &job);
+        if (!job.request->in_slice)
+            cpu_pool_for(pool, job.boxed.box.size[1], zones_measure_across, &job);
+    }
     return zones_tally(&job, request->tallies) ? kernels_no_memory(lane, error) : 0;
 }
 
