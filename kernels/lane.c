@@ -215,21 +215,15 @@ place_ops_that(bool are_transient, struct kernels_lane *lane, struct kernels_mem
     *memory = end;
 }
 
-static void
-place_results(struct kernels_lane *lane, struct kernels_memory *memory)
-{
-    for (int i = 0; i < KERNELS_OPS; i++)
-        if (lane->phase[i] != KERNELS_OP_ABSENT && lane_op(lane, i)->keep)
-            lane_op(lane, i)->keep(lane, memory);
-}
-
 /* Places persistent pieces one after the other. The transient ones follow, all at the same
  * address. */
 static bool
 place_ops(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     place_ops_that(false, lane, memory);
-    place_results(lane, memory);
+    for (int i = 0; i < KERNELS_OPS; i++)
+        if (lane->phase[i] != KERNELS_OP_ABSENT && lane_op(lane, i)->keep)
+            lane_op(lane, i)->keep(lane, memory);
     place_ops_that(true, lane, memory);
     return !memory->host.too_large && !memory->device.too_large;
 }
