@@ -139,13 +139,6 @@ scan_starts(const struct scanner *scanner, const char *prefix)
 }
 
 static int
-scan_line_comment(struct scanner *scanner)
-{
-    const char *newline = memchr(scanner->at, '\n', (size_t)(scanner->end - scanner->at));
-    return scan_copy(scanner, newline ? newline : scanner->end);
-}
-
-static int
 scan_block_comment(struct scanner *scanner)
 {
     const char *close = memmem(scanner->at + 2, (size_t)(scanner->end - scanner->at) - 2, "*/", 2);
@@ -259,8 +252,10 @@ scan_lexeme(struct scanner *scanner, bool line_begins)
         return scan_include(scanner);
     if (line_begins && scan_starts(scanner, "@overlay"))
         return scan_overlay(scanner);
-    if (c == '#' || scan_starts(scanner, "//"))
-        return scan_line_comment(scanner);
+    if (c == '#' || scan_starts(scanner, "//")) {
+        const char *newline = memchr(scanner->at, '\n', (size_t)(scanner->end - scanner->at));
+        return scan_copy(scanner, newline ? newline : scanner->end);
+    }
     if (scan_starts(scanner, "/*"))
         return scan_block_comment(scanner);
     if (c == '"')
@@ -451,7 +446,8 @@ scan_include(struct scanner *scanner)
     return rc;
 }
 
-/* Starts a new layer at the end of the text. */
+/* Starts a new layer at the end of the text. The caller must end it with a newline, because libconfig
+ * needs one after a comment. */
 static int
 scan_add_layer(struct scanner *scanner)
 {
@@ -468,13 +464,6 @@ scan_add_layer(struct scanner *scanner)
     return scan_append_line(scanner);
 }
 
-/* Ends a layer with a newline, because libconfig needs one after a comment. */
-static int
-scan_end_layer(struct scanner *scanner)
-{
-    return scan_append(scanner, "\n", 1);
-}
-
 static int
 scan_overlay_file(struct scanner *scanner, const char *path)
 {
@@ -484,7 +473,7 @@ scan_overlay_file(struct scanner *scanner, const char *path)
     scanner->source->lines[scanner->source->line_count - 1] =
         (struct source_line){.file = (unsigned)scanner->source->file_count, .line = 1};
     rc = scan_file(scanner, path);
-    return rc == 0 ? scan_end_layer(scanner) : rc;
+    return rc == 0 ? scan_append(scanner, "\n", 1) : rc;
 }
 
 /* Reads the files of a pattern in the order of their names. A name without wildcards must exist. */
@@ -521,7 +510,7 @@ source_expand(struct source *source, const char *name, const char *text, size_t 
     if (rc == 0)
         rc = scan(&scanner);
     if (rc == 0)
-        rc = scan_end_layer(&scanner);
+        rc = scan_append(&scanner, "\n", 1);
     for (size_t i = 0; rc == 0 && i < source->pattern_count; i++)
         rc = scan_overlays_of(&scanner, &source->patterns[i]);
     return rc;

@@ -3,7 +3,7 @@
  * its digital phantom, regions with known features, and cases without a value.
  */
 #include "kernels/features/matrices/level_matrix.h"
-#include "kernels/features/matrices/ngtdm.h"
+#include "kernels/features/matrices/neighbourhood.h"
 #include "kernels/texture/texture.h"
 #include "tests/kernels/ref_ibsi.h"
 

@@ -16,6 +16,17 @@ enum neighbourhood {
     NEIGHBOURHOODS,
 };
 
+/* NGTDM (IBSI 3.10): differences of voxels from the mean of their neighbours. Voxels without
+ * neighbours do not count. */
+enum ngtdm_feature {
+    NGTDM_COARSENESS, /* QCDE; 10^6 if all voxels are equal, as in IBSI */
+    NGTDM_CONTRAST,   /* 65HE; 0 for one level */
+    NGTDM_BUSYNESS,   /* NQ30; 0 for one level */
+    NGTDM_COMPLEXITY, /* HDEZ */
+    NGTDM_STRENGTH,   /* 1X9X; 0 if all voxels are equal */
+    NGTDM_FEATURES,
+};
+
 /* Returns the request for the region's levels by its options. */
 struct texture_neighbours neighbourhood_request(const struct feature_region *region,
                                                 enum neighbourhood of);

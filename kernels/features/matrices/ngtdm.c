@@ -1,6 +1,4 @@
-/* ngtdm.c - see ngtdm.h. */
-#include "kernels/features/matrices/ngtdm.h"
-
+/* ngtdm.c - neighbourhood grey tone difference (neighbourhood.h). */
 #include "kernels/features/matrices/neighbourhood.h"
 
 #include <math.h>

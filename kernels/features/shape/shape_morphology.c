@@ -7,7 +7,6 @@
 #include "kernels/features/shape/mesh.h"
 #include "kernels/features/shape/outline.h"
 #include "kernels/features/shape/shape.h"
-#include "kernels/features/shape/shape_kept.h"
 
 #include <errno.h>
 #include <math.h>
@@ -372,7 +371,7 @@ morphology_count(const struct feature_region *region, size_t set, uint64_t **cou
 {
     struct morphology_region made;
     uint64_t *kept;
-    int rc = kept_make(region, &made, &kept, error);
+    int rc = shape_kept_make(region, &made, &kept, error);
 
     (void)set;
     if (rc == 0)

@@ -2,7 +2,7 @@
  * spatial_correlation.c - spatial autocorrelation of values (IBSI 3.1.28, 3.1.29): Moran's I and
  * Geary's C over all pairs of the intensity mask, weighted by the inverse of their distance in mm.
  */
-#include "kernels/features/shape/shape_kept.h"
+#include "kernels/features/shape/shape.h"
 #include "kernels/morphology/lags.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ spatial_correlation_count(const struct feature_region *region, size_t set, uint6
     texture_box_of(region->bits, &extent, &box);
     if (spatial_correlation_missing(region, &box))
         return 0;
-    rc = kept_make(region, &request.region, &kept, error);
+    rc = shape_kept_make(region, &request.region, &kept, error);
     if (rc == 0)
         rc = feature_counts_make(lags_size(&box), counts, error);
     if (rc == 0)
