@@ -42,18 +42,6 @@ unlist(struct cpu_pool *pool, struct region *region)
     region->listed = false;
 }
 
-static void
-help(struct cpu_pool *pool, struct region *region)
-{
-    region->helpers++;
-    pthread_mutex_unlock(&pool->mutex);
-    region->body(region->context);
-    pthread_mutex_lock(&pool->mutex);
-    unlist(pool, region);
-    region->helpers--;
-    pthread_cond_broadcast(&pool->left);
-}
-
 static void *
 serve(void *argument)
 {
@@ -61,10 +49,19 @@ serve(void *argument)
 
     pthread_mutex_lock(&pool->mutex);
     while (!pool->closing) {
-        if (pool->regions)
-            help(pool, pool->regions);
-        else
+        struct region *region = pool->regions;
+
+        if (!region) {
             pthread_cond_wait(&pool->offered, &pool->mutex);
+            continue;
+        }
+        region->helpers++;
+        pthread_mutex_unlock(&pool->mutex);
+        region->body(region->context);
+        pthread_mutex_lock(&pool->mutex);
+        unlist(pool, region);
+        region->helpers--;
+        pthread_cond_broadcast(&pool->left);
     }
     pthread_mutex_unlock(&pool->mutex);
     return NULL;

@@ -142,17 +142,6 @@ uniformity_of(const struct level_histogram *histogram)
 }
 
 static int
-put_features(const struct level_histogram *histogram, struct feature_value *values)
-{
-    values[INTENSITY_HISTOGRAM_MODE] = feature_present(mode_of(histogram));
-    values[INTENSITY_HISTOGRAM_ENTROPY] =
-        feature_present(entropy_of_counts(histogram->counts, (size_t)histogram->size));
-    values[INTENSITY_HISTOGRAM_UNIFORMITY] = feature_present(uniformity_of(histogram));
-    put_gradients(histogram, values);
-    return put_statistics(histogram, values);
-}
-
-static int
 intensity_histogram_values(const struct feature_region *region, size_t set, const uint64_t *counts,
                            struct feature_value *values)
 {
@@ -169,8 +158,14 @@ intensity_histogram_values(const struct feature_region *region, size_t set, cons
         histogram.total += of_levels[i];
         histogram.sum += of_levels[i] * (uint64_t)(i + 1);
     }
-    if (histogram.total > 0)
-        rc = put_features(&histogram, values);
+    if (histogram.total > 0) {
+        values[INTENSITY_HISTOGRAM_MODE] = feature_present(mode_of(&histogram));
+        values[INTENSITY_HISTOGRAM_ENTROPY] =
+            feature_present(entropy_of_counts(histogram.counts, (size_t)histogram.size));
+        values[INTENSITY_HISTOGRAM_UNIFORMITY] = feature_present(uniformity_of(&histogram));
+        put_gradients(&histogram, values);
+        rc = put_statistics(&histogram, values);
+    }
     free(of_levels);
     return rc;
 }

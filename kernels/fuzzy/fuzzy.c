@@ -45,34 +45,24 @@ fuzzy_check_object(const struct kernels_fuzzy_object *object, size_t index,
     return 0;
 }
 
-static int
-fuzzy_check(const struct kernels_lane *lane, const struct fuzzy_request *request,
-            struct error *error)
-{
-    const struct kernels_fuzzy_demand *demand =
-        (const struct kernels_fuzzy_demand *)kernels_state(lane, KERNELS_FUZZY);
-    size_t maps = 0;
-
-    for (size_t i = 0; i < request->count; i++) {
-        int rc = fuzzy_check_object(&request->objects[i], i, &lane->extent, error);
-        if (rc)
-            return rc;
-        maps += request->objects[i].map;
-    }
-    if (request->count != demand->objects || maps != demand->maps ||
-        request->relative != demand->relative)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "memory was reserved for other objects than these %zu", request->count);
-    return 0;
-}
-
 int
 kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
                   size_t count, bool relative, struct kernels_fuzzy_result *results,
                   struct error *error)
 {
     const struct fuzzy_request request = {objects, count, relative, results};
-    int rc = fuzzy_check(lane, &request, error);
+    const struct kernels_fuzzy_demand *demand =
+        (const struct kernels_fuzzy_demand *)kernels_state(lane, KERNELS_FUZZY);
+    size_t maps = 0;
 
-    return rc ? rc : kernels_op_run(lane, KERNELS_FUZZY, &request, error);
+    for (size_t i = 0; i < count; i++) {
+        int rc = fuzzy_check_object(&objects[i], i, &lane->extent, error);
+        if (rc)
+            return rc;
+        maps += objects[i].map;
+    }
+    if (count != demand->objects || maps != demand->maps || relative != demand->relative)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "memory was reserved for other objects than these %zu", count);
+    return kernels_op_run(lane, KERNELS_FUZZY, &request, error);
 }

@@ -52,15 +52,20 @@ mask_demand_is_sound(const struct kernels_mask_demand *demand)
     return isfinite(demand->reach_mm) && demand->reach_mm >= 0;
 }
 
-static int
-mask_check(const struct kernels_lane *lane, const struct mask_request *request, struct error *error)
+int
+kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_mask_request *given,
+                 struct kernels_mask_result *result, struct error *error)
 {
-    const struct kernels_mask_demand *demand = kernels_state(lane, KERNELS_MASK);
-    const struct kernels_mask_request *given = request->given;
+    const struct mask_request request = {place, given, result};
+    const int rc = kernels_op_check(lane, KERNELS_MASK, error);
 
-    if (request->place >= demand->masks)
+    if (rc)
+        return rc;
+    const struct kernels_mask_demand *demand = kernels_state(lane, KERNELS_MASK);
+
+    if (place >= demand->masks)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there is no mask %zu where memory was reserved for %zu", request->place,
+                         "there is no mask %zu where memory was reserved for %zu", place,
                          demand->masks);
     if (!mask_demand_is_sound(demand))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
@@ -68,26 +73,14 @@ mask_check(const struct kernels_lane *lane, const struct mask_request *request, 
     if (given->range_count > 1 && given->range_count != (size_t)lane->extent.slices)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "mask %zu has %zu ranges; it may have 1 or one for each of %lld slices",
-                         request->place, given->range_count, (long long)lane->extent.slices);
+                         place, given->range_count, (long long)lane->extent.slices);
     for (size_t i = 0; i < given->step_count; i++)
         if (!mask_step_is_sound(&given->steps[i], demand))
             return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                              "step %zu of mask %zu is of no known kind, has an amount that it may "
                              "not have, or was not announced",
-                             i, request->place);
-    return 0;
-}
-
-int
-kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_mask_request *given,
-                 struct kernels_mask_result *result, struct error *error)
-{
-    const struct mask_request request = {place, given, result};
-    int rc = kernels_op_check(lane, KERNELS_MASK, error);
-
-    if (rc == 0)
-        rc = mask_check(lane, &request, error);
-    return rc ? rc : kernels_op_run(lane, KERNELS_MASK, &request, error);
+                             i, place);
+    return kernels_op_run(lane, KERNELS_MASK, &request, error);
 }
 
 int64_t

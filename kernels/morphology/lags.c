@@ -42,38 +42,28 @@ lags_points(const struct image_extent *extent)
     return points < LAGS_POINTS ? points : LAGS_POINTS;
 }
 
-static int
-lags_check(const struct kernels_lane *lane, const struct lags *lags, struct lags_request *request,
-           struct error *error)
+int
+lags_run(struct kernels_lane *lane, const struct lags *lags, uint64_t *counts, struct error *error)
 {
+    struct lags_request request = {.lags = lags, .counts = counts};
     const size_t tables = lags->region.table_count;
+    const int rc = kernels_op_check(lane, KERNELS_LAGS, error);
 
+    if (rc)
+        return rc;
     if (!lags->region.kept || (tables != 1 && tables != (size_t)lane->extent.slices))
         return error_set(
             error, -EINVAL, CODE_COMPUTE_FAILED,
             "there are %zu tables of kept values; there must be 1 or one for each of %lld "
             "slices",
             lags->region.kept ? tables : 0, (long long)lane->extent.slices);
-    if (!request->counts)
+    if (!request.counts)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");
-    texture_region_box(lane, lags->region.bits, &request->box);
-    if (!lags_lengths(request->box.size, request->length))
+    texture_region_box(lane, lags->region.bits, &request.box);
+    if (!lags_lengths(request.box.size, request.length))
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                          "pairs of a region of %lld x %lld x %lld voxels are too many to count",
-                         (long long)request->box.size[0], (long long)request->box.size[1],
-                         (long long)request->box.size[2]);
-    return 0;
-}
-
-int
-lags_run(struct kernels_lane *lane, const struct lags *lags, uint64_t *counts, struct error *error)
-{
-    struct lags_request request = {.lags = lags, .counts = counts};
-    int rc = kernels_op_check(lane, KERNELS_LAGS, error);
-
-    if (rc == 0)
-        rc = lags_check(lane, lags, &request, error);
-    if (rc || request.box.size[0] == 0)
-        return rc;
-    return kernels_op_run(lane, KERNELS_LAGS, &request, error);
+                         (long long)request.box.size[0], (long long)request.box.size[1],
+                         (long long)request.box.size[2]);
+    return request.box.size[0] > 0 ? kernels_op_run(lane, KERNELS_LAGS, &request, error) : 0;
 }

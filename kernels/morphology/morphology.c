@@ -5,10 +5,15 @@
 
 #include <errno.h>
 
-static int
-morphology_check(const struct kernels_lane *lane, const struct morphology_region *region,
-                 struct error *error)
+int
+morphology_run(struct kernels_lane *lane, const struct morphology_region *region, uint64_t *counts,
+               struct error *error)
 {
+    const struct morphology_request request = {region, counts};
+    const int rc = kernels_op_check(lane, KERNELS_MORPHOLOGY, error);
+
+    if (rc)
+        return rc;
     if (!region->kept ||
         (region->table_count != 1 && region->table_count != (size_t)lane->extent.slices))
         return error_set(
@@ -16,19 +21,7 @@ morphology_check(const struct kernels_lane *lane, const struct morphology_region
             "there are %zu tables of kept values; there must be 1 or one for each of %lld "
             "slices",
             region->kept ? region->table_count : 0, (long long)lane->extent.slices);
-    return 0;
-}
-
-int
-morphology_run(struct kernels_lane *lane, const struct morphology_region *region, uint64_t *counts,
-               struct error *error)
-{
-    const struct morphology_request request = {region, counts};
-    int rc = kernels_op_check(lane, KERNELS_MORPHOLOGY, error);
-
-    if (rc == 0)
-        rc = morphology_check(lane, region, error);
-    if (rc == 0 && !counts)
-        rc = error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");
-    return rc ? rc : kernels_op_run(lane, KERNELS_MORPHOLOGY, &request, error);
+    if (!counts)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");
+    return kernels_op_run(lane, KERNELS_MORPHOLOGY, &request, error);
 }

@@ -72,26 +72,6 @@ peaks_make_ball(const double spacing[3], struct peaks_ball *ball)
     return 0;
 }
 
-static int
-peaks_check(const struct kernels_lane *lane, const struct peaks *request, struct error *error)
-{
-    if (!request->rescales || !request->paddings ||
-        (request->table_count != 1 && request->table_count != (size_t)lane->extent.slices))
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there are %zu rescales; it takes 1 or one for each of %lld slices",
-                         request->rescales ? request->table_count : 0,
-                         (long long)lane->extent.slices);
-    for (int axis = 0; axis < 3; axis++)
-        if (!(request->spacing[axis] > 0))
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "voxels of %g mm are none",
-                             request->spacing[axis]);
-    if (peaks_too_fine(request->spacing))
-        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                         "voxels of %g x %g x %g mm are too many in 1 cm3", request->spacing[0],
-                         request->spacing[1], request->spacing[2]);
-    return 0;
-}
-
 int
 peaks_run(struct kernels_lane *lane, const struct peaks *peaks, struct peaks_found *found,
           struct error *error)
@@ -101,12 +81,24 @@ peaks_run(struct kernels_lane *lane, const struct peaks *peaks, struct peaks_fou
     int rc = kernels_op_check(lane, KERNELS_PEAKS, error);
 
     *found = (struct peaks_found){.local = -INFINITY, .global = -INFINITY};
-    if (rc == 0)
-        rc = peaks_check(lane, peaks, error);
-    if (rc == 0 && peaks_make_ball(peaks->spacing, &ball))
-        rc = kernels_no_memory(lane, error);
-    if (rc == 0)
-        rc = kernels_op_run(lane, KERNELS_PEAKS, &request, error);
+    if (rc)
+        return rc;
+    if (!peaks->rescales || !peaks->paddings ||
+        (peaks->table_count != 1 && peaks->table_count != (size_t)lane->extent.slices))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "there are %zu rescales; it takes 1 or one for each of %lld slices",
+                         peaks->rescales ? peaks->table_count : 0, (long long)lane->extent.slices);
+    for (int axis = 0; axis < 3; axis++)
+        if (!(peaks->spacing[axis] > 0))
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "voxels of %g mm are none",
+                             peaks->spacing[axis]);
+    if (peaks_too_fine(peaks->spacing))
+        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                         "voxels of %g x %g x %g mm are too many in 1 cm3", peaks->spacing[0],
+                         peaks->spacing[1], peaks->spacing[2]);
+    rc = peaks_make_ball(peaks->spacing, &ball)
+             ? kernels_no_memory(lane, error)
+             : kernels_op_run(lane, KERNELS_PEAKS, &request, error);
     free(ball.rows);
     return rc;
 }

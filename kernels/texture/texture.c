@@ -87,23 +87,6 @@ texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uin
     return rc ? rc : kernels_op_run(lane, KERNELS_GLCM, &request, error);
 }
 
-static int
-check_neighbours(const struct texture_neighbours *request, struct error *error)
-{
-    if (request->distance < 1 || request->distance > TEXTURE_MAX_DISTANCE)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "a distance of %d is not between 1 and %d", request->distance,
-                         TEXTURE_MAX_DISTANCE);
-    if (request->alpha < 0 || request->alpha > TEXTURE_MAX_LEVELS)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "levels that are %d apart are not alike; 0 to %d are", request->alpha,
-                         TEXTURE_MAX_LEVELS);
-    if (request->per_slice && !request->in_slice)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "neighbours in space are not of one slice");
-    return 0;
-}
-
 int
 texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbours *neighbours,
                        uint64_t *counts, struct error *error)
@@ -113,11 +96,20 @@ texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbour
 
     if (rc == 0)
         rc = check_levels(lane, &neighbours->levels, error);
-    if (rc == 0)
-        rc = check_neighbours(neighbours, error);
-    if (rc == 0 && !counts)
-        rc = no_room(error);
-    return rc ? rc : kernels_op_run(lane, KERNELS_NEIGHBOURS, &request, error);
+    if (rc)
+        return rc;
+    if (neighbours->distance < 1 || neighbours->distance > TEXTURE_MAX_DISTANCE)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "a distance of %d is not between 1 and %d", neighbours->distance,
+                         TEXTURE_MAX_DISTANCE);
+    if (neighbours->alpha < 0 || neighbours->alpha > TEXTURE_MAX_LEVELS)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "levels that are %d apart are not alike; 0 to %d are", neighbours->alpha,
+                         TEXTURE_MAX_LEVELS);
+    if (neighbours->per_slice && !neighbours->in_slice)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "neighbours in space are not of one slice");
+    return counts ? kernels_op_run(lane, KERNELS_NEIGHBOURS, &request, error) : no_room(error);
 }
 
 static bool
@@ -137,48 +129,39 @@ axes_of_runs(const struct texture_runs *request)
     return 2;
 }
 
-static int
-check_runs(const struct kernels_lane *lane, const struct texture_runs *request, struct error *error)
-{
-    struct texture_box box;
-
-    if (!request->directions || request->direction_count < 1 ||
-        request->direction_count > TEXTURE_MAX_DIRECTIONS)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%zu directions are not possible; 1 to %d are", request->direction_count,
-                         TEXTURE_MAX_DIRECTIONS);
-    for (size_t i = 0; i < request->direction_count; i++)
-        if (!is_direction(&request->directions[i], request->per_slice))
-            return error_set(
-                error, -EINVAL, CODE_COMPUTE_FAILED,
-                "direction %zu does not lead to a neighbour, or leads to another slice", i);
-    texture_region_box(lane, request->region, &box);
-    for (int axis = 0; axis < axes_of_runs(request); axis++)
-        if (box.size[axis] > TEXTURE_MAX_RUN)
-            return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                             "runs in a region of %lld voxels along an axis may be longer than %d",
-                             (long long)box.size[axis], TEXTURE_MAX_RUN);
-        else if (box.size[axis] > request->longest || request->longest > TEXTURE_MAX_RUN)
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                             "there is room for runs of %lld voxels, not for those of the region",
-                             (long long)request->longest);
-    return 0;
-}
-
 int
 texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uint64_t *counts,
                  struct error *error)
 {
     const struct texture_runs_request request = {runs, counts};
+    struct texture_box box;
     int rc = kernels_op_check(lane, KERNELS_RUNS, error);
 
     if (rc == 0)
         rc = check_levels(lane, &runs->levels, error);
-    if (rc == 0)
-        rc = check_runs(lane, runs, error);
-    if (rc == 0 && !counts)
-        rc = no_room(error);
-    return rc ? rc : kernels_op_run(lane, KERNELS_RUNS, &request, error);
+    if (rc)
+        return rc;
+    if (!runs->directions || runs->direction_count < 1 ||
+        runs->direction_count > TEXTURE_MAX_DIRECTIONS)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "%zu directions are not possible; 1 to %d are", runs->direction_count,
+                         TEXTURE_MAX_DIRECTIONS);
+    for (size_t i = 0; i < runs->direction_count; i++)
+        if (!is_direction(&runs->directions[i], runs->per_slice))
+            return error_set(
+                error, -EINVAL, CODE_COMPUTE_FAILED,
+                "direction %zu does not lead to a neighbour, or leads to another slice", i);
+    texture_region_box(lane, runs->region, &box);
+    for (int axis = 0; axis < axes_of_runs(runs); axis++)
+        if (box.size[axis] > TEXTURE_MAX_RUN)
+            return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                             "runs in a region of %lld voxels along an axis may be longer than %d",
+                             (long long)box.size[axis], TEXTURE_MAX_RUN);
+        else if (box.size[axis] > runs->longest || runs->longest > TEXTURE_MAX_RUN)
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                             "there is room for runs of %lld voxels, not for those of the region",
+                             (long long)runs->longest);
+    return counts ? kernels_op_run(lane, KERNELS_RUNS, &request, error) : no_room(error);
 }
 
 static int

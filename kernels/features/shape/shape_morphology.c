@@ -382,18 +382,6 @@ morphology_count(const struct feature_region *region, size_t set, uint64_t **cou
     return rc;
 }
 
-static void
-form_put_all(const struct form *form)
-{
-    if (form->of_bits->place.voxels == 0)
-        return;
-    form_put_mesh(form);
-    form_put_box(form);
-    form_put_axes(form);
-    form_put_values(form);
-    form_put_hull(form);
-}
-
 static int
 morphology_values(const struct feature_region *region, size_t set, const uint64_t *counts,
                   struct feature_value *values)
@@ -413,8 +401,13 @@ morphology_values(const struct feature_region *region, size_t set, const uint64_
     (void)set;
     for (size_t part = 0; part < FORM_PARTS && !region->form && rc == 0; part++)
         rc = morphology_form(region, part, &own);
-    if (rc == 0)
-        form_put_all(&form);
+    if (rc == 0 && form.of_bits->place.voxels > 0) {
+        form_put_mesh(&form);
+        form_put_box(&form);
+        form_put_axes(&form);
+        form_put_values(&form);
+        form_put_hull(&form);
+    }
     morphology_form_clear(&own);
     return rc;
 }
