@@ -70,18 +70,6 @@ inspect_free(struct inspect *inspect)
     free(inspect);
 }
 
-/* Keeps the error of the lowest index, which parallel.h makes the same in every run. */
-static void
-keep_error(struct inspect *inspect, int64_t i, const struct error *error)
-{
-    pthread_mutex_lock(&inspect->lock);
-    if (inspect->failed < 0 || i < inspect->failed) {
-        inspect->failed = i;
-        inspect->error = *error;
-    }
-    pthread_mutex_unlock(&inspect->lock);
-}
-
 /* Replaces the code if this machine lacked a resource, since the file is then not the cause. */
 static void
 inspect_mark_machine(struct error *error, int rc)
@@ -103,30 +91,28 @@ peek_some(struct parallel *loop, void *context)
             continue;
         inspect->instances[i] = NULL;
         inspect_mark_machine(&error, rc);
-        keep_error(inspect, i, &error);
+        /* The error of the lowest index is kept, which parallel.h makes the same in every run. */
+        pthread_mutex_lock(&inspect->lock);
+        if (inspect->failed < 0 || i < inspect->failed) {
+            inspect->failed = i;
+            inspect->error = error;
+        }
+        pthread_mutex_unlock(&inspect->lock);
         parallel_fail(loop);
     }
-}
-
-/* Writes Image Orientation (Patient) of a stack: six direction cosines. */
-static void
-inspect_put_cosines(const struct geometry_stack *stack, char *text, size_t size)
-{
-    size_t length = 0;
-    for (int i = 0; i < 6; i++)
-        length += (size_t)snprintf(text + length, size - length, "%s%.6g", i ? "\\" : "",
-                                   stack->axes[i] + 0.0); /* avoids a negative zero */
 }
 
 static void
 inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
                   const struct geometry_stack *stack, const struct rules_facts *facts, int options)
 {
-    char cosines[COSINES] = "";
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
-    if (stack->has_geometry)
-        inspect_put_cosines(stack, cosines, sizeof cosines);
+    char cosines[COSINES] = ""; /* Image Orientation (Patient) */
+    size_t length = 0;
+    for (int i = 0; i < 6 && stack->has_geometry; i++)
+        length += (size_t)snprintf(cosines + length, sizeof cosines - length, "%s%.6g",
+                                   i ? "\\" : "", stack->axes[i] + 0.0); /* no negative zero */
     const struct message_stack row = {
         .name = stack->name,
         .accepted = stack->accepted,

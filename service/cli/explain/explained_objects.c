@@ -167,21 +167,6 @@ regions_describe_use(const struct explained_regions *regions, const struct conf_
 
 /* ------------------------------------------------------------------- requested objects ---- */
 
-/* Returns NULL if the segment does not come from an annotation object. */
-static const struct conf_object *
-wanted_of(const struct conf_segment *segment)
-{
-    return segment->method == CONF_OBJECT ? &segment->object : NULL;
-}
-
-/* An unknown sender ("") matches no given AE title. */
-static bool
-wanted_fits(const struct conf_object *wanted, const char *kind, const char *sender)
-{
-    return strcmp(conf_object_kind_names[wanted->kind], kind) == 0 &&
-           (!wanted->from_ae || strcmp(wanted->from_ae, sender) == 0);
-}
-
 static void
 wanted_describe(const struct conf_object *wanted, char text[EXPLAINED_TEXT])
 {
@@ -212,15 +197,16 @@ object_text_user(const struct report_object *row, const char *kind,
                  const struct explained_regions *regions, const struct conf_pipeline *pipeline,
                  const struct conf_segment *segment)
 {
-    const struct conf_object *wanted = wanted_of(segment);
+    const struct conf_object *wanted = &segment->object;
     char text[EXPLAINED_TEXT], taken[EXPLAINED_WORDS];
-    if (!wanted || strcmp(conf_object_kind_names[wanted->kind], kind) != 0)
+    if (segment->method != CONF_OBJECT || strcmp(conf_object_kind_names[wanted->kind], kind) != 0)
         return;
     wanted_describe(wanted, text);
     regions_describe_use(regions, segment, taken);
     explained_put_line(
         "pipeline", "%s: segment \"%s\" needs %s: %s", pipeline->name, segment->label, text,
-        row && !wanted_fits(wanted, row->kind, row->sender) ? "not from this sender" : taken);
+        row && !routing_object_fits(segment, row->kind, row->sender) ? "not from this sender"
+                                                                     : taken);
 }
 
 #define MAX_REFERENCES 4 /* references printed one by one */
@@ -279,14 +265,14 @@ object_json_users(const struct explained_objects *objects, size_t i,
     for (size_t p = 0; p < objects->conf->pipeline_count; p++) {
         const struct conf_pipeline *pipeline = &objects->conf->pipelines[p];
         for (size_t k = 0; k < pipeline->segment_count; k++) {
-            const struct conf_object *wanted = wanted_of(&pipeline->segments[k]);
-            if (!wanted ||
-                !wanted_fits(wanted, objects->found.items[i].peek->kind, row ? row->sender : ""))
+            const struct conf_segment *segment = &pipeline->segments[k];
+            if (!routing_object_fits(segment, objects->found.items[i].peek->kind,
+                                     row ? row->sender : ""))
                 continue;
             json_begin_object(json, NULL);
             json_string(json, "pipeline", pipeline->name);
-            json_string(json, "segment", pipeline->segments[k].label);
-            json_integer(json, "regions_that_fit", regions_count(regions, wanted));
+            json_string(json, "segment", segment->label);
+            json_integer(json, "regions_that_fit", regions_count(regions, &segment->object));
             json_end_object(json);
         }
     }
@@ -403,13 +389,13 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
         const struct report_object *row = &waits->stored[i];
         snprintf(path, sizeof path, "%s/%s", waits->objects->conf->root, row->path);
         if (!row->own && !row->missing && !row->superseded_by[0] &&
-            wanted_fits(search->wanted, row->kind, row->sender))
+            routing_object_fits(search->segment, row->kind, row->sender))
             waits_consider(search, path, row->path);
     }
     for (size_t i = 0; i < found->count; i++) {
         const struct object_peek *peek = found->items[i].peek;
         const struct report_object *row = object_row(waits->objects, i);
-        if (wanted_fits(search->wanted, peek->kind, row ? row->sender : "") &&
+        if (routing_object_fits(search->segment, peek->kind, row ? row->sender : "") &&
             input_object_is_of(peek, waits->series) && !waits_has_stored(waits, peek))
             waits_consider(search, found->items[i].path, found->items[i].path);
     }
@@ -421,9 +407,9 @@ static void
 waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
           const struct conf_segment *segment)
 {
-    struct waits_search search = {.segment = segment, .wanted = wanted_of(segment)};
+    struct waits_search search = {.segment = segment, .wanted = &segment->object};
     char text[EXPLAINED_TEXT];
-    if (!search.wanted)
+    if (segment->method != CONF_OBJECT)
         return;
     waits_search_run(waits, &search);
     if (search.offered == 0) {

@@ -196,6 +196,15 @@ routing_result_release(struct routing_result *result)
     *result = (struct routing_result){0};
 }
 
+bool
+routing_object_fits(const struct conf_segment *segment, const char *kind, const char *sender)
+{
+    const struct conf_object *wanted = &segment->object;
+    return segment->method == CONF_OBJECT &&
+           strcmp(conf_object_kind_names[wanted->kind], kind) == 0 &&
+           (!wanted->from_ae || strcmp(wanted->from_ae, sender) == 0);
+}
+
 const struct conf_companion *
 routing_find_lacking(const struct conf *conf, const struct rules_series *series,
                      const char *pipeline)

@@ -66,6 +66,10 @@ int routing_result_make(const struct conf *conf, const struct rules_series *seri
                         const struct conf_rule *only, struct routing_result *result);
 void routing_result_release(struct routing_result *result);
 
+/* Returns whether a segment wants annotation objects of this kind and sender. An unknown sender ("")
+ * is not one that the configuration gives. */
+bool routing_object_fits(const struct conf_segment *segment, const char *kind, const char *sender);
+
 /* Returns the first series that a job waits for: one that a rule for the pipeline requires
  * (`study`) and that series->study lacks. Returns NULL if one of these rules has all its series. */
 const struct conf_companion *routing_find_lacking(const struct conf *conf,

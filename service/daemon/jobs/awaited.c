@@ -16,21 +16,11 @@ static const char *const awaited_names[] = {[CONF_RTSTRUCT] = "structure set (rt
                                             [CONF_SEG] = "segmentation (seg)",
                                             [CONF_SR] = "report (sr)"};
 
-/* Returns whether the segment names an object of this kind from this sender. */
-static bool
-awaited_fits(const struct conf_segment *segment, const char *kind, const char *sender)
-{
-    const struct conf_object *object = &segment->object;
-    return segment->method == CONF_OBJECT &&
-           strcmp(conf_object_kind_names[object->kind], kind) == 0 &&
-           (!object->from_ae || strcmp(object->from_ae, sender) == 0);
-}
-
 static bool
 awaited_is_named(const struct conf_pipeline *pipeline, const char *kind, const char *sender)
 {
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (awaited_fits(&pipeline->segments[i], kind, sender))
+        if (routing_object_fits(&pipeline->segments[i], kind, sender))
             return true;
     return false;
 }
@@ -47,7 +37,7 @@ static bool
 inputs_have(const struct queue_input *inputs, size_t count, const struct conf_segment *segment)
 {
     for (size_t i = 0; i < count; i++)
-        if (awaited_fits(segment, inputs[i].kind, inputs[i].sender))
+        if (routing_object_fits(segment, inputs[i].kind, inputs[i].sender))
             return true;
     return false;
 }
