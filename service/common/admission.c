@@ -77,8 +77,7 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
         return admission_mismatch(conf, caller);
     if (!is_our_title(conf, caller->called_ae))
         return ADMISSION_UNKNOWN_TITLE;
-    /* Unknown callers have a small limit of their own, so that they cannot take places from
-     * peers. */
+    /* Unknown callers have a small limit of their own, so that they cannot take places from peers. */
     if (!peer)
         return load->of_unknown < (conf->max_associations + 3) / 4 ? ADMISSION_ECHO_ONLY
                                                                    : ADMISSION_BUSY;

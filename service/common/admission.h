@@ -1,6 +1,5 @@
 /*
- * admission.h - admission of associations: a pure decision from the configuration and the caller's
- * data.
+ * admission.h - admission of associations: a pure decision from the configuration and the caller's data.
  *
  * A caller must be a row of dicom.peers. If several rows have its AE title, the first row that it
  * meets completely counts. Thread-safe.

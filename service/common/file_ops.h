@@ -15,8 +15,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Identifies a file and its state. If two stamps are equal, the file was not changed or replaced
- * between them. */
+/* Identifies a file and its state. If two stamps are equal, the file was not changed or replaced between them. */
 struct file_stamp {
     uint64_t device, inode;
     int64_t size, mtime_ns, ctime_ns;
@@ -32,13 +31,10 @@ uint64_t file_digest(uint64_t seed, const void *bytes, size_t size);
 /* Returns a hash of the path, never 0. */
 uint64_t file_key(const char *path);
 
-/*
- * Opens `relative` below the open directory `base`, one component at a time, so that a symbolic
- * link cannot lead out of it. Returns -ELOOP or -ENOTDIR for a symbolic link and -EINVAL for "..".
- */
+/* Opens `relative` below the open directory `base`, one component at a time, so that a symbolic link cannot lead out of
+ * it. Returns -ELOOP or -ENOTDIR for a symbolic link and -EINVAL for "..". */
 int file_open_below(int base, const char *relative, int flags);
-/* Opens the directory that holds `relative`. Sets *name to the last component, inside
- * `relative`. */
+/* Opens the directory that holds `relative`. Sets *name to the last component, inside `relative`. */
 int file_open_parent(int base, const char *relative, const char **name);
 
 /* Copies all bytes of `from` into the empty file `to`. If it fails, *read_failed is true if reading

@@ -1,9 +1,8 @@
 /*
  * json.h - write one JSON document to a stream, indented.
  *
- * The writer adds commas, indentation and escapes. Keys must be NULL inside arrays. Numbers that
- * JSON cannot express become null. Bytes that are not UTF-8 become U+FFFD. The caller must check
- * ferror().
+ * The writer adds commas, indentation and escapes. Keys must be NULL inside arrays. Numbers that JSON cannot express
+ * become null. Bytes that are not UTF-8 become U+FFFD. The caller must check ferror().
  */
 #ifndef NOCTULE_SERVICE_COMMON_JSON_H
 #define NOCTULE_SERVICE_COMMON_JSON_H

@@ -1,5 +1,4 @@
-/* layout.h - files and folders below the root folder. All except the inboxes must be on one file
- * system. */
+/* layout.h - files and folders below the root folder. All except the inboxes must be on one file system. */
 #ifndef NOCTULE_SERVICE_COMMON_LAYOUT_H
 #define NOCTULE_SERVICE_COMMON_LAYOUT_H
 

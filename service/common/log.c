@@ -1,9 +1,8 @@
 /*
  * log.c - logfmt lines on standard error; see log.h.
  *
- * A line is composed on the stack and written with one write(2), so lines of several threads and
- * processes do not mix. If standard error is the journal, lines begin with "<3>", which journald
- * reads as the priority.
+ * A line is composed on the stack and written with one write(2), so lines of several threads and processes do not mix.
+ * If standard error is the journal, lines begin with "<3>", which journald reads as the priority.
  */
 #include "service/common/log.h"
 

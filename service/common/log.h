@@ -3,9 +3,8 @@
  *
  *     ts=2026-01-31T02:03:04.567Z level=info role=daemon event=job.done job=17 seconds=0.41
  *
- * Lines must not contain patient names or IDs. They name series and jobs by their UIDs and numbers.
- * Values are quoted and escaped if needed, so a line break in a file name cannot start a new line.
- * Thread-safe; errno is kept.
+ * Lines must not contain patient names or IDs. They name series and jobs by their UIDs and numbers. Values are quoted
+ * and escaped if needed, so a line break in a file name cannot start a new line. Thread-safe; errno is kept.
  */
 #ifndef NOCTULE_SERVICE_COMMON_LOG_H
 #define NOCTULE_SERVICE_COMMON_LOG_H
@@ -45,8 +44,7 @@ void log_set_level(const char *level);
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields);
 
-/* log_info("job.done", LOG_INT("job", id), LOG_NUM("seconds", s)). At least one field must be
- * given. */
+/* log_info("job.done", LOG_INT("job", id), LOG_NUM("seconds", s)). At least one field must be given. */
 #define LOG_FIELDS(...)       ((const struct log_field[]){__VA_ARGS__, {.key = 0}})
 #define log_error(event, ...) log_write(LOG_ERROR, event, LOG_FIELDS(__VA_ARGS__))
 #define log_warn(event, ...)  log_write(LOG_WARN, event, LOG_FIELDS(__VA_ARGS__))

@@ -23,12 +23,10 @@ struct parallel {
     atomic_bool failed;
 };
 
-/* Runs the body in at most `threads` threads, including the caller's. Uses fewer if threads cannot
- * be created. */
+/* Runs the body in at most `threads` threads, including the caller's. Uses fewer if threads cannot be created. */
 void parallel_run(struct parallel *loop, int threads);
 
-/* Sets the next index. Returns false at the end, after a failed iteration, or if the loop was
- * stopped. */
+/* Sets the next index. Returns false at the end, after a failed iteration, or if the loop was stopped. */
 bool parallel_take(struct parallel *loop, int64_t *index);
 /* Prevents further iterations after a failure. */
 void parallel_fail(struct parallel *loop);

@@ -1,7 +1,6 @@
 /*
- * pseudonym.h - keyed hashes of patient identifiers. Within one installation the same identifier
- * gives the same hash, which cannot be reversed without the key. HMAC-SHA-256 (RFC 2104), cut to 96
- * bits.
+ * pseudonym.h - keyed hashes of patient identifiers. Within one installation the same identifier gives the same hash,
+ * which cannot be reversed without the key. HMAC-SHA-256 (RFC 2104), cut to 96 bits.
  *
  * Calls block and return 0 or -errno. Thread-safe.
  */

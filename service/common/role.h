@@ -1,9 +1,8 @@
 /*
  * role.h - the child processes of noctuled: the same program, started with --role.
  *
- * A child inherits its arguments and, as fd 3, its pipe to the daemon. It must send HELLO first and
- * exit when the pipe closes. Each main returns an exit status; 0 means that the daemon ended the
- * child or exited.
+ * A child inherits its arguments and, as fd 3, its pipe to the daemon. It must send HELLO first and exit when the pipe
+ * closes. Each main returns an exit status; 0 means that the daemon ended the child or exited.
  */
 #ifndef NOCTULE_SERVICE_COMMON_ROLE_H
 #define NOCTULE_SERVICE_COMMON_ROLE_H

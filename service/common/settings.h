@@ -22,16 +22,14 @@ struct settings {
  * for the listening port, otherwise for destinations and sources. If the TLS files cannot be used,
  * returns 0 with tls NULL and the reason in the error. */
 int settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error);
-/* Opens the settings like settings_open, but returns -EACCES if the TLS files cannot be used. A
- * child that must keep its old settings may be confined to other files; a new child is not yet
- * confined. */
+/* Opens the settings like settings_open, but returns -EACCES if the TLS files cannot be used. A child that must keep
+ * its old settings may be confined to other files; a new child is not yet confined. */
 int settings_open_all(struct conf *conf, bool server, struct settings **settings,
                       struct error *error);
 struct settings *settings_keep(struct settings *settings);
 void settings_drop(struct settings *settings); /* NULL is allowed */
 
-/* Opens TLS alone, for a listener (`server`) or a caller. Returns NULL with the error if its files
- * cannot be used. */
+/* Opens TLS alone, for a listener (`server`) or a caller. Returns NULL with the error if its files cannot be used. */
 struct dicom_tls *settings_open_tls(const struct conf_tls *conf, bool server, struct error *error);
 
 #endif

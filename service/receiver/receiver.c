@@ -9,10 +9,9 @@
  *     listener --> association's thread --> receiver --> item (token) --> ARRIVED | QUARANTINED
  *                                              0x0000 <---------------------- STORED(token)
  *
- * Messages may be repeated: a frame without a STORED is sent again. After a restart all files found
- * are reported again, except those that the daemon names as known; rows are idempotent. At most
- * IMPORT_TOKENS_MAX files are between their start and their STORED. Further files wait in the
- * inboxes (limited by inbox.h), and senders wait, too.
+ * Messages may be repeated: a frame without a STORED is sent again. After a restart all files found are reported again,
+ * except those that the daemon names as known; rows are idempotent. At most IMPORT_TOKENS_MAX files are between their
+ * start and their STORED. Further files wait in the inboxes (limited by inbox.h), and senders wait, too.
  *
  * All state belongs to the loop's thread. A pool thread uses the items of one batch, one recovery,
  * one inspection, or one item. The loop must not use those at the same time.
@@ -63,9 +62,8 @@ on_drain_timeout(uv_timer_t *timer)
     receiver_stop(timer->data);
 }
 
-/* Sends a frame. If that fails, the process must end, since the daemon would wait for the frame;
- * the next process starts anew. It ends after this loop iteration, because the caller still uses
- * the state. */
+/* Sends a frame. If that fails, the process must end, since the daemon would wait for the frame; the next process
+ * starts anew. It ends after this loop iteration, because the caller still uses the state. */
 void
 receiver_send_frame(struct receiver *receiver, struct proto_writer *writer)
 {
@@ -316,16 +314,14 @@ receiver_main(const struct role_args *args)
     static struct receiver receiver; /* one per process; too large for the stack */
     STAILQ_INIT(&receiver.ready);
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read when the first work is queued */
-    /* The usual limit of 1024 is meant for programs that use select. An association needs two
-     * descriptors. */
+    /* The usual limit of 1024 is meant for programs that use select. An association needs two descriptors. */
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    /* Return the memory of a large series as soon as it is freed. Otherwise the allocator adapts
-     * its threshold and keeps as much at the end of each thread's arena, where malloc_trim does not
-     * release it. */
+    /* Return the memory of a large series as soon as it is freed. Otherwise the allocator adapts its threshold and
+     * keeps as much at the end of each thread's arena, where malloc_trim does not release it. */
     mallopt(M_TRIM_THRESHOLD, KEPT_FREE);
     mallopt(M_MMAP_THRESHOLD, KEPT_FREE);
     dicom_init();

@@ -256,8 +256,7 @@ receiver_batch_add(struct receiver_batch *batch, struct import_token *item)
     batch->imports[batch->count++] = &item->import;
 }
 
-/* Turns the first file of the list into an item, and adds that to the batch. An unreadable file is
- * reported at once. */
+/* Turns the first file of the list into an item, and adds that to the batch. An unreadable file is reported at once. */
 static void
 pick_up(struct receiver *receiver, struct receiver_batch *batch)
 {

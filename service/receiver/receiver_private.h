@@ -92,8 +92,7 @@ void receiver_send_frame(struct receiver *receiver, struct proto_writer *writer)
 
 /* ---------------------------------------------------------------- receiver_batches.c ------ */
 
-/* Callbacks for inboxes: found files join the ready list, and files that were removed are reported
- * to the daemon. */
+/* Callbacks for inboxes: found files join the ready list, and files that were removed are reported to the daemon. */
 extern const struct inbox_events receiver_inbox_events;
 /* Drops files in the ready list of an inbox that closes; NULL: of all inboxes. */
 void receiver_forget_ready(struct receiver *receiver, const struct inbox *inbox);
@@ -102,8 +101,7 @@ void receiver_start_batches(struct receiver *receiver);
 void receiver_batch_add(struct receiver_batch *batch, struct import_token *item);
 /* Drops the items of a batch. */
 void receiver_batch_abandon(struct receiver *receiver, struct receiver_batch *batch);
-/* Takes handovers. Received files have priority over those of inboxes, since a sender waits for the
- * answer. */
+/* Takes handovers. Received files have priority over those of inboxes, since a sender waits for the answer. */
 void receiver_take_handovers(struct receiver *receiver);
 
 void receiver_send_item(struct receiver *receiver, struct import_token *item);

@@ -109,8 +109,7 @@ pull_task_ended(uv_work_t *work, int status)
 
 /* -------------------------------------------------------------------------------- frames --- */
 
-/* Starts the task and takes it over. Returns it untried if a RELOAD removed its source or the
- * process is ending. */
+/* Starts the task and takes it over. Returns it untried if a RELOAD removed its source or the process is ending. */
 static void
 pull_task_begin(struct pull_task *task)
 {

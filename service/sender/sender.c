@@ -127,8 +127,7 @@ take_reports(struct sender *sender)
     int found = 0;
     while (sender->association && (found = dicom_report(sender->association, &report)) > 0) {
         struct proto_writer writer;
-        /* Token 0: no reply is needed, because the daemon resends after commit_seconds without a
-         * report. */
+        /* Token 0: no reply is needed, because the daemon resends after commit_seconds without a report. */
         child_write_commitment(&writer, 0, destination->ae_title, destination->name, report);
         sender->options.events.frame(sender->options.events.context, &writer);
         sender->last_use = clock_seconds();
@@ -148,8 +147,7 @@ has_class(char classes[][DICOM_UID_SIZE], size_t count, const char *sop_class)
     return false;
 }
 
-/* Collects the storage classes of the task and of those queued behind it. Copies the strings under
- * the lock. */
+/* Collects the storage classes of the task and of those queued behind it. Copies the strings under the lock. */
 static size_t
 collect_classes(struct sender *sender, const struct sender_task *task,
                 char classes[][DICOM_UID_SIZE])
@@ -207,9 +205,8 @@ sender_commit(struct sender *sender, const struct sender_task *task, struct send
     return rc;
 }
 
-/* Requests storage commitment. The object stays stored in any case. Some peers abort instead of
- * rejecting the request. It is repeated once on a new association, since the connection may also
- * have been lost by chance. */
+/* Requests storage commitment. The object stays stored in any case. Some peers abort instead of rejecting the request.
+ * It is repeated once on a new association, since the connection may also have been lost by chance. */
 static void
 ask_commitment(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
@@ -252,9 +249,8 @@ send_once(struct sender *sender, const struct sender_task *task, struct send_att
     return rc;
 }
 
-/* Delivers to an AE. An idle association may turn out to be dead at its next use, although the peer
- * works. In that case it is retried at once on a new one. Storing the same instance twice is
- * harmless. */
+/* Delivers to an AE. An idle association may turn out to be dead at its next use, although the peer works. In that case
+ * it is retried at once on a new one. Storing the same instance twice is harmless. */
 static enum dicom_outcome
 deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
@@ -340,8 +336,7 @@ free_task(struct sender_task *task)
     free(task);
 }
 
-/* Sleeps until there is a task, data from the peer, or the association has been idle for too
- * long. */
+/* Sleeps until there is a task, data from the peer, or the association has been idle for too long. */
 static void
 wait_for_work(struct sender *sender)
 {

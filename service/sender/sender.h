@@ -1,11 +1,10 @@
 /*
  * sender.h - one destination: a queue of deliveries and the thread that sends them.
  *
- * To an AE it keeps one association, reused while it has the required presentation contexts and
- * idle_seconds have not passed. Reports of storage commitment are accepted on it at any time.
- * Folders and STOW-RS need no association (stow.h). A slow or unreachable destination does not
- * delay others. All calls must come from one thread (the process's loop); the events come from the
- * sender's thread.
+ * To an AE it keeps one association, reused while it has the required presentation contexts and idle_seconds have not
+ * passed. Reports of storage commitment are accepted on it at any time. Folders and STOW-RS need no association
+ * (stow.h). A slow or unreachable destination does not delay others. All calls must come from one thread (the process's
+ * loop); the events come from the sender's thread.
  */
 #ifndef NOCTULE_SERVICE_SENDER_SENDER_H
 #define NOCTULE_SERVICE_SENDER_SENDER_H

@@ -1,7 +1,6 @@
 /*
- * sender_role.c - the role that connects to destinations and archives: DELIVER, FIND and MOVE
- * arrive over fd 3 (pull_archive.h), and their outcomes and reports of storage commitment are sent
- * back.
+ * sender_role.c - the role that connects to destinations and archives: DELIVER, FIND and MOVE arrive over fd 3
+ * (pull_archive.h), and their outcomes and reports of storage commitment are sent back.
  *
  * One libuv loop in the main thread owns the channel and one sender per destination in use
  * (sender.h). The senders' threads pass it complete frames. After RELOAD new senders are created

@@ -1,6 +1,5 @@
 /*
- * alert_list.h - the list of alerts: conditions that need attention, and reasons for which work
- * waits.
+ * alert_list.h - the list of alerts: conditions that need attention, and reasons for which work waits.
  *
  * Only alerts_collect() makes the complete list. The daemon reports its own conditions as lines
  * (PING, ALERTS). The database has all other alerts (v_alerts) and the acknowledgements.
@@ -80,10 +79,9 @@ char *alerts_to_lines(const struct alerts *alerts);
 /* Adds the alerts of such lines. Skips invalid lines. */
 void alerts_from_lines(struct alerts *alerts, const char *lines);
 
-/* Adds the alerts of the database and the configuration to the daemon's, marks acknowledged ones,
- * and sorts: the worst first, acknowledged ones after all that need attention. If the report is
- * NULL, only the configuration's are added. Returns 0, or -errno with a message; the list is then
- * incomplete. */
+/* Adds the alerts of the database and the configuration to the daemon's, marks acknowledged ones, and sorts: the worst
+ * first, acknowledged ones after all that need attention. If the report is NULL, only the configuration's are added.
+ * Returns 0, or -errno with a message; the list is then incomplete. */
 int alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report,
                    int64_t now_ms, struct error *error);
 
@@ -95,13 +93,10 @@ const struct alert *alerts_find(const struct alerts *alerts, const char *id);
 
 /* ------------------------------------------------------------------------------ deadlines ---- */
 
-/*
- * Calls `take` for each pipeline that cannot finish its jobs by its deadline (deadline_alerts.c).
- * If `take` returns a negative errno, the loop ends and returns that. Without a report, job
- * durations are unknown. If `queued`, it also reports pipelines whose queued jobs need more time
- * than the window is open until the deadline. For windows that the daemon knows, v_wanted reports
- * those.
- */
+/* Calls `take` for each pipeline that cannot finish its jobs by its deadline (deadline_alerts.c). If `take` returns a
+ * negative errno, the loop ends and returns that. Without a report, job durations are unknown. If `queued`, it also
+ * reports pipelines whose queued jobs need more time than the window is open until the deadline. For windows that the
+ * daemon knows, v_wanted reports those. */
 int deadline_alerts_each(const struct conf *conf, struct report *report, bool queued,
                          int64_t now_ms,
                          int (*take)(void *context, const char *pipeline, const char *text),

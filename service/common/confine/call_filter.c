@@ -195,8 +195,7 @@ call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
     return rc;
 }
 
-/* Returns whether the filter lists the allowed calls. For workers with a GPU it lists the denied
- * calls. */
+/* Returns whether the filter lists the allowed calls. For workers with a GPU it lists the denied calls. */
 static bool
 call_lists_allowed(enum confine_role role)
 {

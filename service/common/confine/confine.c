@@ -1,5 +1,4 @@
-/* confine.c - see confine.h. Calls the kernel's interface directly, since there is no library for
- * it. */
+/* confine.c - see confine.h. Calls the kernel's interface directly, since there is no library for it. */
 #include "service/common/confine/confine.h"
 
 #include "service/common/file_ops.h"
@@ -41,8 +40,7 @@ static struct places confined;
 
 /* ------------------------------------------------------------------------------- rights ---- */
 
-/* Returns all access rights that the kernel can restrict. Without a rule for a path, none of them
- * is granted. */
+/* Returns all access rights that the kernel can restrict. Without a rule for a path, none of them is granted. */
 static uint64_t
 confine_fs(long abi)
 {
@@ -201,8 +199,7 @@ static int
 confine_to(enum confine_role role, struct places *places, int rc)
 {
     const long abi = confine_landlock();
-    /* Version 1 does not allow renames between folders. The receiver needs them to make files
-     * durable. */
+    /* Version 1 does not allow renames between folders. The receiver needs them to make files durable. */
     const struct ruleset rules = {
         .fs = abi >= (role == CONFINE_INTAKE ? 2 : 1) ? confine_fs(abi) : 0,
         .net = abi >= 4 ? (role == CONFINE_INTAKE ? 0 : NET_BIND) |

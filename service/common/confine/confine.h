@@ -1,7 +1,6 @@
 /*
- * confine.h - sandboxing of child processes with Landlock, where the kernel has it, so that an
- * exploited child can do little. Open descriptors stay usable. Threads that are created later are
- * confined, too.
+ * confine.h - sandboxing of child processes with Landlock, where the kernel has it, so that an exploited child can do
+ * little. Open descriptors stay usable. Threads that are created later are confined, too.
  *
  *                   reads                   writes                           TCP
  *     intake        inboxes                 spool, quarantine, and inboxes   listens
@@ -15,10 +14,9 @@
  *                                           driver's cache
  *     all           files of libraries      -; no programs, no signals to other processes
  *
- * confine_places.c has the complete lists. The daemon is restricted only by its systemd unit: a
- * right that it drops, its children cannot have, and a reload may name any folder. The probe is not
- * confined: it reads no untrusted bytes, and the driver may run a program in it that creates the
- * devices.
+ * confine_places.c has the complete lists. The daemon is restricted only by its systemd unit: a right that it drops,
+ * its children cannot have, and a reload may name any folder. The probe is not confined: it reads no untrusted bytes,
+ * and the driver may run a program in it that creates the devices.
  */
 #ifndef NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_H
 #define NOCTULE_SERVICE_COMMON_CONFINE_CONFINE_H
@@ -36,8 +34,7 @@ long confine_landlock(void);
  * cannot be reached in time stays inaccessible.
  */
 int confine_self(enum confine_role role, const struct conf *conf);
-/* Confines a step. Waits for each of its paths without a limit, since it cannot work without
- * them. */
+/* Confines a step. Waits for each of its paths without a limit, since it cannot work without them. */
 int confine_step(enum confine_role role, const struct step_places *step);
 
 /* Confines a command, with the same waits as a step. */

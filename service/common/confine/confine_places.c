@@ -235,8 +235,7 @@ places_add_hooks(struct places *places)
     return rc;
 }
 
-/* Adds the paths that each role needs regardless of the configuration. `rc`: the result of the
- * steps before. */
+/* Adds the paths that each role needs regardless of the configuration. `rc`: the result of the steps before. */
 static int
 places_finish(struct places *places, enum confine_role role, int rc)
 {

@@ -50,8 +50,7 @@ struct step_places {
     size_t attempt_count;
 };
 
-/* The folders of a command that reads files itself (noctule run, explain). Paths may be
- * relative. */
+/* The folders of a command that reads files itself (noctule run, explain). Paths may be relative. */
 struct command_places {
     char *const *inputs; /* read */
     size_t input_count;

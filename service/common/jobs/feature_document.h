@@ -66,10 +66,9 @@ int feature_set_order(struct feature_set *set);
 void feature_set_clear(struct feature_set *set);
 
 /*
- * Write the documents of a set to a stream. The caller must check ferror(). Numbers have as many
- * digits as are needed to read back the same double. A field that does not apply to a feature is
- * null (CSV: empty). So are the value of a missing feature and the label of the whole volume, whose
- * segment number is 0.
+ * Write the documents of a set to a stream. The caller must check ferror(). Numbers have as many digits as are needed
+ * to read back the same double. A field that does not apply to a feature is null (CSV: empty). So are the value of a
+ * missing feature and the label of the whole volume, whose segment number is 0.
  *
  * - features.json: an array of objects.
  * - features.csv: the same, one record per feature, after a header line (RFC 4180). The range takes

@@ -125,8 +125,7 @@ hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undoes the escapes of `from` into `to`, which must have room. Returns the length, or -1 for an
- * invalid escape. */
+/* Undoes the escapes of `from` into `to`, which must have room. Returns the length, or -1 for an invalid escape. */
 static ptrdiff_t
 unescape(char *to, const char *from)
 {

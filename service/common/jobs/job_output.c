@@ -209,9 +209,8 @@ take_folder(struct output *output)
     int error = sweep(output, is_part);
     if (error || !output->durable)
         return error;
-    /* Sync the folder's entry, also of a folder that existed: a killed run may have left it
-     * unsynced. If the parent of an existing folder cannot be opened for want of rights, continue
-     * without. */
+    /* Sync the folder's entry, also of a folder that existed: a killed run may have left it unsynced. If the parent of
+     * an existing folder cannot be opened for want of rights, continue without. */
     struct sync *parent = &output->parent;
     parent->fd = openat(output->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (parent->fd < 0)

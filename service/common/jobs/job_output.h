@@ -1,11 +1,9 @@
 /*
- * job_output.h - the output folder of one job. Its files appear together and complete, or not at
- * all.
+ * job_output.h - the output folder of one job. Its files appear together and complete, or not at all.
  *
- * A file is written under a hidden name (".<name>.part", mode 0640). A thread of its own syncs it
- * while the next file is written or this one is read. It is renamed once all files of the job are
- * on disk. The folder is locked with flock while it is open, so hidden files of an earlier, killed
- * run can be removed.
+ * A file is written under a hidden name (".<name>.part", mode 0640). A thread of its own syncs it while the next file
+ * is written or this one is read. It is renamed once all files of the job are on disk. The folder is locked with flock
+ * while it is open, so hidden files of an earlier, killed run can be removed.
  *
  * Calls must come from one thread at a time. Files that output_create has returned may be written
  * and finished by different threads.

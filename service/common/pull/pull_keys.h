@@ -1,5 +1,4 @@
-/* pull_keys.h - check the keys of archive queries: accession numbers and UIDs as users enter them.
- * Pure functions. */
+/* pull_keys.h - check the keys of archive queries: accession numbers and UIDs as users enter them. Pure functions. */
 #ifndef NOCTULE_SERVICE_COMMON_PULL_PULL_KEYS_H
 #define NOCTULE_SERVICE_COMMON_PULL_PULL_KEYS_H
 

@@ -2,8 +2,7 @@
  * pull_query.h - query a source (config.h) for the studies and series of a key, and retrieve them.
  * Used by the `courier` process and `noctule pull --dry-run`.
  *
- * Calls block for at most the source's configured times. Each call opens an association.
- * Thread-safe after dicom_init.
+ * Calls block for at most the source's configured times. Each call opens an association. Thread-safe after dicom_init.
  */
 #ifndef NOCTULE_SERVICE_COMMON_PULL_PULL_QUERY_H
 #define NOCTULE_SERVICE_COMMON_PULL_PULL_QUERY_H

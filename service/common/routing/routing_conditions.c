@@ -145,8 +145,7 @@ conditions_find_companion(const struct conf_companion *wanted, const struct rule
     return NULL;
 }
 
-/* Conditions on other series of the study. They do not decide whether the rule matches, only when
- * its job runs. */
+/* Conditions on other series of the study. They do not decide whether the rule matches, only when its job runs. */
 static void
 conditions_of_study(struct condition_check *check, const struct conf_rule *rule,
                     const struct rules_study *study)

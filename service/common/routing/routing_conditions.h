@@ -2,10 +2,9 @@
  * routing_conditions.h - check the conditions of a rule on a series and on a stack, one after the
  * other. Pure: no I/O, no clock. Thread-safe.
  *
- * Modality and body part must match completely, the description as a substring. ASCII case is
- * ignored there and for attributes, but not for AE titles and inboxes. If an attribute has several
- * values, one must pass; with `not`, no value may pass. A value that cannot be compared fails in
- * both cases.
+ * Modality and body part must match completely, the description as a substring. ASCII case is ignored there and for
+ * attributes, but not for AE titles and inboxes. If an attribute has several values, one must pass; with `not`, no
+ * value may pass. A value that cannot be compared fails in both cases.
  *
  * Attributes are those of the first slice of the stack; in an enhanced image, those of its frame.
  * Attributes, contrast and geometry are known only while a series is being inspected and are not
@@ -63,9 +62,8 @@ struct rules_condition {
 
 typedef void rules_report(void *context, const struct rules_condition *condition);
 
-/* Checks all conditions and reports each to `report`, which may be NULL. If `stack` is NULL, checks
- * only those on the series. Returns whether all hold. Reports must not contain values that identify
- * a person. */
+/* Checks all conditions and reports each to `report`, which may be NULL. If `stack` is NULL, checks only those on the
+ * series. Returns whether all hold. Reports must not contain values that identify a person. */
 bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
                      const struct rules_stack *stack, rules_report *report, void *context);
 
@@ -94,8 +92,7 @@ char *conditions_attributes(const struct conf_rule *rules, size_t count);
 /* Returns the facts of a stack from the normal of its planes and their spacing in mm. */
 struct rules_facts conditions_facts(const double normal[3], double spacing, int32_t planes);
 
-/* Returns "axial", "coronal", "sagittal" or "oblique"; "of no orientation" for
- * CONF_ANY_ORIENTATION. */
+/* Returns "axial", "coronal", "sagittal" or "oblique"; "of no orientation" for CONF_ANY_ORIENTATION. */
 const char *conditions_orientation_name(enum conf_orientation orientation);
 
 #endif

@@ -14,8 +14,7 @@
 #define ROUTING_UPRIGHT     4 /* tilted and unevenly spaced stacks are rejected */
 #define ROUTING_OPTION_SETS 8
 
-/* Parametric maps of patterns are written on the source's own planes, which a resampled grid does
- * not have. */
+/* Parametric maps of patterns are written on the source's own planes, which a resampled grid does not have. */
 static inline bool
 routing_options_is_upright(const struct conf_pipeline *pipeline)
 {
@@ -31,8 +30,7 @@ routing_options_of(const struct conf_pipeline *pipeline)
            (upright ? ROUTING_UPRIGHT : 0);
 }
 
-/* Returns the options for a series without a pipeline: they accept everything that any pipeline
- * accepts. */
+/* Returns the options for a series without a pipeline: they accept everything that any pipeline accepts. */
 static inline int
 routing_options_lenient(const struct conf *conf)
 {

@@ -37,8 +37,7 @@ rules_match(const struct conf_rule *rule, const struct rules_series *series,
     return conditions_hold(rule, series, stack, reasons ? reasons_add : NULL, reasons);
 }
 
-/* Returns the b-value in a stack's name ("echo 1, b 800"), or 0 if there is none
- * (geometry_stack.name). */
+/* Returns the b-value in a stack's name ("echo 1, b 800"), or 0 if there is none (geometry_stack.name). */
 static double
 stack_b_value(const struct rules_stack *stack)
 {

@@ -42,9 +42,8 @@ struct rules_outcome {
 /* Returns whether the rule can match a stack of this series. */
 bool rules_match_series(const struct conf_rule *rule, const struct rules_series *series);
 
-/* Returns whether the rule matches this stack; ignores its `stacks`. If it does not, writes the
- * conditions that do not hold to `reasons`, which may be NULL: "modality CT is not MR; 12 slices
- * are fewer than 30". */
+/* Returns whether the rule matches this stack; ignores its `stacks`. If it does not, writes the conditions that do not
+ * hold to `reasons`, which may be NULL: "modality CT is not MR; 12 slices are fewer than 30". */
 bool rules_match(const struct conf_rule *rule, const struct rules_series *series,
                  const struct rules_stack *stack, char reasons[RULES_REASONS]);
 

@@ -72,9 +72,8 @@ slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const c
         return -ENOMEM;
     slurm_line_add(line, "sbatch");
     slurm_line_add(line, first);
-    /* Must not use --signal: a step that is signalled before its time limit ends early, and Slurm
-     * reports FAILED instead of TIMEOUT. Without it the step is signalled at the limit and has
-     * Slurm's KillWait to end. */
+    /* Must not use --signal: a step that is signalled before its time limit ends early, and Slurm reports FAILED
+     * instead of TIMEOUT. Without it the step is signalled at the limit and has Slurm's KillWait to end. */
     snprintf(minutes, sizeof minutes, "%d", conf->time_minutes);
     slurm_line_add(line, "--no-requeue");
     slurm_line_add(line, "--chdir=/");

@@ -19,9 +19,8 @@
 #define SLURM_SECONDS     60.0
 #define SLURM_TRY_SECONDS 4.0 /* for a user who waits for the answer */
 #define SLURM_NAME_SIZE   64
-/* Number of threads of the child that submits, polls and collects results, and the max number that
- * may submit at a time. A submission reads all images of a task and may take minutes, so the other
- * threads stay free for polls. */
+/* Number of threads of the child that submits, polls and collects results, and the max number that may submit at a
+ * time. A submission reads all images of a task and may take minutes, so the other threads stay free for polls. */
 #define SLURM_THREADS "16"
 #define SLURM_SUBMITS 12
 
@@ -58,9 +57,8 @@ struct slurm_job {
     const char *state, *comment, *node, *reason;
 };
 
-/* Calls `job` for each Slurm job of that name in Slurm's queue, including jobs that ended less than
- * MinJobAge ago. Fails if any line is invalid, since jobs missing from a partial list would look
- * finished. */
+/* Calls `job` for each Slurm job of that name in Slurm's queue, including jobs that ended less than MinJobAge ago.
+ * Fails if any line is invalid, since jobs missing from a partial list would look finished. */
 int slurm_list(const char *name, void (*job)(void *context, const struct slurm_job *job),
                void *context, struct error *error);
 /* Parses such a list. Modifies `text`. */

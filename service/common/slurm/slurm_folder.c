@@ -281,8 +281,7 @@ slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_
     return rc;
 }
 
-/* A removed folder is empty, and its path is free or another folder. A network file system may show
- * either late. */
+/* A removed folder is empty, and its path is free or another folder. A network file system may show either late. */
 bool
 slurm_folder_is_void(const struct slurm_folder *folder)
 {

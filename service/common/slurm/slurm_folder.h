@@ -14,10 +14,9 @@
  *         run-<random>/         by each step that computes the attempt: its results
  *         manifest              by the step that ends first: the outcome (slurm_manifest.h)
  *
- * Each attempt has a new nonce, which the daemon must commit to its database before it submits the
- * folder. The nonce is the fence: a scheduler may run an attempt twice, or an abandoned attempt may
- * run hours later on a node with a wrong clock. Each step uses the folder of its own nonce. Only
- * the folder whose nonce is in the database counts.
+ * Each attempt has a new nonce, which the daemon must commit to its database before it submits the folder. The nonce is
+ * the fence: a scheduler may run an attempt twice, or an abandoned attempt may run hours later on a node with a wrong
+ * clock. Each step uses the folder of its own nonce. Only the folder whose nonce is in the database counts.
  *
  *     daemon                                      step (noctule run-job FOLDER)
  *     slurm_nonce_make, committed
@@ -65,8 +64,7 @@ struct slurm_attempt_id {
 
 /* Creates a random, unique nonce. Returns 0 or -errno. */
 int slurm_nonce_make(char nonce[ATTEMPT_NONCE_SIZE]);
-/* Write and read the folder's name, "job-17.2.<nonce>". Reading returns false for any other
- * name. */
+/* Write and read the folder's name, "job-17.2.<nonce>". Reading returns false for any other name. */
 void slurm_folder_name_write(const struct slurm_attempt_id *id, char name[ATTEMPT_NAME_SIZE]);
 bool slurm_folder_name_read(const char *name, struct slurm_attempt_id *id);
 
@@ -77,14 +75,12 @@ struct slurm_attempt_order {
     struct slurm_attempt_id id;
     /* `output` is the same as for a local job, since the job record contains it. */
     const struct job_spec *spec;
-    /* Limit of the computation, by the node's own clock. The step then stops with
-     * DEADLINE_EXCEEDED. */
+    /* Limit of the computation, by the node's own clock. The step then stops with DEADLINE_EXCEEDED. */
     double deadline_seconds;
     const char *backend;  /* as compute.backend: "auto", "cpu" or "cuda" */
     int threads;          /* 0: one per processor of the task */
     int64_t memory_bytes; /* max memory of the job; 0: all available memory */
-    /* Nodes can read files below this folder by the same path. Other files are copied. NULL: all
-     * are copied. */
+    /* Nodes can read files below this folder by the same path. Other files are copied. NULL: all are copied. */
     const char *shared;
 };
 
@@ -128,8 +124,7 @@ void slurm_folder_close(struct slurm_folder *folder);
 int slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop,
                        struct error *error);
 
-/* Returns whether the attempt was given up, as far as this machine can see: voided, renamed or
- * removed. */
+/* Returns whether the attempt was given up, as far as this machine can see: voided, renamed or removed. */
 bool slurm_folder_is_void(const struct slurm_folder *folder);
 
 #endif

@@ -43,8 +43,7 @@ slurm_folder_is_shared(const char *shared, const char *path)
            !strstr(path, "/../");
 }
 
-/* Uses the digest of the spec if there is one, so that the file need not be read. The size is the
- * current one. */
+/* Uses the digest of the spec if there is one, so that the file need not be read. The size is the current one. */
 static bool
 making_know(struct slurm_making *making, size_t i, int from)
 {
@@ -139,8 +138,7 @@ making_take_all(struct slurm_making *making)
     return rc;
 }
 
-/* Writes the job spec, which differs from a local worker's only in the paths of the inputs, and
- * digests it. */
+/* Writes the job spec, which differs from a local worker's only in the paths of the inputs, and digests it. */
 static int
 making_write_spec(struct slurm_making *making, struct digest *digest)
 {

@@ -6,15 +6,13 @@
  *
  *     HELLO  MANIFEST  SEGMENTS  BREACHES  FEATURES...  HISTOGRAM...  DONE  SEAL
  *
- * MANIFEST has the nonce, the node, and the name, size and SHA-256 of every file in the step's own
- * run-<random>/. The other frames are those that a local worker sends over its pipe. A step writes
- * the manifest last, after all files that it names are on disk. It is renamed into place only if
- * there is no manifest. If two steps of one attempt end, the first counts with its own complete
- * files. The other step's files stay unnamed and are removed with the folder.
+ * MANIFEST has the nonce, the node, and the name, size and SHA-256 of every file in the step's own run-<random>/. The
+ * other frames are those that a local worker sends over its pipe. A step writes the manifest last, after all files that
+ * it names are on disk. It is renamed into place only if there is no manifest. If two steps of one attempt end, the
+ * first counts with its own complete files. The other step's files stay unnamed and are removed with the folder.
  *
- * If manifest_read accepts a manifest, the attempt has that outcome. Without a manifest the attempt
- * has not ended, whatever state the scheduler reports. DONE is that of a worker, with these
- * additions:
+ * If manifest_read accepts a manifest, the attempt has that outcome. Without a manifest the attempt has not ended,
+ * whatever state the scheduler reports. DONE is that of a worker, with these additions:
  *
  *     RETRY with an ATTEMPT_ code    the folder, or a file that it names, was changed
  *     RETRY with DEADLINE_EXCEEDED   the step stopped at its deadline
@@ -62,9 +60,8 @@ void manifest_run_free(struct manifest_run *run);
  * report with sealed_add, DONE last. */
 void manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
                     const struct manifest_run *run, const char *node, const char *device);
-/* Finishes the manifest and renames it into place once it is on disk. Returns -EEXIST if another
- * step was first; its manifest stays. Returns -ESTALE if the attempt was given up. Releases the
- * writer. */
+/* Finishes the manifest and renames it into place once it is on disk. Returns -EEXIST if another step was first; its
+ * manifest stays. Returns -ESTALE if the attempt was given up. Releases the writer. */
 int manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder,
                      struct error *error);
 /* Returns whether a manifest exists, valid or not. */

@@ -88,8 +88,7 @@ program_spawn_with(struct program *program, const char *const arguments[], int o
         rc = posix_spawn_file_actions_adddup2(&files, words, STDERR_FILENO);
     if (!rc)
         rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-    /* A process group of its own, so that all its processes can be killed, and default signal
-     * handling. */
+    /* A process group of its own, so that all its processes can be killed, and default signal handling. */
     if (!rc)
         rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                                        POSIX_SPAWN_SETSIGDEF);
@@ -189,8 +188,7 @@ program_read(struct program *program, int64_t until_ms)
 
 /* ------------------------------------------------------------------------------- ending ---- */
 
-/* Waits for the program's exit status. A program that closed its pipes but still runs is killed at
- * the deadline. */
+/* Waits for the program's exit status. A program that closed its pipes but still runs is killed at the deadline. */
 static int
 program_reap(const struct program *program, int64_t until_ms, int *status)
 {
@@ -223,8 +221,7 @@ program_finish(struct program *program, double seconds)
     }
     close(program->out);
     close(program->words);
-    /* Join the error output into one line. Which of its lines has the reason depends on the
-     * program. */
+    /* Join the error output into one line. Which of its lines has the reason depends on the program. */
     char *words = output->words;
     for (size_t length = strlen(words); length > 0 && strchr("\r\n ", words[length - 1]); length--)
         words[length - 1] = '\0';

@@ -1,9 +1,8 @@
 /*
  * stow.c - see stow.h.
  *
- * Uses libcurl. Ignores proxies of the environment. Does not follow redirects, which would send the
- * credentials to another host. Allows only HTTP and HTTPS, with TLS 1.2 or later and a certificate
- * of the host's name.
+ * Uses libcurl. Ignores proxies of the environment. Does not follow redirects, which would send the credentials to
+ * another host. Allows only HTTP and HTTPS, with TLS 1.2 or later and a certificate of the host's name.
  */
 #include "service/common/stow/stow.h"
 
@@ -243,8 +242,7 @@ stow_set_common(struct stow *stow, struct stow_reply *reply)
     set(curl, CURLOPT_NOSIGNAL, 1L);
     set(curl, CURLOPT_USERAGENT, "noctule/" NOCTULE_VERSION);
     set(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(destination->connect_seconds * 1000));
-    /* Limits for request and response, as for an AE: the rate must not stay below the min for this
-     * time. */
+    /* Limits for request and response, as for an AE: the rate must not stay below the min for this time. */
     set(curl, CURLOPT_LOW_SPEED_LIMIT, (long)fmax(1, destination->min_kib_per_second * 1024));
     set(curl, CURLOPT_LOW_SPEED_TIME, stow_seconds(destination->dimse_seconds));
     set(curl, CURLOPT_MAXAGE_CONN, stow_seconds(destination->idle_seconds));

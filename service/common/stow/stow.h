@@ -1,10 +1,9 @@
 /*
  * stow.h - client of STOW-RS (PS3.18, 10.5): one instance per request, over HTTP or HTTPS.
  *
- * Calls block, within the times of the destination, and return 0 or -errno with an error. An object
- * must be used by one thread at a time. It keeps its connection for the next call.
- * dicom_outcome_of() classifies a failure as it does for C-STORE: a failure reason counts as a
- * C-STORE status.
+ * Calls block, within the times of the destination, and return 0 or -errno with an error. An object must be used by one
+ * thread at a time. It keeps its connection for the next call. dicom_outcome_of() classifies a failure as it does for
+ * C-STORE: a failure reason counts as a C-STORE status.
  */
 #ifndef NOCTULE_SERVICE_COMMON_STOW_STOW_H
 #define NOCTULE_SERVICE_COMMON_STOW_STOW_H
@@ -14,18 +13,14 @@
 
 struct stow;
 
-/* Opens a client. The destination must outlive it. Codes: HTTP_FAILED (libcurl is missing),
- * OUT_OF_MEMORY. */
+/* Opens a client. The destination must outlive it. Codes: HTTP_FAILED (libcurl is missing), OUT_OF_MEMORY. */
 int stow_open(const struct conf_destination *destination, struct stow **stow, struct error *error);
 void stow_close(struct stow *stow); /* NULL is allowed */
 
-/*
- * Sends a DICOM file unchanged. Returns 0 if the response confirms that the instance is stored;
- * answer->status is its warning or 0. If the server requested a pause (503, Retry-After), it is not
- * called before the pause ends. Codes: PEER_UNREACHABLE, PEER_ABORTED, TLS_FAILED,
- * CREDENTIALS_UNREADABLE, HTTP_FAILED, HTTP_REFUSED, STORE_REFUSED, STORE_FAILED, FILE_UNREADABLE,
- * OUT_OF_MEMORY.
- */
+/* Sends a DICOM file unchanged. Returns 0 if the response confirms that the instance is stored; answer->status is its
+ * warning or 0. If the server requested a pause (503, Retry-After), it is not called before the pause ends. Codes:
+ * PEER_UNREACHABLE, PEER_ABORTED, TLS_FAILED, CREDENTIALS_UNREADABLE, HTTP_FAILED, HTTP_REFUSED, STORE_REFUSED,
+ * STORE_FAILED, FILE_UNREADABLE, OUT_OF_MEMORY. */
 int stow_store(struct stow *stow, const char *file, const char *sop_instance,
                struct dicom_answer *answer, struct error *error);
 

@@ -191,8 +191,7 @@ on_written(uv_write_t *request, int status)
         channel->broken = true;
     proto_release(&sent->writer);
     free(sent);
-    /* If the peer hung up, the rest of its frames is read. Otherwise it would wait for the lost
-     * frame. */
+    /* If the peer hung up, the rest of its frames is read. Otherwise it would wait for the lost frame. */
     if (status < 0 && status != -EPIPE && status != -ECONNRESET && status != -ECANCELED)
         channel_report_end(channel, status);
 }

@@ -1,6 +1,5 @@
 /*
- * channel.h - a pipe of frames on a libuv loop: both ends of fd 3, and the connections of the
- * control socket.
+ * channel.h - a pipe of frames on a libuv loop: both ends of fd 3, and the connections of the control socket.
  *
  * The process must ignore SIGPIPE. All calls must come from the loop's thread.
  */
@@ -14,8 +13,7 @@
 struct channel;
 
 struct channel_events {
-    /* Receives one complete frame. The reader is valid during the call. The callback may close the
-     * channel. */
+    /* Receives one complete frame. The reader is valid during the call. The callback may close the channel. */
     void (*frame)(void *context, struct channel *channel, struct proto_reader *reader);
     /* Reports the end, once: status 0 if the peer hung up, -EBADMSG if it broke the protocol,
      * another -errno if the pipe failed. The callback must close the channel. */
@@ -27,8 +25,7 @@ struct channel_events {
  * closing the channel closes it. Returns 0 or -errno. */
 int channel_open(uv_loop_t *loop, int fd, const struct channel_events *events,
                  struct channel **channel);
-/* Opens a channel on an accepted, initialised pipe handle from malloc. Takes ownership of it, also
- * on failure. */
+/* Opens a channel on an accepted, initialised pipe handle from malloc. Takes ownership of it, also on failure. */
 int channel_adopt(uv_pipe_t *pipe, const struct channel_events *events, struct channel **channel);
 
 /* Finishes and queues the frame. Releases the writer in any case. Returns 0, -ENOMEM, -EMSGSIZE or

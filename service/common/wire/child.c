@@ -69,8 +69,7 @@ child_status(const struct child *child)
     return child->failed && child->error == 0 ? EXIT_FAILURE : child_start_status(child->error);
 }
 
-/* A frame that cannot reach a daemon that exited is no failure: the end of the pipe is reported
- * next. */
+/* A frame that cannot reach a daemon that exited is no failure: the end of the pipe is reported next. */
 void
 child_send(struct child *child, struct proto_writer *writer)
 {

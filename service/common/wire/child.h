@@ -22,8 +22,7 @@ struct child_role {
     enum confine_role confined;
     /* Receives any other message. Must read it to its end, or the child fails. */
     void (*message)(void *context, struct proto_reader *reader);
-    /* Applies a new configuration and takes ownership of it, also on failure. After a failure the
-     * child sends RENEW. */
+    /* Applies a new configuration and takes ownership of it, also on failure. After a failure the child sends RENEW. */
     int (*reload)(void *context, struct conf *conf, struct error *error);
     /* Called at the first DRAIN. If NULL, the loop is stopped. */
     void (*drain)(void *context);
@@ -50,12 +49,10 @@ struct child {
 
 /* Opens the pipe and sends HELLO. Returns 0 or -errno; on failure there is nothing to close. */
 int child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, void *context);
-/* Sends a frame. If that fails, the child fails, since the daemon would wait for the frame
- * forever. */
+/* Sends a frame. If that fails, the child fails, since the daemon would wait for the frame forever. */
 void child_send(struct child *child, struct proto_writer *writer);
-/* Checks in the pool whether a folder that the child may access was replaced, or whether `conf`
- * needs a folder that it may not access. If so, sends RENEW. To be called after a reload and after
- * access errors. */
+/* Checks in the pool whether a folder that the child may access was replaced, or whether `conf` needs a folder that it
+ * may not access. If so, sends RENEW. To be called after a reload and after access errors. */
 void child_check_places(struct child *child, const struct conf *conf);
 /* Ends the child and logs the reason as ROLE.protocol. */
 void child_fail(struct child *child, const char *why);

@@ -62,9 +62,8 @@ const char *message_name(enum proto_type type);
  * SEGMENTS, BREACHES. Each of them begins with the job. */
 bool message_is_measurement(enum proto_type type);
 
-/* Writes the dialect, which the writer and the reader of a file of frames must share: the version,
- * and a digest of all types with their fields. Between a daemon and its children proto_build_id is
- * stricter. */
+/* Writes the dialect, which the writer and the reader of a file of frames must share: the version, and a digest of all
+ * types with their fields. Between a daemon and its children proto_build_id is stricter. */
 void message_dialect(char dialect[MESSAGE_DIALECT]);
 
 /* Write by type, for the typed functions below and for tests that cover all types. */

@@ -138,8 +138,7 @@ proto_release(struct proto_writer *writer)
 
 /* ---------------------------------------------------------------------------- reading ------ */
 
-/* Returns the next `size` bytes of the frame. If they are missing, keeps the error and returns
- * NULL. */
+/* Returns the next `size` bytes of the frame. If they are missing, keeps the error and returns NULL. */
 static uint8_t *
 proto_take(struct proto_reader *reader, size_t size)
 {
@@ -170,8 +169,7 @@ proto_get_f64(struct proto_reader *reader)
     return value;
 }
 
-/* Returns the next string's bytes without a NUL. If it is invalid, keeps the error and returns
- * NULL. */
+/* Returns the next string's bytes without a NUL. If it is invalid, keeps the error and returns NULL. */
 static uint8_t *
 take_text(struct proto_reader *reader, size_t *length)
 {

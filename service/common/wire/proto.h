@@ -1,12 +1,10 @@
 /*
- * proto.h - frames between the daemon and its children (fd 3), and between the command line and the
- * daemon.
+ * proto.h - frames between the daemon and its children (fd 3), and between the command line and the daemon.
  *
- * A frame is: uint32 length of the rest, uint16 type, then the fields; little endian. Fields are
- * int64, double, and strings (uint32 length, bytes, no NUL inside). messages.def lists the fields
- * of each type. messages.h reads and writes them as structs with the functions below. A reader
- * keeps its first error, and proto_end fails if bytes are left. Pixel data must not be sent this
- * way.
+ * A frame is: uint32 length of the rest, uint16 type, then the fields; little endian. Fields are int64, double, and
+ * strings (uint32 length, bytes, no NUL inside). messages.def lists the fields of each type. messages.h reads and
+ * writes them as structs with the functions below. A reader keeps its first error, and proto_end fails if bytes are
+ * left. Pixel data must not be sent this way.
  */
 #ifndef NOCTULE_SERVICE_COMMON_WIRE_PROTO_H
 #define NOCTULE_SERVICE_COMMON_WIRE_PROTO_H
@@ -20,8 +18,7 @@
 #define PROTO_MAX_FRAME (8u << 20) /* a longer frame means an invalid peer */
 #define PROTO_HEADER    6u
 
-/* Limits per job, above what a pipeline can produce. A worker that exceeds them breaks the
- * protocol. */
+/* Limits per job, above what a pipeline can produce. A worker that exceeds them breaks the protocol. */
 #define PROTO_MAX_FEATURES     131072
 #define PROTO_MAX_HISTOGRAMS   1024
 #define PROTO_MAX_SEGMENTS     1024
@@ -63,8 +60,7 @@ enum proto_pull {
     PROTO_PULL_RETURNED   /* stopped or not attempted */
 };
 
-/* A frame being written. It grows as needed. The first failure is kept and returned by
- * proto_finish. */
+/* A frame being written. It grows as needed. The first failure is kept and returned by proto_finish. */
 struct proto_writer {
     uint8_t *bytes;
     size_t size, capacity;
@@ -80,13 +76,11 @@ void proto_put_str(struct proto_writer *writer, const char *value); /* NULL writ
 /* Adds the number of rows that follow, 0 at first. Each proto_count_row adds one. */
 void proto_put_count(struct proto_writer *writer);
 void proto_count_row(struct proto_writer *writer);
-/* Completes the header. Returns 0, -ENOMEM or -EMSGSIZE. The bytes belong to the writer until
- * proto_release. */
+/* Completes the header. Returns 0, -ENOMEM or -EMSGSIZE. The bytes belong to the writer until proto_release. */
 int proto_finish(struct proto_writer *writer);
 void proto_release(struct proto_writer *writer);
 
-/* A complete frame being read. Strings point into the frame and are valid as long as its bytes
- * are. */
+/* A complete frame being read. Strings point into the frame and are valid as long as its bytes are. */
 struct proto_reader {
     uint8_t *bytes; /* writable: strings are terminated in place */
     size_t size, at;

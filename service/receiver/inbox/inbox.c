@@ -542,8 +542,7 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step
     }
 }
 
-/* Returns whether a checking sweep can pause between its steps, since nothing requires it to be
- * fast. */
+/* Returns whether a checking sweep can pause between its steps, since nothing requires it to be fast. */
 static bool
 inbox_can_pause(const struct inbox *inbox)
 {

@@ -10,8 +10,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-/* Without IN_MODIFY: the settle test reads the file's state, and writes cause thousands of
- * events. */
+/* Without IN_MODIFY: the settle test reads the file's state, and writes cause thousands of events. */
 #define WATCH_MASK                                                                                 \
     (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW |       \
      IN_EXCL_UNLINK)

@@ -5,10 +5,9 @@
  * place alike, so a complete file looks like one that will grow. It wakes for every write, and does
  * not report an overflow of the queue. The descriptor is for a uv_poll.
  *
- * inotify_watch may be called from a pool thread, since it resolves a path, which a hung share can
- * block. All other functions must be called on the loop's thread. Events of a watch without a name
- * are dropped. The caller must add the watch, name it, and only then read the folder, so that no
- * file is missed.
+ * inotify_watch may be called from a pool thread, since it resolves a path, which a hung share can block. All other
+ * functions must be called on the loop's thread. Events of a watch without a name are dropped. The caller must add the
+ * watch, name it, and only then read the folder, so that no file is missed.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_INOTIFY_H
 #define NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_INOTIFY_H

@@ -91,8 +91,7 @@ enter_inbox(struct scan_step *step)
     return error ? error : fd;
 }
 
-/* Returns whether all changes of the file system pass through this kernel, so that inotify reports
- * them. */
+/* Returns whether all changes of the file system pass through this kernel, so that inotify reports them. */
 static bool
 scan_is_local(int folder)
 {

@@ -10,8 +10,7 @@
 
 #define SCAN_STEP 256 /* files per step: about a millisecond on a local disk */
 
-/* Returns whether a name is ignored: hidden names, and those that end in ".part", ".tmp" or
- * ".partial". */
+/* Returns whether a name is ignored: hidden names, and those that end in ".part", ".tmp" or ".partial". */
 bool scan_ignores(const char *name);
 
 /* Returns NULL, or a message with the reason for which `inbox` cannot be an inbox. All paths must

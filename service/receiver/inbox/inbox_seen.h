@@ -1,10 +1,9 @@
 /*
  * inbox_seen.h - the table of an inbox's known files, 32 bytes per file, and the settle test.
  *
- * A file is identified by a 64-bit digest of its path, and its state by a digest of its stamp (its
- * look). To confuse two of a million files, both digests must collide. Pure: no I/O, no clock. Must
- * be used by one thread. Pointers to entries are valid until the next seen_files_add or
- * seen_files_remove.
+ * A file is identified by a 64-bit digest of its path, and its state by a digest of its stamp (its look). To confuse
+ * two of a million files, both digests must collide. Pure: no I/O, no clock. Must be used by one thread. Pointers to
+ * entries are valid until the next seen_files_add or seen_files_remove.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_SEEN_H
 #define NOCTULE_SERVICE_RECEIVER_INBOX_INBOX_SEEN_H
@@ -37,8 +36,7 @@ void seen_files_close(struct seen_files *seen_files);
 size_t seen_files_count(const struct seen_files *seen_files);
 
 struct seen_file *seen_files_find(struct seen_files *seen_files, uint64_t key);
-/* Returns the entry of the key; a new entry is zero except for its key. Returns NULL if memory is
- * short. */
+/* Returns the entry of the key; a new entry is zero except for its key. Returns NULL if memory is short. */
 struct seen_file *seen_files_add(struct seen_files *seen_files, uint64_t key);
 void seen_files_remove(struct seen_files *seen_files, uint64_t key);
 /* Removes files in SEEN_LEFT and SEEN_LATER that sweep number `sweep` did not find, at most

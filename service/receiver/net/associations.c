@@ -122,8 +122,7 @@ on_admit(void *context, const struct dicom_association_request *request)
     session->rejected = answers[verdict].reason != NULL;
     if (session->rejected)
         associations_note_refusal(associations, verdict, &caller);
-    /* The C-STORE contexts of an unknown caller are rejected, which few tools explain to their
-     * users. */
+    /* The C-STORE contexts of an unknown caller are rejected, which few tools explain to their users. */
     if (verdict == ADMISSION_ECHO_ONLY && request->proposes_more)
         associations_note_refusal(associations, admission_mismatch(conf, &caller), &caller);
     const struct conf_pull *pull = &session->settings->conf->pull;

@@ -41,8 +41,7 @@ enum admission_verdict associations_check(struct associations *associations,
 void associations_note_refusal(struct associations *associations, enum admission_verdict verdict,
                                const struct admission_caller *caller);
 
-/* Counts of connections that are not yet admitted: in a handshake, sending a long request, or being
- * rejected. */
+/* Counts of connections that are not yet admitted: in a handshake, sending a long request, or being rejected. */
 struct associations_unadmitted {
     size_t of_host, of_all;
 };
@@ -52,8 +51,7 @@ struct associations_unadmitted associations_unadmitted(struct associations *asso
 
 /* Lets each association end after its current message. No new one may begin. */
 void associations_stop(struct associations *associations);
-/* Closes the set. May be called after associations_stop once the count is 0; the loop can then
- * end. */
+/* Closes the set. May be called after associations_stop once the count is 0; the loop can then end. */
 void associations_close(struct associations *associations);
 void associations_free(struct associations *associations); /* NULL is allowed */
 

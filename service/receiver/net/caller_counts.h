@@ -22,9 +22,8 @@ void callers_free(struct callers *callers);
 bool callers_note(struct callers *callers, enum admission_verdict verdict,
                   const struct admission_caller *caller);
 
-/* Writes CALLERS with all callers noted since the last report. Returns false if no caller was noted
- * or the last report is younger than a second. *wait_ms is then the time to wait before the next
- * call; 0 if no caller was noted. */
+/* Writes CALLERS with all callers noted since the last report. Returns false if no caller was noted or the last report
+ * is younger than a second. *wait_ms is then the time to wait before the next call; 0 if no caller was noted. */
 bool callers_report(struct callers *callers, int64_t now_ms, struct proto_writer *writer,
                     int64_t *wait_ms);
 

@@ -365,8 +365,7 @@ listener_on_connection(uv_poll_t *poll, int status, int events)
         } else if (errno == EMFILE && listener->oldest) {
             listener_displace(listener->oldest);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* Out of descriptors: the connection stays in the backlog and would wake the loop at
-             * once. */
+            /* Out of descriptors: the connection stays in the backlog and would wake the loop at once. */
             log_error("listener.accept", LOG_STR("error", strerror(errno)));
             uv_poll_stop(poll);
             uv_timer_start(&listener->reopen, on_reopen, ACCEPT_PAUSE_MS, 0);

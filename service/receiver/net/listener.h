@@ -1,11 +1,9 @@
 /*
- * listener.h - the DICOM ports. Accepts connections, and uses a thread only once the association
- * request has arrived.
+ * listener.h - the DICOM ports. Accepts connections, and uses a thread only once the association request has arrived.
  *
- * A silent connection uses a descriptor and 200 bytes, for acse_seconds or until it is displaced by
- * others. It delays no other connection. Data other than an A-ASSOCIATE-RQ is answered with an
- * abort, and a caller that is not admitted is rejected, both on the loop. Unknown callers thus take
- * no thread and no association from peers.
+ * A silent connection uses a descriptor and 200 bytes, for acse_seconds or until it is displaced by others. It delays
+ * no other connection. Data other than an A-ASSOCIATE-RQ is answered with an abort, and a caller that is not admitted
+ * is rejected, both on the loop. Unknown callers thus take no thread and no association from peers.
  *
  * All functions must be called on the loop's thread.
  */

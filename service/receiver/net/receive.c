@@ -34,8 +34,7 @@ struct receive_queue {
 
 /* ------------------------------------------------------------------------ statuses ------ */
 
-/* With "out of resources" the sender should try again. Any other status means a failure of this
- * service. */
+/* With "out of resources" the sender should try again. Any other status means a failure of this service. */
 static uint16_t
 receive_status_of_error(int error)
 {
@@ -118,8 +117,7 @@ give(struct receive_queue *queue, struct handover *handover)
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* Waits for the daemon's answer and releases the handover. Returns HANDOVER_OPEN if there is none
- * in time. */
+/* Waits for the daemon's answer and releases the handover. Returns HANDOVER_OPEN if there is none in time. */
 static enum handover_answer
 await_answer(struct receive_queue *queue, struct handover *handover)
 {

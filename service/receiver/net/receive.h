@@ -12,12 +12,10 @@
  *          <---------------- condition -------     receive_answer
  *     0x0000
  *
- * An instance answered with 0x0000 is in series/ and in the database. After any other status it may
- * be there, too, if the daemon was slow or the connection broke; sending it again then changes
- * nothing.
+ * An instance answered with 0x0000 is in series/ and in the database. After any other status it may be there, too, if
+ * the daemon was slow or the connection broke; sending it again then changes nothing.
  *
- * Functions of the first section must be called in threads of associations, the others on the
- * loop's thread.
+ * Functions of the first section must be called in threads of associations, the others on the loop's thread.
  */
 #ifndef NOCTULE_SERVICE_RECEIVER_NET_RECEIVE_H
 #define NOCTULE_SERVICE_RECEIVER_NET_RECEIVE_H
@@ -33,8 +31,7 @@ struct receive_queue;
 
 /* ---- threads of associations ---- */
 
-/* A C-STORE in progress. If it ends without storing the instance, it is reported, since its series
- * is incomplete. */
+/* A C-STORE in progress. If it ends without storing the instance, it is reported, since its series is incomplete. */
 struct reception {
     const struct dicom_store *store;
     struct staged *staged;
@@ -46,13 +43,10 @@ struct reception {
     bool requested;
 };
 
-/*
- * Opens the file to receive into. Returns DICOM_SUCCESS or the status of a rejection. An unwanted
- * instance (dicom_store) is rejected, unless a C-MOVE of ours requested it; then only its header is
- * received. While reception is paused or the disk is low, an association that has stored instances
- * is rejected later, by receive_room or receive_end: the header then gives the series that lacks
- * the instance.
- */
+/* Opens the file to receive into. Returns DICOM_SUCCESS or the status of a rejection. An unwanted instance
+ * (dicom_store) is rejected, unless a C-MOVE of ours requested it; then only its header is received. While reception is
+ * paused or the disk is low, an association that has stored instances is rejected later, by receive_room or
+ * receive_end: the header then gives the series that lacks the instance. */
 uint16_t receive_begin(struct receive_queue *queue, double min_free_mib,
                        const struct reception *reception);
 /* Checks the free disk space while the file is received. Returns 0 or -ENOSPC. */
@@ -61,8 +55,7 @@ int receive_room(const struct receive_queue *queue, double min_free_mib, bool re
 uint16_t receive_end(struct receive_queue *queue, const struct reception *reception);
 /* Discards an incomplete file; `error` is the reason as -errno. Returns the status to answer. */
 uint16_t receive_abandon(struct receive_queue *queue, const struct reception *reception, int error);
-/* Reports a peer's storage commitment report. Returns DICOM_SUCCESS once the daemon has recorded
- * it. */
+/* Reports a peer's storage commitment report. Returns DICOM_SUCCESS once the daemon has recorded it. */
 uint16_t receive_committed(struct receive_queue *queue, const char *calling_ae,
                            const struct dicom_commitment *commitment);
 
@@ -88,8 +81,7 @@ struct handover {
     pthread_cond_t answered;
 };
 
-/* Creates the receiver. The loop is woken when there may be handovers. Borrows `store`. Returns 0
- * or -errno. */
+/* Creates the receiver. The loop is woken when there may be handovers. Borrows `store`. Returns 0 or -errno. */
 int receive_open(uv_loop_t *loop, struct store *store, struct receive_queue **queue);
 /* Sets whether files may be received and whether reception is paused. Initially both are false. */
 void receive_allow(struct receive_queue *queue, bool allowed, bool paused);

@@ -11,8 +11,7 @@
  *                                              compared as in stage
  *     seal:    folders synced ---------------> DECIDED; only now ARRIVED or QUARANTINED
  *
- * A received file is already staged, so it is examined there. If it is for series/, import_seal
- * seals it later.
+ * A received file is already staged, so it is examined there. If it is for series/, import_seal seals it later.
  */
 #include "service/receiver/spool/import.h"
 
@@ -208,9 +207,8 @@ is_older(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* Returns whether a kept original was imported before a restart, or is an instance that was
- * replaced since. Compares size and time only. That is sufficient, since a kept original is not
- * changed. */
+/* Returns whether a kept original was imported before a restart, or is an instance that was replaced since. Compares
+ * size and time only. That is sufficient, since a kept original is not changed. */
 static bool
 is_same_as_before(const struct work *work, const struct stat *twin)
 {

@@ -69,8 +69,7 @@ struct import_item {
     char *references; /* of an annotation object; NULL for an image; freed by import_forget */
 };
 
-/* Imports `count` files. Copies a file to quarantine only if more than reserve_bytes then stay
- * free. */
+/* Imports `count` files. Copies a file to quarantine only if more than reserve_bytes then stay free. */
 void import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items,
                   size_t count);
 
@@ -116,8 +115,7 @@ int import_peek(int fd, const char *path, const struct dicom_requestor *requesto
 /* Frees the references and clears the report; the item can be used again. */
 void import_forget(struct import_item *item);
 
-/* Writes "series/<Series Instance UID>/<SOP Instance UID>.dcm", relative to the root
- * (replaced.h). */
+/* Writes "series/<Series Instance UID>/<SOP Instance UID>.dcm", relative to the root (replaced.h). */
 void import_path(const struct import_report *report, int32_t replaced, char path[IMPORT_PATH]);
 
 #endif

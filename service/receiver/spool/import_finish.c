@@ -90,8 +90,7 @@ open_target(const struct import_item *item, const char *move_to)
     int error = file_make_path(path);
     if (error)
         return error;
-    /* A link could lead from move_to back into the inbox. The file would be found and moved again
-     * and again. */
+    /* A link could lead from move_to back into the inbox. The file would be found and moved again and again. */
     char inbox[PATH_MAX], target[PATH_MAX];
     if (!realpath(item->folder, inbox) || !realpath(path, target) || scan_is_within(target, inbox))
         return -ELOOP;

@@ -1,6 +1,5 @@
 /*
- * import_tokens.h - the files in progress: at most IMPORT_TOKENS_MAX between their start and the
- * daemon's STORED.
+ * import_tokens.h - the files in progress: at most IMPORT_TOKENS_MAX between their start and the daemon's STORED.
  *
  * The daemon knows an item by its token. The loop's thread owns all items. A pool thread may use
  * the `import` of one meanwhile.
@@ -38,8 +37,7 @@ size_t import_tokens_room(const struct import_tokens *tokens);
  * file, without `relative`. Returns NULL if memory is short. */
 struct import_token *import_token_add(struct import_tokens *tokens, struct inbox *inbox,
                                       const char *relative, const struct file_stamp *stamp);
-/* Creates an item for a handover. Returns NULL if memory is short; the caller then still owns the
- * handover. */
+/* Creates an item for a handover. Returns NULL if memory is short; the caller then still owns the handover. */
 struct import_token *import_token_add_handover(struct import_tokens *tokens,
                                                struct handover *handover);
 /* Returns NULL if there is no such item. */

@@ -30,8 +30,7 @@ struct store {
     atomic_bool digests; /* whether digests are wanted */
     struct folder_sync *folders;
 
-    /* The latest folders whose own entries are known to be on disk. A further file in them needs
-     * one sync, not two. */
+    /* The latest folders whose own entries are known to be on disk. A further file in them needs one sync, not two. */
     pthread_mutex_t lock;
     char durable[DURABLE_FOLDERS][NAME_MAX + 1];
     size_t next_durable;
@@ -194,8 +193,7 @@ store_begin(struct store *store)
         error = make_folder(store, LAYOUT_RELEASED);
     if (!error)
         error = remove_left_overs(store);
-    /* If an earlier run was killed between a rename and its sync, the names of its files are only
-     * in memory. */
+    /* If an earlier run was killed between a rename and its sync, the names of its files are only in memory. */
     if (!error && syncfs(store->root) != 0)
         error = -errno;
     return error;

@@ -18,14 +18,12 @@ int store_open(const char *root, struct store **store);
 void store_close(struct store *store);
 const char *store_root(const struct store *store);
 int store_fd(const struct store *store); /* of the root, for the *at calls */
-/* Sets whether the SHA-256 of files stored from now on is computed. Initially false.
- * Thread-safe. */
+/* Sets whether the SHA-256 of files stored from now on is computed. Initially false. Thread-safe. */
 void store_want_digests(struct store *store, bool wanted);
 bool store_wants_digests(const struct store *store);
 
-/* Prepares the store. Must be called before a file is staged. Syncs everything below the root, so
- * that it can be reported as stored, and removes unfinished files of earlier runs from incoming/.
- * Returns 0 or -errno. */
+/* Prepares the store. Must be called before a file is staged. Syncs everything below the root, so that it can be
+ * reported as stored, and removes unfinished files of earlier runs from incoming/. Returns 0 or -errno. */
 int store_begin(struct store *store);
 
 /* A file being stored. The caller must publish or discard it. */
