@@ -118,12 +118,10 @@ write_arrived(const struct import_token *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
     const struct handover *handover = item->handover;
-    char *inbox = item->inbox ? import_token_source(item) : NULL;
     const bool kept = item->inbox && item->import.after == CONF_KEEP;
-    char *original = kept ? import_token_path(item->import.folder, item->import.relative) : NULL;
-    char about[SERIES_ABOUT_TEXT];
+    char *inbox = NULL, *original = NULL, about[SERIES_ABOUT_TEXT];
     series_about_join(&report->about, about);
-    const struct message_arrived message = {
+    struct message_arrived message = {
         .token = item->import.token,
         .sop_instance = report->sop_instance_uid,
         .sop_class = report->sop_class_uid,
@@ -135,12 +133,7 @@ write_arrived(const struct import_token *item, struct proto_writer *writer)
         .series_description = report->series_description,
         .path = report->path,
         .sha256 = report->sha256,
-        .source = handover      ? handover->folder
-                  : item->inbox ? inbox
-                                : "recovered",
-        .original = kept ? original : "",
-        .called_ae = handover ? handover->called_ae : "",
-        .sender = handover ? handover->sender : "",
+        .source = "recovered",
         .size = report->size,
         .frames = report->frames,
         .expected = report->expected,
@@ -149,11 +142,23 @@ write_arrived(const struct import_token *item, struct proto_writer *writer)
         .object_kind = report->kind,
         .label = report->label,
         .made = report->made,
-        .references = item->import.references ? item->import.references : "",
+        .references = item->import.references,
         .about = about,
-        .kept_key = kept ? (int64_t)file_key(item->import.relative) : 0,
-        .kept_look = kept ? (int64_t)seen_file_look(&item->import.stamp) : 0,
     };
+    if (handover) {
+        message.source = handover->folder;
+        message.called_ae = handover->called_ae;
+        message.sender = handover->sender;
+    } else if (item->inbox) {
+        inbox = import_token_source(item);
+        message.source = inbox;
+    }
+    if (kept) {
+        original = import_token_path(item->import.folder, item->import.relative);
+        message.original = original;
+        message.kept_key = (int64_t)file_key(item->import.relative);
+        message.kept_look = (int64_t)seen_file_look(&item->import.stamp);
+    }
     message_write_arrived(writer, &message);
     if ((item->inbox && !inbox) || (kept && !original))
         writer->error = -ENOMEM;
