@@ -166,9 +166,8 @@ struct date_time_tags {
     DcmTagKey together, date, time;
 };
 
-/* Returns "YYYYMMDDHHMMSS.FFFFFF", so that texts sort in time order. Missing parts are zeros; ""
- * if date and time are absent. Ignores an offset from UTC, which is the same throughout a
- * series. */
+/* Returns "YYYYMMDDHHMMSS.FFFFFF", so that texts sort in time order. Missing parts are zeros; "" if
+ * date and time are absent. Ignores an offset from UTC, which is the same throughout a series. */
 std::string header_date_time(const Header &header, const struct date_time_tags &tags);
 
 /* Returns whether the text has 1 to 64 digits and dots, and begins with a digit. */

@@ -32,25 +32,6 @@ constexpr uint32_t inherited_tags[] = {
 };
 
 int
-inherit_from(DcmDataset &dataset, const char *path, struct dicom_inherited *inherited,
-             struct error *error)
-{
-    InheritedElements elements;
-    for (const uint32_t tag : inherited_tags) {
-        const DcmTagKey key(static_cast<Uint16>(tag >> 16), static_cast<Uint16>(tag & 0xFFFF));
-        DcmElement *element = nullptr;
-        if (dataset.findAndGetElement(key, element).bad() || !element)
-            continue;
-        if (!elements.add(*element))
-            return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
-                                   "%s has a %s that cannot be copied.", text_base_name(path),
-                                   header_tag_name(key).c_str());
-    }
-    *inherited = elements.hand_over();
-    return 0;
-}
-
-int
 inherit_file(const char *path, struct dicom_inherited *inherited, struct error *error)
 {
     struct stream stream;
@@ -68,7 +49,21 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
     if (rc)
         return rc;
     const std::string left_out = inherit_repair(dataset);
-    rc = inherit_from(dataset, path, inherited, error);
+    InheritedElements elements;
+    for (const uint32_t tag : inherited_tags) {
+        const DcmTagKey key(static_cast<Uint16>(tag >> 16), static_cast<Uint16>(tag & 0xFFFF));
+        DcmElement *element = nullptr;
+        if (dataset.findAndGetElement(key, element).bad() || !element)
+            continue;
+        if (!elements.add(*element)) {
+            rc = error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
+                                 "%s has a %s that cannot be copied.", text_base_name(path),
+                                 header_tag_name(key).c_str());
+            break;
+        }
+    }
+    if (!rc)
+        *inherited = elements.hand_over();
     header_copy_name(inherited->left_out, left_out);
     return rc;
 }

@@ -284,27 +284,20 @@ class Repair
         return false;
     }
 
-    /* Gives a text the dictionary's VR, and removes the padding of a date. Returns whether the
-     * element then has that VR. */
-    static bool restore_vr(DcmItem &item, DcmElement *&element, const std::string &value)
-    {
-        const DcmTagKey tag = element->getTag();
-        const DcmVR vr(DcmTag(tag).getEVR());
-        if (element->ident() == vr.getEVR() &&
-            (vr.getEVR() != EVR_DA || element->getLength() == value.size()))
-            return true;
-        return vr.isaString() && DcmVR(element->ident()).isaString() &&
-               header_is_good(
-                   item.putAndInsertOFStringArray(tag, OFString(value.data(), value.size()))) &&
-               item.findAndGetElement(tag, element).good();
-    }
-
     /* Returns whether the value may stay. */
     bool restore_leaf(DcmItem &item, DcmElement *element)
     {
         const bool is_string = DcmVR(element->ident()).isaString();
         const std::string value = is_string ? value_of(*element) : std::string();
-        if (!restore_vr(item, element, value))
+        /* A text gets the dictionary's VR, and a date loses its padding. */
+        const DcmTagKey tag = element->getTag();
+        const DcmVR vr(DcmTag(tag).getEVR());
+        const bool has_vr = element->ident() == vr.getEVR() &&
+                            (vr.getEVR() != EVR_DA || element->getLength() == value.size());
+        if (!has_vr && !(vr.isaString() && is_string &&
+                         header_is_good(item.putAndInsertOFStringArray(
+                             tag, OFString(value.data(), value.size()))) &&
+                         item.findAndGetElement(tag, element).good()))
             return false;
         if (!is_string)
             return static_cast<long>(element->getVM()) <= max_values(element->getTag());
@@ -312,15 +305,6 @@ class Repair
             return true;
         report(top_);
         return element->ident() == EVR_PN && repair_name(*element, value);
-    }
-
-    static const struct need *need_of(const DcmTagKey &sequence)
-    {
-        for (const auto &need : needs)
-            if (need.sequence == header_tag_number(sequence))
-                return &need;
-        DcmTag named(sequence);
-        return text_ends_in(named.getTagName(), "CodeSequence") ? &code_needs : nullptr;
     }
 
     static bool is_valid_item(DcmItem &item, const struct need *need)
@@ -339,7 +323,13 @@ class Repair
     bool restore_sequence(DcmSequenceOfItems &sequence, int depth)
     {
         const uint32_t number = header_tag_number(sequence.getTag());
-        const struct need *need = need_of(sequence.getTag());
+        const struct need *need =
+            std::find_if(std::begin(needs), std::end(needs),
+                         [&](const auto &each) { return each.sequence == number; });
+        if (need == std::end(needs))
+            need = text_ends_in(DcmTag(sequence.getTag()).getTagName(), "CodeSequence")
+                       ? &code_needs
+                       : nullptr;
         for (unsigned long left = sequence.card(); left > 0; left--) {
             std::unique_ptr<DcmItem> item(sequence.remove(0UL));
             restore_item(*item, depth + 1);

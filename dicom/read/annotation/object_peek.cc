@@ -95,26 +95,6 @@ object_walk(Reading &reading, DcmItem &item, bool of_predecessor)
     }
 }
 
-int
-object_read_kind(Reading &reading, const Header &dataset, const struct scan &scan)
-{
-    if (header_is_own(dataset))
-        return reading.refuse(CODE_OWN_RESULT,
-                              "was written by Noctule and is not processed again.");
-    std::string uid = header_text(dataset, DCM_SOPClassUID);
-    if (uid.empty())
-        uid = scan.media_class_uid;
-    reading.peek.kind = storage_class_object(uid.c_str());
-    if (!reading.peek.kind)
-        return reading.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an annotation object.");
-    header_copy(reading.peek.sop_class_uid, uid);
-    if (scan.syntax)
-        return 0;
-    return reading.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                          "is encoded in a transfer syntax that is not supported. Send it "
-                          "uncompressed.");
-}
-
 /* Adds the labels of segments, which distinguish objects of several organs in one series. */
 std::string
 object_label(const Header &dataset)
@@ -151,9 +131,21 @@ int
 object_read_identity(Reading &reading, const Header &dataset, const struct scan &scan)
 {
     struct object_peek &peek = reading.peek;
-    int rc = object_read_kind(reading, dataset, scan);
-    if (!rc)
-        rc = reading.read_uid(dataset, DCM_SOPInstanceUID, true, peek.sop_instance_uid);
+    if (header_is_own(dataset))
+        return reading.refuse(CODE_OWN_RESULT,
+                              "was written by Noctule and is not processed again.");
+    std::string uid = header_text(dataset, DCM_SOPClassUID);
+    if (uid.empty())
+        uid = scan.media_class_uid;
+    peek.kind = storage_class_object(uid.c_str());
+    if (!peek.kind)
+        return reading.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an annotation object.");
+    header_copy(peek.sop_class_uid, uid);
+    if (!scan.syntax)
+        return reading.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              "is encoded in a transfer syntax that is not supported. Send it "
+                              "uncompressed.");
+    int rc = reading.read_uid(dataset, DCM_SOPInstanceUID, true, peek.sop_instance_uid);
     if (!rc)
         rc = reading.read_uid(dataset, DCM_StudyInstanceUID, true, peek.study_uid);
     if (!rc)

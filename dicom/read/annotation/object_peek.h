@@ -2,10 +2,10 @@
  * object_peek.h - reads the header of an annotation object (RT Structure Set, Segmentation or
  * structured report): its identity, and the images it refers to. Its content is not checked.
  *
- * Reads through the bounded walk (scan_header.h) and stops before the pixel data. Uses the most specific
- * references that the object has: series (PS3.3 C.8.8.5, C.7.6.16.2.12, C.17.6: Series Instance
- * UID), or else images (Referenced SOP Instance UID, also of contours and of frames), or else
- * frames of reference.
+ * Reads through the bounded walk (scan_header.h) and stops before the pixel data. Uses the most
+ * specific references that the object has: series (PS3.3 C.8.8.5, C.7.6.16.2.12, C.17.6: Series
+ * Instance UID), or else images (Referenced SOP Instance UID, also of contours and of frames), or
+ * else frames of reference.
  */
 #ifndef NOCTULE_DICOM_READ_ANNOTATION_OBJECT_PEEK_H
 #define NOCTULE_DICOM_READ_ANNOTATION_OBJECT_PEEK_H

@@ -15,51 +15,47 @@ struct Provenance : provenance {
     std::atomic<int> holders{1};
 };
 
-class Reader
-{
-  public:
-    Reader(Provenance &provenance, Charset &charset) : provenance_(provenance), charset_(charset)
-    {
-    }
+struct Reader {
+    Provenance &provenance;
+    Charset &charset;
 
     /* Reads all but the codes. */
     void read(const struct provenance_tags &tags, const Header &dataset, const Header &item)
     {
-        provenance_.manufacturer = text(dataset, DCM_Manufacturer);
-        provenance_.model = text(dataset, DCM_ManufacturerModelName);
-        provenance_.software = text(dataset, DCM_SoftwareVersions);
-        provenance_.type = ""; /* for any other value */
+        provenance.manufacturer = text(dataset, DCM_Manufacturer);
+        provenance.model = text(dataset, DCM_ManufacturerModelName);
+        provenance.software = text(dataset, DCM_SoftwareVersions);
+        provenance.type = ""; /* for any other value */
         const std::string type = header_text(item, tags.type);
         for (const char *known : {"AUTOMATIC", "SEMIAUTOMATIC", "MANUAL"})
             if (type == known)
-                provenance_.type = known;
+                provenance.type = known;
         for (const std::string &name : header_texts(item, tags.names))
             if (!name.empty())
-                provenance_.name_list.push_back(keep(name));
-        provenance_.names = provenance_.name_list.data();
-        provenance_.name_count = provenance_.name_list.size();
+                provenance.name_list.push_back(keep(name));
+        provenance.names = provenance.name_list.data();
+        provenance.name_count = provenance.name_list.size();
         for (DcmItem *each : header_children<DcmItem>(item.sequence(tags.algorithms)))
-            provenance_.algorithm_list.push_back(algorithm(Header(*each)));
-        provenance_.algorithms = provenance_.algorithm_list.data();
-        provenance_.algorithm_count = provenance_.algorithm_list.size();
+            provenance.algorithm_list.push_back(algorithm(Header(*each)));
+        provenance.algorithms = provenance.algorithm_list.data();
+        provenance.algorithm_count = provenance.algorithm_list.size();
     }
 
     /* Reads the codes. `type` is the sequence with the type; its item has the modifier. */
     void read_codes(const Header &item, const DcmTagKey &type)
     {
-        provenance_.category = code(item, DCM_SegmentedPropertyCategoryCodeSequence);
-        provenance_.property = code(item, type);
-        provenance_.modifier = code(item.item(type), DCM_SegmentedPropertyTypeModifierCodeSequence);
-        provenance_.region = code(item, DCM_AnatomicRegionSequence);
+        provenance.category = code(item, DCM_SegmentedPropertyCategoryCodeSequence);
+        provenance.property = code(item, type);
+        provenance.modifier = code(item.item(type), DCM_SegmentedPropertyTypeModifierCodeSequence);
+        provenance.region = code(item, DCM_AnatomicRegionSequence);
     }
 
-  private:
     const char *keep(const std::string &text)
     {
         if (text.empty())
             return "";
-        provenance_.texts.push_back(charset_name(charset_, text));
-        return provenance_.texts.back().c_str();
+        provenance.texts.push_back(charset_name(charset, text));
+        return provenance.texts.back().c_str();
     }
 
     const char *text(const Header &header, const DcmTagKey &tag)
@@ -92,9 +88,6 @@ class Reader
                 parameters ? keep(header_trimmed(header_whole_text(*parameters))) : "",
                 text(item, DCM_AlgorithmSource)};
     }
-
-    Provenance &provenance_;
-    Charset &charset_;
 };
 
 } // namespace
@@ -111,7 +104,7 @@ provenance_read(const struct provenance_tags &tags, const Header &dataset, const
                 Charset &charset)
 {
     auto provenance = std::make_unique<Provenance>();
-    Reader(*provenance, charset).read(tags, dataset, item);
+    Reader{*provenance, charset}.read(tags, dataset, item);
     return provenance.release();
 }
 
@@ -132,7 +125,7 @@ provenance_add_codes(const struct provenance *provenance, const struct provenanc
                      const Header &item, Charset &charset)
 {
     if (Provenance *added = provenance_counted(provenance))
-        Reader(*added, charset).read_codes(item, tags.code);
+        Reader{*added, charset}.read_codes(item, tags.code);
 }
 
 const struct provenance *

@@ -68,14 +68,6 @@ struct Opening : HeaderReader {
     std::vector<struct rtstruct_series> series;
     std::map<int32_t, size_t> by_number;
 
-    Opening(const char *a_path, struct rtstruct_items &its_items, struct error *an_error)
-        : HeaderReader{a_path, an_error}, items(its_items)
-    {
-    }
-
-    Opening(const Opening &) = delete;
-    Opening &operator=(const Opening &) = delete;
-
     ~Opening()
     {
         for (const struct rtstruct_roi &roi : rois)
@@ -255,7 +247,7 @@ rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct er
     stream_close(&stream);
     if (rc)
         return rc;
-    Opening opening(path, *set->items, error);
+    Opening opening{{path, error}, *set->items, {}, {}, {}};
     rc = rtstruct_read(opening, *set);
     if (rc)
         return rc;
@@ -368,23 +360,6 @@ rtstruct_read_contour(Gathering &gathering, const Header &item)
     return rtstruct_read_points(gathering, item);
 }
 
-void
-rtstruct_hand_over(const Gathering &gathering, struct rtstruct_contours &contours)
-{
-    const size_t count = gathering.ends.size();
-    contours.contours = header_allocate<struct contour>(count);
-    contours.images = header_allocate<char[DICOM_UID_SIZE]>(count);
-    contours.count = static_cast<int64_t>(count);
-    size_t start = 0;
-    for (size_t i = 0; i < count; i++) {
-        contours.contours[i] = {contours.points + start,
-                                static_cast<int64_t>((gathering.ends[i] - start) / 3),
-                                gathering.is_xor[i]};
-        header_copy(contours.images[i], gathering.images[i]);
-        start = gathering.ends[i];
-    }
-}
-
 int
 rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contours &contours,
                 struct error *error)
@@ -401,7 +376,18 @@ rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contour
                 }))
             return rc;
     }
-    rtstruct_hand_over(gathering, contours);
+    const size_t count = gathering.ends.size();
+    contours.contours = header_allocate<struct contour>(count);
+    contours.images = header_allocate<char[DICOM_UID_SIZE]>(count);
+    contours.count = static_cast<int64_t>(count);
+    size_t start = 0;
+    for (size_t i = 0; i < count; i++) {
+        contours.contours[i] = {contours.points + start,
+                                static_cast<int64_t>((gathering.ends[i] - start) / 3),
+                                gathering.is_xor[i]};
+        header_copy(contours.images[i], gathering.images[i]);
+        start = gathering.ends[i];
+    }
     return 0;
 }
 

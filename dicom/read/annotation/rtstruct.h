@@ -1,10 +1,10 @@
 /*
  * rtstruct.h - reads an RT Structure Set: its regions and their contours.
  *
- * Opening reads the file through the bounded walk (scan_header.h) and lists the regions. Their contours
- * stay encoded. They are parsed per region, on request. Limits: ROIS, ROI_ELEMENTS, CONTOURS_MIB
- * and ROI_POINTS of limits.def, and those of every file. Several threads may read from a set at
- * once.
+ * Opening reads the file through the bounded walk (scan_header.h) and lists the regions. Their
+ * contours stay encoded. They are parsed per region, on request. Limits: ROIS, ROI_ELEMENTS,
+ * CONTOURS_MIB and ROI_POINTS of limits.def, and those of every file. Several threads may read from
+ * a set at once.
  */
 #ifndef NOCTULE_DICOM_READ_ANNOTATION_RTSTRUCT_H
 #define NOCTULE_DICOM_READ_ANNOTATION_RTSTRUCT_H

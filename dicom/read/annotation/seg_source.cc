@@ -235,24 +235,6 @@ seg_source_measure(Opening &opening, const struct stream &stream)
                                                    " bytes of pixel data. Send it again.");
 }
 
-/* Fills the members of an image that a pixel reader uses. */
-void
-seg_source_fill_image(struct seg_source &source, const struct scan &scan,
-                      const struct stream &stream)
-{
-    struct dicom_instance &image = *source.image;
-    header_copy(image.transfer_syntax_uid, scan.transfer_syntax_uid);
-    image.file_size = stream.file_size;
-    image.rows = source.rows;
-    image.columns = source.columns;
-    image.bits_allocated = image.bits_stored = source.bits;
-    image.high_bit = source.bits - 1;
-    image.pixel = source.bits == 16 ? IMAGE_UINT16 : IMAGE_UINT8;
-    image.frame_count = source.frame_count;
-    image.pixel_offset = scan.encapsulated || scan.syntax->deflated ? -1 : scan.pixel_offset;
-    image.pixel_length = scan.pixel_length;
-}
-
 /* ----------------------------------------------------------------------------- frames ---- */
 
 int
@@ -318,10 +300,24 @@ seg_source_read_header(Opening &opening, const struct stream &stream)
         rc = seg_source_read_sizes(opening);
     if (!rc)
         rc = seg_source_measure(opening, stream);
-    if (!rc)
-        seg_source_fill_image(opening.source, opening.scan, stream);
+    if (rc)
+        return rc;
+    /* The members of an image that a pixel reader uses. */
+    const struct seg_source &source = opening.source;
+    const struct scan &scan = opening.scan;
+    struct dicom_instance &image = *source.image;
+    header_copy(image.transfer_syntax_uid, scan.transfer_syntax_uid);
+    image.file_size = stream.file_size;
+    image.rows = source.rows;
+    image.columns = source.columns;
+    image.bits_allocated = image.bits_stored = source.bits;
+    image.high_bit = source.bits - 1;
+    image.pixel = source.bits == 16 ? IMAGE_UINT16 : IMAGE_UINT8;
+    image.frame_count = source.frame_count;
+    image.pixel_offset = scan.encapsulated || scan.syntax->deflated ? -1 : scan.pixel_offset;
+    image.pixel_length = scan.pixel_length;
     /* Must be last: only now the file's size justifies the number of frames. */
-    return rc ? rc : seg_source_read_frames(opening);
+    return seg_source_read_frames(opening);
 }
 
 int

@@ -2,10 +2,10 @@
  * seg_source.h - reads a Segmentation or Label Map Segmentation of another program: its segments,
  * the geometry of its frames, and their pixels.
  *
- * Opening reads the header through the bounded walk (scan_header.h). Pixels are read frame by frame, on
- * request, as those of images; a reader belongs to one thread. Limits are those of every file, of
- * its header and of its frames (limits.def). Pixels must be little endian. They may be deflated
- * and, unless they are bits, losslessly compressed. Other transfer syntaxes are rejected.
+ * Opening reads the header through the bounded walk (scan_header.h). Pixels are read frame by
+ * frame, on request, as those of images; a reader belongs to one thread. Limits are those of every
+ * file, of its header and of its frames (limits.def). Pixels must be little endian. They may be
+ * deflated and, unless they are bits, losslessly compressed. Other transfer syntaxes are rejected.
  */
 #ifndef NOCTULE_DICOM_READ_ANNOTATION_SEG_SOURCE_H
 #define NOCTULE_DICOM_READ_ANNOTATION_SEG_SOURCE_H

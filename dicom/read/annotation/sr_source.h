@@ -6,9 +6,9 @@
  * measurements: a Measurement Group of TID 1500, or any other container of TID 300. Its Tracking
  * Identifier and Finding identify it.
  *
- * The file is read through the bounded walk (scan_header.h), and DCMTK's dcmsr parses the elements kept.
- * Limits are those of every file. A set of coordinates has at most LIMIT_INHERITED_BYTES. Several
- * threads may use an open report at once.
+ * The file is read through the bounded walk (scan_header.h), and DCMTK's dcmsr parses the elements
+ * kept. Limits are those of every file. A set of coordinates has at most LIMIT_INHERITED_BYTES.
+ * Several threads may use an open report at once.
  */
 #ifndef NOCTULE_DICOM_READ_ANNOTATION_SR_SOURCE_H
 #define NOCTULE_DICOM_READ_ANNOTATION_SR_SOURCE_H

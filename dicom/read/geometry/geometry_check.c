@@ -553,21 +553,6 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
                         shortest, longest, why);
 }
 
-/* Returns whether each step is regular, and each plane is within a quarter of a step of the grid
- * with the stack's mean step. */
-static bool
-is_even(const struct group *group, const struct ruler *ruler)
-{
-    const struct plane *planes = group->planes;
-    const int32_t last = group->count - 1;
-    const double mean = (planes[last].position - planes[0].position) / last;
-    for (int32_t i = 0; i < last; i++)
-        if (fabs(step_after(group, i) - ruler->regular) > ruler->tolerance ||
-            fabs(planes[i].position - planes[0].position - i * mean) > mean / 4)
-            return false;
-    return true;
-}
-
 static void
 check_positions(struct verdict *verdict, struct grouping *grouping, const struct group *group,
                 struct geometry_stack *stack)
@@ -576,7 +561,16 @@ check_positions(struct verdict *verdict, struct grouping *grouping, const struct
     if (!check_repeats(verdict, grouping, group, ruler.tolerance))
         return;
     check_tilt(verdict, group, &ruler, grouping->limits, stack);
-    if (is_even(group, &ruler))
+    /* Each step must be regular, and each plane within a quarter of a step of the grid with the
+     * stack's mean step. */
+    const int32_t last = group->count - 1;
+    const double start = group->planes[0].position;
+    const double mean = (group->planes[last].position - start) / last;
+    bool even = true;
+    for (int32_t i = 0; i < last && even; i++)
+        even = !(fabs(step_after(group, i) - ruler.regular) > ruler.tolerance ||
+                 fabs(group->planes[i].position - start - i * mean) > mean / 4);
+    if (even)
         return;
     const char *obstacle = straighten_obstacle(group, grouping->limits);
     if (!obstacle && !grouping->limits->allow_missing &&

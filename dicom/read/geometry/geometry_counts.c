@@ -1,5 +1,5 @@
-/* geometry_counts.c - checks announced slice locations, and parts of multi-frame images: see "Whole"
- * in geometry.h. */
+/* geometry_counts.c - checks announced slice locations, and parts of multi-frame images: see
+ * "Whole" in geometry.h. */
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <errno.h>

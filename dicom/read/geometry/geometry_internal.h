@@ -3,11 +3,11 @@
  * of geometry*.c share; private to geometry*.c.
  *
  * In the order of use: geometry_series.c (checks one patient, one study and so on),
- * geometry_excluded.c (excluded frames), geometry_groups.c (orientations and keys), geometry_scans.c
- * (volumes that share few positions), geometry_order.c (the general rule, and the newest of
- * duplicates), geometry_names.c, geometry_siblings.c, geometry_pieces.c, geometry_counts.c,
- * geometry_times.c and geometry_whole.c (completeness), geometry_check.c (the geometry check).
- * geometry.c makes the stacks.
+ * geometry_excluded.c (excluded frames), geometry_groups.c (orientations and keys),
+ * geometry_scans.c (volumes that share few positions), geometry_order.c (the general rule, and the
+ * newest of duplicates), geometry_names.c, geometry_siblings.c, geometry_pieces.c,
+ * geometry_counts.c, geometry_times.c and geometry_whole.c (completeness), geometry_check.c (the
+ * geometry check). geometry.c makes the stacks.
  */
 #ifndef NOCTULE_DICOM_READ_GEOMETRY_GEOMETRY_INTERNAL_H
 #define NOCTULE_DICOM_READ_GEOMETRY_GEOMETRY_INTERNAL_H

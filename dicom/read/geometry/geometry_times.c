@@ -69,26 +69,6 @@ find_lacking(struct grouping *grouping, const char *const *found, int32_t count)
         lacking_add(grouping->times_lacking, next, grouping->times_announced);
 }
 
-/* ---- volumes ---- */
-
-/* Returns the number of stacks that differ from the first one only in time. */
-static int32_t
-count_volumes(const struct grouping *grouping)
-{
-    const struct plane *first = NULL;
-    int32_t count = 0;
-    for (int32_t i = 0; i < grouping->group_count; i++) {
-        if (grouping->groups[i].excluded != CODE_NONE)
-            continue;
-        const struct plane *plane = &grouping->groups[i].planes[0];
-        first = first ? first : plane;
-        count += plane->orientation == first->orientation &&
-                 strcmp(plane->frame->echo, first->frame->echo) == 0 &&
-                 strcmp(plane->frame->component, first->frame->component) == 0;
-    }
-    return count;
-}
-
 int
 geometry_count_times(struct grouping *grouping)
 {
@@ -108,10 +88,21 @@ geometry_count_times(struct grouping *grouping)
         return -ENOMEM;
     const int32_t identifiers = find_identifiers(grouping, found);
     grouping->times_named = identifiers >= 2;
-    grouping->times = grouping->times_named ? identifiers : count_volumes(grouping);
     if (grouping->times_named && identifiers < grouping->times_announced)
         find_lacking(grouping, found, identifiers);
     free(found);
+    grouping->times = grouping->times_named ? identifiers : 0;
+    /* If there are no identifiers, count the stacks that differ from the first only in time. */
+    const struct plane *first = NULL;
+    for (int32_t i = 0; i < grouping->group_count && !grouping->times_named; i++) {
+        if (grouping->groups[i].excluded != CODE_NONE)
+            continue;
+        const struct plane *plane = &grouping->groups[i].planes[0];
+        first = first ? first : plane;
+        grouping->times += plane->orientation == first->orientation &&
+                           strcmp(plane->frame->echo, first->frame->echo) == 0 &&
+                           strcmp(plane->frame->component, first->frame->component) == 0;
+    }
     return 0;
 }
 

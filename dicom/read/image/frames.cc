@@ -75,16 +75,8 @@ read_decimals(const Header &header, const DcmTagKey &tag, double (&values)[count
     return true;
 }
 
-bool
-is_orthonormal(const double (&o)[6])
-{
-    const double tolerance = 1e-3;
-    const double row = std::sqrt(o[0] * o[0] + o[1] * o[1] + o[2] * o[2]);
-    const double column = std::sqrt(o[3] * o[3] + o[4] * o[4] + o[5] * o[5]);
-    const double dot = o[0] * o[3] + o[1] * o[4] + o[2] * o[5];
-    return std::fabs(row - 1) <= tolerance && std::fabs(column - 1) <= tolerance &&
-           std::fabs(dot) <= tolerance;
-}
+/* Max error of the lengths of direction cosines, and of their dot product. */
+constexpr double orthonormal_tolerance = 1e-3;
 
 /* Larger or smaller lengths are mistakes, and would overflow values computed from them. */
 constexpr double max_position_mm = 1e6;
@@ -152,10 +144,18 @@ frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &f
         read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
                       frame.position, frame.position_text) &&
         frame_is_position(frame.position);
+    const double(&o)[6] = frame.orientation;
     frame.has_orientation =
         read_decimals(source.group(DCM_PlaneOrientationSequence), DCM_ImageOrientationPatient,
-                      frame.orientation, frame.orientation_text) &&
-        is_orthonormal(frame.orientation);
+                      frame.orientation, frame.orientation_text);
+    if (frame.has_orientation) {
+        const double row = std::sqrt(o[0] * o[0] + o[1] * o[1] + o[2] * o[2]);
+        const double column = std::sqrt(o[3] * o[3] + o[4] * o[4] + o[5] * o[5]);
+        const double dot = o[0] * o[3] + o[1] * o[4] + o[2] * o[5];
+        frame.has_orientation = std::fabs(row - 1) <= orthonormal_tolerance &&
+                                std::fabs(column - 1) <= orthonormal_tolerance &&
+                                std::fabs(dot) <= orthonormal_tolerance;
+    }
     const Header measures = source.group(DCM_PixelMeasuresSequence);
     frame.has_spacing =
         read_decimals(measures, DCM_PixelSpacing, frame.pixel_spacing, frame.spacing_text) &&

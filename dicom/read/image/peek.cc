@@ -65,11 +65,6 @@ struct Peek : HeaderReader {
     {
         return scan.frame_count > 0 || header_has(dataset, DCM_SharedFunctionalGroupsSequence);
     }
-
-    int require(const DcmTagKey &tag, int32_t low, int32_t high, int32_t *value) const
-    {
-        return read_number(dataset, tag, low, high, value);
-    }
 };
 
 /* For messages. A text that is not a UID must not be repeated, because it may be anything. */
@@ -340,7 +335,7 @@ read_pixel_format(Peek &peek)
         return peek.refuse(
             CODE_PIXELS_UNSUPPORTED,
             "has floating-point pixels; whole numbers of 8 to 16 bits are supported.");
-    int error = peek.require(DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
+    int error = peek.read_number(peek.dataset, DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
     if (error)
         return error;
     if (samples != 1)
@@ -365,7 +360,7 @@ read_pixel_format(Peek &peek)
     };
 
     for (const auto &each : numbers)
-        if ((error = peek.require(each.tag, each.low, each.high, each.value)))
+        if ((error = peek.read_number(peek.dataset, each.tag, each.low, each.high, each.value)))
             return error;
     error = check_bits(peek);
     if (error)
@@ -410,12 +405,13 @@ int
 read_sizes(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
-    int error = peek.require(DCM_Rows, 1, UINT16_MAX, &instance.rows);
+    int error = peek.read_number(peek.dataset, DCM_Rows, 1, UINT16_MAX, &instance.rows);
     if (!error)
-        error = peek.require(DCM_Columns, 1, UINT16_MAX, &instance.columns);
+        error = peek.read_number(peek.dataset, DCM_Columns, 1, UINT16_MAX, &instance.columns);
     instance.frame_count = 1;
     if (!error && header_has(peek.dataset, DCM_NumberOfFrames))
-        error = peek.require(DCM_NumberOfFrames, 1, INT32_MAX, &instance.frame_count);
+        error =
+            peek.read_number(peek.dataset, DCM_NumberOfFrames, 1, INT32_MAX, &instance.frame_count);
     if (error)
         return error;
     constexpr int64_t mi = 1 << 20;
@@ -621,28 +617,6 @@ identity_copy(char (&destination)[size], const std::string &text)
         header_copy(destination, text);
 }
 
-/* Uses the elements before the file ended or became invalid, if the last one is complete. */
-int
-identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
-{
-    static const uint32_t identity_tags[] = {0x00080018, 0x00100020, 0x0020000D, 0x0020000E};
-    const struct scan_wanted wanted =
-        scan_wanted_of(identity_tags, std::size(identity_tags), DICOM_LO_SIZE);
-    struct error error;
-    struct scan scan;
-    const HeaderOwner<struct scan, scan_release> release(&scan);
-    (void)scan_file(&stream, path, &wanted, &scan, &error);
-    DcmDataset dataset;
-    if (const int rc = header_parse(scan, path, dataset, &error))
-        return rc;
-    const Header header(dataset);
-    identity_copy(identity.sop_instance_uid, header_text(header, DCM_SOPInstanceUID));
-    identity_copy(identity.series_uid, header_text(header, DCM_SeriesInstanceUID));
-    identity_copy(identity.study_uid, header_text(header, DCM_StudyInstanceUID));
-    header_copy(identity.patient_id, header_text(header, DCM_PatientID));
-    return 0;
-}
-
 } // namespace
 
 void
@@ -660,7 +634,24 @@ dicom_identify_open(int fd, const char *path, struct dicom_identity *identity)
     if (header_open(fd, path, &stream, &error))
         return;
     const HeaderOwner<struct stream, stream_close> close(&stream);
-    (void)header_guard(path, &error, [&] { return identify_stream(path, stream, *identity); });
+    /* Use the elements before the file ended or became invalid, if the last one is complete. */
+    (void)header_guard(path, &error, [&] {
+        static const uint32_t identity_tags[] = {0x00080018, 0x00100020, 0x0020000D, 0x0020000E};
+        const struct scan_wanted wanted =
+            scan_wanted_of(identity_tags, std::size(identity_tags), DICOM_LO_SIZE);
+        struct scan scan;
+        const HeaderOwner<struct scan, scan_release> release(&scan);
+        (void)scan_file(&stream, path, &wanted, &scan, &error);
+        DcmDataset dataset;
+        if (const int rc = header_parse(scan, path, dataset, &error))
+            return rc;
+        const Header header(dataset);
+        identity_copy(identity->sop_instance_uid, header_text(header, DCM_SOPInstanceUID));
+        identity_copy(identity->series_uid, header_text(header, DCM_SeriesInstanceUID));
+        identity_copy(identity->study_uid, header_text(header, DCM_StudyInstanceUID));
+        header_copy(identity->patient_id, header_text(header, DCM_PatientID));
+        return 0;
+    });
 }
 
 int

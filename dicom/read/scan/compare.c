@@ -54,30 +54,24 @@ content_show_pixels(struct stream *stream, int64_t count, struct content *conten
     return rc;
 }
 
-/* Digests the pixel data at the stream's position and the bytes after it, except padding. */
-static int
-content_add_pixels(struct stream *stream, const struct scan *scan, struct content *content,
-                   struct uid_name *name)
-{
-    static const uint8_t padding[] = {0xFC, 0xFF, 0xFC, 0xFF};
-    uid_name_number(name, scan->pixel_tag);
-    int rc =
-        scan->encapsulated ? 0 : content_show_pixels(stream, scan->pixel_length, content, name);
-    const uint8_t *rest = rc ? NULL : stream_peek(stream, sizeof padding, &rc);
-    if (!rc && memcmp(rest, padding, sizeof padding) != 0)
-        rc = content_show_pixels(stream, INT64_MAX, content, name);
-    return rc == -ENODATA ? 0 : rc;
-}
-
+/* Digests a data set, its pixel data and the bytes after it, except padding. */
 static int
 content_add_all(struct stream *stream, struct content *content, struct uid_name *name)
 {
+    static const uint8_t padding[] = {0xFC, 0xFF, 0xFC, 0xFF};
     const struct scan_wanted wanted = {.content = content_add, .context = name};
     struct scan scan;
     struct error error;
     int rc = scan_file(stream, "", &wanted, &scan, &error);
-    if (!rc && scan.pixel_tag)
-        rc = content_add_pixels(stream, &scan, content, name);
+    if (!rc && scan.pixel_tag) {
+        uid_name_number(name, scan.pixel_tag);
+        if (!scan.encapsulated)
+            rc = content_show_pixels(stream, scan.pixel_length, content, name);
+        const uint8_t *rest = rc ? NULL : stream_peek(stream, sizeof padding, &rc);
+        if (!rc && memcmp(rest, padding, sizeof padding) != 0)
+            rc = content_show_pixels(stream, INT64_MAX, content, name);
+        rc = rc == -ENODATA ? 0 : rc;
+    }
     content->plain = !scan.encapsulated && !scan.big_endian;
     memcpy(content->syntax, scan.transfer_syntax_uid, sizeof content->syntax);
     uid_name_text(name, content->plain ? "" : content->syntax);

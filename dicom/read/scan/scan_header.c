@@ -218,9 +218,8 @@ is_encapsulated(const struct element *element)
            (strcmp(element->vr, "OB") == 0 || strcmp(element->vr, "OW") == 0);
 }
 
-/* Consumes a value that is not a sequence. In the content, an element is its tag, length and
- * value. A sequence is an empty element, followed by its items, each between TAG_ITEM and
- * TAG_ITEM_END. */
+/* Consumes a value that is not a sequence. In the content, an element is its tag, length and value.
+ * A sequence is an empty element, followed by its items, each between TAG_ITEM and TAG_ITEM_END. */
 static int
 scan_consume_value(struct walk *walk, const struct element *element)
 {

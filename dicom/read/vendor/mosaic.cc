@@ -203,33 +203,6 @@ add_time(char (&acquired)[DICOM_DS_SIZE], double milliseconds)
              time / second / 60 % 60, time / second % 60, time % second);
 }
 
-/* Replaces the frame by one per tile. */
-void
-split_instance(struct dicom_instance &instance, const Mosaic &mosaic)
-{
-    const auto count = static_cast<size_t>(mosaic.count);
-    auto *frames = header_allocate<struct dicom_frame>(count);
-    std::fill_n(frames, count, instance.frames[0]);
-    for (size_t tile = 0; tile < count; tile++) {
-        struct dicom_frame &frame = frames[tile];
-        const Vector &at = mosaic.positions[tile];
-        const double position[3] = {at.x, at.y, at.z};
-        std::copy_n(position, 3, frame.position);
-        for (int i = 0; i < 3; i++)
-            snprintf(frame.position_text[i], sizeof(frame.position_text[i]), "%.10g", position[i]);
-        frame.has_position = frame_is_position(frame.position);
-        if (mosaic.milliseconds.size() == count)
-            add_time(frame.acquired, mosaic.milliseconds[tile]);
-    }
-    free(instance.frames);
-    instance.frames = frames;
-    instance.tile_columns = instance.columns / mosaic.columns;
-    instance.tile_rows = instance.rows / mosaic.rows;
-    instance.frame_count = mosaic.count;
-    instance.rows = mosaic.rows;
-    instance.columns = mosaic.columns;
-}
-
 } // namespace
 
 int32_t
@@ -249,8 +222,8 @@ mosaic_split(const Source &source, struct dicom_instance &instance)
     if (instance.multi_frame || plane.tiles < 2 || !plane.has_position || !plane.has_orientation ||
         !plane.has_spacing)
         return false;
-    double count;
-    const bool is_siemens = siemens_number(source, siemens_tiles, &count);
+    double announced;
+    const bool is_siemens = siemens_number(source, siemens_tiles, &announced);
     const auto across = static_cast<int32_t>(std::ceil(std::sqrt(plane.tiles)));
     const int32_t down = is_siemens ? across : (plane.tiles + across - 1) / across;
     Mosaic mosaic{source, plane, plane.tiles, instance.rows / down, instance.columns / across,
@@ -259,6 +232,26 @@ mosaic_split(const Source &source, struct dicom_instance &instance)
         std::min(mosaic.rows, mosaic.columns) < min_tile_pixels ||
         !(is_siemens ? read_siemens(mosaic, instance) : read_uih(mosaic)))
         return false;
-    split_instance(instance, mosaic);
+    const auto count = static_cast<size_t>(mosaic.count);
+    auto *frames = header_allocate<struct dicom_frame>(count);
+    std::fill_n(frames, count, plane);
+    for (size_t tile = 0; tile < count; tile++) {
+        struct dicom_frame &frame = frames[tile];
+        const Vector &at = mosaic.positions[tile];
+        const double position[3] = {at.x, at.y, at.z};
+        std::copy_n(position, 3, frame.position);
+        for (int i = 0; i < 3; i++)
+            snprintf(frame.position_text[i], sizeof(frame.position_text[i]), "%.10g", position[i]);
+        frame.has_position = frame_is_position(frame.position);
+        if (mosaic.milliseconds.size() == count)
+            add_time(frame.acquired, mosaic.milliseconds[tile]);
+    }
+    free(instance.frames);
+    instance.frames = frames;
+    instance.tile_columns = across;
+    instance.tile_rows = down;
+    instance.frame_count = mosaic.count;
+    instance.rows = mosaic.rows;
+    instance.columns = mosaic.columns;
     return true;
 }
