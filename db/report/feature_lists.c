@@ -9,42 +9,35 @@
 #include <string.h>
 
 /* ?1: the job, ?2: the segment or NULL. */
-#define OF_JOB   "WHERE job = ?1 AND (?2 IS NULL OR segment = ?2)"
-#define IN_ORDER OF_JOB " ORDER BY place"
+#define OF_JOB "WHERE job = ?1 AND (?2 IS NULL OR segment = ?2)"
 
 /* ------------------------------------------------------------------------------- one by one --- */
 
-static struct feature
-feature_at(sqlite3_stmt *row)
-{
-    return (struct feature){
-        .segment = sqlite3_column_int(row, 0),
-        .label = report_text(row, 1),
-        .family = report_text(row, 2),
-        .name = report_text(row, 3),
-        .meaning = report_text(row, 4),
-        .ibsi = report_text(row, 5),
-        .value = sqlite3_column_double(row, 6),
-        .missing_reason = report_text(row, 7),
-        .unit = report_text(row, 8),
-        .settings = report_text(row, 9),
-    };
-}
-
 static int
-take_features(struct report *report, const struct report_selection *features,
+take_features(struct report *report, const struct database_value values[2],
               int (*take)(void *context, const struct feature *feature), void *context)
 {
     sqlite3_stmt *row;
     int rc = database_query(
         &report->db,
         "SELECT segment, label, family, name, meaning, ibsi_code, value, reason, unit, "
-        "settings FROM v_features " IN_ORDER,
-        features->values, features->count, &row);
+        "settings FROM v_features " OF_JOB " ORDER BY place",
+        values, 2, &row);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, row)) == 1) {
-        const struct feature feature = feature_at(row);
+        const struct feature feature = {
+            .segment = sqlite3_column_int(row, 0),
+            .label = report_text(row, 1),
+            .family = report_text(row, 2),
+            .name = report_text(row, 3),
+            .meaning = report_text(row, 4),
+            .ibsi = report_text(row, 5),
+            .value = sqlite3_column_double(row, 6),
+            .missing_reason = report_text(row, 7),
+            .unit = report_text(row, 8),
+            .settings = report_text(row, 9),
+        };
         rc = take(context, &feature);
         if (rc < 0) {
             database_refuse(&report->db, rc, "%s", strerror(-rc));
@@ -57,82 +50,20 @@ take_features(struct report *report, const struct report_selection *features,
 
 /* --------------------------------------------------------------------------------- for people - */
 
-/* The common properties of all features of a table, as text. */
-#define HEADING                                                                                    \
-    "CASE WHEN segment = 0 THEN 'Whole volume' ELSE 'Segment ' || segment END "                    \
-    "|| CASE WHEN label <> '' THEN ', ' || label ELSE '' END || ': ' || family "                   \
-    "|| CASE WHEN aggregation <> '' THEN ', ' || aggregation ELSE '' END "                         \
-    "|| CASE WHEN aggregation_ibsi_code <> '' THEN ' (' || aggregation_ibsi_code || ')' "          \
-    "   ELSE '' END "                                                                              \
-    "|| coalesce(', distance ' || distance, '') "                                                  \
-    "|| CASE WHEN directions <> '' THEN ', directions ' || directions ELSE '' END "                \
-    "|| CASE symmetric WHEN 1 THEN ', symmetric' WHEN 0 THEN ', directional' ELSE '' END "         \
-    "|| CASE WHEN discretisation <> '' THEN ', ' || discretisation ELSE '' END "                   \
-    "|| coalesce(', ' || levels || ' levels', '') "                                                \
-    "|| CASE WHEN bin_width THEN ', bins of ' || printf('%.10g', bin_width) ELSE '' END "          \
-    "|| CASE WHEN range_low IS NOT NULL THEN ', values from ' || printf('%.10g', range_low) "      \
-    "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                     \
-    "|| CASE WHEN other_settings <> '' THEN ', ' || other_settings ELSE '' END"
-
-static const struct report_column feature_columns[] = {
-    {"FEATURE", "name", REPORT_TEXT},
-    {"VALUE",
-     "CASE WHEN value = round(value) AND abs(value) < 1e15 THEN printf('%d', value) "
-     "WHEN value IS NOT NULL THEN printf('%.6g', value) END",
-     REPORT_NUMBER},
-    {"UNIT", "unit", REPORT_TEXT},
-    {"IBSI", "ibsi_code", REPORT_TEXT},
-    {"NO VALUE BECAUSE", "reason", REPORT_TEXT},
-};
-
-static const struct report_column histogram_columns[] = {
-    {"SEGMENT", "CASE WHEN segment = 0 THEN 'volume' ELSE segment END", REPORT_NUMBER},
-    {"LABEL", "label", REPORT_TEXT},
-    {"PATTERN", "pattern", REPORT_TEXT},
-    {"SETTINGS", "settings", REPORT_TEXT},
-    {"VOXELS", "(SELECT sum(value) FROM json_each(counts))", REPORT_NUMBER},
-};
-
 static int
 print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *out)
 {
     const char *heading = report_text(group, 0);
     const struct database_value values[] = {
         value_int(job_id), value_int(sqlite3_column_int64(group, 2)), value_text(heading)};
-    struct report_selection rows = {
-        .view = "v_features",
-        .tail = "WHERE job = ?1 AND segment = ?2 AND " HEADING " = ?3 ORDER BY place",
-        .values = values,
-        .count = COLUMN_COUNT(values),
-    };
-    bool has_reasons = sqlite3_column_int(group, 1) != 0; /* in the last column */
+    struct report_list list = report_feature_group;
+    list.column_count -= !sqlite3_column_int(group, 1); /* the last column has reasons */
     char *printable = report_printable(heading);
     if (!printable)
         return database_refuse(&report->db, -ENOMEM, "out of memory");
-    int rc = report_print_table(report, &rows, printable, feature_columns,
-                                COLUMN_COUNT(feature_columns) - !has_reasons, out);
+    int rc = report_print_rows(
+        report, &(struct report_selection){&list, values, COLUMN_COUNT(values)}, printable, out);
     free(printable);
-    return rc;
-}
-
-static int
-print_groups(struct report *report, int64_t job_id, const struct report_selection *features,
-             FILE *out)
-{
-    sqlite3_stmt *groups;
-    int rc = database_query(&report->db,
-                            "SELECT " HEADING
-                            " AS heading, max(reason <> ''), segment FROM v_features " OF_JOB
-                            " GROUP BY segment, heading ORDER BY min(place)",
-                            features->values, features->count, &groups);
-    if (rc < 0)
-        return rc;
-    while ((rc = database_step(&report->db, groups)) == 1) {
-        rc = print_group(report, job_id, groups, out);
-        if (rc < 0)
-            break;
-    }
-    sqlite3_finalize(groups);
     return rc;
 }
 
@@ -151,19 +82,26 @@ static const char summary_sql[] =
     "ELSE 'no features yet, the job is ' || state END FROM v_jobs j WHERE job = ?";
 
 static int
-print_text(struct report *report, int64_t job_id, const struct report_selection *features,
-           FILE *out)
+print_text(struct report *report, int64_t job_id, const struct database_value values[2], FILE *out)
 {
-    struct report_selection histograms = *features;
-    histograms.view = "v_pattern_histograms";
-    histograms.tail = OF_JOB " ORDER BY segment, pattern, settings";
+    const struct report_selection histograms = {&report_histograms, values, 2};
+    sqlite3_stmt *groups;
     int rc = report_print_lines(report, summary_sql, VALUES(value_int(job_id)), out);
     if (rc == 0)
-        rc = print_groups(report, job_id, features, out);
-    if (rc == 0)
-        rc = report_print_table(report, &histograms, "Pattern histograms", histogram_columns,
-                                COLUMN_COUNT(histogram_columns), out);
-    return rc;
+        rc = database_query(&report->db,
+                            "SELECT " FEATURE_HEADING
+                            " AS heading, max(reason <> ''), segment FROM v_features " OF_JOB
+                            " GROUP BY segment, heading ORDER BY min(place)",
+                            values, 2, &groups);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, groups)) == 1) {
+        rc = print_group(report, job_id, groups, out);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_finalize(groups);
+    return rc ? rc : report_print_rows(report, &histograms, report_histograms.heading, out);
 }
 
 /* ---------------------------------------------------------------------------- either of them -- */
@@ -171,7 +109,7 @@ print_text(struct report *report, int64_t job_id, const struct report_selection 
 /* Returns -ENOENT if the job has features but none of this segment. */
 static int
 expect_measured(struct report *report, int64_t job_id, int64_t segment,
-                const struct report_selection *features)
+                const struct database_value values[2])
 {
     int64_t missing;
     int rc = report_expect_job(report, job_id);
@@ -182,7 +120,7 @@ expect_measured(struct report *report, int64_t job_id, int64_t segment,
             "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
             "measured)",
-            features->values, features->count, &missing);
+            values, 2, &missing);
     if (rc != 1)
         return rc;
     if (segment == 0)
@@ -202,14 +140,13 @@ report_measured(struct report *report, int64_t job_id, int64_t segment,
 {
     const struct database_value values[] = {
         value_int(job_id), segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment)};
-    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
     int rc = database_script(&report->db, "BEGIN");
     if (rc < 0)
         return rc;
-    rc = expect_measured(report, job_id, segment, &features);
+    rc = expect_measured(report, job_id, segment, values);
     if (rc == 0)
-        rc = take ? take_features(report, &features, take, context)
-                  : print_text(report, job_id, &features, out);
+        rc = take ? take_features(report, values, take, context)
+                  : print_text(report, job_id, values, out);
     database_quietly(&report->db, "COMMIT");
     return rc;
 }

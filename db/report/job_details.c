@@ -5,39 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct report_column result_columns[] = {
-    {"KIND", "kind", REPORT_TEXT},
-    {"SIZE (MiB)", "printf('%.2f', size_bytes / 1048576.0)", REPORT_NUMBER},
-    {"FRAMES", "frames", REPORT_NUMBER},
-    {"PATH", "path", REPORT_TEXT},
-    {"SOP INSTANCE", "sop_instance_uid", REPORT_TEXT},
-};
-
-/* The centroid in patient coordinates (LPS); adding 0 makes no negative zero. */
-#define TENTH(mm) "round(" mm ", 1) + 0.0"
-#define CENTROID                                                                                   \
-    "printf('%.1f, %.1f, %.1f', " TENTH("x_mm") ", " TENTH("y_mm") ", " TENTH("z_mm") ")"
-#define BOX "printf('%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm)"
-
-static const struct report_column segment_columns[] = {
-    {"SEGMENT", "segment", REPORT_NUMBER},
-    {"LABEL", "label", REPORT_TEXT},
-    {"VOLUME (ml)", "printf('%.2f', volume_ml)", REPORT_NUMBER},
-    {"MEAN", "iif(voxels > 0, printf('%.6g', mean), '')", REPORT_NUMBER},
-    {"MIN", "iif(voxels > 0, printf('%.6g', minimum), '')", REPORT_NUMBER},
-    {"MAX", "iif(voxels > 0, printf('%.6g', maximum), '')", REPORT_NUMBER},
-    {"UNIT", "iif(unit = '1', '', replace(unit, '[hnsf''U]', 'HU'))", REPORT_TEXT},
-    {"BOX (mm)", "iif(voxels > 0, " BOX ", '')", REPORT_TEXT | REPORT_DROP},
-    {"CENTROID (mm, LPS)", "iif(x_mm IS NULL, '', " CENTROID ")", REPORT_TEXT | REPORT_DROP},
-};
-
-static const struct report_column event_columns[] = {
-    {"AT", "at", REPORT_WHOLE},
-    {"EVENT", "kind", REPORT_TEXT},
-    {"STATE", "coalesce(from_state || ' -> ', '') || coalesce(to_state, '')", REPORT_TEXT},
-    {"DETAIL", "detail", REPORT_TEXT},
-};
-
 /*
  * Returns whether a job waits for an annotation object or another series of its study: it starts at
  * the latest at not_before_at.
@@ -104,31 +71,23 @@ print_job_row(struct report *report, int64_t job_id, FILE *out)
 static int
 print_job(struct report *report, int64_t job_id, FILE *out, bool json)
 {
+    static const struct report_list job = {.view = "v_jobs", .tail = "WHERE job = ?1"};
+
+    static const enum report_part order[] = {REPORT_SEGMENTS, REPORT_RESULTS, REPORT_DELIVERIES,
+                                             REPORT_EVENTS};
+
     const struct database_value id = value_int(job_id);
-    const struct report_selection job = {"v_jobs", "WHERE job = ?1", &id, 1};
-    const struct report_selection parts[] = {
-        {"v_results", "WHERE job = ?1 ORDER BY path", &id, 1},
-        {"v_deliveries", "WHERE job = ?1 ORDER BY delivery", &id, 1},
-        {"v_events", "WHERE job = ?1 ORDER BY event", &id, 1},
-        {"v_segments", "WHERE job = ?1 ORDER BY segment", &id, 1},
-        {"v_breaches", "WHERE job = ?1 ORDER BY place", &id, 1},
-    };
     int rc = report_expect_job(report, job_id);
     if (rc == 0 && json)
-        return report_print_json(report, &job, true, parts, COLUMN_COUNT(parts), out);
+        return report_print_json(report, &(struct report_selection){&job, &id, 1}, true,
+                                 report_parts, REPORT_PARTS, out);
     if (rc == 0)
         rc = print_job_row(report, job_id, out);
-    if (rc == 0)
-        rc = report_print_table(report, &parts[3], "Segments", segment_columns,
-                                COLUMN_COUNT(segment_columns), out);
-    if (rc == 0)
-        rc = report_print_table(report, &parts[0], "Results", result_columns,
-                                COLUMN_COUNT(result_columns), out);
-    if (rc == 0)
-        rc = report_print_deliveries(report, &parts[1], "Deliveries", out);
-    if (rc == 0)
-        rc = report_print_table(report, &parts[2], "Events", event_columns,
-                                COLUMN_COUNT(event_columns), out);
+    for (size_t i = 0; rc == 0 && i < COLUMN_COUNT(order); i++) {
+        const struct report_list *part = &report_parts[order[i]];
+        rc =
+            report_print_rows(report, &(struct report_selection){part, &id, 1}, part->heading, out);
+    }
     return rc;
 }
 

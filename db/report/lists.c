@@ -1,34 +1,242 @@
-/* lists.c - jobs, series, deliveries, pulls and destinations: selected rows of a view. */
+/*
+ * lists.c - reads lists (report_lists.h), and prints those of commands: jobs, series, deliveries,
+ * pulls, quarantine and destinations. list_rows.c has their columns and queries.
+ */
 #include "db/report/report_private.h"
 
 #include "base/terminal.h"
-#include "db/pull_queue.h"
-#include "db/queue/queue_private.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define DEFAULT_LIMIT 50
 
-/* One kind of row that can be listed. */
-struct report_list {
-    const char *view;
-    const char *key;  /* the column that identifies a row */
-    const char *tail; /* with the parameters of list_select */
-    const char *const *states;
-    int state_count;
-    const struct report_column *columns;
-    size_t column_count;
-};
+/* ------------------------------------------------------------------------------------- reading */
+
+/* Returns the query of a list, with `before` before it. NULL: no memory. */
+static char *
+list_make_sql(struct report *report, const char *before, const struct report_list *list)
+{
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+    sqlite3_str_appendf(sql, "%s%s", before, list->with ? list->with : "");
+    for (size_t i = 0; i < list->column_count; i++)
+        sqlite3_str_appendf(sql, "%s %s", i ? "," : "SELECT", list->columns[i].sql);
+    sqlite3_str_appendf(sql, "%s%s FROM %s %s", list->mark ? ", " : "",
+                        list->mark ? list->mark : "", list->view, list->tail);
+    return sqlite3_str_finish(sql);
+}
+
+static int
+table_add_row(struct report *report, struct report_table *table, sqlite3_stmt *row)
+{
+    const size_t columns = table->list->column_count;
+    if (table->row_count == table->row_capacity) {
+        const size_t wanted = table->row_capacity ? 2 * table->row_capacity : 64;
+        char **grown = reallocarray(table->cells, wanted * columns, sizeof *grown);
+        if (!grown)
+            return database_refuse(&report->db, -ENOMEM, "out of memory");
+        table->cells = grown;
+        table->row_capacity = wanted;
+    }
+    char **cells = table->cells + table->row_count++ * columns;
+    memset(cells, 0, columns * sizeof *cells);
+    for (size_t i = 0; i < columns; i++) {
+        if (sqlite3_column_type(row, (int)i) == SQLITE_NULL)
+            continue;
+        const char *text = report_text(row, (int)i);
+        cells[i] = strdup(
+            table->list->columns[i].form & REPORT_REMEDY ? code_remedy(code_find(text)) : text);
+        if (!cells[i])
+            return database_refuse(&report->db, -ENOMEM, "out of memory");
+    }
+    if (table->list->mark)
+        snprintf(table->next, sizeof table->next, "%s", report_text(row, (int)columns));
+    return 0;
+}
+
+/* Adds at most `max` rows. Keeps the mark of the last one only if there are more. */
+static int
+table_fill(struct report *report, sqlite3_stmt *row, size_t max, struct report_table *table)
+{
+    int rc;
+    while ((rc = database_step(&report->db, row)) == 1 && table->row_count < max)
+        if ((rc = table_add_row(report, table, row)) < 0)
+            break;
+    if (rc != 1)
+        table->next[0] = '\0';
+    return rc < 0 ? rc : 0;
+}
+
+static int
+table_read(struct report *report, enum report_list_name name, const char *before,
+           const struct database_value *values, size_t count, size_t max,
+           struct report_table *table)
+{
+    sqlite3_stmt *row;
+    *table = (struct report_table){.list = &report_lists[name]};
+    if (!report->sql[name])
+        report->sql[name] = list_make_sql(report, before, table->list);
+    if (!report->sql[name])
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    int rc = database_start(&report->db, report->sql[name], values, count, &row);
+    if (rc < 0)
+        return rc;
+    rc = table_fill(report, row, max, table);
+    database_end(row);
+    return rc;
+}
+
+int
+report_page(struct report *report, enum report_list_name name, const struct report_query *query,
+            struct report_table *table, struct error *error)
+{
+    /* All parameters, in each query. */
+    static const char before[] =
+        "WITH asked (mark, job, text, word, most) AS (SELECT ?1, ?2, ?3, ?4, ?5), "
+        "day (ago) AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')) ";
+
+    const struct database_value values[] = {
+        value_text(query->after ? query->after : ""), value_int(query->job),
+        value_text(query->text[0] ? query->text[0] : ""),
+        value_text(query->text[1] ? query->text[1] : ""), value_int(PAGE_ROWS + 1)};
+    const int rc = table_read(report, name, before, values, COLUMN_COUNT(values), PAGE_ROWS, table);
+    if (rc < 0)
+        report_table_free(table);
+    return report_conclude(report, NULL, rc, error);
+}
+
+void
+report_table_free(struct report_table *table)
+{
+    for (size_t i = 0; i < table->row_count * table->list->column_count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    *table = (struct report_table){.list = table->list};
+}
+
+const char *
+report_cell(const struct report_table *table, size_t row, const char *key)
+{
+    size_t column = 0;
+    while (strcmp(table->list->columns[column].key, key) != 0)
+        column++;
+    return table->cells[row * table->list->column_count + column];
+}
+
+double
+report_number(const struct report_table *table, size_t row, const char *key)
+{
+    const char *text = report_cell(table, row, key);
+    return text ? strtod(text, NULL) : 0.0;
+}
+
+/* ---------------------------------------------------------------------------- a report period */
+
+#define DAY_SECONDS 86400
+#define PERIOD_ROWS 1000 /* max rows of a table */
+
+/* All parameters of a period, in each query. Reading other columns of series costs time. */
+static const char period_before[] =
+    "WITH period (since, until, step) AS (SELECT ?1, ?2, ?3), "
+    "settled AS (SELECT series_uid, state, settled_at, code, message, instances, jobs, modality, "
+    "  body_part, series_description, sender, station, manufacturer, model, institution "
+    "  FROM v_series WHERE settled_at >= ?1 AND settled_at < ?2), "
+    "ended AS (SELECT * FROM v_jobs WHERE ended_at >= ?1 AND ended_at < ?2), "
+    "tried AS (SELECT *, coalesce(started_at, created_at) AS tried_at FROM v_deliveries "
+    "  WHERE coalesce(started_at, created_at) >= ?1 AND coalesce(started_at, created_at) < ?2) ";
+
+/* Reads all tables at one moment. */
+static int
+period_read(struct report *report, struct report_period *period)
+{
+    const struct database_value values[] = {value_text(period->since), value_text(period->until),
+                                            value_int(period->step_seconds)};
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < PERIOD_COUNT && rc == 0; i++)
+        rc = table_read(report, (enum report_list_name)i, period_before, values,
+                        COLUMN_COUNT(values), PERIOD_ROWS, &period->tables[i]);
+    database_quietly(&report->db, "COMMIT");
+    return rc;
+}
+
+int
+report_period_read(struct report *report, int64_t since_ms, int64_t until_ms,
+                   struct report_period **period, struct error *error)
+{
+    struct report_period *made = calloc(1, sizeof *made);
+    const int64_t seconds = (until_ms - since_ms) / 1000;
+    int rc = 0;
+    if (!made) {
+        rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+    } else if (since_ms >= until_ms || seconds > 366LL * DAY_SECONDS ||
+               iso_time_from_ms(since_ms, made->since) != 0 ||
+               iso_time_from_ms(until_ms, made->until) != 0) {
+        rc = database_refuse(&report->db, -EINVAL,
+                             "a report is of a time that ends after it begins, and of a year at "
+                             "most");
+    } else {
+        /* hours for a short period, else days, or weeks */
+        made->step_seconds = seconds <= 3 * DAY_SECONDS    ? 3600
+                             : seconds <= 60 * DAY_SECONDS ? DAY_SECONDS
+                                                           : 7 * DAY_SECONDS;
+        rc = period_read(report, made);
+    }
+    if (rc < 0) {
+        report_period_free(made);
+        made = NULL;
+    }
+    *period = made;
+    return report_conclude(report, NULL, rc, error);
+}
+
+void
+report_period_free(struct report_period *period)
+{
+    for (int i = 0; period && i < PERIOD_COUNT && period->tables[i].list; i++)
+        report_table_free(&period->tables[i]);
+    free(period);
+}
+
+/* ---------------------------------------------------------------------------- lists of commands */
 
 const char *
 report_list_state(const struct report_list *list, size_t i)
 {
     return i < (size_t)list->state_count ? list->states[i] : NULL;
+}
+
+int
+report_print_rows(struct report *report, const struct report_selection *selection,
+                  const char *heading, FILE *out)
+{
+    static const struct report_layout layout = {
+        .max_rows = SIZE_MAX, .indent = "", .empty = "", .below = NULL};
+
+    struct report_table table = {.list = selection->list};
+    sqlite3_stmt *row;
+    char *sql = list_make_sql(report, "", table.list);
+    if (!sql)
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    int rc = database_query(&report->db, sql, selection->values, selection->count, &row);
+    sqlite3_free(sql);
+    if (rc < 0)
+        return rc;
+    rc = table_fill(report, row, SIZE_MAX, &table);
+    sqlite3_finalize(row);
+    if (rc == 0 && (table.row_count > 0 || !heading)) {
+        if (heading)
+            fprintf(out, "\n%s\n", heading);
+        rc = report_table_print(&table, &layout, out);
+        if (rc < 0)
+            rc = database_refuse(&report->db, rc, "out of memory");
+    }
+    report_table_free(&table);
+    return rc;
 }
 
 /* Finds the state among the known names, ignoring case; NULL stays NULL. */
@@ -51,40 +259,23 @@ list_match_state(struct report *report, const struct report_list *list, const ch
                            names);
 }
 
-static int
-expect_series(struct report *report, const char *series_uid)
-{
-    int64_t found;
-    if (!series_uid)
-        return 0;
-    int rc = database_get(&report->db, "SELECT 1 FROM v_series WHERE series_uid = ?",
-                          VALUES(value_text(series_uid)), &found);
-    if (rc == 0)
-        rc = database_refuse(&report->db, -ENOENT, "there is no series %s", series_uid);
-    return rc < 0 ? rc : 0;
-}
-
-/* Prints the rows as JSON, or as a table of these columns. */
-static int
-print_rows(struct report *report, const struct report_selection *selection,
-           const struct report_column *columns, size_t count, FILE *out, bool json)
-{
-    return json ? report_print_json(report, selection, false, NULL, 0, out)
-                : report_print_table(report, selection, NULL, columns, count, out);
-}
-
 enum { LIST_LIMIT = 16, LIST_VALUES }; /* the limit is last; all tails have it */
 
 /* Sets the filter as the parameters of a list's tail. */
 static int
 list_select(struct report *report, const struct report_list *list,
-            const struct report_filter *filter, struct database_value values[LIST_VALUES],
-            struct report_selection *rows)
+            const struct report_filter *filter, struct database_value values[LIST_VALUES])
 {
     const char *state;
+    int64_t found;
     int rc = list_match_state(report, list, filter->state, &state);
-    if (rc == 0)
-        rc = expect_series(report, filter->series);
+    if (rc == 0 && filter->series) {
+        rc = database_get(&report->db, "SELECT 1 FROM v_series WHERE series_uid = ?",
+                          VALUES(value_text(filter->series)), &found);
+        if (rc == 0)
+            rc = database_refuse(&report->db, -ENOENT, "there is no series %s", filter->series);
+        rc = rc < 0 ? rc : 0;
+    }
     if (rc == 0 && filter->job)
         rc = report_expect_job(report, filter->job);
     values[0] = value_optional(state);
@@ -104,30 +295,7 @@ list_select(struct report *report, const struct report_list *list,
     }
     values[15] = value_id(filter->batch);
     values[LIST_LIMIT] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT);
-    *rows = (struct report_selection){list->view, list->tail, values, LIST_VALUES};
     return rc;
-}
-
-/* Prints that the list has more rows, if it was cut. */
-static int
-list_tell_more(struct report *report, const struct report_selection *rows,
-               struct database_value values[LIST_VALUES], FILE *out)
-{
-    const int64_t limit = values[LIST_LIMIT].as.i;
-    sqlite3_stmt *statement;
-    if (terminal_columns(out) == INT_MAX || limit == INT64_MAX)
-        return 0;
-    values[LIST_LIMIT] = value_int(limit + 1);
-    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    sqlite3_str_appendf(sql, "SELECT count(*) FROM (SELECT 1 FROM %s %s)", rows->view, rows->tail);
-    int rc = report_start(report, sql, rows, &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&report->db, statement);
-    if (rc == 1 && sqlite3_column_int64(statement, 0) > limit)
-        fprintf(out, "The list is cut, newest first; --limit sets its length.\n");
-    sqlite3_finalize(statement);
-    return rc < 0 ? rc : 0;
 }
 
 int
@@ -135,42 +303,50 @@ report_list(struct report *report, const struct report_list *list,
             const struct report_filter *filter, FILE *out, bool json, struct error *error)
 {
     struct database_value values[LIST_VALUES];
-    struct report_selection rows;
-    int rc = list_select(report, list, filter, values, &rows);
+    const struct report_selection rows = {list, values, LIST_VALUES};
+    int rc = list_select(report, list, filter, values);
+    const int64_t limit = values[LIST_LIMIT].as.i;
     if (rc == 0)
-        rc = print_rows(report, &rows, list->columns, list->column_count, out, json);
-    if (rc == 0 && !json)
-        rc = list_tell_more(report, &rows, values, out);
-    return report_conclude(report, out, rc, error);
+        rc = json ? report_print_json(report, &rows, false, NULL, 0, out)
+                  : report_print_rows(report, &rows, NULL, out);
+    if (rc == 0 && !json && terminal_columns(out) != INT_MAX && limit != INT64_MAX) {
+        sqlite3_stmt *statement;
+        sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+        values[LIST_LIMIT] = value_int(limit + 1);
+        sqlite3_str_appendf(sql, "SELECT count(*) FROM (SELECT 1 FROM %s %s)", list->view,
+                            list->tail);
+        rc = report_start(report, sql, &rows, &statement);
+        if (rc < 0)
+            return report_conclude(report, out, rc, error);
+        rc = database_step(&report->db, statement);
+        if (rc == 1 && sqlite3_column_int64(statement, 0) > limit)
+            fprintf(out, "The list is cut, newest first; --limit sets its length.\n");
+        sqlite3_finalize(statement);
+    }
+    return report_conclude(report, out, rc < 0 ? rc : 0, error);
 }
 
 static int
-list_add_key(struct report *report, const char *key, char ***keys, size_t *count)
-{
-    char **grown = realloc(*keys, (*count + 1) * sizeof *grown);
-    if (grown)
-        *keys = grown;
-    char *copy = grown ? strdup(key) : NULL;
-    if (!copy)
-        return database_refuse(&report->db, -ENOMEM, "out of memory");
-    grown[(*count)++] = copy;
-    return 0;
-}
-
-static int
-list_read_keys(struct report *report, const struct report_list *list,
-               const struct report_selection *rows, char ***keys, size_t *count)
+list_read_keys(struct report *report, const struct report_selection *rows, char ***keys,
+               size_t *count)
 {
     sqlite3_stmt *statement;
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    sqlite3_str_appendf(sql, "SELECT %s FROM %s %s", list->key, rows->view, rows->tail);
+    sqlite3_str_appendf(sql, "SELECT %s FROM %s %s", rows->list->id, rows->list->view,
+                        rows->list->tail);
     int rc = report_start(report, sql, rows, &statement);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, statement)) == 1) {
-        rc = list_add_key(report, report_text(statement, 0), keys, count);
-        if (rc < 0)
+        char **grown = realloc(*keys, (*count + 1) * sizeof *grown);
+        if (grown)
+            *keys = grown;
+        char *copy = grown ? strdup(report_text(statement, 0)) : NULL;
+        if (!copy) {
+            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
             break;
+        }
+        grown[(*count)++] = copy;
     }
     sqlite3_finalize(statement);
     for (size_t i = 0; i < *count / 2; i++) {
@@ -186,14 +362,14 @@ report_keys(struct report *report, const struct report_list *list,
             const struct report_filter *filter, char ***keys, size_t *count, struct error *error)
 {
     struct database_value values[LIST_VALUES];
-    struct report_selection rows;
+    const struct report_selection rows = {list, values, LIST_VALUES};
     struct report_filter all = *filter;
     all.limit = INT64_MAX;
     *keys = NULL;
     *count = 0;
-    int rc = list_select(report, list, &all, values, &rows);
+    int rc = list_select(report, list, &all, values);
     if (rc == 0)
-        rc = list_read_keys(report, list, &rows, keys, count);
+        rc = list_read_keys(report, &rows, keys, count);
     while (rc < 0 && *count > 0)
         free((*keys)[--*count]);
     if (rc < 0)
@@ -201,104 +377,11 @@ report_keys(struct report *report, const struct report_list *list,
     return report_conclude(report, NULL, rc, error);
 }
 
-#define SERIES_IS_FOUND                                                                            \
-    "(?10 IS NULL OR modality = upper(?10)) AND (?11 IS NULL OR sender = ?11) "                    \
-    "AND (?12 IS NULL OR accession_number IN (?12, ?13)) "                                         \
-    "AND (?14 IS NULL OR patient_id IN (?14, ?15)) "
-
-static const struct report_column job_columns[] = {
-    {"JOB", "job", REPORT_NUMBER},
-    {"STATE",
-     "state || CASE WHEN held <> '' THEN ', held' WHEN window_closed IS NOT NULL THEN ', window' "
-     "WHEN stage <> '' THEN printf(', %s %d s', stage, "
-     "max(0.0, (julianday('now') - julianday(stage_since)) * 86400.0)) ELSE '' END",
-     REPORT_TEXT},
-    {"PIPELINE", "pipeline", REPORT_TEXT},
-    {"STACK", "stack", REPORT_DROP},
-    {"MODALITY", "modality", REPORT_DROP},
-    {"BODY PART", "body_part", REPORT_DROP},
-    {"CREATED", "created_at", REPORT_WHOLE},
-    {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
-    {"WHERE",
-     "executor || coalesce(' ' || slurm_id, '') || CASE WHEN node <> '' THEN ' on ' || node ELSE "
-     "'' END",
-     REPORT_DROP},
-    {"WAIT (s)", "printf('%.2f', wait_seconds)", REPORT_NUMBER | REPORT_DROP},
-    {"RUN (s)", "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END",
-     REPORT_NUMBER | REPORT_DROP},
-    {"PEAK (MiB)", "CASE WHEN peak_mib IS NOT NULL THEN printf('%.1f', peak_mib) END",
-     REPORT_NUMBER | REPORT_DROP},
-    {"CODE", "code", REPORT_TEXT},
-    {"SERIES", "series_uid", REPORT_TEXT},
-};
-
-const struct report_list report_jobs = {
-    .view = "v_jobs",
-    .key = "job",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
-            "AND (?3 IS NULL OR series_uid = ?3) AND (?6 IS NULL OR code = upper(?6)) "
-            "AND (?7 IS NULL OR coalesce(ended_at, created_at) >= ?7) "
-            "AND (coalesce(?10, ?11, ?12, ?14) IS NULL OR series_uid IN "
-            "(SELECT series_uid FROM series WHERE " SERIES_IS_FOUND ")) "
-            "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
-            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?17",
-    .states = queue_job_states,
-    .state_count = QUEUE_CANCELLED + 1,
-    .columns = job_columns,
-    .column_count = COLUMN_COUNT(job_columns),
-};
-
-static const struct report_column series_columns[] = {
-    {"STATE", "state", REPORT_TEXT},
-    {"REVISION", "revision", REPORT_NUMBER | REPORT_DROP},
-    {"MODALITY", "modality", REPORT_DROP},
-    {"BODY PART", "body_part", REPORT_DROP},
-    {"INSTANCES", "instances", REPORT_NUMBER},
-    {"STACKS", "accepted_stacks || '/' || stacks", REPORT_NUMBER | REPORT_DROP},
-    {"JOBS DONE", "jobs_done || '/' || jobs", REPORT_NUMBER},
-    {"LAST SEEN", "last_seen_at", REPORT_WHOLE},
-    {"CODE", "code", REPORT_TEXT},
-    {"SERIES", "series_uid", REPORT_TEXT},
-};
-
-const struct report_list report_series = {
-    .view = "v_series",
-    .key = "series_uid",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
-            "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
-            "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
-            "AND (?7 IS NULL OR last_seen_at >= ?7) AND (?9 IS NULL OR last_seen_at < ?9) "
-            "AND (?6 IS NULL OR code = upper(?6)) AND " SERIES_IS_FOUND
-            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?17",
-    .states = queue_series_states,
-    .state_count = 3,
-    .columns = series_columns,
-    .column_count = COLUMN_COUNT(series_columns),
-};
-
-static const struct report_column quarantine_columns[] = {
-    {"FILE", "quarantine", REPORT_NUMBER},
-    {"SINCE", "quarantined_at", REPORT_WHOLE},
-    {"CODE", "code", REPORT_TEXT},
-    {"SENDER", "coalesce(nullif(sender, ''), 'inbox')", REPORT_TEXT},
-    {"LACKING", "iif(lacking, 'yes', '')", REPORT_DROP},
-    {"SERIES", "series_uid", REPORT_TEXT},
-    {"PATH", "path", REPORT_DROP},
-};
-
-const struct report_list report_quarantine = {
-    .view = "v_quarantine",
-    .key = "quarantine",
-    .tail = "WHERE removed_at IS NULL AND (?6 IS NULL OR code = upper(?6)) AND (?7 IS NULL OR "
-            "quarantined_at >= ?7) "
-            "ORDER BY quarantined_at DESC, quarantine DESC LIMIT ?17",
-    .columns = quarantine_columns,
-    .column_count = COLUMN_COUNT(quarantine_columns),
-};
-
-static int
-print_quarantined(struct report *report, int64_t number, FILE *out, bool json)
+int
+report_quarantined(struct report *report, int64_t number, FILE *out, bool json, struct error *error)
 {
+    static const struct report_list file = {.view = "v_quarantine",
+                                            .tail = "WHERE quarantine = ?1"};
     static const char lines[] =
         "SELECT printf('file      %d', quarantine), printf('since     %s', quarantined_at), "
         "printf('code      %s', code), printf('reason    %s', message), "
@@ -308,115 +391,20 @@ print_quarantined(struct report *report, int64_t number, FILE *out, bool json)
         "'series    ' || nullif(series_uid, ''), 'instance  ' || nullif(sop_instance_uid, ''), "
         "iif(lacking, 'The series lacks this instance: send it again.', NULL), "
         "'removed   ' || removed_at FROM v_quarantine WHERE quarantine = ?1";
+
     const struct database_value id = value_int(number);
-    const struct report_selection file = {"v_quarantine", "WHERE quarantine = ?1", &id, 1};
+    const struct report_selection rows = {&file, &id, 1};
     int64_t found;
     int rc = database_get(&report->db, "SELECT quarantine FROM v_quarantine WHERE quarantine = ?",
                           VALUES(id), &found);
-    if (rc <= 0)
-        return rc < 0 ? rc
-                      : database_refuse(&report->db, -ENOENT, "there is no quarantined file %lld",
-                                        (long long)number);
-    return json ? report_print_json(report, &file, true, NULL, 0, out)
-                : report_print_lines(report, lines, &id, 1, out);
+    if (rc == 0)
+        rc = database_refuse(&report->db, -ENOENT, "there is no quarantined file %lld",
+                             (long long)number);
+    else if (rc > 0)
+        rc = json ? report_print_json(report, &rows, true, NULL, 0, out)
+                  : report_print_lines(report, lines, &id, 1, out);
+    return report_conclude(report, out, rc, error);
 }
-
-int
-report_quarantined(struct report *report, int64_t number, FILE *out, bool json, struct error *error)
-{
-    return report_conclude(report, out, print_quarantined(report, number, out, json), error);
-}
-
-const struct report_list report_stray_files = {
-    .view = "v_quarantine q",
-    .key = "path",
-    .tail = "WHERE quarantined_at < ?9 AND removed_at IS NULL AND path <> '' AND NOT EXISTS "
-            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?17",
-};
-
-/* One image is enough, unless the geometry check found several patients. */
-const struct report_list report_telling_files = {
-    .view = "(SELECT series_uid, (SELECT min(path) FROM v_instances i "
-            "  WHERE i.series_uid = s.series_uid) AS path FROM v_series s "
-            "UNION ALL SELECT i.series_uid, i.path FROM v_stacks x "
-            "  JOIN v_instances i ON i.series_uid = x.series_uid WHERE x.code = 'MIXED_PATIENTS' "
-            "UNION ALL SELECT series_uid, path FROM v_results "
-            "  WHERE removed_at IS NULL AND sop_class_uid <> '' "
-            "UNION ALL SELECT series_uid, path FROM v_quarantine "
-            "  WHERE removed_at IS NULL AND path <> '')",
-    .key = "path",
-    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?17",
-};
-
-/* ----------------------------------------------------------------------------------- deliveries */
-
-static const struct report_column delivery_columns[] = {
-    {"DELIVERY", "delivery", REPORT_NUMBER},
-    {"STATE", "state || iif(held = '', '', ', held')", REPORT_TEXT},
-    {"DESTINATION", "destination", REPORT_TEXT},
-    {"JOB", "job", REPORT_NUMBER},
-    {"KIND", "kind", REPORT_DROP},
-    {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
-    {"SENT", "sent_at", REPORT_WHOLE},
-    {"NOT BEFORE", "not_before_at", REPORT_DROP},
-    {"STATUS", "dimse_status_hex", REPORT_DROP},
-    {"COMMITMENT", "nullif(commitment, 'NONE')", REPORT_DROP},
-    {"CODE", "code", REPORT_TEXT},
-    {"SOP INSTANCE", "sop_instance_uid", REPORT_TEXT},
-};
-
-int
-report_print_deliveries(struct report *report, const struct report_selection *selection,
-                        const char *heading, FILE *out)
-{
-    return report_print_table(report, selection, heading, delivery_columns,
-                              COLUMN_COUNT(delivery_columns), out);
-}
-
-const struct report_list report_deliveries = {
-    .view = "v_deliveries",
-    .key = "delivery",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
-            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?17",
-    .states = queue_delivery_states,
-    .state_count = QUEUE_DELIVERY_CANCELLED + 1,
-    .columns = delivery_columns,
-    .column_count = COLUMN_COUNT(delivery_columns),
-};
-
-/* ---------------------------------------------------------------------------------------- pulls */
-
-static const struct report_column pull_columns[] = {
-    {"ITEM", "item", REPORT_NUMBER},
-    {"BATCH", "batch", REPORT_NUMBER},
-    {"STATE", "state", REPORT_TEXT},
-    {"SOURCE", "source", REPORT_TEXT},
-    {"ARRIVED",
-     "arrived || coalesce(' of ' || expected, '') || iif(unwanted > quarantined, ', ' || "
-     "(unwanted - quarantined) || ' dropped', '') || iif(quarantined > 0, ', ' || quarantined || ' "
-     "quarantined', '')",
-     REPORT_WHOLE},
-    {"TRIES", "attempts", REPORT_NUMBER | REPORT_DROP},
-    {"NOT BEFORE", "not_before_at", REPORT_DROP},
-    {"ENDED", "ended_at", REPORT_DROP},
-    {"KEY", "key", REPORT_DROP},
-    {"LINE", "list_line", REPORT_NUMBER},
-    {"IDENTIFIER", "identifier", REPORT_TEXT},
-    {"CODE", "code", REPORT_TEXT},
-};
-
-const struct report_list report_pulls = {
-    .view = "v_pulls",
-    .key = "item",
-    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?16 IS NULL OR batch = ?16) "
-            "ORDER BY item DESC LIMIT ?17",
-    .states = queue_pull_states,
-    .state_count = QUEUE_PULL_CANCELLED + 1,
-    .columns = pull_columns,
-    .column_count = COLUMN_COUNT(pull_columns),
-};
-
-/* --------------------------------------------------------------------------------- destinations */
 
 /*
  * The configured destinations are a temporary table in memory; the database is only read. The view
@@ -438,43 +426,18 @@ static const char destinations_sql[] =
     "LEFT JOIN v_destinations v ON v.destination = n.name;"
     "DELETE FROM configured";
 
-static int
-tell_configured(struct report *report, const struct report_destination *configured, size_t count)
+int
+report_destinations(struct report *report, const struct report_destination *configured,
+                    size_t count, FILE *out, bool json, struct error *error)
 {
+    const struct report_selection rows = {.list = &report_configured};
     int rc = database_script(&report->db, destinations_sql);
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc =
             database_run(&report->db, "INSERT INTO configured (name, address) VALUES (?, ?)",
                          VALUES(value_text(configured[i].name), value_text(configured[i].address)));
-    return rc;
-}
-
-static const struct report_column destination_columns[] = {
-    {"DESTINATION", "destination", REPORT_TEXT},
-    {"STATE",
-     "CASE WHEN NOT configured THEN 'not configured' WHEN down_since IS NOT NULL "
-     "THEN 'down' ELSE 'up' END || iif(held_at IS NULL, '', ', held')",
-     REPORT_TEXT},
-    {"PENDING", "pending", REPORT_NUMBER},
-    {"SENDING", "sending", REPORT_NUMBER},
-    {"DELAYED", "delayed", REPORT_NUMBER},
-    {"FAILED", "failed", REPORT_NUMBER},
-    {"SENT", "sent", REPORT_NUMBER},
-    {"UNCOMMITTED", "uncommitted", REPORT_NUMBER},
-    {"LAST SENT", "last_sent_at", REPORT_TEXT},
-    {"NEXT ATTEMPT", "next_attempt_at", REPORT_TEXT},
-    {"ADDRESS", "address", REPORT_TEXT},
-};
-
-int
-report_destinations(struct report *report, const struct report_destination *configured,
-                    size_t count, FILE *out, bool json, struct error *error)
-{
-    struct report_selection destinations = {.view = "destinations",
-                                            .tail = "ORDER BY place IS NULL, place, destination"};
-    int rc = tell_configured(report, configured, count);
     if (rc == 0)
-        rc = print_rows(report, &destinations, destination_columns,
-                        COLUMN_COUNT(destination_columns), out, json);
+        rc = json ? report_print_json(report, &rows, false, NULL, 0, out)
+                  : report_print_rows(report, &rows, NULL, out);
     return report_conclude(report, out, rc, error);
 }

@@ -86,6 +86,8 @@ report_close(struct report *report)
     if (!report)
         return;
     database_close(&report->db);
+    for (size_t i = 0; i < REPORT_LIST_COUNT; i++)
+        sqlite3_free(report->sql[i]);
     free(report);
 }
 
@@ -179,13 +181,15 @@ json_append_object(struct report *report, sqlite3_str *sql, const char *view)
     return rc;
 }
 
-static int
-json_append_select(struct report *report, sqlite3_str *sql,
-                   const struct report_selection *selection, const struct report_selection *parts,
-                   size_t part_count)
+int
+report_print_json(struct report *report, const struct report_selection *selection, bool one,
+                  const struct report_list *parts, size_t part_count, FILE *out)
 {
+    const struct report_list *list = selection->list;
+    sqlite3_stmt *statement;
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
     sqlite3_str_appendall(sql, "SELECT ");
-    int rc = json_append_object(report, sql, selection->view);
+    int rc = json_append_object(report, sql, list->view);
     for (size_t i = 0; rc == 0 && i < part_count; i++) {
         sqlite3_str_appendf(sql, " || ',\"%q\":' || (SELECT json_group_array(json(",
                             parts[i].view + strlen("v_"));
@@ -193,17 +197,7 @@ json_append_select(struct report *report, sqlite3_str *sql,
         sqlite3_str_appendf(sql, " || '}')) FROM (SELECT * FROM %s %s))", parts[i].view,
                             parts[i].tail);
     }
-    sqlite3_str_appendf(sql, " || '}' FROM %s %s", selection->view, selection->tail);
-    return rc;
-}
-
-int
-report_print_json(struct report *report, const struct report_selection *selection, bool one,
-                  const struct report_selection *parts, size_t part_count, FILE *out)
-{
-    sqlite3_stmt *statement;
-    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    int rc = json_append_select(report, sql, selection, parts, part_count);
+    sqlite3_str_appendf(sql, " || '}' FROM %s %s", list->view, list->tail);
     if (rc < 0) {
         sqlite3_free(sqlite3_str_finish(sql));
         return rc;
@@ -279,8 +273,9 @@ static const char status_sql[] =
 int
 report_status(struct report *report, FILE *out, bool json, struct error *error)
 {
-    struct report_selection night = {.view = "v_night", .tail = ""};
-    int rc = json ? report_print_json(report, &night, true, NULL, 0, out)
+    static const struct report_list night = {.view = "v_night", .tail = ""};
+    int rc = json ? report_print_json(report, &(struct report_selection){.list = &night}, true,
+                                      NULL, 0, out)
                   : report_print_lines(report, status_sql, NO_VALUES, out);
     return report_conclude(report, out, rc, error);
 }

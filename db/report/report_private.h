@@ -1,6 +1,6 @@
 /*
- * report_private.h - shared by the parts of the report: report.c (opening, JSON, status),
- * report_table.c, lists.c, alert_rows.c, job_details.c and feature_lists.c. Private to db/.
+ * report_private.h - shared by the parts of the report: report.c (opening, JSON, status), lists.c
+ * (reading), list_rows.c (all lists), list_text.c (printing). Private to db/.
  */
 #ifndef NOCTULE_DB_REPORT_REPORT_PRIVATE_H
 #define NOCTULE_DB_REPORT_REPORT_PRIVATE_H
@@ -8,6 +8,7 @@
 #include "db/database.h"
 #include "db/iso_time.h"
 #include "db/report.h"
+#include "db/report_lists.h"
 
 #include <time.h>
 
@@ -20,12 +21,12 @@ struct report_limit {
 struct report {
     struct database db;
     struct report_limit limit;
+    char *sql[REPORT_LIST_COUNT]; /* of the lists of report_lists.h that were read; else NULL */
 };
 
-/* Selected rows of a view: the text after FROM, and the values of its parameters. */
+/* Rows of a list: those with these parameters. */
 struct report_selection {
-    const char *view;
-    const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..." */
+    const struct report_list *list;
     const struct database_value *values;
     size_t count;
 };
@@ -38,20 +39,6 @@ int report_start(struct report *report, sqlite3_str *sql, const struct report_se
                  sqlite3_stmt **statement);
 /* Returns "" for NULL. */
 const char *report_text(sqlite3_stmt *row, int column);
-
-/* The kind of a column, and how it is fitted to the width of a terminal. */
-enum {
-    REPORT_TEXT = 0,   /* shortened in its middle */
-    REPORT_NUMBER = 1, /* right-aligned, not shortened */
-    REPORT_WHOLE = 2,  /* not shortened */
-    REPORT_DROP = 4    /* left out if the line is too long, the last such column first */
-};
-
-struct report_column {
-    const char *title;      /* with the unit */
-    const char *expression; /* SQL over the view */
-    unsigned kind;          /* several joined by OR */
-};
 
 /* Formats eta_seconds and the like as `eta`: "12.34 s", "3 min 20 s", "5 h 2 min". */
 #define WHOLE(name) "CAST(" #name "_seconds + 0.5 AS INTEGER)"
@@ -67,23 +54,52 @@ struct report_column {
 
 #define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
 
-/*
- * Prints a table. `heading`: NULL, or a line above it; with a heading, a table without rows is not
- * printed. On a terminal, columns are left out and shortened until a line fits.
- */
-int report_print_table(struct report *report, const struct report_selection *selection,
-                       const char *heading, const struct report_column *columns,
-                       size_t column_count, FILE *out);
-/* Prints deliveries with the columns that they have in all lists. */
-int report_print_deliveries(struct report *report, const struct report_selection *selection,
-                            const char *heading, FILE *out);
+/* The parts of a job. */
+enum report_part {
+    REPORT_RESULTS,
+    REPORT_DELIVERIES,
+    REPORT_EVENTS,
+    REPORT_SEGMENTS,
+    REPORT_BREACHES, /* only in JSON */
+    REPORT_PARTS
+};
+
+extern const struct report_list report_parts[REPORT_PARTS];
+extern const struct report_list report_configured, report_reviews;
+
+/* The features of ?1, a job, and ?2, a segment, with ?3, common properties as text. */
+extern const struct report_list report_feature_group;
+extern const struct report_list report_histograms; /* ?1: the job, ?2: the segment or NULL */
+
+#define FEATURE_HEADING                                                                            \
+    "CASE WHEN segment = 0 THEN 'Whole volume' ELSE 'Segment ' || segment END "                    \
+    "|| CASE WHEN label <> '' THEN ', ' || label ELSE '' END || ': ' || family "                   \
+    "|| CASE WHEN aggregation <> '' THEN ', ' || aggregation ELSE '' END "                         \
+    "|| CASE WHEN aggregation_ibsi_code <> '' THEN ' (' || aggregation_ibsi_code || ')' "          \
+    "   ELSE '' END "                                                                              \
+    "|| coalesce(', distance ' || distance, '') "                                                  \
+    "|| CASE WHEN directions <> '' THEN ', directions ' || directions ELSE '' END "                \
+    "|| CASE symmetric WHEN 1 THEN ', symmetric' WHEN 0 THEN ', directional' ELSE '' END "         \
+    "|| CASE WHEN discretisation <> '' THEN ', ' || discretisation ELSE '' END "                   \
+    "|| coalesce(', ' || levels || ' levels', '') "                                                \
+    "|| CASE WHEN bin_width THEN ', bins of ' || printf('%.10g', bin_width) ELSE '' END "          \
+    "|| CASE WHEN range_low IS NOT NULL THEN ', values from ' || printf('%.10g', range_low) "      \
+    "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                     \
+    "|| CASE WHEN other_settings <> '' THEN ', ' || other_settings ELSE '' END"
 
 /*
- * Prints all columns of the selection: an array of objects, or the one object. Each of `parts` is
- * an array of objects of another view; v_results is named "results" there.
+ * Prints a list as text. `heading`: NULL, or a line above it; with a heading, a list without rows
+ * is not printed.
+ */
+int report_print_rows(struct report *report, const struct report_selection *selection,
+                      const char *heading, FILE *out);
+
+/*
+ * Prints all columns of the view: an array of objects, or the one object. Each of `parts` is an
+ * array of objects of another view; v_results is named "results" there.
  */
 int report_print_json(struct report *report, const struct report_selection *selection, bool one,
-                      const struct report_selection *parts, size_t part_count, FILE *out);
+                      const struct report_list *parts, size_t part_count, FILE *out);
 /* Prints the columns of the first row that are not NULL, one per line. `sql` must be static. */
 int report_print_lines(struct report *report, const char *sql, const struct database_value *values,
                        size_t count, FILE *out);

@@ -7,10 +7,6 @@
 
 #define REVIEW_LIMIT 50
 
-static const char review_tail[] =
-    "WHERE (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) "
-    "ORDER BY since_at, job LIMIT ?3";
-
 /* A line per job; then the broken expectations and the preview. */
 static const char review_sql[] =
     "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
@@ -73,9 +69,9 @@ review_print(struct report *report, const struct database_value values[4], FILE 
 {
     sqlite3_stmt *row;
     int rc, count = 0;
-    const struct report_selection all = {"v_review", review_tail, values, 4};
+    const struct report_selection all = {&report_reviews, values, 4};
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    sqlite3_str_appendf(sql, "%s%s", review_sql, review_tail);
+    sqlite3_str_appendf(sql, "%s%s", review_sql, report_reviews.tail);
     rc = report_start(report, sql, &all, &row);
     if (rc < 0)
         return rc;
@@ -101,7 +97,7 @@ report_review(struct report *report, const struct report_filter *filter, const c
     const struct database_value values[] = {
         value_optional(filter->pipeline), value_optional(filter->series),
         value_int(filter->limit > 0 ? filter->limit : REVIEW_LIMIT), value_text(root)};
-    const struct report_selection rows = {"v_review", review_tail, values, 3};
+    const struct report_selection rows = {&report_reviews, values, 3};
     int rc = json ? report_print_json(report, &rows, false, NULL, 0, out)
                   : review_print(report, values, out);
     return report_conclude(report, out, rc, error);

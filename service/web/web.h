@@ -8,7 +8,7 @@
 #define NOCTULE_SERVICE_WEB_WEB_H
 
 #include "config/config.h"
-#include "db/web_lists.h"
+#include "db/report_lists.h"
 #include "service/common/pseudonym.h"
 #include "service/web/web_access.h"
 #include "service/web/web_alerts.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 static void
-review_line(const struct night_table *table, size_t row, const char *key, const char *class,
+review_line(const struct report_table *table, size_t row, const char *key, const char *class,
             FILE *out)
 {
-    const char *text = night_cell(table, row, key);
+    const char *text = report_cell(table, row, key);
     if (!text || !*text)
         return;
     fprintf(out, "<br><span class=\"%s\">", class);
@@ -17,10 +17,10 @@ review_line(const struct night_table *table, size_t row, const char *key, const 
 }
 
 static void
-review_figure(const struct web_view *view, const struct night_table *table, size_t row)
+review_figure(const struct web_view *view, const struct report_table *table, size_t row)
 {
     FILE *out = view->out;
-    const char *job = night_cell(table, row, "job"), *uid = night_cell(table, row, "series_uid");
+    const char *job = report_cell(table, row, "job"), *uid = report_cell(table, row, "series_uid");
     const int64_t number = strtoll(job, NULL, 10);
     fprintf(out, "<figure><a href=\"job?id=%" PRId64 "\">", number);
     if (web_preview_is_there(view->web, number))
@@ -29,7 +29,7 @@ review_figure(const struct web_view *view, const struct night_table *table, size
         fputs("<span class=\"small\">no preview</span>", out);
     fprintf(out, "</a><figcaption><strong><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, ",
             number, number);
-    html_text(night_cell(table, row, "pipeline"), out);
+    html_text(report_cell(table, row, "pipeline"), out);
     fputs("</strong>", out);
     review_line(table, row, "message", "found", out);
     review_line(table, row, "outdated", "code", out);
@@ -45,22 +45,22 @@ review_figure(const struct web_view *view, const struct night_table *table, size
 int
 web_view_review(const struct web_view *view, struct error *error)
 {
-    struct page_list list;
-    const struct page_asked query = web_view_query(view, PAGE_REVIEW);
-    const int rc = report_page_list(view->web->report, PAGE_REVIEW, &query, &list, error);
+    struct report_table list;
+    const struct report_query query = web_view_query(view, WEB_REVIEW);
+    const int rc = report_page(view->web->report, WEB_REVIEW, &query, &list, error);
     if (rc < 0)
         return rc;
-    fprintf(view->out, "<section><h2>%s</h2>\n<div class=\"looks\">", list.table.heading);
-    for (size_t row = 0; row < list.table.row_count; row++)
-        review_figure(view, &list.table, row);
+    fprintf(view->out, "<section><h2>%s</h2>\n<div class=\"looks\">", list.list->heading);
+    for (size_t row = 0; row < list.row_count; row++)
+        review_figure(view, &list, row);
     fputs("</div>", view->out);
-    if (list.table.row_count == 0)
+    if (list.row_count == 0)
         fputs("<p class=\"faint\">no results under review</p>", view->out);
     else
         fprintf(view->out, "<p class=\"hint small faint\">See <code>%s</code></p>",
-                list.table.hint);
+                list.list->hint);
     fputs("</section>\n", view->out);
     web_view_more(view, &list);
-    page_list_free(&list);
+    report_table_free(&list);
     return 0;
 }

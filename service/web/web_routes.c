@@ -19,8 +19,10 @@ enum { OK = 200, UNAUTHORIZED = 401, NOT_FOUND = 404, MISDIRECTED = 421, UNAVAIL
 
 struct route {
     const char *path;
-    const char *title;                                             /* of a web */
-    int (*view)(const struct web_view *view, struct error *error); /* a web; NULL: use `answer` */
+    const char *title;                                             /* of a page, else NULL */
+    int (*view)(const struct web_view *view, struct error *error); /* of a page, or: */
+    const enum report_list_name *lists;                            /* up to REPORT_LIST_COUNT */
+    /* for programs */
     int (*answer)(struct web *web, const struct web_request *request, struct web_reply *answer,
                   struct error *error);
     bool in_menu, refreshes;
@@ -99,20 +101,32 @@ answer_preview(struct web *web, const struct web_request *request, struct web_re
     return 0;
 }
 
+#define LISTS(...)                                                                                 \
+    .lists = (const enum report_list_name[])                                                       \
+    {                                                                                              \
+        __VA_ARGS__, REPORT_LIST_COUNT                                                             \
+    }
+
 static const struct route routes[] = {
     {.path = "/", .title = "Now", .view = web_view_now, .in_menu = true, .refreshes = true},
     {.path = "/queue",
      .title = "Queue",
-     .view = web_view_queue,
+     LISTS(WEB_HOLDS, WEB_RUNNING, WEB_WAITING, WEB_GATHERING, WEB_PULLING),
      .in_menu = true,
      .refreshes = true},
     {.path = "/review", .title = "Review", .view = web_view_review, .in_menu = true},
-    {.path = "/failures", .title = "Failures", .view = web_view_failures, .in_menu = true},
-    {.path = "/deliveries", .title = "Deliveries", .view = web_view_deliveries, .in_menu = true},
+    {.path = "/failures",
+     .title = "Failures",
+     LISTS(WEB_FAILED, WEB_REFUSED, WEB_QUARANTINED, WEB_UNPULLED, WEB_CALLERS),
+     .in_menu = true},
+    {.path = "/deliveries",
+     .title = "Deliveries",
+     LISTS(WEB_DESTINATIONS, WEB_UNDELIVERED, WEB_DELIVERED),
+     .in_menu = true},
     {.path = "/night", .title = "Report", .view = web_view_report, .in_menu = true},
     {.path = "/devices", .title = "Devices", .view = web_view_devices, .in_menu = true},
     {.path = "/job", .title = "Job", .view = web_view_job},
-    {.path = "/series", .title = "Series", .view = web_view_series},
+    {.path = "/series", .title = "Series", LISTS(WEB_SERIES, WEB_SERIES_JOBS, WEB_SERIES_STACKS)},
     {.path = "/search", .title = "Search", .view = web_view_search},
     {.path = "/preview", .answer = answer_preview, .is_alone = true},
     {.path = "/style.css", .answer = answer_style, .open = true, .is_alone = true},
@@ -226,7 +240,7 @@ route_refuse(const struct route *route, const struct web_request *request, int s
     FILE *out = open_memstream(&text, &size);
     answer->status = status;
     answer->type = "text/html; charset=utf-8";
-    if (route && !route->view) { /* for programs */
+    if (route && !route->title) { /* for programs */
         answer->type = "text/plain; charset=utf-8";
         fprintf(answer->out, "%s: %s\n", title, why);
     } else if (out) {
@@ -265,7 +279,7 @@ route_view(struct web *web, const struct route *route, const struct web_request 
     const struct web_view view = {web, request, content.out};
     rc = web_make_alerts(web, error);
     if (rc == 0)
-        rc = route->view(&view, error);
+        rc = route->view ? route->view(&view, error) : web_view_lists(&view, route->lists, error);
     const int closed = text_close(&content);
     if (closed)
         return rc ? rc : error_set_system(error, closed, "make the page");
@@ -310,8 +324,8 @@ route_handle(struct web *web, const struct route *route, const struct web_reques
     int rc = route->is_alone ? 0 : web_open_database(web, error);
     if (rc)
         return rc == -ENOENT ? -EIO : rc; /* the requested item may exist */
-    rc = route->view ? route_view(web, route, request, answer, error)
-                     : route->answer(web, request, answer, error);
+    rc = route->title ? route_view(web, route, request, answer, error)
+                      : route->answer(web, request, answer, error);
     if (!route->is_alone)
         web_close_database(web, rc);
     return rc;

@@ -17,41 +17,41 @@ search_pseudonym(const struct web *web, const char *text, char word[PSEUDONYM_SI
 static int
 search_job(const struct web_view *view, int64_t job, struct error *error)
 {
-    struct page_list list;
-    const struct page_asked query = {.job = job};
+    struct report_table list;
+    const struct report_query query = {.job = job};
     if (job == 0)
         return 0;
-    const int rc = report_page_list(view->web->report, PAGE_JOB, &query, &list, error);
+    const int rc = report_page(view->web->report, WEB_JOB, &query, &list, error);
     if (rc < 0)
         return rc;
-    if (list.table.row_count > 0)
+    if (list.row_count > 0)
         fprintf(view->out,
                 "<section><h2>Job with this number</h2><p><a href=\"job?id=%" PRId64
                 "\">Job %" PRId64 "</a></p></section>\n",
                 job, job);
-    page_list_free(&list);
+    report_table_free(&list);
     return 0;
 }
 
 /* Study UIDs have no index, so they are searched only if all else fails. */
 static int
-search_series(const struct web_view *view, struct page_asked query, struct error *error)
+search_series(const struct web_view *view, struct report_query query, struct error *error)
 {
-    struct page_list list;
-    int rc = report_page_list(view->web->report, PAGE_FOUND, &query, &list, error);
-    if (rc == 0 && list.table.row_count == 0 && web_request_is_uid(query.text[0])) {
-        page_list_free(&list);
-        rc = report_page_list(view->web->report, PAGE_FOUND_STUDY, &query, &list, error);
+    struct report_table list;
+    int rc = report_page(view->web->report, WEB_FOUND, &query, &list, error);
+    if (rc == 0 && list.row_count == 0 && web_request_is_uid(query.text[0])) {
+        report_table_free(&list);
+        rc = report_page(view->web->report, WEB_FOUND_STUDY, &query, &list, error);
     }
     if (rc < 0)
         return rc;
-    if (list.table.row_count > 0)
-        html_table(&list.table, web_view_links, view->out);
+    if (list.row_count > 0)
+        html_table(&list, web_view_links, view->out);
     else
         fputs("<section><h2>Results</h2><p class=\"faint\">no matching series</p></section>\n",
               view->out);
     web_view_more(view, &list);
-    page_list_free(&list);
+    report_table_free(&list);
     return 0;
 }
 
@@ -78,7 +78,7 @@ web_view_search(const struct web_view *view, struct error *error)
     }
     search_pseudonym(view->web, text, word);
     const char *continues = view->request->values[REQUEST_after];
-    const struct page_asked query = {.after = continues, .text = {text, word}};
+    const struct report_query query = {.after = continues, .text = {text, word}};
     int rc = *continues ? 0 : search_job(view, web_request_number(view->request, REQUEST_q), error);
     return rc ? rc : search_series(view, query, error);
 }

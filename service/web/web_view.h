@@ -19,29 +19,23 @@ extern const struct html_link web_view_links[];
 
 /* Returns the query of a list: the item of the request, and the row to continue after if the
  * request names this list. */
-struct page_asked web_view_query(const struct web_view *view, enum page_list_name name);
+struct report_query web_view_query(const struct web_view *view, enum report_list_name name);
 
-/* Writes a list as a section, with a link to the next rows. Without rows, writes `empty`, or leaves
- * the section out if it is NULL. If the request continues another list, writes only that one. */
-int web_view_list(const struct web_view *view, enum page_list_name name, const char *empty,
-                  const struct page_asked *query, struct error *error);
-/* Writes a list of one row as figures. */
-int web_view_figures(const struct web_view *view, enum page_list_name name, struct error *error);
-/* Writes a list of one row line by line. Returns -ENOENT without a row. */
-int web_view_details(const struct web_view *view, enum page_list_name name,
-                     const struct page_asked *query, struct error *error);
+/* Writes a list in its shape: figures, details, or rows with a link to the next ones. Without rows,
+ * writes the list's text for that, or leaves the section out. If the request continues another list
+ * of rows, writes only that one. Returns -ENOENT for details without a row. */
+int web_view_list(const struct web_view *view, enum report_list_name name, struct error *error);
+/* Writes several lists, up to REPORT_LIST_COUNT. */
+int web_view_lists(const struct web_view *view, const enum report_list_name *names,
+                   struct error *error);
 /* Writes the link to the next rows, if there are more. */
-void web_view_more(const struct web_view *view, const struct page_list *list);
+void web_view_more(const struct web_view *view, const struct report_table *table);
 
 int web_view_now(const struct web_view *view, struct error *error);
-int web_view_queue(const struct web_view *view, struct error *error);
 int web_view_review(const struct web_view *view, struct error *error);
-int web_view_failures(const struct web_view *view, struct error *error);
-int web_view_deliveries(const struct web_view *view, struct error *error);
 int web_view_report(const struct web_view *view, struct error *error);
 int web_view_devices(const struct web_view *view, struct error *error);
 int web_view_job(const struct web_view *view, struct error *error);
-int web_view_series(const struct web_view *view, struct error *error);
 int web_view_search(const struct web_view *view, struct error *error);
 
 /* The preview of a job's segments. */

@@ -12,8 +12,8 @@ static void
 report_html_head(const struct report_content *report, FILE *out)
 {
     char since[SHOWN_TIME], until[SHOWN_TIME];
-    shown_time(report->night->since, since);
-    shown_time(report->night->until, until);
+    shown_time(report->period->since, since);
+    shown_time(report->period->until, until);
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -32,10 +32,10 @@ report_html_head(const struct report_content *report, FILE *out)
 void
 report_write_html(const struct report_content *report, FILE *out)
 {
-    const struct night *night = report->night;
+    const struct report_period *period = report->period;
     report_html_head(report, out);
-    html_report_figures(night, out);
+    html_report_figures(period, out);
     report_html_previews(report, out);
-    html_report_tables(night, NULL, out);
+    html_report_tables(period, NULL, out);
     fputs("</main></body></html>\n", out);
 }

@@ -7,11 +7,11 @@
 #include <string.h>
 
 static void
-report_json_cell(struct json *json, const struct night_column *column, const char *text)
+report_json_cell(struct json *json, const struct report_column *column, const char *text)
 {
     if (!text)
         json_null(json, column->key);
-    else if (column->kind != NIGHT_NUMBER)
+    else if (!(column->form & REPORT_NUMBER))
         json_string(json, column->key, text);
     else if (strpbrk(text, ".eEnN"))
         json_number(json, column->key, strtod(text, NULL));
@@ -20,22 +20,23 @@ report_json_cell(struct json *json, const struct night_column *column, const cha
 }
 
 static void
-report_json_row(struct json *json, const struct night_table *table, size_t row, const char *key)
+report_json_row(struct json *json, const struct report_table *table, size_t row, const char *key)
 {
     json_begin_object(json, key);
-    for (size_t i = 0; i < table->column_count; i++)
-        report_json_cell(json, &table->columns[i], table->cells[row * table->column_count + i]);
+    for (size_t i = 0; i < table->list->column_count; i++)
+        report_json_cell(json, &table->list->columns[i],
+                         table->cells[row * table->list->column_count + i]);
     json_end_object(json);
 }
 
 static void
-report_json_table(struct json *json, const struct night_table *table)
+report_json_table(struct json *json, const struct report_table *table)
 {
-    if (table->one) {
-        report_json_row(json, table, 0, table->key);
+    if (table->list->shape == REPORT_FIGURES) {
+        report_json_row(json, table, 0, table->list->key);
         return;
     }
-    json_begin_array(json, table->key);
+    json_begin_array(json, table->list->key);
     for (size_t row = 0; row < table->row_count; row++)
         report_json_row(json, table, row, NULL);
     json_end_array(json);
@@ -46,11 +47,11 @@ report_write_json(const struct report_content *report, FILE *out)
 {
     struct json json = {.out = out};
     json_begin_object(&json, NULL);
-    json_string(&json, "since", report->night->since);
-    json_string(&json, "until", report->night->until);
+    json_string(&json, "since", report->period->since);
+    json_string(&json, "until", report->period->until);
     json_boolean(&json, "attention", report->attention);
     cli_alerts_to_json(report->alerts, &json);
-    for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
-        report_json_table(&json, &report->night->tables[i]);
+    for (int i = 0; i < PERIOD_COUNT; i++)
+        report_json_table(&json, &report->period->tables[i]);
     json_end_object(&json);
 }

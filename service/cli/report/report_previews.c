@@ -35,23 +35,23 @@ preview_encode(const unsigned char *bytes, size_t size, FILE *out)
 static size_t
 preview_load(const struct report_content *report, size_t row, size_t room, unsigned char **bytes)
 {
-    const char *path = night_cell(&report->night->tables[NIGHT_REVIEW], row, "preview_path");
+    const char *path = report_cell(&report->period->tables[PERIOD_REVIEW], row, "preview_path");
     const size_t max_bytes = room < MAX_PREVIEW_BYTES ? room : MAX_PREVIEW_BYTES;
     size_t size = 0;
     return path && html_read_preview(report->root, path, max_bytes, bytes, &size) == 0 ? size : 0;
 }
 
 static void
-preview_caption(const struct night_table *table, size_t row, FILE *out)
+preview_caption(const struct report_table *table, size_t row, FILE *out)
 {
     static const char *const keys[] = {"message", "series_description", "series_uid"};
     fputs("<figcaption><strong>Job ", out);
-    html_text(night_cell(table, row, "job"), out);
+    html_text(report_cell(table, row, "job"), out);
     fputs(", ", out);
-    html_text(night_cell(table, row, "pipeline"), out);
+    html_text(report_cell(table, row, "pipeline"), out);
     fputs("</strong>", out);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *text = night_cell(table, row, keys[i]);
+        const char *text = report_cell(table, row, keys[i]);
         if (!text || !*text)
             continue;
         fprintf(out, "<br><bdi%s>", i == 2 ? " class=\"uid faint\"" : "");
@@ -64,7 +64,7 @@ preview_caption(const struct night_table *table, size_t row, FILE *out)
 static void
 report_preview_figures(const struct report_content *report, size_t count, FILE *out)
 {
-    const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
+    const struct report_table *table = &report->period->tables[PERIOD_REVIEW];
     size_t room = MAX_BYTES;
     fputs("<div class=\"looks\">\n", out);
     for (size_t row = 0; row < count; row++) {
@@ -89,16 +89,16 @@ report_preview_figures(const struct report_content *report, size_t count, FILE *
 void
 report_html_previews(const struct report_content *report, FILE *out)
 {
-    const struct night_table *table = &report->night->tables[NIGHT_REVIEW];
+    const struct report_table *table = &report->period->tables[PERIOD_REVIEW];
     const size_t count = table->row_count < MAX_PREVIEWS ? table->row_count : MAX_PREVIEWS;
     if (count == 0)
         return;
-    fprintf(out, "<section><h2>%s</h2>\n", table->heading);
+    fprintf(out, "<section><h2>%s</h2>\n", table->list->heading);
     report_preview_figures(report, count, out);
     if (count < table->row_count)
         fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>",
                 table->row_count - count);
     fputs("<p class=\"hint small faint\">See <code>", out);
-    html_text(table->hint, out);
+    html_text(table->list->hint, out);
     fputs("</code></p></section>\n", out);
 }

@@ -75,17 +75,18 @@ report_print_output(const struct report_content *report, const struct cli_call *
 /* Returns whether an operator must act. Acknowledged alerts do not count, but only in a recent
  * period. */
 static bool
-report_needs_attention(const struct night *night, const struct alerts *alerts, bool is_recent)
+report_needs_attention(const struct report_period *period, const struct alerts *alerts,
+                       bool is_recent)
 {
     static const struct {
-        enum night_table_name table;
+        enum report_list_name table;
         enum alert_kind kind;
-    } tables[] = {{NIGHT_FAILED, ALERT_jobs_failed},      {NIGHT_REVIEW, ALERT_review},
-                  {NIGHT_UNDELIVERED, ALERT_undelivered}, {NIGHT_UNPULLED, ALERT_unpulled},
-                  {NIGHT_CALLERS, ALERT_caller},          {NIGHT_QUARANTINED, ALERT_quarantine}};
+    } tables[] = {{PERIOD_FAILED, ALERT_jobs_failed},      {PERIOD_REVIEW, ALERT_review},
+                  {PERIOD_UNDELIVERED, ALERT_undelivered}, {PERIOD_UNPULLED, ALERT_unpulled},
+                  {PERIOD_CALLERS, ALERT_caller},          {PERIOD_QUARANTINED, ALERT_quarantine}};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if (night->tables[tables[i].table].row_count > 0 &&
+        if (period->tables[tables[i].table].row_count > 0 &&
             !(is_recent && alerts_is_acknowledged(alerts, tables[i].kind)))
             return true;
     return alerts_worst(alerts) >= ALERT_ATTENTION;
@@ -97,22 +98,22 @@ report_print_make(struct cli_call *call, struct report *database, int64_t since_
 {
     const char *root = call->context->conf->root;
     struct cli_alerts alerts = {0};
-    struct night *night = NULL;
+    struct report_period *period = NULL;
     struct error error = {0};
     int status = EXIT_DATABASE;
     int rc = cli_alerts_collect(&alerts, call->context->conf, database, &error);
     if (rc == 0)
-        rc = report_night(database, since_ms, until_ms, &night, &error);
+        rc = report_period_read(database, since_ms, until_ms, &period, &error);
     if (rc == 0) {
         const bool is_recent = clock_unix_ms() - until_ms < REPORT_PERIOD_MS;
         const struct report_content report = {
-            night, &alerts, root, report_needs_attention(night, &alerts.list, is_recent)};
+            period, &alerts, root, report_needs_attention(period, &alerts.list, is_recent)};
         status = report_print_output(&report, call);
     } else {
         cli_print_error("%s", error.message);
         status = rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
     }
-    night_free(night);
+    report_period_free(period);
     cli_alerts_clear(&alerts);
     return status;
 }

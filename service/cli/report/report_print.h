@@ -1,5 +1,5 @@
 /*
- * report_print.h - `noctule report`: the tables of db/report_period.h and the alerts, as text, JSON
+ * report_print.h - `noctule report`: the tables of db/report_lists.h and the alerts, as text, JSON
  * and HTML.
  *
  * Text from images, senders and people is escaped once per output format (service/common/html/).
@@ -8,13 +8,13 @@
 #ifndef NOCTULE_SERVICE_CLI_REPORT_REPORT_PRINT_H
 #define NOCTULE_SERVICE_CLI_REPORT_REPORT_PRINT_H
 
-#include "db/report_period.h"
+#include "db/report_lists.h"
 #include "service/cli/alert_print.h"
 
 #include <stdio.h>
 
 struct report_content {
-    const struct night *night;
+    const struct report_period *period;
     const struct cli_alerts *alerts; /* current alerts */
     const char *root;                /* folder of the relative paths */
     bool attention;                  /* an operator must act */

@@ -45,8 +45,8 @@ static int
 send_set_environment(const struct report_content *report, const char *page)
 {
     char since[SHOWN_TIME], until[SHOWN_TIME], host[128] = "", subject[256];
-    shown_time(report->night->since, since);
-    shown_time(report->night->until, until);
+    shown_time(report->period->since, since);
+    shown_time(report->period->until, until);
     gethostname(host, sizeof host - 1);
     snprintf(subject, sizeof subject, "Noctule on %s, %s to %s: %s", host, since, until,
              report->attention ? "an operator must act" : "no action needed");

@@ -27,7 +27,7 @@ paragraph_word(const char *text, size_t *bytes)
     size_t length;
     *bytes = 0;
     while (text[*bytes] && text[*bytes] != ' ') {
-        shown_character(text + *bytes, &length);
+        report_character(text + *bytes, &length);
         *bytes += length;
         width++;
     }
@@ -39,7 +39,7 @@ paragraph_print(struct paragraph *p, const char *text, size_t bytes)
 {
     size_t length;
     for (size_t i = 0; i < bytes; i += length) {
-        if (shown_character(text + i, &length) > 0)
+        if (report_character(text + i, &length) > 0)
             fwrite(text + i, 1, length, p->out);
         else
             fputc('?', p->out);
@@ -84,82 +84,32 @@ paragraph_begin(FILE *out, int indent, const char *label)
 
 /* "Jobs        12 done, 0 failed, 3.2 s (median)" */
 static void
-text_one(const struct night_table *table, FILE *out)
+text_one(const struct report_table *table, FILE *out)
 {
-    struct paragraph p = paragraph_begin(out, LABEL, table->heading);
+    struct paragraph p = paragraph_begin(out, LABEL, table->list->heading);
     const char *before = "";
-    for (size_t i = 0; i < table->column_count; i++) {
+    for (size_t i = 0; i < table->list->column_count; i++) {
         char buffer[SHOWN_CELL], item[128];
         const char *shown = shown_cell(table, 0, i, buffer);
         if (!shown)
             continue;
         fputs(before, out);
         p.column += (int)strlen(before);
-        snprintf(item, sizeof item, "%s %s", shown, table->columns[i].title);
+        snprintf(item, sizeof item, "%s %s", shown, table->list->columns[i].title);
         paragraph_add(&p, item);
         before = ",";
     }
     fputs(*before ? "\n" : "not known\n", out);
 }
 
-static int
-cell_width(const char *text)
-{
-    int width = 0;
-    size_t length;
-    for (; *text; text += length, width++)
-        shown_character(text, &length);
-    return width;
-}
-
-static int
-column_needs(const struct night_table *table, size_t column, size_t rows)
-{
-    int widest = cell_width(table->columns[column].title);
-    for (size_t row = 0; row < rows; row++) {
-        char buffer[SHOWN_CELL];
-        const char *shown = shown_cell(table, row, column, buffer);
-        const int width = shown ? cell_width(shown) : 0;
-        widest = width > widest ? width : widest;
-    }
-    return widest;
-}
-
 static void
-text_cell(struct paragraph *p, const char *text, int width, bool right)
+text_below(const struct report_table *table, size_t row, FILE *out)
 {
-    const int wide = cell_width(text), padding = width > wide ? width - wide : 0;
-    fprintf(p->out, "  %*s", right ? padding : 0, "");
-    paragraph_print(p, text, strlen(text));
-    fprintf(p->out, "%*s", right ? 0 : padding, "");
-}
-
-/* Row -1 is the titles. */
-static void
-text_line(const struct night_table *table, int row, size_t rows, FILE *out)
-{
-    struct paragraph p = {.out = out};
-    size_t count = table->column_count;
-    while (count > 0 && table->columns[count - 1].below)
-        count--;
-    for (size_t i = 0; i < count; i++) {
-        char buffer[SHOWN_CELL];
-        const struct night_column *column = &table->columns[i];
-        const bool right = column->kind == NIGHT_NUMBER;
-        const char *text = row < 0 ? column->title : shown_cell(table, (size_t)row, i, buffer);
-        text_cell(&p, text ? text : "-", right || i + 1 < count ? column_needs(table, i, rows) : 0,
-                  right);
-    }
-    fputc('\n', out);
-}
-
-static void
-text_below(const struct night_table *table, size_t row, FILE *out)
-{
-    for (size_t i = 0; i < table->column_count; i++) {
+    for (size_t i = 0; i < table->list->column_count; i++) {
         char buffer[SHOWN_CELL], label[32];
-        const struct night_column *column = &table->columns[i];
-        const char *shown = column->below ? shown_cell(table, row, i, buffer) : NULL;
+        const struct report_column *column = &table->list->columns[i];
+        const char *shown =
+            (column->form & REPORT_BELOW) ? shown_cell(table, row, i, buffer) : NULL;
         if (!shown)
             continue;
         snprintf(label, sizeof label, "      %s:", column->title);
@@ -170,19 +120,17 @@ text_below(const struct night_table *table, size_t row, FILE *out)
 }
 
 static void
-text_list(const struct night_table *table, FILE *out)
+text_list(const struct report_table *table, FILE *out)
 {
-    const size_t rows = table->row_count < MAX_SHOWN ? table->row_count : MAX_SHOWN;
-    fprintf(out, "\n%s\n", table->heading);
-    text_line(table, -1, rows, out);
-    for (size_t row = 0; row < rows; row++) {
-        text_line(table, (int)row, rows, out);
-        text_below(table, row, out);
-    }
-    if (rows < table->row_count)
-        fprintf(out, "  and %zu more\n", table->row_count - rows);
-    if (table->hint)
-        fprintf(out, "  See %s\n", table->hint);
+    static const struct report_layout layout = {
+        .max_rows = MAX_SHOWN, .indent = "  ", .empty = "-", .below = text_below};
+
+    fprintf(out, "\n%s\n", table->list->heading);
+    report_table_print(table, &layout, out);
+    if (table->row_count > MAX_SHOWN)
+        fprintf(out, "  and %zu more\n", table->row_count - MAX_SHOWN);
+    if (table->list->hint)
+        fprintf(out, "  See %s\n", table->list->hint);
 }
 
 static void
@@ -200,35 +148,24 @@ text_alert(const struct alert *alert, FILE *out)
     free(remedy);
 }
 
-static void
-text_alerts(const struct alerts *alerts, FILE *out)
-{
-    for (size_t i = 0; i < alerts->count; i++)
-        text_alert(&alerts->items[i], out);
-}
-
-static void
-text_head(const struct report_content *report, FILE *out)
-{
-    char since[SHOWN_TIME], until[SHOWN_TIME];
-    shown_time(report->night->since, since);
-    shown_time(report->night->until, until);
-    fprintf(out, "Noctule, %s to %s\n", since, until);
-    fprintf(out, "%s\n\n",
-            report->attention ? "An operator must act." : "Nothing needs attention.");
-}
-
 void
 report_write_text(const struct report_content *report, FILE *out)
 {
-    const struct night *night = report->night;
-    text_head(report, out);
-    text_alerts(&report->alerts->list, out);
-    fputs(report->alerts->list.count > 0 ? "\n" : "", out);
-    for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
-        if (night->tables[i].one)
-            text_one(&night->tables[i], out);
-    for (int i = 0; i < NIGHT_TABLE_COUNT; i++)
-        if (!night->tables[i].one && night->tables[i].row_count > 0 && i != NIGHT_HOURS)
-            text_list(&night->tables[i], out);
+    const struct report_period *period = report->period;
+    const struct alerts *alerts = &report->alerts->list;
+    char since[SHOWN_TIME], until[SHOWN_TIME];
+    shown_time(period->since, since);
+    shown_time(period->until, until);
+    fprintf(out, "Noctule, %s to %s\n%s\n\n", since, until,
+            report->attention ? "An operator must act." : "Nothing needs attention.");
+    for (size_t i = 0; i < alerts->count; i++)
+        text_alert(&alerts->items[i], out);
+    fputs(alerts->count > 0 ? "\n" : "", out);
+    for (int i = 0; i < PERIOD_COUNT; i++)
+        if (period->tables[i].list->shape == REPORT_FIGURES)
+            text_one(&period->tables[i], out);
+    for (int i = 0; i < PERIOD_COUNT; i++)
+        if (period->tables[i].list->shape != REPORT_FIGURES && period->tables[i].row_count > 0 &&
+            i != PERIOD_HOURS)
+            text_list(&period->tables[i], out);
 }

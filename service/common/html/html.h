@@ -1,6 +1,6 @@
 /*
  * html.h - parts of HTML documents: escaped text of images, senders and users; tables, figures and
- * charts of db/report_period.h; the style sheet. All output formats share the rules for untrusted
+ * charts of db/report_lists.h; the style sheet. All output formats share the rules for untrusted
  * text.
  *
  * The HTML contains no scripts and loads no external resources. Write errors show in the stream,
@@ -9,7 +9,7 @@
 #ifndef NOCTULE_SERVICE_COMMON_HTML_HTML_H
 #define NOCTULE_SERVICE_COMMON_HTML_HTML_H
 
-#include "db/report_period.h"
+#include "db/report_lists.h"
 #include "service/common/alert/alert_list.h"
 
 #include <stdio.h>
@@ -23,13 +23,8 @@ void shown_time(const char *at, char text[SHOWN_TIME]);
 /* Returns a cell's text for display, with times in local time. Returns NULL if the cell is empty or
  * hidden. */
 #define SHOWN_CELL SHOWN_TIME
-const char *shown_cell(const struct night_table *table, size_t row, size_t column,
+const char *shown_cell(const struct report_table *table, size_t row, size_t column,
                        char buffer[SHOWN_CELL]);
-
-/* Returns the size of the first character of untrusted text, or 0 if it must not be printed as it
- * is: invalid UTF-8, a control character, or a change of text direction. Sets *length to the bytes
- * to advance. */
-size_t shown_character(const char *text, size_t *length);
 
 /* -------------------------------------------------------------------------------------- html -- */
 
@@ -51,12 +46,12 @@ struct html_link {
 
 /* Writes a section: its heading, the first rows, and the number of further rows. `links` may be
  * NULL. */
-void html_table(const struct night_table *table, const struct html_link *links, FILE *out);
+void html_table(const struct report_table *table, const struct html_link *links, FILE *out);
 /* Writes the only row of a table as a section of names and figures. */
-void html_figures(const struct night_table *table, FILE *out);
+void html_figures(const struct report_table *table, FILE *out);
 
 /* Writes all cells of a table's only row, one per line. */
-void html_details(const struct night_table *table, const struct html_link *links, FILE *out);
+void html_details(const struct report_table *table, const struct html_link *links, FILE *out);
 
 /* Writes the list of alerts, each with its id, its time, and its remedy or acknowledgement. */
 void html_alerts(const struct alerts *alerts, FILE *out);
@@ -73,10 +68,11 @@ struct html_chart {
     const char *good_as, *bad_as; /* their labels */
 };
 
-void html_chart(const struct night_table *table, const struct html_chart *chart, FILE *out);
+void html_chart(const struct report_table *table, const struct html_chart *chart, FILE *out);
 
 /* Write the figures and charts of a report, or its tables except those of results under review. */
-void html_report_figures(const struct night *night, FILE *out);
-void html_report_tables(const struct night *night, const struct html_link *links, FILE *out);
+void html_report_figures(const struct report_period *period, FILE *out);
+void html_report_tables(const struct report_period *period, const struct html_link *links,
+                        FILE *out);
 
 #endif

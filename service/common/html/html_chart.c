@@ -12,7 +12,7 @@
 #define TOP    10.0
 
 struct chart_drawing {
-    const struct night_table *table;
+    const struct report_table *table;
     const struct html_chart *chart;
     double max;
     FILE *out;
@@ -21,7 +21,7 @@ struct chart_drawing {
 static double
 chart_value(const struct chart_drawing *d, size_t row, const char *key)
 {
-    return key ? night_number(d->table, row, key) : 0.0;
+    return key ? report_number(d->table, row, key) : 0.0;
 }
 
 /* Rounds up to 1, 2 or 5 times a power of ten, at least 1. */
@@ -63,7 +63,7 @@ static void
 chart_column(const struct chart_drawing *d, size_t row)
 {
     char at[SHOWN_TIME];
-    shown_time(night_cell(d->table, row, "at"), at);
+    shown_time(report_cell(d->table, row, "at"), at);
     fprintf(d->out, "<g><title>%s: %g", at, chart_value(d, row, d->chart->good));
     if (d->chart->bad)
         fprintf(d->out, " %s, %g %s", d->chart->good_as, chart_value(d, row, d->chart->bad),
@@ -90,7 +90,7 @@ chart_label(const struct chart_drawing *d, size_t row, bool by_hour)
 {
     char at[SHOWN_TIME];
     const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
-    shown_time(night_cell(d->table, row, "at"), at);
+    shown_time(report_cell(d->table, row, "at"), at);
     if (strlen(at) >= 16)
         fprintf(d->out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
                 LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);
@@ -100,8 +100,8 @@ static void
 chart_labels(const struct chart_drawing *d)
 {
     const size_t rows = d->table->row_count, step = (rows + 5) / 6;
-    const char *first = rows > 1 ? night_cell(d->table, 0, "at") : "",
-               *next = rows > 1 ? night_cell(d->table, 1, "at") : "";
+    const char *first = rows > 1 ? report_cell(d->table, 0, "at") : "",
+               *next = rows > 1 ? report_cell(d->table, 1, "at") : "";
     int64_t from = 0, to = 0;
     iso_time_to_ms(first, &from);
     iso_time_to_ms(next, &to);
@@ -120,7 +120,7 @@ chart_caption(const struct html_chart *chart, FILE *out)
 }
 
 void
-html_chart(const struct night_table *table, const struct html_chart *chart, FILE *out)
+html_chart(const struct report_table *table, const struct html_chart *chart, FILE *out)
 {
     struct chart_drawing d = {table, chart, 1.0, out};
     d.max = chart_find_max(&d);

@@ -7,7 +7,7 @@
 #define MAX_ROWS 50 /* rows of a table that are written */
 
 static bool
-html_is_uid(const struct night_column *column)
+html_is_uid(const struct report_column *column)
 {
     const size_t length = strlen(column->key);
     return length >= 4 && strcmp(column->key + length - 4, "_uid") == 0;
@@ -22,12 +22,13 @@ html_share(const char *share, FILE *out)
 
 /* Writes a cell's text, as a link if the column has one. */
 static void
-html_cell(const struct night_table *table, size_t row, size_t column, const struct html_link *links,
-          FILE *out)
+html_cell(const struct report_table *table, size_t row, size_t column,
+          const struct html_link *links, FILE *out)
 {
     char buffer[SHOWN_CELL];
     const char *shown = shown_cell(table, row, column, buffer);
-    while (shown && links && links->key && strcmp(links->key, table->columns[column].key) != 0)
+    while (shown && links && links->key &&
+           strcmp(links->key, table->list->columns[column].key) != 0)
         links++;
     const char *href = shown && links && links->key ? links->href : NULL;
     if (href) {
@@ -35,7 +36,7 @@ html_cell(const struct night_table *table, size_t row, size_t column, const stru
         html_query(shown, out);
         fputs("\">", out);
     }
-    if (shown && table->columns[column].kind == NIGHT_SHARE)
+    if (shown && table->list->columns[column].form & REPORT_SHARE)
         html_share(shown, out);
     else
         html_untrusted(shown ? shown : "\xe2\x80\x93", out);
@@ -43,29 +44,29 @@ html_cell(const struct night_table *table, size_t row, size_t column, const stru
 }
 
 static void
-html_titles(const struct night_table *table, FILE *out)
+html_titles(const struct report_table *table, FILE *out)
 {
     fputs("<thead><tr>", out);
-    for (size_t i = 0; i < table->column_count; i++) {
-        if (table->columns[i].below)
+    for (size_t i = 0; i < table->list->column_count; i++) {
+        if (table->list->columns[i].form & REPORT_BELOW)
             continue;
-        fputs(table->columns[i].kind == NIGHT_NUMBER ? "<th class=\"n\">" : "<th>", out);
-        html_text(table->columns[i].title, out);
+        fputs(table->list->columns[i].form & REPORT_NUMBER ? "<th class=\"n\">" : "<th>", out);
+        html_text(table->list->columns[i].title, out);
         fputs("</th>", out);
     }
     fputs("<th></th></tr></thead>\n", out);
 }
 
 static int
-html_cells(const struct night_table *table, size_t row, const struct html_link *links, FILE *out)
+html_cells(const struct report_table *table, size_t row, const struct html_link *links, FILE *out)
 {
     int count = 0;
-    for (size_t i = 0; i < table->column_count; i++) {
-        const struct night_column *column = &table->columns[i];
-        if (column->below)
+    for (size_t i = 0; i < table->list->column_count; i++) {
+        const struct report_column *column = &table->list->columns[i];
+        if ((column->form & REPORT_BELOW))
             continue;
-        fputs(column->kind == NIGHT_NUMBER       ? "<td class=\"n\">"
-              : column->kind == NIGHT_TIME       ? "<td class=\"t\">"
+        fputs(column->form & REPORT_NUMBER       ? "<td class=\"n\">"
+              : column->form & REPORT_TIME       ? "<td class=\"t\">"
               : strcmp(column->key, "code") == 0 ? "<td class=\"code\">"
                                                  : "<td>",
               out);
@@ -78,14 +79,14 @@ html_cells(const struct night_table *table, size_t row, const struct html_link *
 }
 
 static void
-html_lines(const struct night_table *table, size_t row, bool all, const struct html_link *links,
+html_lines(const struct report_table *table, size_t row, bool all, const struct html_link *links,
            FILE *out)
 {
     fputs("<dl class=\"below\">", out);
-    for (size_t i = 0; i < table->column_count; i++) {
+    for (size_t i = 0; i < table->list->column_count; i++) {
         char buffer[SHOWN_CELL];
-        const struct night_column *column = &table->columns[i];
-        if ((!all && !column->below) || !shown_cell(table, row, i, buffer))
+        const struct report_column *column = &table->list->columns[i];
+        if ((!all && !(column->form & REPORT_BELOW)) || !shown_cell(table, row, i, buffer))
             continue;
         fprintf(out, "<dt>%s</dt><dd%s>", column->title,
                 html_is_uid(column) ? " class=\"uid\"" : "");
@@ -96,16 +97,16 @@ html_lines(const struct night_table *table, size_t row, bool all, const struct h
 }
 
 static bool
-html_has_below(const struct night_table *table)
+html_has_below(const struct report_table *table)
 {
-    for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].below)
+    for (size_t i = 0; i < table->list->column_count; i++)
+        if (table->list->columns[i].form & REPORT_BELOW)
             return true;
     return false;
 }
 
 static void
-html_row(const struct night_table *table, size_t row, const struct html_link *links, FILE *out)
+html_row(const struct report_table *table, size_t row, const struct html_link *links, FILE *out)
 {
     const bool below = html_has_below(table);
     fputs(below ? "<tbody><tr class=\"head\">" : "<tr>", out);
@@ -119,12 +120,12 @@ html_row(const struct night_table *table, size_t row, const struct html_link *li
 }
 
 void
-html_table(const struct night_table *table, const struct html_link *links, FILE *out)
+html_table(const struct report_table *table, const struct html_link *links, FILE *out)
 {
     const size_t rows = table->row_count < MAX_ROWS ? table->row_count : MAX_ROWS;
     const bool below = html_has_below(table);
     fputs("<section><h2>", out);
-    html_text(table->heading, out);
+    html_text(table->list->heading, out);
     fputs("</h2>\n<div class=\"wide\"><table>", out);
     html_titles(table, out);
     fputs(below ? "" : "<tbody>", out);
@@ -133,9 +134,9 @@ html_table(const struct night_table *table, const struct html_link *links, FILE 
     fputs(below ? "</table></div>" : "</tbody></table></div>", out);
     if (rows < table->row_count)
         fprintf(out, "<p class=\"faint\">and %zu more</p>", table->row_count - rows);
-    if (table->hint) {
+    if (table->list->hint) {
         fputs("<p class=\"hint small faint\">See <code>", out);
-        html_text(table->hint, out);
+        html_text(table->list->hint, out);
         fputs("</code></p>", out);
     }
     fputs("</section>\n", out);
@@ -143,7 +144,7 @@ html_table(const struct night_table *table, const struct html_link *links, FILE 
 
 /* Returns whether the figure needs attention because it is not 0. */
 static bool
-html_is_alarm(const struct night_column *column, const char *shown)
+html_is_alarm(const struct report_column *column, const char *shown)
 {
     static const char *const alarms[] = {"failed", "refused", "review", "quarantined"};
     for (size_t i = 0; i < sizeof alarms / sizeof *alarms; i++)
@@ -153,12 +154,12 @@ html_is_alarm(const struct night_column *column, const char *shown)
 }
 
 void
-html_figures(const struct night_table *table, FILE *out)
+html_figures(const struct report_table *table, FILE *out)
 {
-    fprintf(out, "<section><h2>%s</h2><dl>", table->heading);
-    for (size_t i = 0; i < table->column_count; i++) {
+    fprintf(out, "<section><h2>%s</h2><dl>", table->list->heading);
+    for (size_t i = 0; i < table->list->column_count; i++) {
         char buffer[SHOWN_CELL];
-        const struct night_column *column = &table->columns[i];
+        const struct report_column *column = &table->list->columns[i];
         const char *shown = shown_cell(table, 0, i, buffer);
         if (!shown)
             continue;
@@ -171,10 +172,10 @@ html_figures(const struct night_table *table, FILE *out)
 }
 
 void
-html_details(const struct night_table *table, const struct html_link *links, FILE *out)
+html_details(const struct report_table *table, const struct html_link *links, FILE *out)
 {
     fputs("<section><h2>", out);
-    html_text(table->heading, out);
+    html_text(table->list->heading, out);
     fputs("</h2>\n", out);
     html_lines(table, 0, true, links, out);
     fputs("</section>\n", out);

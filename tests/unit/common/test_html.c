@@ -55,11 +55,13 @@ START_TEST(values_in_an_address_are_escaped)
 
 END_TEST
 
-static const struct night_column columns[] = {
-    {.key = "job", .title = "JOB", .kind = NIGHT_NUMBER},
-    {.key = "share", .title = "PROGRESS", .kind = NIGHT_SHARE},
-    {.key = "series_uid", .title = "series", .kind = NIGHT_TEXT, .below = true},
+static const struct report_column columns[] = {
+    {"job", "JOB", REPORT_NUMBER, "job"},
+    {"share", "PROGRESS", REPORT_SHARE, "share"},
+    {"series_uid", "series", REPORT_TEXT | REPORT_BELOW, "series_uid"},
 };
+static const struct report_list list = {
+    .heading = "Heading", .columns = columns, .column_count = 3};
 static const struct html_link links[] = {
     {"job", "job?id="}, {"series_uid", "series?uid="}, {NULL, NULL}};
 
@@ -67,11 +69,7 @@ START_TEST(cells_lead_somewhere)
 {
     char job[] = "7", share[] = "0.424", uid[] = "1.2\"><b>";
     char *cells[] = {job, share, uid, NULL, NULL, NULL};
-    const struct night_table table = {.heading = "Heading",
-                                      .columns = columns,
-                                      .column_count = 3,
-                                      .cells = cells,
-                                      .row_count = 2};
+    const struct report_table table = {.list = &list, .cells = cells, .row_count = 2};
     html_table(&table, links, stream.out);
     ck_assert_int_eq(text_close(&stream), 0);
     ck_assert_ptr_nonnull(strstr(stream.bytes, "<a href=\"job?id=7\"><bdi>7</bdi></a>"));

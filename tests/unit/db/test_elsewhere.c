@@ -1,6 +1,6 @@
 /* Attempts on other machines: their rows, over restarts, and results that come too late. */
 #include "db/report.h"
-#include "db/web_lists.h"
+#include "db/report_lists.h"
 #include "tests/unit/db/sample.h"
 
 #include <errno.h>
@@ -131,14 +131,13 @@ START_TEST(views_show_the_place_of_a_job)
         "%s", text);
     free(text);
     for (size_t i = 0; i < 2; i++) {
-        struct page_list list;
-        const struct page_asked asked = {.job = job, .text = {"", ""}};
-        ck_assert_int_eq(
-            report_page_list(report, i ? PAGE_JOB : PAGE_RUNNING, &asked, &list, &error), 0);
-        ck_assert_str_eq(night_cell(&list.table, 0, "executor"), "slurm");
-        ck_assert_str_eq(night_cell(&list.table, 0, "slurm_id"), "42");
-        ck_assert_str_eq(night_cell(&list.table, 0, "node"), "node-1");
-        page_list_free(&list);
+        struct report_table list;
+        const struct report_query asked = {.job = job, .text = {"", ""}};
+        ck_assert_int_eq(report_page(report, i ? WEB_JOB : WEB_RUNNING, &asked, &list, &error), 0);
+        ck_assert_str_eq(report_cell(&list, 0, "executor"), "slurm");
+        ck_assert_str_eq(report_cell(&list, 0, "slurm_id"), "42");
+        ck_assert_str_eq(report_cell(&list, 0, "node"), "node-1");
+        report_table_free(&list);
     }
     report_close(report);
 }

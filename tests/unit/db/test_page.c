@@ -2,7 +2,7 @@
 #include "db/metrics.h"
 #include "db/pull_queue.h"
 #include "db/report.h"
-#include "db/web_lists.h"
+#include "db/report_lists.h"
 
 #include "tests/unit/db/sample.h"
 #include "tests/unit/suite.h"
@@ -38,29 +38,29 @@ close_sample(void)
 }
 
 static void
-ask(enum page_list_name name, const struct page_asked *asked, struct page_list *list)
+ask(enum report_list_name name, const struct report_query *asked, struct report_table *list)
 {
-    const int rc = report_page_list(report, name, asked, list, &error);
-    ck_assert_msg(rc == 0, "%s: %s", page_list_key(name), error.message);
+    const int rc = report_page(report, name, asked, list, &error);
+    ck_assert_msg(rc == 0, "%s: %s", report_lists[name].key, error.message);
 }
 
 /* The cells of all pages of a list, concatenated; the number of rows. */
 static size_t
-ask_all(enum page_list_name name, const char *key, size_t pages, char **cells, size_t room)
+ask_all(enum report_list_name name, const char *key, size_t pages, char **cells, size_t room)
 {
-    struct page_list list;
-    char after[PAGE_MARK] = "";
+    struct report_table list;
+    char after[REPORT_MARK] = "";
     size_t count = 0;
     for (size_t page = 0; page < pages; page++) {
-        const struct page_asked asked = {.after = after};
+        const struct report_query asked = {.after = after};
         ask(name, &asked, &list);
-        for (size_t row = 0; row < list.table.row_count; row++, count++) {
+        for (size_t row = 0; row < list.row_count; row++, count++) {
             ck_assert_uint_lt(count, room);
-            cells[count] = strdup(night_cell(&list.table, row, key));
+            cells[count] = strdup(report_cell(&list, row, key));
         }
         ck_assert_int_eq(*list.next != '\0', page + 1 < pages);
         snprintf(after, sizeof after, "%s", list.next);
-        page_list_free(&list);
+        report_table_free(&list);
     }
     return count;
 }
@@ -69,15 +69,15 @@ START_TEST(each_list_can_be_queried)
 {
     int64_t job = sample_job(s.queue, "1.2.1");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    for (int name = 0; name < PAGE_LIST_COUNT; name++) {
-        struct page_list list;
-        const struct page_asked asked = {.job = job, .text = {"1.2.1", "h:0"}};
-        ask((enum page_list_name)name, &asked, &list);
+    for (int name = PERIOD_COUNT; name < REPORT_LIST_COUNT; name++) {
+        struct report_table list;
+        const struct report_query asked = {.job = job, .text = {"1.2.1", "h:0"}};
+        ask((enum report_list_name)name, &asked, &list);
         ck_assert_str_eq(list.next, "");
-        for (size_t i = 0; i < list.table.column_count; i++)
+        for (size_t i = 0; i < list.list->column_count; i++)
             for (size_t k = 0; k < i; k++)
-                ck_assert_str_ne(list.table.columns[i].key, list.table.columns[k].key);
-        page_list_free(&list);
+                ck_assert_str_ne(list.list->columns[i].key, list.list->columns[k].key);
+        report_table_free(&list);
     }
 }
 
@@ -86,7 +86,7 @@ END_TEST
 /* A job that took the usual time is shown almost complete. */
 START_TEST(a_running_job_has_a_progress)
 {
-    struct page_list list;
+    struct report_table list;
     int64_t now_ms = now_of_clock(), done = sample_job(s.queue, "1.2.9");
     ck_assert_int_eq(queue_start_job(s.queue, done, "worker-0", 0, now_ms - 1000000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, done,
@@ -97,27 +97,27 @@ START_TEST(a_running_job_has_a_progress)
     int64_t running = sample_job(s.queue, "1.2.1");
     ck_assert_int_eq(queue_start_job(s.queue, running, "worker-0", 0, now_ms - 50000), 0);
     ck_assert_int_eq(queue_set_stage(s.queue, running, "texture", now_ms - 20000), 0);
-    ask(PAGE_RUNNING, &(struct page_asked){0}, &list);
-    ck_assert_uint_eq(list.table.row_count, 1);
-    ck_assert_double_eq_tol(night_number(&list.table, 0, "usual"), 100, 0.1);
-    ck_assert_double_eq_tol(night_number(&list.table, 0, "share"), 0.5, 0.3); /* a slow machine */
-    ck_assert_str_eq(night_cell(&list.table, 0, "stage"), "texture");
-    ck_assert_ptr_nonnull(night_cell(&list.table, 0, "stage_since"));
-    page_list_free(&list);
+    ask(WEB_RUNNING, &(struct report_query){0}, &list);
+    ck_assert_uint_eq(list.row_count, 1);
+    ck_assert_double_eq_tol(report_number(&list, 0, "usual"), 100, 0.1);
+    ck_assert_double_eq_tol(report_number(&list, 0, "share"), 0.5, 0.3); /* a slow machine */
+    ck_assert_str_eq(report_cell(&list, 0, "stage"), "texture");
+    ck_assert_ptr_nonnull(report_cell(&list, 0, "stage_since"));
+    report_table_free(&list);
 }
 
 END_TEST
 
 START_TEST(a_first_job_has_no_progress)
 {
-    struct page_list list;
+    struct report_table list;
     int64_t job = sample_job(s.queue, "1.2.1");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    ask(PAGE_RUNNING, &(struct page_asked){0}, &list);
-    ck_assert_uint_eq(list.table.row_count, 1);
-    ck_assert_str_eq(night_cell(&list.table, 0, "job"), "1");
-    ck_assert_ptr_null(night_cell(&list.table, 0, "share")); /* no job of its pipeline has ended */
-    page_list_free(&list);
+    ask(WEB_RUNNING, &(struct report_query){0}, &list);
+    ck_assert_uint_eq(list.row_count, 1);
+    ck_assert_str_eq(report_cell(&list, 0, "job"), "1");
+    ck_assert_ptr_null(report_cell(&list, 0, "share")); /* no job of its pipeline has ended */
+    report_table_free(&list);
 }
 
 END_TEST
@@ -140,7 +140,7 @@ START_TEST(a_list_continues_after_its_mark)
     char *uids[COUNT + 1];
     for (int i = 0; i < COUNT; i++)
         refuse_series(i + 1);
-    ck_assert_uint_eq(ask_all(PAGE_REFUSED, "series_uid", 3, uids, COUNT + 1), COUNT);
+    ck_assert_uint_eq(ask_all(WEB_REFUSED, "series_uid", 3, uids, COUNT + 1), COUNT);
     for (int i = 0; i < COUNT; i++) {
         for (int k = 0; k < i; k++)
             ck_assert_str_ne(uids[i], uids[k]);
@@ -160,19 +160,19 @@ START_TEST(batches_of_pulls_continue_after_their_mark)
     char *open[COUNT], *ended[COUNT];
     for (int64_t batch = 1; batch <= COUNT; batch++)
         ck_assert_int_eq(queue_add_pulls(s.queue, batch, "PACS", "jane", &wish, 1, SAMPLE_NOW), 0);
-    ck_assert_uint_eq(ask_all(PAGE_PULLING, "batch", 3, open, COUNT), COUNT);
+    ck_assert_uint_eq(ask_all(WEB_PULLING, "batch", 3, open, COUNT), COUNT);
     for (int64_t batch = 1; batch <= COUNT; batch++)
         ck_assert_int_eq(queue_end_pull(s.queue, batch, QUEUE_PULL_FAILED, CODE_MOVE_REFUSED,
                                         "as it is", SAMPLE_NOW),
                          0);
-    ck_assert_uint_eq(ask_all(PAGE_UNPULLED, "batch", 3, ended, COUNT), COUNT);
+    ck_assert_uint_eq(ask_all(WEB_UNPULLED, "batch", 3, ended, COUNT), COUNT);
     for (int i = 0; i < COUNT; i++) {
         ck_assert_int_eq(atoi(open[i]), i + 1);
         ck_assert_int_eq(atoi(ended[i]), COUNT - i);
         free(open[i]);
         free(ended[i]);
     }
-    ck_assert_uint_eq(ask_all(PAGE_PULLING, "batch", 1, open, COUNT), 0);
+    ck_assert_uint_eq(ask_all(WEB_PULLING, "batch", 1, open, COUNT), 0);
 }
 
 END_TEST
@@ -184,7 +184,7 @@ START_TEST(a_batch_of_pulls_is_one_row)
                                              {QUEUE_PULL_STUDY, "1.2.4", 1},
                                              {QUEUE_PULL_STUDY, "1.2.5", 1},
                                              {QUEUE_PULL_STUDY, "1.2.6", 1}};
-    struct page_list list;
+    struct report_table list;
     ck_assert_int_eq(queue_add_pulls(s.queue, 1, "PACS", "jane", wishes, 4, SAMPLE_NOW), 0);
     for (int64_t id = 1; id <= 3; id++) {
         ck_assert_int_eq(queue_start_pull(s.queue, id, SAMPLE_NOW + id), 0);
@@ -198,18 +198,18 @@ START_TEST(a_batch_of_pulls_is_one_row)
     ck_assert_int_eq(queue_end_pull(s.queue, 4, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND,
                                     "it has none", SAMPLE_NOW),
                      0);
-    ask(PAGE_PULLING, &(struct page_asked){0}, &list);
-    ck_assert_uint_eq(list.table.row_count, 1);
-    ck_assert_str_eq(night_cell(&list.table, 0, "under_way"), "1");
-    ck_assert_str_eq(night_cell(&list.table, 0, "waiting"), "2");
-    ck_assert_str_eq(night_cell(&list.table, 0, "ended"), "1");
-    ck_assert_str_eq(night_cell(&list.table, 0, "message"), "nobody is there");
-    page_list_free(&list);
-    ask(PAGE_UNPULLED, &(struct page_asked){0}, &list);
-    ck_assert_uint_eq(list.table.row_count, 1);
-    ck_assert_str_eq(night_cell(&list.table, 0, "items"), "1");
-    ck_assert_str_eq(night_cell(&list.table, 0, "message"), "it has none");
-    page_list_free(&list);
+    ask(WEB_PULLING, &(struct report_query){0}, &list);
+    ck_assert_uint_eq(list.row_count, 1);
+    ck_assert_str_eq(report_cell(&list, 0, "under_way"), "1");
+    ck_assert_str_eq(report_cell(&list, 0, "waiting"), "2");
+    ck_assert_str_eq(report_cell(&list, 0, "ended"), "1");
+    ck_assert_str_eq(report_cell(&list, 0, "message"), "nobody is there");
+    report_table_free(&list);
+    ask(WEB_UNPULLED, &(struct report_query){0}, &list);
+    ck_assert_uint_eq(list.row_count, 1);
+    ck_assert_str_eq(report_cell(&list, 0, "items"), "1");
+    ck_assert_str_eq(report_cell(&list, 0, "message"), "it has none");
+    report_table_free(&list);
 }
 
 END_TEST
@@ -219,7 +219,7 @@ START_TEST(a_full_last_page_has_no_next_page)
     char *uids[PAGE_ROWS + 1];
     for (int i = 0; i < PAGE_ROWS; i++)
         refuse_series(i + 1);
-    ck_assert_uint_eq(ask_all(PAGE_REFUSED, "series_uid", 1, uids, PAGE_ROWS + 1), PAGE_ROWS);
+    ck_assert_uint_eq(ask_all(WEB_REFUSED, "series_uid", 1, uids, PAGE_ROWS + 1), PAGE_ROWS);
     for (int i = 0; i < PAGE_ROWS; i++)
         free(uids[i]);
 }
@@ -228,20 +228,20 @@ END_TEST
 
 START_TEST(slow_queries_are_interrupted)
 {
-    struct page_list list;
+    struct report_table list;
     for (int i = 0; i < 40; i++)
         refuse_series(i + 1);
     report_bound(report, 0);
     int rc = 0;
     for (int i = 0; rc == 0 && i < 1000; i++) { /* progress is checked every so many steps */
-        rc = report_page_list(report, PAGE_REFUSED, &(struct page_asked){0}, &list, &error);
+        rc = report_page(report, WEB_REFUSED, &(struct report_query){0}, &list, &error);
         if (rc == 0)
-            page_list_free(&list);
+            report_table_free(&list);
     }
     ck_assert_int_eq(rc, -ETIMEDOUT);
     report_release(report);
-    ask(PAGE_REFUSED, &(struct page_asked){0}, &list);
-    page_list_free(&list);
+    ask(WEB_REFUSED, &(struct report_query){0}, &list);
+    report_table_free(&list);
 }
 
 END_TEST
@@ -249,28 +249,28 @@ END_TEST
 static size_t
 find(const char *text)
 {
-    struct page_list list;
-    ask(PAGE_FOUND, &(struct page_asked){.text = {text, ""}}, &list);
-    const size_t count = list.table.row_count;
-    page_list_free(&list);
+    struct report_table list;
+    ask(WEB_FOUND, &(struct report_query){.text = {text, ""}}, &list);
+    const size_t count = list.row_count;
+    report_table_free(&list);
     return count;
 }
 
 START_TEST(a_series_is_found_by_each_stored_attribute)
 {
-    struct page_list list;
+    struct report_table list;
     sample_series(s.queue, "1.2.7", 2);
     ck_assert_uint_eq(find("1.2.7"), 1);
     ck_assert_uint_eq(find("1.2"), 0);
     ck_assert_uint_eq(find("%"), 0);
     ck_assert_uint_eq(find("' OR 1=1 --"), 0);
-    ask(PAGE_SERIES, &(struct page_asked){.text = {"1.2.7", ""}}, &list);
-    const char *study = night_cell(&list.table, 0, "study_uid");
-    struct page_list of_study;
-    ask(PAGE_FOUND_STUDY, &(struct page_asked){.text = {study, ""}}, &of_study);
-    ck_assert_uint_eq(of_study.table.row_count, 1);
-    page_list_free(&of_study);
-    page_list_free(&list);
+    ask(WEB_SERIES, &(struct report_query){.text = {"1.2.7", ""}}, &list);
+    const char *study = report_cell(&list, 0, "study_uid");
+    struct report_table of_study;
+    ask(WEB_FOUND_STUDY, &(struct report_query){.text = {study, ""}}, &of_study);
+    ck_assert_uint_eq(of_study.row_count, 1);
+    report_table_free(&of_study);
+    report_table_free(&list);
 }
 
 END_TEST

@@ -1,0 +1,1143 @@
+/*
+ * list_rows.c - all lists, a row each: columns with their titles and SQL, the view, and the order.
+ *
+ * A series counts in the period in which its inspection ended, a job in that of its end, a delivery
+ * in that of its latest attempt. Headings with "now" mark values of the present. Lists of the web
+ * UI are sorted by their marks.
+ */
+#include "db/pull_queue.h"
+#include "db/queue/queue_private.h"
+#include "db/report/report_private.h"
+
+enum {
+    TEXT = REPORT_TEXT,
+    NUMBER = REPORT_NUMBER,
+    WHOLE = REPORT_WHOLE,
+    DROP = REPORT_DROP,
+    TIME = REPORT_TIME,
+    SHARE = REPORT_SHARE,
+    REMEDY = REPORT_REMEDY,
+    BELOW = REPORT_BELOW,
+    SILENT = REPORT_SILENT
+};
+
+/* A column of the view, or an expression over it. */
+#define COLUMN(key_, title_, form_)                                                                \
+    {                                                                                              \
+#key_, (title_), (form_), #key_                                                            \
+    }
+#define AS(key_, title_, form_, sql_)                                                              \
+    {                                                                                              \
+#key_, (title_), (form_), (sql_)                                                           \
+    }
+#define COUNT(condition) "count(*) FILTER (WHERE " condition ")"
+#define COLUMNS(of)      .columns = (of), .column_count = COLUMN_COUNT(of)
+
+/* Lines that many lists have. */
+#define MESSAGE     COLUMN(message, "message", TEXT | BELOW)
+#define TO_DO       AS(to_do, "remedy", REMEDY | BELOW, "code")
+#define MODALITY    COLUMN(modality, "modality", TEXT | BELOW)
+#define DESCRIPTION COLUMN(series_description, "description", TEXT | BELOW)
+#define SERIES_UID  COLUMN(series_uid, "series", TEXT | BELOW)
+
+/* The unit of a segment's values, and its box and centroid in patient coordinates (LPS). */
+#define UNIT      "replace(unit, '[hnsf''U]', 'HU')"
+#define OF_VOXELS "CASE WHEN voxels > 0 THEN printf("
+/* Adding 0 makes no negative zero. */
+#define TENTH(mm) "round(" mm ", 1) + 0.0"
+#define CENTROID                                                                                   \
+    "iif(x_mm IS NULL, NULL, printf('%.1f, %.1f, %.1f', " TENTH("x_mm") ", " TENTH(                \
+        "y_mm") ", " TENTH("z_mm") "))"
+
+/* ------------------------------------------------------------------- tables of a report period */
+
+/* A total per hour of the period. */
+#define PER_HOUR(total)                                                                            \
+    "(SELECT round((" total ") / ((julianday(until) - julianday(since)) * 24.0), 1) FROM period)"
+
+#define REFUSED_IN "code NOT IN ('', 'NO_RULE')"
+#define UNRULED_IN "state = 'SETTLED' AND code = 'NO_RULE' AND jobs = 0"
+#define IN_PERIOD  "WHERE quarantined_at >= ?1 AND quarantined_at < ?2 "
+
+/* Rows with total_seconds, by `group`; `middle`: the one or two in the middle. */
+#define RANKED(group)                                                                              \
+    "(SELECT *, 2 * row_number() OVER (PARTITION BY " group                                        \
+    " ORDER BY total_seconds IS NULL, total_seconds) - 1 - count(total_seconds) OVER "             \
+    "(PARTITION BY " group ") BETWEEN -1 AND 1 AS middle FROM ended)"
+#define MEDIAN  "round(avg(total_seconds) FILTER (WHERE middle), 2)"
+#define LONGEST "round(max(total_seconds), 2)"
+
+static const struct report_column period_series[] = {
+    AS(settled, "complete", NUMBER, COUNT("state = 'SETTLED'")),
+    AS(refused, "refused", NUMBER, COUNT("state = 'REFUSED'")),
+    AS(in_part, "partly refused", NUMBER | SILENT, COUNT("state = 'SETTLED' AND " REFUSED_IN)),
+    AS(unruled, "without a rule", NUMBER | SILENT, COUNT(UNRULED_IN)),
+    AS(instances, "instances", NUMBER, "coalesce(sum(instances), 0)"),
+    AS(series_per_hour, "series per hour", NUMBER, PER_HOUR("SELECT count(*) FROM settled")),
+    AS(instances_per_hour, "instances per hour", NUMBER,
+       PER_HOUR("SELECT coalesce(sum(instances), 0) FROM settled")),
+    AS(gathering, "being received now", NUMBER | SILENT, "(SELECT series_gathering FROM v_night)"),
+};
+
+static const struct report_column period_jobs[] = {
+    AS(done, "done", NUMBER, COUNT("state = 'DONE'")),
+    AS(empty, "empty", NUMBER | SILENT, COUNT("state = 'EMPTY'")),
+    AS(review, "under review", NUMBER | SILENT, COUNT("state = 'REVIEW'")),
+    AS(rejected, "rejected", NUMBER | SILENT, COUNT("state = 'REJECTED'")),
+    AS(failed, "failed", NUMBER, COUNT("state = 'FAILED'")),
+    AS(cancelled, "cancelled", NUMBER | SILENT, COUNT("state = 'CANCELLED'")),
+    AS(median_seconds, "s (median)", NUMBER, MEDIAN),
+    AS(longest_seconds, "s (longest)", NUMBER, LONGEST),
+    AS(waiting, "waiting now", NUMBER | SILENT, "(SELECT backlog_jobs FROM v_night)"),
+};
+
+static const struct report_column period_deliveries[] = {
+    AS(sent, "sent", NUMBER,
+       "(SELECT count(*) FROM v_deliveries WHERE state = 'SENT' AND sent_at >= ?1 AND sent_at < "
+       "?2)"),
+    AS(failed, "failed", NUMBER, COUNT("state = 'FAILED'")),
+    AS(committed, "committed", NUMBER | SILENT, COUNT("commitment = 'COMMITTED'")),
+    AS(waiting, "waiting now", NUMBER | SILENT,
+       "(SELECT deliveries_pending + deliveries_sending + deliveries_delayed FROM v_night)"),
+};
+
+static const struct report_column period_files[] = {
+    AS(quarantined, "quarantined", NUMBER, "count(*)")};
+
+static const struct report_column period_disk[] = {
+    AS(free_gib, "GiB free now", NUMBER, "round(free_mib / 1024.0, 1)"),
+    AS(full_days, "days until full", NUMBER, "disk_full_days"),
+};
+
+static const struct report_column period_failed[] = {
+    COLUMN(code, "CODE", TEXT),
+    AS(jobs, "JOBS", NUMBER, "count(*)"),
+    AS(pipelines, "PIPELINES", TEXT, "group_concat(DISTINCT pipeline)"),
+    AS(job, "EXAMPLE", NUMBER, "max(job)"),
+    SERIES_UID,
+    MESSAGE,
+    TO_DO,
+};
+
+static const struct report_column period_review[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(modality, "MODALITY", TEXT),
+    AS(since, "SINCE", TIME, "since_at"),
+    DESCRIPTION,
+    SERIES_UID,
+    COLUMN(message, "finding", TEXT | BELOW),
+    COLUMN(preview_path, "preview", TEXT | BELOW),
+};
+
+static const struct report_column period_undelivered[] = {
+    COLUMN(destination, "DESTINATION", TEXT),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(code, "CODE", TEXT),
+    AS(results, "RESULTS", NUMBER, "count(*)"),
+    AS(delivery, "EXAMPLE", NUMBER, "max(delivery)"),
+    MESSAGE,
+    TO_DO,
+};
+
+static const struct report_column period_unpulled[] = {
+    COLUMN(source, "SOURCE", TEXT),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(code, "CODE", TEXT),
+    AS(items, "ITEMS", NUMBER, "count(*)"),
+    AS(batch, "BATCH", NUMBER, "max(batch)"),
+    MESSAGE,
+    TO_DO,
+};
+
+static const struct report_column period_refused[] = {
+    COLUMN(code, "CODE", TEXT),
+    AS(series, "SERIES", NUMBER, "count(*)"),
+    AS(in_part, "PARTLY REFUSED", NUMBER, COUNT("state = 'SETTLED'")),
+    COLUMN(series_uid, "example", TEXT | BELOW),
+    DESCRIPTION,
+    MESSAGE,
+    TO_DO,
+};
+
+static const struct report_column period_quarantined[] = {
+    COLUMN(code, "CODE", TEXT),
+    AS(files, "FILES", NUMBER, "count(*)"),
+    AS(example, "example", TEXT | BELOW, "'noctule quarantine show ' || quarantine"),
+    AS(series_uid, "series", TEXT | BELOW, "nullif(series_uid, '')"),
+    MESSAGE,
+    TO_DO,
+};
+
+static const struct report_column period_senders[] = {
+    COLUMN(sender, "SENDER", TEXT),
+    COLUMN(station, "STATION", TEXT),
+    AS(refused, "REFUSED", NUMBER, COUNT(REFUSED_IN)),
+    AS(series, "SERIES", NUMBER, "count(*)"),
+    AS(scanner, "scanner", TEXT | BELOW, "nullif(trim(manufacturer || ' ' || model), '')"),
+    AS(institution, "institution", TEXT | BELOW, "nullif(institution, '')"),
+    AS(codes, "codes", TEXT | BELOW, "group_concat(DISTINCT iif(" REFUSED_IN ", code, NULL))"),
+};
+
+static const struct report_column period_callers[] = {
+    AS(calling, "CALLER", TEXT, "calling_ae"), COLUMN(host, "ADDRESS", TEXT),
+    AS(called, "CALLED", TEXT, "called_ae"),   COLUMN(rejected, "TIMES", NUMBER),
+    COLUMN(meaning, "REASON", TEXT),           COLUMN(admit, "TO ADMIT IT", TEXT),
+};
+
+static const struct report_column period_unruled[] = {
+    COLUMN(modality, "MODALITY", TEXT),
+    COLUMN(body_part, "BODY PART", TEXT),
+    COLUMN(sender, "SENDER", TEXT),
+    AS(series, "SERIES", NUMBER, "count(*)"),
+    DESCRIPTION,
+    COLUMN(series_uid, "example", TEXT | BELOW),
+};
+
+static const struct report_column period_pulled[] = {
+    COLUMN(source, "SOURCE", TEXT),
+    AS(done, "DONE", NUMBER, COUNT("state = 'DONE'")),
+    AS(not_found, "NOT FOUND", NUMBER, COUNT("state = 'NOT_FOUND'")),
+    AS(partial, "PARTIAL", NUMBER, COUNT("state = 'PARTIAL'")),
+    AS(failed, "FAILED", NUMBER, COUNT("state = 'FAILED'")),
+    AS(waiting, "WAITING NOW", NUMBER, COUNT("ended_at IS NULL")),
+    AS(instances, "INSTANCES", NUMBER, "sum(arrived)"),
+};
+
+static const struct report_column period_pipelines[] = {
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    AS(done, "DONE", NUMBER, COUNT("state = 'DONE'")),
+    AS(empty, "EMPTY", NUMBER, COUNT("state = 'EMPTY'")),
+    AS(review, "REVIEW", NUMBER, COUNT("state = 'REVIEW'")),
+    AS(failed, "FAILED", NUMBER, COUNT("state = 'FAILED'")),
+    AS(median_seconds, "MEDIAN (s)", NUMBER, MEDIAN),
+    AS(longest_seconds, "LONGEST (s)", NUMBER, LONGEST),
+};
+
+/* Volumes, and the mean of the means, of segments with voxels. */
+static const struct report_column period_segments[] = {
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(label, "SEGMENT", TEXT),
+    AS(found, "FOUND", NUMBER, COUNT("voxels > 0")),
+    AS(empty, "EMPTY", NUMBER, COUNT("voxels = 0")),
+    AS(median_ml, "MEDIAN (ml)", NUMBER, "round(avg(volume_ml) FILTER (WHERE middle), 2)"),
+    AS(min_ml, "min (ml)", NUMBER | BELOW, "round(min(volume_ml) FILTER (WHERE voxels > 0), 2)"),
+    AS(max_ml, "max (ml)", NUMBER | BELOW, "round(max(volume_ml) FILTER (WHERE voxels > 0), 2)"),
+    AS(mean, "mean", NUMBER | BELOW, "CAST(printf('%.6g', avg(mean)) AS REAL)"),
+    AS(unit, "unit", TEXT | BELOW, "iif(unit = '1', '', " UNIT ")"),
+};
+
+/* `middle`: the one or two in the middle. */
+#define MEASURED                                                                                   \
+    "(SELECT pipeline, segment, label, unit, voxels, volume_ml, mean, voxels > 0 AND "             \
+    "2 * row_number() OVER (PARTITION BY pipeline, label, unit ORDER BY voxels = 0, volume_ml) "   \
+    "- 1 - count(*) FILTER (WHERE voxels > 0) OVER (PARTITION BY pipeline, label, unit) "          \
+    "BETWEEN -1 AND 1 AS middle FROM v_segments WHERE measured_at >= ?1 AND measured_at < ?2 "     \
+    "AND state IN ('DONE', 'EMPTY') AND superseded_by IS NULL)"
+
+static const struct report_column period_compute[] = {
+    COLUMN(backend, "BACKEND", TEXT),
+    AS(jobs, "JOBS", NUMBER, "count(*)"),
+    AS(busy_seconds, "BUSY (s)", NUMBER, "round(sum(total_seconds), 1)"),
+    AS(compute_seconds, "COMPUTING (s)", NUMBER, "round(sum(compute_seconds), 1)"),
+    /* averaged over the time */
+    AS(lanes, "BUSY LANES", NUMBER,
+       "round(sum(total_seconds) / max(1.0, (julianday(?2) - julianday(?1)) * 86400.0), 3)"),
+    AS(peak_mib, "PEAK (MiB)", NUMBER, "max(peak_mib)"),
+};
+
+static const struct report_column period_slowest[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    AS(total_seconds, "RUN TIME (s)", NUMBER, "round(total_seconds, 2)"),
+    AS(read_seconds, "READ (s)", NUMBER, "round(read_seconds, 2)"),
+    AS(compute_seconds, "COMPUTE (s)", NUMBER, "round(compute_seconds, 2)"),
+    AS(write_seconds, "WRITE (s)", NUMBER, "round(write_seconds, 2)"),
+    SERIES_UID,
+};
+
+#define COUNT_OF_HOUR(rows, condition)                                                             \
+    "(SELECT count(*) FROM " rows " i WHERE i.n = s.n AND " condition ")"
+
+static const struct report_column period_hours[] = {
+    AS(at, "FROM", TIME, "strftime('%Y-%m-%dT%H:%M:%fZ', julianday(?1) + s.n * ?3 / 86400.0)"),
+    AS(accepted, "ACCEPTED", NUMBER, COUNT_OF_HOUR("series_in", "NOT bad")),
+    AS(refused, "REFUSED", NUMBER, COUNT_OF_HOUR("series_in", "bad")),
+    AS(done, "JOBS", NUMBER, COUNT_OF_HOUR("jobs_in", "NOT bad")),
+    AS(failed, "FAILED", NUMBER, COUNT_OF_HOUR("jobs_in", "bad")),
+    AS(free_gib, "FREE (GiB)", NUMBER,
+       "(SELECT round(free_mib / 1024.0, 1) FROM disk_in i WHERE i.n = s.n)"),
+};
+
+#define STEP_OF(time) "CAST((julianday(" time ") - julianday(?1)) * 86400.0 / ?3 + 1e-6 AS INTEGER)"
+#define HOURS                                                                                      \
+    ", steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps "                                  \
+    "  WHERE julianday(?1) + (n + 1) * ?3 / 86400.0 < julianday(?2) - 1e-8), "                     \
+    "series_in AS (SELECT " STEP_OF(                                                               \
+        "settled_at") " AS n, state = 'REFUSED' AS bad FROM settled),"                             \
+                      "jobs_in AS (SELECT " STEP_OF(                                               \
+                          "ended_at") " AS n, state = 'FAILED' AS bad FROM ended), "               \
+                                      "disk_in AS (SELECT " STEP_OF(                               \
+                                          "at") " AS n, min(free_mib) AS free_mib FROM v_disk "    \
+                                                "  WHERE at >= ?1 AND at < ?2 GROUP BY 1) "
+
+/* ------------------------------------------------------------------------- lists of the web UI */
+
+#define MOST " LIMIT ?5"
+/* Newest first: the mark is a time, then a key that distinguishes rows of one time. */
+#define BY_TIME(condition, time, key)                                                              \
+    .tail = "WHERE " condition "(?1 = '' OR " time " <= substr(?1, 1, 24) AND " time               \
+            " || ' ' || " key " < ?1) ORDER BY " time " DESC, " key " DESC" MOST,                  \
+    .mark = time " || ' ' || " key
+#define BY_NUMBER(condition, number)                                                               \
+    .tail = "WHERE " condition "(?1 = '' OR " number " < CAST(?1 AS INTEGER)) ORDER BY " number    \
+            " DESC" MOST,                                                                          \
+    .mark = (number)
+
+static const struct report_column web_now[] = {
+    AS(running, "running", NUMBER, "jobs_running"),
+    AS(ready, "ready", NUMBER, "jobs_ready"),
+    AS(delayed, "delayed", NUMBER | SILENT, "jobs_delayed"),
+    AS(review, "under review", NUMBER, "jobs_review"),
+    AS(failed, "failed (24 h)", NUMBER, "jobs_failed_24h"),
+    AS(ended, "ended (24 h)", NUMBER, "jobs_ended_24h"),
+    AS(to_go, "time for the backlog", TEXT, "iif(eta_seconds > 0.0, eta, NULL)"),
+    AS(oldest, "longest wait", TEXT, "oldest_waiting"),
+};
+
+static const struct report_column web_now_series[] = {
+    AS(gathering, "being received", NUMBER, "series_gathering"),
+    AS(refused, "refused (24 h)", NUMBER, "series_refused_24h"),
+    AS(without_rule, "without a rule", NUMBER, "series_without_rule"),
+    AS(quarantined, "quarantined files (24 h)", NUMBER, "quarantined_24h"),
+};
+
+static const struct report_column web_now_deliveries[] = {
+    AS(waiting, "waiting", NUMBER, "deliveries_pending + deliveries_sending + deliveries_delayed"),
+    AS(failed, "failed", NUMBER, "deliveries_failed"),
+    AS(sent, "sent (24 h)", NUMBER, "deliveries_sent_24h"),
+    AS(free_gib, "GiB free", NUMBER, "round(free_mib / 1024.0, 1)"),
+    COLUMN(free_at, "measured", TIME),
+    AS(full_days, "days until the disk is full", NUMBER, "disk_full_days"),
+};
+
+static const struct report_column web_configuration[] = {
+    AS(state, "STATE", TEXT, "iif(state = 'LOADED', 'in force', 'refused')"),
+    COLUMN(at, "AT", TIME),
+    COLUMN(cause, "CAUSE", TEXT),
+    AS(by, "REQUESTED BY", TEXT, "asked_by"),
+    AS(since, "refused since", TIME | BELOW, "iif(state = 'REFUSED', since_at, NULL)"),
+    COLUMN(reason, "reason", TEXT | BELOW),
+    AS(files, "files", TEXT | BELOW, "replace(files, char(10), ', ')"),
+};
+
+/* The progress is estimated from the time of the pipeline's jobs in the last 24 hours. */
+static const struct report_column web_running[] = {
+    COLUMN(job, "JOB", NUMBER),
+    AS(pipeline, "PIPELINE", TEXT, "r.pipeline"),
+    COLUMN(stage, "STAGE", TEXT), /* as the worker reports it */
+    AS(share, "ESTIMATE", SHARE, "round(min(r.seconds / max(u.seconds, 0.001), 0.99), 2)"),
+    AS(seconds, "RUN TIME (s)", NUMBER, "round(r.seconds, 1)"),
+    COLUMN(stage_since, "in this stage since", TIME | BELOW),
+    AS(usual, "usual (s)", NUMBER | BELOW, "round(u.seconds, 1)"),
+    AS(started, "started", TIME | BELOW, "started_at"),
+    COLUMN(executor, "executor", TEXT | BELOW),
+    COLUMN(slurm_id, "Slurm job", NUMBER | BELOW),
+    COLUMN(node, "node", TEXT | BELOW),
+    COLUMN(slurm_reason, "Slurm reason", TEXT | BELOW),
+    MODALITY,
+    DESCRIPTION,
+    SERIES_UID,
+};
+
+#define RUNNING                                                                                    \
+    ", usual AS MATERIALIZED (SELECT pipeline, "                                                   \
+    "avg((julianday(ended_at) - julianday(started_at)) * 86400.0) AS seconds FROM v_jobs "         \
+    "WHERE ended_at >= (SELECT ago FROM day) AND started_at IS NOT NULL "                          \
+    "AND state IN ('DONE', 'EMPTY', 'REVIEW') GROUP BY pipeline), "                                \
+    "running AS (SELECT *, max(0.0, (julianday('now') - julianday(started_at)) * 86400.0) "        \
+    "AS seconds FROM v_jobs WHERE state = 'RUNNING') "
+
+/* They start when the missing input is there, and fail at not_before_at. */
+#define WAITS_FOR_OTHERS "code IN ('OBJECT_WAITING', 'STUDY_WAITING')"
+
+static const struct report_column web_waiting[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(priority, "PRIORITY", NUMBER),
+    AS(created, "created", TIME | BELOW, "created_at"),
+    AS(not_before, "not before", TIME | BELOW, "iif(" WAITS_FOR_OTHERS ", NULL, not_before_at)"),
+    AS(until, "waits until", TIME | BELOW, "iif(" WAITS_FOR_OTHERS ", not_before_at, NULL)"),
+    COLUMN(code, "last code", TEXT | BELOW),
+    COLUMN(held, "held", TEXT | BELOW),
+    MODALITY,
+    DESCRIPTION,
+    SERIES_UID,
+};
+
+/* In the order in which they start. */
+#define TURN "printf('%05d %015d', 50000 - priority, job)"
+
+static const struct report_column web_gathering[] = {
+    AS(last_seen, "LAST INSTANCE", TIME, "last_seen_at"),
+    COLUMN(modality, "MODALITY", TEXT),
+    COLUMN(instances, "INSTANCES", NUMBER),
+    AS(expected, "expected", NUMBER | BELOW, "expected_instances"),
+    DESCRIPTION,
+    COLUMN(sender, "sender", TEXT | BELOW),
+    SERIES_UID,
+};
+
+static const struct report_column web_holds[] = {
+    COLUMN(kind, "HELD", TEXT),
+    COLUMN(name, "NAME", TEXT),
+    COLUMN(held_at, "SINCE", TIME),
+    COLUMN(held_by, "BY", TEXT),
+    COLUMN(reason, "reason", TEXT | BELOW),
+};
+
+static const struct report_column web_review[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(modality, "MODALITY", TEXT),
+    AS(since, "SINCE", TIME, "since_at"),
+    COLUMN(message, "finding", TEXT | BELOW),
+    AS(outdated, "outdated", TEXT | BELOW,
+       "iif(outdated, 'late slices have arrived since: it can only be rejected', NULL)"),
+    DESCRIPTION,
+    SERIES_UID,
+};
+
+static const struct report_column web_failed[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(code, "CODE", TEXT),
+    AS(ended, "ENDED", TIME, "ended_at"),
+    MESSAGE,
+    TO_DO,
+    COLUMN(pipeline, "pipeline", TEXT | BELOW),
+    MODALITY,
+    DESCRIPTION,
+    SERIES_UID,
+};
+
+static const struct report_column web_refused[] = {
+    AS(settled, "REFUSED AT", TIME, "settled_at"),
+    COLUMN(code, "CODE", TEXT),
+    MESSAGE,
+    TO_DO,
+    MODALITY,
+    COLUMN(instances, "instances", NUMBER | BELOW),
+    COLUMN(station, "station", TEXT | BELOW),
+    COLUMN(sender, "sender", TEXT | BELOW),
+    DESCRIPTION,
+    SERIES_UID,
+};
+
+static const struct report_column web_quarantined[] = {
+    AS(at, "AT", TIME, "quarantined_at"),
+    COLUMN(code, "CODE", TEXT),
+    MESSAGE,
+    TO_DO,
+    AS(number, "noctule quarantine show", NUMBER | BELOW, "quarantine"),
+    COLUMN(sender, "sender", TEXT | BELOW),
+    COLUMN(path, "file", TEXT | BELOW),
+    SERIES_UID,
+};
+
+static const struct report_column web_destinations[] = {
+    COLUMN(destination, "DESTINATION", TEXT),
+    AS(state, "STATE", TEXT, "iif(down_since IS NULL, 'up', 'down')"),
+    AS(waiting, "WAITING", NUMBER, "pending + sending + delayed"),
+    COLUMN(failed, "FAILED", NUMBER),
+    COLUMN(sent, "SENT", NUMBER),
+    AS(uncommitted, "without commitment", NUMBER | BELOW, "nullif(uncommitted, 0)"),
+    AS(last_sent, "last sent", TIME | BELOW, "last_sent_at"),
+    AS(down, "down since", TIME | BELOW, "down_since"),
+    COLUMN(down_reason, "reason", TEXT | BELOW),
+    AS(next, "next attempt", TIME | BELOW, "next_attempt_at"),
+};
+
+static const struct report_column web_deliveries[] = {
+    COLUMN(delivery, "DELIVERY", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(destination, "DESTINATION", TEXT),
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(code, "code", TEXT | BELOW),
+    MESSAGE,
+    TO_DO,
+    COLUMN(kind, "result", TEXT | BELOW),
+    COLUMN(attempts, "attempts", NUMBER | BELOW),
+    AS(last, "last", TIME | BELOW, "coalesce(sent_at, started_at)"),
+    AS(not_before, "not before", TIME | BELOW, "not_before_at"),
+    COLUMN(held, "held", TEXT | BELOW),
+    AS(commitment, "commitment", TEXT | BELOW, "nullif(commitment, 'NONE')"),
+    COLUMN(sop_instance_uid, "instance", TEXT | BELOW),
+};
+
+/* By batch. `noctule pull` lists the items, as far as `identifiers` allows. */
+static const struct report_column web_pulling[] = {
+    AS(batch, "BATCH", NUMBER, "b.batch"),
+    COLUMN(source, "SOURCE", TEXT),
+    COLUMN(under_way, "CURRENT", NUMBER),
+    COLUMN(waiting, "WAITING", NUMBER),
+    COLUMN(ended, "ENDED", NUMBER),
+    COLUMN(arrived, "instances", NUMBER | BELOW),
+    AS(created, "requested", TIME | BELOW, "created_at"),
+    AS(started, "last attempt", TIME | BELOW, "started_at"),
+    AS(not_before, "not before", TIME | BELOW, "not_before_at"),
+    COLUMN(code, "last code", TEXT | BELOW),
+    MESSAGE,
+    TO_DO,
+};
+
+/* The message of a batch is that of the open item with the latest failed attempt. */
+#define PULLING                                                                                    \
+    ", batches AS (SELECT batch, source, min(created_at) AS created_at, "                          \
+    "count(*) FILTER (WHERE state <> 'WAITING') AS under_way, "                                    \
+    "count(*) FILTER (WHERE state = 'WAITING') AS waiting, max(started_at) AS started_at, "        \
+    "min(not_before_at) AS not_before_at FROM v_pulls WHERE ended_at IS NULL "                     \
+    "AND (?1 = '' OR batch > CAST(?1 AS INTEGER)) GROUP BY batch, source), "                       \
+    "failures AS (SELECT batch, code, message, max(started_at) FROM v_pulls "                      \
+    "WHERE ended_at IS NULL AND code <> '' GROUP BY batch), "                                      \
+    "all_of AS (SELECT batch, count(ended_at) AS ended, sum(arrived) AS arrived FROM v_pulls "     \
+    "WHERE batch IN (SELECT batch FROM batches) GROUP BY batch) "
+
+static const struct report_column web_unpulled[] = {
+    COLUMN(batch, "BATCH", NUMBER),
+    COLUMN(source, "SOURCE", TEXT),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(items, "ITEMS", NUMBER),
+    AS(ended, "ended", TIME | BELOW, "ended_at"),
+    COLUMN(state, "state", TEXT | BELOW),
+    MESSAGE,
+    TO_DO,
+};
+
+/* The message is that of the last item. */
+#define UNPULLED                                                                                   \
+    ", ends AS (SELECT batch, source, state, code, count(*) AS items, max(ended_at) AS ended_at, " \
+    "message FROM v_pulls WHERE state IN ('NOT_FOUND', 'PARTIAL', 'FAILED') "                      \
+    "GROUP BY batch, source, state, code) "
+
+static const struct report_column web_callers[] = {
+    AS(calling, "CALLER", TEXT, "calling_ae"),
+    COLUMN(host, "ADDRESS", TEXT),
+    AS(called, "CALLED", TEXT, "called_ae"),
+    COLUMN(rejected, "TIMES", NUMBER),
+    AS(last, "last time", TIME | BELOW, "last_at"),
+    AS(first, "first time", TIME | BELOW, "first_at"),
+    COLUMN(meaning, "why", TEXT | BELOW),
+    COLUMN(admit, "to admit it, in section dicom", TEXT | BELOW),
+    AS(admitted, "admitted since", TIME | BELOW, "admitted_at"),
+};
+
+static const struct report_column web_devices[] = {
+    COLUMN(backend, "COMPUTED ON (24 h)", TEXT),
+    AS(jobs, "JOBS", NUMBER, "count(*)"),
+    AS(failed, "FAILED", NUMBER, COUNT("state = 'FAILED'")),
+    AS(compute, "computed (s)", NUMBER | BELOW, "round(sum(compute_seconds), 1)"),
+    AS(peak, "peak (MiB)", NUMBER | BELOW, "max(peak_mib)"),
+    AS(last, "last", TIME | BELOW, "max(ended_at)"),
+};
+
+static const struct report_column web_device_events[] = {
+    COLUMN(at, "AT", TIME),
+    COLUMN(kind, "EVENT", TEXT),
+    AS(change, "state", TEXT | BELOW, "NULL"),
+    COLUMN(detail, "detail", TEXT | BELOW),
+};
+
+static const struct report_column web_job_events[] = {
+    COLUMN(at, "AT", TIME),
+    COLUMN(kind, "EVENT", TEXT),
+    AS(change, "state", TEXT | BELOW, "coalesce(from_state || ' to ', '') || to_state"),
+    COLUMN(detail, "detail", TEXT | BELOW),
+};
+
+static const struct report_column web_nights[] = {
+    COLUMN(night, "REPORT", TEXT),
+    AS(settled, "COMPLETE", NUMBER, "series_settled"),
+    AS(refused, "REFUSED", NUMBER, "series_refused"),
+    AS(done, "DONE", NUMBER, "jobs_done + jobs_empty"),
+    AS(failed, "FAILED", NUMBER, "jobs_failed"),
+    AS(review, "REVIEW", NUMBER, "jobs_review"),
+    COLUMN(delivered, "DELIVERED", NUMBER),
+    COLUMN(undelivered, "NOT DELIVERED", NUMBER),
+};
+
+static const struct report_column web_night[] = {AS(since, "since", TIME, "since_at"),
+                                                 AS(until, "until", TIME, "until_at")};
+
+static const struct report_column web_job[] = {
+    COLUMN(state, "state", TEXT),
+    COLUMN(pipeline, "pipeline", TEXT),
+    COLUMN(rule, "rule", TEXT),
+    COLUMN(stack, "stack", TEXT),
+    SERIES_UID,
+    MODALITY,
+    COLUMN(body_part, "body part", TEXT),
+    DESCRIPTION,
+    COLUMN(code, "code", TEXT),
+    MESSAGE,
+    TO_DO,
+    COLUMN(note, "note", TEXT),
+    AS(created, "created", TIME, "created_at"),
+    AS(started, "started", TIME, "started_at"),
+    AS(ended, "ended", TIME, "ended_at"),
+    AS(wait, "waiting time (s)", NUMBER, "round(wait_seconds, 1)"),
+    AS(total, "run time (s)", NUMBER, "round(total_seconds, 2)"),
+    COLUMN(executor, "executor", TEXT),
+    COLUMN(slurm_id, "Slurm job", NUMBER),
+    COLUMN(node, "node", TEXT),
+    COLUMN(slurm_reason, "Slurm reason", TEXT),
+    COLUMN(backend, "computed on", TEXT),
+    AS(peak, "peak (MiB)", NUMBER, "peak_mib"),
+    COLUMN(attempts, "attempts", NUMBER),
+    COLUMN(priority, "priority", NUMBER),
+    COLUMN(held, "held", TEXT),
+    COLUMN(superseded_by, "superseded by", NUMBER),
+    COLUMN(reviewed_by, "reviewed by", TEXT),
+    AS(removed, "results removed", TIME, "removed_at"),
+};
+
+#define SEGMENTS_OF_JOB(box_, centroid_, form)                                                     \
+    COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                              \
+        AS(volume_ml, "VOLUME (ml)", NUMBER, "printf('%.2f', volume_ml)"),                         \
+        AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                   \
+        AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                              \
+        AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                              \
+        AS(unit, "UNIT", TEXT, "iif(unit = '1', NULL, " UNIT ")"),                                 \
+        AS(box, box_, form, OF_VOXELS "'%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm) END"), \
+        AS(centroid, centroid_, form, CENTROID)
+
+static const struct report_column web_job_segments[] = {
+    SEGMENTS_OF_JOB("box (mm)", "centroid (mm, LPS)", TEXT | BELOW)};
+static const struct report_column show_segments[] = {
+    SEGMENTS_OF_JOB("BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP)};
+
+static const struct report_column web_job_results[] = {
+    COLUMN(kind, "RESULT", TEXT),
+    AS(size, "KiB", NUMBER, "round(size_bytes / 1024.0, 1)"),
+    COLUMN(frames, "FRAMES", NUMBER),
+    COLUMN(path, "file", TEXT | BELOW),
+    COLUMN(sop_instance_uid, "instance", TEXT | BELOW),
+};
+
+static const struct report_column web_series[] = {
+    COLUMN(state, "state", TEXT),
+    COLUMN(code, "code", TEXT),
+    MESSAGE,
+    TO_DO,
+    MODALITY,
+    COLUMN(body_part, "body part", TEXT),
+    DESCRIPTION,
+    COLUMN(study_description, "study", TEXT),
+    COLUMN(study_date, "study date", TEXT),
+    COLUMN(study_uid, "study UID", TEXT),
+    COLUMN(accession_number, "accession number", TEXT),
+    COLUMN(patient_id, "patient ID", TEXT),
+    COLUMN(instances, "instances", NUMBER),
+    AS(expected, "expected", NUMBER, "expected_instances"),
+    COLUMN(evidence, "complete by", TEXT),
+    COLUMN(incomplete, "lacks", TEXT),
+    COLUMN(called_ae, "called AE", TEXT),
+    COLUMN(sender, "sender", TEXT),
+    COLUMN(manufacturer, "manufacturer", TEXT),
+    COLUMN(model, "model", TEXT),
+    COLUMN(station, "station", TEXT),
+    COLUMN(institution, "institution", TEXT),
+    AS(first_seen, "first seen", TIME, "first_seen_at"),
+    AS(settled, "settled", TIME, "settled_at"),
+    COLUMN(revision, "revision", NUMBER),
+    AS(removed, "removed", TIME, "removed_at"),
+};
+
+static const struct report_column web_series_jobs[] = {
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(stack, "volume", TEXT | BELOW),
+    COLUMN(revision, "revision", NUMBER | BELOW),
+    AS(created, "created", TIME | BELOW, "created_at"),
+};
+
+static const struct report_column web_series_stacks[] = {
+    COLUMN(stack, "VOLUME", TEXT),
+    AS(accepted, "ACCEPTED", TEXT, "iif(accepted, 'yes', 'no')"),
+    COLUMN(planes, "PLANES", NUMBER),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(columns, "columns", NUMBER | BELOW),
+    COLUMN(rows, "rows", NUMBER | BELOW),
+    AS(spacing, "spacing (mm)", TEXT | BELOW,
+       "iif(spacing_x_mm IS NULL, round(spacing_mm, 3), "
+       "printf('%.4g x %.4g x %.4g', spacing_x_mm, spacing_y_mm, spacing_mm))"),
+    AS(orientation, "orientation", TEXT | BELOW, "nullif(orientation, '')"),
+    MESSAGE,
+    TO_DO,
+};
+
+static const struct report_column web_found[] = {
+    AS(last_seen, "LAST SEEN", TIME, "last_seen_at"),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(modality, "MODALITY", TEXT),
+    COLUMN(code, "code", TEXT | BELOW),
+    COLUMN(study_date, "study date", TEXT | BELOW),
+    COLUMN(instances, "instances", NUMBER | BELOW),
+    AS(jobs, "jobs done", TEXT | BELOW, "jobs_done || '/' || jobs"),
+    DESCRIPTION,
+    SERIES_UID,
+};
+
+/* Each condition uses its own index. */
+#define FOUND                                                                                      \
+    "series_uid IN (SELECT ?3 "                                                                    \
+    "UNION SELECT series_uid FROM v_series WHERE accession_number <> '' "                          \
+    "AND accession_number IN (?3, ?4) "                                                            \
+    "UNION SELECT series_uid FROM v_series WHERE patient_id <> '' AND patient_id IN (?3, ?4) "     \
+    "UNION SELECT series_uid FROM v_instances WHERE sop_instance_uid = ?3 "                        \
+    "UNION SELECT series_uid FROM v_results WHERE sop_instance_uid = ?3 "                          \
+    "AND sop_instance_uid <> '' "                                                                  \
+    "UNION SELECT series_uid FROM v_results WHERE result_series_uid = ?3 "                         \
+    "AND result_series_uid <> '') AND "
+
+#define JOB_KEY    "printf('%015d', job)"
+#define FILE_KEY   "printf('%015d', quarantine)"
+#define PULL_KEY   "printf('%015d', batch) || state || code"
+#define CALLER_KEY "host || ' ' || calling_ae || ' ' || called_ae || ' ' || reason"
+
+/* Only the latest events are read. */
+#define RECENT_EVENTS "event > (SELECT max(event) FROM v_events) - 20000 AND "
+#define DEVICE_EVENTS                                                                              \
+    "kind IN ('COMPUTE_READY', 'COMPUTE_WAITING', 'DEVICE_MISSING', 'DEVICE_LOST', "               \
+    "'DEVICE_GIVEN_UP', 'WORKER_DIED') AND "
+
+/* ----------------------------------------------------------------------------------- the table */
+
+#define LIST(key_, heading_, hint_, of, view_, ...)                                                \
+    {                                                                                              \
+        .key = (key_), .heading = (heading_), .hint = (hint_), COLUMNS(of), .view = (view_),       \
+        __VA_ARGS__                                                                                \
+    }
+#define FIGURES(key_, heading_, of, view_, tail_)                                                  \
+    LIST(key_, heading_, NULL, of, view_, .shape = REPORT_FIGURES, .tail = (tail_))
+#define DETAILS(key_, heading_, of, view_, tail_)                                                  \
+    LIST(key_, heading_, NULL, of, view_, .shape = REPORT_DETAILS, .tail = (tail_))
+
+const struct report_list report_lists[REPORT_LIST_COUNT] = {
+    [PERIOD_SERIES] = FIGURES("series", "Series", period_series, "settled", ""),
+    [PERIOD_JOBS] = FIGURES("jobs", "Jobs", period_jobs, RANKED("1"), ""),
+    [PERIOD_DELIVERIES] = FIGURES("deliveries", "Deliveries", period_deliveries, "tried", ""),
+    [PERIOD_FILES] = FIGURES("files", "Files", period_files, "v_quarantine", IN_PERIOD),
+    [PERIOD_DISK] = FIGURES("disk", "Disk", period_disk, "v_night", ""),
+    [PERIOD_FAILED] =
+        LIST("failed", "Failed jobs", "noctule show JOB; noctule retry JOB", period_failed, "ended",
+             .tail = "WHERE state = 'FAILED' GROUP BY code ORDER BY count(*) DESC, code"),
+    [PERIOD_REVIEW] = LIST("review", "Results under review now (not delivered)",
+                           "noctule accept JOB; noctule reject JOB REASON", period_review,
+                           "v_review", .tail = "ORDER BY since_at, job"),
+    /* Deliveries that will be tried again have not arrived either, in any period. */
+    [PERIOD_UNDELIVERED] =
+        LIST("undelivered", "Undelivered results",
+             "noctule deliveries --destination NAME; noctule resend DELIVERY", period_undelivered,
+             "(SELECT * FROM tried WHERE state = 'FAILED' UNION ALL "
+             " SELECT *, NULL FROM v_deliveries WHERE state = 'DELAYED')",
+             .tail = "GROUP BY destination, state, code ORDER BY destination, state DESC, count(*) "
+                     "DESC"),
+    [PERIOD_UNPULLED] =
+        LIST("unpulled", "Failed or incomplete retrievals", "noctule pull --batch N",
+             period_unpulled, "v_pulls",
+             .tail = "WHERE ended_at >= ?1 AND ended_at < ?2 AND state IN ('NOT_FOUND', 'PARTIAL', "
+                     "'FAILED') GROUP BY source, state, code ORDER BY source, count(*) DESC, code"),
+    /* With max() as mark, the example is the newest row of the group. */
+    [PERIOD_REFUSED] =
+        LIST("refused", "Refused series", "noctule explain SERIES_UID", period_refused, "settled",
+             .tail = "WHERE " REFUSED_IN " GROUP BY code ORDER BY count(*) DESC, code",
+             .mark = "max(settled_at)"),
+    [PERIOD_QUARANTINED] =
+        LIST("quarantined", "Quarantined files", NULL, period_quarantined, "v_quarantine",
+             .tail = IN_PERIOD "GROUP BY code ORDER BY count(*) DESC, code",
+             .mark = "max(quarantined_at)"),
+    [PERIOD_SENDERS] = LIST(
+        "senders", "Senders of refused series", NULL, period_senders, "settled",
+        .tail = "GROUP BY sender, station, manufacturer, model, institution "
+                "HAVING " COUNT(REFUSED_IN) " > 0 ORDER BY " COUNT(REFUSED_IN) " DESC, "
+                                                                               "sender, station"),
+    [PERIOD_CALLERS] = LIST("callers", "Rejected callers",
+                            "the last column: the entry for section dicom of noctule.conf",
+                            period_callers, "v_callers",
+                            .tail = "WHERE last_at >= ?1 AND first_at < ?2 AND admitted_at IS NULL "
+                                    "ORDER BY last_at DESC LIMIT 50"),
+    [PERIOD_UNRULED] = LIST("unruled", "Series without a rule",
+                            "noctule submit --rules after adding a rule", period_unruled, "settled",
+                            .tail = "WHERE " UNRULED_IN " GROUP BY modality, body_part, sender "
+                                    "ORDER BY count(*) DESC, modality, body_part",
+                            .mark = "max(settled_at)"),
+    [PERIOD_PULLED] = LIST("pulled", "Retrievals", NULL, period_pulled, "v_pulls",
+                           .tail = "WHERE ended_at IS NULL OR ended_at >= ?1 AND ended_at < ?2 "
+                                   "GROUP BY source ORDER BY source"),
+    [PERIOD_PIPELINES] = LIST("pipelines", "Pipelines", NULL, period_pipelines, RANKED("pipeline"),
+                              .tail = "GROUP BY pipeline ORDER BY count(*) DESC, pipeline"),
+    [PERIOD_SEGMENTS] =
+        LIST("segments", "Segments", NULL, period_segments, MEASURED,
+             .tail = "GROUP BY pipeline, label, unit ORDER BY pipeline, min(segment), label"),
+    [PERIOD_COMPUTE] = LIST("compute", "Compute devices", NULL, period_compute, "ended",
+                            .tail = "WHERE backend <> '' GROUP BY backend ORDER BY backend"),
+    [PERIOD_SLOWEST] =
+        LIST("slowest", "Slowest jobs", NULL, period_slowest, "ended",
+             .tail = "WHERE total_seconds IS NOT NULL ORDER BY total_seconds DESC, job LIMIT 5"),
+    [PERIOD_HOURS] =
+        LIST("hours", "Per hour", NULL, period_hours, "steps s", .with = HOURS, .tail = ""),
+
+    [WEB_NOW] =
+        FIGURES("now", "Jobs", web_now,
+                "(SELECT *, " DURATION(eta) ", " DURATION(oldest_waiting) " FROM v_night)", ""),
+    [WEB_NOW_SERIES] = FIGURES("now_series", "Series", web_now_series, "v_night", ""),
+    [WEB_NOW_DELIVERIES] =
+        FIGURES("now_deliveries", "Deliveries and disk", web_now_deliveries, "v_night", ""),
+    [WEB_CONFIGURATION] =
+        LIST("configuration", "Configuration", "noctule reload; noctule check-config",
+             web_configuration, "v_configuration", .tail = "ORDER BY state" MOST),
+    [WEB_RUNNING] = LIST("running", "Running", NULL, web_running,
+                         "running r LEFT JOIN usual u ON u.pipeline = r.pipeline", .with = RUNNING,
+                         .none = "no running jobs", .tail = "ORDER BY started_at, job" MOST),
+    [WEB_WAITING] = LIST("waiting", "Waiting (in order)", "noctule priority; noctule hold",
+                         web_waiting, "v_jobs", .none = "no waiting jobs",
+                         .tail = "WHERE state IN ('READY', 'DELAYED') AND (?1 = '' OR " TURN
+                                 " > ?1) ORDER BY " TURN MOST,
+                         .mark = TURN),
+    [WEB_GATHERING] = LIST("gathering", "Series being received", "noctule complete SERIES_UID",
+                           web_gathering, "v_series", .none = "no series is being received",
+                           BY_TIME("state = 'GATHERING' AND ", "last_seen_at", "series_uid")),
+    [WEB_HOLDS] = LIST("holds", "Held", "noctule release", web_holds, "v_holds",
+                       .tail = "ORDER BY held_at" MOST),
+    /* Oldest first, in the order of arrival. */
+    [WEB_REVIEW] =
+        LIST("review", "Results under review (not delivered)",
+             "noctule accept JOB; noctule reject JOB REASON", web_review, "v_review",
+             .tail = "WHERE ?1 = '' OR job > CAST(?1 AS INTEGER) ORDER BY job" MOST, .mark = "job"),
+    /* Superseded jobs need no action. */
+    [WEB_FAILED] =
+        LIST("failed", "Failed jobs", "noctule show JOB; noctule retry JOB", web_failed, "v_jobs",
+             .none = "no failed jobs",
+             BY_TIME("state = 'FAILED' AND superseded_by IS NULL AND ", "ended_at", JOB_KEY)),
+    [WEB_REFUSED] = LIST("refused", "Refused series", "noctule explain SERIES_UID", web_refused,
+                         "v_series", .none = "no refused series",
+                         BY_TIME("state = 'REFUSED' AND ", "settled_at", "series_uid")),
+    [WEB_QUARANTINED] = LIST("quarantined", "Quarantined files", NULL, web_quarantined,
+                             "v_quarantine", .none = "no files in quarantine",
+                             BY_TIME("removed_at IS NULL AND ", "quarantined_at", FILE_KEY)),
+    [WEB_DESTINATIONS] =
+        LIST("destinations", "Destinations", "noctule echo NAME", web_destinations,
+             "v_destinations", .none = "no deliveries yet", .tail = "ORDER BY destination" MOST),
+    [WEB_UNDELIVERED] =
+        LIST("undelivered", "Undelivered results", "noctule resend DELIVERY", web_deliveries,
+             "v_deliveries", .none = "no undelivered results",
+             BY_NUMBER("state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED') AND ", "delivery")),
+    [WEB_DELIVERED] =
+        LIST("delivered", "Delivered or cancelled", NULL, web_deliveries, "v_deliveries",
+             BY_NUMBER("state IN ('SENT', 'CANCELLED') AND ", "delivery")),
+    /* Oldest first. */
+    [WEB_PULLING] = LIST("pulling", "Retrievals from archives",
+                         "noctule pull --batch BATCH; noctule pull --cancel BATCH", web_pulling,
+                         "batches b JOIN all_of a ON a.batch = b.batch "
+                         "LEFT JOIN failures f ON f.batch = b.batch",
+                         .with = PULLING, .tail = "ORDER BY b.batch" MOST, .mark = "b.batch"),
+    [WEB_UNPULLED] =
+        LIST("unpulled", "Failed or incomplete retrievals", "noctule pull --batch BATCH",
+             web_unpulled, "ends", .with = UNPULLED, BY_TIME("", "ended_at", PULL_KEY)),
+    [WEB_CALLERS] = LIST("callers", "Rejected callers", NULL, web_callers, "v_callers",
+                         BY_TIME("", "last_at", CALLER_KEY)),
+    [WEB_DEVICES] = LIST("devices", "Devices", "noctule doctor", web_devices, "v_jobs",
+                         .none = "no jobs in the last 24 hours",
+                         .tail = "WHERE ended_at >= (SELECT ago FROM day) AND backend <> '' "
+                                 "GROUP BY backend ORDER BY count(*) DESC" MOST),
+    [WEB_DEVICE_EVENTS] = LIST("device_events", "Device events", NULL, web_device_events,
+                               "v_events", BY_NUMBER(RECENT_EVENTS DEVICE_EVENTS, "event")),
+    [WEB_NIGHTS] =
+        LIST("nights", "Recorded reports", "noctule report --since 2026-01-31 --until 2026-02-01",
+             web_nights, "v_nights", BY_TIME("", "until_at", "night")),
+    [WEB_NIGHT] = DETAILS("night", "Report period", web_night, "v_nights", "WHERE night = ?3"),
+    [WEB_JOB] = DETAILS("job", "State", web_job, "v_jobs", "WHERE job = ?2"),
+    /* A mark is the Segment Number: segments are sorted in ascending order. */
+    [WEB_JOB_SEGMENTS] =
+        LIST("job_segments", "Segments", NULL, web_job_segments, "v_segments",
+             .tail = "WHERE job = ?2 AND (?1 = '' OR segment > CAST(?1 AS INTEGER)) "
+                     "ORDER BY segment" MOST,
+             .mark = "segment"),
+    [WEB_JOB_RESULTS] = LIST("job_results", "Results", NULL, web_job_results, "v_results",
+                             .tail = "WHERE job = ?2 ORDER BY kind, path" MOST),
+    [WEB_JOB_DELIVERIES] = LIST("job_deliveries", "Deliveries", NULL, web_deliveries,
+                                "v_deliveries", BY_NUMBER("job = ?2 AND ", "delivery")),
+    [WEB_JOB_EVENTS] = LIST("job_events", "Events", NULL, web_job_events, "v_events",
+                            BY_NUMBER("job = ?2 AND ", "event")),
+    [WEB_SERIES] = DETAILS("series", "Series", web_series, "v_series", "WHERE series_uid = ?3"),
+    [WEB_SERIES_JOBS] = LIST("series_jobs", "Jobs", NULL, web_series_jobs, "v_jobs",
+                             .none = "no jobs", BY_NUMBER("series_uid = ?3 AND ", "job")),
+    [WEB_SERIES_STACKS] = LIST("series_stacks", "Volumes", NULL, web_series_stacks, "v_stacks",
+                               .tail = "WHERE series_uid = ?3 ORDER BY stack" MOST),
+    [WEB_FOUND] = LIST("found", "Matching series", NULL, web_found, "v_series",
+                       BY_TIME(FOUND, "last_seen_at", "series_uid")),
+    /* Reads all series; used only if the other search finds no series. */
+    [WEB_FOUND_STUDY] = LIST("found_study", "Matching series", NULL, web_found, "v_series",
+                             BY_TIME("study_uid = ?3 AND ", "last_seen_at", "series_uid")),
+};
+
+/* --------------------------------------------------------------------------- lists of commands */
+
+static const struct report_column job_columns[] = {
+    COLUMN(job, "JOB", NUMBER),
+    AS(state, "STATE", TEXT,
+       "state || CASE WHEN held <> '' THEN ', held' WHEN window_closed IS NOT NULL THEN ', window' "
+       "WHEN stage <> '' THEN printf(', %s %d s', stage, "
+       "max(0.0, (julianday('now') - julianday(stage_since)) * 86400.0)) ELSE '' END"),
+    COLUMN(pipeline, "PIPELINE", TEXT),
+    COLUMN(stack, "STACK", DROP),
+    COLUMN(modality, "MODALITY", DROP),
+    COLUMN(body_part, "BODY PART", DROP),
+    AS(created, "CREATED", TIME, "created_at"),
+    COLUMN(attempts, "TRIES", NUMBER | DROP),
+    AS(where, "WHERE", DROP,
+       "executor || coalesce(' ' || slurm_id, '') || CASE WHEN node <> '' THEN ' on ' || node ELSE "
+       "'' END"),
+    AS(wait, "WAIT (s)", NUMBER | DROP, "printf('%.2f', wait_seconds)"),
+    AS(run, "RUN (s)", NUMBER | DROP,
+       "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END"),
+    AS(peak, "PEAK (MiB)", NUMBER | DROP,
+       "CASE WHEN peak_mib IS NOT NULL THEN printf('%.1f', peak_mib) END"),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(series_uid, "SERIES", TEXT),
+};
+
+#define SERIES_IS_FOUND                                                                            \
+    "(?10 IS NULL OR modality = upper(?10)) AND (?11 IS NULL OR sender = ?11) "                    \
+    "AND (?12 IS NULL OR accession_number IN (?12, ?13)) "                                         \
+    "AND (?14 IS NULL OR patient_id IN (?14, ?15)) "
+
+const struct report_list report_jobs = {
+    .view = "v_jobs",
+    .id = "job",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
+            "AND (?3 IS NULL OR series_uid = ?3) AND (?6 IS NULL OR code = upper(?6)) "
+            "AND (?7 IS NULL OR coalesce(ended_at, created_at) >= ?7) "
+            "AND (coalesce(?10, ?11, ?12, ?14) IS NULL OR series_uid IN "
+            "(SELECT series_uid FROM series WHERE " SERIES_IS_FOUND ")) "
+            "AND (NOT ?8 OR superseded_by IS NULL AND revision = (SELECT s.revision "
+            "FROM v_series s WHERE s.series_uid = v_jobs.series_uid)) ORDER BY job DESC LIMIT ?17",
+    .states = queue_job_states,
+    .state_count = QUEUE_CANCELLED + 1,
+    COLUMNS(job_columns),
+};
+
+static const struct report_column series_columns[] = {
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(revision, "REVISION", NUMBER | DROP),
+    COLUMN(modality, "MODALITY", DROP),
+    COLUMN(body_part, "BODY PART", DROP),
+    COLUMN(instances, "INSTANCES", NUMBER),
+    AS(stacks, "STACKS", NUMBER | DROP, "accepted_stacks || '/' || stacks"),
+    AS(jobs, "JOBS DONE", NUMBER, "jobs_done || '/' || jobs"),
+    AS(last_seen, "LAST SEEN", TIME, "last_seen_at"),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(series_uid, "SERIES", TEXT),
+};
+
+const struct report_list report_series = {
+    .view = "v_series",
+    .id = "series_uid",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
+            "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
+            "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
+            "AND (?7 IS NULL OR last_seen_at >= ?7) AND (?9 IS NULL OR last_seen_at < ?9) "
+            "AND (?6 IS NULL OR code = upper(?6)) AND " SERIES_IS_FOUND
+            "AND (NOT ?8 OR removed_at IS NULL) ORDER BY last_seen_at DESC, series_uid LIMIT ?17",
+    .states = queue_series_states,
+    .state_count = 3,
+    COLUMNS(series_columns),
+};
+
+static const struct report_column quarantine_columns[] = {
+    COLUMN(quarantine, "FILE", NUMBER),
+    AS(at, "SINCE", TIME, "quarantined_at"),
+    COLUMN(code, "CODE", TEXT),
+    AS(sender, "SENDER", TEXT, "coalesce(nullif(sender, ''), 'inbox')"),
+    AS(lacking, "LACKING", DROP, "iif(lacking, 'yes', '')"),
+    COLUMN(series_uid, "SERIES", TEXT),
+    COLUMN(path, "PATH", DROP),
+};
+
+const struct report_list report_quarantine = {
+    .view = "v_quarantine",
+    .id = "quarantine",
+    .tail = "WHERE removed_at IS NULL AND (?6 IS NULL OR code = upper(?6)) AND (?7 IS NULL OR "
+            "quarantined_at >= ?7) "
+            "ORDER BY quarantined_at DESC, quarantine DESC LIMIT ?17",
+    COLUMNS(quarantine_columns),
+};
+
+const struct report_list report_stray_files = {
+    .view = "v_quarantine q",
+    .id = "path",
+    .tail = "WHERE quarantined_at < ?9 AND removed_at IS NULL AND path <> '' AND NOT EXISTS "
+            "(SELECT 1 FROM v_series s WHERE s.series_uid = q.series_uid) LIMIT ?17",
+};
+
+/* One image is enough, unless the geometry check found several patients. */
+const struct report_list report_telling_files = {
+    .view = "(SELECT series_uid, (SELECT min(path) FROM v_instances i "
+            "  WHERE i.series_uid = s.series_uid) AS path FROM v_series s "
+            "UNION ALL SELECT i.series_uid, i.path FROM v_stacks x "
+            "  JOIN v_instances i ON i.series_uid = x.series_uid WHERE x.code = 'MIXED_PATIENTS' "
+            "UNION ALL SELECT series_uid, path FROM v_results "
+            "  WHERE removed_at IS NULL AND sop_class_uid <> '' "
+            "UNION ALL SELECT series_uid, path FROM v_quarantine "
+            "  WHERE removed_at IS NULL AND path <> '')",
+    .id = "path",
+    .tail = "WHERE series_uid = ?3 AND path IS NOT NULL LIMIT ?17",
+};
+
+static const struct report_column delivery_columns[] = {
+    COLUMN(delivery, "DELIVERY", NUMBER),
+    AS(state, "STATE", TEXT, "state || iif(held = '', '', ', held')"),
+    COLUMN(destination, "DESTINATION", TEXT),
+    COLUMN(job, "JOB", NUMBER),
+    COLUMN(kind, "KIND", DROP),
+    COLUMN(attempts, "TRIES", NUMBER | DROP),
+    AS(sent, "SENT", TIME, "sent_at"),
+    AS(not_before, "NOT BEFORE", DROP, "not_before_at"),
+    AS(status, "STATUS", DROP, "dimse_status_hex"),
+    AS(commitment, "COMMITMENT", DROP, "nullif(commitment, 'NONE')"),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(sop_instance_uid, "SOP INSTANCE", TEXT),
+};
+
+const struct report_list report_deliveries = {
+    .view = "v_deliveries",
+    .id = "delivery",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
+            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?17",
+    .states = queue_delivery_states,
+    .state_count = QUEUE_DELIVERY_CANCELLED + 1,
+    COLUMNS(delivery_columns),
+};
+
+static const struct report_column pull_columns[] = {
+    COLUMN(item, "ITEM", NUMBER),
+    COLUMN(batch, "BATCH", NUMBER),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(source, "SOURCE", TEXT),
+    AS(arrived, "ARRIVED", WHOLE,
+       "arrived || coalesce(' of ' || expected, '') || iif(unwanted > quarantined, ', ' || "
+       "(unwanted - quarantined) || ' dropped', '') || iif(quarantined > 0, ', ' || quarantined || "
+       "' quarantined', '')"),
+    COLUMN(attempts, "TRIES", NUMBER | DROP),
+    AS(not_before, "NOT BEFORE", DROP, "not_before_at"),
+    AS(ended, "ENDED", DROP, "ended_at"),
+    COLUMN(key, "KEY", DROP),
+    AS(line, "LINE", NUMBER, "list_line"),
+    COLUMN(identifier, "IDENTIFIER", TEXT),
+    COLUMN(code, "CODE", TEXT),
+};
+
+const struct report_list report_pulls = {
+    .view = "v_pulls",
+    .id = "item",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?16 IS NULL OR batch = ?16) "
+            "ORDER BY item DESC LIMIT ?17",
+    .states = queue_pull_states,
+    .state_count = QUEUE_PULL_CANCELLED + 1,
+    COLUMNS(pull_columns),
+};
+
+static const struct report_column destination_columns[] = {
+    COLUMN(destination, "DESTINATION", TEXT),
+    AS(state, "STATE", TEXT,
+       "CASE WHEN NOT configured THEN 'not configured' WHEN down_since IS NOT NULL "
+       "THEN 'down' ELSE 'up' END || iif(held_at IS NULL, '', ', held')"),
+    COLUMN(pending, "PENDING", NUMBER),
+    COLUMN(sending, "SENDING", NUMBER),
+    COLUMN(delayed, "DELAYED", NUMBER),
+    COLUMN(failed, "FAILED", NUMBER),
+    COLUMN(sent, "SENT", NUMBER),
+    COLUMN(uncommitted, "UNCOMMITTED", NUMBER),
+    AS(last_sent, "LAST SENT", TEXT, "last_sent_at"),
+    AS(next_attempt, "NEXT ATTEMPT", TEXT, "next_attempt_at"),
+    COLUMN(address, "ADDRESS", TEXT),
+};
+
+const struct report_list report_configured = {.view = "destinations",
+                                              .tail = "ORDER BY place IS NULL, place, destination",
+                                              COLUMNS(destination_columns)};
+
+static const struct report_column show_results[] = {
+    COLUMN(kind, "KIND", TEXT),
+    AS(size, "SIZE (MiB)", NUMBER, "printf('%.2f', size_bytes / 1048576.0)"),
+    COLUMN(frames, "FRAMES", NUMBER),
+    COLUMN(path, "PATH", TEXT),
+    COLUMN(sop_instance_uid, "SOP INSTANCE", TEXT),
+};
+
+static const struct report_column show_events[] = {
+    COLUMN(at, "AT", TIME),
+    COLUMN(kind, "EVENT", TEXT),
+    AS(change, "STATE", TEXT, "coalesce(from_state || ' -> ', '') || coalesce(to_state, '')"),
+    COLUMN(detail, "DETAIL", TEXT),
+};
+
+/* In the order of the JSON. */
+const struct report_list report_parts[REPORT_PARTS] = {
+    [REPORT_RESULTS] = {.heading = "Results",
+                        .view = "v_results",
+                        .tail = "WHERE job = ?1 ORDER BY path",
+                        COLUMNS(show_results)},
+    [REPORT_DELIVERIES] = {.heading = "Deliveries",
+                           .view = "v_deliveries",
+                           .tail = "WHERE job = ?1 ORDER BY delivery",
+                           COLUMNS(delivery_columns)},
+    [REPORT_EVENTS] = {.heading = "Events",
+                       .view = "v_events",
+                       .tail = "WHERE job = ?1 ORDER BY event",
+                       COLUMNS(show_events)},
+    [REPORT_SEGMENTS] = {.heading = "Segments",
+                         .view = "v_segments",
+                         .tail = "WHERE job = ?1 ORDER BY segment",
+                         COLUMNS(show_segments)},
+    [REPORT_BREACHES] = {.view = "v_breaches", .tail = "WHERE job = ?1 ORDER BY place"},
+};
+
+static const struct report_column feature_columns[] = {
+    COLUMN(name, "FEATURE", TEXT),
+    AS(value, "VALUE", NUMBER,
+       "CASE WHEN value = round(value) AND abs(value) < 1e15 THEN printf('%d', value) "
+       "WHEN value IS NOT NULL THEN printf('%.6g', value) END"),
+    COLUMN(unit, "UNIT", TEXT),
+    COLUMN(ibsi_code, "IBSI", TEXT),
+    COLUMN(reason, "NO VALUE BECAUSE", TEXT),
+};
+
+const struct report_list report_feature_group = {
+    .view = "v_features",
+    COLUMNS(feature_columns),
+    .tail = "WHERE job = ?1 AND segment = ?2 AND " FEATURE_HEADING " = ?3 ORDER BY place",
+};
+
+static const struct report_column histogram_columns[] = {
+    AS(segment, "SEGMENT", NUMBER, "CASE WHEN segment = 0 THEN 'volume' ELSE segment END"),
+    COLUMN(label, "LABEL", TEXT),
+    COLUMN(pattern, "PATTERN", TEXT),
+    COLUMN(settings, "SETTINGS", TEXT),
+    AS(voxels, "VOXELS", NUMBER, "(SELECT sum(value) FROM json_each(counts))"),
+};
+
+const struct report_list report_histograms = {
+    .heading = "Pattern histograms",
+    .view = "v_pattern_histograms",
+    COLUMNS(histogram_columns),
+    .tail = "WHERE job = ?1 AND (?2 IS NULL OR segment = ?2) ORDER BY segment, pattern, settings",
+};
+
+const struct report_list report_reviews = {
+    .view = "v_review",
+    .tail = "WHERE (?1 IS NULL OR pipeline = ?1) AND (?2 IS NULL OR series_uid = ?2) "
+            "ORDER BY since_at, job LIMIT ?3"};

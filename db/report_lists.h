@@ -1,0 +1,199 @@
+/*
+ * report_lists.h - lists of the public views, as tables for any printer: of a report period, of the
+ * web UI and of commands. db/report/list_rows.c has a row per list: a new list is one row there.
+ *
+ * Texts are as in the database, foreign ones included: a printer must escape them.
+ */
+#ifndef NOCTULE_DB_REPORT_LISTS_H
+#define NOCTULE_DB_REPORT_LISTS_H
+
+#include "base/error.h"
+#include "db/iso_time.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct report;
+
+/* The tables of a report period in their order, then the lists of the web UI. */
+enum report_list_name {
+    PERIOD_SERIES,
+    PERIOD_JOBS,
+    PERIOD_DELIVERIES,
+    PERIOD_FILES,
+    PERIOD_DISK,
+    PERIOD_FAILED,
+    PERIOD_REVIEW,
+    PERIOD_UNDELIVERED,
+    PERIOD_UNPULLED,
+    PERIOD_REFUSED,
+    PERIOD_QUARANTINED,
+    PERIOD_SENDERS,
+    PERIOD_CALLERS,
+    PERIOD_UNRULED,
+    PERIOD_PULLED,
+    PERIOD_PIPELINES,
+    PERIOD_SEGMENTS,
+    PERIOD_COMPUTE,
+    PERIOD_SLOWEST,
+    PERIOD_HOURS,
+    WEB_NOW,
+    WEB_NOW_SERIES,
+    WEB_NOW_DELIVERIES,
+    WEB_CONFIGURATION,
+    WEB_RUNNING,
+    WEB_WAITING,
+    WEB_GATHERING,
+    WEB_HOLDS,
+    WEB_REVIEW,
+    WEB_FAILED,
+    WEB_REFUSED,
+    WEB_QUARANTINED,
+    WEB_DESTINATIONS,
+    WEB_UNDELIVERED,
+    WEB_DELIVERED,
+    WEB_PULLING,
+    WEB_UNPULLED,
+    WEB_CALLERS,
+    WEB_DEVICES,
+    WEB_DEVICE_EVENTS,
+    WEB_NIGHTS,
+    WEB_NIGHT,
+    WEB_JOB,
+    WEB_JOB_SEGMENTS,
+    WEB_JOB_RESULTS,
+    WEB_JOB_DELIVERIES,
+    WEB_JOB_EVENTS,
+    WEB_SERIES,
+    WEB_SERIES_JOBS,
+    WEB_SERIES_STACKS,
+    WEB_FOUND,
+    WEB_FOUND_STUDY,
+    REPORT_LIST_COUNT,
+
+    PERIOD_COUNT = WEB_NOW
+};
+
+struct report_column {
+    const char *key;   /* in JSON; must not change */
+    const char *title; /* for people, with the unit */
+    unsigned form;     /* several joined by OR */
+    const char *sql;   /* an expression over the view */
+};
+
+enum {
+    REPORT_TEXT = 0,     /* on a terminal, shortened in its middle */
+    REPORT_NUMBER = 1,   /* right-aligned, not shortened */
+    REPORT_WHOLE = 2,    /* not shortened */
+    REPORT_DROP = 4,     /* left out if the line is too long, the last such column first */
+    REPORT_TIME = 8,     /* not shortened */
+    REPORT_SHARE = 16,   /* from 0 to 1 */
+    REPORT_REMEDY = 32,  /* the remedy of the code that the expression gives */
+    REPORT_BELOW = 64,   /* in a line of its own below the row; must follow the short ones */
+    REPORT_SILENT = 128, /* not printed if it is 0 */
+};
+
+struct report_list {
+    const char *key;     /* in JSON, and in addresses of the web UI */
+    const char *heading; /* for people */
+    const char *hint;    /* the remedy for all its rows; NULL: each row has its own, or none */
+    const char *none;    /* a page's text without rows; NULL: the list is left out */
+
+    enum {
+        REPORT_ROWS,
+        REPORT_FIGURES, /* exactly one row, as names and figures */
+        REPORT_DETAILS  /* at most one row, line by line */
+    } shape;
+
+    const struct report_column *columns;
+    size_t column_count;
+    const char *with; /* the text before SELECT, with all parameters; or NULL */
+    const char *view;
+    const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..." */
+    const char *mark; /* an expression that gives the place of a row in the order; or NULL */
+    const char *id;   /* the column that identifies a row, for report_keys() */
+    const char *const *states;
+    int state_count;
+};
+
+extern const struct report_list report_lists[REPORT_LIST_COUNT];
+
+#define REPORT_MARK 1024
+
+/* The rows of a list. */
+struct report_table {
+    const struct report_list *list;
+    char **cells; /* by row; NULL: not known */
+    size_t row_count, row_capacity;
+    char next[REPORT_MARK]; /* mark to continue from; "": that was all */
+};
+
+void report_table_free(struct report_table *table);
+/* Returns the text of a cell, NULL if it is not known. The list must have a column `key`. */
+const char *report_cell(const struct report_table *table, size_t row, const char *key);
+/* Returns a cell as a number; 0 if it is not known. */
+double report_number(const struct report_table *table, size_t row, const char *key);
+
+/* How rows are printed as text. */
+struct report_layout {
+    size_t max_rows;
+    const char *indent;
+    const char *empty; /* text of a cell without one */
+    /* prints the columns REPORT_BELOW; NULL: they are columns like the others */
+    void (*below)(const struct report_table *table, size_t row, FILE *out);
+};
+
+/*
+ * Prints titles and rows, columns as wide as their cells. On a terminal, columns are left out and
+ * shortened until a line fits. Returns 0 or -ENOMEM.
+ */
+int report_table_print(const struct report_table *table, const struct report_layout *layout,
+                       FILE *out);
+
+/*
+ * Returns the size of the first character of untrusted text, or 0 if it must not be printed as it
+ * is: invalid UTF-8, a control character, or a change of text direction. Sets *length to the bytes
+ * to advance.
+ */
+size_t report_character(const char *text, size_t *length);
+
+/* ----------------------------------------------------------------------- lists of the web UI -- */
+
+#define PAGE_ROWS 50 /* after as many rows, a list ends with a mark to continue from */
+
+/* The arguments of a list. A list ignores those that it does not need. */
+struct report_query {
+    const char *after; /* a mark: the list begins after it; "": at the first row */
+    int64_t job;       /* its number */
+    /* the search text and its pseudonym (pseudonym.h), or ""; also a Series Instance UID */
+    const char *text[2];
+};
+
+/*
+ * Returns 0, -ETIMEDOUT if it took longer than report_bound() allows, or another -errno. Free with
+ * report_table_free().
+ */
+int report_page(struct report *report, enum report_list_name name, const struct report_query *query,
+                struct report_table *table, struct error *error);
+
+/* -------------------------------------------------------------------------- a report period --- */
+
+/* All that arrived in a period and its state, read at one moment. */
+struct report_period {
+    char since[ISO_TIME_SIZE], until[ISO_TIME_SIZE]; /* excludes `until` */
+    int64_t step_seconds;                            /* between two rows of PERIOD_HOURS */
+    struct report_table tables[PERIOD_COUNT];
+};
+
+/*
+ * Reads all that arrived from `since_ms` on until before `until_ms`, in Unix milliseconds. Free
+ * with report_period_free(). Returns -EINVAL if the period ends before it begins, or is longer than
+ * a year.
+ */
+int report_period_read(struct report *report, int64_t since_ms, int64_t until_ms,
+                       struct report_period **period, struct error *error);
+void report_period_free(struct report_period *period);
+
+#endif
