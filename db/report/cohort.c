@@ -100,16 +100,6 @@ write_dictionary(const struct cohort_columns *columns, FILE *out)
 /* --------------------------------------------------------------------------------- rows ---- */
 
 static void
-cohort_write_head(const struct cohort *cohort)
-{
-    for (size_t i = 0; i < COHORT_KEYS; i++)
-        fprintf(cohort->out, "%s%s", i ? "," : "", cohort_keys[i].name);
-    for (size_t i = 0; i < cohort->columns.count; i++)
-        fprintf(cohort->out, ",%s", cohort->columns.items[i].name);
-    fputs("\r\n", cohort->out);
-}
-
-static void
 region_write(const struct cohort *cohort, sqlite3_stmt *job, int64_t segment, const char *label)
 {
     FILE *out = cohort->out;
@@ -278,7 +268,11 @@ cohort_write(struct cohort *cohort, FILE *dictionary)
         return database_refuse(&cohort->report->db, -ENOMEM, "out of memory");
     if (dictionary)
         write_dictionary(&cohort->columns, dictionary);
-    cohort_write_head(cohort);
+    for (size_t i = 0; i < COHORT_KEYS; i++)
+        fprintf(cohort->out, "%s%s", i ? "," : "", cohort_keys[i].name);
+    for (size_t i = 0; i < cohort->columns.count; i++)
+        fprintf(cohort->out, ",%s", cohort->columns.items[i].name);
+    fputs("\r\n", cohort->out);
     return cohort_write_jobs(cohort);
 }
 

@@ -84,12 +84,6 @@ name_put_discretisation(FILE *out, const char *settings, const char *word)
     }
 }
 
-static bool
-is_number_of_levels(enum feature_setting setting)
-{
-    return setting == FEATURE_levels || setting == FEATURE_bin_width;
-}
-
 static void
 name_put_part(FILE *out, const char *settings, size_t part)
 {
@@ -101,7 +95,8 @@ name_put_part(FILE *out, const char *settings, size_t part)
         name_put_discretisation(out, settings, value);
         return;
     }
-    if (is_number_of_levels(setting) && feature_get(settings, FEATURE_discretisation, word))
+    if ((setting == FEATURE_levels || setting == FEATURE_bin_width) &&
+        feature_get(settings, FEATURE_discretisation, word))
         return;
     if (cohort_parts[part].usual && strcmp(value, cohort_parts[part].usual) == 0)
         return;
@@ -192,35 +187,20 @@ defining_settings(const char *settings)
     return text;
 }
 
-static bool
-column_make(sqlite3_stmt *row, struct cohort_column *column)
-{
-    *column = (struct cohort_column){.family = strdup(report_text(row, 2)),
-                                     .feature = strdup(report_text(row, 3)),
-                                     .meaning = strdup(report_text(row, 4)),
-                                     .ibsi = strdup(report_text(row, 5)),
-                                     .unit = strdup(report_text(row, 6)),
-                                     .settings = defining_settings(report_text(row, 7))};
-    return column->family && column->feature && column->meaning && column->ibsi && column->unit &&
-           column->settings;
-}
-
-static bool
-column_is(const struct cohort_column *a, const struct cohort_column *b)
-{
-    return strcmp(a->family, b->family) == 0 && strcmp(a->feature, b->feature) == 0 &&
-           strcmp(a->settings, b->settings) == 0 && strcmp(a->unit, b->unit) == 0;
-}
-
 /* Takes ownership of the column; sets its place. */
 static int
 columns_take(struct cohort_columns *columns, struct cohort_column *column, size_t *at)
 {
-    for (*at = 0; *at < columns->count; ++*at)
-        if (column_is(&columns->items[*at], column)) {
+    for (*at = 0; *at < columns->count; ++*at) {
+        const struct cohort_column *other = &columns->items[*at];
+        if (strcmp(other->family, column->family) == 0 &&
+            strcmp(other->feature, column->feature) == 0 &&
+            strcmp(other->settings, column->settings) == 0 &&
+            strcmp(other->unit, column->unit) == 0) {
             column_clear(column);
             return 0;
         }
+    }
     struct cohort_column *grown =
         array_grow(columns->items, &columns->room, columns->count + 1, sizeof *grown);
     if (!grown) {
@@ -235,9 +215,15 @@ columns_take(struct cohort_columns *columns, struct cohort_column *column, size_
 static int
 columns_add(struct cohort_columns *columns, sqlite3_stmt *row)
 {
-    struct cohort_column column;
+    struct cohort_column column = {.family = strdup(report_text(row, 2)),
+                                   .feature = strdup(report_text(row, 3)),
+                                   .meaning = strdup(report_text(row, 4)),
+                                   .ibsi = strdup(report_text(row, 5)),
+                                   .unit = strdup(report_text(row, 6)),
+                                   .settings = defining_settings(report_text(row, 7))};
     struct cohort_definition definition = {.id = sqlite3_column_int64(row, 0)};
-    if (!column_make(row, &column)) {
+    if (!column.family || !column.feature || !column.meaning || !column.ibsi || !column.unit ||
+        !column.settings) {
         column_clear(&column);
         return -ENOMEM;
     }

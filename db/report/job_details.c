@@ -34,27 +34,9 @@ print_field(FILE *out, const char *name, sqlite3_stmt *row, int column, const ch
         fprintf(out, "%s\n", text);
 }
 
-/* Prints the columns of the row that are neither NULL nor empty, one per line. */
+/* Prints the columns of the job that are neither NULL nor empty, one per line. */
 static int
-print_fields(struct report *report, sqlite3_stmt *row, FILE *out)
-{
-    for (int i = 0; i < sqlite3_column_count(row); i++) {
-        const unsigned char *text = sqlite3_column_text(row, i);
-        if (!text || !text[0])
-            continue;
-        char *clean = report_printable((const char *)text);
-        if (!clean)
-            return database_refuse(&report->db, -ENOMEM, "out of memory");
-        const char *name = sqlite3_column_name(row, i);
-        const bool is_limit = strcmp(name, "not_before_at") == 0 && waits_for_others(row);
-        print_field(out, is_limit ? "waits_until" : name, row, i, clean);
-        free(clean);
-    }
-    return 0;
-}
-
-static int
-print_job_row(struct report *report, int64_t job_id, FILE *out)
+print_fields(struct report *report, int64_t job_id, FILE *out)
 {
     sqlite3_stmt *row;
     int rc = database_start(&report->db, "SELECT * FROM v_jobs WHERE job = ?",
@@ -62,10 +44,22 @@ print_job_row(struct report *report, int64_t job_id, FILE *out)
     if (rc < 0)
         return rc;
     rc = database_step(&report->db, row);
-    if (rc == 1)
-        rc = print_fields(report, row, out);
+    const int count = rc == 1 ? sqlite3_column_count(row) : 0;
+    for (int i = 0; i < count && rc >= 0; i++) {
+        const unsigned char *text = sqlite3_column_text(row, i);
+        if (!text || !text[0])
+            continue;
+        char *clean = report_printable((const char *)text);
+        const char *name = sqlite3_column_name(row, i);
+        const bool is_limit = strcmp(name, "not_before_at") == 0 && waits_for_others(row);
+        if (clean)
+            print_field(out, is_limit ? "waits_until" : name, row, i, clean);
+        else
+            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+        free(clean);
+    }
     database_end(row);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 static int
@@ -82,7 +76,7 @@ print_job(struct report *report, int64_t job_id, FILE *out, bool json)
         return report_print_json(report, &(struct report_selection){&job, &id, 1}, true,
                                  report_parts, REPORT_PARTS, out);
     if (rc == 0)
-        rc = print_job_row(report, job_id, out);
+        rc = print_fields(report, job_id, out);
     for (size_t i = 0; rc == 0 && i < COLUMN_COUNT(order); i++) {
         const struct report_list *part = &report_parts[order[i]];
         rc =

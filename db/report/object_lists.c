@@ -27,18 +27,6 @@ static const struct database_field object_fields[] = {OBJECT_FIELDS(OBJECT_FIELD
 static const struct database_shape object_shape = {"object", sizeof(struct report_object),
                                                    object_fields, COLUMN_COUNT(object_fields)};
 
-static int
-objects_add(struct report *report, sqlite3_stmt *row, struct report_object **objects, size_t *count)
-{
-    struct report_object *grown = reallocarray(*objects, *count + 1, sizeof *grown);
-    if (!grown)
-        return database_refuse(&report->db, -ENOMEM, "out of memory");
-    *objects = grown;
-    int rc = database_read_row(&report->db, row, &object_shape, &grown[*count]);
-    *count += rc >= 0;
-    return rc;
-}
-
 int
 report_objects(struct report *report, const struct report_object_filter *filter,
                struct report_object **objects, size_t *count, struct error *error)
@@ -59,9 +47,18 @@ report_objects(struct report *report, const struct report_object_filter *filter,
         &row);
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);
-    while ((rc = database_step(&report->db, row)) == 1 &&
-           (rc = objects_add(report, row, objects, count)) >= 0)
-        continue;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        struct report_object *grown = reallocarray(*objects, *count + 1, sizeof *grown);
+        if (!grown) {
+            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+            break;
+        }
+        *objects = grown;
+        rc = database_read_row(&report->db, row, &object_shape, &grown[*count]);
+        if (rc < 0)
+            break;
+        ++*count;
+    }
     database_end(row);
     if (rc < 0)
         report_objects_free(*objects, *count);

@@ -52,19 +52,6 @@ stored_read(struct report *report, const char *series_uid, struct report_stored 
 }
 
 static int
-stored_add_path(struct report *report, struct report_stored *stored, const char *path)
-{
-    char **paths = reallocarray(stored->paths, stored->path_count + 1, sizeof *paths);
-    if (paths)
-        stored->paths = paths;
-    char *copy = paths ? strdup(path) : NULL;
-    if (!copy)
-        return database_refuse(&report->db, -ENOMEM, "out of memory");
-    paths[stored->path_count++] = copy;
-    return 0;
-}
-
-static int
 stored_read_paths(struct report *report, const char *series_uid, struct report_stored *stored)
 {
     sqlite3_stmt *row;
@@ -73,23 +60,18 @@ stored_read_paths(struct report *report, const char *series_uid, struct report_s
                             VALUES(value_text(series_uid)), &row);
     if (rc < 0)
         return rc;
-    while ((rc = database_step(&report->db, row)) == 1 &&
-           (rc = stored_add_path(report, stored, report_text(row, 0))) == 0)
-        continue;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        char **paths = reallocarray(stored->paths, stored->path_count + 1, sizeof *paths);
+        if (paths)
+            stored->paths = paths;
+        char *copy = paths ? strdup(report_text(row, 0)) : NULL;
+        if (!copy) {
+            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+            break;
+        }
+        paths[stored->path_count++] = copy;
+    }
     database_end(row);
-    return rc;
-}
-
-static int
-stored_add_companion(struct report *report, struct report_stored *stored, sqlite3_stmt *row)
-{
-    struct report_companion *grown =
-        reallocarray(stored->companions, stored->companion_count + 1, sizeof *grown);
-    if (!grown)
-        return database_refuse(&report->db, -ENOMEM, "out of memory");
-    stored->companions = grown;
-    int rc = database_read_row(&report->db, row, &companion_shape, &grown[stored->companion_count]);
-    stored->companion_count += rc >= 0;
     return rc;
 }
 
@@ -107,9 +89,19 @@ stored_read_companions(struct report *report, const char *series_uid, struct rep
                        VALUES(value_text(series_uid)), &row);
     if (rc < 0)
         return rc;
-    while ((rc = database_step(&report->db, row)) == 1 &&
-           (rc = stored_add_companion(report, stored, row)) >= 0)
-        continue;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        struct report_companion *grown =
+            reallocarray(stored->companions, stored->companion_count + 1, sizeof *grown);
+        if (!grown) {
+            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+            break;
+        }
+        stored->companions = grown;
+        rc = database_read_row(&report->db, row, &companion_shape, &grown[stored->companion_count]);
+        if (rc < 0)
+            break;
+        stored->companion_count++;
+    }
     database_end(row);
     return rc;
 }

@@ -51,18 +51,6 @@ web_alerts_clear(struct web_alerts *alerts)
     *alerts = (struct web_alerts){0};
 }
 
-static void
-web_alerts_write_line(const struct alert *alert, bool with_subject, FILE *out)
-{
-    char since[ISO_TIME_SIZE];
-    const struct alert_row *row = alert_row(alert->kind);
-    const bool has_since = alert->since_ms > 0 && iso_time_from_ms(alert->since_ms, since) == 0;
-    fprintf(out, "%s: %s (%s%s%s%s)\n", with_subject ? alert->id : row->name, row->message,
-            alert->severity == ALERT_BROKEN ? "broken" : "attention",
-            alert->ack.by ? ", acknowledged" : "", has_since ? ", since " : "",
-            has_since ? since : "");
-}
-
 bool
 web_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out)
 {
@@ -71,8 +59,17 @@ web_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out)
         is_ready = is_ready && alerts->items[i].severity != ALERT_BROKEN;
     if (is_ready)
         fputs("ok\n", out);
-    for (size_t i = 0; i < alerts->count; i++)
-        if (alerts->items[i].severity != ALERT_WAITS)
-            web_alerts_write_line(&alerts->items[i], with_subject, out);
+    for (size_t i = 0; i < alerts->count; i++) {
+        char since[ISO_TIME_SIZE];
+        const struct alert *alert = &alerts->items[i];
+        const struct alert_row *row = alert_row(alert->kind);
+        const bool has_since = alert->since_ms > 0 && iso_time_from_ms(alert->since_ms, since) == 0;
+        if (alert->severity == ALERT_WAITS)
+            continue;
+        fprintf(out, "%s: %s (%s%s%s%s)\n", with_subject ? alert->id : row->name, row->message,
+                alert->severity == ALERT_BROKEN ? "broken" : "attention",
+                alert->ack.by ? ", acknowledged" : "", has_since ? ", since " : "",
+                has_since ? since : "");
+    }
     return is_ready;
 }

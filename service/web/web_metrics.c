@@ -59,14 +59,6 @@ web_metrics_sample(struct web_metrics *metrics, enum metric_name name, const cha
     return grown[metrics->count].label ? &grown[metrics->count++] : NULL;
 }
 
-static void
-sample_measure(struct sample *sample, const double *bounds, double value)
-{
-    sample->count++;
-    for (int i = 0; i < METRIC_BOUNDS && bounds[i] > 0.0; i++)
-        sample->below[i] += value <= bounds[i];
-}
-
 void
 web_metrics_add(struct web_metrics *metrics, enum metric_name name, const char *label, double value)
 {
@@ -74,8 +66,12 @@ web_metrics_add(struct web_metrics *metrics, enum metric_name name, const char *
     if (!sample)
         return;
     sample->value += value;
-    if (metric_table[name].bounds)
-        sample_measure(sample, metric_table[name].bounds, value);
+    const double *bounds = metric_table[name].bounds;
+    if (!bounds)
+        return;
+    sample->count++;
+    for (int i = 0; i < METRIC_BOUNDS && bounds[i] > 0.0; i++)
+        sample->below[i] += value <= bounds[i];
 }
 
 /* -------------------------------------------------------------------------------- reading ---- */
@@ -220,25 +216,17 @@ web_metrics_write_one(const struct web_metrics *metrics, enum metric_name name, 
     }
 }
 
-/* Acknowledged alerts have the value 0. */
-static void
-web_metrics_add_alerts(struct web_metrics *metrics, const struct alerts *alerts)
-{
-    for (size_t i = 0; i < alerts->count; i++) {
-        const struct alert *alert = &alerts->items[i];
-        if (alert->severity != ALERT_WAITS)
-            web_metrics_add(metrics, METRIC_noctule_alert, alert->id,
-                            alert->ack.by ? 0 : (double)alert->severity);
-    }
-}
-
 int
 web_metrics_write(struct web_metrics *metrics, struct report *report, const struct alerts *alerts,
                   FILE *out, struct error *error)
 {
     const int rc = web_metrics_read(metrics, report, error);
-    if (rc == 0)
-        web_metrics_add_alerts(metrics, alerts);
+    for (size_t i = 0; rc == 0 && i < alerts->count; i++) {
+        const struct alert *alert = &alerts->items[i];
+        if (alert->severity != ALERT_WAITS) /* acknowledged ones have the value 0 */
+            web_metrics_add(metrics, METRIC_noctule_alert, alert->id,
+                            alert->ack.by ? 0 : (double)alert->severity);
+    }
     for (int i = 0; rc == 0 && i < METRIC_COUNT; i++)
         web_metrics_write_one(metrics, (enum metric_name)i, out);
     return rc;

@@ -172,13 +172,6 @@ role_listen(const struct conf_page *conf)
     return error;
 }
 
-static int
-role_read_key(struct web *web, struct error *error)
-{
-    const int rc = pseudonym_key_read(web->conf->root, &web->key);
-    return rc ? error_set_system(error, rc, "read the key for hashed identifiers") : 0;
-}
-
 /* Opens all files that a confined process could not open. */
 static int
 role_open_web(struct web_role *role, struct error *error)
@@ -190,8 +183,11 @@ role_open_web(struct web_role *role, struct error *error)
         return error_set_system(error, -ENOMEM, "begin");
     }
     int rc = web_access_read_token(&role->conf->page, &web->access, error);
-    if (!rc)
-        rc = role_read_key(web, error);
+    if (!rc) {
+        rc = pseudonym_key_read(web->conf->root, &web->key);
+        if (rc)
+            rc = error_set_system(error, rc, "read the key for hashed identifiers");
+    }
     if (!rc)
         rc = report_open(web->database, &web->report, error);
     return rc ? rc : web_metrics_open(web->report, &web->metrics, error);
@@ -218,23 +214,17 @@ role_serve(struct web_role *role)
     return error;
 }
 
-static int
-role_load(struct web_role *role, const char *config_file, struct error *error)
-{
-    const int rc = conf_load(config_file, &role->conf, error);
-    if (rc)
-        return rc;
-    log_set_level(role->conf->log_level);
-    return role_open_web(role, error);
-}
-
 int
 web_main(const struct role_args *args)
 {
     struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER,
                             .counts.lock = PTHREAD_MUTEX_INITIALIZER};
     struct error error = {0};
-    int rc = role_load(&role, args->config_file, &error);
+    int rc = conf_load(args->config_file, &role.conf, &error);
+    if (rc == 0) {
+        log_set_level(role.conf->log_level);
+        rc = role_open_web(&role, &error);
+    }
     if (rc)
         log_error("page.start", LOG_STR("error", error.message));
     else

@@ -255,18 +255,6 @@ route_refuse(const struct route *route, const struct web_request *request, int s
     free(text);
 }
 
-/* Makes the title, such as "Job 12". */
-static void
-route_put_title(const struct route *route, const struct web_request *request, char *title,
-                size_t size)
-{
-    const int64_t job = route->view == web_view_job ? web_request_number(request, REQUEST_id) : 0;
-    if (job > 0)
-        snprintf(title, size, "%s %lld", route->title, (long long)job);
-    else
-        snprintf(title, size, "%s", route->title);
-}
-
 /* Writes the complete web or an error. A truncated web could look complete. */
 static int
 route_view(struct web *web, const struct route *route, const struct web_request *request,
@@ -285,7 +273,12 @@ route_view(struct web *web, const struct route *route, const struct web_request 
         return rc ? rc : error_set_system(error, closed, "make the page");
     if (rc == 0) {
         char title[64];
-        route_put_title(route, request, title, sizeof title);
+        const int64_t job =
+            route->view == web_view_job ? web_request_number(request, REQUEST_id) : 0;
+        if (job > 0) /* "Job 12" */
+            snprintf(title, sizeof title, "%s %lld", route->title, (long long)job);
+        else
+            snprintf(title, sizeof title, "%s", route->title);
         frame_write(route, title, request, &web->alerts.list, content.bytes, answer->out);
     }
     free(content.bytes);

@@ -131,17 +131,6 @@ web_server_send(struct web_server *server, struct MHD_Connection *connection,
     return queued;
 }
 
-static void
-web_server_refuse(struct web_reply *answer, int status, const char *why)
-{
-    free(answer->bytes);
-    answer->bytes = NULL;
-    answer->size = 0;
-    answer->status = status;
-    answer->type = "text/plain; charset=utf-8";
-    fprintf(answer->out, "%s\n", why);
-}
-
 /* ------------------------------------------------------------------------------- requests ---- */
 
 static const char *
@@ -165,22 +154,6 @@ web_server_request(struct MHD_Connection *connection, const char *path)
     return request;
 }
 
-static bool
-web_server_has_body(struct MHD_Connection *connection)
-{
-    const char *length = web_server_header(connection, "Content-Length");
-    return *web_server_header(connection, "Transfer-Encoding") ||
-           (*length && strcmp(length, "0") != 0);
-}
-
-static size_t
-web_server_head_size(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    return info ? info->header_size : 0;
-}
-
 /* Makes an answer, or with `why` a refusal. Without memory, answer->bytes is NULL. */
 static void
 web_server_make(struct web_server *server, const struct web_request *request, int status,
@@ -191,10 +164,13 @@ web_server_make(struct web_server *server, const struct web_request *request, in
     if (text_open(&stream) != 0)
         return;
     answer->out = stream.out;
-    if (why)
-        web_server_refuse(answer, status, why);
-    else
+    if (why) {
+        answer->status = status;
+        answer->type = "text/plain; charset=utf-8";
+        fprintf(answer->out, "%s\n", why);
+    } else {
         server->events.answer(server->events.context, request, answer);
+    }
     const int rc = text_close(&stream);
     if (rc) {
         free(answer->bytes);
@@ -212,7 +188,12 @@ static const char *
 web_server_find_refusal(struct MHD_Connection *connection, const char *method, int *status)
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (web_server_head_size(connection) > LIMIT_PAGE_REQUEST_BYTES) {
+    const char *length = web_server_header(connection, "Content-Length");
+    const bool has_body = *web_server_header(connection, "Transfer-Encoding") ||
+                          (*length && strcmp(length, "0") != 0);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (info && info->header_size > LIMIT_PAGE_REQUEST_BYTES) {
         *status = MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
         return "the request is too large";
     }
@@ -221,7 +202,7 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, i
         return "the web UI is read-only";
     }
     *status = MHD_HTTP_CONTENT_TOO_LARGE;
-    return web_server_has_body(connection) ? "a request must not have a body" : NULL;
+    return has_body ? "a request must not have a body" : NULL;
 }
 
 /* Marks the connection as complete, so that a newcomer does not replace it. Returns it, or NULL. */

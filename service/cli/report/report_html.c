@@ -8,12 +8,13 @@
 
 #include <string.h>
 
-static void
-report_html_head(const struct report_content *report, FILE *out)
+void
+report_write_html(const struct report_content *report, FILE *out)
 {
+    const struct report_period *period = report->period;
     char since[SHOWN_TIME], until[SHOWN_TIME];
-    shown_time(report->period->since, since);
-    shown_time(report->period->until, until);
+    shown_time(period->since, since);
+    shown_time(period->until, until);
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -27,13 +28,6 @@ report_html_head(const struct report_content *report, FILE *out)
             report->attention ? "An operator must act." : "Nothing needs attention.");
     html_alerts(&report->alerts->list, out);
     fputs("</section>\n", out);
-}
-
-void
-report_write_html(const struct report_content *report, FILE *out)
-{
-    const struct report_period *period = report->period;
-    report_html_head(report, out);
     html_report_figures(period, out);
     report_html_previews(report, out);
     html_report_tables(period, NULL, out);

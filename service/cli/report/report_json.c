@@ -7,25 +7,21 @@
 #include <string.h>
 
 static void
-report_json_cell(struct json *json, const struct report_column *column, const char *text)
-{
-    if (!text)
-        json_null(json, column->key);
-    else if (!(column->form & REPORT_NUMBER))
-        json_string(json, column->key, text);
-    else if (strpbrk(text, ".eEnN"))
-        json_number(json, column->key, strtod(text, NULL));
-    else
-        json_integer(json, column->key, strtoll(text, NULL, 10));
-}
-
-static void
 report_json_row(struct json *json, const struct report_table *table, size_t row, const char *key)
 {
     json_begin_object(json, key);
-    for (size_t i = 0; i < table->list->column_count; i++)
-        report_json_cell(json, &table->list->columns[i],
-                         table->cells[row * table->list->column_count + i]);
+    for (size_t i = 0; i < table->list->column_count; i++) {
+        const struct report_column *column = &table->list->columns[i];
+        const char *text = table->cells[row * table->list->column_count + i];
+        if (!text)
+            json_null(json, column->key);
+        else if (!(column->form & REPORT_NUMBER))
+            json_string(json, column->key, text);
+        else if (strpbrk(text, ".eEnN"))
+            json_number(json, column->key, strtod(text, NULL));
+        else
+            json_integer(json, column->key, strtoll(text, NULL, 10));
+    }
     json_end_object(json);
 }
 

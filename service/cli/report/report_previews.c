@@ -31,16 +31,6 @@ preview_encode(const unsigned char *bytes, size_t size, FILE *out)
     }
 }
 
-/* Loads the preview of a row if it exists and fits. Returns its size, or 0. */
-static size_t
-preview_load(const struct report_content *report, size_t row, size_t room, unsigned char **bytes)
-{
-    const char *path = report_cell(&report->period->tables[PERIOD_REVIEW], row, "preview_path");
-    const size_t max_bytes = room < MAX_PREVIEW_BYTES ? room : MAX_PREVIEW_BYTES;
-    size_t size = 0;
-    return path && html_read_preview(report->root, path, max_bytes, bytes, &size) == 0 ? size : 0;
-}
-
 static void
 preview_caption(const struct report_table *table, size_t row, FILE *out)
 {
@@ -69,7 +59,11 @@ report_preview_figures(const struct report_content *report, size_t count, FILE *
     fputs("<div class=\"looks\">\n", out);
     for (size_t row = 0; row < count; row++) {
         unsigned char *bytes = NULL;
-        const size_t size = preview_load(report, row, room, &bytes);
+        const char *path = report_cell(table, row, "preview_path");
+        const size_t max_bytes = room < MAX_PREVIEW_BYTES ? room : MAX_PREVIEW_BYTES;
+        size_t size = 0;
+        if (!path || html_read_preview(report->root, path, max_bytes, &bytes, &size) != 0)
+            size = 0;
         fputs("<figure>", out);
         if (size > 0) {
             fputs("<img alt=\"Preview of the segments\" src=\"data:image/png;base64,", out);

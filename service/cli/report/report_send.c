@@ -82,20 +82,6 @@ send_run(const char *command, int text, int *how)
     return rc;
 }
 
-static int
-send_print_outcome(int rc, int how)
-{
-    if (rc)
-        cli_print_error("cannot run report.command: %s", strerror(-rc));
-    else if (WIFSIGNALED(how))
-        cli_print_error("report.command was killed by signal %d", WTERMSIG(how));
-    else if (WEXITSTATUS(how))
-        cli_print_error("report.command failed with exit status %d", WEXITSTATUS(how));
-    else
-        return EXIT_OK;
-    return EXIT_PARTIAL;
-}
-
 int
 report_send(const struct report_content *report, const char *command)
 {
@@ -111,5 +97,13 @@ report_send(const struct report_content *report, const char *command)
         rc = send_run(command, text, &how);
     if (text >= 0)
         close(text);
-    return send_print_outcome(rc, how);
+    if (rc)
+        cli_print_error("cannot run report.command: %s", strerror(-rc));
+    else if (WIFSIGNALED(how))
+        cli_print_error("report.command was killed by signal %d", WTERMSIG(how));
+    else if (WEXITSTATUS(how))
+        cli_print_error("report.command failed with exit status %d", WEXITSTATUS(how));
+    else
+        return EXIT_OK;
+    return EXIT_PARTIAL;
 }

@@ -39,15 +39,6 @@ chart_round_up(double value)
 }
 
 static double
-chart_find_max(const struct chart_drawing *d)
-{
-    double max = 0.0;
-    for (size_t row = 0; row < d->table->row_count; row++)
-        max = fmax(max, chart_value(d, row, d->chart->good) + chart_value(d, row, d->chart->bad));
-    return chart_round_up(max);
-}
-
-static double
 chart_bar(const struct chart_drawing *d, size_t row, const char *key, const char *class,
           double base)
 {
@@ -86,17 +77,6 @@ chart_line(const struct chart_drawing *d, double share)
 
 /* Labels hours if the columns are hours, otherwise days. */
 static void
-chart_label(const struct chart_drawing *d, size_t row, bool by_hour)
-{
-    char at[SHOWN_TIME];
-    const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
-    shown_time(report_cell(d->table, row, "at"), at);
-    if (strlen(at) >= 16)
-        fprintf(d->out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
-                LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);
-}
-
-static void
 chart_labels(const struct chart_drawing *d)
 {
     const size_t rows = d->table->row_count, step = (rows + 5) / 6;
@@ -105,27 +85,30 @@ chart_labels(const struct chart_drawing *d)
     int64_t from = 0, to = 0;
     iso_time_to_ms(first, &from);
     iso_time_to_ms(next, &to);
-    for (size_t row = 0; row < rows; row += step)
-        chart_label(d, row, to - from < 86400000);
-}
-
-static void
-chart_caption(const struct html_chart *chart, FILE *out)
-{
-    fprintf(out, "<figcaption>%s<span class=\"keys small faint\">", chart->title);
-    if (chart->bad)
-        fprintf(out, "<span class=\"key good\"></span>%s<span class=\"key bad\"></span>%s",
-                chart->good_as, chart->bad_as);
-    fputs("</span></figcaption>\n", out);
+    const bool by_hour = to - from < 86400000;
+    for (size_t row = 0; row < rows; row += step) {
+        char at[SHOWN_TIME];
+        const double slot = (WIDTH - LEFT) / (double)rows;
+        shown_time(report_cell(d->table, row, "at"), at);
+        if (strlen(at) >= 16)
+            fprintf(d->out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
+                    LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);
+    }
 }
 
 void
 html_chart(const struct report_table *table, const struct html_chart *chart, FILE *out)
 {
     struct chart_drawing d = {table, chart, 1.0, out};
-    d.max = chart_find_max(&d);
-    fputs("<figure>", out);
-    chart_caption(chart, out);
+    double max = 0.0;
+    for (size_t row = 0; row < table->row_count; row++)
+        max = fmax(max, chart_value(&d, row, chart->good) + chart_value(&d, row, chart->bad));
+    d.max = chart_round_up(max);
+    fprintf(out, "<figure><figcaption>%s<span class=\"keys small faint\">", chart->title);
+    if (chart->bad)
+        fprintf(out, "<span class=\"key good\"></span>%s<span class=\"key bad\"></span>%s",
+                chart->good_as, chart->bad_as);
+    fputs("</span></figcaption>\n", out);
     fprintf(out, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT,
             chart->title);
     for (int line = 0; line <= 2; line++)

@@ -13,22 +13,10 @@ static const char png_begins[] = "\x89PNG\r\n\x1a\n";
 enum { PNG_BEGINS = sizeof png_begins - 1 };
 
 static int
-preview_fill(int fd, unsigned char *bytes, size_t size)
-{
-    size_t used = 0;
-    while (used < size) {
-        const ssize_t got = read(fd, bytes + used, size - used);
-        if (got <= 0)
-            return got < 0 ? -errno : -EIO;
-        used += (size_t)got;
-    }
-    return memcmp(bytes, png_begins, PNG_BEGINS) == 0 ? 0 : -EBADMSG;
-}
-
-static int
 preview_read(int fd, size_t max_size, unsigned char **bytes, size_t *size)
 {
     struct stat status;
+    int rc = 0;
     if (fstat(fd, &status) != 0)
         return -errno;
     if (!S_ISREG(status.st_mode) || status.st_size <= PNG_BEGINS)
@@ -39,7 +27,14 @@ preview_read(int fd, size_t max_size, unsigned char **bytes, size_t *size)
     *bytes = malloc(*size);
     if (!*bytes)
         return -ENOMEM;
-    const int rc = preview_fill(fd, *bytes, *size);
+    ssize_t got = 1;
+    for (size_t used = 0; used < *size && got > 0; used += (size_t)got) {
+        got = read(fd, *bytes + used, *size - used);
+        if (got <= 0)
+            rc = got < 0 ? -errno : -EIO;
+    }
+    if (rc == 0 && memcmp(*bytes, png_begins, PNG_BEGINS) != 0)
+        rc = -EBADMSG;
     if (rc)
         free(*bytes);
     return rc;

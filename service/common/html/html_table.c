@@ -6,20 +6,6 @@
 
 #define MAX_ROWS 50 /* rows of a table that are written */
 
-static bool
-html_is_uid(const struct report_column *column)
-{
-    const size_t length = strlen(column->key);
-    return length >= 4 && strcmp(column->key + length - 4, "_uid") == 0;
-}
-
-static void
-html_share(const char *share, FILE *out)
-{
-    const double percent = 100.0 * strtod(share, NULL);
-    fprintf(out, "<progress max=\"100\" value=\"%.0f\">%.0f %%</progress>", percent, percent);
-}
-
 /* Writes a cell's text, as a link if the column has one. */
 static void
 html_cell(const struct report_table *table, size_t row, size_t column,
@@ -36,25 +22,13 @@ html_cell(const struct report_table *table, size_t row, size_t column,
         html_query(shown, out);
         fputs("\">", out);
     }
-    if (shown && table->list->columns[column].form & REPORT_SHARE)
-        html_share(shown, out);
-    else
+    if (shown && table->list->columns[column].form & REPORT_SHARE) {
+        const double percent = 100.0 * strtod(shown, NULL);
+        fprintf(out, "<progress max=\"100\" value=\"%.0f\">%.0f %%</progress>", percent, percent);
+    } else {
         html_untrusted(shown ? shown : "\xe2\x80\x93", out);
-    fputs(href ? "</a>" : "", out);
-}
-
-static void
-html_titles(const struct report_table *table, FILE *out)
-{
-    fputs("<thead><tr>", out);
-    for (size_t i = 0; i < table->list->column_count; i++) {
-        if (table->list->columns[i].form & REPORT_BELOW)
-            continue;
-        fputs(table->list->columns[i].form & REPORT_NUMBER ? "<th class=\"n\">" : "<th>", out);
-        html_text(table->list->columns[i].title, out);
-        fputs("</th>", out);
     }
-    fputs("<th></th></tr></thead>\n", out);
+    fputs(href ? "</a>" : "", out);
 }
 
 static int
@@ -88,8 +62,9 @@ html_lines(const struct report_table *table, size_t row, bool all, const struct 
         const struct report_column *column = &table->list->columns[i];
         if ((!all && !(column->form & REPORT_BELOW)) || !shown_cell(table, row, i, buffer))
             continue;
-        fprintf(out, "<dt>%s</dt><dd%s>", column->title,
-                html_is_uid(column) ? " class=\"uid\"" : "");
+        const size_t length = strlen(column->key);
+        const bool is_uid = length >= 4 && strcmp(column->key + length - 4, "_uid") == 0;
+        fprintf(out, "<dt>%s</dt><dd%s>", column->title, is_uid ? " class=\"uid\"" : "");
         html_cell(table, row, i, links, out);
         fputs("</dd>", out);
     }
@@ -127,7 +102,16 @@ html_table(const struct report_table *table, const struct html_link *links, FILE
     fputs("<section><h2>", out);
     html_text(table->list->heading, out);
     fputs("</h2>\n<div class=\"wide\"><table>", out);
-    html_titles(table, out);
+    fputs("<thead><tr>", out);
+    for (size_t i = 0; i < table->list->column_count; i++) {
+        const struct report_column *column = &table->list->columns[i];
+        if (column->form & REPORT_BELOW)
+            continue;
+        fputs(column->form & REPORT_NUMBER ? "<th class=\"n\">" : "<th>", out);
+        html_text(column->title, out);
+        fputs("</th>", out);
+    }
+    fputs("<th></th></tr></thead>\n", out);
     fputs(below ? "" : "<tbody>", out);
     for (size_t row = 0; row < rows; row++)
         html_row(table, row, links, out);
