@@ -53,13 +53,6 @@ resample_content_in(struct kernels_lane *lane, const struct resample_case *each,
     return rc ? rc : kernels_resample(lane, &request, resampled, &error);
 }
 
-static int
-resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_t seed,
-            const void **resampled)
-{
-    return resample_content_in(lane, each, NOISE, seed, resampled);
-}
-
 static void
 expect_the_cpus_of(const struct resample_case *each, enum content content, uint64_t seed)
 {
@@ -156,6 +149,13 @@ START_TEST(a_small_case_is_the_cpus)
 END_TEST
 
 #ifdef NOCTULE_CUDA
+
+static int
+resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_t seed,
+            const void **resampled)
+{
+    return resample_content_in(lane, each, NOISE, seed, resampled);
+}
 
 static int
 resample_small(struct kernels_lane *lane, void *context)
