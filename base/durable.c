@@ -62,8 +62,7 @@ durable_rename_new(int from_folder, const char *from, int to_folder, const char 
 }
 
 int
-durable_write(int folder, const char *name, const void *bytes, size_t size, mode_t mode,
-              enum durable_target target)
+durable_write(int folder, const char *name, const void *bytes, size_t size, mode_t mode, enum durable_target target)
 {
     char *part;
     if (asprintf(&part, "%s.part", name) < 0)

@@ -49,9 +49,8 @@ code_remedy(enum code code)
     return codes[code].to_do;
 }
 
-static void __attribute__((format(printf, 5, 0)))
-error_fill(struct error *error, enum code code, const char *file0, const char *file1,
-           const char *format, va_list arguments)
+static void __attribute__((format(printf, 5, 0))) error_fill(struct error *error, enum code code, const char *file0,
+                                                             const char *file1, const char *format, va_list arguments)
 {
     if (!error)
         return;
@@ -59,8 +58,7 @@ error_fill(struct error *error, enum code code, const char *file0, const char *f
     error->code = code;
     snprintf(error->file[0], sizeof error->file[0], "%s", file0 ? file0 : "");
     snprintf(error->file[1], sizeof error->file[1], "%s", file1 ? file1 : "");
-    if (vsnprintf(error->message, sizeof error->message, format, arguments) >=
-        (int)sizeof error->message) {
+    if (vsnprintf(error->message, sizeof error->message, format, arguments) >= (int)sizeof error->message) {
         /* End a message that was cut behind a whole word, with "...". */
         const size_t size = sizeof error->message;
         static const char mark[] = " ...";
@@ -69,8 +67,7 @@ error_fill(struct error *error, enum code code, const char *file0, const char *f
             end--;
         /* One word takes all: cut it before a character. */
         if (end == 0)
-            for (end = size - sizeof mark;
-                 end > 0 && ((unsigned char)error->message[end] & 0xc0) == 0x80;)
+            for (end = size - sizeof mark; end > 0 && ((unsigned char)error->message[end] & 0xc0) == 0x80;)
                 end--;
         memcpy(error->message + end, mark, sizeof mark);
     }
@@ -87,8 +84,8 @@ error_set(struct error *error, int rc, enum code code, const char *format, ...)
 }
 
 int
-error_set_files(struct error *error, int rc, enum code code, const char *file0, const char *file1,
-                const char *format, ...)
+error_set_files(struct error *error, int rc, enum code code, const char *file0, const char *file1, const char *format,
+                ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -120,9 +117,7 @@ error_set_system(struct error *error, int rc, const char *what)
 {
     enum code code = error_system_code(rc);
     if (code == CODE_NONE)
-        code = rc == -EACCES || rc == -EPERM || rc == -EROFS || rc == -ENOTDIR
-                   ? CODE_OUTPUT_UNWRITABLE
-                   : CODE_IO_ERROR;
+        code = rc == -EACCES || rc == -EPERM || rc == -EROFS || rc == -ENOTDIR ? CODE_OUTPUT_UNWRITABLE : CODE_IO_ERROR;
     return error_set(error, rc, code, "could not %s: %s", what, strerror(-rc));
 }
 

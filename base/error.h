@@ -47,9 +47,8 @@ int error_set(struct error *error, int rc, enum code code, const char *format, .
     __attribute__((format(printf, 4, 5)));
 
 /* Sets code, message and files (NULL: no file), and returns `rc`. */
-int error_set_files(struct error *error, int rc, enum code code, const char *file0,
-                    const char *file1, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+int error_set_files(struct error *error, int rc, enum code code, const char *file0, const char *file1,
+                    const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /*
  * Sets the code of a failed system call: DISK_FULL, OUT_OF_MEMORY, OUTPUT_UNWRITABLE or IO_ERROR, by `rc`. `what` names

@@ -18,8 +18,7 @@ bool
 feature_next_setting(const char **at, char key[64], char value[FEATURE_SETTING])
 {
     const char *equals = strchr(*at, '='), *end = *at + strcspn(*at, ";");
-    if (!equals || equals > end || equals == *at || equals - *at > 63 ||
-        end - equals > FEATURE_SETTING)
+    if (!equals || equals > end || equals == *at || equals - *at > 63 || end - equals > FEATURE_SETTING)
         return false;
     memcpy(key, *at, (size_t)(equals - *at));
     key[equals - *at] = '\0';
@@ -41,8 +40,7 @@ feature_value_is_sound(const char *key, const char *value)
         case FEATURE_INTEGER:
             return strlen(value) < 10 && !value[strspn(value, "0123456789")];
         case FEATURE_NUMBER:
-            return isfinite(strtod(value, &end)) && !*end &&
-                   (i != FEATURE_bin_width || *value != '-');
+            return isfinite(strtod(value, &end)) && !*end && (i != FEATURE_bin_width || *value != '-');
         case FEATURE_BOOLEAN:
             return strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
         case FEATURE_TEXT:
@@ -57,8 +55,7 @@ feature_settings_are_sound(const char *settings)
 {
     char key[64], last[64] = "", value[FEATURE_SETTING];
     const size_t length = strlen(settings);
-    if (feature_get_number(settings, FEATURE_range_low) >
-        feature_get_number(settings, FEATURE_range_high))
+    if (feature_get_number(settings, FEATURE_range_low) > feature_get_number(settings, FEATURE_range_high))
         return false;
     if (length >= FEATURE_SETTINGS || (length > 0 && settings[length - 1] == ';'))
         return false;
@@ -84,8 +81,8 @@ feature_put_text(char settings[FEATURE_SETTINGS], enum feature_setting setting, 
         before = (size_t)(at - settings);
     memcpy(rest, settings + before, strlen(settings + before) + 1);
     const bool first = before == 0 || settings[before - 1] == ';';
-    snprintf(settings + before, FEATURE_SETTINGS - before, "%s%s=%s%s%s", first ? "" : ";", name,
-             value, *rest ? ";" : "", rest);
+    snprintf(settings + before, FEATURE_SETTINGS - before, "%s%s=%s%s%s", first ? "" : ";", name, value,
+             *rest ? ";" : "", rest);
 }
 
 void

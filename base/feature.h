@@ -51,12 +51,9 @@ struct feature_setting_row {
 extern const struct feature_setting_row feature_setting_rows[FEATURE_SETTING_COUNT];
 
 /* Adds a setting to `settings`, which must not contain it yet. Begin with "". */
-void feature_put_text(char settings[FEATURE_SETTINGS], enum feature_setting setting,
-                      const char *value);
-void feature_put_integer(char settings[FEATURE_SETTINGS], enum feature_setting setting,
-                         int64_t value);
-void feature_put_number(char settings[FEATURE_SETTINGS], enum feature_setting setting,
-                        double value);
+void feature_put_text(char settings[FEATURE_SETTINGS], enum feature_setting setting, const char *value);
+void feature_put_integer(char settings[FEATURE_SETTINGS], enum feature_setting setting, int64_t value);
+void feature_put_number(char settings[FEATURE_SETTINGS], enum feature_setting setting, double value);
 void feature_put_boolean(char settings[FEATURE_SETTINGS], enum feature_setting setting, bool value);
 
 /* Copies the value of a setting. Returns false and sets "" if it is absent. */

@@ -31,8 +31,7 @@ letters_distance(const char *a, const char *b)
     for (size_t i = 1; i <= rows; i++)
         for (size_t j = 1; j <= columns; j++) {
             const size_t replaced = letters.costs[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            size_t cost =
-                least(replaced, 1 + least(letters.costs[i - 1][j], letters.costs[i][j - 1]));
+            size_t cost = least(replaced, 1 + least(letters.costs[i - 1][j], letters.costs[i][j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 cost = least(cost, 1 + letters.costs[i - 2][j - 2]);
             letters.costs[i][j] = cost;

@@ -30,8 +30,7 @@ image_planes_normal(const struct image_planes *planes, double normal[3])
 static inline double
 image_planes_along(const double point[3], const double origin[3], const double axis[3])
 {
-    return ((point[0] - origin[0]) * axis[0] + (point[1] - origin[1]) * axis[1]) +
-           (point[2] - origin[2]) * axis[2];
+    return ((point[0] - origin[0]) * axis[0] + (point[1] - origin[1]) * axis[1]) + (point[2] - origin[2]) * axis[2];
 }
 
 #endif

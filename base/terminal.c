@@ -24,6 +24,5 @@ int
 terminal_columns(FILE *out)
 {
     struct winsize size;
-    return ioctl(terminal_of(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
-                                                                              : INT_MAX;
+    return ioctl(terminal_of(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : INT_MAX;
 }

@@ -100,11 +100,8 @@ texture_glcm_options(const struct texture_options *options)
 {
     static int distance = 1;
     static const struct glcm_options by_default[AGGREGATIONS] = {
-#define AGGREGATION(id, ...)                                                                       \
-    {.aggregation = AGGREGATION_##id,                                                              \
-     .symmetric = true,                                                                            \
-     .distances = &distance,                                                                       \
-     .distance_count = 1},
+#define AGGREGATION(id, ...)                                                                                           \
+    {.aggregation = AGGREGATION_##id, .symmetric = true, .distances = &distance, .distance_count = 1},
 #include "base/terms.def"
     };
 

@@ -171,9 +171,9 @@ struct texture_options {
     int ngtdm_distance, ngldm_distance; /* Chebyshev, in voxels */
     int ngldm_alpha;                    /* max difference of similar levels */
     unsigned patterns;                  /* 1 << enum texture_pattern, or-ed */
-    double tlbap_threshold; /* 0 to 1, relative to the largest value of the window; six decimals */
-    bool tlbap_strict;      /* greater instead of greater or equal */
-    bool lanadp_integer;    /* truncate averages to integers */
+    double tlbap_threshold;             /* 0 to 1, relative to the largest value of the window; six decimals */
+    bool tlbap_strict;                  /* greater instead of greater or equal */
+    bool lanadp_integer;                /* truncate averages to integers */
 };
 
 /* Returns whether `families` includes it. */

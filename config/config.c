@@ -13,19 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
-                   sizeof(enum conf_shape_kind) == sizeof(unsigned) &&
-                   sizeof(enum conf_method) == sizeof(unsigned) &&
-                   sizeof(enum conf_unit) == sizeof(unsigned) &&
-                   sizeof(enum conf_step_kind) == sizeof(unsigned) &&
-                   sizeof(enum conf_fill) == sizeof(unsigned) &&
+_Static_assert(sizeof(enum conf_after) == sizeof(unsigned) && sizeof(enum conf_shape_kind) == sizeof(unsigned) &&
+                   sizeof(enum conf_method) == sizeof(unsigned) && sizeof(enum conf_unit) == sizeof(unsigned) &&
+                   sizeof(enum conf_step_kind) == sizeof(unsigned) && sizeof(enum conf_fill) == sizeof(unsigned) &&
                    sizeof(enum conf_object_kind) == sizeof(unsigned) &&
-                   sizeof(enum conf_relative) == sizeof(unsigned) &&
-                   sizeof(enum conf_auto) == sizeof(unsigned) &&
+                   sizeof(enum conf_relative) == sizeof(unsigned) && sizeof(enum conf_auto) == sizeof(unsigned) &&
                    sizeof(enum conf_attribute_test) == sizeof(unsigned) &&
                    sizeof(enum conf_orientation) == sizeof(unsigned) &&
-                   sizeof(enum discretisation) == sizeof(unsigned) &&
-                   sizeof(enum aggregation) == sizeof(unsigned),
+                   sizeof(enum discretisation) == sizeof(unsigned) && sizeof(enum aggregation) == sizeof(unsigned),
                "choices are stored as unsigned");
 _Static_assert(sizeof(struct texture_offset) == 3 * sizeof(int), "offsets are stored as int[3]");
 
@@ -82,14 +77,13 @@ conf_resolve_root(void *object, char *const *root)
 
 /* Reads the source. `root` replaces the root of the file, unless it is NULL. */
 static int
-conf_read_source(const struct source *source, char *const *root, struct conf **conf,
-                 struct conf_findings *findings, struct error *error)
+conf_read_source(const struct source *source, char *const *root, struct conf **conf, struct conf_findings *findings,
+                 struct error *error)
 {
     struct conf *loaded = calloc(1, sizeof(*loaded));
     if (!loaded)
         return source_out_of_memory(error);
-    int rc = read_source(source, &option_root, loaded, root ? root : &loaded->root,
-                         conf_resolve_root, findings, error);
+    int rc = read_source(source, &option_root, loaded, root ? root : &loaded->root, conf_resolve_root, findings, error);
     if (rc == 0 && conf_resolve_titles(loaded) < 0)
         rc = source_out_of_memory(error);
     if (rc < 0) {
@@ -123,16 +117,16 @@ conf_check_text(const struct conf *conf, const char *path, struct error *error)
 }
 
 static int
-conf_load_path(const char *path, const char *root_override, struct conf **conf,
-               struct conf_findings *findings, struct error *error)
+conf_load_path(const char *path, const char *root_override, struct conf **conf, struct conf_findings *findings,
+               struct error *error)
 {
     struct source source;
     char *root = NULL;
     if (root_override && conf_override_root(root_override, &root) < 0)
         return source_out_of_memory(error);
     int rc = source_read_file(&source, path, error);
-    if (findings && (!(findings->files = source_list_files(&source)) ||
-                     !(findings->folders = source_list_folders(&source))))
+    if (findings &&
+        (!(findings->files = source_list_files(&source)) || !(findings->folders = source_list_folders(&source))))
         rc = source_out_of_memory(error);
     if (rc == 0)
         rc = conf_read_source(&source, root ? &root : NULL, conf, findings, error);
@@ -146,15 +140,14 @@ conf_load_path(const char *path, const char *root_override, struct conf **conf,
 }
 
 int
-conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
-                    struct error *error)
+conf_load_with_root(const char *path, const char *root_override, struct conf **conf, struct error *error)
 {
     return conf_load_path(path, root_override, conf, NULL, error);
 }
 
 int
-conf_load_all(const char *path, const char *root_override, struct conf **conf,
-              struct conf_findings *findings, struct error *error)
+conf_load_all(const char *path, const char *root_override, struct conf **conf, struct conf_findings *findings,
+              struct error *error)
 {
     findings->count = findings->more = findings->place_count = 0;
     findings->places = NULL;
@@ -298,11 +291,9 @@ segment_start_use(const struct conf_segment *segment, size_t *number, struct con
 }
 
 bool
-conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number,
-                 struct conf_use *use)
+conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number, struct conf_use *use)
 {
-    const bool together =
-        pipeline->relative_connectedness && pipeline->segments[segment].method == CONF_FUZZY;
+    const bool together = pipeline->relative_connectedness && pipeline->segments[segment].method == CONF_FUZZY;
     if (segment_own_use(&pipeline->segments[segment], &number, use))
         return true;
     for (size_t i = 0; i < pipeline->segment_count && together; i++) {
@@ -316,9 +307,9 @@ conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t nu
 bool
 conf_segment_is_object(const struct conf_segment *segment)
 {
-    return segment->method == CONF_OBJECT && segment->object.kind != CONF_SR &&
-           !segment->object.interpolate && !segment->object.unite && segment->within_count == 0 &&
-           segment->minus_count == 0 && segment->intersect_count == 0 && segment->then_count == 0;
+    return segment->method == CONF_OBJECT && segment->object.kind != CONF_SR && !segment->object.interpolate &&
+           !segment->object.unite && segment->within_count == 0 && segment->minus_count == 0 &&
+           segment->intersect_count == 0 && segment->then_count == 0;
 }
 
 bool

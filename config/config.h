@@ -307,13 +307,7 @@ struct conf_attribute {
 };
 
 /* The patient axis that is nearest to the normal of a stack. */
-enum conf_orientation {
-    CONF_ANY_ORIENTATION,
-    CONF_AXIAL,
-    CONF_CORONAL,
-    CONF_SAGITTAL,
-    CONF_OBLIQUE
-};
+enum conf_orientation { CONF_ANY_ORIENTATION, CONF_AXIAL, CONF_CORONAL, CONF_SAGITTAL, CONF_OBLIQUE };
 
 /* A required other series of the same study. Members are compared as those of a rule. */
 struct conf_companion {
@@ -578,8 +572,7 @@ void conf_set_dictionary(enum attribute_kind (*kind_of)(const char *tag));
 int conf_load(const char *path, struct conf **conf, struct error *error);
 /* Does the same with another root folder; NULL: the root of the file. A relative root is relative
  * to the current folder. Relative paths of the file are relative to the root. */
-int conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
-                        struct error *error);
+int conf_load_with_root(const char *path, const char *root_override, struct conf **conf, struct error *error);
 
 #define CONF_FINDINGS 100
 
@@ -604,8 +597,8 @@ struct conf_findings {
 
 /* Does the same and reports all findings; the error is the first of them. Returns an error without
  * findings if the file cannot be read or parsed. The caller must free the findings in any case. */
-int conf_load_all(const char *path, const char *root_override, struct conf **conf,
-                  struct conf_findings *findings, struct error *error);
+int conf_load_all(const char *path, const char *root_override, struct conf **conf, struct conf_findings *findings,
+                  struct error *error);
 void conf_findings_free(struct conf_findings *findings);
 /* Finds the root folder in a file that may have errors; "" if it gives none. Returns 0 or -errno.
  * The caller must free *root. */
@@ -636,8 +629,7 @@ struct conf_use {
 /* Returns the use `number` (from 0) of the segment, or false if it has fewer uses. A segment may
  * use another one twice. Segments of relative connectedness are found together: a use that one of
  * them needs to start is a use of all. */
-bool conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number,
-                      struct conf_use *use);
+bool conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number, struct conf_use *use);
 
 /* Returns the regions that the texture groups measure: enum conf_region, OR-ed. */
 unsigned conf_measured_regions(const struct conf_pipeline *pipeline);
@@ -662,8 +654,7 @@ const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const ch
 const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);
 const struct conf_source *conf_find_source(const struct conf *conf, const char *name);
 /* Returns the first AE with that title; resolves CONF_SENDER. */
-const struct conf_destination *conf_find_destination_ae(const struct conf *conf,
-                                                        const char *ae_title);
+const struct conf_destination *conf_find_destination_ae(const struct conf *conf, const char *ae_title);
 /* Returns whether the web UI listens on a loopback address. */
 bool conf_page_is_local(const struct conf_page *page);
 /* Returns whether jobs may be submitted to Slurm. */

@@ -180,9 +180,8 @@ character_number(const std::string &text, size_t at)
 void
 write_refusal(const std::string &text, const Refusal &refusal, char *reason)
 {
-    snprintf(reason, EXPRESSION_REASON, "character %zu, \"%s\": %s",
-             character_number(text, refusal.at), text.substr(refusal.at, refusal.length).c_str(),
-             refusal.reason);
+    snprintf(reason, EXPRESSION_REASON, "character %zu, \"%s\": %s", character_number(text, refusal.at),
+             text.substr(refusal.at, refusal.length).c_str(), refusal.reason);
 }
 
 const char *

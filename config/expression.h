@@ -24,8 +24,7 @@ struct expression;
  * `character 4, "\1": back-references are not supported`. The caller must free the expression with
  * expression_free().
  */
-int expression_compile(const char *text, struct expression **expression,
-                       char reason[EXPRESSION_REASON]);
+int expression_compile(const char *text, struct expression **expression, char reason[EXPRESSION_REASON]);
 /* Returns 1 if a part of the subject matches, 0 if none does, or -ENOMEM. */
 int expression_match(const struct expression *expression, const char *subject);
 void expression_free(struct expression *expression);

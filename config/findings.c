@@ -22,8 +22,7 @@ finding_make(const struct findings *findings, unsigned line, const char *option,
 {
     char place[1024];
     source_place(findings->source, line, place, sizeof(place));
-    int length =
-        asprintf(&finding->message, "%s: %s%s%s", place, option, option[0] ? ": " : "", text);
+    int length = asprintf(&finding->message, "%s: %s%s%s", place, option, option[0] ? ": " : "", text);
     if (length < 0)
         return false;
     finding->line = line;
@@ -33,8 +32,7 @@ finding_make(const struct findings *findings, unsigned line, const char *option,
 
 /* Returns whether both findings are the same, at the same line of a file that is included twice. */
 static bool
-finding_repeats(const struct findings *findings, const struct conf_finding *a,
-                const struct conf_finding *b)
+finding_repeats(const struct findings *findings, const struct conf_finding *a, const struct conf_finding *b)
 {
     char place_a[1024], place_b[1024];
     if (a->line == b->line || strcmp(a->text, b->text) != 0)
@@ -66,15 +64,13 @@ findings_insert(struct conf_findings *all, const struct conf_finding *finding)
 }
 
 int
-findings_add(struct findings *findings, bool wrong, unsigned line, const char *option,
-             const char *text)
+findings_add(struct findings *findings, bool wrong, unsigned line, const char *option, const char *text)
 {
     struct conf_finding finding = {.wrong = wrong};
     if (!finding_make(findings, line, option, text, &finding))
         return findings_stop(findings, -ENOMEM);
     size_t i = 0;
-    while (i < findings->all->count &&
-           !finding_repeats(findings, &findings->all->items[i], &finding))
+    while (i < findings->all->count && !finding_repeats(findings, &findings->all->items[i], &finding))
         i++;
     if (i < findings->all->count)
         free(finding.message);
@@ -87,8 +83,7 @@ findings_add(struct findings *findings, bool wrong, unsigned line, const char *o
 void
 findings_lose(struct findings *findings, const void *member, size_t size)
 {
-    struct lost *lost =
-        array_grow(findings->lost, &findings->lost_room, findings->lost_count + 1, sizeof(*lost));
+    struct lost *lost = array_grow(findings->lost, &findings->lost_room, findings->lost_count + 1, sizeof(*lost));
     if (!lost) {
         findings_stop(findings, -ENOMEM);
         return;

@@ -30,8 +30,7 @@ struct findings {
 /* Adds an error or a warning about this option (may be "") at this line of the expanded text. A
  * finding is added once if its file is included twice. Returns -EINVAL, or findings.stop if reading
  * must stop. */
-int findings_add(struct findings *findings, bool wrong, unsigned line, const char *option,
-                 const char *text);
+int findings_add(struct findings *findings, bool wrong, unsigned line, const char *option, const char *text);
 
 /* Marks the member as lost: its value, or the value that contains it, was rejected. */
 void findings_lose(struct findings *findings, const void *member, size_t size);

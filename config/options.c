@@ -31,8 +31,7 @@ is_met(const struct option_section *section, const struct option_use *use, const
 }
 
 const struct option_use *
-option_unmet_use(const struct option_section *section, const struct option_row *row,
-                 const void *object)
+option_unmet_use(const struct option_section *section, const struct option_row *row, const void *object)
 {
     for (const struct option_use *use = row->uses; use && use->with; use++)
         if (!is_met(section, use, object))
@@ -77,11 +76,9 @@ option_describe(const struct option_row *row, size_t at)
         snprintf(types[at], sizeof(types[at]), "%s", kind->type);
     if (!kind->limits)
         return;
-    int used = snprintf(limits[at], sizeof(limits[at]), "%.10g .. %.10g%s", row->min, row->max,
-                        kind->limits);
+    int used = snprintf(limits[at], sizeof(limits[at]), "%.10g .. %.10g%s", row->min, row->max, kind->limits);
     if (kind == &option_integers)
-        snprintf(limits[at] + used, sizeof(limits[at]) - (size_t)used, ", 1 .. %zu elements",
-                 row->array.elements);
+        snprintf(limits[at] + used, sizeof(limits[at]) - (size_t)used, ", 1 .. %zu elements", row->array.elements);
 }
 
 static void
@@ -92,11 +89,8 @@ list_section(const struct option_section *section, const char *prefix)
         const size_t at = listing_count++;
         snprintf(keys[at], sizeof(keys[at]), "%s%s", prefix, row->name);
         option_describe(row, at);
-        listing[at] = (struct conf_option){.key = keys[at],
-                                           .type = types[at],
-                                           .fallback = row->fallback,
-                                           .limits = limits[at],
-                                           .help = row->help};
+        listing[at] = (struct conf_option){
+            .key = keys[at], .type = types[at], .fallback = row->fallback, .limits = limits[at], .help = row->help};
         if (row->kind->below) {
             char below[128];
             snprintf(below, sizeof(below), "%s%s", keys[at], row->kind->below);

@@ -23,14 +23,14 @@ struct option_form {
 
 extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
     form_dicom,                            /* no backslash, which separates values in DICOM */
-    form_ae,          /* an AE title: value representation AE of PS3.5, without padding */
-    form_address,     /* an IPv4 or IPv6 address, or "" */
-    form_host,        /* a host name */
-    form_caller,      /* an IPv4 or IPv6 address; tidied to the form of inet_ntop() */
-    form_fingerprint, /* 32 bytes in hexadecimal, as openssl prints them */
-    form_gpu,         /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
-    form_absolute,    /* a path from / */
-    form_url;         /* http:// or https://, a host, and optionally a path */
+    form_ae,                               /* an AE title: value representation AE of PS3.5, without padding */
+    form_address,                          /* an IPv4 or IPv6 address, or "" */
+    form_host,                             /* a host name */
+    form_caller,                           /* an IPv4 or IPv6 address; tidied to the form of inet_ntop() */
+    form_fingerprint,                      /* 32 bytes in hexadecimal, as openssl prints them */
+    form_gpu,                              /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
+    form_absolute,                         /* a path from / */
+    form_url;                              /* http:// or https://, a host, and optionally a path */
 
 /*
  * A condition of a row. If `choices` is not 0, the option_choice or option_flags named `with` must
@@ -84,7 +84,7 @@ struct option_row {
     const struct option_use *uses; /* all must be met; ends with NULL. NULL: no conditions */
     const struct option_mark *mark;
     const struct option_past *past; /* NULL: unchanged */
-    const char *was; /* the name in older files and in all identities; NULL: unchanged */
+    const char *was;                /* the name in older files and in all identities; NULL: unchanged */
     /* Newer than the first UIDs. At its default, the option is omitted from the identity, so that
      * the UIDs of existing pipelines do not change (conf_pipeline_identity). */
     bool later;
@@ -113,12 +113,12 @@ extern const struct option_kind option_text, /* char * */
     option_path,                             /* char *, absolute and without "//" and "/./" */
     option_word,                             /* char *, one of the choices */
     option_choice,                           /* an enum: the index of the choice */
-    option_flags,    /* unsigned: bit n for choice n; an array of strings in the file */
-    option_switch,   /* bool, as one of two choices; the first is false */
-    option_number,   /* double */
-    option_integer,  /* int */
-    option_boolean,  /* bool */
-    option_numbers,  /* double[count] */
+    option_flags,                            /* unsigned: bit n for choice n; an array of strings in the file */
+    option_switch,                           /* bool, as one of two choices; the first is false */
+    option_number,                           /* double */
+    option_integer,                          /* int */
+    option_boolean,                          /* bool */
+    option_numbers,                          /* double[count] */
     option_range,    /* a struct that begins with double[2]; in the file two numbers or a group */
     option_integers, /* a pointer to int[count] each, and a size_t: [ 1, 2 ], ( [ 1, 2 ], ... ) */
     option_names,    /* a pointer to char *, and a size_t; an array of strings in the file */
@@ -136,8 +136,8 @@ int option_make_absolute(char **path, const char *folder);
 const struct option_row *option_find(const struct option_section *section, const char *name);
 
 /* Returns the first condition of the row that the object does not meet, or NULL. */
-const struct option_use *option_unmet_use(const struct option_section *section,
-                                          const struct option_row *row, const void *object);
+const struct option_use *option_unmet_use(const struct option_section *section, const struct option_row *row,
+                                          const void *object);
 
 /* Frees the memory that the section's rows own within the object, not the object itself. */
 void option_clear(const struct option_section *section, void *object);

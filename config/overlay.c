@@ -48,8 +48,7 @@ overlay_copy_setting(config_setting_t *into, const config_setting_t *from, const
     return rc;
 }
 
-static const char *const named_lists[] = {"pipelines", "destinations", "rules", "sources",
-                                          "notify"};
+static const char *const named_lists[] = {"pipelines", "destinations", "rules", "sources", "notify"};
 
 static bool
 overlay_is_named(const config_setting_t *setting)
@@ -65,10 +64,8 @@ overlay_is_named(const config_setting_t *setting)
 static const char *
 overlay_name(const config_setting_t *element)
 {
-    const config_setting_t *name =
-        config_setting_is_group(element) ? config_setting_get_member(element, "name") : NULL;
-    return name && config_setting_type(name) == CONFIG_TYPE_STRING ? config_setting_get_string(name)
-                                                                   : NULL;
+    const config_setting_t *name = config_setting_is_group(element) ? config_setting_get_member(element, "name") : NULL;
+    return name && config_setting_type(name) == CONFIG_TYPE_STRING ? config_setting_get_string(name) : NULL;
 }
 
 /* Finds a name among the first `count` elements. Returns NULL if it is absent, or if name is
@@ -87,8 +84,7 @@ overlay_find(const config_setting_t *list, unsigned count, const char *name)
 
 /* Replaces the element at its position, because the order of elements may matter. */
 static int
-overlay_replace_element(config_setting_t *element, const config_setting_t *from,
-                        const struct copied *as)
+overlay_replace_element(config_setting_t *element, const config_setting_t *from, const struct copied *as)
 {
     config_setting_t *copy;
     int rc = 0;
@@ -129,8 +125,7 @@ overlay_merge_group(config_setting_t *group, const config_setting_t *from, const
         config_setting_t *old = config_setting_get_member(group, name), *copy;
         if (old && config_setting_is_group(old) && config_setting_is_group(setting)) {
             rc = overlay_merge_group(old, setting, as);
-        } else if (old && config_setting_is_root(group) && overlay_is_named(old) &&
-                   overlay_is_named(setting)) {
+        } else if (old && config_setting_is_root(group) && overlay_is_named(old) && overlay_is_named(setting)) {
             rc = overlay_merge_list(old, setting, as);
         } else {
             if (old)
@@ -159,19 +154,17 @@ overlay_is_off(const config_setting_t *rule)
 /* Checks rules that are off and have no pipeline: each switches off an earlier rule of its name, so
  * `rules` (may be NULL) must contain that name. */
 static int
-overlay_check_off(const struct source *source, size_t layer, const config_setting_t *rules,
-                  const config_setting_t *own, struct error *error)
+overlay_check_off(const struct source *source, size_t layer, const config_setting_t *rules, const config_setting_t *own,
+                  struct error *error)
 {
     const unsigned count = rules ? (unsigned)config_setting_length(rules) : 0;
     for (unsigned i = 0; own && i < (unsigned)config_setting_length(own); i++) {
         const config_setting_t *rule = config_setting_get_elem(own, i);
         const char *name = overlay_name(rule);
-        if (!overlay_is_off(rule) || config_setting_get_member(rule, "pipeline") ||
-            overlay_find(rules, count, name))
+        if (!overlay_is_off(rule) || config_setting_get_member(rule, "pipeline") || overlay_find(rules, count, name))
             continue;
         char place[1024];
-        source_place(source, source->layers[layer].lines + config_setting_source_line(rule), place,
-                     sizeof(place));
+        source_place(source, source->layers[layer].lines + config_setting_source_line(rule), place, sizeof(place));
         return error_set(error, -EINVAL, CODE_NONE,
                          "%s: there is no earlier rule \"%s\" to switch off: correct the name or "
                          "remove the rule",
@@ -181,8 +174,7 @@ overlay_check_off(const struct source *source, size_t layer, const config_settin
 }
 
 int
-overlay_record_places(const struct source *source, const config_setting_t *root,
-                      struct conf_findings *all)
+overlay_record_places(const struct source *source, const config_setting_t *root, struct conf_findings *all)
 {
     for (size_t i = 0; i < sizeof(named_lists) / sizeof(named_lists[0]); i++) {
         const config_setting_t *list = config_setting_get_member(root, named_lists[i]);
@@ -214,9 +206,8 @@ overlay_merge(const struct source *source, config_t *config, struct error *error
         rc = read_parse_layer(source, i, &layer, error);
         if (rc == 0)
             rc = overlay_check_off(source, i, overlay_rules(config), overlay_rules(&layer), error);
-        if (rc == 0 &&
-            overlay_merge_group(config_root_setting(config), config_root_setting(&layer),
-                                &(struct copied){.lines_before = source->layers[i].lines}) < 0)
+        if (rc == 0 && overlay_merge_group(config_root_setting(config), config_root_setting(&layer),
+                                           &(struct copied){.lines_before = source->layers[i].lines}) < 0)
             rc = source_out_of_memory(error);
         config_destroy(&layer);
     }

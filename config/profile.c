@@ -27,38 +27,36 @@ profile_copy(config_setting_t *into, const config_setting_t *from, const config_
 {
     config_setting_t *copy;
     const unsigned line = config_setting_source_line(named);
-    return overlay_copy_setting(into, from, &(struct copied){.line = line, .hook = of_profile},
-                                &copy);
+    return overlay_copy_setting(into, from, &(struct copied){.line = line, .hook = of_profile}, &copy);
 }
 
 /* Adds the settings of `from` that the group does not have, neither itself nor as an
  * alternative. */
 static int
-profile_merge(const struct option_reader *reader, const struct option_section *section,
-              config_setting_t *group, const config_setting_t *from, const config_setting_t *named)
+profile_merge(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
+              const config_setting_t *from, const config_setting_t *named)
 {
     int rc = 0;
     for (unsigned i = 0; i < (unsigned)config_setting_length(from) && !read_stops(rc); i++) {
         const config_setting_t *setting = config_setting_get_elem(from, i);
         const struct option_row *row = option_find(section, config_setting_name(setting));
         if (!row || row->kind == &option_profile) {
-            rc = read_worse(rc, read_fail(reader, named, "%s cannot be set by a profile",
-                                          config_setting_name(setting)));
+            rc =
+                read_worse(rc, read_fail(reader, named, "%s cannot be set by a profile", config_setting_name(setting)));
             continue;
         }
         config_setting_t *given = read_given(section, row, group);
         if (!given)
             rc = read_worse(rc, profile_copy(group, setting, named));
-        else if (row->kind == &option_part && config_setting_is_group(given) &&
-                 config_setting_is_group(setting))
+        else if (row->kind == &option_part && config_setting_is_group(given) && config_setting_is_group(setting))
             rc = read_worse(rc, profile_merge(reader, row->section, given, setting, named));
     }
     return rc;
 }
 
 static int
-profile_merge_file(const struct option_reader *reader, const struct option_section *section,
-                   config_setting_t *group, const config_setting_t *named, const char *path)
+profile_merge_file(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
+                   const config_setting_t *named, const char *path)
 {
     struct error error = {0};
     struct source source;
@@ -70,8 +68,7 @@ profile_merge_file(const struct option_reader *reader, const struct option_secti
     if (rc == 0)
         rc = profile_merge(reader, section, group, config_root_setting(&config), named);
     else if (rc != -ENOMEM)
-        rc = read_fail(reader, named,
-                       "cannot be read: %s; noctule profiles lists the installed profiles",
+        rc = read_fail(reader, named, "cannot be read: %s; noctule profiles lists the installed profiles",
                        error.message);
     config_destroy(&config);
     source_release(&source);
@@ -79,13 +76,11 @@ profile_merge_file(const struct option_reader *reader, const struct option_secti
 }
 
 int
-profile_apply(const struct option_reader *reader, const struct option_section *section,
-              config_setting_t *group)
+profile_apply(const struct option_reader *reader, const struct option_section *section, config_setting_t *group)
 {
     char *name = NULL, *file, *path;
     const struct option_row *row = option_find(section, "profile");
-    config_setting_t *named =
-        row && row->kind == &option_profile ? config_setting_get_member(group, row->name) : NULL;
+    config_setting_t *named = row && row->kind == &option_profile ? config_setting_get_member(group, row->name) : NULL;
     if (!named)
         return 0;
     int rc = read_text(reader, row, named, &name);
@@ -103,8 +98,7 @@ profile_apply(const struct option_reader *reader, const struct option_section *s
 
 /* Skips the option, because profile_apply() has read it. It is never written, but its settings are. */
 static int
-profile_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *field)
+profile_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     (void)reader;
     (void)row;

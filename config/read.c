@@ -34,8 +34,7 @@ read_put_key(const config_setting_t *setting, char *key, size_t size)
 }
 
 int
-read_find(const struct option_reader *reader, bool wrong, const config_setting_t *setting,
-          const char *text)
+read_find(const struct option_reader *reader, bool wrong, const config_setting_t *setting, const char *text)
 {
     char key[KEY_SIZE] = "";
     read_put_key(setting, key, sizeof(key));
@@ -43,8 +42,7 @@ read_find(const struct option_reader *reader, bool wrong, const config_setting_t
 }
 
 int
-read_fail(const struct option_reader *reader, const config_setting_t *setting, const char *format,
-          ...)
+read_fail(const struct option_reader *reader, const config_setting_t *setting, const char *format, ...)
 {
     char text[512];
     va_list values;
@@ -84,32 +82,28 @@ read_is_sequence(const config_setting_t *setting)
 }
 
 int
-read_elements(const struct option_reader *reader, const struct option_row *row,
-              config_setting_t *setting, double min, double max, size_t size, void *field,
-              option_read *read)
+read_elements(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, double min,
+              double max, size_t size, void *field, option_read *read)
 {
     const size_t count = (size_t)config_setting_length(setting);
     int rc = 0;
     if ((double)count < min || (double)count > max)
         return read_lose(reader, field, sizeof(char *),
-                         read_fail(reader, setting, "has %zu elements; it must have %.0f .. %.0f",
-                                   count, min, max));
+                         read_fail(reader, setting, "has %zu elements; it must have %.0f .. %.0f", count, min, max));
     char *elements = calloc(count ? count : 1, size);
     if (!elements)
         return -ENOMEM;
     memcpy(field, &elements, sizeof(elements));
     memcpy((char *)field - row->offset + row->count_offset, &count, sizeof(count));
     for (size_t i = 0; !read_stops(rc) && i < count; i++)
-        rc = read_worse(rc, read(reader, row, config_setting_get_elem(setting, (unsigned)i),
-                                 elements + i * size));
+        rc = read_worse(rc, read(reader, row, config_setting_get_elem(setting, (unsigned)i), elements + i * size));
     return rc; // cppcheck-suppress memleak ; the field has them now
 }
 
 /* ------------------------------------------------------------------------ rows, sections ---- */
 
 static int
-read_option(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *object)
+read_option(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *object)
 {
     if (row->mark) {
         void *member = (char *)object + row->mark->offset;
@@ -132,8 +126,7 @@ read_is_whole(const config_setting_t *setting)
         return config_setting_get_string(setting) != NULL;
     for (unsigned i = 0; i < (unsigned)config_setting_length(setting); i++) {
         const config_setting_t *element = config_setting_get_elem(setting, i);
-        if ((config_setting_is_group(setting) && !config_setting_name(element)) ||
-            !read_is_whole(element))
+        if ((config_setting_is_group(setting) && !config_setting_name(element)) || !read_is_whole(element))
             return false;
     }
     return true;
@@ -177,8 +170,7 @@ read_name_rows(const struct option_section *section, bool alternatives, char *te
     text[0] = '\0';
     for (size_t i = 0; i < section->row_count && at < size; i++)
         if (!alternatives || read_is_alternative(&section->rows[i]))
-            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "",
-                                   section->rows[i].name);
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", section->rows[i].name);
 }
 
 static bool
@@ -191,8 +183,8 @@ has_moved(const struct option_section *section, const char *name)
 }
 
 static int
-read_refuse_unknown(const struct option_reader *reader, const struct option_section *section,
-                    config_setting_t *group, config_setting_t *setting)
+read_refuse_unknown(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
+                    config_setting_t *setting)
 {
     /* Find the row with the most similar name among the rows that are not given. */
     struct nearest nearest = nearest_of(config_setting_name(setting));
@@ -201,8 +193,7 @@ read_refuse_unknown(const struct option_reader *reader, const struct option_sect
             nearest_try(&nearest, section->rows[i].name);
     const struct option_row *meant = nearest.name ? option_find(section, nearest.name) : NULL;
     if (meant) {
-        config_setting_set_hook(setting,
-                                (void *)(uintptr_t)meant); /* find_setting() uses it for the row */
+        config_setting_set_hook(setting, (void *)(uintptr_t)meant); /* find_setting() uses it for the row */
         return read_fail(reader, setting, "unknown option; did you mean %s?", meant->name);
     }
     char known[256];
@@ -211,8 +202,7 @@ read_refuse_unknown(const struct option_reader *reader, const struct option_sect
 }
 
 static int
-read_names(const struct option_reader *reader, const struct option_section *section,
-           config_setting_t *group)
+read_names(const struct option_reader *reader, const struct option_section *section, config_setting_t *group)
 {
     int rc = 0;
     for (unsigned i = 0; i < (unsigned)config_setting_length(group) && !read_stops(rc); i++) {
@@ -230,8 +220,7 @@ read_refuse_unused(const struct option_reader *reader, const struct option_secti
                    const struct option_use *use, const config_setting_t *setting)
 {
     if (!use->choices)
-        return read_fail(reader, setting, "is not allowed with %s: remove one of the two",
-                         use->with);
+        return read_fail(reader, setting, "is not allowed with %s: remove one of the two", use->with);
     const struct option_row *with = option_find(section, use->with);
     char choices[CHOICES_SIZE];
     read_name_choices(with, use->choices, choices);
@@ -266,8 +255,7 @@ find_setting(const struct option_row *row, config_setting_t *group)
 }
 
 config_setting_t *
-read_given(const struct option_section *section, const struct option_row *row,
-           config_setting_t *group)
+read_given(const struct option_section *section, const struct option_row *row, config_setting_t *group)
 {
     config_setting_t *given = find_setting(row, group);
     for (size_t i = 0; i < section->row_count && !given && read_is_alternative(row); i++)
@@ -278,8 +266,8 @@ read_given(const struct option_section *section, const struct option_row *row,
 
 /* Returns whether the conditions of the row can be checked: no member that they test is lost. */
 static bool
-read_uses_known(const struct option_reader *reader, const struct option_section *section,
-                const struct option_row *row, const void *object)
+read_uses_known(const struct option_reader *reader, const struct option_section *section, const struct option_row *row,
+                const void *object)
 {
     for (const struct option_use *use = row->uses; use && use->with; use++) {
         const struct option_row *with = option_find(section, use->with);
@@ -290,23 +278,20 @@ read_uses_known(const struct option_reader *reader, const struct option_section 
 }
 
 static int
-read_or_default(const struct option_reader *reader, const struct option_section *section,
-                const struct option_row *row, config_setting_t *group, void *object)
+read_or_default(const struct option_reader *reader, const struct option_section *section, const struct option_row *row,
+                config_setting_t *group, void *object)
 {
     config_setting_t *setting = find_setting(row, group);
     if (!read_uses_known(reader, section, row, object))
         return setting ? read_option(reader, row, setting, object) : 0;
     const struct option_use *unmet = option_unmet_use(section, row, object);
     if (unmet)
-        return setting && !profile_added(setting)
-                   ? read_refuse_unused(reader, section, unmet, setting)
-                   : 0;
+        return setting && !profile_added(setting) ? read_refuse_unused(reader, section, unmet, setting) : 0;
     if (setting)
         return read_option(reader, row, setting, object);
     if (!row->fallback) {
         const size_t size = row->kind == &option_group ? row->section->size : 1;
-        return read_lose(reader, option_value(row, object), size,
-                         read_fail(reader, group, "%s is missing", row->name));
+        return read_lose(reader, option_value(row, object), size, read_fail(reader, group, "%s is missing", row->name));
     }
     return row->fallback[0] ? read_fallback(reader, row, object) : 0;
 }
@@ -331,8 +316,8 @@ read_check_alternatives(const struct option_reader *reader, const struct option_
 }
 
 static int
-read_check(const struct option_reader *reader, config_setting_t *group,
-           const struct option_section *section, const void *object)
+read_check(const struct option_reader *reader, config_setting_t *group, const struct option_section *section,
+           const void *object)
 {
     const struct option_spot spot = {reader, group};
     if (section->check)
@@ -341,21 +326,20 @@ read_check(const struct option_reader *reader, config_setting_t *group,
 }
 
 static int
-read_rows(const struct option_reader *reader, const struct option_section *section,
-          config_setting_t *group, void *object)
+read_rows(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
+          void *object)
 {
     int rc = profile_apply(reader, section, group);
     if (!read_stops(rc))
         rc = read_worse(rc, read_names(reader, section, group));
     for (size_t i = 0; i < section->row_count && !read_stops(rc); i++)
         rc = read_worse(rc, read_or_default(reader, section, &section->rows[i], group, object));
-    return read_stops(rc) ? rc
-                          : read_worse(rc, read_check_alternatives(reader, section, group, object));
+    return read_stops(rc) ? rc : read_worse(rc, read_check_alternatives(reader, section, group, object));
 }
 
 int
-read_section(const struct option_reader *reader, const struct option_section *section,
-             config_setting_t *group, void *object)
+read_section(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
+             void *object)
 {
     int rc = read_rows(reader, section, group, object);
     return read_stops(rc) ? rc : read_worse(rc, read_check(reader, group, section, object));
@@ -417,9 +401,8 @@ read_parsed(const struct option_reader *reader, const struct option_section *sec
 }
 
 int
-read_source(const struct source *source, const struct option_section *section, void *object,
-            char *const *root, int (*prepare)(void *object, char *const *root),
-            struct conf_findings *all, struct error *error)
+read_source(const struct source *source, const struct option_section *section, void *object, char *const *root,
+            int (*prepare)(void *object, char *const *root), struct conf_findings *all, struct error *error)
 {
     struct conf_findings own = {0};
     struct findings findings = {.source = source, .all = all ? all : &own, .warnings = all != NULL};

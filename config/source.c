@@ -43,16 +43,15 @@ scan_fail(const struct scanner *scanner, const char *format, ...)
     va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
     va_end(values);
-    return error_set(scanner->error, -EINVAL, CODE_NONE, "%s:%u: %s",
-                     scanner->source->files[scanner->file], scanner->line, text);
+    return error_set(scanner->error, -EINVAL, CODE_NONE, "%s:%u: %s", scanner->source->files[scanner->file],
+                     scanner->line, text);
 }
 
 /* Returns the reason why a file could not be read. */
 static const char *
 source_reason(int rc)
 {
-    return rc == -EMEDIUMTYPE ? "it is a folder, a pipe or a device, not a regular file"
-                              : strerror(-rc);
+    return rc == -EMEDIUMTYPE ? "it is a folder, a pipe or a device, not a regular file" : strerror(-rc);
 }
 
 /* ---------------------------------------------------------------------- the expanded text ---- */
@@ -62,16 +61,13 @@ scan_append_line(struct scanner *scanner)
 {
     struct source *source = scanner->source;
     if (source->line_count >= LIMIT_CONFIG_LINES)
-        return scan_fail(scanner,
-                         "the configuration has more than %d lines, including included files",
+        return scan_fail(scanner, "the configuration has more than %d lines, including included files",
                          LIMIT_CONFIG_LINES);
-    struct source_line *lines =
-        array_grow(source->lines, &source->line_room, source->line_count + 1, sizeof(*lines));
+    struct source_line *lines = array_grow(source->lines, &source->line_room, source->line_count + 1, sizeof(*lines));
     if (!lines)
         return source_out_of_memory(scanner->error);
     source->lines = lines;
-    source->lines[source->line_count++] =
-        (struct source_line){.file = scanner->file, .line = scanner->line};
+    source->lines[source->line_count++] = (struct source_line){.file = scanner->file, .line = scanner->line};
     return 0;
 }
 
@@ -80,8 +76,7 @@ scan_append(struct scanner *scanner, const char *bytes, size_t size)
 {
     struct source *source = scanner->source;
     if (source->size + size > LIMIT_CONFIG_BYTES)
-        return scan_fail(scanner,
-                         "the configuration has more than %d bytes, including included files",
+        return scan_fail(scanner, "the configuration has more than %d bytes, including included files",
                          LIMIT_CONFIG_BYTES);
     char *text = array_grow(source->text, &source->room, source->size + size + 1, 1);
     if (!text)
@@ -134,8 +129,7 @@ static bool
 scan_starts(const struct scanner *scanner, const char *prefix)
 {
     size_t length = strlen(prefix);
-    return (size_t)(scanner->end - scanner->at) >= length &&
-           memcmp(scanner->at, prefix, length) == 0;
+    return (size_t)(scanner->end - scanner->at) >= length && memcmp(scanner->at, prefix, length) == 0;
 }
 
 static int
@@ -169,8 +163,7 @@ scan_string(struct scanner *scanner)
             return scan_fail(scanner, "a string must not contain \\x00");
         at += escape ? 2 : 1;
     }
-    if (at >= scanner->end ||
-        (memchr(scanner->at, '\n', (size_t)(at - scanner->at)) && !scan_closes(scanner, at + 1)))
+    if (at >= scanner->end || (memchr(scanner->at, '\n', (size_t)(at - scanner->at)) && !scan_closes(scanner, at + 1)))
         return scan_fail(scanner, "the string has no closing quote");
     return scan_copy(scanner, at + 1);
 }
@@ -179,8 +172,7 @@ static int
 scan_word(struct scanner *scanner)
 {
     const char *at = scanner->at;
-    while (at < scanner->end &&
-           (isalnum((unsigned char)*at) || *at == '-' || *at == '_' || *at == '*'))
+    while (at < scanner->end && (isalnum((unsigned char)*at) || *at == '-' || *at == '_' || *at == '*'))
         at++;
     return scan_copy(scanner, at);
 }
@@ -227,16 +219,13 @@ scan_structure(const struct scanner *scanner, char c)
     struct source *source = scanner->source;
     if (c == '{' || c == '(' || c == '[') {
         if (source->depth == LIMIT_CONFIG_DEPTH)
-            return scan_fail(scanner,
-                             "groups and lists must not be nested more than %d levels deep",
+            return scan_fail(scanner, "groups and lists must not be nested more than %d levels deep",
                              LIMIT_CONFIG_DEPTH);
         source->settings[++source->depth] = 0;
     } else if (c == '}' || c == ')' || c == ']') {
         source->depth -= source->depth > 0; /* libconfig reports an unmatched bracket */
-    } else if ((c == '=' || c == ':') &&
-               ++source->settings[source->depth] > LIMIT_CONFIG_SETTINGS) {
-        return scan_fail(scanner, "a group must not have more than %d settings",
-                         LIMIT_CONFIG_SETTINGS);
+    } else if ((c == '=' || c == ':') && ++source->settings[source->depth] > LIMIT_CONFIG_SETTINGS) {
+        return scan_fail(scanner, "a group must not have more than %d settings", LIMIT_CONFIG_SETTINGS);
     }
     return 0;
 }
@@ -292,9 +281,7 @@ source_open_regular(const char *path)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno
-             : S_ISREG(status.st_mode)        ? fd
-                                              : -EMEDIUMTYPE;
+    int rc = fd < 0 || fstat(fd, &status) < 0 ? -errno : S_ISREG(status.st_mode) ? fd : -EMEDIUMTYPE;
     if (rc < 0 && fd >= 0)
         close(fd);
     return rc;
@@ -371,16 +358,13 @@ scan_file(struct scanner *parent, const char *path)
 
 /* Finds the quoted name after a directive; `close` is the position of its closing quote. */
 static int
-scan_directive(struct scanner *scanner, const char *directive, const char **name,
-               const char **close)
+scan_directive(struct scanner *scanner, const char *directive, const char **name, const char **close)
 {
     const char *open = scanner->at + strlen(directive);
     while (open < scanner->end && (*open == ' ' || *open == '\t'))
         open++;
     *name = open + 1;
-    *close = open < scanner->end && *open == '"'
-                 ? memchr(*name, '"', (size_t)(scanner->end - *name))
-                 : NULL;
+    *close = open < scanner->end && *open == '"' ? memchr(*name, '"', (size_t)(scanner->end - *name)) : NULL;
     if (!*close || *close == *name || memchr(*name, '\n', (size_t)(*close - *name)) ||
         memchr(*name, '\0', (size_t)(*close - *name)))
         return scan_fail(scanner, "%s must be followed by a file name in quotes", directive);
@@ -401,11 +385,9 @@ scan_overlay(struct scanner *scanner)
     if (rc < 0)
         return rc;
     if (source->depth > 0 || source->layer_count > 1)
-        return scan_fail(scanner, source->depth > 0
-                                      ? "@overlay must not be in a group or a list"
-                                      : "@overlay must not be in a file that @overlay reads");
-    struct source_pattern *patterns =
-        realloc(source->patterns, (source->pattern_count + 1) * sizeof(*patterns));
+        return scan_fail(scanner, source->depth > 0 ? "@overlay must not be in a group or a list"
+                                                    : "@overlay must not be in a file that @overlay reads");
+    struct source_pattern *patterns = realloc(source->patterns, (source->pattern_count + 1) * sizeof(*patterns));
     char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
     if (patterns)
         source->patterns = patterns;
@@ -428,14 +410,12 @@ scan_include(struct scanner *scanner)
     if (rc < 0)
         return rc;
     if (scanner->depth >= SOURCE_MAX_INCLUDES)
-        return scan_fail(scanner, "includes must not be nested more than %d levels deep",
-                         SOURCE_MAX_INCLUDES);
+        return scan_fail(scanner, "includes must not be nested more than %d levels deep", SOURCE_MAX_INCLUDES);
 
     char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
     if (!path)
         return source_out_of_memory(scanner->error);
-    source->lines[source->line_count - 1] =
-        (struct source_line){.file = (unsigned)source->file_count, .line = 1};
+    source->lines[source->line_count - 1] = (struct source_line){.file = (unsigned)source->file_count, .line = 1};
     rc = scan_file(scanner, path);
     free(path);
     if (rc == 0)
@@ -452,14 +432,12 @@ static int
 scan_add_layer(struct scanner *scanner)
 {
     struct source *source = scanner->source;
-    struct source_layer *layers =
-        realloc(source->layers, (source->layer_count + 1) * sizeof(*layers));
+    struct source_layer *layers = realloc(source->layers, (source->layer_count + 1) * sizeof(*layers));
     if (!layers)
         return source_out_of_memory(scanner->error);
     source->layers = layers;
     source->size += source->layer_count > 0; /* the NUL */
-    layers[source->layer_count++] =
-        (struct source_layer){source->size, (unsigned)source->line_count};
+    layers[source->layer_count++] = (struct source_layer){source->size, (unsigned)source->line_count};
     source->depth = source->settings[0] = 0;
     return scan_append_line(scanner);
 }
@@ -499,11 +477,9 @@ scan_overlays_of(struct scanner *scanner, const struct source_pattern *pattern)
 }
 
 static int
-source_expand(struct source *source, const char *name, const char *text, size_t size,
-              struct error *error)
+source_expand(struct source *source, const char *name, const char *text, size_t size, struct error *error)
 {
-    struct scanner scanner = {
-        .source = source, .at = text, .end = text + size, .line = 1, .error = error};
+    struct scanner scanner = {.source = source, .at = text, .end = text + size, .line = 1, .error = error};
     if (source_add_file(source, name, &scanner.file) < 0)
         return source_out_of_memory(error);
     int rc = scan_add_layer(&scanner);

@@ -48,8 +48,7 @@ struct source {
  * release the source in any case. Errors of source_read_text use `name` as the file name.
  */
 int source_read_file(struct source *source, const char *path, struct error *error);
-int source_read_text(struct source *source, const char *name, const char *text,
-                     struct error *error);
+int source_read_text(struct source *source, const char *name, const char *text, struct error *error);
 /* Sets the error and returns -ENOMEM. */
 int source_out_of_memory(struct error *error);
 /* Returns the files that were read, each once, one per line; NULL if there is no memory. The caller

@@ -27,8 +27,7 @@ write_is_marked(const struct option_mark *mark, const void *object)
 
 /* Returns whether the written value equals the default text of the row. */
 static bool
-write_is_default(const struct option_writer *writer, const struct option_row *row,
-                 const void *object)
+write_is_default(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     struct text_stream text;
     int rc = text_open(&text);
@@ -45,8 +44,8 @@ write_is_default(const struct option_writer *writer, const struct option_row *ro
 }
 
 bool
-write_wanted(const struct option_writer *writer, const struct option_section *section,
-             const struct option_row *row, const void *object)
+write_wanted(const struct option_writer *writer, const struct option_section *section, const struct option_row *row,
+             const void *object)
 {
     if (option_unmet_use(section, row, object))
         return false;
@@ -57,31 +56,27 @@ write_wanted(const struct option_writer *writer, const struct option_section *se
 }
 
 static void
-write_option_row(const struct option_writer *writer, const struct option_row *row,
-                 const void *object)
+write_option_row(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "",
-            writer->identity && row->was ? row->was : row->name);
+    fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "", writer->identity && row->was ? row->was : row->name);
     row->kind->write(writer, row, option_value(row, object));
     fputs(";\n", writer->out);
 }
 
 void
-write_past_rows(const struct option_writer *writer, const struct option_section *around,
-                const void *object, const char *name)
+write_past_rows(const struct option_writer *writer, const struct option_section *around, const void *object,
+                const char *name)
 {
     for (size_t i = 0; i < around->row_count; i++) {
         const struct option_row *row = &around->rows[i];
-        if (row->past && strcmp(row->past->group, name) == 0 &&
-            !option_unmet_use(around, row, object) &&
+        if (row->past && strcmp(row->past->group, name) == 0 && !option_unmet_use(around, row, object) &&
             (row->past->always || !row->mark || write_is_marked(row->mark, object)))
             write_option_row(writer, row, object);
     }
 }
 
 void
-write_rows(const struct option_writer *writer, const struct option_section *section,
-           const void *object)
+write_rows(const struct option_writer *writer, const struct option_section *section, const void *object)
 {
     struct option_writer with_past = *writer;
     if (writer->identity) {

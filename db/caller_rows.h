@@ -28,8 +28,7 @@ struct queue_rejection {
 };
 
 /* Adds the rejection to the row of its caller, or adds a row. */
-int queue_add_rejection(struct queue *queue, const struct queue_rejection *rejection,
-                        int64_t now_ms);
+int queue_add_rejection(struct queue *queue, const struct queue_rejection *rejection, int64_t now_ms);
 
 /* Reads all rows. Free with queue_callers_free(). */
 int queue_callers(struct queue *queue, struct queue_caller **callers, size_t *count);

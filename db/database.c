@@ -64,9 +64,7 @@ to_errno(struct database *db, int extended)
     case SQLITE_TOOBIG:
         return -E2BIG;
     case SQLITE_CONSTRAINT:
-        return extended == SQLITE_CONSTRAINT_UNIQUE || extended == SQLITE_CONSTRAINT_PRIMARYKEY
-                   ? -EEXIST
-                   : -EINVAL;
+        return extended == SQLITE_CONSTRAINT_UNIQUE || extended == SQLITE_CONSTRAINT_PRIMARYKEY ? -EEXIST : -EINVAL;
     default:
         return -EIO;
     }
@@ -100,8 +98,7 @@ int
 database_open(struct database *db, const char *path, int flags)
 {
     *db = (struct database){0};
-    if (sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-                        NULL) == SQLITE_OK)
+    if (sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) == SQLITE_OK)
         return 0;
     int rc = database_failed(db);
     sqlite3_close(db->handle);
@@ -180,8 +177,7 @@ find_prepared(struct database *db, const char *sql, sqlite3_stmt **statement)
         db->prepared = grown;
         db->prepared_capacity = capacity;
     }
-    if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) !=
-        SQLITE_OK)
+    if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) != SQLITE_OK)
         return database_failed(db);
     db->prepared[db->prepared_count++] = (struct database_prepared){sql, *statement};
     return 0;
@@ -195,8 +191,7 @@ database_prepare(struct database *db, const char *sql)
 }
 
 static int
-bind_value(struct database *db, sqlite3_stmt *statement, int index,
-           const struct database_value *value)
+bind_value(struct database *db, sqlite3_stmt *statement, int index, const struct database_value *value)
 {
     char time[ISO_TIME_SIZE];
     int rc = SQLITE_ERROR;
@@ -234,8 +229,7 @@ bind_value(struct database *db, sqlite3_stmt *statement, int index,
 }
 
 static int
-bind_values(struct database *db, sqlite3_stmt *statement, const struct database_value *values,
-            size_t count)
+bind_values(struct database *db, sqlite3_stmt *statement, const struct database_value *values, size_t count)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++)
@@ -244,8 +238,8 @@ bind_values(struct database *db, sqlite3_stmt *statement, const struct database_
 }
 
 int
-database_query(struct database *db, const char *sql, const struct database_value *values,
-               size_t count, sqlite3_stmt **statement)
+database_query(struct database *db, const char *sql, const struct database_value *values, size_t count,
+               sqlite3_stmt **statement)
 {
     if (sqlite3_prepare_v2(db->handle, sql, -1, statement, NULL) != SQLITE_OK)
         return database_failed(db);
@@ -256,8 +250,8 @@ database_query(struct database *db, const char *sql, const struct database_value
 }
 
 int
-database_start(struct database *db, const char *sql, const struct database_value *values,
-               size_t count, sqlite3_stmt **statement)
+database_start(struct database *db, const char *sql, const struct database_value *values, size_t count,
+               sqlite3_stmt **statement)
 {
     int rc = find_prepared(db, sql, statement);
     return rc < 0 ? rc : bind_values(db, *statement, values, count);
@@ -283,8 +277,7 @@ database_end(sqlite3_stmt *statement)
 }
 
 int
-database_change(struct database *db, const char *sql, const struct database_value *values,
-                size_t count)
+database_change(struct database *db, const char *sql, const struct database_value *values, size_t count)
 {
     sqlite3_stmt *statement;
     int rc = database_start(db, sql, values, count, &statement);
@@ -296,16 +289,14 @@ database_change(struct database *db, const char *sql, const struct database_valu
 }
 
 int
-database_run(struct database *db, const char *sql, const struct database_value *values,
-             size_t count)
+database_run(struct database *db, const char *sql, const struct database_value *values, size_t count)
 {
     int rc = database_change(db, sql, values, count);
     return rc < 0 ? rc : 0;
 }
 
 int
-database_get(struct database *db, const char *sql, const struct database_value *values,
-             size_t count, int64_t *value)
+database_get(struct database *db, const char *sql, const struct database_value *values, size_t count, int64_t *value)
 {
     sqlite3_stmt *statement;
     int rc = database_start(db, sql, values, count, &statement);
@@ -343,8 +334,7 @@ database_column_time(sqlite3_stmt *statement, int column, int64_t *ms)
 }
 
 static int
-database_read_field(sqlite3_stmt *statement, int column, const struct database_field *field,
-                    void *member)
+database_read_field(sqlite3_stmt *statement, int column, const struct database_field *field, void *member)
 {
     const char *text;
     switch (field->kind) {
@@ -380,14 +370,12 @@ database_read_field(sqlite3_stmt *statement, int column, const struct database_f
 }
 
 int
-database_read_row(struct database *db, sqlite3_stmt *statement, const struct database_shape *shape,
-                  void *row)
+database_read_row(struct database *db, sqlite3_stmt *statement, const struct database_shape *shape, void *row)
 {
     int rc = 0;
     memset(row, 0, shape->size);
     for (size_t i = 0; rc == 0 && i < shape->count; i++)
-        rc = database_read_field(statement, (int)i, &shape->fields[i],
-                                 (char *)row + shape->fields[i].offset);
+        rc = database_read_field(statement, (int)i, &shape->fields[i], (char *)row + shape->fields[i].offset);
     if (rc == 0)
         return 0;
     database_clear_row(shape, row);

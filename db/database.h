@@ -39,8 +39,7 @@ int database_open(struct database *db, const char *path, int flags);
 void database_close(struct database *db);
 
 /* Sets the reason and returns `error`. */
-int database_refuse(struct database *db, int error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int database_refuse(struct database *db, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Runs a script. Do not use it in hot paths. */
 int database_script(struct database *db, const char *sql);
@@ -126,8 +125,8 @@ value_optional_time(int64_t ms)
     return ms ? value_time(ms) : value_null();
 }
 
-#define VALUES(...)                                                                                \
-    (const struct database_value[]){__VA_ARGS__},                                                  \
+#define VALUES(...)                                                                                                    \
+    (const struct database_value[]){__VA_ARGS__},                                                                      \
         sizeof(const struct database_value[]){__VA_ARGS__} / sizeof(struct database_value)
 #define NO_VALUES NULL, 0
 
@@ -135,27 +134,25 @@ value_optional_time(int64_t ms)
  * Starts a statement. `sql` must have static storage: its address finds the prepared statement
  * again. Texts among the values must live until database_end().
  */
-int database_start(struct database *db, const char *sql, const struct database_value *values,
-                   size_t count, sqlite3_stmt **statement);
+int database_start(struct database *db, const char *sql, const struct database_value *values, size_t count,
+                   sqlite3_stmt **statement);
 int database_step(struct database *db, sqlite3_stmt *statement); /* 1: a row; 0: no more rows */
 void database_end(sqlite3_stmt *statement);
 
 /* Starts a statement whose text is made at run time. It is not kept; free it with sqlite3_finalize(). */
-int database_query(struct database *db, const char *sql, const struct database_value *values,
-                   size_t count, sqlite3_stmt **statement);
+int database_query(struct database *db, const char *sql, const struct database_value *values, size_t count,
+                   sqlite3_stmt **statement);
 
 /* Prepares a statement ahead of its use, for callers that cannot handle an error then. */
 int database_prepare(struct database *db, const char *sql);
 
 /* Runs a statement to its end. Returns the number of rows that it changed. */
-int database_change(struct database *db, const char *sql, const struct database_value *values,
-                    size_t count);
+int database_change(struct database *db, const char *sql, const struct database_value *values, size_t count);
 /* Runs a statement to its end. Returns 0 for any number of changed rows. */
-int database_run(struct database *db, const char *sql, const struct database_value *values,
-                 size_t count);
+int database_run(struct database *db, const char *sql, const struct database_value *values, size_t count);
 /* Reads the first column of the first row. Returns 1, or 0 if there is no row. */
-int database_get(struct database *db, const char *sql, const struct database_value *values,
-                 size_t count, int64_t *value);
+int database_get(struct database *db, const char *sql, const struct database_value *values, size_t count,
+                 int64_t *value);
 /* Runs a rollback. Keeps the reason of the error that caused it. */
 bool database_quietly(struct database *db, const char *sql);
 
@@ -197,18 +194,17 @@ struct database_shape {
 };
 
 /* The arguments after the type are the fields. */
-#define DATABASE_SHAPE(what, type, ...)                                                            \
-    {                                                                                              \
-        what, sizeof(type), (const struct database_field[]){__VA_ARGS__},                          \
-            sizeof((const struct database_field[]){__VA_ARGS__}) / sizeof(struct database_field)   \
+#define DATABASE_SHAPE(what, type, ...)                                                                                \
+    {                                                                                                                  \
+        what, sizeof(type), (const struct database_field[]){__VA_ARGS__},                                              \
+            sizeof((const struct database_field[]){__VA_ARGS__}) / sizeof(struct database_field)                       \
     }
 
 /* Shapes of one column: int64_t, milliseconds, malloc'd text. */
 extern const struct database_shape database_id, database_time, database_string;
 
 /* Reads a row. After an error the struct is zero. */
-int database_read_row(struct database *db, sqlite3_stmt *statement,
-                      const struct database_shape *shape, void *row);
+int database_read_row(struct database *db, sqlite3_stmt *statement, const struct database_shape *shape, void *row);
 /* Frees the texts of a row and sets all members to zero. */
 void database_clear_row(const struct database_shape *shape, void *row);
 /* Frees an array of rows, with their texts. */

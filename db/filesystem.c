@@ -12,13 +12,12 @@ static const struct {
     unsigned long type;
     const char *name;
 } remote[] = {
-    {0x00006969, "NFS"},    {0x0000517b, "SMB"},       {0xff534d42, "CIFS"},
-    {0xfe534d42, "SMB2"},   {0x0000564c, "NCP"},       {0x5346414f, "AFS"},
-    {0x6b414653, "kAFS"},   {0x73757245, "Coda"},      {0x00c36400, "Ceph"},
-    {0x01021997, "9P"},     {0x65735546, "FUSE"},      {0x0bd00bd0, "Lustre"},
-    {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},    {0xaad7aaea, "PanFS"},
-    {0x01161970, "GFS2"},   {0x7461636f, "OCFS2"},     {0xbeefdead, "StorNext"},
-    {0x786f4256, "vboxsf"}, {0x7c7c6673, "Parallels"}, {0xbacbacbc, "vmhgfs"},
+    {0x00006969, "NFS"},    {0x0000517b, "SMB"},      {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
+    {0x0000564c, "NCP"},    {0x5346414f, "AFS"},      {0x6b414653, "kAFS"},   {0x73757245, "Coda"},
+    {0x00c36400, "Ceph"},   {0x01021997, "9P"},       {0x65735546, "FUSE"},   {0x0bd00bd0, "Lustre"},
+    {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},   {0xaad7aaea, "PanFS"},  {0x01161970, "GFS2"},
+    {0x7461636f, "OCFS2"},  {0xbeefdead, "StorNext"}, {0x786f4256, "vboxsf"}, {0x7c7c6673, "Parallels"},
+    {0xbacbacbc, "vmhgfs"},
 };
 
 const char *

@@ -24,10 +24,9 @@ iso_time_from_ms(int64_t ms, char text[ISO_TIME_SIZE])
     if (!gmtime_r(&seconds, &tm))
         return -ERANGE;
     /* The remainders change no value; they show the compiler that the text fits. */
-    snprintf(text, ISO_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-             (unsigned)(tm.tm_year + 1900) % 10000u, (unsigned)(tm.tm_mon + 1) % 100u,
-             (unsigned)tm.tm_mday % 100u, (unsigned)tm.tm_hour % 100u, (unsigned)tm.tm_min % 100u,
-             (unsigned)tm.tm_sec % 100u, (unsigned)fraction % 1000u);
+    snprintf(text, ISO_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)(tm.tm_year + 1900) % 10000u,
+             (unsigned)(tm.tm_mon + 1) % 100u, (unsigned)tm.tm_mday % 100u, (unsigned)tm.tm_hour % 100u,
+             (unsigned)tm.tm_min % 100u, (unsigned)tm.tm_sec % 100u, (unsigned)fraction % 1000u);
     return 0;
 }
 
@@ -78,8 +77,7 @@ iso_time_to_local(const char *text, char local[LOCAL_TIME_SIZE])
         return -EINVAL;
     time_t seconds = (time_t)((ms - (ms % 1000 + 1000) % 1000) / 1000);
     struct tm tm;
-    if (!localtime_r(&seconds, &tm) ||
-        strftime(local, LOCAL_TIME_SIZE, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
+    if (!localtime_r(&seconds, &tm) || strftime(local, LOCAL_TIME_SIZE, "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
         local[0] = '\0';
     return local[0] ? 0 : -EINVAL;
 }

@@ -48,7 +48,6 @@ int report_last_event(struct report *report, int64_t *event, struct error *error
  * errno of `take` ends it.
  */
 int report_each_sample(struct report *report, enum metric_name name, int64_t after, int64_t until,
-                       int (*take)(void *context, const char *label, double value), void *context,
-                       struct error *error);
+                       int (*take)(void *context, const char *label, double value), void *context, struct error *error);
 
 #endif

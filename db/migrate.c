@@ -44,8 +44,8 @@ static const struct database_shape views_shape =
 static int
 set_version(struct database *db, int version)
 {
-    char *sql = sqlite3_mprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", version,
-                                DATABASE_APPLICATION_ID);
+    char *sql =
+        sqlite3_mprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", version, DATABASE_APPLICATION_ID);
     if (!sql)
         return database_refuse(db, -ENOMEM, "out of memory");
     int rc = database_script(db, sql);
@@ -90,8 +90,7 @@ migrate_climb(struct database *db)
             char table[64];
             rc = database_text(db, "PRAGMA foreign_key_check", table, sizeof table);
             if (rc == 0 && table[0])
-                rc = database_refuse(db, -EUCLEAN,
-                                     "after migration, rows of %s refer to missing rows", table);
+                rc = database_refuse(db, -EUCLEAN, "after migration, rows of %s refer to missing rows", table);
         }
     }
     if (rc == 0)

@@ -22,8 +22,7 @@ struct queue_notified {
 /* Adds the rows that are missing, which begin after the last event, and removes the rows of other names. */
 int queue_set_notifications(struct queue *queue, const char *const *names, size_t count);
 /* Returns -ENOENT if there is no row of that name. */
-int queue_read_notification(struct queue *queue, const char *name,
-                            struct queue_notification *notification);
+int queue_read_notification(struct queue *queue, const char *name, struct queue_notification *notification);
 /*
  * Lists up to `limit` events after `after` whose kinds are in `kinds`, " KIND KIND " with a space around each. *last: the
  * event up to which all were considered. Free with queue_notified_free.
@@ -33,8 +32,8 @@ int queue_list_notified(struct queue *queue, int64_t after, const char *kinds, s
 void queue_notified_free(struct queue_notified *events, size_t count);
 /* Records the end of a run that passed the events up to event_id. `failure`: "" if the command has received them.
  * Without a row of that name it changes nothing. */
-int queue_end_notification(struct queue *queue, const char *name, int64_t event_id,
-                           const char *failure, int64_t now_ms);
+int queue_end_notification(struct queue *queue, const char *name, int64_t event_id, const char *failure,
+                           int64_t now_ms);
 /* Records that no event up to event_id concerns the command. */
 int queue_skip_notified(struct queue *queue, const char *name, int64_t event_id);
 
@@ -47,8 +46,7 @@ struct queue_raised {
 int queue_raised(struct queue *queue, struct queue_raised **raised, size_t *count);
 void queue_raised_free(struct queue_raised *raised, size_t count);
 /* An alert begins, or becomes worse; the event has the severity as its new state. */
-int queue_begin_alert(struct queue *queue, const char *alert, int severity, const char *word,
-                      int64_t now_ms);
+int queue_begin_alert(struct queue *queue, const char *alert, int severity, const char *word, int64_t now_ms);
 int queue_end_alert(struct queue *queue, const char *alert, int64_t now_ms);
 
 #endif

@@ -50,8 +50,7 @@ int queue_add_pulls(struct queue *queue, int64_t batch, const char *source, cons
                     const struct queue_pull_wish *wishes, size_t count, int64_t now_ms);
 
 /* Finds the first WAITING item of a source by due time; *due_ms may have passed. Returns 1 if there is none. */
-int queue_next_pull(struct queue *queue, const char *source, struct queue_pull *pull,
-                    int64_t *due_ms);
+int queue_next_pull(struct queue *queue, const char *source, struct queue_pull *pull, int64_t *due_ms);
 /* Reads the time of the last C-MOVE at the source; 0: never. */
 int queue_last_move(struct queue *queue, const char *source, int64_t *at_ms);
 /* Lists the sources that have WAITING items. The caller must free the names. */
@@ -68,11 +67,10 @@ struct queue_pull_part {
 };
 
 /* FINDING -> MOVING. Replaces the parts that the archive reported before. */
-int queue_pull_found(struct queue *queue, int64_t id, const struct queue_pull_part *parts,
-                     size_t count, int64_t now_ms);
+int queue_pull_found(struct queue *queue, int64_t id, const struct queue_pull_part *parts, size_t count,
+                     int64_t now_ms);
 /* Reads the parts with the number of instances that are stored now. Free with queue_pull_parts_free(). */
-int queue_pull_parts(struct queue *queue, int64_t id, struct queue_pull_part **parts,
-                     size_t *count);
+int queue_pull_parts(struct queue *queue, int64_t id, struct queue_pull_part **parts, size_t *count);
 void queue_pull_parts_free(struct queue_pull_part *parts, size_t count);
 
 /* An instance from a source that is not kept: its class is not processed, or it is a result of Noctule. */
@@ -88,20 +86,20 @@ int queue_note_move(struct queue *queue, int64_t id, int64_t now_ms);
 /*
  * Ends an attempt. FINDING | MOVING -> WAITING until `due_ms`; attempts - 1 unless it is counted.
  */
-int queue_delay_pull(struct queue *queue, int64_t id, int64_t due_ms, bool counted, enum code code,
-                     const char *message, int64_t now_ms);
+int queue_delay_pull(struct queue *queue, int64_t id, int64_t due_ms, bool counted, enum code code, const char *message,
+                     int64_t now_ms);
 /* Returns an item that was not tried: WAITING, due at once, not counted. */
 int queue_return_pull(struct queue *queue, int64_t id, const char *why, int64_t now_ms);
 /* WAITING | FINDING | MOVING -> DONE, NOT_FOUND, PARTIAL or FAILED. */
-int queue_end_pull(struct queue *queue, int64_t id, enum queue_pull_state state, enum code code,
-                   const char *message, int64_t now_ms);
+int queue_end_pull(struct queue *queue, int64_t id, enum queue_pull_state state, enum code code, const char *message,
+                   int64_t now_ms);
 
 /*
  * Sets the open items of a batch to CANCELLED. *busy: those that were FINDING or MOVING; the caller
  * must free it. Returns -ENOENT if there is no such batch, -EAGAIN if all its items have ended.
  */
-int queue_cancel_pulls(struct queue *queue, int64_t batch, const char *by, int64_t now_ms,
-                       struct queue_ids *busy, int64_t *count);
+int queue_cancel_pulls(struct queue *queue, int64_t batch, const char *by, int64_t now_ms, struct queue_ids *busy,
+                       int64_t *count);
 
 /* Returns 1 if the batch has accession numbers that may still be needed, 0 if not, or -errno. */
 int queue_pulls_need_keys(struct queue *queue, int64_t batch);

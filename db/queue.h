@@ -70,9 +70,9 @@ struct queue_instance {
     const char *modality, *body_part, *series_description;
     const struct series_about *about; /* in the form to store; NULL: not known */
     const char *frame_of_reference;   /* its UID; "" */
-    const char *path;   /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
-    const char *sha256; /* of the file at the path; "": not known */
-    const char *source; /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
+    const char *path;                 /* relative to the root: series/<Series UID>/<SOP UID>[+N].dcm */
+    const char *sha256;               /* of the file at the path; "": not known */
+    const char *source;               /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
     /*
      * absolute path of a file that its inbox keeps and that is removed with its series; NULL: it
      * stays, or does not exist
@@ -83,7 +83,7 @@ struct queue_instance {
     int64_t size;
     int32_t frames;
     int32_t expected_instances; /* of the series; 0 when unknown */
-    int32_t replaced; /* number of replacements: the file of a higher number replaces the others */
+    int32_t replaced;           /* number of replacements: the file of a higher number replaces the others */
 
     struct queue_kept {
         int64_t file, look; /* digests; 0: no original stays, or it was changed */
@@ -111,8 +111,8 @@ int queue_add_instance(struct queue *queue, const struct queue_instance *instanc
  * caller must free the array. Includes removed instances, not missing ones. with_original: of
  * instances that are not removed, only those with a known path.
  */
-int queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after,
-               size_t limit, struct queue_kept **kept, size_t *count);
+int queue_kept(struct queue *queue, const char *source, bool with_original, int64_t after, size_t limit,
+               struct queue_kept **kept, size_t *count);
 /* Deletes the row of an original that is no longer there. */
 int queue_forget_kept(struct queue *queue, const char *source, int64_t file);
 
@@ -148,8 +148,7 @@ struct queue_input {
     char *path, *kind, *sender;
 };
 
-int queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input **inputs,
-                        size_t *count);
+int queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input **inputs, size_t *count);
 void queue_input_clear(struct queue_input *input);
 /*
  * Returns 1 if an annotation object may be input (current, not a result of Noctule, not removed), 0 if not, or -errno.
@@ -168,8 +167,7 @@ struct queue_quarantine {
     const char *path; /* in quarantine/; "": it could not be kept, or never arrived whole */
     const char *original_path;
     const char *series_uid, *sop_instance_uid; /* "": not readable */
-    const char
-        *called_ae; /* AE title that it was sent to; "" or NULL: from an inbox, or not known */
+    const char *called_ae; /* AE title that it was sent to; "" or NULL: from an inbox, or not known */
     enum code code;
     const char *message;
     int64_t released; /* id of the row that it was released from; 0: unset */
@@ -211,8 +209,7 @@ int queue_forget_quarantine(struct queue *queue, int64_t id, const char *by, int
  * Adds a row for a quarantined file without one, from its reason file: JSON with code, message, original_path,
  * series_uid and sop_instance_uid. Without a valid reason or code, the code is FILE_UNREADABLE.
  */
-int queue_adopt_quarantine(struct queue *queue, const char *path, const char *reason,
-                           int64_t now_ms);
+int queue_adopt_quarantine(struct queue *queue, const char *path, const char *reason, int64_t now_ms);
 
 /* The first of the quarantined instances that a series lacks. */
 struct queue_lacking {
@@ -230,14 +227,13 @@ struct queue_series {
     char *state; /* "GATHERING", "SETTLED", "REFUSED" */
     char *series_uid, *modality, *body_part, *description;
     char *called_ae, *sender; /* of its first C-STORE; "": no instance came by C-STORE */
-    char *inbox; /* folder of its first file from an inbox; "": an instance came by C-STORE */
+    char *inbox;              /* folder of its first file from an inbox; "": an instance came by C-STORE */
     int32_t instances, frames, expected_instances;
     int32_t missing_files; /* of the instances */
     bool removed;          /* all of them, by retention or by an operator */
     int64_t first_seen_ms, last_seen_ms;
-    bool complete_requested; /* requested by an operator; valid until the series is complete */
-    char
-        *missing_accepted_by; /* operator who accepted the missing instances of this revision; "" */
+    bool complete_requested;   /* requested by an operator; valid until the series is complete */
+    char *missing_accepted_by; /* operator who accepted the missing instances of this revision; "" */
 };
 
 void queue_series_clear(struct queue_series *series);
@@ -256,8 +252,7 @@ struct queue_file {
 };
 
 /* Reads the files of a series, by path; free the array after clearing its elements. */
-int queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **files,
-                       size_t *count);
+int queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **files, size_t *count);
 void queue_file_clear(struct queue_file *file);
 
 /* A stack of an inspected series. */
@@ -273,8 +268,7 @@ struct queue_stored_stack {
  * Reads the stacks of the current revision; none while the series is being received. Free the array
  * after clearing its elements.
  */
-int queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks,
-                        size_t *count);
+int queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks, size_t *count);
 void queue_stored_stack_clear(struct queue_stored_stack *stack);
 
 struct queue_stack {
@@ -288,9 +282,9 @@ struct queue_stack {
     enum code code;
     const char *message, *file_a, *file_b; /* of the refusal; "" when accepted */
     const char *split_by;                  /* attributes that distinguish it, for people; "" */
-    bool passed_over;               /* refused for its type, which is not an error of the sender */
-    int32_t times, times_announced; /* temporal positions of its series; 0: not announced */
-    const char *options;            /* pipelines that it belongs to, for people; "" */
+    bool passed_over;                      /* refused for its type, which is not an error of the sender */
+    int32_t times, times_announced;        /* temporal positions of its series; 0: not announced */
+    const char *options;                   /* pipelines that it belongs to, for people; "" */
 };
 
 /*
@@ -307,8 +301,7 @@ int queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const
  * Stores a code for the whole series, which v_series shows, and an event. Returns -EAGAIN while the
  * series is being received.
  */
-int queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message,
-                      int64_t now_ms);
+int queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message, int64_t now_ms);
 
 /* An operator's request to process a series as it is. */
 struct queue_complete {
@@ -321,8 +314,7 @@ struct queue_complete {
  * Marks a series that is being received as complete. A refused or flagged series is received again (a new revision) if
  * its inspection may end differently, for INCOMPLETE_SERIES only with accept_missing. Otherwise returns -EAGAIN.
  */
-int queue_request_complete(struct queue *queue, const struct queue_complete *complete,
-                           int64_t now_ms);
+int queue_request_complete(struct queue *queue, const struct queue_complete *complete, int64_t now_ms);
 
 /* ---------------------------------------------------------------------------------- jobs ---- */
 
@@ -354,9 +346,9 @@ struct queue_job {
     int64_t not_before_ms; /* of a DELAYED job */
     int64_t done_by_ms;    /* time by which its result is wanted; 0: unset */
     bool alone;            /* it crashed a worker before: it must run alone */
-    bool awaits;       /* DELAYED until an annotation object, or a series of the study, arrives */
-    bool awaits_study; /* until a series arrives */
-    char *failed_on;   /* worker of its last attempt if that failed, else "" */
+    bool awaits;           /* DELAYED until an annotation object, or a series of the study, arrives */
+    bool awaits_study;     /* until a series arrives */
+    char *failed_on;       /* worker of its last attempt if that failed, else "" */
 };
 
 void queue_job_clear(struct queue_job *job);
@@ -393,8 +385,8 @@ struct queue_new_job {
  * Returns -EEXIST with the id if a job with these settings waits, runs or has ended (unless `again`). Returns -EAGAIN
  * if the series is not SETTLED at this revision or did not accept this stack.
  */
-int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
-                  int64_t *job_id, struct queue_ids *superseded_running);
+int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
+                  struct queue_ids *superseded_running);
 
 /*
  * Reads at most `limit` READY jobs in the order in which they must start: by deadline if that is in
@@ -405,8 +397,8 @@ int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t 
  * an older revision of their series: they wait while it is being received, and become CANCELLED (SUPERSEDED) when it is
  * complete again. `except`: names of pipelines to leave out, each between line breaks ("\na\nb\n"); "".
  */
-int queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
-                const char *except, struct queue_job **jobs, size_t *count);
+int queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
+                struct queue_job **jobs, size_t *count);
 
 /* When jobs of a pipeline may start. The daemon computes it: SQL has no calendar. */
 struct queue_window {
@@ -418,20 +410,17 @@ struct queue_window {
 };
 
 /* Replaces all windows. They stay over restarts. Makes an event for each that opens or closes. */
-int queue_set_windows(struct queue *queue, const struct queue_window *windows, size_t count,
-                      int64_t now_ms);
+int queue_set_windows(struct queue *queue, const struct queue_window *windows, size_t count, int64_t now_ms);
 /*
  * Reads the jobs of the newest revision of a series that are not superseded, by id; free the array
  * after clearing its elements.
  */
-int queue_series_jobs(struct queue *queue, int64_t series_id, struct queue_job **jobs,
-                      size_t *count);
+int queue_series_jobs(struct queue *queue, int64_t series_id, struct queue_job **jobs, size_t *count);
 /*
  * Updates the missing input of a waiting job, as in queue_new_job; NULL: complete, DELAYED ->
  * READY. Returns -EAGAIN if the job does not wait for that.
  */
-int queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks,
-                    int64_t now_ms);
+int queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks, int64_t now_ms);
 
 /* A series of a study: inspected, accepted at least in part, with its files. */
 struct queue_companion {
@@ -441,12 +430,10 @@ struct queue_companion {
 
 void queue_companion_clear(struct queue_companion *companion);
 /* Reads the other series of the study; free the array after clearing its elements. */
-int queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions,
-                     size_t *count);
+int queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions, size_t *count);
 /* Reads the jobs of other series of the study that wait for this series; free jobs->at. */
 int queue_study_waiting(struct queue *queue, int64_t series_id, struct queue_ids *jobs);
-int queue_next_due(struct queue *queue,
-                   int64_t *due_ms); /* earliest DELAYED job; -ENOENT: no such job */
+int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED job; -ENOENT: no such job */
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 
 /*
@@ -460,8 +447,7 @@ int queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, 
  * lane of a worker runs one job at a time (-EBUSY). Returns -EAGAIN also if a late slice has
  * arrived meanwhile.
  */
-int queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
-                    int64_t now_ms);
+int queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane, int64_t now_ms);
 
 /* Where an attempt runs. */
 struct queue_lane {
@@ -475,8 +461,7 @@ struct queue_lane {
  * queue_start_job() for any place. An attempt on another machine is RUNNING ("SUBMITTING" in
  * v_jobs) before the machine gets it, until its result is recorded, over restarts of the daemon.
  */
-int queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *place,
-                   int64_t now_ms);
+int queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *place, int64_t now_ms);
 
 /* Stores the stage of a RUNNING job; has no effect on others. */
 int queue_set_stage(struct queue *queue, int64_t job_id, const char *stage, int64_t since_ms);
@@ -495,11 +480,9 @@ struct queue_elsewhere {
 int queue_elsewhere(struct queue *queue, struct queue_elsewhere **attempts, size_t *count);
 void queue_elsewhere_clear(struct queue_elsewhere *attempt);
 /* Notes that Slurm has the job. Returns -EAGAIN if it is not RUNNING with that nonce. */
-int queue_submitted(struct queue *queue, int64_t job_id, const char *nonce, int64_t slurm_id,
-                    int64_t now_ms);
+int queue_submitted(struct queue *queue, int64_t job_id, const char *nonce, int64_t slurm_id, int64_t now_ms);
 /* Stores the node ("": none yet) and Slurm's reason for waiting; -EAGAIN as above. Makes no event. */
-int queue_placed(struct queue *queue, int64_t job_id, const char *nonce, const char *node,
-                 const char *reason);
+int queue_placed(struct queue *queue, int64_t job_id, const char *nonce, const char *node, const char *reason);
 /* Computes the mean total_seconds of the last jobs of the pipeline that ended well; 0: there are none. */
 int queue_mean_seconds(struct queue *queue, const char *pipeline, double *seconds);
 
@@ -516,8 +499,7 @@ struct queue_histogram {
 struct queue_voxels {
     double spacing[3];        /* of the volume that the job computed on */
     double source_spacing[2]; /* of the source files */
-    double
-        source_steps[2]; /* smallest and largest distance between two slices of the source files */
+    double source_steps[2];   /* smallest and largest distance between two slices of the source files */
     /* reason for straightening the stack; "": not straightened; NULL: not known */
     const char *straightened;
 };
@@ -568,8 +550,7 @@ struct queue_result {
     const char *replaces; /* SOP Instance UID of the object that it replaces; "": unset */
     int64_t size;
     int64_t frames;
-    const char *const
-        *destinations; /* names: each makes a PENDING delivery; duplicates count once */
+    const char *const *destinations; /* names: each makes a PENDING delivery; duplicates count once */
     size_t destination_count;
 };
 
@@ -593,8 +574,7 @@ struct queue_finish {
  * Their unsent deliveries are withdrawn: PENDING | DELAYED -> CANCELLED with code SUPERSEDED, or
  * RETRIED within the same revision.
  */
-int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
-                     int64_t now_ms);
+int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish, int64_t now_ms);
 
 /*
  * A person's decision on a result under review. Accept: REVIEW -> DONE with the deliveries of its
@@ -602,28 +582,27 @@ int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_fin
  * series has a newer revision. Reject: REVIEW -> REJECTED; no delivery is made, and the files stay
  * as long as the images.
  */
-int queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations,
-                     size_t destination_count, const char *by, int64_t now_ms);
-int queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by,
-                     int64_t now_ms);
+int queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations, size_t destination_count,
+                     const char *by, int64_t now_ms);
+int queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by, int64_t now_ms);
 
 /* RUNNING -> FAILED. */
-int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message,
-                   const char *file_a, const char *file_b, int64_t now_ms);
+int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message, const char *file_a,
+                   const char *file_b, int64_t now_ms);
 /* RUNNING -> DELAYED until not_before_ms. `alone`: see queue_job. */
-int queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
-                    enum code code, const char *message, int64_t now_ms);
+int queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, enum code code,
+                    const char *message, int64_t now_ms);
 /* RUNNING -> READY, attempts - 1: returned unharmed (drain, or a worker that did not begin it). */
 int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
 /* READY | DELAYED | RUNNING -> CANCELLED. was_running: the caller must stop its worker. */
-int queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why,
-                     int64_t now_ms, bool *was_running);
+int queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why, int64_t now_ms,
+                     bool *was_running);
 
 /* An operator's retry. */
 struct queue_retry {
     int64_t job_id;
     const char *settings; /* NULL: the job's own */
-    bool again; /* also a job that ended well with these settings and still has its results */
+    bool again;           /* also a job that ended well with these settings and still has its results */
 };
 
 /*
@@ -634,12 +613,11 @@ struct queue_retry {
  * *job_id is the job that will run. Returns -EEXIST if a job with these settings ended well,
  * -ESTALE if the series has a newer revision or another job replaced this one.
  */
-int queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms,
-                    int64_t *job_id, struct queue_ids *superseded_running);
+int queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms, int64_t *job_id,
+                    struct queue_ids *superseded_running);
 
 /* Changes the priority of a READY or DELAYED job. `by`: the user, for the event. */
-int queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const char *by,
-                       int64_t now_ms);
+int queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const char *by, int64_t now_ms);
 
 /* A hold that an operator places. */
 struct queue_hold {
@@ -675,14 +653,12 @@ struct queue_ack {
 /* Stores it in place of an earlier one for the same alert. */
 int queue_acknowledge(struct queue *queue, const struct queue_ack *ack, int64_t now_ms);
 /* Returns 0, or -ENOENT if the alert is not acknowledged. */
-int queue_end_ack(struct queue *queue, const char *alert, const char *by, const char *reason,
-                  int64_t now_ms);
+int queue_end_ack(struct queue *queue, const char *alert, const char *by, const char *reason, int64_t now_ms);
 /*
  * Finds an acknowledgement whose alert is not among `raised`: ids, each with a newline before and
  * after it. Returns 1, 0 if there is no such row, or -errno.
  */
-int queue_find_cleared_ack(struct queue *queue, const char *raised, bool from_daemon,
-                           char alert[QUEUE_ALERT]);
+int queue_find_cleared_ack(struct queue *queue, const char *raised, bool from_daemon, char alert[QUEUE_ALERT]);
 
 /*
  * Recovers after a restart, with attempts kept: RUNNING on this machine -> READY, or FAILED with
@@ -744,15 +720,13 @@ int queue_get_delivery(struct queue *queue, int64_t delivery_id, struct queue_de
  * Reads PENDING deliveries and DELAYED ones that are due: at most `limit` per destination, without blocked and held
  * destinations, by destination, then by due time. Changes no data. Free the array after clearing its elements.
  */
-int queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit,
-                         const char *const *blocked, size_t blocked_count,
-                         struct queue_delivery **deliveries, size_t *count);
+int queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit, const char *const *blocked,
+                         size_t blocked_count, struct queue_delivery **deliveries, size_t *count);
 /*
  * Finds the earliest due time of all waiting deliveries, without blocked and held destinations; it
  * may have passed. Returns -ENOENT if no delivery waits.
  */
-int queue_next_delivery(struct queue *queue, const char *const *blocked, size_t blocked_count,
-                        int64_t *due_ms);
+int queue_next_delivery(struct queue *queue, const char *const *blocked, size_t blocked_count, int64_t *due_ms);
 
 /* PENDING | DELAYED and due -> SENDING, attempts + 1. Commit before the sender gets it. */
 int queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms);
@@ -765,9 +739,8 @@ struct queue_attempt {
 };
 
 /* SENDING -> SENT. transaction_uid: of the requested storage commitment; "": not requested. */
-int queue_delivery_sent(struct queue *queue, int64_t delivery_id,
-                        const struct queue_attempt *attempt, const char *transaction_uid,
-                        int64_t now_ms);
+int queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
+                        const char *transaction_uid, int64_t now_ms);
 /*
  * SENDING -> DELAYED until not_before_ms, or FAILED. SENT -> the same if the requested commitment
  * was not given: the commitment is FAILED until the next attempt. PENDING | DELAYED -> FAILED if
@@ -775,8 +748,7 @@ int queue_delivery_sent(struct queue *queue, int64_t delivery_id,
  */
 int queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
                          const struct queue_attempt *attempt, int64_t now_ms);
-int queue_fail_delivery(struct queue *queue, int64_t delivery_id,
-                        const struct queue_attempt *attempt, int64_t now_ms);
+int queue_fail_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt, int64_t now_ms);
 /*
  * SENDING -> FAILED, with a new PENDING delivery of the same result to another destination, unless
  * that has one already.
@@ -784,29 +756,27 @@ int queue_fail_delivery(struct queue *queue, int64_t delivery_id,
 int queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destination,
                             const struct queue_attempt *attempt, int64_t now_ms);
 /* SENDING -> PENDING, attempts - 1: returned untried (drain, or a sender that did not begin it). */
-int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why,
-                          int64_t now_ms);
+int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms);
 
 /*
  * Stores the answer of an N-EVENT-REPORT for one instance: REQUESTED -> COMMITTED | FAILED. A
  * repeated call changes no data. Returns -ENOENT if no SENT delivery of this instance belongs to
  * the transaction.
  */
-int queue_delivery_committed(struct queue *queue, const char *transaction_uid,
-                             const char *sop_instance_uid, bool committed, enum code code,
-                             const char *message, int64_t now_ms);
+int queue_delivery_committed(struct queue *queue, const char *transaction_uid, const char *sop_instance_uid,
+                             bool committed, enum code code, const char *message, int64_t now_ms);
 /*
  * SENT, commitment NONE -> FAILED: the destination has the instance and refused the request for
  * commitment.
  */
-int queue_commitment_refused(struct queue *queue, int64_t delivery_id,
-                             const struct queue_attempt *attempt, int64_t now_ms);
+int queue_commitment_refused(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
+                             int64_t now_ms);
 /* Finds the SENT delivery of an instance and a transaction; -ENOENT as above. */
-int queue_find_commitment(struct queue *queue, const char *transaction_uid,
-                          const char *sop_instance_uid, struct queue_delivery *delivery);
+int queue_find_commitment(struct queue *queue, const char *transaction_uid, const char *sop_instance_uid,
+                          struct queue_delivery *delivery);
 /* Reads at most `limit` SENT deliveries of a destination whose commitment was REQUESTED before a time, oldest first. */
-int queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
-                              size_t limit, struct queue_delivery **deliveries, size_t *count);
+int queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms, size_t limit,
+                              struct queue_delivery **deliveries, size_t *count);
 
 /*
  * An operator's resend: SENT | DELAYED | FAILED -> PENDING with attempts 0, due at once. Exactly
@@ -823,14 +793,12 @@ struct queue_resend {
     bool not_arrived;            /* only FAILED and DELAYED deliveries */
 };
 
-int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t now_ms,
-                 int64_t *count);
+int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count);
 
 /* --------------------------------------------------------------------- files, the daemon ---- */
 
 /* Calls `visit` with the path of each instance and annotation object. A result other than 0 ends it and is returned. */
-int queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path),
-                    void *context);
+int queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path), void *context);
 /* Reads the paths of instances and annotation objects with files, after `after`; free each and the array. */
 int queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths, size_t *count);
 /* Notes that the file of a row is missing: an event, and a flag on the series (missing_files). */
@@ -848,8 +816,7 @@ struct queue_configuration {
 };
 
 /* Stores the result and, except at start, the event RELOAD or RELOAD_FAILED. */
-int queue_set_configuration(struct queue *queue, const struct queue_configuration *is,
-                            int64_t now_ms);
+int queue_set_configuration(struct queue *queue, const struct queue_configuration *is, int64_t now_ms);
 
 /*
  * Checks the invariants at the head of transaction.c. Returns 0, -EUCLEAN with the violation, or

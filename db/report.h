@@ -50,11 +50,10 @@ struct report_ack {
 };
 
 /* Calls `take` with each row. A negative errno of `take` ends the loop. */
-int report_each_alert(struct report *report,
-                      int (*take)(void *context, const struct report_alert *alert), void *context,
-                      struct error *error);
-int report_each_ack(struct report *report, int (*take)(void *context, const struct report_ack *ack),
-                    void *context, struct error *error);
+int report_each_alert(struct report *report, int (*take)(void *context, const struct report_alert *alert),
+                      void *context, struct error *error);
+int report_each_ack(struct report *report, int (*take)(void *context, const struct report_ack *ack), void *context,
+                    struct error *error);
 
 /* The mean time of a pipeline's jobs on this system (v_measured). */
 struct report_pace {
@@ -62,11 +61,9 @@ struct report_pace {
     int64_t lanes; /* that ran jobs; 0: no job of the pipeline was measured */
 };
 
-int report_pace(struct report *report, const char *pipeline, struct report_pace *pace,
-                struct error *error);
+int report_pace(struct report *report, const char *pipeline, struct report_pace *pace, struct error *error);
 /* Counts the waiting jobs with a deadline up to `by_ms` (v_wanted). */
-int report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs,
-                  struct error *error);
+int report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs, struct error *error);
 
 /* The last traces of a daemon that is not running. */
 struct report_life {
@@ -91,25 +88,22 @@ struct report_health {
 };
 
 /* Checks the whole file, for at most `seconds`. */
-int report_examine(struct report *report, int seconds, struct report_health *health,
-                   struct error *error);
+int report_examine(struct report *report, int seconds, struct report_health *health, struct error *error);
 /* Computes the size of all instances received within a week; -1: the time was too short. */
-int report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_t *bytes,
-                      struct error *error);
+int report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_t *bytes, struct error *error);
 /* Prints the totals of v_night in one line, "name=value ..." */
 int report_figures(struct report *report, FILE *out, struct error *error);
 
 struct report_filter {
-    const char *state;       /* NULL: any */
-    const char *pipeline;    /* NULL: any */
-    const char *series;      /* Series Instance UID; NULL: any */
-    const char *destination; /* NULL: any; of deliveries */
-    int64_t job;             /* 0: any; of deliveries */
-    const char *code;        /* NULL: any; of jobs and series */
-    const char *modality;    /* NULL: any, as in the following members; of jobs and series */
-    const char *sender;      /* calling AE title of the first C-STORE */
-    const char *accession[2],
-        *patient[2]; /* the search text and its pseudonym (pseudonym.h), or NULL */
+    const char *state;                     /* NULL: any */
+    const char *pipeline;                  /* NULL: any */
+    const char *series;                    /* Series Instance UID; NULL: any */
+    const char *destination;               /* NULL: any; of deliveries */
+    int64_t job;                           /* 0: any; of deliveries */
+    const char *code;                      /* NULL: any; of jobs and series */
+    const char *modality;                  /* NULL: any, as in the following members; of jobs and series */
+    const char *sender;                    /* calling AE title of the first C-STORE */
+    const char *accession[2], *patient[2]; /* the search text and its pseudonym (pseudonym.h), or NULL */
     /* jobs of their series' newest revision that are not superseded; series with files */
     bool current;
     const char *since;  /* ISO-8601 or its beginning: jobs made or ended, series received; NULL */
@@ -125,8 +119,7 @@ extern const struct report_list report_jobs, report_series, report_deliveries, r
 extern const struct report_list report_quarantine;
 
 /* Prints all columns of a quarantined file, one per line or as JSON. Returns 0 or -ENOENT. */
-int report_quarantined(struct report *report, int64_t number, FILE *out, bool json,
-                       struct error *error);
+int report_quarantined(struct report *report, int64_t number, FILE *out, bool json, struct error *error);
 
 /* Quarantined files of no known series, older than the filter's time; keys are paths. */
 extern const struct report_list report_stray_files;
@@ -137,8 +130,8 @@ extern const struct report_list report_telling_files;
 /* Returns the name of state i of such rows; NULL after the last. */
 const char *report_list_state(const struct report_list *list, size_t i);
 
-int report_list(struct report *report, const struct report_list *list,
-                const struct report_filter *filter, FILE *out, bool json, struct error *error);
+int report_list(struct report *report, const struct report_list *list, const struct report_filter *filter, FILE *out,
+                bool json, struct error *error);
 
 /* Selects the regions of a cohort: those that a pipeline measured. */
 struct report_cohort {
@@ -153,24 +146,23 @@ struct report_cohort {
  * identifying columns, and one column per feature, empty without a value. `dictionary` (may be
  * NULL) gets one row per column: meaning, unit, settings. Returns -ENOENT if there are no features.
  */
-int report_cohort(struct report *report, const struct report_cohort *what, FILE *out,
-                  FILE *dictionary, struct error *error);
+int report_cohort(struct report *report, const struct report_cohort *what, FILE *out, FILE *dictionary,
+                  struct error *error);
 
 /*
  * Prints the jobs under review, oldest first: a few lines per job with expectation, found value and
  * the path of its preview below `root`. JSON: v_review. Uses pipeline, series and limit of the
  * filter.
  */
-int report_review(struct report *report, const struct report_filter *filter, const char *root,
-                  FILE *out, bool json, struct error *error);
+int report_review(struct report *report, const struct report_filter *filter, const char *root, FILE *out, bool json,
+                  struct error *error);
 
 /*
  * Reads the keys of all selected rows, oldest first: job numbers, Series Instance UIDs. Free each
  * and the array.
  */
-int report_keys(struct report *report, const struct report_list *list,
-                const struct report_filter *filter, char ***keys, size_t *count,
-                struct error *error);
+int report_keys(struct report *report, const struct report_list *list, const struct report_filter *filter, char ***keys,
+                size_t *count, struct error *error);
 
 /* A destination of the configuration. The database knows it only after its first delivery. */
 struct report_destination {
@@ -182,8 +174,8 @@ struct report_destination {
  * Prints v_destinations: the configured ones in the given order, then those that are no longer
  * configured but have deliveries.
  */
-int report_destinations(struct report *report, const struct report_destination *configured,
-                        size_t count, FILE *out, bool json, struct error *error);
+int report_destinations(struct report *report, const struct report_destination *configured, size_t count, FILE *out,
+                        bool json, struct error *error);
 /* Prints one job: its row, results, deliveries and events. */
 int report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct error *error);
 
@@ -210,8 +202,8 @@ struct report_stored {
 };
 
 /* Returns -ENOENT if there is no such series. Free with report_stored_clear(). */
-int report_stored_series(struct report *report, const char *series_uid,
-                         struct report_stored *stored, struct error *error);
+int report_stored_series(struct report *report, const char *series_uid, struct report_stored *stored,
+                         struct error *error);
 void report_stored_clear(struct report_stored *stored);
 
 /* An annotation object whose file is not removed. */
@@ -233,8 +225,8 @@ struct report_object_filter {
 };
 
 /* Reads annotation objects by their own series, then by time. Free with report_objects_free(). */
-int report_objects(struct report *report, const struct report_object_filter *filter,
-                   struct report_object **objects, size_t *count, struct error *error);
+int report_objects(struct report *report, const struct report_object_filter *filter, struct report_object **objects,
+                   size_t *count, struct error *error);
 void report_objects_free(struct report_object *objects, size_t count);
 
 #define REPORT_ALL_SEGMENTS (-1)
@@ -243,8 +235,7 @@ void report_objects_free(struct report_object *objects, size_t count);
  * Prints the features of one job as tables, of all segments or one (0: the whole volume). Reports a
  * job without features; returns -ENOENT if it has features, but none of this segment.
  */
-int report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
-                    struct error *error);
+int report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out, struct error *error);
 
 /*
  * Calls `take` with each feature in the order of the job's features.json, with every bit of its
@@ -252,7 +243,6 @@ int report_features(struct report *report, int64_t job_id, int64_t segment, FILE
  * must print, and check its own output.
  */
 int report_each_feature(struct report *report, int64_t job_id, int64_t segment,
-                        int (*take)(void *context, const struct feature *feature), void *context,
-                        struct error *error);
+                        int (*take)(void *context, const struct feature *feature), void *context, struct error *error);
 
 #endif

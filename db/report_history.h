@@ -22,8 +22,7 @@ int queue_nights_until(struct queue *queue, int64_t before_ms, int64_t *until_ms
  * Counts all that arrived from `since_ms` on until before `until_ms`, in its present state. `name`: the date for
  * people. `reported`: the report must be sent. Returns -EINVAL unless the period ends after it begins.
  */
-int queue_close_night(struct queue *queue, const char *name, int64_t since_ms, int64_t until_ms,
-                      bool reported);
+int queue_close_night(struct queue *queue, const char *name, int64_t since_ms, int64_t until_ms, bool reported);
 
 /* Reads the first row whose report must be sent. */
 int queue_unreported_night(struct queue *queue, struct queue_night *night);

@@ -149,8 +149,7 @@ struct report_layout {
  * Prints titles and rows, columns as wide as their cells. On a terminal, columns are left out and
  * shortened until a line fits. Returns 0 or -ENOMEM.
  */
-int report_table_print(const struct report_table *table, const struct report_layout *layout,
-                       FILE *out);
+int report_table_print(const struct report_table *table, const struct report_layout *layout, FILE *out);
 
 /*
  * Returns the size of the first character of untrusted text, or 0 if it must not be printed as it
@@ -192,8 +191,8 @@ struct report_period {
  * with report_period_free(). Returns -EINVAL if the period ends before it begins, or is longer than
  * a year.
  */
-int report_period_read(struct report *report, int64_t since_ms, int64_t until_ms,
-                       struct report_period **period, struct error *error);
+int report_period_read(struct report *report, int64_t since_ms, int64_t until_ms, struct report_period **period,
+                       struct error *error);
 void report_period_free(struct report_period *period);
 
 #endif

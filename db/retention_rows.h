@@ -33,9 +33,9 @@ enum queue_stock {
 /* One pass over old rows, oldest first, a few rows at a time. */
 struct queue_sweep {
     int64_t before_ms[QUEUE_STOCKS]; /* upper limit of the time; 0: skip this stock */
-    bool for_space;  /* removal before its time: keeps refused series and those with FAILED jobs */
-    const char *why; /* for the events: "90 days old" */
-    const char *const *sources; /* of instances with originals that stay; their series stay, too */
+    bool for_space;                  /* removal before its time: keeps refused series and those with FAILED jobs */
+    const char *why;                 /* for the events: "90 days old" */
+    const char *const *sources;      /* of instances with originals that stay; their series stay, too */
     size_t source_count;
 
     struct queue_place {
@@ -49,8 +49,7 @@ struct queue_sweep {
  * Marks or deletes at most `limit` rows, oldest first, and counts them. Reads a limited number of
  * rows per call. Call again until it is over.
  */
-int queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms,
-                size_t *count);
+int queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms, size_t *count);
 
 /*
  * Deletes at most `limit` each of the daemon's own events, of quarantine rows without a series and
@@ -67,17 +66,15 @@ struct queue_removal {
 };
 
 /* Reads removals by id, after `after`. Free the array after clearing its elements. */
-int queue_removals(struct queue *queue, int64_t after, size_t limit,
-                   struct queue_removal **removals, size_t *count);
+int queue_removals(struct queue *queue, int64_t after, size_t limit, struct queue_removal **removals, size_t *count);
 void queue_removal_clear(struct queue_removal *removal);
 /* Notes that the file is removed. */
 int queue_removed(struct queue *queue, int64_t id);
 
 /* A purge that an operator requests. */
 struct queue_purge {
-    const char
-        *series_uid; /* of images or annotation objects; "": quarantined files of no known series */
-    const char *before; /* upper limit of their time, as text */
+    const char *series_uid; /* of images or annotation objects; "": quarantined files of no known series */
+    const char *before;     /* upper limit of their time, as text */
     bool dry_run;
     bool undelivered; /* also those that have not arrived; their deliveries end */
     const char *by;   /* name of the operator */
@@ -85,10 +82,10 @@ struct queue_purge {
 
 struct queue_purged {
     int64_t images, results, quarantined; /* with files that exist or existed */
-    int64_t objects;     /* annotation objects that go with the series, or are the series */
-    int64_t bytes;       /* of images, objects and results */
-    int64_t undelivered; /* deliveries that have not arrived */
-    int64_t originals;   /* files of inboxes with after = "keep"; they stay */
+    int64_t objects;                      /* annotation objects that go with the series, or are the series */
+    int64_t bytes;                        /* of images, objects and results */
+    int64_t undelivered;                  /* deliveries that have not arrived */
+    int64_t originals;                    /* files of inboxes with after = "keep"; they stay */
 };
 
 /*
@@ -103,8 +100,7 @@ struct queue_purged {
  *
  * Without a series: quarantined files older than `before`, and their names.
  */
-int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-                struct queue_purged *purged);
+int queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms, struct queue_purged *purged);
 
 /* Stores the current free space, in one row. */
 int queue_measure_disk(struct queue *queue, double free_mib, int64_t now_ms);

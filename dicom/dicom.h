@@ -136,9 +136,8 @@ struct dicom_instance {
     bool contrast; /* has Contrast/Bolus Agent, or its sequence */
     bool multi_frame;
     bool has_padding;
-    int32_t padding_lo,
-        padding_hi;         /* stored values, inclusive (Pixel Padding Value, Range Limit) */
-    enum image_pixel pixel; /* type of the values from dicom_pixels_read */
+    int32_t padding_lo, padding_hi; /* stored values, inclusive (Pixel Padding Value, Range Limit) */
+    enum image_pixel pixel;         /* type of the values from dicom_pixels_read */
     int32_t frame_count;
     struct dicom_frame *frames; /* array of frame_count */
     /* File offset of native pixel data; -1 if encapsulated or deflated. */
@@ -168,8 +167,8 @@ struct dicom_requestor {
 /* Reads the header of the open file `fd` as dicom_peek does. The caller keeps `fd`, whose offset
  * does not change. `path` is for messages. Returns -ECANCELED with ASSOCIATION_ABORTED if the
  * requestor has gone. A NULL requestor never goes. */
-int dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
-                    struct dicom_instance **instance, struct error *error);
+int dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requestor, struct dicom_instance **instance,
+                    struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
 /* Identity of a file, read as far as possible, also of a file that dicom_peek rejects. "" if unknown. */
@@ -224,19 +223,16 @@ struct dicom_value_request {
  * Some values cannot be compared: longer than LIMIT_RULE_BYTES, items, bytes, and text outside the declared character
  * set. Codes: those of dicom_peek about the file's structure; then no values are set.
  */
-int dicom_read_values(const struct dicom_value_request *request, char **values,
-                      struct error *error);
+int dicom_read_values(const struct dicom_value_request *request, char **values, struct error *error);
 
 /* Frames of one instance, decoded one at a time. A reader belongs to one thread. Several readers
  * of one instance may be open at once. The instance must outlive its readers. */
 struct dicom_pixels;
-int dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,
-                      struct error *error);
+int dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels, struct error *error);
 /* Decodes frame 0 .. frame_count - 1 into `destination`: rows * columns values of type
  * instance->pixel, sign-extended from Bits Stored, with overlay bits masked out. Rescale is not
  * applied. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE. */
-int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
-                      struct error *error);
+int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination, struct error *error);
 void dicom_pixels_close(struct dicom_pixels *pixels);
 /* Returns whether one reader should read all frames in order, because a frame needs those before
  * it, or needs the whole mosaic. */

@@ -32,8 +32,7 @@ static bool
 has_dictionary()
 {
     const DcmDataDictionary &dictionary = dcmDataDict.rdlock();
-    const bool has = dictionary.isDictionaryLoaded() &&
-                     dictionary.findEntry(DCM_PatientName, nullptr) &&
+    const bool has = dictionary.isDictionaryLoaded() && dictionary.findEntry(DCM_PatientName, nullptr) &&
                      dictionary.findEntry(DCM_PixelData, nullptr);
     dcmDataDict.rdunlock();
     return has;

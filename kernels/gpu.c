@@ -47,6 +47,5 @@ kernels_driver_refusal(int driver, int program, char *text, size_t size)
     snprintf(text, size,
              "the NVIDIA driver is for CUDA up to %d.%d, and this program was made with %d.%d: it "
              "needs a driver for CUDA %d%s",
-             driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10, program / 1000,
-             series);
+             driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10, program / 1000, series);
 }

@@ -42,8 +42,8 @@ struct kernels_device_options {
 };
 
 /* Opens a device. The caller must close it with kernels_device_close, after its lanes. */
-int kernels_device_open(const struct kernels_device_options *options,
-                        struct kernels_device **device, struct error *error);
+int kernels_device_open(const struct kernels_device_options *options, struct kernels_device **device,
+                        struct error *error);
 void kernels_device_close(struct kernels_device *device);
 
 /* Returns "cpu" or "cuda"; and a description: processor or GPU, threads, instruction set. */
@@ -53,8 +53,7 @@ const char *kernels_device_description(const struct kernels_device *device);
 /* Returns the max CPU threads per lane, at least 1. */
 int kernels_device_threads(const struct kernels_device *device);
 
-int kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane,
-                      struct error *error);
+int kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane, struct error *error);
 void kernels_lane_close(struct kernels_lane *lane);
 
 /* Returns the max CPU threads of the lane's device. */
@@ -99,9 +98,8 @@ extern const bool kernels_asked;
  * most_bytes. Returns -EIO if the device has failed: every further call on it returns -EIO, and
  * only a new process can recover it.
  */
-int kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent,
-                         enum image_pixel pixel, const struct kernels_demand *demand, void **voxels,
-                         struct error *error);
+int kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum image_pixel pixel,
+                         const struct kernels_demand *demand, void **voxels, struct error *error);
 
 /* Returns the host memory of the lane's volume in bytes, as most_bytes counts it. */
 int64_t kernels_lane_bytes(const struct kernels_lane *lane);
@@ -110,8 +108,7 @@ int64_t kernels_lane_bytes(const struct kernels_lane *lane);
  * Announces that slices first .. first + count - 1 are decoded. The caller must announce each slice
  * once (-EALREADY), in any order, from any thread. Slabs of 8 MiB and more upload faster on a GPU.
  */
-int kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count,
-                         struct error *error);
+int kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
 
 #ifdef __cplusplus
 }

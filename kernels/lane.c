@@ -24,14 +24,13 @@ const bool kernels_asked = true;
 /* --------------------------------------------------------------------------- devices ---- */
 
 int
-kernels_device_open(const struct kernels_device_options *options, struct kernels_device **device,
-                    struct error *error)
+kernels_device_open(const struct kernels_device_options *options, struct kernels_device **device, struct error *error)
 {
     bool any = strcmp(options->backend, "auto") == 0;
 
     if (options->threads < 0)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%d threads is not a number of threads", options->threads);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%d threads is not a number of threads",
+                         options->threads);
     for (size_t i = 0; i < BACKEND_COUNT; i++) {
         if (!any && strcmp(options->backend, backends[i]->name) != 0)
             continue;
@@ -39,8 +38,7 @@ kernels_device_open(const struct kernels_device_options *options, struct kernels
         if (!any || rc != -ENODEV)
             return rc;
     }
-    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no compute backend \"%s\"",
-                     options->backend);
+    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no compute backend \"%s\"", options->backend);
 }
 
 void
@@ -96,8 +94,7 @@ lane_open_op(struct kernels_lane *lane, int id, struct error *error)
 
     lane->state[id] = calloc(1, op->state_size + 1); /* some have no state */
     if (!lane->state[id])
-        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane for %s",
-                         op->name);
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane for %s", op->name);
     rc = op->open ? op->open(lane, error) : 0;
     if (rc) {
         free(lane->state[id]);
@@ -153,8 +150,7 @@ kernels_take(struct kernels_arena *arena, size_t count, size_t size)
 {
     size_t begin = arena->used, bytes;
 
-    if (__builtin_mul_overflow(count, size, &bytes) ||
-        __builtin_add_overflow(bytes, (size_t)PIECE - 1, &bytes) ||
+    if (__builtin_mul_overflow(count, size, &bytes) || __builtin_add_overflow(bytes, (size_t)PIECE - 1, &bytes) ||
         __builtin_add_overflow(begin, bytes / PIECE * PIECE, &arena->used))
         arena->too_large = true;
     return arena->memory ? arena->memory + begin : NULL;
@@ -187,8 +183,7 @@ choose_ops(struct kernels_lane *lane, const struct kernels_demand *demand)
     bool fits = true;
 
     for (int i = 0; i < KERNELS_OPS; i++)
-        lane->phase[i] =
-            op_is_wanted(lane, i, demand->of[i], &fits) ? KERNELS_OP_READY : KERNELS_OP_ABSENT;
+        lane->phase[i] = op_is_wanted(lane, i, demand->of[i], &fits) ? KERNELS_OP_READY : KERNELS_OP_ABSENT;
     return fits;
 }
 
@@ -207,8 +202,7 @@ place_ops_that(bool are_transient, struct kernels_lane *lane, struct kernels_mem
             *memory = begin;
         op->place(lane, memory);
         end.host.used = memory->host.used > end.host.used ? memory->host.used : end.host.used;
-        end.device.used =
-            memory->device.used > end.device.used ? memory->device.used : end.device.used;
+        end.device.used = memory->device.used > end.device.used ? memory->device.used : end.device.used;
         end.host.too_large |= memory->host.too_large;
         end.device.too_large |= memory->device.too_large;
     }
@@ -240,9 +234,8 @@ kernels_no_memory(const struct kernels_lane *lane, struct error *error)
 
             snprintf(names + length, sizeof(names) - length, ", %s", lane_op(lane, i)->name);
         }
-    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED,
-                     "no memory for %lld x %lld x %lld voxels%s", (long long)extent->columns,
-                     (long long)extent->rows, (long long)extent->slices, names);
+    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory for %lld x %lld x %lld voxels%s",
+                     (long long)extent->columns, (long long)extent->rows, (long long)extent->slices, names);
 }
 
 /* ---------------------------------------------------------------------------- volume ---- */
@@ -253,16 +246,13 @@ check_extent(const struct image_extent *extent, struct error *error)
     int64_t voxels;
 
     if (extent->columns < 1 || extent->rows < 1 || extent->slices < 1)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "a volume of %lld x %lld x %lld voxels does not exist",
-                         (long long)extent->columns, (long long)extent->rows,
-                         (long long)extent->slices);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "a volume of %lld x %lld x %lld voxels does not exist",
+                         (long long)extent->columns, (long long)extent->rows, (long long)extent->slices);
     if (__builtin_mul_overflow(extent->columns, extent->rows, &voxels) ||
         __builtin_mul_overflow(voxels, extent->slices, &voxels) || voxels > KERNELS_MAX_VOXELS)
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                         "%lld x %lld x %lld voxels are more than the limit of %lld",
-                         (long long)extent->columns, (long long)extent->rows,
-                         (long long)extent->slices, (long long)KERNELS_MAX_VOXELS);
+                         "%lld x %lld x %lld voxels are more than the limit of %lld", (long long)extent->columns,
+                         (long long)extent->rows, (long long)extent->slices, (long long)KERNELS_MAX_VOXELS);
     return 0;
 }
 
@@ -285,28 +275,26 @@ reserve_announcements(struct kernels_lane *lane, int64_t slices)
 
 /* Checks the job's limit before any memory is taken. */
 static int
-check_most(struct kernels_lane *lane, const struct kernels_demand *demand, size_t work,
-           struct error *error)
+check_most(struct kernels_lane *lane, const struct kernels_demand *demand, size_t work, struct error *error)
 {
     const struct image_extent *extent = &lane->extent;
     const double mib = 1 << 20;
-    const double bytes = (double)work + (double)demand->beside_bytes +
-                         (double)(extent->columns * extent->rows * extent->slices) *
-                             (double)image_pixel_size(lane->pixel);
+    const double bytes =
+        (double)work + (double)demand->beside_bytes +
+        (double)(extent->columns * extent->rows * extent->slices) * (double)image_pixel_size(lane->pixel);
 
     lane->bytes = (int64_t)bytes;
     if (demand->most_bytes <= 0 || bytes <= (double)demand->most_bytes)
         return 0;
     return error_set(error, -E2BIG, CODE_JOB_TOO_LARGE,
                      "%lld x %lld x %lld voxels need %.0f MiB of memory, and a job may take %.0f",
-                     (long long)extent->columns, (long long)extent->rows, (long long)extent->slices,
-                     bytes / mib, (double)demand->most_bytes / mib);
+                     (long long)extent->columns, (long long)extent->rows, (long long)extent->slices, bytes / mib,
+                     (double)demand->most_bytes / mib);
 }
 
 /* Counts the needs of all operations, reserves them in the backend, and places them. */
 static int
-reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, void **voxels,
-               struct error *error)
+reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, void **voxels, struct error *error)
 {
     const struct kernels_backend *backend = lane->device->backend;
     struct kernels_memory memory = {0};
@@ -314,8 +302,7 @@ reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, v
 
     if (rc)
         return rc;
-    if (reserve_announcements(lane, lane->extent.slices) || !choose_ops(lane, demand) ||
-        !place_ops(lane, &memory))
+    if (reserve_announcements(lane, lane->extent.slices) || !choose_ops(lane, demand) || !place_ops(lane, &memory))
         return kernels_no_memory(lane, error);
     rc = check_most(lane, demand, memory.host.used, error);
     if (rc)
@@ -370,8 +357,7 @@ kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count, st
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the lane has no such slices");
     for (int64_t z = first; z < first + count; z++)
         if (!announce(lane, z))
-            return error_set(error, -EALREADY, CODE_COMPUTE_FAILED, "slice %lld comes twice",
-                             (long long)z);
+            return error_set(error, -EALREADY, CODE_COMPUTE_FAILED, "slice %lld comes twice", (long long)z);
     int rc = lane->device->backend->volume_ready(lane, first, count, error);
     if (rc == 0)
         __atomic_fetch_add(&lane->slices_ready, count, __ATOMIC_RELEASE);
@@ -401,15 +387,13 @@ static int
 check_phase(const struct kernels_lane *lane, enum kernels_op_id id, struct error *error)
 {
     if (!lane->has_volume || lane->phase[id] == KERNELS_OP_ABSENT)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%s must be in the demand of kernels_volume_begin",
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%s must be in the demand of kernels_volume_begin",
                          lane_op(lane, id)->name);
     return 0;
 }
 
 int
-kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
-                 struct error *error)
+kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *request, struct error *error)
 {
     const struct kernels_op *op = lane_op(lane, id);
     int rc = check_phase(lane, id, error);
@@ -417,8 +401,8 @@ kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *r
     if (rc)
         return rc;
     if (lane->slices_ready > 0 || lane->phase[id] == KERNELS_OP_BEGUN)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%s is begun once, before the first slice is announced", op->name);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%s is begun once, before the first slice is announced",
+                         op->name);
     rc = lane->device->backend->lane_enter(lane, error);
     if (rc == 0)
         rc = op->begin(lane, request, error);
@@ -439,8 +423,7 @@ kernels_op_check(struct kernels_lane *lane, enum kernels_op_id id, struct error 
 }
 
 int
-kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
-               struct error *error)
+kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *request, struct error *error)
 {
     const struct kernels_backend *backend = lane->device->backend;
     bool has_turn = false;

@@ -105,8 +105,7 @@ struct kernels_backend {
                        struct error *error);
     void (*device_close)(struct kernels_device *device);
     /* Opens and closes the lane's resources other than its operations. */
-    int (*lane_open)(struct kernels_device *device, struct kernels_lane **lane,
-                     struct error *error);
+    int (*lane_open)(struct kernels_device *device, struct kernels_lane **lane, struct error *error);
     void (*lane_close)(struct kernels_lane *lane);
     /* See kernels_lane_reserve. */
     int (*lane_reserve)(struct kernels_lane *lane, size_t bytes);
@@ -114,19 +113,16 @@ struct kernels_backend {
     int (*lane_enter)(struct kernels_lane *lane, struct error *error);
     /* Reserves the volume and the counted memory, and writes the start addresses into `memory`. The
      * lane must already hold the job's extent and pixel type. */
-    int (*volume_begin)(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels,
-                        struct error *error);
+    int (*volume_begin)(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels, struct error *error);
     /* Passes slices to the operations that have begun (kernels_slices_arrived). */
-    int (*volume_ready)(struct kernels_lane *lane, int64_t first, int64_t count,
-                        struct error *error);
+    int (*volume_ready)(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
     const struct kernels_op *ops[KERNELS_OPS];
     /*
      * For lanes whose runs take turns, otherwise NULL. A run may leave the turn to others after it
      * has queued all work and before it has its results. Sets *has_turn to whether the caller holds
      * the turn.
      */
-    int (*turn_take)(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn,
-                     struct error *error);
+    int (*turn_take)(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn, struct error *error);
     void (*turn_leave)(struct kernels_lane *lane);
 };
 
@@ -149,20 +145,17 @@ kernels_state(const struct kernels_lane *lane, enum kernels_op_id id)
 
 /* Start and run a request, for an operation's public functions. Return -EINVAL if the job has no
  * volume or no memory for it, or if begin comes too late; -EBUSY if slices are missing. */
-int kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
-                     struct error *error);
+int kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *request, struct error *error);
 /* Must not be called inside a run, which holds the turn: a run must use the operation table
  * instead. */
-int kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
-                   struct error *error);
+int kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *request, struct error *error);
 
 /* Checks whether the operation may run now, as kernels_op_run does. Callers use it before they
  * check arguments of the volume's size. */
 int kernels_op_check(struct kernels_lane *lane, enum kernels_op_id id, struct error *error);
 
 /* For a backend's volume_ready. */
-int kernels_slices_arrived(struct kernels_lane *lane, int64_t first, int64_t count,
-                           struct error *error);
+int kernels_slices_arrived(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error);
 
 /* Returns -ENOMEM and sets the error to the size that does not fit. */
 int kernels_no_memory(const struct kernels_lane *lane, struct error *error);

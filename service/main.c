@@ -23,20 +23,19 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: noctuled [--config FILE] [--root DIR] [--new-database]\n"
-    "\n"
-    "Receives DICOM series, segments them and stores the results until it is stopped.\n"
-    "\n"
-    "  -c, --config FILE  configuration file (default: $" DAEMON_CONFIG_VARIABLE ", or\n"
-    "                     " DAEMON_CONFIG ")\n"
-    "  -r, --root DIR     root folder, in place of the configured one\n"
-    "      --new-database create a new database in place of a lost one\n"
-    "  -h, --help         print this text\n"
-    "  -V, --version      print the version\n"
-    "\n"
-    "Runs in the foreground and logs to standard error. SIGTERM: finishes running jobs and\n"
-    "stops. SIGHUP: reloads the configuration. See noctuled(8).\n";
+static const char usage[] = "usage: noctuled [--config FILE] [--root DIR] [--new-database]\n"
+                            "\n"
+                            "Receives DICOM series, segments them and stores the results until it is stopped.\n"
+                            "\n"
+                            "  -c, --config FILE  configuration file (default: $" DAEMON_CONFIG_VARIABLE ", or\n"
+                            "                     " DAEMON_CONFIG ")\n"
+                            "  -r, --root DIR     root folder, in place of the configured one\n"
+                            "      --new-database create a new database in place of a lost one\n"
+                            "  -h, --help         print this text\n"
+                            "  -V, --version      print the version\n"
+                            "\n"
+                            "Runs in the foreground and logs to standard error. SIGTERM: finishes running jobs and\n"
+                            "stops. SIGHUP: reloads the configuration. See noctuled(8).\n";
 
 /*
  * Prepares a child process. It keeps fd 3 and the standard descriptors, dies with the daemon, and
@@ -64,10 +63,8 @@ run_child(const struct daemon_line *line)
         int (*run)(const struct role_args *args);
     } roles[] = {{"intake", receiver_main}, {"worker", worker_main}, {"courier", sender_main},
                  {"page", web_main},        {"cluster", slurm_main}, {"probe", probe_main}};
-    const struct role_args args = {.config_file = line->config_file,
-                                   .slot = line->slot,
-                                   .device = line->device,
-                                   .share = line->share};
+    const struct role_args args = {
+        .config_file = line->config_file, .slot = line->slot, .device = line->device, .share = line->share};
     log_open(line->role, "info"); /* each role sets the configured level */
     int error = become_child(line->role);
     if (error) {

@@ -11,12 +11,11 @@
 #include <string.h>
 #include <strings.h>
 
-#define DAY_SECONDS INT64_C(86400)
-#define DAY_MINUTES 1440
-#define PERIODS_MAX 16
-#define HORIZON_DAYS                                                                               \
-    16 /* a window that does not open within two weeks and the widest clock change never opens */
-#define WORD_SIZE 96
+#define DAY_SECONDS  INT64_C(86400)
+#define DAY_MINUTES  1440
+#define PERIODS_MAX  16
+#define HORIZON_DAYS 16 /* a window that does not open within two weeks and the widest clock change never opens */
+#define WORD_SIZE    96
 
 struct time_window {
     struct time_zone *zone; /* NULL: the host's zone */
@@ -87,8 +86,7 @@ parse_days(const struct window_parser *parser, const char *word, unsigned *days)
             at += rest;
         }
         if (first < 0 || last < 0)
-            return parser_refuse(
-                parser, "\"%s\" is not a day or range of days: write Mon-Fri or Sat,Sun", word);
+            return parser_refuse(parser, "\"%s\" is not a day or range of days: write Mon-Fri or Sat,Sun", word);
         for (int day = first; *days |= 1u << day, day != last;)
             day = (day + 1) % 7;
         if (!*at)
@@ -118,17 +116,13 @@ parse_times(const struct window_parser *parser, const char *word, struct period 
     if (parser->moments)
         return period->start >= 0 && period->start < DAY_MINUTES && !*at
                    ? 0
-                   : parser_refuse(parser,
-                                   "\"%s\" is not a time of day: write 07:00, from 00:00 to 23:59",
-                                   word);
+                   : parser_refuse(parser, "\"%s\" is not a time of day: write 07:00, from 00:00 to 23:59", word);
     if (period->start >= 0 && *at++ == '-')
         period->end = parse_time(&at);
     else
         period->end = -1;
     if (period->end < 0 || *at)
-        return parser_refuse(
-            parser, "\"%s\" is not a time interval: write 22:00-06:00, within 00:00 and 24:00",
-            word);
+        return parser_refuse(parser, "\"%s\" is not a time interval: write 22:00-06:00, within 00:00 and 24:00", word);
     if (period->start % DAY_MINUTES == period->end)
         return parser_refuse(parser, "\"%s\" is empty: all day is 00:00-24:00", word);
     if (period->start == DAY_MINUTES)
@@ -170,10 +164,9 @@ parse_period(struct window_parser *parser, struct time_window *window)
             rc = parser_word(parser, word);
     }
     if (rc == 0 && !*word)
-        rc = parser_refuse(parser, parser->moments
-                                       ? "lacks a time: write \"07:00\" or \"Mon-Fri 07:00\""
-                                       : "lacks a time interval: write \"22:00-06:00\" or "
-                                         "\"Mon-Fri 22:00-06:00\"");
+        rc = parser_refuse(parser, parser->moments ? "lacks a time: write \"07:00\" or \"Mon-Fri 07:00\""
+                                                   : "lacks a time interval: write \"22:00-06:00\" or "
+                                                     "\"Mon-Fri 22:00-06:00\"");
     if (rc == 0)
         rc = parse_times(parser, word, period);
     if (rc == 0 && *parser->at && *parser->at != ';') {
@@ -239,8 +232,7 @@ window_day(const struct time_window *window, int64_t seconds)
 
 /* Returns whether a period opens on a day, and sets the span. */
 static bool
-window_stretch(const struct time_window *window, size_t period, int64_t day,
-               struct stretch *stretch)
+window_stretch(const struct time_window *window, size_t period, int64_t day, struct stretch *stretch)
 {
     const struct period *p = &window->periods[period];
     const int64_t weekday = ((day + 3) % 7 + 7) % 7; /* 1970-01-01 was a Thursday */
@@ -289,8 +281,8 @@ time_window_starts(const struct time_window *window, int64_t after_ms)
         for (size_t i = 0; i < window->count; i++) {
             const bool moment = window->periods[i].start == window->periods[i].end;
             struct stretch s;
-            if (window_stretch(window, i, day, &s) && s.start * 1000 > after_ms &&
-                s.start * 1000 < first && (moment || s.end > s.start))
+            if (window_stretch(window, i, day, &s) && s.start * 1000 > after_ms && s.start * 1000 < first &&
+                (moment || s.end > s.start))
                 first = s.start * 1000;
         }
     return first;

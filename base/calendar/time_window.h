@@ -26,8 +26,7 @@ struct time_window;
 /* Returns 0, -EINVAL with the fault and the correct syntax, or -errno. Free with time_window_free(). */
 int time_window_parse(const char *text, struct time_window **window, char why[TIME_WINDOW_WHY]);
 /* Parses times: "07:00", "Mon-Fri 07:00; Sat 09:00 Europe/Berlin". Such a window never opens; see _starts. */
-int time_window_parse_moments(const char *text, struct time_window **moments,
-                              char why[TIME_WINDOW_WHY]);
+int time_window_parse_moments(const char *text, struct time_window **moments, char why[TIME_WINDOW_WHY]);
 void time_window_free(struct time_window *window); /* NULL is allowed */
 
 /* A NULL window is always open. */

@@ -76,8 +76,8 @@ zone_change_in(const struct zone_change *change, int64_t year)
     int64_t day;
     if (change->kind == 'M') {
         const int64_t month = time_zone_day(year, change->month, 1);
-        const int64_t next = change->month == 12 ? time_zone_day(year + 1, 1, 1)
-                                                 : time_zone_day(year, change->month + 1, 1);
+        const int64_t next =
+            change->month == 12 ? time_zone_day(year + 1, 1, 1) : time_zone_day(year, change->month + 1, 1);
         const int64_t weekday = ((month + 4) % 7 + 7) % 7; /* 1970-01-01 was a Thursday */
         day = month + (change->day - weekday + 7) % 7 + 7 * (int64_t)(change->week - 1);
         while (day >= next)
@@ -133,8 +133,7 @@ rule_take_time(const char **at, int64_t *seconds)
     int hours, minutes = 0, rest = 0;
     if (!minus)
         rule_take(at, '+');
-    if (!rule_take_number(at, 0, 167, &hours) ||
-        (rule_take(at, ':') && !rule_take_number(at, 0, 59, &minutes)) ||
+    if (!rule_take_number(at, 0, 167, &hours) || (rule_take(at, ':') && !rule_take_number(at, 0, 59, &minutes)) ||
         (rule_take(at, ':') && !rule_take_number(at, 0, 59, &rest)))
         return false;
     *seconds = (minus ? -1 : 1) * (3600 * (int64_t)hours + 60 * (int64_t)minutes + rest);
@@ -209,8 +208,7 @@ struct zone_block {
 static bool
 zone_block_read(const struct zone_file *file, size_t at, size_t time_size, struct zone_block *block)
 {
-    if (at + HEADER_SIZE > file->size || memcmp(file->bytes + at, "TZif", 4) != 0 ||
-        file->bytes[at + 4] < '2')
+    if (at + HEADER_SIZE > file->size || memcmp(file->bytes + at, "TZif", 4) != 0 || file->bytes[at + 4] < '2')
         return false;
     int64_t counts[6];
     for (size_t i = 0; i < 6; i++) {
@@ -224,14 +222,13 @@ zone_block_read(const struct zone_file *file, size_t at, size_t time_size, struc
     block->times_at = at + HEADER_SIZE;
     block->kinds_at = block->times_at + block->times * time_size;
     block->types_at = block->kinds_at + block->times;
-    block->end = block->types_at + block->types * 6 + (size_t)counts[5] +
-                 block->leaps * (time_size + 4) + (size_t)counts[1] + (size_t)counts[0];
+    block->end = block->types_at + block->types * 6 + (size_t)counts[5] + block->leaps * (time_size + 4) +
+                 (size_t)counts[1] + (size_t)counts[0];
     return block->types > 0 && block->end <= file->size;
 }
 
 static int
-zone_take_steps(const struct zone_file *file, const struct zone_block *block,
-                struct time_zone *zone)
+zone_take_steps(const struct zone_file *file, const struct zone_block *block, struct time_zone *zone)
 {
     zone->first = zone_file_number(file, block->types_at, 4);
     zone->count = block->times;
@@ -252,8 +249,8 @@ static int
 zone_make(struct zone_file *file, struct time_zone **out)
 {
     struct zone_block block;
-    if (!zone_block_read(file, 0, 4, &block) || !zone_block_read(file, block.end, 8, &block) ||
-        block.leaps > 0 || file->bytes[block.end] != '\n')
+    if (!zone_block_read(file, 0, 4, &block) || !zone_block_read(file, block.end, 8, &block) || block.leaps > 0 ||
+        file->bytes[block.end] != '\n')
         return -EINVAL;
     char *rule = (char *)file->bytes + block.end + 1;
     rule[strcspn(rule, "\n")] = '\0';
@@ -331,8 +328,7 @@ time_zone_offset(const struct time_zone *zone, int64_t seconds)
         const int64_t year = zone_year(civil >= 0 ? civil / DAY : (civil - DAY + 1) / DAY);
         const int64_t begin = zone_change_in(&zone->rule.begin, year) - zone->rule.winter;
         const int64_t end = zone_change_in(&zone->rule.end, year) - zone->rule.summer;
-        const bool is_summer =
-            begin < end ? seconds >= begin && seconds < end : seconds >= begin || seconds < end;
+        const bool is_summer = begin < end ? seconds >= begin && seconds < end : seconds >= begin || seconds < end;
         return is_summer ? zone->rule.summer : zone->rule.winter;
     }
     size_t low = 0, high = zone->count; /* the last change at or before the time is at low - 1 */

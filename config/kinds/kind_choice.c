@@ -21,8 +21,7 @@ read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOIC
 }
 
 static int
-choice_read(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *field)
+choice_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     unsigned *choice = field;
     const char *text = config_setting_get_string(setting);
@@ -49,8 +48,7 @@ choices_describe(const struct option_row *row, char *type, size_t size)
 }
 
 static int
-word_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *field)
+word_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     unsigned choice;
     int rc = choice_read(reader, row, setting, &choice);
@@ -65,16 +63,13 @@ choice_write(const struct option_writer *writer, const struct option_row *row, c
 {
     const unsigned choice = *(const unsigned *)field;
     const struct option_past *past = writer->identity ? row->past : NULL;
-    write_text(writer->out,
-               past && past->word && choice == past->choice ? past->word : row->choices[choice]);
+    write_text(writer->out, past && past->word && choice == past->choice ? past->word : row->choices[choice]);
 }
 
-const struct option_kind option_choice = {
-    .read = choice_read, .write = choice_write, .describe = choices_describe};
+const struct option_kind option_choice = {.read = choice_read, .write = choice_write, .describe = choices_describe};
 
 static int
-switch_read(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *field)
+switch_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     unsigned choice;
     int rc = choice_read(reader, row, setting, &choice);
@@ -90,12 +85,10 @@ switch_write(const struct option_writer *writer, const struct option_row *row, c
     write_text(writer->out, row->choices[*value]);
 }
 
-const struct option_kind option_switch = {
-    .read = switch_read, .write = switch_write, .describe = choices_describe};
+const struct option_kind option_switch = {.read = switch_read, .write = switch_write, .describe = choices_describe};
 
 static int
-flags_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *field)
+flags_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     unsigned *flags = field, choice;
     if (!read_is_sequence(setting) || config_setting_length(setting) == 0) {

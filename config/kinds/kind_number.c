@@ -27,23 +27,20 @@ setting_number(const config_setting_t *setting)
 }
 
 static int
-number_read(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *field)
+number_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     double *value = field;
     if (!setting_is_number(setting))
         return read_fail(reader, setting, "must be a number");
     const double number = setting_number(setting);
     if (!isfinite(number) || number < row->min || number > row->max)
-        return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", number, row->min,
-                         row->max);
+        return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", number, row->min, row->max);
     *value = number;
     return 0;
 }
 
 static int
-integer_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *field)
+integer_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) == CONFIG_TYPE_FLOAT || !setting_is_number(setting))
         return read_fail(reader, setting, "must be an integer");
@@ -70,8 +67,7 @@ number_write(const struct option_writer *writer, const struct option_row *row, c
     number_put(writer->out, *(const double *)field);
 }
 
-const struct option_kind option_number = {
-    .read = number_read, .write = number_write, .type = "number", .limits = ""};
+const struct option_kind option_number = {.read = number_read, .write = number_write, .type = "number", .limits = ""};
 
 static void
 integer_write(const struct option_writer *writer, const struct option_row *row, const void *field)
@@ -84,8 +80,7 @@ const struct option_kind option_integer = {
     .read = integer_read, .write = integer_write, .type = "integer", .limits = ""};
 
 static int
-boolean_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *field)
+boolean_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     (void)row;
     if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
@@ -101,12 +96,10 @@ boolean_write(const struct option_writer *writer, const struct option_row *row, 
     fputs(*(const bool *)field ? "true" : "false", writer->out);
 }
 
-const struct option_kind option_boolean = {
-    .read = boolean_read, .write = boolean_write, .type = "boolean"};
+const struct option_kind option_boolean = {.read = boolean_read, .write = boolean_write, .type = "boolean"};
 
 static int
-numbers_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *field)
+numbers_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     double *values = field;
     const size_t count = row->array.count;
@@ -119,8 +112,8 @@ numbers_read(const struct option_reader *reader, const struct option_row *row,
         for (unsigned i = 0; i < count && rc == 0; i++)
             rc = number_read(reader, row, config_setting_get_elem(setting, i), &values[i]);
     } else {
-        return read_fail(reader, setting, "must be %s[ ... ] of %zu numbers",
-                         row->array.uniform ? "a number, or " : "", count);
+        return read_fail(reader, setting, "must be %s[ ... ] of %zu numbers", row->array.uniform ? "a number, or " : "",
+                         count);
     }
     return rc;
 }
@@ -160,8 +153,7 @@ const struct option_kind option_numbers = {
 
 /* Reads one element of several integers. */
 static int
-tuple_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *field)
+tuple_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     int *values = field;
     int rc = 0;
@@ -173,14 +165,12 @@ tuple_read(const struct option_reader *reader, const struct option_row *row,
 }
 
 static int
-integers_read(const struct option_reader *reader, const struct option_row *row,
-              config_setting_t *setting, void *field)
+integers_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     const size_t size = row->array.count * sizeof(int);
     const bool tuples = row->array.count > 1;
     if (!read_is_sequence(setting))
-        return read_fail(reader, setting, "must be %s",
-                         tuples ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
+        return read_fail(reader, setting, "must be %s", tuples ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
     return read_elements(reader, row, setting, 1, (double)row->array.elements, size, field,
                          tuples ? tuple_read : integer_read);
 }
@@ -196,8 +186,7 @@ integers_write(const struct option_writer *writer, const struct option_row *row,
     for (size_t i = 0; i < elements.count * width; i++) {
         bool begins = width > 1 && i % width == 0;
         bool ends = width > 1 && i % width == width - 1;
-        fprintf(out, "%s%s%d%s", i > 0 ? ", " : "", begins ? "[ " : "", values[i],
-                ends ? " ]" : "");
+        fprintf(out, "%s%s%d%s", i > 0 ? ", " : "", begins ? "[ " : "", values[i], ends ? " ]" : "");
     }
     fputs(width > 1 ? " )" : " ]", out);
 }
@@ -205,8 +194,7 @@ integers_write(const struct option_writer *writer, const struct option_row *row,
 static void
 integers_describe(const struct option_row *row, char *type, size_t size)
 {
-    snprintf(type, size, row->array.count > 1 ? "lists of %zu integers" : "integers",
-             row->array.count);
+    snprintf(type, size, row->array.count > 1 ? "lists of %zu integers" : "integers", row->array.count);
 }
 
 const struct option_kind option_integers = {.read = integers_read,

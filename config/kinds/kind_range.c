@@ -8,13 +8,11 @@
 static struct option_row
 range_pair(const struct option_row *row)
 {
-    return (struct option_row){
-        .kind = &option_numbers, .min = row->min, .max = row->max, .array = {.count = 2}};
+    return (struct option_row){.kind = &option_numbers, .min = row->min, .max = row->max, .array = {.count = 2}};
 }
 
 static int
-range_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *field)
+range_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     const struct option_row pair = range_pair(row);
     if (config_setting_is_group(setting))

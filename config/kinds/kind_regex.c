@@ -10,8 +10,7 @@
 #include <stdlib.h>
 
 static int
-regex_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *field)
+regex_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     struct conf_regex *regex = calloc(1, sizeof(*regex));
     if (!regex)
@@ -20,9 +19,9 @@ regex_read(const struct option_reader *reader, const struct option_row *row,
     if (rc == 0) {
         char reason[EXPRESSION_REASON];
         const int result = expression_compile(regex->text, &regex->compiled, reason);
-        rc = result == -EINVAL ? read_fail(reader, setting, "%s: \"%s\": %s",
-                                           code_name(CODE_REGEX_UNSUPPORTED), regex->text, reason)
-                               : result;
+        rc = result == -EINVAL
+                 ? read_fail(reader, setting, "%s: \"%s\": %s", code_name(CODE_REGEX_UNSUPPORTED), regex->text, reason)
+                 : result;
     }
     if (rc == 0) {
         memcpy(field, &regex, sizeof(regex));

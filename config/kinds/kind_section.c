@@ -8,22 +8,18 @@
 #include <stdlib.h>
 
 static int
-group_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *field)
+group_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) != CONFIG_TYPE_GROUP)
-        return read_lose(reader, field, row->section->size,
-                         read_fail(reader, setting, "must be a group { ... }"));
+        return read_lose(reader, field, row->section->size, read_fail(reader, setting, "must be a group { ... }"));
     return read_section(reader, row->section, setting, field);
 }
 
 static void
 group_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const struct option_writer below = {.out = writer->out,
-                                        .depth = writer->depth + 1,
-                                        .identity = writer->identity,
-                                        .rc = writer->rc};
+    const struct option_writer below = {
+        .out = writer->out, .depth = writer->depth + 1, .identity = writer->identity, .rc = writer->rc};
     fputs("{\n", writer->out);
     if (writer->around)
         write_past_rows(&below, writer->around, writer->object, row->name);
@@ -48,16 +44,11 @@ group_clear(const struct option_row *row, void *field)
     option_clear(row->section, field);
 }
 
-const struct option_kind option_group = {.read = group_read,
-                                         .write = group_write,
-                                         .has = group_has,
-                                         .clear = group_clear,
-                                         .below = ".",
-                                         .type = "group"};
+const struct option_kind option_group = {
+    .read = group_read, .write = group_write, .has = group_has, .clear = group_clear, .below = ".", .type = "group"};
 
 static int
-part_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *field)
+part_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     void **part = field;
     *part = calloc(1, row->section->size);
@@ -82,22 +73,16 @@ part_clear(const struct option_row *row, void *field)
     free(*part);
 }
 
-const struct option_kind option_part = {.read = part_read,
-                                        .write = part_write,
-                                        .has = option_not_null,
-                                        .clear = part_clear,
-                                        .below = ".",
-                                        .type = "group"};
+const struct option_kind option_part = {
+    .read = part_read, .write = part_write, .has = option_not_null, .clear = part_clear, .below = ".", .type = "group"};
 
 static int
-list_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *field)
+list_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) != CONFIG_TYPE_LIST)
         return read_lose(reader, field, sizeof(char *),
                          read_fail(reader, setting, "must be a list ( { ... }, { ... } )"));
-    return read_elements(reader, row, setting, row->min, row->max, row->section->size, field,
-                         group_read);
+    return read_elements(reader, row, setting, row->min, row->max, row->section->size, field, group_read);
 }
 
 static void
@@ -124,8 +109,7 @@ list_clear(const struct option_row *row, void *field)
 /* Reads a group as a list of one element. It is also written as a group, so that old identities do
  * not change. */
 static int
-parts_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *field)
+parts_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     const size_t one = 1;
     if (config_setting_type(setting) == CONFIG_TYPE_LIST)

@@ -12,8 +12,7 @@
 static bool
 form_fits_name(const char *text)
 {
-    return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")] ==
-           '\0';
+    return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
 }
 
 static bool
@@ -38,15 +37,13 @@ static bool
 form_fits_address(const char *text)
 {
     struct in6_addr address;
-    return !text[0] || inet_pton(AF_INET, text, &address) == 1 ||
-           inet_pton(AF_INET6, text, &address) == 1;
+    return !text[0] || inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
 }
 
 static bool
 form_fits_host(const char *text)
 {
-    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")] ==
-           '\0';
+    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")] == '\0';
 }
 
 /* Accepts 32 bytes of two digits each, all or none separated by colons. */
@@ -115,9 +112,7 @@ form_fits_absolute(const char *text)
 static bool
 form_fits_url(const char *text)
 {
-    const char *host = strncmp(text, "https://", 8) == 0  ? text + 8
-                       : strncmp(text, "http://", 7) == 0 ? text + 7
-                                                          : "";
+    const char *host = strncmp(text, "https://", 8) == 0 ? text + 8 : strncmp(text, "http://", 7) == 0 ? text + 7 : "";
     for (const char *at = text; *at; at++)
         if (*at <= ' ' || *at > '~' || strchr("\"<>\\^`{|}@?#", *at))
             return false;
@@ -126,23 +121,17 @@ form_fits_url(const char *text)
 
 const struct option_form
     form_name = {.fits = form_fits_name, .refusal = "may only contain A-Z a-z 0-9 _ -"},
-    form_dicom = {.fits = form_fits_dicom,
-                  .refusal = "must not contain a backslash, which separates values in DICOM"},
+    form_dicom = {.fits = form_fits_dicom, .refusal = "must not contain a backslash, which separates values in DICOM"},
     form_ae = {.fits = form_fits_ae,
-               .refusal =
-                   "must be printable ASCII without backslash, and without blanks at its ends"},
+               .refusal = "must be printable ASCII without backslash, and without blanks at its ends"},
     form_address = {.fits = form_fits_address, .refusal = "must be an IPv4 or IPv6 address"},
     form_host = {.fits = form_fits_host, .refusal = "must be a host name without a port"},
     form_caller = {form_fits_address, "must be an IPv4 or IPv6 address", form_tidy_address},
-    form_fingerprint = {form_fits_fingerprint, "must be 32 bytes in hexadecimal",
-                        form_tidy_fingerprint},
-    form_gpu = {.fits = form_fits_gpu,
-                .refusal = "must be the index of a GPU, or its UUID (\"GPU-...\")"},
+    form_fingerprint = {form_fits_fingerprint, "must be 32 bytes in hexadecimal", form_tidy_fingerprint},
+    form_gpu = {.fits = form_fits_gpu, .refusal = "must be the index of a GPU, or its UUID (\"GPU-...\")"},
     form_absolute = {.fits = form_fits_absolute, .refusal = "must be an absolute path"},
-    form_url = {
-        .fits = form_fits_url,
-        .refusal =
-            "must be https://HOST/... or http://HOST/..., without a user, a query or a fragment"};
+    form_url = {.fits = form_fits_url,
+                .refusal = "must be https://HOST/... or http://HOST/..., without a user, a query or a fragment"};
 
 /* Counts the characters. Returns an error message if the text is not a single line of UTF-8. */
 static const char *
@@ -189,8 +178,7 @@ write_string(const struct option_writer *writer, const struct option_row *row, c
 }
 
 int
-read_text(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *field)
+read_text(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     const char *text = config_setting_get_string(setting);
     if (config_setting_type(setting) != CONFIG_TYPE_STRING)
@@ -200,8 +188,8 @@ read_text(const struct option_reader *reader, const struct option_row *row,
     if (wrong)
         return read_fail(reader, setting, "%s", wrong);
     if ((double)characters < row->min || (double)characters > row->max)
-        return read_fail(reader, setting, "has %zu characters; it must have %.0f .. %.0f",
-                         characters, row->min, row->max);
+        return read_fail(reader, setting, "has %zu characters; it must have %.0f .. %.0f", characters, row->min,
+                         row->max);
     if (row->form && !row->form->fits(text))
         return read_fail(reader, setting, "%s", row->form->refusal);
     int rc = read_copy(text, field);
@@ -246,8 +234,7 @@ option_make_absolute(char **path, const char *folder)
 }
 
 static int
-path_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *field)
+path_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     int rc = read_text(reader, row, setting, field);
     return rc == 0 && *reader->root ? option_make_absolute(field, *reader->root) : rc;
@@ -262,21 +249,18 @@ const struct option_kind option_path = {.read = path_read,
 
 /* Reads a string of the row's form with 1 to 64 characters. */
 static int
-name_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *field)
+name_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     const struct option_row element = {.form = row->form, .min = 1, .max = 64};
     return read_text(reader, &element, setting, field);
 }
 
 static int
-names_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *field)
+names_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     if (!read_is_sequence(setting))
         return read_fail(reader, setting, "must be an array [ \"...\", \"...\" ]");
-    return read_elements(reader, row, setting, row->min, row->max, sizeof(char *), field,
-                         name_read);
+    return read_elements(reader, row, setting, row->min, row->max, sizeof(char *), field, name_read);
 }
 
 static void

@@ -10,8 +10,8 @@
 typedef int window_parse(const char *text, struct time_window **window, char why[TIME_WINDOW_WHY]);
 
 static int
-window_read_by(window_parse *parse, const struct option_reader *reader,
-               const struct option_row *row, config_setting_t *setting, void *field)
+window_read_by(window_parse *parse, const struct option_reader *reader, const struct option_row *row,
+               config_setting_t *setting, void *field)
 {
     char why[TIME_WINDOW_WHY] = "";
     struct conf_window *window = calloc(1, sizeof(*window));
@@ -32,15 +32,13 @@ window_read_by(window_parse *parse, const struct option_reader *reader,
 }
 
 static int
-window_read(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *field)
+window_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     return window_read_by(time_window_parse, reader, row, setting, field);
 }
 
 static int
-moments_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *field)
+moments_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     return window_read_by(time_window_parse_moments, reader, row, setting, field);
 }

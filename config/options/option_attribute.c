@@ -23,22 +23,19 @@ static const struct option_row attribute_rows[] = {
              "tag with any block, such as \"(0019,100C)\""},
     {ROW(conf_attribute, text, creator), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "Private Creator; required for private attributes"},
-    {ROW(conf_attribute, names, is), MANY(struct conf_attribute, is_count), .fallback = "",
-     LIMITS(1, 64), .form = &form_dicom, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_IS),
+    {ROW(conf_attribute, names, is), MANY(struct conf_attribute, is_count), .fallback = "", LIMITS(1, 64),
+     .form = &form_dicom, EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_IS),
      .help = "values, one of which must be equal; the case of ASCII letters is ignored"},
-    {ROW(conf_attribute, text, glob), "", LIMITS(1, 128),
-     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_GLOB),
+    {ROW(conf_attribute, text, glob), "", LIMITS(1, 128), EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_GLOB),
      .help = "shell pattern that must match a whole value, such as \"*thorax*\"; the case of ASCII "
              "letters is ignored"},
-    {ROW(conf_attribute, regex, regex), "", LIMITS(1, 256),
-     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
+    {ROW(conf_attribute, regex, regex), "", LIMITS(1, 256), EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
      .help = "POSIX extended regular expression that must match a part of a value, ignoring case; "
              "without back-references and (?...) groups; repetitions may multiply to at most 1000"},
     {ROW(conf_attribute, numbers, range), "", LIMITS(-1e12, 1e12), .array = {.count = 2},
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_RANGE),
      .help = "numbers [ lowest, highest ], both inclusive, between which a value must lie"},
-    {ROW(conf_attribute, boolean, present), "",
-     EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_PRESENT),
+    {ROW(conf_attribute, boolean, present), "", EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_PRESENT),
      .help = "required presence of a value: true or false"},
     {"not", &option_boolean, AT(struct conf_attribute, negated), "false",
      .help = "negates the test: no value may pass; an absent attribute matches; one that cannot be "
@@ -69,8 +66,7 @@ static void
 check_attribute(const void *object, const struct option_spot *spot)
 {
     const struct conf_attribute *attribute = object;
-    const char *objection =
-        attribute->tag && !LOST(spot, attribute->creator) ? attribute_objection(attribute) : NULL;
+    const char *objection = attribute->tag && !LOST(spot, attribute->creator) ? attribute_objection(attribute) : NULL;
     if (objection)
         option_refuse(spot, "tag", "\"%s\" %s", attribute->tag, objection);
     if (attribute->test == CONF_ATTRIBUTE_RANGE && !LOST(spot, attribute->range))
@@ -80,8 +76,7 @@ check_attribute(const void *object, const struct option_spot *spot)
                       attribute->present ? "false" : "true");
 }
 
-const struct option_section option_attribute = {SECTION(attribute_rows, conf_attribute),
-                                                .check = check_attribute};
+const struct option_section option_attribute = {SECTION(attribute_rows, conf_attribute), .check = check_attribute};
 
 /* --------------------------------------------------------------------- several attributes ---- */
 
@@ -108,9 +103,8 @@ option_attribute_asks_same(const struct conf_attribute *a, const struct conf_att
     const char *const a_regex = a->regex ? a->regex->text : NULL;
     const char *const b_regex = b->regex ? b->regex->text : NULL;
     return option_attribute_is_same(a, b) && a->test == b->test && a->negated == b->negated &&
-           a->present == b->present && !(a->range[0] < b->range[0]) &&
-           !(a->range[0] > b->range[0]) && !(a->range[1] < b->range[1]) &&
-           !(a->range[1] > b->range[1]) && option_is_same(a->glob, b->glob) &&
+           a->present == b->present && !(a->range[0] < b->range[0]) && !(a->range[0] > b->range[0]) &&
+           !(a->range[1] < b->range[1]) && !(a->range[1] > b->range[1]) && option_is_same(a->glob, b->glob) &&
            option_is_same(a_regex, b_regex) && attribute_has_same_names(a, b);
 }
 
@@ -122,8 +116,7 @@ attribute_is_first(const struct conf *conf, size_t rule, size_t attribute)
     for (size_t i = 0; i <= rule; i++) {
         const size_t end = i < rule ? conf->rules[i].attribute_count : attribute;
         for (size_t j = 0; j < end; j++)
-            if (conf->rules[i].attributes[j].tag &&
-                option_attribute_is_same(&conf->rules[i].attributes[j], it))
+            if (conf->rules[i].attributes[j].tag && option_attribute_is_same(&conf->rules[i].attributes[j], it))
                 return false;
     }
     return true;
@@ -139,7 +132,6 @@ option_check_attributes(const struct conf *conf, const struct option_spot *spot)
             count += conf->rules[i].attributes[j].tag && attribute_is_first(conf, i, j);
         if (before <= LIMIT_RULE_ATTRIBUTES && count > LIMIT_RULE_ATTRIBUTES)
             option_refuse(spot, ELEMENT("rules", i, ".match.attributes"),
-                          "with the rules before, names more than %d different attributes",
-                          LIMIT_RULE_ATTRIBUTES);
+                          "with the rules before, names more than %d different attributes", LIMIT_RULE_ATTRIBUTES);
     }
 }

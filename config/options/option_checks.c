@@ -8,8 +8,7 @@
 #include <stdarg.h>
 
 __attribute__((format(printf, 4, 0))) static void
-spot_report(const struct option_spot *spot, bool wrong, const char *option, const char *format,
-            va_list values)
+spot_report(const struct option_spot *spot, bool wrong, const char *option, const char *format, va_list values)
 {
     const config_setting_t *setting = config_setting_lookup(spot->group, option);
     char text[512];
@@ -65,8 +64,7 @@ void
 option_put_place(const struct option_spot *spot, const char *option, char *place, size_t size)
 {
     const config_setting_t *setting = config_setting_lookup(spot->group, option);
-    source_place(spot->reader->source, setting ? config_setting_source_line(setting) : 0, place,
-                 size);
+    source_place(spot->reader->source, setting ? config_setting_source_line(setting) : 0, place, size);
 }
 
 const char *

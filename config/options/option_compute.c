@@ -18,8 +18,7 @@ check_compute(const void *object, const struct option_spot *spot)
     for (size_t i = 0; i < compute->device_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcasecmp(compute->devices[i], compute->devices[j]) == 0) {
-                option_refuse(spot, "devices", "\"%s\" is given twice: remove one",
-                              compute->devices[i]);
+                option_refuse(spot, "devices", "\"%s\" is given twice: remove one", compute->devices[i]);
                 break;
             }
 }
@@ -30,14 +29,12 @@ static const struct option_row slurm_rows[] = {
              "account; holds jobs and results"},
     {ROW(conf_slurm, path, program), "\"/usr/bin/noctule\"", LIMITS(1, 4000),
      .help = "path of noctule on the compute nodes; must be the same version"},
-    {ROW(conf_slurm, text, partition), "\"\"", LIMITS(0, 255),
-     .help = "partition for sbatch; empty: Slurm's default"},
+    {ROW(conf_slurm, text, partition), "\"\"", LIMITS(0, 255), .help = "partition for sbatch; empty: Slurm's default"},
     {ROW(conf_slurm, text, gres), "\"\"", LIMITS(0, 255),
      .help = "generic resources for sbatch, such as \"gpu:1\"; empty: none"},
     {ROW(conf_slurm, integer, time_minutes), "60", LIMITS(2, 43200),
      .help = "max duration of a Slurm job; then Slurm ends it"},
-    {ROW(conf_slurm, names, arguments), MANY(struct conf_slurm, argument_count), .fallback = "[ ]",
-     LIMITS(0, 64),
+    {ROW(conf_slurm, names, arguments), MANY(struct conf_slurm, argument_count), .fallback = "[ ]", LIMITS(0, 64),
      .help = "further arguments of sbatch, such as [ \"--account=radiology\", \"--mem=8G\" ]"},
     {ROW(conf_slurm, number, batch_seconds), "60.0", LIMITS(0, 3600),
      .help = "measured duration up to which short jobs share one Slurm job, and max sum of their "
@@ -57,14 +54,12 @@ static const struct option_row compute_rows[] = {
     {ROW(conf_compute, choice, executor), "\"local\"", .choices = executor_choices,
      .help = "where jobs run: \"local\" on this machine, \"slurm\" on a cluster, \"both\": jobs "
              "beyond this machine's capacity go to Slurm"},
-    {ROW(conf_compute, group, slurm), "{ }", .section = &slurm_section,
-     .help = "submission of jobs to Slurm"},
+    {ROW(conf_compute, group, slurm), "{ }", .section = &slurm_section, .help = "submission of jobs to Slurm"},
     {ROW(conf_compute, word, backend), "\"auto\"", .choices = backend_choices,
      .help = "processor type: \"cuda\" for GPUs, \"cpu\", or \"auto\": GPUs if there are any; with "
              "auto, noctule run uses the CPU for jobs that end before a GPU is ready"},
-    {ROW(conf_compute, names, devices), MANY(struct conf_compute, device_count), .fallback = "[ ]",
-     LIMITS(0, 64), .form = &form_gpu,
-     .help = "GPUs to use, by index or UUID as printed by nvidia-smi -L; empty: all"},
+    {ROW(conf_compute, names, devices), MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64),
+     .form = &form_gpu, .help = "GPUs to use, by index or UUID as printed by nvidia-smi -L; empty: all"},
     {ROW(conf_compute, integer, threads), "0", LIMITS(0, 1024),
      .help = "CPU threads per worker, divided between its concurrent jobs; 0: the worker's share "
              "of the cores"},
@@ -76,8 +71,7 @@ static const struct option_row compute_rows[] = {
              "freed after 30 s without a job"},
 };
 
-const struct option_section option_compute = {SECTION(compute_rows, conf_compute),
-                                              .check = check_compute};
+const struct option_section option_compute = {SECTION(compute_rows, conf_compute), .check = check_compute};
 
 bool
 conf_uses_slurm(const struct conf *conf)

@@ -65,9 +65,7 @@ check_destination(const void *object, const struct option_spot *spot)
 {
     const struct conf_destination *destination = object;
     if (destination->name && strcmp(destination->name, CONF_SENDER) == 0)
-        option_refuse(spot, "name",
-                      "\"%s\" is reserved for the sender of a series: choose another name",
-                      CONF_SENDER);
+        option_refuse(spot, "name", "\"%s\" is reserved for the sender of a series: choose another name", CONF_SENDER);
     if (LOST(spot, destination->folder) || LOST(spot, destination->stow))
         return;
     if (destination->folder)
@@ -99,8 +97,7 @@ static const struct option_row destination_rows[] = {
     {ROW(conf_destination, path, client_certificate), "", LIMITS(1, 4000),
      .help = "stow: PEM file of our client certificate"},
     {ROW(conf_destination, path, client_key), "", LIMITS(1, 4000),
-     .help =
-         "stow: PEM file of the key of our client certificate; by default in client_certificate"},
+     .help = "stow: PEM file of the key of our client certificate; by default in client_certificate"},
     {ROW(conf_destination, path, token_file), "", LIMITS(1, 4000),
      .help = "stow: file whose first line is the bearer token; read again for each result"},
     {ROW(conf_destination, path, login_file), "", LIMITS(1, 4000),
@@ -127,8 +124,7 @@ const struct option_section option_destination = {SECTION(destination_rows, conf
 static const struct option_row delivery_rows[] = {
     {ROW(conf_delivery, number, retry_seconds), "30.0", LIMITS(0.1, 86400),
      .help = "delay before the second attempt; approximately doubled before each further attempt"},
-    {ROW(conf_delivery, number, retry_max_seconds), "3600.0", LIMITS(0.1, 86400),
-     .help = "max delay between attempts"},
+    {ROW(conf_delivery, number, retry_max_seconds), "3600.0", LIMITS(0.1, 86400), .help = "max delay between attempts"},
     {ROW(conf_delivery, number, give_up_seconds), "259200.0", LIMITS(1, 31536000),
      .help = "time after which a delivery fails; the time while its destination is held or the "
              "service is down does not count"},
@@ -154,8 +150,7 @@ check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot
     const struct option_named named = named_destinations(conf, spot);
     const char *fallback = conf->destinations[i].fallback;
     if (fallback && option_lacks(&named, fallback))
-        option_refuse(spot, ELEMENT("destinations", i, ".fallback"),
-                      "there is no destination named \"%s\"", fallback);
+        option_refuse(spot, ELEMENT("destinations", i, ".fallback"), "there is no destination named \"%s\"", fallback);
     size_t at = i, steps = 0;
     do {
         fallback = conf->destinations[at].fallback;

@@ -14,8 +14,7 @@ static const struct option_row title_rows[] = {
 static const struct option_section title_section = {SECTION(title_rows, conf_title)};
 
 static const struct option_row peer_rows[] = {
-    {ROW(conf_peer, text, ae_title), NULL, LIMITS(1, 16), .form = &form_ae,
-     .help = "calling AE title of the peer"},
+    {ROW(conf_peer, text, ae_title), NULL, LIMITS(1, 16), .form = &form_ae, .help = "calling AE title of the peer"},
     {ROW(conf_peer, text, host), "", LIMITS(1, 45), .form = &form_caller,
      .help = "IPv4 or IPv6 address that the peer must call from; by default any"},
     {ROW(conf_peer, text, certificate), "", LIMITS(64, 95), .form = &form_fingerprint,
@@ -30,16 +29,13 @@ static const struct option_row peer_rows[] = {
 static const struct option_section peer_section = {SECTION(peer_rows, conf_peer)};
 
 static const struct option_row tls_rows[] = {
-    {ROW(conf_tls, path, certificate), "", LIMITS(1, 4000),
-     .help = "PEM file of Noctule's certificate with its chain"},
-    {ROW(conf_tls, path, key), "", LIMITS(1, 4000),
-     .help = "PEM file of Noctule's private key, without a passphrase"},
+    {ROW(conf_tls, path, certificate), "", LIMITS(1, 4000), .help = "PEM file of Noctule's certificate with its chain"},
+    {ROW(conf_tls, path, key), "", LIMITS(1, 4000), .help = "PEM file of Noctule's private key, without a passphrase"},
     {ROW(conf_tls, path, ca), "", LIMITS(1, 4000), .help = "PEM file of trusted CAs"},
     {ROW(conf_tls, path, crl), "", LIMITS(1, 4000),
      .help = "PEM file with a revocation list of each CA of a chain; a chain without a valid list "
              "is rejected"},
-    {ROW(conf_tls, boolean, require_peer), "true",
-     .help = "reject callers without a certificate of these CAs"},
+    {ROW(conf_tls, boolean, require_peer), "true", .help = "reject callers without a certificate of these CAs"},
 };
 
 static const struct option_section tls_section = {SECTION(tls_rows, conf_tls)};
@@ -88,12 +84,11 @@ static const struct option_row dicom_rows[] = {
      .help = "TCP port for C-STORE and C-ECHO, usually 11112; 0: closed"},
     {ROW(conf_dicom, integer, tls_port), "0", LIMITS(0, 65535),
      .help = "TCP port for DICOM over TLS, usually 2762; 0: closed"},
-    {ROW(conf_dicom, list, titles), MANY(struct conf_dicom, title_count),
-     .fallback = "( { ae_title = \"NOCTULE\"; } )", LIMITS(1, 64), .section = &title_section,
+    {ROW(conf_dicom, list, titles), MANY(struct conf_dicom, title_count), .fallback = "( { ae_title = \"NOCTULE\"; } )",
+     LIMITS(1, 64), .section = &title_section,
      .help = "AE titles that accept associations; the first is our calling AE title"},
-    {ROW(conf_dicom, list, peers), MANY(struct conf_dicom, peer_count), .fallback = "( )",
-     LIMITS(0, 1000), .section = &peer_section,
-     .help = "AEs that may connect; all others are rejected"},
+    {ROW(conf_dicom, list, peers), MANY(struct conf_dicom, peer_count), .fallback = "( )", LIMITS(0, 1000),
+     .section = &peer_section, .help = "AEs that may connect; all others are rejected"},
     {ROW(conf_dicom, integer, max_associations), "25", LIMITS(1, 1000),
      .help = "max concurrent associations; further callers are rejected as a transient error"},
     {ROW(conf_dicom, number, acse_seconds), "30.0", LIMITS(0.1, 3600),
@@ -104,10 +99,8 @@ static const struct option_row dicom_rows[] = {
      .help = "time after which an association without a message is closed"},
     {ROW(conf_dicom, number, min_kib_per_second), "1.0", LIMITS(0, 1e6),
      .help = "min transfer rate of a message after its first dimse_seconds; 0: no min"},
-    {ROW(conf_dicom, integer, max_instance_mib), "4096", LIMITS(1, 1048576),
-     .help = "max size of a received data set"},
-    {ROW(conf_dicom, integer, max_pdu_kib), "128", LIMITS(4, 128),
-     .help = "max size of a received PDU, in KiB"},
+    {ROW(conf_dicom, integer, max_instance_mib), "4096", LIMITS(1, 1048576), .help = "max size of a received data set"},
+    {ROW(conf_dicom, integer, max_pdu_kib), "128", LIMITS(4, 128), .help = "max size of a received PDU, in KiB"},
     {ROW(conf_dicom, boolean, echo_from_anybody), "false",
      .help = "answer C-ECHO, and no other command, to callers that are not peers"},
     {ROW(conf_dicom, group, tls), "{ }", .section = &tls_section,

@@ -36,26 +36,22 @@ static const struct option_row share_rows[] = {
     {ROW(conf_share, text, label), NULL, LIMITS(1, 64), .form = &form_dicom,
      .help = "label of another segment of the pipeline"},
     {ROW(conf_share, numbers, range), NULL, LIMITS(0, 1e9), .array = {.count = 2},
-     .help =
-         "lowest and highest share, both inclusive: 0.1 is a tenth of the voxels of that segment"},
+     .help = "lowest and highest share, both inclusive: 0.1 is a tenth of the voxels of that segment"},
 };
 
-static const struct option_section share_section = {SECTION(share_rows, conf_share),
-                                                    .check = check_share};
+static const struct option_section share_section = {SECTION(share_rows, conf_share), .check = check_share};
 
-#define BOUNDS(name_, low, high, help_)                                                            \
-    {                                                                                              \
-#name_, &option_numbers, .offset = offsetof(struct conf_expect, name_.at), .fallback = "", \
-                                 GIVEN(struct conf_expect, name_.given), LIMITS(low, high),        \
-                                 .array = {.count = 2 }, .help = (help_)                           \
+#define BOUNDS(name_, low, high, help_)                                                                                \
+    {                                                                                                                  \
+#name_, &option_numbers, .offset = offsetof(struct conf_expect, name_.at), .fallback = "",                     \
+                                 GIVEN(struct conf_expect, name_.given), LIMITS(low, high),                            \
+                                 .array = {.count = 2 }, .help = (help_)                                               \
     }
 
 static const struct option_row expect_rows[] = {
     BOUNDS(volume_ml, 0, 1e9, "lowest and highest volume, both inclusive"),
-    BOUNDS(mean, -1e9, 1e9,
-           "lowest and highest mean of its values, both inclusive, in real-world units (HU in CT)"),
-    BOUNDS(components, 1, 1e9,
-           "lowest and highest number of 6-connected components, both inclusive"),
+    BOUNDS(mean, -1e9, 1e9, "lowest and highest mean of its values, both inclusive, in real-world units (HU in CT)"),
+    BOUNDS(components, 1, 1e9, "lowest and highest number of 6-connected components, both inclusive"),
     BOUNDS(slices, 1, 65535,
            "lowest and highest number of slices with a voxel, both inclusive; in a straightened "
            "stack, slices of its grid"),
@@ -80,5 +76,4 @@ static const struct option_row expect_rows[] = {
      .help = "hold each result for REVIEW, for this reason, unless the pipeline sets unreviewed"},
 };
 
-const struct option_section option_expect = {SECTION(expect_rows, conf_expect),
-                                             .check = check_expect};
+const struct option_section option_expect = {SECTION(expect_rows, conf_expect), .check = check_expect};

@@ -34,8 +34,7 @@ static const struct option_row inbox_rows[] = {
     {ROW(conf_inbox, choice, after), "\"keep\"", .choices = after_choices,
      .help = "handling of a file after Noctule's copy and its database row are durable; with "
              "\"keep\" each file is stored twice until retention.inbox = \"delete\" removes both"},
-    {ROW(conf_inbox, path, move_to), "", LIMITS(1, 4000),
-     .help = "folder for the originals, with after = \"move\""},
+    {ROW(conf_inbox, path, move_to), "", LIMITS(1, 4000), .help = "folder for the originals, with after = \"move\""},
     RESENT_ROW(conf_inbox),
     {ROW(conf_inbox, number, settle_seconds), "2.0", LIMITS(0, 3600),
      .help = "time without a change of size or timestamps after which a file is complete"},
@@ -94,8 +93,7 @@ option_check_apart_from_root(const struct conf *conf, const char *path, const ch
     const char *below = option_path_below(path, conf->root);
     if (!option_path_below(conf->root, path) && !(below && is_own_folder(below)))
         return true;
-    option_refuse(spot, option,
-                  "%s is, or contains, a folder of Noctule itself: choose another folder", path);
+    option_refuse(spot, option, "%s is, or contains, a folder of Noctule itself: choose another folder", path);
     return false;
 }
 
@@ -122,13 +120,10 @@ option_check_inboxes(const struct conf *conf, const struct option_spot *spot)
         const char *move_option = ELEMENT("inbox", i, ".move_to");
         if (inbox->path && option_check_apart_from_root(conf, inbox->path, path_option, spot) &&
             is_within_inbox(conf, inbox->path, i))
-            option_refuse(spot, path_option, "%s is within another inbox: remove one of the two",
-                          inbox->path);
-        if (inbox->move_to &&
-            option_check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
+            option_refuse(spot, path_option, "%s is within another inbox: remove one of the two", inbox->path);
+        if (inbox->move_to && option_check_apart_from_root(conf, inbox->move_to, move_option, spot) &&
             is_within_inbox(conf, inbox->move_to, SIZE_MAX))
-            option_refuse(spot, move_option, "%s is within an inbox: choose another folder",
-                          inbox->move_to);
+            option_refuse(spot, move_option, "%s is within an inbox: choose another folder", inbox->move_to);
     }
     const struct option_named inboxes = NAMED(spot, "inbox", conf->inboxes, conf->inbox_count);
     option_refuse_duplicates(&inboxes, ".name", "the name of an earlier inbox");

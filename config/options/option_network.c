@@ -61,8 +61,7 @@ address_is_own(const char *host)
         return own;
     for (const struct ifaddrs *at = all; at && !own; at = at->ifa_next) {
         const int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
-        const socklen_t size =
-            family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+        const socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
         own = (family == AF_INET || family == AF_INET6) &&
               getnameinfo(at->ifa_addr, size, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 &&
               strcmp(text, host) == 0;
@@ -78,15 +77,13 @@ host_is_own(const char *host)
 {
     char name[256] = "";
     gethostname(name, sizeof(name) - 1);
-    return strcasecmp(host, "localhost") == 0 || strcasecmp(host, name) == 0 ||
-           address_is_own(host);
+    return strcasecmp(host, "localhost") == 0 || strcasecmp(host, name) == 0 || address_is_own(host);
 }
 
 static bool
 peer_is_self(const struct conf_dicom *dicom, const char *host, int port)
 {
-    return host && port > 0 && (port == dicom->port || port == dicom->tls_port) &&
-           host_is_own(host);
+    return host && port > 0 && (port == dicom->port || port == dicom->tls_port) && host_is_own(host);
 }
 
 void
@@ -101,14 +98,13 @@ option_warn_network(const struct conf *conf, const struct option_spot *spot)
         warn_host(destination->host, "destinations", i, spot);
         if (peer_is_self(&conf->dicom, destination->host, destination->port))
             option_warn(spot, ELEMENT("destinations", i, ""),
-                        "\"%s\" is this service, which rejects its own results (OWN_RESULT)",
-                        destination->name);
+                        "\"%s\" is this service, which rejects its own results (OWN_RESULT)", destination->name);
     }
     for (size_t i = 0; i < conf->pull.source_count; i++) {
         const struct conf_source *source = &conf->pull.sources[i];
         warn_host(source->host, "pull.sources", i, spot);
         if (peer_is_self(&conf->dicom, source->host, source->port))
-            option_warn(spot, ELEMENT("pull.sources", i, ""),
-                        "\"%s\" is this service, which does not support C-FIND", source->name);
+            option_warn(spot, ELEMENT("pull.sources", i, ""), "\"%s\" is this service, which does not support C-FIND",
+                        source->name);
     }
 }

@@ -4,17 +4,15 @@
 #include "config/options/option_sections.h"
 
 /* In the order of enum conf_notify_event. */
-static const char *const event_choices[] = {"alert", "job_failed", "job_review", "series_refused",
-                                            NULL};
+static const char *const event_choices[] = {"alert", "job_failed", "job_review", "series_refused", NULL};
 
 static const struct option_row notify_rows[] = {
     {ROW(conf_notify, text, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "name for the database, and for the alert notify:NAME while the command fails"},
-    {ROW(conf_notify, flags, events),
-     "[ \"alert\", \"job_failed\", \"job_review\", \"series_refused\" ]", .choices = event_choices,
-     .help =
-         "events that the command receives: an \"alert\" begins or ends, a job ends in FAILED or "
-         "REVIEW, a series is REFUSED"},
+    {ROW(conf_notify, flags, events), "[ \"alert\", \"job_failed\", \"job_review\", \"series_refused\" ]",
+     .choices = event_choices,
+     .help = "events that the command receives: an \"alert\" begins or ends, a job ends in FAILED or "
+             "REVIEW, a series is REFUSED"},
     {ROW(conf_notify, text, command), NULL, LIMITS(1, 4000),
      .help = "command for /bin/sh; its standard input is a JSON object with the events; unless it "
              "ends with 0, it runs again later with the same events"},

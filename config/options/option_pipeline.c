@@ -14,8 +14,7 @@ lost_segments(const struct conf_pipeline *pipeline, const struct option_spot *sp
 {
     return LOST(spot, pipeline->segments) ||
            (pipeline->segment_count > 0 &&
-            option_lost(spot, pipeline->segments,
-                        pipeline->segment_count * sizeof(pipeline->segments[0])));
+            option_lost(spot, pipeline->segments, pipeline->segment_count * sizeof(pipeline->segments[0])));
 }
 
 /* Returns whether all measured segments are regions of annotation objects. A report can refer to
@@ -35,8 +34,7 @@ lost_texture(const struct conf_pipeline *pipeline, const struct option_spot *spo
 {
     return LOST(spot, pipeline->texture) ||
            (pipeline->texture_count > 0 &&
-            option_lost(spot, pipeline->texture,
-                        pipeline->texture_count * sizeof(pipeline->texture[0])));
+            option_lost(spot, pipeline->texture, pipeline->texture_count * sizeof(pipeline->texture[0])));
 }
 
 static bool
@@ -57,15 +55,13 @@ check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spo
     for (size_t g = 0; g < pipeline->texture_count; g++) {
         const struct glcm_options *glcm = pipeline->texture[g].glcm;
         if (pipeline->texture[g].patterns && patterns++)
-            option_refuse(
-                spot, ELEMENT("texture", g, ".patterns"),
-                "an earlier group of texture has patterns: give all patterns in one group");
+            option_refuse(spot, ELEMENT("texture", g, ".patterns"),
+                          "an earlier group of texture has patterns: give all patterns in one group");
         if (!glcm || glcm->matrices == GLCM_NO_MATRICES)
             continue;
         if (kept && kept->matrices != glcm->matrices)
-            option_refuse(
-                spot, ELEMENT("texture", g, ".glcm.matrices"),
-                "an earlier group of texture writes the other kind of matrices: use one kind");
+            option_refuse(spot, ELEMENT("texture", g, ".glcm.matrices"),
+                          "an earlier group of texture writes the other kind of matrices: use one kind");
         kept = glcm;
     }
 }
@@ -79,15 +75,12 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
     for (size_t g = 0; g < pipeline->texture_count; g++)
         any |= texture_has_features(&pipeline->texture[g]);
     if (!any)
+        option_refuse(spot, "results", "\"sr\" requires measurements: give texture families, first_order or glcm");
+    else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
+             !lost_segments(pipeline, spot) && !pipeline_is_of_objects(pipeline))
         option_refuse(spot, "results",
-                      "\"sr\" requires measurements: give texture families, first_order or glcm");
-    else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) &&
-             !(pipeline->results & CONF_RESULT_SEG) && !lost_segments(pipeline, spot) &&
-             !pipeline_is_of_objects(pipeline))
-        option_refuse(
-            spot, "results",
-            "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure texture.regions = [ "
-            "\"volume\" ] only; only unchanged regions of annotation objects need no \"seg\"");
+                      "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure texture.regions = [ "
+                      "\"volume\" ] only; only unchanged regions of annotation objects need no \"seg\"");
 }
 
 static void
@@ -101,8 +94,7 @@ check_methods(const struct conf_pipeline *pipeline, const struct option_spot *sp
     for (size_t i = 0; i < pipeline->segment_count; i++)
         shown += pipeline->segments[i].method == CONF_LEVEL_SET && !pipeline->segments[i].hidden;
     if ((pipeline->results & CONF_RESULT_CODES) && shown == 0)
-        option_refuse(spot, "results",
-                      "\"codes\" requires a level set, and the pipeline has none%s",
+        option_refuse(spot, "results", "\"codes\" requires a level set, and the pipeline has none%s",
                       of[CONF_LEVEL_SET] > 0 ? " that is not hidden" : "");
     if (pipeline->relative_connectedness && of[CONF_FUZZY] < 2)
         option_refuse(spot, "relative_connectedness",
@@ -122,15 +114,13 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
             char option[16];
             const size_t used = use.label ? option_find_name(named, use.label) : named->count;
             const bool lacks = use.label && option_lacks(named, use.label);
-            if (!lacks &&
-                (used == named->count || !conf_segment_is_each(&pipeline->segments[used])))
+            if (!lacks && (used == named->count || !conf_segment_is_each(&pipeline->segments[used])))
                 continue;
             snprintf(option, sizeof(option), ".%s", use.option);
-            option_refuse(
-                named->spot, ELEMENT("segments", i, option),
-                lacks ? "there is no segment \"%s\" in this pipeline: name one by its label"
-                      : "\"%s\" is one segment per region: name a segment with object.unite",
-                use.label);
+            option_refuse(named->spot, ELEMENT("segments", i, option),
+                          lacks ? "there is no segment \"%s\" in this pipeline: name one by its label"
+                                : "\"%s\" is one segment per region: name a segment with object.unite",
+                          use.label);
         }
 }
 
@@ -185,14 +175,13 @@ report_cycle(struct making *making)
         if (at == first)
             snprintf(option, sizeof(option), ".%s", use.option);
         if (used < sizeof(circle))
-            used += (size_t)snprintf(circle + used, sizeof(circle) - used, "%s\"%s\"",
-                                     used > 0 ? ", which uses " : "", use.label);
+            used += (size_t)snprintf(circle + used, sizeof(circle) - used, "%s\"%s\"", used > 0 ? ", which uses " : "",
+                                     use.label);
         members[count++] = at;
         at = making_find(making, use.label);
     } while (at != first);
-    option_refuse(making->named->spot, ELEMENT("segments", first, option),
-                  "\"%s\" depends on itself: it uses %s", option_name(making->named, first),
-                  circle);
+    option_refuse(making->named->spot, ELEMENT("segments", first, option), "\"%s\" depends on itself: it uses %s",
+                  option_name(making->named, first), circle);
     while (count > 0)
         making_add(making, members[--count]);
 }
@@ -221,9 +210,8 @@ check_sender(const struct conf_pipeline *pipeline, size_t i, const struct option
     const struct conf_segment *a = &pipeline->segments[i];
     for (size_t j = 0; j < i; j++) {
         const struct conf_segment *b = &pipeline->segments[j];
-        if (a->method != CONF_OBJECT || b->method != CONF_OBJECT ||
-            a->object.kind != b->object.kind || LOST(spot, a->object) || LOST(spot, b->object) ||
-            option_is_same(a->object.from_ae, b->object.from_ae))
+        if (a->method != CONF_OBJECT || b->method != CONF_OBJECT || a->object.kind != b->object.kind ||
+            LOST(spot, a->object) || LOST(spot, b->object) || option_is_same(a->object.from_ae, b->object.from_ae))
             continue;
         option_refuse(spot, ELEMENT("segments", i, ".object"),
                       "from_ae: \"%s\" takes the same kind of object from another sender: use a "
@@ -237,8 +225,7 @@ static void
 check_pipeline(const void *object, const struct option_spot *spot)
 {
     const struct conf_pipeline *pipeline = object;
-    const struct option_named segments =
-        NAMED(spot, "segments", pipeline->segments, pipeline->segment_count);
+    const struct option_named segments = NAMED(spot, "segments", pipeline->segments, pipeline->segment_count);
     option_refuse_duplicates(&segments, ".label", "the label of an earlier segment");
     check_methods(pipeline, spot);
     check_uses(&segments, pipeline);
@@ -258,18 +245,15 @@ check_pipeline(const void *object, const struct option_spot *spot)
     while (k < pipeline->segment_count && pipeline->segments[k].hidden)
         k++;
     if (k == pipeline->segment_count && k > 0)
-        option_refuse(spot, "segments",
-                      "all of them are hidden: the pipeline has no result; show at least one");
+        option_refuse(spot, "segments", "all of them are hidden: the pipeline has no result; show at least one");
     check_shares(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);
     /* Check that each result is measured, and that the segments of a report are written. */
     if (!LOST(spot, pipeline->results)) {
-        if ((pipeline->results & CONF_RESULT_PMAP) && !has_patterns(pipeline) &&
-            !lost_texture(pipeline, spot))
-            option_refuse(spot, "results",
-                          "\"pmap\" requires patterns: name them in texture.patterns");
+        if ((pipeline->results & CONF_RESULT_PMAP) && !has_patterns(pipeline) && !lost_texture(pipeline, spot))
+            option_refuse(spot, "results", "\"pmap\" requires patterns: name them in texture.patterns");
         if (pipeline->results & CONF_RESULT_SR)
             check_report(pipeline, spot);
     }
@@ -292,11 +276,10 @@ const char *const newest_choices[] = {"refuse", "newest", NULL};
 static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, text, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "name for rules, jobs and the command line"},
-    {ROW(conf_pipeline, list, segments), MANY(struct conf_pipeline, segment_count),
-     .fallback = NULL, LIMITS(1, CONF_MAX_SEGMENTS), .section = &option_segment,
-     .help = "segments to find; they may overlap"},
-    {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "",
-     LIMITS(1, 16), .section = &option_texture,
+    {ROW(conf_pipeline, list, segments), MANY(struct conf_pipeline, segment_count), .fallback = NULL,
+     LIMITS(1, CONF_MAX_SEGMENTS), .section = &option_segment, .help = "segments to find; they may overlap"},
+    {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 16),
+     .section = &option_texture,
      .help = "measurements of the segments and of the volume: one group, or a list of groups; by "
              "default none"},
     {ROW(conf_pipeline, flags, results), "[ \"seg\" ]", .choices = result_choices,
@@ -306,8 +289,7 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, boolean, relative_connectedness), "false",
      .help = "assign each voxel to the fuzzy connectedness segment that it is connected to most "
              "strongly; to no segment if two are equal"},
-    {ROW(conf_pipeline, boolean, omit_empty_frames), "true",
-     .help = "omit frames without a voxel of the segment"},
+    {ROW(conf_pipeline, boolean, omit_empty_frames), "true", .help = "omit frames without a voxel of the segment"},
     {ROW(conf_pipeline, integer, min_slices), "3", LIMITS(1, 65535),
      .help = "min number of slices; smaller stacks are rejected with TOO_FEW_SLICES"},
     {ROW(conf_pipeline, number, spacing_tolerance), "0.03", LIMITS(0, 0.5),
@@ -350,8 +332,8 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, choice, executor), "\"any\"", .choices = where_choices, .later = true,
      .help = "where jobs run: \"any\" as in compute.executor, \"local\" on this machine, \"slurm\" "
              "by compute.slurm"},
-    {ROW(conf_pipeline, names, deliver), MANY(struct conf_pipeline, deliver_count),
-     .fallback = "[ ]", LIMITS(0, 16), .form = &form_name,
+    {ROW(conf_pipeline, names, deliver), MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
+     .form = &form_name,
      .help = "names of destinations to send results to; \"sender\" is the destination with the AE "
              "title that sent the series"},
     {ROW(conf_pipeline, window, window), "", LIMITS(1, 400), .later = true,
@@ -363,14 +345,12 @@ static const struct option_row pipeline_rows[] = {
              "by deadline instead of priority; noctule status reports late jobs"},
 };
 
-const struct option_section option_pipeline = {SECTION(pipeline_rows, conf_pipeline),
-                                               .check = check_pipeline};
+const struct option_section option_pipeline = {SECTION(pipeline_rows, conf_pipeline), .check = check_pipeline};
 
 void
 option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
-    const struct option_named named =
-        NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
+    const struct option_named named = NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
     option_refuse_duplicates(&named, ".name", "the name of an earlier pipeline");
     for (size_t i = 0; i < conf->pipeline_count; i++) {
         const struct option_named destinations =
@@ -379,20 +359,16 @@ option_check_pipelines(const struct conf *conf, const struct option_spot *spot)
         for (size_t j = 0; j < pipeline->deliver_count; j++) {
             const char *name = pipeline->deliver[j];
             size_t k = 0;
-            while (k < j &&
-                   (!name || !pipeline->deliver[k] || strcmp(name, pipeline->deliver[k]) != 0))
+            while (k < j && (!name || !pipeline->deliver[k] || strcmp(name, pipeline->deliver[k]) != 0))
                 k++;
             if (k < j)
-                option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
-                              "\"%s\" is given twice: remove one", name);
+                option_refuse(spot, ELEMENT("pipelines", i, ".deliver"), "\"%s\" is given twice: remove one", name);
             else if (name && strcmp(name, CONF_SENDER) != 0 && option_lacks(&destinations, name))
-                option_refuse(spot, ELEMENT("pipelines", i, ".deliver"),
-                              "there is no destination named \"%s\"", name);
+                option_refuse(spot, ELEMENT("pipelines", i, ".deliver"), "there is no destination named \"%s\"", name);
         }
         /* Check the memory of a pipeline: jobs.memory_mib limits the workers. */
         const double own = conf->pipelines[i].memory_mib, most = conf->jobs.memory_mib;
         if (most > 0 && own > most)
-            option_refuse(spot, ELEMENT("pipelines", i, ".memory_mib"),
-                          "%g is above jobs.memory_mib, %g", own, most);
+            option_refuse(spot, ELEMENT("pipelines", i, ".memory_mib"), "%g is above jobs.memory_mib, %g", own, most);
     }
 }

@@ -43,13 +43,11 @@ static const struct option_row source_rows[] = {
      .help = "timeout of instances that the archive reports as sent; then the item is PARTIAL"},
 };
 
-static const struct option_section source_section = {SECTION(source_rows, conf_source),
-                                                     .check = check_source};
+static const struct option_section source_section = {SECTION(source_rows, conf_source), .check = check_source};
 
 static const struct option_row pull_rows[] = {
-    {ROW(conf_pull, list, sources), MANY(struct conf_pull, source_count), .fallback = "( )",
-     LIMITS(0, 64), .section = &source_section,
-     .help = "archives to query by C-FIND and to retrieve from by C-MOVE"},
+    {ROW(conf_pull, list, sources), MANY(struct conf_pull, source_count), .fallback = "( )", LIMITS(0, 64),
+     .section = &source_section, .help = "archives to query by C-FIND and to retrieve from by C-MOVE"},
 };
 
 const struct option_section option_pull = {SECTION(pull_rows, conf_pull)};
@@ -57,22 +55,19 @@ const struct option_section option_pull = {SECTION(pull_rows, conf_pull)};
 void
 option_check_sources(const struct conf *conf, const struct option_spot *spot)
 {
-    const struct option_named named =
-        NAMED(spot, "pull.sources", conf->pull.sources, conf->pull.source_count);
+    const struct option_named named = NAMED(spot, "pull.sources", conf->pull.sources, conf->pull.source_count);
     option_refuse_duplicates(&named, ".name", "the name of an earlier source");
     for (size_t i = 0; i < conf->pull.source_count; i++) {
         /* Check that the archive sends to one of our titles, else the instances never arrive. */
         const struct conf_source *source = &conf->pull.sources[i];
-        const struct option_named titles =
-            NAMED(spot, "dicom.titles", conf->dicom.titles, conf->dicom.title_count);
+        const struct option_named titles = NAMED(spot, "dicom.titles", conf->dicom.titles, conf->dicom.title_count);
         if (source->move_destination && option_lacks(&titles, source->move_destination))
-            option_refuse(spot, ELEMENT("pull.sources", i, ".move_destination"),
-                          "\"%s\" is not in dicom.titles", source->move_destination);
+            option_refuse(spot, ELEMENT("pull.sources", i, ".move_destination"), "\"%s\" is not in dicom.titles",
+                          source->move_destination);
         if (source->tls && option_lacks_authorities(conf, spot))
             option_refuse(spot, ELEMENT("pull.sources", i, ".tls"), "requires dicom.tls.ca");
     }
     if (conf->pull.source_count > 0 && conf->dicom.port == 0 && conf->dicom.tls_port == 0 &&
         !LOST(spot, conf->dicom.port) && !LOST(spot, conf->dicom.tls_port))
-        option_refuse(spot, "pull.sources",
-                      "requires dicom.port or dicom.tls_port, which archives send to");
+        option_refuse(spot, "pull.sources", "requires dicom.port or dicom.tls_port, which archives send to");
 }

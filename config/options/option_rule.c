@@ -12,8 +12,7 @@ check_match(const void *object, const struct option_spot *spot)
 {
     const struct conf_rule *rule = object;
     if (rule->max_slices && rule->max_slices < rule->min_slices)
-        option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices,
-                      rule->min_slices);
+        option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices, rule->min_slices);
     if (rule->has_spacing && !LOST(spot, rule->spacing))
         option_check_ends(rule->spacing, "spacing", spot);
 }
@@ -31,17 +30,14 @@ static void
 check_companion(const void *object, const struct option_spot *spot)
 {
     const struct conf_companion *companion = object;
-    if (!companion->modality && !companion->body_part && !companion->description &&
-        !LOST(spot, *companion))
-        option_refuse(spot, "modality",
-                      "at least one of modality, body_part and description is required");
+    if (!companion->modality && !companion->body_part && !companion->description && !LOST(spot, *companion))
+        option_refuse(spot, "modality", "at least one of modality, body_part and description is required");
 }
 
 static const struct option_section companion_section = {SECTION(companion_rows, conf_companion),
                                                         .check = check_companion};
 
-static const char *const orientation_choices[] = {"any",      "axial",   "coronal",
-                                                  "sagittal", "oblique", NULL};
+static const char *const orientation_choices[] = {"any", "axial", "coronal", "sagittal", "oblique", NULL};
 
 static const struct option_row match_rows[] = {
     {ROW(conf_rule, text, modality), "", LIMITS(1, 16), .form = &form_dicom,
@@ -59,8 +55,7 @@ static const struct option_row match_rows[] = {
     {ROW(conf_rule, text, sender), "", LIMITS(1, 16), .form = &form_ae,
      .help = "calling AE title of the first C-STORE"},
     {ROW(conf_rule, integer, min_slices), "0", LIMITS(0, 1000000), .help = "min number of slices"},
-    {ROW(conf_rule, integer, max_slices), "0", LIMITS(0, 1000000),
-     .help = "max number of slices; 0: no max"},
+    {ROW(conf_rule, integer, max_slices), "0", LIMITS(0, 1000000), .help = "max number of slices; 0: no max"},
     {ROW(conf_rule, list, attributes), MANY(struct conf_rule, attribute_count), .fallback = "",
      LIMITS(1, LIMIT_RULE_ATTRIBUTES), .section = &option_attribute,
      .help = "tests of attributes of the stack's first slice, or of the first frame of an enhanced "
@@ -69,8 +64,7 @@ static const struct option_row match_rows[] = {
      .help = "orientation of the stack: its normal is within 36.87 degrees (cosine 0.8) of the "
              "feet-head (\"axial\"), front-back (\"coronal\") or side-to-side axis (\"sagittal\") "
              "of the patient, or of none (\"oblique\")"},
-    {ROW(conf_rule, numbers, spacing), "", LIMITS(0, 1000), .array = {.count = 2},
-     GIVEN(struct conf_rule, has_spacing),
+    {ROW(conf_rule, numbers, spacing), "", LIMITS(0, 1000), .array = {.count = 2}, GIVEN(struct conf_rule, has_spacing),
      .help = "distance between slices by their positions, [ lowest, highest ] in mm, to 0.001 mm; "
              "a single slice does not match"},
     {ROW(conf_rule, boolean, contrast), "", GIVEN(struct conf_rule, has_contrast),
@@ -79,13 +73,11 @@ static const struct option_row match_rows[] = {
              "first frame decides"},
     {ROW(conf_rule, list, study), MANY(struct conf_rule, study_count), .fallback = "", LIMITS(1, 8),
      .section = &companion_section,
-     .help =
-         "other series of the study that must be complete and accepted; the job waits for them "
-         "(STUDY_WAITING) up to the pipeline's patience_seconds, then fails (STUDY_INCOMPLETE)"},
+     .help = "other series of the study that must be complete and accepted; the job waits for them "
+             "(STUDY_WAITING) up to the pipeline's patience_seconds, then fails (STUDY_INCOMPLETE)"},
 };
 
-static const struct option_section match_section = {SECTION(match_rows, conf_rule),
-                                                    .check = check_match};
+static const struct option_section match_section = {SECTION(match_rows, conf_rule), .check = check_match};
 
 static const struct option_row rule_rows[] = {
     {ROW(conf_rule, text, name), "", LIMITS(1, 64), .form = &form_name,
@@ -99,11 +91,9 @@ static const struct option_row rule_rows[] = {
      .help = "priority of the jobs; larger values run first; the highest of all matching rules "
              "applies"},
     STACKS_ROW(conf_rule),
-    {ROW(conf_rule, boolean, otherwise), "false",
-     .help = "match only series that no other rule matches"},
+    {ROW(conf_rule, boolean, otherwise), "false", .help = "match only series that no other rule matches"},
     {ROW(conf_rule, boolean, off), "false",
-     .help =
-         "switch the rule off; a later file needs only the name: { name = \"head\"; off = true; }"},
+     .help = "switch the rule off; a later file needs only the name: { name = \"head\"; off = true; }"},
 };
 
 const struct option_section option_rule = {SECTION(rule_rows, conf_rule)};
@@ -113,26 +103,23 @@ pipeline_takes_own(const struct conf *conf, const char *name)
 {
     bool takes = false;
     for (size_t i = 0; i < conf->pipeline_count; i++)
-        takes |= option_is_same(conf->pipelines[i].name, name) &&
-                 conf_pipeline_takes_own(&conf->pipelines[i]);
+        takes |= option_is_same(conf->pipelines[i].name, name) && conf_pipeline_takes_own(&conf->pipelines[i]);
     return takes;
 }
 
 /* Checks the pipeline of a rule or title: it must exist, and must not need Noctule's own results,
  * which the service rejects. */
 static void
-check_chosen(const struct conf *conf, const struct option_named *pipelines, const char *name,
-             const char *list, size_t i, const struct option_spot *spot)
+check_chosen(const struct conf *conf, const struct option_named *pipelines, const char *name, const char *list,
+             size_t i, const struct option_spot *spot)
 {
     if (name && option_lacks(pipelines, name))
-        option_refuse(spot, ELEMENT(list, i, ".pipeline"), "there is no pipeline named \"%s\"",
-                      name);
+        option_refuse(spot, ELEMENT(list, i, ".pipeline"), "there is no pipeline named \"%s\"", name);
     else if (name && pipeline_takes_own(conf, name))
-        option_refuse(
-            spot, ELEMENT(list, i, ".pipeline"),
-            "\"%s\" has object = { own = true; }, but the service rejects its own results "
-            "(OWN_RESULT) to avoid cycles: only noctule run --object can process them",
-            name);
+        option_refuse(spot, ELEMENT(list, i, ".pipeline"),
+                      "\"%s\" has object = { own = true; }, but the service rejects its own results "
+                      "(OWN_RESULT) to avoid cycles: only noctule run --object can process them",
+                      name);
 }
 
 /* Returns whether all inboxes are known. A rejected one may have the name that a rule uses. */
@@ -148,8 +135,7 @@ inboxes_are_told(const struct conf *conf, const struct option_spot *spot)
 void
 option_check_rules(const struct conf *conf, const struct option_spot *spot)
 {
-    const struct option_named pipelines =
-        NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
+    const struct option_named pipelines = NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
     const struct option_named rules = NAMED(spot, "rules", conf->rules, conf->rule_count);
     option_refuse_duplicates(&rules, ".name", "the name of an earlier rule");
     for (size_t i = 0; i < conf->rule_count; i++)
@@ -161,19 +147,16 @@ option_check_rules(const struct conf *conf, const struct option_spot *spot)
             while (k < conf->inbox_count && !conf_inbox_is(&conf->inboxes[k], name))
                 k++;
             if (k == conf->inbox_count)
-                option_refuse(
-                    spot, ELEMENT("rules", i, ".match.inbox"),
-                    "there is no inbox \"%s\": give one this name, or write its absolute path",
-                    name);
+                option_refuse(spot, ELEMENT("rules", i, ".match.inbox"),
+                              "there is no inbox \"%s\": give one this name, or write its absolute path", name);
         }
     option_check_attributes(conf, spot);
     for (size_t i = 0; i < conf->dicom.title_count; i++) {
         const struct conf_title *title = &conf->dicom.titles[i];
         check_chosen(conf, &pipelines, title->pipeline, "dicom.titles", i, spot);
         if (title->stacks && !title->pipeline && !LOST(spot, title->pipeline))
-            option_refuse(
-                spot, ELEMENT("dicom.titles", i, ".stacks"),
-                "is only allowed with a pipeline of the title: set stacks in the rules instead");
+            option_refuse(spot, ELEMENT("dicom.titles", i, ".stacks"),
+                          "is only allowed with a pipeline of the title: set stacks in the rules instead");
     }
 }
 
@@ -225,8 +208,7 @@ match_takes(const struct conf_rule *wide, const struct conf_rule *narrow)
 {
     return wide->study_count == 0 && match_takes_text(wide->modality, narrow->modality) &&
            match_takes_text(wide->body_part, narrow->body_part) &&
-           (!wide->description ||
-            (narrow->description && strcasestr(narrow->description, wide->description))) &&
+           (!wide->description || (narrow->description && strcasestr(narrow->description, wide->description))) &&
            match_takes_origin(wide, narrow) && match_takes_attributes(wide, narrow) &&
            match_takes_geometry(wide, narrow) && wide->min_slices <= narrow->min_slices &&
            (!wide->max_slices || (narrow->max_slices && narrow->max_slices <= wide->max_slices));
@@ -249,9 +231,8 @@ stacks_take(const struct conf_rule *wide, const struct conf_rule *narrow)
 static bool
 rule_is_covered(const struct conf_rule *rule, const struct conf_rule *other)
 {
-    return !other->otherwise && strcmp(rule->pipeline, other->pipeline) == 0 &&
-           other->priority >= rule->priority && match_takes(other, rule) &&
-           stacks_take(other, rule);
+    return !other->otherwise && strcmp(rule->pipeline, other->pipeline) == 0 && other->priority >= rule->priority &&
+           match_takes(other, rule) && stacks_take(other, rule);
 }
 
 /* Warns about a rule without effect; of two equivalent rules, about the later one. */
@@ -264,10 +245,9 @@ warn_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
             continue;
         char place[1024];
         option_put_place(spot, ELEMENT("rules", j, ""), place, sizeof(place));
-        option_warn(
-            spot, ELEMENT("rules", i, ""),
-            "has no effect: the rule at %s already selects pipeline \"%s\" for all its series",
-            place, rule->pipeline);
+        option_warn(spot, ELEMENT("rules", i, ""),
+                    "has no effect: the rule at %s already selects pipeline \"%s\" for all its series", place,
+                    rule->pipeline);
         return;
     }
 }
@@ -276,8 +256,7 @@ warn_rule(const struct conf *conf, size_t i, const struct option_spot *spot)
 static const char *
 rule_obstacle(const struct conf *conf, const struct conf_rule *rule)
 {
-    const struct conf_title *title =
-        rule->called_ae ? conf_find_title(conf, rule->called_ae) : NULL;
+    const struct conf_title *title = rule->called_ae ? conf_find_title(conf, rule->called_ae) : NULL;
     bool peer = !rule->sender;
     for (size_t i = 0; i < conf->dicom.peer_count && !peer; i++)
         peer = strcmp(conf->dicom.peers[i].ae_title, rule->sender) == 0;
@@ -328,8 +307,7 @@ option_warn_rules(const struct conf *conf, const struct option_spot *spot)
             wrong = modality_is_read(rule->study[k].modality) ? NULL : rule->study[k].modality;
         if (wrong)
             option_warn(spot, ELEMENT("rules", i, ""),
-                        "matches no series with Modality \"%s\": only CT, MR and PT are processed",
-                        wrong);
+                        "matches no series with Modality \"%s\": only CT, MR and PT are processed", wrong);
     }
     for (size_t i = 0; i < conf->pipeline_count; i++)
         if (!conf->pipelines[i].by_hand && !pipeline_is_chosen(conf, conf->pipelines[i].name))

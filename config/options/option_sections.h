@@ -14,86 +14,80 @@
 
 #include "config/options.h"
 
-#define SECTION(array, type)                                                                       \
+#define SECTION(array, type)                                                                                           \
     .rows = (array), .row_count = sizeof(array) / sizeof((array)[0]), .size = sizeof(struct type)
 #define AT(type, field) .offset = offsetof(type, field)
 /* The first columns of a row; the option has the name of its member. */
 #define ROW(type, kind, member) #member, &option_##kind, offsetof(struct type, member)
 #define LIMITS(low, high)       .min = (low), .max = (high)
 #define MANY(type, field)       .count_offset = offsetof(type, field)
-#define EITHER(type, field, value)                                                                 \
-    .mark = &(const struct option_mark)                                                            \
-    {                                                                                              \
-        offsetof(type, field), true, (value)                                                       \
+#define EITHER(type, field, value)                                                                                     \
+    .mark = &(const struct option_mark)                                                                                \
+    {                                                                                                                  \
+        offsetof(type, field), true, (value)                                                                           \
     }
-#define GIVEN(type, field)                                                                         \
-    .mark = &(const struct option_mark)                                                            \
-    {                                                                                              \
-        .offset = offsetof(type, field)                                                            \
+#define GIVEN(type, field)                                                                                             \
+    .mark = &(const struct option_mark)                                                                                \
+    {                                                                                                                  \
+        .offset = offsetof(type, field)                                                                                \
     }
-#define ESTIMABLE(type, field)                                                                     \
-    .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
+#define ESTIMABLE(type, field) .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
 /* The option is only allowed if the option `with` has one of these values (bit n for choice n). */
-#define ONLY_WITH(with, values)                                                                    \
-    .uses = (const struct option_use[])                                                            \
-    {                                                                                              \
-        {(with), (values)},                                                                        \
-        {                                                                                          \
-            NULL, 0                                                                                \
-        }                                                                                          \
+#define ONLY_WITH(with, values)                                                                                        \
+    .uses = (const struct option_use[])                                                                                \
+    {                                                                                                                  \
+        {(with), (values)},                                                                                            \
+        {                                                                                                              \
+            NULL, 0                                                                                                    \
+        }                                                                                                              \
     }
 
-extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
-    option_pull, option_retention, option_notify, option_page, option_segment, option_expect,
-    option_texture, option_attribute, option_rule, option_compute;
+extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery, option_pull,
+    option_retention, option_notify, option_page, option_segment, option_expect, option_texture, option_attribute,
+    option_rule, option_compute;
 
 /* The row of a rule, and of a title with a pipeline. */
-#define STACKS_ROW(type)                                                                           \
-    {                                                                                              \
-        ROW(type, text, stacks), "", LIMITS(1, 128),                                               \
-            .form = &form_dicom,                                                                   \
-            .help =                                                                                \
-                "volumes of a series to process: \"all\", \"first\", \"last\", \"b0\" (without "   \
-                "diffusion weighting), or a pattern for their names, such as \"echo 1*\"; by "     \
-                "default all, but a series with more than 8 is rejected with TOO_MANY_STACKS"      \
+#define STACKS_ROW(type)                                                                                               \
+    {                                                                                                                  \
+        ROW(type, text, stacks), "", LIMITS(1, 128),                                                                   \
+            .form = &form_dicom,                                                                                       \
+            .help = "volumes of a series to process: \"all\", \"first\", \"last\", \"b0\" (without "                   \
+                    "diffusion weighting), or a pattern for their names, such as \"echo 1*\"; by "                     \
+                    "default all, but a series with more than 8 is rejected with TOO_MANY_STACKS"                      \
     }
 
 extern const char *const newest_choices[];
 
 /* The row of an inbox, and of a peer. */
-#define RESENT_ROW(type)                                                                           \
-    {                                                                                              \
-        ROW(type, choice, resent), "\"refuse\"",                                                   \
-            .choices = newest_choices,                                                             \
-            .help = "handling of an instance with the SOP Instance UID of a stored one but other " \
-                    "data: \"refuse\" it with DUPLICATE_UID_DIFFERENT, or replace the stored one " \
-                    "by the \"newest\" and check the series again"                                 \
+#define RESENT_ROW(type)                                                                                               \
+    {                                                                                                                  \
+        ROW(type, choice, resent), "\"refuse\"",                                                                       \
+            .choices = newest_choices,                                                                                 \
+            .help = "handling of an instance with the SOP Instance UID of a stored one but other "                     \
+                    "data: \"refuse\" it with DUPLICATE_UID_DIFFERENT, or replace the stored one "                     \
+                    "by the \"newest\" and check the series again"                                                     \
     }
 
 /* The rows of a remote AE: a destination, or a source. */
-#define AE_ROWS(type)                                                                              \
-    {ROW(type, text, ae_title), "", LIMITS(1, 16), .form = &form_ae,                               \
-     .help = "AE title of the remote AE"},                                                         \
-        {ROW(type, text, host), "", LIMITS(1, 253),                                                \
-         .help = "host name, IPv4 or IPv6 address of the remote AE"},                              \
-        {ROW(type, integer, port), "0", LIMITS(0, 65535),                                          \
-         .help = "TCP port of the remote AE; an AE requires it"},                                  \
-        {ROW(type, text, calling_ae_title), "", LIMITS(1, 16), .form = &form_ae,                   \
-         .help = "our calling AE title; by default the first of dicom.titles"},                    \
-        {ROW(type, boolean, tls), "false",                                                         \
-         .help = "connect by TLS, with the certificates of dicom.tls; the remote certificate "     \
-                 "must be valid for host"},                                                        \
-    {                                                                                              \
-        ROW(type, text, certificate), "", LIMITS(64, 95),                                          \
-            .form = &form_fingerprint,                                                             \
-            .help = "SHA-256 fingerprint of the required TLS certificate, in hexadecimal; "        \
-                    "replaces the check of the host name"                                          \
+#define AE_ROWS(type)                                                                                                  \
+    {ROW(type, text, ae_title), "", LIMITS(1, 16), .form = &form_ae, .help = "AE title of the remote AE"},             \
+        {ROW(type, text, host), "", LIMITS(1, 253), .help = "host name, IPv4 or IPv6 address of the remote AE"},       \
+        {ROW(type, integer, port), "0", LIMITS(0, 65535), .help = "TCP port of the remote AE; an AE requires it"},     \
+        {ROW(type, text, calling_ae_title), "", LIMITS(1, 16), .form = &form_ae,                                       \
+         .help = "our calling AE title; by default the first of dicom.titles"},                                        \
+        {ROW(type, boolean, tls), "false",                                                                             \
+         .help = "connect by TLS, with the certificates of dicom.tls; the remote certificate "                         \
+                 "must be valid for host"},                                                                            \
+    {                                                                                                                  \
+        ROW(type, text, certificate), "", LIMITS(64, 95),                                                              \
+            .form = &form_fingerprint,                                                                                 \
+            .help = "SHA-256 fingerprint of the required TLS certificate, in hexadecimal; "                            \
+                    "replaces the check of the host name"                                                              \
     }
-#define CONNECT_ROW(type)                                                                          \
-    {                                                                                              \
-        ROW(type, number, connect_seconds), "10.0", LIMITS(0.1, 600),                              \
-            .help = "timeout for opening a connection"                                             \
+#define CONNECT_ROW(type)                                                                                              \
+    {                                                                                                                  \
+        ROW(type, number, connect_seconds), "10.0", LIMITS(0.1, 600), .help = "timeout for opening a connection"       \
     }
 /* Reports a host with a colon that is no IPv6 address. The second function returns whether
  * dicom.tls.ca, which outgoing TLS needs, is missing. */
@@ -136,10 +130,10 @@ struct option_named {
     bool lost;
 };
 
-#define NAMED(spot, list, elements, count)                                                         \
-    (struct option_named)                                                                          \
-    {                                                                                              \
-        (spot), (list), (elements), (count), sizeof((elements)[0]), LOST(spot, elements)           \
+#define NAMED(spot, list, elements, count)                                                                             \
+    (struct option_named)                                                                                              \
+    {                                                                                                                  \
+        (spot), (list), (elements), (count), sizeof((elements)[0]), LOST(spot, elements)                               \
     }
 const char *option_name(const struct option_named *named, size_t index);
 /* Returns the index of the first element of that name, or count if it is absent. */

@@ -20,8 +20,7 @@ check_shape(const void *object, const struct option_spot *spot)
     const struct conf_shape *shape = object;
     const double *r = shape->radius;
     bool round = r[0] <= r[1] && r[1] <= r[2] && r[2] <= r[0];
-    if (shape->kind == CONF_SPHERE && !round && !LOST(spot, shape->kind) &&
-        !LOST(spot, shape->radius))
+    if (shape->kind == CONF_SPHERE && !round && !LOST(spot, shape->kind) && !LOST(spot, shape->radius))
         option_refuse(spot, shape->radius_unit == CONF_MM ? "radius_mm" : "radius_voxels",
                       "a sphere has one radius; use kind = \"ellipsoid\"");
 }
@@ -33,12 +32,10 @@ check_seeds(const struct conf_segment *segment, const struct option_spot *spot)
     if (LOST(spot, segment->automatic) || LOST(spot, segment->seeds) || LOST(spot, segment->from))
         return;
     if (segment->automatic == CONF_AUTO_NONE && !given)
-        option_refuse(spot, "seeds",
-                      "fuzzy connectedness requires a start: give seeds, from or auto");
+        option_refuse(spot, "seeds", "fuzzy connectedness requires a start: give seeds, from or auto");
     if (segment->automatic != CONF_AUTO_NONE && given)
         option_refuse(spot, "auto", "is not allowed with seeds or from: remove one of them");
-    if (segment->automatic == CONF_AUTO_LARGEST && !given && segment->within_count == 0 &&
-        !LOST(spot, segment->within))
+    if (segment->automatic == CONF_AUTO_LARGEST && !given && segment->within_count == 0 && !LOST(spot, segment->within))
         option_refuse(spot, "auto", "\"largest\" requires within, which contains the component");
 }
 
@@ -52,8 +49,8 @@ check_start(const struct conf_segment *segment, const struct option_spot *spot)
         option_refuse(spot, "shapes", "a level set requires a start: give shapes, from or auto");
     if (segment->automatic != CONF_AUTO_NONE && given)
         option_refuse(spot, "auto", "is not allowed with shapes or from: remove one of them");
-    if (segment->automatic == CONF_AUTO_LARGEST && segment->range.relative == CONF_SIGMA &&
-        !segment->range.of && !LOST(spot, segment->range))
+    if (segment->automatic == CONF_AUTO_LARGEST && segment->range.relative == CONF_SIGMA && !segment->range.of &&
+        !LOST(spot, segment->range))
         option_refuse(spot, "range",
                       "sigma refers to the start region, which auto finds by the range: name a "
                       "segment in of");
@@ -65,11 +62,9 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
     const struct conf_range *range = &segment->range;
     if (LOST(spot, segment->method))
         return;
-    if (range->relative == CONF_SIGMA && segment->method != CONF_LEVEL_SET && !range->of &&
-        !LOST(spot, *range))
-        option_refuse(
-            spot, "range",
-            "sigma refers to the start region, which only level sets have: name a segment in of");
+    if (range->relative == CONF_SIGMA && segment->method != CONF_LEVEL_SET && !range->of && !LOST(spot, *range))
+        option_refuse(spot, "range",
+                      "sigma refers to the start region, which only level sets have: name a segment in of");
     if (segment->method == CONF_LEVEL_SET)
         check_start(segment, spot);
     if (segment->method == CONF_FUZZY)
@@ -83,19 +78,16 @@ check_segment(const void *object, const struct option_spot *spot)
     option_check_ends(segment->range.ends, "range", spot);
     check_method(segment, spot);
     if (segment->threshold >= 1)
-        option_refuse(spot, "threshold",
-                      "must be below 1: no voxel is connected more strongly than 1");
+        option_refuse(spot, "threshold", "must be below 1: no voxel is connected more strongly than 1");
     if (segment->hidden && segment->connectedness_map)
-        option_refuse(spot, "connectedness_map",
-                      "a hidden segment is not written: remove one of the two");
+        option_refuse(spot, "connectedness_map", "a hidden segment is not written: remove one of the two");
     /* A segment of a SEG takes its codes from there. An optional one needs its own type. */
     if (!segment->hidden && !segment->type.value &&
-        !(segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG &&
-          !segment->object.optional && !segment->object.unite) &&
-        !LOST(spot, segment->hidden) && !LOST(spot, segment->type) &&
-        !LOST(spot, segment->method) && !LOST(spot, segment->object))
-        option_refuse(spot, "type",
-                      "is missing; only hidden segments and segments of a SEG object may omit it");
+        !(segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG && !segment->object.optional &&
+          !segment->object.unite) &&
+        !LOST(spot, segment->hidden) && !LOST(spot, segment->type) && !LOST(spot, segment->method) &&
+        !LOST(spot, segment->object))
+        option_refuse(spot, "type", "is missing; only hidden segments and segments of a SEG object may omit it");
 }
 
 static void
@@ -105,8 +97,7 @@ check_range(const void *object, const struct option_spot *spot)
     if (LOST(spot, *range))
         return;
     if (range->percentile[0] > range->percentile[1])
-        option_refuse(spot, "percentile", "%g is above %g", range->percentile[0],
-                      range->percentile[1]);
+        option_refuse(spot, "percentile", "%g is above %g", range->percentile[0], range->percentile[1]);
     if (range->relative != CONF_OTSU && range->has_class)
         option_refuse(spot, "class", "is only allowed with otsu");
     if (range->relative == CONF_OTSU && !range->has_class)
@@ -130,31 +121,28 @@ check_step(const void *object, const struct option_spot *spot)
     if (step->connectivity != 26)
         option_refuse(spot, "connectivity", "must be 6 (faces), or 26 (faces, edges and corners)");
     else if (!step_has_components[step->kind] && !LOST(spot, step->kind))
-        option_refuse(
-            spot, "connectivity",
-            "is only allowed with keep, keep_at_least, drop_below_ml, fill and cut_bridges_mm");
+        option_refuse(spot, "connectivity",
+                      "is only allowed with keep, keep_at_least, drop_below_ml, fill and cut_bridges_mm");
 }
 
 static const struct option_row code_rows[] = {
-    {"code", &option_text, AT(struct coded_concept, value), NULL, LIMITS(1, 16),
-     .form = &form_dicom, .help = "Code Value (0008,0100)"},
+    {"code", &option_text, AT(struct coded_concept, value), NULL, LIMITS(1, 16), .form = &form_dicom,
+     .help = "Code Value (0008,0100)"},
     {ROW(coded_concept, text, scheme), NULL, LIMITS(1, 16), .form = &form_dicom,
      .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, or 99... for private schemes"},
-    {ROW(coded_concept, text, meaning), NULL, LIMITS(1, 64), .form = &form_dicom,
-     .help = "Code Meaning (0008,0104)"},
+    {ROW(coded_concept, text, meaning), NULL, LIMITS(1, 64), .form = &form_dicom, .help = "Code Meaning (0008,0104)"},
 };
 
 static const struct option_section code_section = {SECTION(code_rows, coded_concept)};
 
-#define CENTER(name_, unit_, low, high, help_)                                                     \
-    {                                                                                              \
-        (name_), &option_numbers, AT(struct conf_shape, center), "", LIMITS(low, high),            \
-            .array = {.count = 3}, EITHER(struct conf_shape, center_unit, unit_), .help = (help_)  \
+#define CENTER(name_, unit_, low, high, help_)                                                                         \
+    {                                                                                                                  \
+        (name_), &option_numbers, AT(struct conf_shape, center), "", LIMITS(low, high),                                \
+            .array = {.count = 3}, EITHER(struct conf_shape, center_unit, unit_), .help = (help_)                      \
     }
 
 static const struct option_row center_rows[] = {
-    CENTER("voxel", CONF_VOXEL, -FAR, FAR,
-           "column, row and slice, from 0; slices ascend along the normal"),
+    CENTER("voxel", CONF_VOXEL, -FAR, FAR, "column, row and slice, from 0; slices ascend along the normal"),
     CENTER("mm", CONF_MM, -FAR, FAR, "patient coordinates (LPS), in mm"),
     CENTER("fraction", CONF_FRACTION, -10, 10,
            "fraction of the volume: 0 is the centre of the first voxel, 1 that of the last"),
@@ -162,37 +150,32 @@ static const struct option_row center_rows[] = {
 
 static const struct option_section center_section = {SECTION(center_rows, conf_shape)};
 
-#define RADIUS(name_, unit_, help_)                                                                \
-    {                                                                                              \
-        (name_), &option_numbers, AT(struct conf_shape, radius), "", LIMITS(1e-3, FAR),            \
-            .array = {.count = 3, .uniform = true}, EITHER(struct conf_shape, radius_unit, unit_), \
-            .help = (help_)                                                                        \
+#define RADIUS(name_, unit_, help_)                                                                                    \
+    {                                                                                                                  \
+        (name_), &option_numbers, AT(struct conf_shape, radius), "", LIMITS(1e-3, FAR),                                \
+            .array = {.count = 3, .uniform = true}, EITHER(struct conf_shape, radius_unit, unit_), .help = (help_)     \
     }
 
 static const struct option_row shape_rows[] = {
-    {ROW(conf_shape, choice, kind), "\"sphere\"", .choices = shape_choices,
-     .help = "shape of the start region"},
+    {ROW(conf_shape, choice, kind), "\"sphere\"", .choices = shape_choices, .help = "shape of the start region"},
     {"center", &option_group, .offset = 0, NULL, .section = &center_section,
      .help = "centre of the shape: exactly one of voxel, mm and fraction"},
     RADIUS("radius_voxels", CONF_VOXEL,
            "radius, or half side of a box, in voxels: one number, or three (x, y, z); exactly one "
            "of radius_voxels and radius_mm is required"),
-    RADIUS("radius_mm", CONF_MM,
-           "radius, or half side of a box, in mm: one number, or three (x, y, z)"),
+    RADIUS("radius_mm", CONF_MM, "radius, or half side of a box, in mm: one number, or three (x, y, z)"),
 };
 
-static const struct option_section shape_section = {SECTION(shape_rows, conf_shape),
-                                                    .check = check_shape};
+static const struct option_section shape_section = {SECTION(shape_rows, conf_shape), .check = check_shape};
 
-#define SEED(name_, unit_, low, high, help_)                                                       \
-    {                                                                                              \
-        (name_), &option_numbers, AT(struct conf_seed, at), "", LIMITS(low, high),                 \
-            .array = {.count = 3}, EITHER(struct conf_seed, unit, unit_), .help = (help_)          \
+#define SEED(name_, unit_, low, high, help_)                                                                           \
+    {                                                                                                                  \
+        (name_), &option_numbers, AT(struct conf_seed, at), "", LIMITS(low, high),                                     \
+            .array = {.count = 3}, EITHER(struct conf_seed, unit, unit_), .help = (help_)                              \
     }
 
 static const struct option_row seed_rows[] = {
-    SEED("voxel", CONF_VOXEL, 0, FAR,
-         "column, row and slice, from 0; slices ascend along the normal"),
+    SEED("voxel", CONF_VOXEL, 0, FAR, "column, row and slice, from 0; slices ascend along the normal"),
     SEED("mm", CONF_MM, -FAR, FAR, "patient coordinates (LPS), in mm"),
     SEED("fraction", CONF_FRACTION, 0, 1,
          "fraction of the volume: 0 is the centre of the first voxel, 1 that of the last"),
@@ -202,45 +185,37 @@ static const struct option_section seed_section = {SECTION(seed_rows, conf_seed)
 
 static const struct option_row range_rows[] = {
     {ROW(conf_range, numbers, percentile), "", LIMITS(0, 100), .array = {.count = 2},
-     EITHER(struct conf_range, relative, CONF_PERCENTILE),
-     .help = "range between two percentiles of the values"},
-    {ROW(conf_range, integer, otsu), "", LIMITS(2, 8),
-     EITHER(struct conf_range, relative, CONF_OTSU),
+     EITHER(struct conf_range, relative, CONF_PERCENTILE), .help = "range between two percentiles of the values"},
+    {ROW(conf_range, integer, otsu), "", LIMITS(2, 8), EITHER(struct conf_range, relative, CONF_OTSU),
      .help = "number of classes of Otsu's method, which maximizes the variance between classes; "
              "the range is one class"},
-    {"class", &option_integer, AT(struct conf_range, otsu_class), "", LIMITS(1, 8),
-     GIVEN(struct conf_range, has_class), .help = "number of the class of otsu; 1 is the lowest"},
-    {ROW(conf_range, number, sigma), "", LIMITS(0, 1000),
-     EITHER(struct conf_range, relative, CONF_SIGMA),
+    {"class", &option_integer, AT(struct conf_range, otsu_class), "", LIMITS(1, 8), GIVEN(struct conf_range, has_class),
+     .help = "number of the class of otsu; 1 is the lowest"},
+    {ROW(conf_range, number, sigma), "", LIMITS(0, 1000), EITHER(struct conf_range, relative, CONF_SIGMA),
      .help = "range of this many standard deviations on both sides of the mean"},
-    {ROW(conf_range, number, of_max), "", LIMITS(0, 1),
-     EITHER(struct conf_range, relative, CONF_OF_MAX),
+    {ROW(conf_range, number, of_max), "", LIMITS(0, 1), EITHER(struct conf_range, relative, CONF_OF_MAX),
      .help = "range from this share of the max value, without an upper end"},
     {ROW(conf_range, text, of), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "label of the segment whose values define the range; by default the whole volume, for "
              "sigma the start region"},
 };
 
-static const struct option_section range_section = {SECTION(range_rows, conf_range),
-                                                    .check = check_range};
+static const struct option_section range_section = {SECTION(range_rows, conf_range), .check = check_range};
 
-#define STEP(name_, kind_, low, high, help_)                                                       \
-    {                                                                                              \
-        (name_), &option_number, AT(struct conf_step, amount), "", LIMITS(low, high),              \
-            EITHER(struct conf_step, kind, kind_), .help = (help_)                                 \
+#define STEP(name_, kind_, low, high, help_)                                                                           \
+    {                                                                                                                  \
+        (name_), &option_number, AT(struct conf_step, amount), "", LIMITS(low, high),                                  \
+            EITHER(struct conf_step, kind, kind_), .help = (help_)                                                     \
     }
 #define BALL(name_, kind_, help_) STEP(name_, kind_, 0.01, 100, help_)
 
 static const struct option_row step_rows[] = {
-    {ROW(conf_step, integer, keep), "", LIMITS(1, 256),
-     EITHER(struct conf_step, kind, CONF_STEP_KEEP),
+    {ROW(conf_step, integer, keep), "", LIMITS(1, 256), EITHER(struct conf_step, kind, CONF_STEP_KEEP),
      .help = "keep this many of the largest components"},
     STEP("keep_at_least", CONF_STEP_KEEP_AT_LEAST, 0, 1,
          "keep components with at least this share of the voxels of the largest one"),
-    STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6,
-         "remove components smaller than this volume in ml"),
-    {ROW(conf_step, choice, fill), "", .choices = fill_choices,
-     EITHER(struct conf_step, kind, CONF_STEP_FILL_SLICES),
+    STEP("drop_below_ml", CONF_STEP_DROP_BELOW, 1e-6, 1e6, "remove components smaller than this volume in ml"),
+    {ROW(conf_step, choice, fill), "", .choices = fill_choices, EITHER(struct conf_step, kind, CONF_STEP_FILL_SLICES),
      .help = "fill holes: add voxels outside that are not connected to the border of their slice, "
              "or of the volume"},
     BALL("open_mm", CONF_STEP_OPEN,
@@ -248,8 +223,7 @@ static const struct option_row step_rows[] = {
          "ball"),
     BALL("close_mm", CONF_STEP_CLOSE,
          "morphological closing by a ball of this radius in mm; fills gaps thinner than the ball"),
-    BALL("grow_mm", CONF_STEP_GROW,
-         "dilation: add all voxels in a ball of this radius in mm around each voxel"),
+    BALL("grow_mm", CONF_STEP_GROW, "dilation: add all voxels in a ball of this radius in mm around each voxel"),
     BALL("shrink_mm", CONF_STEP_SHRINK,
          "erosion: keep voxels whose ball of this radius in mm, as far as it lies in the volume, "
          "lies in the segment"),
@@ -259,14 +233,12 @@ static const struct option_row step_rows[] = {
      .help = "neighbourhood in components and holes: 6 (faces), or 26 (faces, edges and corners)"},
 };
 
-static const struct option_section step_section = {SECTION(step_rows, conf_step),
-                                                   .check = check_step};
+static const struct option_section step_section = {SECTION(step_rows, conf_step), .check = check_step};
 
-#define LABELS(name_, member, help_)                                                               \
-    {                                                                                              \
-        (name_), &option_names, AT(struct conf_segment, member),                                   \
-            MANY(struct conf_segment, member##_count),                                             \
-            .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)     \
+#define LABELS(name_, member, help_)                                                                                   \
+    {                                                                                                                  \
+        (name_), &option_names, AT(struct conf_segment, member), MANY(struct conf_segment, member##_count),            \
+            .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)                         \
     }
 
 const char *const conf_object_kind_names[] = {"rtstruct", "seg", "sr", NULL};
@@ -278,8 +250,7 @@ check_object(const void *object, const struct option_spot *spot)
     if ((wanted->roi || LOST(spot, wanted->roi)) == wanted->has_number)
         option_refuse(spot, "roi", "exactly one of roi and number must be given");
     if (wanted->has_number && (wanted->each || wanted->unite))
-        option_refuse(spot, wanted->each ? "each" : "unite",
-                      "requires roi, a pattern that several regions match");
+        option_refuse(spot, wanted->each ? "each" : "unite", "requires roi, a pattern that several regions match");
     if (wanted->each && wanted->unite)
         option_refuse(spot, "unite", "is not allowed with each: remove one of the two");
 }
@@ -288,15 +259,13 @@ static const char *const pixels_choices[] = {"inside", "centres", NULL};
 
 static const struct option_row object_rows[] = {
     {ROW(conf_object, choice, kind), NULL, .choices = conf_object_kind_names,
-     .help =
-         "kind of object: \"rtstruct\", an RT Structure Set; \"seg\", a Segmentation or label map; "
-         "\"sr\", a report, whose points and closed outlines are a start for other segments"},
+     .help = "kind of object: \"rtstruct\", an RT Structure Set; \"seg\", a Segmentation or label map; "
+             "\"sr\", a report, whose points and closed outlines are a start for other segments"},
     {ROW(conf_object, text, roi), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "pattern, such as \"GTV*\", for the ROI Name (3006,0026), the Segment Label "
              "(0062,0005), or the Tracking Identifier or Finding in a report; exactly one region "
              "must match unless each or unite is set"},
-    {ROW(conf_object, integer, number), "", LIMITS(0, 2147483647),
-     GIVEN(struct conf_object, has_number),
+    {ROW(conf_object, integer, number), "", LIMITS(0, 2147483647), GIVEN(struct conf_object, has_number),
      .help = "ROI Number (3006,0022), Segment Number (0062,0004), or position in the report from "
              "1; replaces roi"},
     {ROW(conf_object, number, threshold), "0.5", LIMITS(0, 1), ONLY_WITH("kind", 1u << CONF_SEG),
@@ -305,24 +274,21 @@ static const struct option_row object_rows[] = {
     {ROW(conf_object, boolean, own), "false", ONLY_WITH("kind", 1u << CONF_SEG | 1u << CONF_SR),
      .help = "accept objects that Noctule wrote, given by noctule run --object; the service "
              "rejects such objects, so no rule or title may use the pipeline"},
-    {ROW(conf_object, boolean, interpolate), "false", ONLY_WITH("kind", 1u << CONF_RTSTRUCT),
-     .later = true,
+    {ROW(conf_object, boolean, interpolate), "false", ONLY_WITH("kind", 1u << CONF_RTSTRUCT), .later = true,
      .help = "fill slices without a contour between two slices with contours, by shape "
              "interpolation; by default they stay empty and are reported"},
-    {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"",
-     .choices = pixels_choices, ONLY_WITH("kind", 1u << CONF_RTSTRUCT), .later = true,
+    {"contour_pixels", &option_choice, AT(struct conf_object, pixels), "\"inside\"", .choices = pixels_choices,
+     ONLY_WITH("kind", 1u << CONF_RTSTRUCT), .later = true,
      .help = "\"inside\": voxels whose centres are enclosed by contours; \"centres\": also voxels "
              "whose centres lie on a contour, for programs that draw through voxel centres "
              "(rt-utils, TotalSegmentator)"},
-    {ROW(conf_object, boolean, each), "false",
-     ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
+    {ROW(conf_object, boolean, each), "false", ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "create one segment per region that matches roi, with its name, codes and color; "
              "empty regions are reported and do not fail the job"},
-    {ROW(conf_object, boolean, unite), "false",
-     ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
+    {ROW(conf_object, boolean, unite), "false", ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
      .help = "create one segment of all regions that match roi"},
-    {ROW(conf_object, boolean, optional), "false",
-     ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG), .later = true,
+    {ROW(conf_object, boolean, optional), "false", ONLY_WITH("kind", 1u << CONF_RTSTRUCT | 1u << CONF_SEG),
+     .later = true,
      .help = "leave the segment empty and report the reason if no object arrives within "
              "patience_seconds, or if its region is absent or empty; by default the job fails"},
     {ROW(conf_object, text, from_ae), "", LIMITS(1, 16), .form = &form_ae, .later = true,
@@ -330,30 +296,25 @@ static const struct option_row object_rows[] = {
              "with objects of this kind"},
 };
 
-static const struct option_section object_section = {SECTION(object_rows, conf_object),
-                                                     .check = check_object};
+static const struct option_section object_section = {SECTION(object_rows, conf_object), .check = check_object};
 
 static const struct option_row segment_rows[] = {
     {ROW(conf_segment, text, label), NULL, LIMITS(1, 64), .form = &form_dicom,
      .help = "Segment Label (0062,0005); unique in the pipeline"},
-    {ROW(conf_segment, text, description), "\"\"", LIMITS(0, 1024),
-     .help = "Segment Description (0062,0006)"},
-    {ROW(conf_segment, choice, method), "\"level-set\"", .choices = conf_method_names,
-     .help = "segmentation method"},
+    {ROW(conf_segment, text, description), "\"\"", LIMITS(0, 1024), .help = "Segment Description (0062,0006)"},
+    {ROW(conf_segment, choice, method), "\"level-set\"", .choices = conf_method_names, .help = "segmentation method"},
     {ROW(conf_segment, range, range), NULL, LIMITS(-1e9, 1e9), .section = &range_section,
      .help = "level set, range: lowest and highest value of the segment, both inclusive, in "
              "real-world units (HU in CT), or a group that defines them",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_RANGE)},
-    {ROW(conf_segment, list, shapes), MANY(struct conf_segment, shape_count), .fallback = "( )",
-     LIMITS(0, 64), .section = &shape_section,
-     .help = "level set: start region; the union of these shapes and of the segment of from",
+    {ROW(conf_segment, list, shapes), MANY(struct conf_segment, shape_count), .fallback = "( )", LIMITS(0, 64),
+     .section = &shape_section, .help = "level set: start region; the union of these shapes and of the segment of from",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET)},
     {ROW(conf_segment, text, from), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "level set, fuzzy connectedness, range: label of the segment to start from; range "
              "takes its voxels in range, and the steps of then may leave it",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY | 1u << CONF_RANGE)},
-    {"auto", &option_choice, AT(struct conf_segment, automatic), "\"none\"",
-     .choices = auto_choices, .later = true,
+    {"auto", &option_choice, AT(struct conf_segment, automatic), "\"none\"", .choices = auto_choices, .later = true,
      .help = "level set, fuzzy connectedness: start region if shapes, seeds and from are not "
              "given: the \"largest\" component, the \"center\" of the volume, or the component "
              "with the \"highest\" or \"lowest\" mean over auto_mm (see NOTES)",
@@ -362,8 +323,8 @@ static const struct option_row segment_rows[] = {
      .help = "level set, fuzzy connectedness: side in mm of the box of the mean for auto = "
              "\"highest\" and \"lowest\"; 0: the voxel alone",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY)},
-    {ROW(conf_segment, list, seeds), MANY(struct conf_segment, seed_count), .fallback = "( )",
-     LIMITS(0, 256), .section = &seed_section,
+    {ROW(conf_segment, list, seeds), MANY(struct conf_segment, seed_count), .fallback = "( )", LIMITS(0, 256),
+     .section = &seed_section,
      .help = "fuzzy connectedness: seed points in the object, each exactly one of voxel, mm and "
              "fraction",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
@@ -371,13 +332,11 @@ static const struct option_row segment_rows[] = {
      .help = "fuzzy connectedness: mean value of the object, in real-world units; by default "
              "measured at the seeds",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
-    {"object_sigma", &option_number, ESTIMABLE(struct conf_segment, object_sigma),
-     LIMITS(1e-6, 1e9),
+    {"object_sigma", &option_number, ESTIMABLE(struct conf_segment, object_sigma), LIMITS(1e-6, 1e9),
      .help = "fuzzy connectedness: standard deviation of the object's values, in real-world units; "
              "by default measured at the seeds",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
-    {"homogeneity_sigma", &option_number, ESTIMABLE(struct conf_segment, homogeneity_sigma),
-     LIMITS(1e-6, 1e9),
+    {"homogeneity_sigma", &option_number, ESTIMABLE(struct conf_segment, homogeneity_sigma), LIMITS(1e-6, 1e9),
      .help = "fuzzy connectedness: root mean square of half the difference of neighbours in the "
              "object, in real-world units; by default measured at the seeds",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
@@ -397,8 +356,7 @@ static const struct option_row segment_rows[] = {
              "Segmentation",
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {ROW(conf_segment, group, object), NULL, .section = &object_section, .later = true,
-     .help = "object: the annotation object and the region of the segment",
-     ONLY_WITH("method", 1u << CONF_OBJECT)},
+     .help = "object: the annotation object and the region of the segment", ONLY_WITH("method", 1u << CONF_OBJECT)},
     LABELS("within", within,
            "labels of segments that limit it: it lies in each of them, after every step of then; a "
            "level set does not grow beyond them"),
@@ -406,8 +364,8 @@ static const struct option_row segment_rows[] = {
     LABELS("intersect", intersect,
            "labels of segments that it is intersected with, after every step of then; the method "
            "may leave them"),
-    {ROW(conf_segment, list, then), MANY(struct conf_segment, then_count), .fallback = "",
-     LIMITS(1, 32), .section = &step_section, .later = true,
+    {ROW(conf_segment, list, then), MANY(struct conf_segment, then_count), .fallback = "", LIMITS(1, 32),
+     .section = &step_section, .later = true,
      .help = "steps that change the mask, in this order; each step is exactly one of the options "
              "below"},
     {ROW(conf_segment, boolean, hidden), "false", .later = true,
@@ -416,9 +374,8 @@ static const struct option_row segment_rows[] = {
      "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
     {ROW(conf_segment, group, type), "", .section = &code_section,
-     .help =
-         "Segmented Property Type Code Sequence (0062,000F); required unless the segment is hidden "
-         "or taken from a SEG object, whose category, type and modifier are the default"},
+     .help = "Segmented Property Type Code Sequence (0062,000F); required unless the segment is hidden "
+             "or taken from a SEG object, whose category, type and modifier are the default"},
     {ROW(conf_segment, group, modifier), "", .section = &code_section,
      .help = "Segmented Property Type Modifier Code Sequence (0062,0011), such as left or right"},
     {ROW(conf_segment, group, region), "", .section = &code_section,
@@ -431,5 +388,4 @@ static const struct option_row segment_rows[] = {
              "empty or outside the limits"},
 };
 
-const struct option_section option_segment = {SECTION(segment_rows, conf_segment),
-                                              .check = check_segment};
+const struct option_section option_segment = {SECTION(segment_rows, conf_segment), .check = check_segment};

@@ -40,8 +40,7 @@ check_glcm(const void *object, const struct option_spot *spot)
         snprintf(option, sizeof(option), "offsets.[%zu]", i);
         if (offset->x == 0 && offset->y == 0 && offset->z == 0)
             option_refuse(spot, option, "a voxel is not its own neighbour: remove [ 0, 0, 0 ]");
-        if (offset->z != 0 && !LOST(spot, glcm->aggregation) &&
-            aggregation_is_2d(glcm->aggregation))
+        if (offset->z != 0 && !LOST(spot, glcm->aggregation) && aggregation_is_2d(glcm->aggregation))
             option_refuse(spot, option,
                           "leads to another slice: set the third number to 0, or aggregation to "
                           "\"3d-averaged\" or \"3d-merged\"");
@@ -66,17 +65,15 @@ static const struct option_row glcm_rows[] = {
      .help = "neighbours to count, and method to combine their matrices into one value"},
     {ROW(glcm_options, boolean, symmetric), "true",
      .help = "count each pair in both directions, as IBSI does; false: once"},
-    {ROW(glcm_options, integers, offsets), MANY(struct glcm_options, offset_count), .fallback = "",
-     LIMITS(-255, 255), .array = {.count = 3, .elements = 16},
+    {ROW(glcm_options, integers, offsets), MANY(struct glcm_options, offset_count), .fallback = "", LIMITS(-255, 255),
+     .array = {.count = 3, .elements = 16},
      .help = "offsets of neighbours by column, row and slice; replaces distances and angles"},
-    {ROW(glcm_options, integers, distances), MANY(struct glcm_options, distance_count),
-     .fallback = "[ 1 ]", LIMITS(1, 255), .array = {.count = 1, .elements = 16},
-     ONLY_WITH("offsets", 0),
+    {ROW(glcm_options, integers, distances), MANY(struct glcm_options, distance_count), .fallback = "[ 1 ]",
+     LIMITS(1, 255), .array = {.count = 1, .elements = 16}, ONLY_WITH("offsets", 0),
      .help = "distances of neighbours, in voxels along the axis of the largest difference "
              "(Chebyshev); each distance gives values of its own"},
-    {ROW(glcm_options, integers, angles), MANY(struct glcm_options, angle_count),
-     .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135), .array = {.count = 1, .elements = 4},
-     .uses = angles_only,
+    {ROW(glcm_options, integers, angles), MANY(struct glcm_options, angle_count), .fallback = "[ 0, 45, 90, 135 ]",
+     LIMITS(0, 135), .array = {.count = 1, .elements = 4}, .uses = angles_only,
      .help = "directions in a slice, in degrees counter-clockwise from the direction of a row: any "
              "of 0, 45, 90 and 135; only with 2d and 2.5d aggregations"},
     {ROW(glcm_options, choice, matrices), "\"none\"", .choices = matrices_choices,
@@ -86,21 +83,20 @@ static const struct option_row glcm_rows[] = {
 
 static const char *const moved_rows[] = {"discretisation", "levels", "bin_width", "range", NULL};
 
-static const struct option_section glcm_section = {SECTION(glcm_rows, glcm_options),
-                                                   .check = check_glcm, .moved = moved_rows};
+static const struct option_section glcm_section = {SECTION(glcm_rows, glcm_options), .check = check_glcm,
+                                                   .moved = moved_rows};
 
-#define SPACING(name_, spacing_, help_)                                                            \
-    {                                                                                              \
-        (name_), &option_number, AT(struct texture_resample, mm), "", LIMITS(0.01, 100),           \
-            EITHER(struct texture_resample, spacing, spacing_), .help = (help_)                    \
+#define SPACING(name_, spacing_, help_)                                                                                \
+    {                                                                                                                  \
+        (name_), &option_number, AT(struct texture_resample, mm), "", LIMITS(0.01, 100),                               \
+            EITHER(struct texture_resample, spacing, spacing_), .help = (help_)                                        \
     }
 
 static const struct option_row resample_rows[] = {
     SPACING("isotropic_mm", TEXTURE_ISOTROPIC,
             "isotropic voxel size in mm, on a grid with the same centre; exactly one of "
             "isotropic_mm and in_plane_mm is required"),
-    SPACING("in_plane_mm", TEXTURE_IN_PLANE,
-            "voxel size in mm along rows and columns; slices are not changed"),
+    SPACING("in_plane_mm", TEXTURE_IN_PLANE, "voxel size in mm along rows and columns; slices are not changed"),
     {ROW(texture_resample, choice, interpolation), "\"linear\"", .choices = interpolation_names,
      .help = "interpolation of values, rounded to stored values: \"nearest\", \"linear\", or a "
              "\"cubic\" spline through all values"},
@@ -119,13 +115,11 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->levels.has_range)
         option_check_ends(texture->levels.range, "range", spot);
     if (!texture_has_features(texture) && !texture->patterns && !LOST(spot, *texture))
-        option_refuse(
-            spot, "first_order",
-            "there is no measurement: set it to true, or give families, glcm or patterns");
+        option_refuse(spot, "first_order",
+                      "there is no measurement: set it to true, or give families, glcm or patterns");
     if (texture->resample && texture->patterns)
-        option_refuse(
-            spot, "patterns",
-            "are computed on the original voxels: use another texture group without resample");
+        option_refuse(spot, "patterns",
+                      "are computed on the original voxels: use another texture group without resample");
     /* Thresholds are compared as whole numbers of millionths. */
     double millionths = texture->tlbap_threshold * 1e6;
     if (fabs(millionths - round(millionths)) >= 1e-6)
@@ -143,25 +137,20 @@ static const struct option_row texture_rows[] = {
     {ROW(texture_options, flags, regions), "[ \"segments\" ]", .choices = region_choices,
      .help = "regions to measure: each of the segments, the whole volume, or both"},
     {"discretisation", &option_choice, AT(struct texture_options, levels.kind),
-     GIVEN(struct texture_options, levels_wanted), .fallback = "", .choices = discretisation_names,
-     .past = &with_paper,
+     GIVEN(struct texture_options, levels_wanted), .fallback = "", .choices = discretisation_names, .past = &with_paper,
      .help = "conversion of values to grey levels, also for the entropy; fixed-bin-number if glcm "
              "needs levels and this is not given"},
     {"levels", &option_integer, AT(struct texture_options, levels.levels), "32", LIMITS(2, 256),
-     ONLY_WITH("discretisation",
-               1u << DISCRETISATION_FIXED_BIN_NUMBER | 1u << DISCRETISATION_STORED_256),
-     .past = &within_glcm, .later = true,
-     .help = "number of grey levels, with fixed-bin-number and stored-256"},
-    {"bin_width", &option_number, AT(struct texture_options, levels.bin_width), NULL,
-     LIMITS(1e-6, 1e9),
-     ONLY_WITH("discretisation",
-               1u << DISCRETISATION_FIXED_BIN_SIZE | 1u << DISCRETISATION_PYRADIOMICS_BIN_WIDTH),
+     ONLY_WITH("discretisation", 1u << DISCRETISATION_FIXED_BIN_NUMBER | 1u << DISCRETISATION_STORED_256),
+     .past = &within_glcm, .later = true, .help = "number of grey levels, with fixed-bin-number and stored-256"},
+    {"bin_width", &option_number, AT(struct texture_options, levels.bin_width), NULL, LIMITS(1e-6, 1e9),
+     ONLY_WITH("discretisation", 1u << DISCRETISATION_FIXED_BIN_SIZE | 1u << DISCRETISATION_PYRADIOMICS_BIN_WIDTH),
      .past = &within_glcm,
      .help = "width of a grey level in real-world units, with fixed-bin-size and "
              "pyradiomics-bin-width"},
     {"range", &option_numbers, AT(struct texture_options, levels.range),
-     GIVEN(struct texture_options, levels.has_range), .fallback = "", LIMITS(-1e9, 1e9),
-     .array = {.count = 2}, .past = &within_glcm,
+     GIVEN(struct texture_options, levels.has_range), .fallback = "", LIMITS(-1e9, 1e9), .array = {.count = 2},
+     .past = &within_glcm,
      .help = "re-segmentation: excludes voxels outside this range from intensities and grey "
              "levels; both ends are inclusive and in real-world units"},
     {ROW(texture_options, number, sigma), "0.0", LIMITS(0, 100), .later = true,
@@ -172,9 +161,8 @@ static const struct option_row texture_rows[] = {
     {ROW(texture_options, flags, families), "", .choices = texture_family_names,
      .help = "feature families to measure, in addition to those of first_order, glcm and patterns"},
     {ROW(texture_options, choice, aggregation), "\"3d-merged\"", .choices = aggregation_names,
-     ONLY_WITH("families", 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm |
-                               1u << TEXTURE_FAMILY_glcm | 1u << TEXTURE_FAMILY_glrlm |
-                               1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
+     ONLY_WITH("families", 1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm | 1u << TEXTURE_FAMILY_glcm |
+                               1u << TEXTURE_FAMILY_glrlm | 1u << TEXTURE_FAMILY_ngtdm | 1u << TEXTURE_FAMILY_ngldm |
                                1u << TEXTURE_FAMILY_all),
      .later = true,
      .help = "neighbours to count, and method to combine their matrices into one value, for "
@@ -190,23 +178,21 @@ static const struct option_row texture_rows[] = {
      .help = "ngldm: max difference of the levels of dependent neighbours"},
     {"ivh_discretisation", &option_choice, AT(struct texture_options, ivh.kind), "\"none\"",
      .choices = volume_histogram_names,
-     ONLY_WITH("families", 1u << TEXTURE_FAMILY_volume_histogram | 1u << TEXTURE_FAMILY_all),
-     .later = true, .help = "bins of intensity-volume-histogram; none: the values themselves"},
-    {"ivh_levels", &option_integer, AT(struct texture_options, ivh.levels), "1000",
-     LIMITS(2, 65536), ONLY_WITH("ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_NUMBER),
-     .later = true, .help = "number of bins, with fixed-bin-number"},
-    {"ivh_bin_width", &option_number, AT(struct texture_options, ivh.bin_width), NULL,
-     LIMITS(1e-6, 1e9), ONLY_WITH("ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_SIZE),
+     ONLY_WITH("families", 1u << TEXTURE_FAMILY_volume_histogram | 1u << TEXTURE_FAMILY_all), .later = true,
+     .help = "bins of intensity-volume-histogram; none: the values themselves"},
+    {"ivh_levels", &option_integer, AT(struct texture_options, ivh.levels), "1000", LIMITS(2, 65536),
+     ONLY_WITH("ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_NUMBER), .later = true,
+     .help = "number of bins, with fixed-bin-number"},
+    {"ivh_bin_width", &option_number, AT(struct texture_options, ivh.bin_width), NULL, LIMITS(1e-6, 1e9),
+     ONLY_WITH("ivh_discretisation", 1u << VOLUME_HISTOGRAM_BIN_SIZE),
      .help = "width of a bin in real-world units, with fixed-bin-size"},
     {ROW(texture_options, part, glcm), "", .section = &glcm_section,
      .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
     {ROW(texture_options, flags, patterns), "", .choices = texture_pattern_names,
      .help = "local patterns to compute per slice; their histograms within the regions are stored"},
-    {ROW(texture_options, number, tlbap_threshold), "0.9", LIMITS(0, 1),
-     ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
+    {ROW(texture_options, number, tlbap_threshold), "0.9", LIMITS(0, 1), ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
      .help = "tlbap: min share of the max value of the window for a neighbour; up to six decimals"},
-    {ROW(texture_options, boolean, tlbap_strict), "false",
-     ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
+    {ROW(texture_options, boolean, tlbap_strict), "false", ONLY_WITH("patterns", 1u << TEXTURE_TLBAP),
      .help = "tlbap: compare by greater, as in the paper's listing, instead of greater or equal"},
     {"lanadp_average", &option_switch, AT(struct texture_options, lanadp_integer), "\"exact\"",
      .choices = average_choices, ONLY_WITH("patterns", 1u << TEXTURE_LANADP),
@@ -214,5 +200,4 @@ static const struct option_row texture_rows[] = {
              "the paper's listing"},
 };
 
-const struct option_section option_texture = {SECTION(texture_rows, texture_options),
-                                              .check = check_texture};
+const struct option_section option_texture = {SECTION(texture_rows, texture_options), .check = check_texture};

@@ -13,9 +13,8 @@ static const struct option_row page_rows[] = {
     {ROW(conf_page, path, token_file), "", LIMITS(1, 4000),
      .help = "file whose first line is the token of requests, as a bearer token or as the password "
              "of any user; read when the web UI starts"},
-    {ROW(conf_page, names, hosts), MANY(struct conf_page, host_count), .fallback = "[ ]",
-     LIMITS(0, 16), .form = &form_host,
-     .help = "host names, without port, that requests may use besides localhost and addresses"},
+    {ROW(conf_page, names, hosts), MANY(struct conf_page, host_count), .fallback = "[ ]", LIMITS(0, 16),
+     .form = &form_host, .help = "host names, without port, that requests may use besides localhost and addresses"},
 };
 
 const struct option_section option_page = {SECTION(page_rows, conf_page)};
@@ -33,8 +32,7 @@ option_check_web(const struct conf *conf, const struct option_spot *spot)
     const struct conf_page *page = &conf->page;
     if (page->port == 0 || LOST(spot, page->port))
         return;
-    if (page->bind && !conf_page_is_local(page) && !page->token_file &&
-        !LOST(spot, page->token_file))
+    if (page->bind && !conf_page_is_local(page) && !page->token_file && !LOST(spot, page->token_file))
         option_refuse(spot, "page.bind",
                       "is not a loopback address and requires page.token_file, else every user who "
                       "reaches the port sees patient data");

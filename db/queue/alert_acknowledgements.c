@@ -9,8 +9,7 @@
 #include <string.h>
 
 static int
-ack_note(struct queue *queue, const char *kind, const char *alert, const char *by,
-         const char *reason, int64_t now_ms)
+ack_note(struct queue *queue, const char *kind, const char *alert, const char *by, const char *reason, int64_t now_ms)
 {
     char words[512];
     snprintf(words, sizeof words, "%s, by %s%s%s", alert, by, *reason ? ": " : "", reason);
@@ -24,26 +23,22 @@ queue_acknowledge(struct queue *queue, const struct queue_ack *ack, int64_t now_
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = database_run(&queue->db,
-                      "INSERT OR REPLACE INTO acknowledgement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                      VALUES(value_text(ack->alert), value_time(now_ms), value_text(ack->by),
-                             value_text(ack->reason), value_optional_time(ack->until_ms),
-                             value_int(ack->severity), value_optional_time(ack->changed_ms),
-                             value_int(ack->size), value_int(ack->from_daemon)));
+    rc = database_run(&queue->db, "INSERT OR REPLACE INTO acknowledgement VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                      VALUES(value_text(ack->alert), value_time(now_ms), value_text(ack->by), value_text(ack->reason),
+                             value_optional_time(ack->until_ms), value_int(ack->severity),
+                             value_optional_time(ack->changed_ms), value_int(ack->size), value_int(ack->from_daemon)));
     if (rc == 0)
         rc = ack_note(queue, "ALERT_ACKNOWLEDGED", ack->alert, ack->by, ack->reason, now_ms);
     return queue_leave(queue, rc);
 }
 
 int
-queue_end_ack(struct queue *queue, const char *alert, const char *by, const char *reason,
-              int64_t now_ms)
+queue_end_ack(struct queue *queue, const char *alert, const char *by, const char *reason, int64_t now_ms)
 {
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = database_change(&queue->db, "DELETE FROM acknowledgement WHERE alert = ?",
-                         VALUES(value_text(alert)));
+    rc = database_change(&queue->db, "DELETE FROM acknowledgement WHERE alert = ?", VALUES(value_text(alert)));
     if (rc == 0)
         rc = database_refuse(&queue->db, -ENOENT, "%s is not acknowledged", alert);
     else if (rc > 0)
@@ -52,8 +47,7 @@ queue_end_ack(struct queue *queue, const char *alert, const char *by, const char
 }
 
 int
-queue_find_cleared_ack(struct queue *queue, const char *raised, bool from_daemon,
-                       char alert[QUEUE_ALERT])
+queue_find_cleared_ack(struct queue *queue, const char *raised, bool from_daemon, char alert[QUEUE_ALERT])
 {
     sqlite3_stmt *row;
     int rc = database_start(&queue->db,

@@ -22,8 +22,8 @@ queue_clock_was_set(struct queue *queue, int64_t by_ms)
         "UPDATE delivery SET since_at = " MOVED("since_at") ", requested_at = " MOVED(
             "requested_at") " WHERE state = 'SENT' AND commitment = 'REQUESTED'",
         "UPDATE hold SET held_at = " MOVED("held_at"),
-        "UPDATE pull SET due_at = " MOVED("due_at") ", since_at = " MOVED(
-            "since_at") ", moved_at = " MOVED("moved_at") " WHERE ended_at IS NULL",
+        "UPDATE pull SET due_at = " MOVED("due_at") ", since_at = " MOVED("since_at") ", moved_at = " MOVED(
+            "moved_at") " WHERE ended_at IS NULL",
         "UPDATE series SET last_seen_at = " MOVED("last_seen_at") " WHERE state = 'GATHERING'"};
     char by[40];
     snprintf(by, sizeof by, "%+.3f seconds", (double)by_ms / 1000);
@@ -42,18 +42,18 @@ queue_clock_was_set(struct queue *queue, int64_t by_ms)
 int
 queue_count_out(struct queue *queue, const char *destination, int64_t since_ms, int64_t now_ms)
 {
-    int changed = database_change(
-        &queue->db,
-        "WITH waiting AS MATERIALIZED (SELECT d.id, min(?3, coalesce((SELECT min(h.held_at) "
-        "  FROM hold h WHERE h.kind = 'queue' OR h.kind = 'destination' AND h.name = "
-        "d.destination), "
-        "  ?3)) AS until_at FROM delivery d WHERE (?1 IS NULL OR d.destination = ?1) "
-        "AND (d.state IN ('PENDING', 'DELAYED') OR d.state = 'SENT' AND d.commitment = "
-        "'REQUESTED')) "
-        "UPDATE delivery SET since_at = strftime('%Y-%m-%dT%H:%M:%fZ', w.until_at, "
-        "  printf('-%.3f seconds', max(0, 86400 * (julianday(?2) - julianday(since_at))))) "
-        "FROM waiting w WHERE w.id = delivery.id AND w.until_at > ?2 AND w.until_at > since_at",
-        VALUES(value_optional(destination), value_time(since_ms), value_time(now_ms)));
+    int changed =
+        database_change(&queue->db,
+                        "WITH waiting AS MATERIALIZED (SELECT d.id, min(?3, coalesce((SELECT min(h.held_at) "
+                        "  FROM hold h WHERE h.kind = 'queue' OR h.kind = 'destination' AND h.name = "
+                        "d.destination), "
+                        "  ?3)) AS until_at FROM delivery d WHERE (?1 IS NULL OR d.destination = ?1) "
+                        "AND (d.state IN ('PENDING', 'DELAYED') OR d.state = 'SENT' AND d.commitment = "
+                        "'REQUESTED')) "
+                        "UPDATE delivery SET since_at = strftime('%Y-%m-%dT%H:%M:%fZ', w.until_at, "
+                        "  printf('-%.3f seconds', max(0, 86400 * (julianday(?2) - julianday(since_at))))) "
+                        "FROM waiting w WHERE w.id = delivery.id AND w.until_at > ?2 AND w.until_at > since_at",
+                        VALUES(value_optional(destination), value_time(since_ms), value_time(now_ms)));
     return changed < 0 ? changed : 0;
 }
 
@@ -74,8 +74,7 @@ queue_bound_waits(struct queue *queue, int64_t job_latest_ms, int64_t delivery_l
                              "WHERE state IN ('PENDING', 'DELAYED') AND due_at > ?1",
                              VALUES(value_time(delivery_latest_ms)));
     if (rc >= 0)
-        rc = database_change(&queue->db,
-                             "UPDATE pull SET due_at = ?1 WHERE state = 'WAITING' AND due_at > ?1",
+        rc = database_change(&queue->db, "UPDATE pull SET due_at = ?1 WHERE state = 'WAITING' AND due_at > ?1",
                              VALUES(value_time(delivery_latest_ms)));
     return queue_leave(queue, rc < 0 ? rc : 0);
 }

@@ -18,13 +18,11 @@ configuration_note(struct queue *queue, const struct queue_configuration *is, in
         snprintf(more, sizeof more, " and %zu more file%s", others, others == 1 ? "" : "s");
     const int length = (int)strcspn(is->files, "\n");
     const char *by = *is->asked_by ? is->asked_by : "a signal";
-    int rc = *is->reason
-                 ? asprintf(&detail, "%s; requested by %s", is->reason, by)
-                 : asprintf(&detail, "%.*s%s, requested by %s", length, is->files, more, by);
+    int rc = *is->reason ? asprintf(&detail, "%s; requested by %s", is->reason, by)
+                         : asprintf(&detail, "%.*s%s, requested by %s", length, is->files, more, by);
     if (rc < 0)
         return database_refuse(&queue->db, -ENOMEM, "out of memory");
-    const struct queue_event event = {.kind = *is->reason ? "RELOAD_FAILED" : "RELOAD",
-                                      .detail = detail};
+    const struct queue_event event = {.kind = *is->reason ? "RELOAD_FAILED" : "RELOAD", .detail = detail};
     rc = queue_add_event(queue, &event, now_ms);
     free(detail);
     return rc;
@@ -37,17 +35,15 @@ queue_set_configuration(struct queue *queue, const struct queue_configuration *i
     if (rc < 0)
         return rc;
     /* A refusal keeps the time of the first one. */
-    rc = database_run(
-        &queue->db,
-        "INSERT INTO configuration (state, at, since_at, cause, asked_by, files, reason) "
-        "VALUES (iif(?5 = '', 'LOADED', 'REFUSED'), ?1, ?1, ?2, ?3, ?4, ?5) "
-        "ON CONFLICT (state) DO UPDATE SET at = ?1, cause = ?2, asked_by = ?3, files = ?4, "
-        "reason = ?5, since_at = iif(?5 = '', ?1, since_at)",
-        VALUES(value_time(now_ms), value_text(is->cause), value_text(is->asked_by),
-               value_text(is->files), value_text(is->reason)));
+    rc = database_run(&queue->db,
+                      "INSERT INTO configuration (state, at, since_at, cause, asked_by, files, reason) "
+                      "VALUES (iif(?5 = '', 'LOADED', 'REFUSED'), ?1, ?1, ?2, ?3, ?4, ?5) "
+                      "ON CONFLICT (state) DO UPDATE SET at = ?1, cause = ?2, asked_by = ?3, files = ?4, "
+                      "reason = ?5, since_at = iif(?5 = '', ?1, since_at)",
+                      VALUES(value_time(now_ms), value_text(is->cause), value_text(is->asked_by), value_text(is->files),
+                             value_text(is->reason)));
     if (rc == 0 && !*is->reason)
-        rc = database_run(&queue->db, "DELETE FROM configuration WHERE state = 'REFUSED'",
-                          NO_VALUES);
+        rc = database_run(&queue->db, "DELETE FROM configuration WHERE state = 'REFUSED'", NO_VALUES);
     if (rc == 0 && strcmp(is->cause, "start") != 0)
         rc = configuration_note(queue, is, now_ms);
     return queue_leave(queue, rc);

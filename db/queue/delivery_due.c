@@ -13,21 +13,19 @@
 /* Calls `look` for each destination with waiting deliveries that is neither blocked nor held. */
 static int
 each_waiting_destination(struct queue *queue, const char *const *blocked, size_t blocked_count,
-                         int (*look)(struct queue *queue, const char *destination, void *context),
-                         void *context)
+                         int (*look)(struct queue *queue, const char *destination, void *context), void *context)
 {
     char **destinations;
     size_t count;
-    int rc =
-        queue_list(queue,
-                   "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "
-                   "SELECT (SELECT destination FROM delivery INDEXED BY delivery_due "
-                   "  WHERE state IN ('PENDING', 'DELAYED') AND destination > name "
-                   "  ORDER BY destination LIMIT 1) "
-                   "FROM waiting WHERE name IS NOT NULL) SELECT name FROM waiting WHERE name <> '' "
-                   "AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'queue' "
-                   "  OR h.kind = 'destination' AND h.name = waiting.name)",
-                   NO_VALUES, &database_string, &destinations, &count);
+    int rc = queue_list(queue,
+                        "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "
+                        "SELECT (SELECT destination FROM delivery INDEXED BY delivery_due "
+                        "  WHERE state IN ('PENDING', 'DELAYED') AND destination > name "
+                        "  ORDER BY destination LIMIT 1) "
+                        "FROM waiting WHERE name IS NOT NULL) SELECT name FROM waiting WHERE name <> '' "
+                        "AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'queue' "
+                        "  OR h.kind = 'destination' AND h.name = waiting.name)",
+                        NO_VALUES, &database_string, &destinations, &count);
     for (size_t i = 0; i < count; i++) {
         bool is_blocked = false;
         for (size_t k = 0; k < blocked_count; k++)
@@ -50,12 +48,11 @@ static int
 append_due(struct queue *queue, const char *destination, void *context)
 {
     struct due_search *due = context;
-    return queue_append_rows(
-        queue,
-        "SELECT " DELIVERY_COLUMNS "INDEXED BY delivery_due WHERE state IN ('PENDING', 'DELAYED') "
-        "AND destination = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
-        VALUES(value_text(destination), value_time(due->now_ms), queue_row_limit(due->limit)),
-        &due->rows);
+    return queue_append_rows(queue,
+                             "SELECT " DELIVERY_COLUMNS "INDEXED BY delivery_due WHERE state IN ('PENDING', 'DELAYED') "
+                             "AND destination = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
+                             VALUES(value_text(destination), value_time(due->now_ms), queue_row_limit(due->limit)),
+                             &due->rows);
 }
 
 int
@@ -71,19 +68,17 @@ static int
 look_at_earliest(struct queue *queue, const char *destination, void *context)
 {
     int64_t due_ms, *earliest = context;
-    int rc = queue_read_row(
-        queue,
-        "SELECT due_at FROM delivery INDEXED BY delivery_due "
-        "WHERE state IN ('PENDING', 'DELAYED') AND destination = ? ORDER BY due_at, id LIMIT 1",
-        VALUES(value_text(destination)), &database_time, &due_ms);
+    int rc = queue_read_row(queue,
+                            "SELECT due_at FROM delivery INDEXED BY delivery_due "
+                            "WHERE state IN ('PENDING', 'DELAYED') AND destination = ? ORDER BY due_at, id LIMIT 1",
+                            VALUES(value_text(destination)), &database_time, &due_ms);
     if (rc == 0 && due_ms < *earliest)
         *earliest = due_ms;
     return rc < 0 ? rc : 0;
 }
 
 int
-queue_next_delivery(struct queue *queue, const char *const *blocked, size_t blocked_count,
-                    int64_t *due_ms)
+queue_next_delivery(struct queue *queue, const char *const *blocked, size_t blocked_count, int64_t *due_ms)
 {
     int64_t earliest = INT64_MAX;
     int rc = each_waiting_destination(queue, blocked, blocked_count, look_at_earliest, &earliest);

@@ -56,37 +56,33 @@ add_delivery(struct queue *queue, int64_t result_id, const char *destination, in
 {
     if (!destination || !destination[0])
         return database_refuse(&queue->db, -EINVAL, "a destination has no name");
-    int rc = database_change(
-        &queue->db,
-        "INSERT INTO delivery (job_id, result_id, destination, kind, path, sop_class_uid, "
-        "sop_instance_uid, state, due_at, created_at, since_at, sent_at, commitment, requested_at, "
-        "committed_at) "
-        "SELECT r.job_id, r.id, ?2, r.kind, r.path, r.sop_class_uid, r.sop_instance_uid, "
-        "coalesce(o.state, 'PENDING'), ?3, ?3, ?3, o.sent_at, coalesce(o.commitment, 'NONE'), "
-        "o.requested_at, o.committed_at FROM result r LEFT JOIN delivery o ON o.id = "
-        "(SELECT d.id FROM job n JOIN job p ON p.series_id = n.series_id "
-        " AND p.revision = n.revision AND p.stack = n.stack AND p.pipeline = n.pipeline "
-        " AND p.id < n.id "
-        " JOIN delivery d ON d.job_id = p.id AND d.destination = ?2 "
-        " AND d.sop_instance_uid = r.sop_instance_uid AND +d.state = 'SENT' "
-        " AND d.commitment IN ('NONE', 'COMMITTED') WHERE n.id = r.job_id LIMIT 1) "
-        "WHERE r.id = ?1 ON CONFLICT DO NOTHING",
-        VALUES(value_int(result_id), value_text(destination), value_time(now_ms)));
+    int rc =
+        database_change(&queue->db,
+                        "INSERT INTO delivery (job_id, result_id, destination, kind, path, sop_class_uid, "
+                        "sop_instance_uid, state, due_at, created_at, since_at, sent_at, commitment, requested_at, "
+                        "committed_at) "
+                        "SELECT r.job_id, r.id, ?2, r.kind, r.path, r.sop_class_uid, r.sop_instance_uid, "
+                        "coalesce(o.state, 'PENDING'), ?3, ?3, ?3, o.sent_at, coalesce(o.commitment, 'NONE'), "
+                        "o.requested_at, o.committed_at FROM result r LEFT JOIN delivery o ON o.id = "
+                        "(SELECT d.id FROM job n JOIN job p ON p.series_id = n.series_id "
+                        " AND p.revision = n.revision AND p.stack = n.stack AND p.pipeline = n.pipeline "
+                        " AND p.id < n.id "
+                        " JOIN delivery d ON d.job_id = p.id AND d.destination = ?2 "
+                        " AND d.sop_instance_uid = r.sop_instance_uid AND +d.state = 'SENT' "
+                        " AND d.commitment IN ('NONE', 'COMMITTED') WHERE n.id = r.job_id LIMIT 1) "
+                        "WHERE r.id = ?1 ON CONFLICT DO NOTHING",
+                        VALUES(value_int(result_id), value_text(destination), value_time(now_ms)));
     if (rc <= 0)
         return rc;
     struct edge_row row;
     rc = edge_read_row(queue, &machine_delivery, sqlite3_last_insert_rowid(queue->db.handle), &row);
-    return rc < 0
-               ? rc
-               : edge_note(queue, &row, NULL, queue_delivery_states[row.state], "DELIVERY_ADDED",
-                           CODE_NONE,
-                           row.state == QUEUE_DELIVERY_SENT ? "it has the same object already" : "",
-                           now_ms);
+    return rc < 0 ? rc
+                  : edge_note(queue, &row, NULL, queue_delivery_states[row.state], "DELIVERY_ADDED", CODE_NONE,
+                              row.state == QUEUE_DELIVERY_SENT ? "it has the same object already" : "", now_ms);
 }
 
 int
-queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
-                     int64_t now_ms)
+queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result, int64_t now_ms)
 {
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < result->destination_count; i++)
@@ -101,50 +97,43 @@ queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_
  * waiting ones.
  */
 static int
-withdraw(struct queue *queue, const struct edge_row *row, enum code code, const char *message,
-         int64_t now_ms)
+withdraw(struct queue *queue, const struct edge_row *row, enum code code, const char *message, int64_t now_ms)
 {
-    int changed =
-        database_change(&queue->db,
-                        "UPDATE delivery SET state = 'CANCELLED', code = ?3, message = ?4 "
-                        "WHERE id = ?1 AND state = ?2",
-                        VALUES(EDGE_GUARD(row), value_text(code_name(code)), value_text(message)));
-    return edge_taken(queue, changed, row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_CANCELLED", code,
-                      message, now_ms);
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'CANCELLED', code = ?3, message = ?4 "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_text(code_name(code)), value_text(message)));
+    return edge_taken(queue, changed, row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_CANCELLED", code, message, now_ms);
 }
 
 static int
 withdraw_superseded(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    return withdraw(
-        queue, row, CODE_SUPERSEDED,
-        "late or replaced slices arrived, and the series was processed again before this was sent",
-        now_ms);
+    return withdraw(queue, row, CODE_SUPERSEDED,
+                    "late or replaced slices arrived, and the series was processed again before this was sent", now_ms);
 }
 
 static int
 withdraw_retried(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     return withdraw(queue, row, CODE_RETRIED,
-                    "its job was run again before this was sent, and the new result goes instead",
-                    now_ms);
+                    "its job was run again before this was sent, and the new result goes instead", now_ms);
 }
 
-#define WITHDRAWN(relation)                                                                        \
-    "SELECT d.id FROM job n JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "        \
-    "AND o.pipeline = n.pipeline AND " relation " "                                                \
-    "JOIN delivery d ON d.job_id = o.id AND +d.state IN ('PENDING', 'DELAYED') "                   \
+#define WITHDRAWN(relation)                                                                                            \
+    "SELECT d.id FROM job n JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "                            \
+    "AND o.pipeline = n.pipeline AND " relation " "                                                                    \
+    "JOIN delivery d ON d.job_id = o.id AND +d.state IN ('PENDING', 'DELAYED') "                                       \
     "WHERE n.id = ? ORDER BY d.id"
 
 int
 queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
     int64_t count;
-    int rc = edge_for_each(queue, &machine_delivery, WITHDRAWN("o.revision < n.revision"),
-                           VALUES(value_int(job_id)), withdraw_superseded, now_ms, &count);
+    int rc = edge_for_each(queue, &machine_delivery, WITHDRAWN("o.revision < n.revision"), VALUES(value_int(job_id)),
+                           withdraw_superseded, now_ms, &count);
     return rc < 0 ? rc
-                  : edge_for_each(queue, &machine_delivery,
-                                  WITHDRAWN("o.revision = n.revision AND o.id < n.id"),
+                  : edge_for_each(queue, &machine_delivery, WITHDRAWN("o.revision = n.revision AND o.id < n.id"),
                                   VALUES(value_int(job_id)), withdraw_retried, now_ms, &count);
 }
 
@@ -152,15 +141,14 @@ queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms)
 
 /* "attempt 2, status 0xA700, CODE: message"; absent parts are left out. */
 static int
-attempt_ended(struct queue *queue, int changed, const struct edge_row *row, int to,
-              const char *kind, const struct queue_attempt *attempt, int64_t now_ms)
+attempt_ended(struct queue *queue, int changed, const struct edge_row *row, int to, const char *kind,
+              const struct queue_attempt *attempt, int64_t now_ms)
 {
     char status[32] = "", why[512], words[640];
     const char *reason = edge_words(attempt->code, attempt->message, why, sizeof why);
     if (attempt->dimse_status >= 0)
         snprintf(status, sizeof status, ", status 0x%04X", (unsigned)attempt->dimse_status);
-    snprintf(words, sizeof words, "attempt %d%s%s%s", row->attempts, status, reason[0] ? ", " : "",
-             reason);
+    snprintf(words, sizeof words, "attempt %d%s%s%s", row->attempts, status, reason[0] ? ", " : "", reason);
     return edge_taken(queue, changed, row, to, kind, CODE_NONE, words, now_ms);
 }
 
@@ -168,24 +156,22 @@ int
 queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
 {
     struct edge_row row;
-    int rc = edge_enter(queue, &machine_delivery, delivery_id,
-                        IN(QUEUE_DELIVERY_PENDING) | IN(QUEUE_DELIVERY_DELAYED), &row);
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_PENDING) | IN(QUEUE_DELIVERY_DELAYED),
+                        &row);
     if (rc < 0)
         return rc;
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET state = 'SENDING', attempts = attempts + 1, started_at = ?3, "
-        "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
-        "transaction_uid = '', requested_at = NULL "
-        "WHERE id = ?1 AND state = ?2 AND due_at <= ?3",
-        VALUES(EDGE_GUARD(&row), value_time(now_ms)));
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'SENDING', attempts = attempts + 1, started_at = ?3, "
+                                  "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
+                                  "transaction_uid = '', requested_at = NULL "
+                                  "WHERE id = ?1 AND state = ?2 AND due_at <= ?3",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms)));
     if (changed == 0)
-        changed = database_refuse(&queue->db, -EAGAIN, "delivery %lld is not due yet",
-                                  (long long)delivery_id);
+        changed = database_refuse(&queue->db, -EAGAIN, "delivery %lld is not due yet", (long long)delivery_id);
     char words[32];
     snprintf(words, sizeof words, "attempt %d", row.attempts + 1);
-    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_SENDING,
-                                         "DELIVERY_STARTED", CODE_NONE, words, now_ms));
+    return queue_leave(
+        queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_SENDING, "DELIVERY_STARTED", CODE_NONE, words, now_ms));
 }
 
 int
@@ -196,23 +182,20 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
     int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
     if (rc < 0)
         return rc;
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
-        "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_time(now_ms), value_known(attempt->dimse_status),
-               value_text(code_name(attempt->code)), value_text(attempt->message)));
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
+                                  "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms), value_known(attempt->dimse_status),
+                                         value_text(code_name(attempt->code)), value_text(attempt->message)));
     rc = attempt_ended(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT", attempt, now_ms);
     if (rc == 0 && transaction_uid && transaction_uid[0]) {
         /* SENT; commitment NONE -> REQUESTED: the attempt that just ended requested it. */
-        rc = database_run(
-            &queue->db,
-            "UPDATE delivery SET commitment = 'REQUESTED', transaction_uid = ?2, requested_at = ?3 "
-            "WHERE id = ?1 AND state = 'SENT' AND commitment = 'NONE'",
-            VALUES(value_int(row.id), value_text(transaction_uid), value_time(now_ms)));
+        rc = database_run(&queue->db,
+                          "UPDATE delivery SET commitment = 'REQUESTED', transaction_uid = ?2, requested_at = ?3 "
+                          "WHERE id = ?1 AND state = 'SENT' AND commitment = 'NONE'",
+                          VALUES(value_int(row.id), value_text(transaction_uid), value_time(now_ms)));
         if (rc >= 0)
-            rc = edge_note(queue, &row, NULL, NULL, "COMMITMENT_REQUESTED", CODE_NONE,
-                           transaction_uid, now_ms);
+            rc = edge_note(queue, &row, NULL, NULL, "COMMITMENT_REQUESTED", CODE_NONE, transaction_uid, now_ms);
     }
     return queue_leave(queue, rc);
 }
@@ -221,10 +204,9 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
 static int
 enter_unsettled(struct queue *queue, int64_t delivery_id, unsigned allowed, struct edge_row *row)
 {
-    int rc =
-        edge_enter(queue, &machine_delivery, delivery_id, allowed | IN(QUEUE_DELIVERY_SENT), row);
-    if (rc == 0 && row->state == QUEUE_DELIVERY_SENT &&
-        row->commitment != QUEUE_COMMITMENT_REQUESTED && row->commitment != QUEUE_COMMITMENT_FAILED)
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, allowed | IN(QUEUE_DELIVERY_SENT), row);
+    if (rc == 0 && row->state == QUEUE_DELIVERY_SENT && row->commitment != QUEUE_COMMITMENT_REQUESTED &&
+        row->commitment != QUEUE_COMMITMENT_FAILED)
         rc = queue_leave(queue, edge_wrong_state(queue, row));
     return rc;
 }
@@ -237,40 +219,35 @@ queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_befor
     int rc = enter_unsettled(queue, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
     if (rc < 0)
         return rc;
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET state = 'DELAYED', due_at = ?3, dimse_status = ?4, code = ?5, "
-        "message = ?6, commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
-        "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_known(attempt->dimse_status),
-               value_text(code_name(attempt->code)), value_text(attempt->message)));
-    return queue_leave(queue, attempt_ended(queue, changed, &row, QUEUE_DELIVERY_DELAYED,
-                                            "DELIVERY_DELAYED", attempt, now_ms));
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE delivery SET state = 'DELAYED', due_at = ?3, dimse_status = ?4, code = ?5, "
+                        "message = ?6, commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
+                        "WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_known(attempt->dimse_status),
+                               value_text(code_name(attempt->code)), value_text(attempt->message)));
+    return queue_leave(
+        queue, attempt_ended(queue, changed, &row, QUEUE_DELIVERY_DELAYED, "DELIVERY_DELAYED", attempt, now_ms));
 }
 
 static int
-delivery_fail(struct queue *queue, const struct edge_row *row, const struct queue_attempt *attempt,
-              int64_t now_ms)
+delivery_fail(struct queue *queue, const struct edge_row *row, const struct queue_attempt *attempt, int64_t now_ms)
 {
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET state = 'FAILED', dimse_status = ?3, code = ?4, message = ?5, "
-        "commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
-        "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_known(attempt->dimse_status),
-               value_text(code_name(attempt->code)), value_text(attempt->message)));
-    return attempt_ended(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED", attempt,
-                         now_ms);
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'FAILED', dimse_status = ?3, code = ?4, message = ?5, "
+                                  "commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_known(attempt->dimse_status),
+                                         value_text(code_name(attempt->code)), value_text(attempt->message)));
+    return attempt_ended(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED", attempt, now_ms);
 }
 
 int
-queue_fail_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
-                    int64_t now_ms)
+queue_fail_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt, int64_t now_ms)
 {
     struct edge_row row;
     int rc = enter_unsettled(
-        queue, delivery_id,
-        IN(QUEUE_DELIVERY_PENDING) | IN(QUEUE_DELIVERY_SENDING) | IN(QUEUE_DELIVERY_DELAYED), &row);
+        queue, delivery_id, IN(QUEUE_DELIVERY_PENDING) | IN(QUEUE_DELIVERY_SENDING) | IN(QUEUE_DELIVERY_DELAYED), &row);
     return rc < 0 ? rc : queue_leave(queue, delivery_fail(queue, &row, attempt, now_ms));
 }
 
@@ -285,11 +262,11 @@ queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *de
         return rc;
     rc = delivery_fail(queue, &row, attempt, now_ms);
     if (rc == 0)
-        rc = database_run(&queue->db, "UPDATE delivery SET redirected = 1 WHERE id = ?",
-                          VALUES(value_int(delivery_id)));
+        rc =
+            database_run(&queue->db, "UPDATE delivery SET redirected = 1 WHERE id = ?", VALUES(value_int(delivery_id)));
     if (rc == 0)
-        rc = database_get(&queue->db, "SELECT result_id FROM delivery WHERE id = ?",
-                          VALUES(value_int(delivery_id)), &result_id);
+        rc = database_get(&queue->db, "SELECT result_id FROM delivery WHERE id = ?", VALUES(value_int(delivery_id)),
+                          &result_id);
     if (rc >= 0)
         rc = add_delivery(queue, result_id, destination, now_ms);
     return queue_leave(queue, rc);
@@ -306,8 +283,8 @@ queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why,
                                   "UPDATE delivery SET state = 'PENDING', due_at = ?3, "
                                   "attempts = attempts - 1 WHERE id = ?1 AND state = ?2",
                                   VALUES(EDGE_GUARD(&row), value_time(now_ms)));
-    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_PENDING,
-                                         "DELIVERY_RETURNED", CODE_NONE, why, now_ms));
+    return queue_leave(
+        queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_PENDING, "DELIVERY_RETURNED", CODE_NONE, why, now_ms));
 }
 
 static int
@@ -326,12 +303,11 @@ int
 queue_recover_deliveries(struct queue *queue, int64_t now_ms)
 {
     int64_t count, last_ms = now_ms;
-    int rc = queue_read_row(queue, "SELECT at FROM event ORDER BY id DESC LIMIT 1", NO_VALUES,
-                            &database_time, &last_ms);
+    int rc =
+        queue_read_row(queue, "SELECT at FROM event ORDER BY id DESC LIMIT 1", NO_VALUES, &database_time, &last_ms);
     if (rc >= 0)
-        rc = edge_for_each(queue, &machine_delivery,
-                           "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id", NO_VALUES,
-                           recover_as_pending, now_ms, &count);
+        rc = edge_for_each(queue, &machine_delivery, "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id",
+                           NO_VALUES, recover_as_pending, now_ms, &count);
     return rc < 0 ? rc : queue_count_out(queue, NULL, last_ms, now_ms);
 }
 
@@ -364,23 +340,21 @@ queue_withdraw_purged(struct queue *queue, int64_t series_id, int64_t now_ms)
 static int
 delivery_resend(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
-        "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
-        "transaction_uid = '', requested_at = NULL, committed_at = NULL, redirected = 0 "
-        "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms)));
-    return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RESENT", CODE_NONE,
-                      "an operator's resend", now_ms);
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
+                                  "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
+                                  "transaction_uid = '', requested_at = NULL, committed_at = NULL, redirected = 0 "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RESENT", CODE_NONE, "an operator's resend",
+                      now_ms);
 }
 
 static int
 resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
 {
-    unsigned allowed =
-        IN(QUEUE_DELIVERY_FAILED) | IN(QUEUE_DELIVERY_DELAYED) |
-        (which->not_arrived ? 0 : IN(QUEUE_DELIVERY_SENT) | IN(QUEUE_DELIVERY_CANCELLED));
+    unsigned allowed = IN(QUEUE_DELIVERY_FAILED) | IN(QUEUE_DELIVERY_DELAYED) |
+                       (which->not_arrived ? 0 : IN(QUEUE_DELIVERY_SENT) | IN(QUEUE_DELIVERY_CANCELLED));
     struct edge_row row;
     int rc = edge_expect(queue, &machine_delivery, which->delivery_id, allowed, &row);
     if (rc == 0 && row.removed)
@@ -407,11 +381,10 @@ static int
 resend_many(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
 {
     int64_t found;
-    int rc =
-        database_get(&queue->db,
-                     "SELECT 1 WHERE EXISTS (SELECT 1 FROM job WHERE id = ?1) "
-                     "OR EXISTS (SELECT 1 FROM delivery WHERE destination = ?2)",
-                     VALUES(value_id(which->job_id), value_optional(which->destination)), &found);
+    int rc = database_get(&queue->db,
+                          "SELECT 1 WHERE EXISTS (SELECT 1 FROM job WHERE id = ?1) "
+                          "OR EXISTS (SELECT 1 FROM delivery WHERE destination = ?2)",
+                          VALUES(value_id(which->job_id), value_optional(which->destination)), &found);
     if (rc == 0 && which->job_id)
         rc = database_refuse(&queue->db, -ENOENT, "there is no job %lld", (long long)which->job_id);
     else if (rc == 0)
@@ -424,8 +397,7 @@ resend_many(struct queue *queue, const struct queue_resend *which, int64_t now_m
         "WHERE (d.job_id = ?1 OR d.destination = ?2 AND j.superseded_by IS NULL) "
         "AND d.result_id IS NOT NULL AND j.removed_at IS NULL "
         "AND (d.state IN ('FAILED', 'DELAYED') OR d.state = 'SENT' AND NOT ?3) ORDER BY d.id",
-        VALUES(value_id(which->job_id), value_optional(which->destination),
-               value_int(which->not_arrived)),
+        VALUES(value_id(which->job_id), value_optional(which->destination), value_int(which->not_arrived)),
         delivery_resend, now_ms, count);
 }
 
@@ -434,13 +406,11 @@ queue_resend(struct queue *queue, const struct queue_resend *which, int64_t now_
 {
     *count = 0;
     if ((which->delivery_id != 0) + (which->job_id != 0) + (which->destination != NULL) != 1)
-        return database_refuse(&queue->db, -EINVAL,
-                               "a resend names a delivery, or a job, or a destination");
+        return database_refuse(&queue->db, -EINVAL, "a resend names a delivery, or a job, or a destination");
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = which->delivery_id ? resend_one(queue, which, now_ms, count)
-                            : resend_many(queue, which, now_ms, count);
+    rc = which->delivery_id ? resend_one(queue, which, now_ms, count) : resend_many(queue, which, now_ms, count);
     rc = queue_leave(queue, rc);
     if (rc < 0)
         *count = 0;

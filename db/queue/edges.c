@@ -35,36 +35,34 @@ queue_job_state_name(enum queue_job_state state)
 const char *
 queue_delivery_state_name(enum queue_delivery_state state)
 {
-    return (size_t)state < COUNT_OF(queue_delivery_states) ? queue_delivery_states[state]
-                                                           : "UNKNOWN";
+    return (size_t)state < COUNT_OF(queue_delivery_states) ? queue_delivery_states[state] : "UNKNOWN";
 }
 
 /* --------------------------------------------------------------------------------- the row --- */
 
 #define EDGE_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct edge_row, member)},
 
-#define JOB_ROW(FIELD)                                                                             \
-    FIELD(INT64, id, "j.id")                                                                       \
-    FIELD(INT64, job_id, "j.id")                                                                   \
-    FIELD(INT64, series_id, "s.id")                                                                \
-    FIELD(NAME(queue_job_states), state, "j.state")                                                \
-    FIELD(INT32, attempts, "j.attempts")                                                           \
-    FIELD(INT32, revision, "j.revision")                                                           \
-    FIELD(INT32, series_revision, "s.revision")                                                    \
+#define JOB_ROW(FIELD)                                                                                                 \
+    FIELD(INT64, id, "j.id")                                                                                           \
+    FIELD(INT64, job_id, "j.id")                                                                                       \
+    FIELD(INT64, series_id, "s.id")                                                                                    \
+    FIELD(NAME(queue_job_states), state, "j.state")                                                                    \
+    FIELD(INT32, attempts, "j.attempts")                                                                               \
+    FIELD(INT32, revision, "j.revision")                                                                               \
+    FIELD(INT32, series_revision, "s.revision")                                                                        \
     FIELD(BOOL, removed, "j.removed_at IS NOT NULL")
 
-#define DELIVERY_ROW(FIELD)                                                                        \
-    FIELD(INT64, id, "d.id")                                                                       \
-    FIELD(INT64, job_id, "j.id")                                                                   \
-    FIELD(INT64, series_id, "j.series_id")                                                         \
-    FIELD(NAME(queue_delivery_states), state, "d.state")                                           \
-    FIELD(INT32, attempts, "d.attempts")                                                           \
-    FIELD(NAME(commitments), commitment, "d.commitment")                                           \
-    FIELD(BOOL, has_result, "d.result_id IS NOT NULL")                                             \
+#define DELIVERY_ROW(FIELD)                                                                                            \
+    FIELD(INT64, id, "d.id")                                                                                           \
+    FIELD(INT64, job_id, "j.id")                                                                                       \
+    FIELD(INT64, series_id, "j.series_id")                                                                             \
+    FIELD(NAME(queue_delivery_states), state, "d.state")                                                               \
+    FIELD(INT32, attempts, "d.attempts")                                                                               \
+    FIELD(NAME(commitments), commitment, "d.commitment")                                                               \
+    FIELD(BOOL, has_result, "d.result_id IS NOT NULL")                                                                 \
     FIELD(BOOL, removed, "j.removed_at IS NOT NULL")
 
-static const struct database_shape job_row_shape =
-    DATABASE_SHAPE("job", struct edge_row, JOB_ROW(EDGE_FIELD));
+static const struct database_shape job_row_shape = DATABASE_SHAPE("job", struct edge_row, JOB_ROW(EDGE_FIELD));
 const struct machine machine_job = {
     "SELECT " JOB_ROW(DATABASE_COLUMN) "NULL FROM job j JOIN series s ON s.id = j.series_id "
                                        "WHERE j.id = ?",
@@ -86,8 +84,7 @@ edge_no_such(struct queue *queue, const struct database_shape *shape, int64_t id
 int
 edge_read_row(struct queue *queue, const struct machine *machine, int64_t id, struct edge_row *row)
 {
-    int rc =
-        queue_read_row(queue, machine->row_sql, VALUES(value_int(id)), machine->row_shape, row);
+    int rc = queue_read_row(queue, machine->row_sql, VALUES(value_int(id)), machine->row_shape, row);
     row->machine = machine;
     return rc == 1 ? edge_no_such(queue, machine->row_shape, id) : rc;
 }
@@ -96,22 +93,19 @@ int
 edge_wrong_state(struct queue *queue, const struct edge_row *row)
 {
     const bool review = row->machine == &machine_job && row->state == QUEUE_REVIEW;
-    return database_refuse(&queue->db, -EAGAIN, "%s %lld is %s%s", row->machine->row_shape->what,
-                           (long long)row->id, row->machine->states[row->state],
-                           review ? ": noctule accept or reject it" : "");
+    return database_refuse(&queue->db, -EAGAIN, "%s %lld is %s%s", row->machine->row_shape->what, (long long)row->id,
+                           row->machine->states[row->state], review ? ": noctule accept or reject it" : "");
 }
 
 int
-edge_expect(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed,
-            struct edge_row *row)
+edge_expect(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed, struct edge_row *row)
 {
     int rc = edge_read_row(queue, machine, id, row);
     return rc == 0 && !(allowed & IN(row->state)) ? edge_wrong_state(queue, row) : rc;
 }
 
 int
-edge_enter(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed,
-           struct edge_row *row)
+edge_enter(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed, struct edge_row *row)
 {
     int rc = queue_enter(queue);
     if (rc < 0)
@@ -127,14 +121,13 @@ edge_words(enum code code, const char *message, char *text, size_t size)
 {
     if (code == CODE_NONE)
         return message ? message : "";
-    snprintf(text, size, "%s%s%s", code_name(code), message && message[0] ? ": " : "",
-             message ? message : "");
+    snprintf(text, size, "%s%s%s", code_name(code), message && message[0] ? ": " : "", message ? message : "");
     return text;
 }
 
 int
-edge_note(struct queue *queue, const struct edge_row *row, const char *from_state,
-          const char *to_state, const char *kind, enum code code, const char *words, int64_t now_ms)
+edge_note(struct queue *queue, const struct edge_row *row, const char *from_state, const char *to_state,
+          const char *kind, enum code code, const char *words, int64_t now_ms)
 {
     char detail[512];
     struct queue_event event = {.kind = kind,
@@ -148,8 +141,8 @@ edge_note(struct queue *queue, const struct edge_row *row, const char *from_stat
 }
 
 int
-edge_taken(struct queue *queue, int changed, const struct edge_row *row, int to, const char *kind,
-           enum code code, const char *words, int64_t now_ms)
+edge_taken(struct queue *queue, int changed, const struct edge_row *row, int to, const char *kind, enum code code,
+           const char *words, int64_t now_ms)
 {
     const char *const *states = row->machine->states;
     if (changed <= 0)
@@ -158,9 +151,8 @@ edge_taken(struct queue *queue, int changed, const struct edge_row *row, int to,
 }
 
 int
-edge_for_each(struct queue *queue, const struct machine *machine, const char *sql,
-              const struct database_value *values, size_t value_count,
-              int (*take)(struct queue *queue, const struct edge_row *row, int64_t now_ms),
+edge_for_each(struct queue *queue, const struct machine *machine, const char *sql, const struct database_value *values,
+              size_t value_count, int (*take)(struct queue *queue, const struct edge_row *row, int64_t now_ms),
               int64_t now_ms, int64_t *count)
 {
     struct queue_ids ids;
@@ -178,12 +170,10 @@ edge_for_each(struct queue *queue, const struct machine *machine, const char *sq
 
 /* ----------------------------------------------------------------------------------- reading - */
 
-#define JOB_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_job, member)},
-#define DELIVERY_FIELD(kind, member, sql)                                                          \
-    {DATABASE_##kind, offsetof(struct queue_delivery, member)},
+#define JOB_FIELD(kind, member, sql)      {DATABASE_##kind, offsetof(struct queue_job, member)},
+#define DELIVERY_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_delivery, member)},
 
-const struct database_shape job_shape =
-    DATABASE_SHAPE("job", struct queue_job, JOB_FIELDS(JOB_FIELD));
+const struct database_shape job_shape = DATABASE_SHAPE("job", struct queue_job, JOB_FIELDS(JOB_FIELD));
 const struct database_shape delivery_shape =
     DATABASE_SHAPE("delivery", struct queue_delivery, DELIVERY_FIELDS(DELIVERY_FIELD));
 
@@ -202,15 +192,14 @@ queue_delivery_clear(struct queue_delivery *delivery)
 int
 queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job)
 {
-    int rc = queue_read_row(queue, "SELECT " JOB_COLUMNS "WHERE j.id = ?",
-                            VALUES(value_int(job_id)), &job_shape, job);
+    int rc = queue_read_row(queue, "SELECT " JOB_COLUMNS "WHERE j.id = ?", VALUES(value_int(job_id)), &job_shape, job);
     return rc == 1 ? edge_no_such(queue, &job_shape, job_id) : rc;
 }
 
 int
 queue_get_delivery(struct queue *queue, int64_t delivery_id, struct queue_delivery *delivery)
 {
-    int rc = queue_read_row(queue, "SELECT " DELIVERY_COLUMNS "WHERE id = ?",
-                            VALUES(value_int(delivery_id)), &delivery_shape, delivery);
+    int rc = queue_read_row(queue, "SELECT " DELIVERY_COLUMNS "WHERE id = ?", VALUES(value_int(delivery_id)),
+                            &delivery_shape, delivery);
     return rc == 1 ? edge_no_such(queue, &delivery_shape, delivery_id) : rc;
 }

@@ -17,10 +17,9 @@
 #define DIGITS 20 /* of a count, with the comma */
 
 /* All columns of feature_definition but its id, in the order of the table. */
-#define DEFINITION_VALUES(f)                                                                       \
-    VALUES(value_text((f)->name), value_text((f)->label), value_text((f)->family),                 \
-           value_text((f)->meaning), value_text((f)->ibsi), value_text((f)->unit),                 \
-           value_text((f)->settings))
+#define DEFINITION_VALUES(f)                                                                                           \
+    VALUES(value_text((f)->name), value_text((f)->label), value_text((f)->family), value_text((f)->meaning),           \
+           value_text((f)->ibsi), value_text((f)->unit), value_text((f)->settings))
 
 /* Converts a setting by its kind; an unknown setting is text. */
 static struct database_value
@@ -47,11 +46,10 @@ setting_value(const char *key, const char *text)
 static int
 define(struct queue *queue, const struct feature *feature, int64_t *definition)
 {
-    int found = database_get(
-        &queue->db,
-        "SELECT id FROM feature_definition WHERE name = ? AND label = ? AND family = ? "
-        "AND meaning = ? AND ibsi_code = ? AND unit = ? AND settings = ?",
-        DEFINITION_VALUES(feature), definition);
+    int found = database_get(&queue->db,
+                             "SELECT id FROM feature_definition WHERE name = ? AND label = ? AND family = ? "
+                             "AND meaning = ? AND ibsi_code = ? AND unit = ? AND settings = ?",
+                             DEFINITION_VALUES(feature), definition);
     if (found == 0) {
         int rc = database_run(&queue->db,
                               "INSERT INTO feature_definition (name, label, family, meaning, "
@@ -61,10 +59,8 @@ define(struct queue *queue, const struct feature *feature, int64_t *definition)
         const char *settings = feature->settings;
         char key[64], value[FEATURE_SETTING];
         while (rc == 0 && settings && feature_next_setting(&settings, key, value))
-            rc = database_run(
-                &queue->db,
-                "INSERT INTO feature_setting (definition_id, key, value) VALUES (?, ?, ?)",
-                VALUES(value_int(*definition), value_text(key), setting_value(key, value)));
+            rc = database_run(&queue->db, "INSERT INTO feature_setting (definition_id, key, value) VALUES (?, ?, ?)",
+                              VALUES(value_int(*definition), value_text(key), setting_value(key, value)));
         return rc;
     }
     return found < 0 ? found : 0;
@@ -73,9 +69,8 @@ define(struct queue *queue, const struct feature *feature, int64_t *definition)
 static int
 say_twice(struct queue *queue, const char *what, const char *name, int32_t segment)
 {
-    return database_refuse(&queue->db, -EEXIST,
-                           "the %s %.64s of segment %d is there twice with the same settings", what,
-                           name, segment);
+    return database_refuse(&queue->db, -EEXIST, "the %s %.64s of segment %d is there twice with the same settings",
+                           what, name, segment);
 }
 
 static int
@@ -84,18 +79,16 @@ feature_insert(struct queue *queue, int64_t job_id, const struct feature *featur
     bool absent = feature->missing_reason && *feature->missing_reason;
     int64_t definition;
     if (!absent && !isfinite(feature->value))
-        return database_refuse(&queue->db, -EINVAL, "the feature %.64s has no finite value",
-                               feature->name);
+        return database_refuse(&queue->db, -EINVAL, "the feature %.64s has no finite value", feature->name);
     int rc = define(queue, feature, &definition);
     if (rc < 0)
         return rc;
-    rc = database_run(
-        &queue->db,
-        "INSERT INTO feature (job_id, segment_number, definition_id, place, value, reason) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        VALUES(value_int(job_id), value_int(feature->segment), value_int(definition),
-               value_int((int64_t)place), absent ? value_null() : value_real(feature->value),
-               value_text(feature->missing_reason)));
+    rc = database_run(&queue->db,
+                      "INSERT INTO feature (job_id, segment_number, definition_id, place, value, reason) "
+                      "VALUES (?, ?, ?, ?, ?, ?)",
+                      VALUES(value_int(job_id), value_int(feature->segment), value_int(definition),
+                             value_int((int64_t)place), absent ? value_null() : value_real(feature->value),
+                             value_text(feature->missing_reason)));
     if (rc == -EEXIST)
         return say_twice(queue, "feature", feature->name, feature->segment);
     return rc;
@@ -110,13 +103,11 @@ add_histogram(struct queue *queue, int64_t job_id, const struct queue_histogram 
         length += (size_t)snprintf(counts + length, sizeof counts - length, "%c%lld", i ? ',' : '[',
                                    (long long)histogram->counts[i]);
     snprintf(counts + length, sizeof counts - length, "]");
-    int rc = database_run(
-        &queue->db,
-        "INSERT INTO pattern_histogram (job_id, segment_number, label, pattern, settings, counts) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        VALUES(value_int(job_id), value_int(histogram->segment), value_text(histogram->label),
-               value_text(histogram->pattern), value_text(histogram->settings),
-               value_text(counts)));
+    int rc = database_run(&queue->db,
+                          "INSERT INTO pattern_histogram (job_id, segment_number, label, pattern, settings, counts) "
+                          "VALUES (?, ?, ?, ?, ?, ?)",
+                          VALUES(value_int(job_id), value_int(histogram->segment), value_text(histogram->label),
+                                 value_text(histogram->pattern), value_text(histogram->settings), value_text(counts)));
     if (rc == -EEXIST)
         return say_twice(queue, "histogram", histogram->pattern, histogram->segment);
     return rc;
@@ -145,12 +136,10 @@ features_add_segment(struct queue *queue, int64_t job_id, const struct queue_seg
         "maximum, unit, first_column, first_row, first_slice, last_column, last_row, last_slice, "
         "x_mm, y_mm, z_mm) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(job_id), value_int(s->number), value_text(s->label), value_text(s->method),
-               value_int(s->voxels), value_real(s->millilitres), value_measured(s->mean),
-               value_measured(s->minimum), value_measured(s->maximum), value_text(s->unit),
-               value_box(s, s->first, 0), value_box(s, s->first, 1), value_box(s, s->first, 2),
-               value_box(s, s->last, 0), value_box(s, s->last, 1), value_box(s, s->last, 2),
-               value_measured(s->centroid[0]), value_measured(s->centroid[1]),
-               value_measured(s->centroid[2])));
+               value_int(s->voxels), value_real(s->millilitres), value_measured(s->mean), value_measured(s->minimum),
+               value_measured(s->maximum), value_text(s->unit), value_box(s, s->first, 0), value_box(s, s->first, 1),
+               value_box(s, s->first, 2), value_box(s, s->last, 0), value_box(s, s->last, 1), value_box(s, s->last, 2),
+               value_measured(s->centroid[0]), value_measured(s->centroid[1]), value_measured(s->centroid[2])));
     if (rc == -EEXIST)
         return database_refuse(&queue->db, -EEXIST, "segment %d is there twice", s->number);
     return rc;
@@ -168,14 +157,12 @@ queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figur
         rc = features_add_segment(queue, job_id, &figures->segments[i]);
     for (size_t i = 0; rc == 0 && i < figures->breach_count; i++) {
         const struct queue_breach *b = &figures->breaches[i];
-        rc = database_run(
-            &queue->db,
-            "INSERT INTO breach (job_id, place, segment_number, label, expectation, found, low, "
-            "high, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            VALUES(value_int(job_id), value_int((int64_t)i + 1), value_int(b->segment),
-                   value_text(b->label), value_text(b->expectation), value_measured(b->found),
-                   value_measured(b->allowed[0]), value_measured(b->allowed[1]),
-                   value_text(b->text)));
+        rc = database_run(&queue->db,
+                          "INSERT INTO breach (job_id, place, segment_number, label, expectation, found, low, "
+                          "high, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                          VALUES(value_int(job_id), value_int((int64_t)i + 1), value_int(b->segment),
+                                 value_text(b->label), value_text(b->expectation), value_measured(b->found),
+                                 value_measured(b->allowed[0]), value_measured(b->allowed[1]), value_text(b->text)));
     }
     return rc;
 }

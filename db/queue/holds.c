@@ -12,8 +12,7 @@
 static int
 hold_refuse(struct queue *queue, const struct queue_hold *hold, int error, const char *words)
 {
-    return database_refuse(&queue->db, error, "%s%s%s %s", hold->kind, *hold->name ? " " : "",
-                           hold->name, words);
+    return database_refuse(&queue->db, error, "%s%s%s %s", hold->kind, *hold->name ? " " : "", hold->name, words);
 }
 
 /* Returns whether people call the hold a pause. */
@@ -33,8 +32,7 @@ hold_expect(struct queue *queue, const struct queue_hold *hold, struct edge_row 
     while (kind < 5 && strcmp(hold->kind, kinds[kind]) != 0)
         kind++;
     if (kind == 5 || (kind < 2) != !*hold->name)
-        return database_refuse(&queue->db, -EINVAL,
-                               "a queue, all jobs, a pipeline, destination or job is held");
+        return database_refuse(&queue->db, -EINVAL, "a queue, all jobs, a pipeline, destination or job is held");
     if (kind < 4)
         return 0;
     return edge_expect(queue, &machine_job, strtoll(hold->name, NULL, 10),
@@ -42,13 +40,13 @@ hold_expect(struct queue *queue, const struct queue_hold *hold, struct edge_row 
 }
 
 static int
-hold_note(struct queue *queue, const struct queue_hold *hold, const struct edge_row *row,
-          const char *kind, int64_t now_ms)
+hold_note(struct queue *queue, const struct queue_hold *hold, const struct edge_row *row, const char *kind,
+          int64_t now_ms)
 {
     char words[512];
     const bool reason = hold->reason && *hold->reason;
-    snprintf(words, sizeof words, "%s%s%s, by %s%s%s", hold->kind, *hold->name ? " " : "",
-             hold->name, hold->by, reason ? ": " : "", reason ? hold->reason : "");
+    snprintf(words, sizeof words, "%s%s%s, by %s%s%s", hold->kind, *hold->name ? " " : "", hold->name, hold->by,
+             reason ? ": " : "", reason ? hold->reason : "");
     return edge_note(queue, row, NULL, NULL, kind, CODE_NONE, words, now_ms);
 }
 
@@ -61,12 +59,11 @@ queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
         return rc;
     rc = hold_expect(queue, hold, &row);
     if (rc == 0)
-        rc = database_change(
-            &queue->db,
-            "INSERT INTO hold (kind, name, held_at, held_by, reason) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            VALUES(value_text(hold->kind), value_text(hold->name), value_time(now_ms),
-                   value_text(hold->by), value_text(hold->reason)));
+        rc = database_change(&queue->db,
+                             "INSERT INTO hold (kind, name, held_at, held_by, reason) VALUES (?, ?, ?, ?, ?) "
+                             "ON CONFLICT DO NOTHING",
+                             VALUES(value_text(hold->kind), value_text(hold->name), value_time(now_ms),
+                                    value_text(hold->by), value_text(hold->reason)));
     if (rc == 0)
         rc = hold_is_pause(hold) ? database_refuse(&queue->db, -EEXIST, "jobs are paused already")
                                  : hold_refuse(queue, hold, -EEXIST, "is held already");
@@ -88,8 +85,7 @@ queue_release(struct queue *queue, const struct queue_hold *hold, int64_t now_ms
         rc = edge_read_row(queue, &machine_job, strtoll(hold->name, NULL, 10), &row);
     if (rc == 0)
         rc = queue_read_row(queue, "SELECT held_at FROM hold WHERE kind = ? AND name = ?",
-                            VALUES(value_text(hold->kind), value_text(hold->name)), &database_time,
-                            &held_ms);
+                            VALUES(value_text(hold->kind), value_text(hold->name)), &database_time, &held_ms);
     if (rc == 1)
         rc = hold_is_pause(hold) ? database_refuse(&queue->db, -ENOENT, "jobs are not paused")
                                  : hold_refuse(queue, hold, -ENOENT, "is not held");
@@ -108,6 +104,5 @@ int
 queue_starts_no_job(struct queue *queue)
 {
     int64_t held;
-    return database_get(&queue->db, "SELECT 1 FROM hold WHERE kind IN ('queue', 'jobs') LIMIT 1",
-                        NO_VALUES, &held);
+    return database_get(&queue->db, "SELECT 1 FROM hold WHERE kind IN ('queue', 'jobs') LIMIT 1", NO_VALUES, &held);
 }

@@ -14,8 +14,7 @@ static int
 job_expect_files(struct queue *queue, int64_t series_id)
 {
     char *series_uid;
-    int rc = queue_read_row(queue,
-                            "SELECT series_uid FROM series WHERE id = ? AND removed_at IS NOT NULL",
+    int rc = queue_read_row(queue, "SELECT series_uid FROM series WHERE id = ? AND removed_at IS NOT NULL",
                             VALUES(value_int(series_id)), &database_string, &series_uid);
     if (rc != 0)
         return rc < 0 ? rc : 0;
@@ -31,46 +30,42 @@ job_explain_no_stack(struct queue *queue, const struct queue_new_job *job)
     int64_t now;
     int rc = job_expect_files(queue, job->series_id);
     if (rc == 0)
-        rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
-                          VALUES(value_int(job->series_id)), &now);
+        rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?", VALUES(value_int(job->series_id)),
+                          &now);
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return database_refuse(&queue->db, -ENOENT, "there is no series %lld",
-                               (long long)job->series_id);
+        return database_refuse(&queue->db, -ENOENT, "there is no series %lld", (long long)job->series_id);
     return database_refuse(&queue->db, -EAGAIN,
                            "series %lld (now at revision %d) has not settled at revision %d with "
                            "an accepted stack '%s'",
-                           (long long)job->series_id, (int)now, job->revision,
-                           job->stack ? job->stack : "");
+                           (long long)job->series_id, (int)now, job->revision, job->stack ? job->stack : "");
 }
 
 static int
 job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id)
 {
     int64_t settings_row;
-    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?",
-                          VALUES(value_text(job->settings)), &settings_row);
+    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?", VALUES(value_text(job->settings)),
+                          &settings_row);
     if (rc == 0) {
-        rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)",
-                          VALUES(value_text(job->settings)));
+        rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)", VALUES(value_text(job->settings)));
         settings_row = sqlite3_last_insert_rowid(queue->db.handle);
     }
     if (rc < 0)
         return rc;
-    rc = database_change(
-        &queue->db,
-        "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
-        "created_at, ready_at, done_by_at, rule) "
-        "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8, "
-        "coalesce(?9, (SELECT rule FROM job WHERE id = ?10), '') "
-        "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
-        "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
-        "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
-        VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
-               value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
-               value_time(now_ms), value_optional_time(job->done_by_ms), value_optional(job->rule),
-               value_id(job->retry_of)));
+    rc = database_change(&queue->db,
+                         "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
+                         "created_at, ready_at, done_by_at, rule) "
+                         "SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7, ?8, "
+                         "coalesce(?9, (SELECT rule FROM job WHERE id = ?10), '') "
+                         "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
+                         "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
+                         "AND s.state = 'SETTLED' AND s.removed_at IS NULL",
+                         VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
+                                value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
+                                value_time(now_ms), value_optional_time(job->done_by_ms), value_optional(job->rule),
+                                value_id(job->retry_of)));
     if (rc < 0)
         return rc;
     if (rc == 0)
@@ -78,8 +73,7 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     *job_id = sqlite3_last_insert_rowid(queue->db.handle);
     char detail[256];
     const bool asked = job->asked && *job->asked;
-    snprintf(detail, sizeof detail, "%s%s%s", job->pipeline, asked ? ", " : "",
-             asked ? job->asked : "");
+    snprintf(detail, sizeof detail, "%s%s%s", job->pipeline, asked ? ", " : "", asked ? job->asked : "");
     struct queue_event event = {.kind = "JOB_ADDED",
                                 .series_id = job->series_id,
                                 .job_id = *job_id,
@@ -96,26 +90,24 @@ job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, 
     int rc = edge_read_row(queue, &machine_job, job_id, &row);
     if (rc < 0)
         return rc;
-    int changed =
-        database_change(&queue->db,
-                        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = ?5, "
-                        "message = ?4 WHERE id = ?1 AND state = ?2",
-                        VALUES(EDGE_GUARD(&row), value_time(job->until_ms), value_text(job->lacks),
-                               value_text(code_name(job->lacks_code))));
-    return edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_WAITS", job->lacks_code, job->lacks,
-                      now_ms);
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = ?5, "
+                                  "message = ?4 WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(job->until_ms), value_text(job->lacks),
+                                         value_text(code_name(job->lacks_code))));
+    return edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_WAITS", job->lacks_code, job->lacks, now_ms);
 }
 
 /* -> CANCELLED, from any state that is not final. */
 static int
-job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, enum code code,
-           const char *why, int64_t now_ms)
+job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, enum code code, const char *why,
+           int64_t now_ms)
 {
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
-        "message = ?5, file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(why)));
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
+                        "message = ?5, file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(why)));
     return edge_taken(queue, changed, row, QUEUE_CANCELLED, kind, code, why, now_ms);
 }
 
@@ -125,8 +117,7 @@ job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     char why[128] = "requested again: another job replaces it";
     if (row->revision < row->series_revision)
-        snprintf(why, sizeof why,
-                 "late or replaced slices arrived: revision %d of the series replaces it",
+        snprintf(why, sizeof why, "late or replaced slices arrived: revision %d of the series replaces it",
                  row->series_revision);
     return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, now_ms);
 }
@@ -138,12 +129,12 @@ static int
 job_supersede_unfinished(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
                          struct queue_ids *running)
 {
-    int rc = queue_list(queue,
-                        "SELECT id FROM job WHERE series_id = ? AND revision <= ? AND stack = ? "
-                        "AND pipeline = ? AND state IN " JOB_UNFINISHED " ORDER BY id",
-                        VALUES(value_int(job->series_id), value_int(job->revision),
-                               value_text(job->stack), value_text(job->pipeline)),
-                        &database_id, &running->at, &running->count);
+    int rc = queue_list(
+        queue,
+        "SELECT id FROM job WHERE series_id = ? AND revision <= ? AND stack = ? "
+        "AND pipeline = ? AND state IN " JOB_UNFINISHED " ORDER BY id",
+        VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack), value_text(job->pipeline)),
+        &database_id, &running->at, &running->count);
     size_t kept = 0;
     for (size_t i = 0; rc == 0 && i < running->count; i++) {
         struct edge_row row;
@@ -165,17 +156,16 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
      * Finds the job that makes the new one unnecessary: it waits or runs with these settings, or
      * ended with them while no other is unfinished.
      */
-    int rc = database_get(
-        &queue->db,
-        "SELECT j.id FROM job j JOIN settings t ON t.id = j.settings_id "
-        "WHERE j.series_id = ?1 AND j.revision = ?2 AND j.stack = ?3 AND j.pipeline = ?4 "
-        "AND t.text = ?5 AND j.superseded_by IS NULL AND (j.state IN " JOB_UNFINISHED " OR NOT ?6 "
-        "AND NOT EXISTS (SELECT 1 FROM job u WHERE u.series_id = ?1 AND u.revision = ?2 "
-        "  AND u.stack = ?3 AND u.pipeline = ?4 AND u.state IN " JOB_UNFINISHED ")) "
-        "ORDER BY j.state IN ('FAILED', 'CANCELLED', 'REJECTED'), j.id DESC LIMIT 1",
-        VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
-               value_text(job->pipeline), value_text(job->settings), value_int(job->again)),
-        job_id);
+    int rc = database_get(&queue->db,
+                          "SELECT j.id FROM job j JOIN settings t ON t.id = j.settings_id "
+                          "WHERE j.series_id = ?1 AND j.revision = ?2 AND j.stack = ?3 AND j.pipeline = ?4 "
+                          "AND t.text = ?5 AND j.superseded_by IS NULL AND (j.state IN " JOB_UNFINISHED " OR NOT ?6 "
+                          "AND NOT EXISTS (SELECT 1 FROM job u WHERE u.series_id = ?1 AND u.revision = ?2 "
+                          "  AND u.stack = ?3 AND u.pipeline = ?4 AND u.state IN " JOB_UNFINISHED ")) "
+                          "ORDER BY j.state IN ('FAILED', 'CANCELLED', 'REJECTED'), j.id DESC LIMIT 1",
+                          VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
+                                 value_text(job->pipeline), value_text(job->settings), value_int(job->again)),
+                          job_id);
     if (rc == 1)
         return database_refuse(&queue->db, -EEXIST, "job %lld is it already", (long long)*job_id);
     *job_id = 0;
@@ -192,14 +182,13 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
      * Supersedes jobs of older revisions, and jobs of the same revision without a result. Jobs of this revision that
      * ended well or are under review stay current until the new one has ended well (queue_job_stands).
      */
-    rc = database_run(
-        &queue->db,
-        "UPDATE job SET superseded_by = n.id FROM job n "
-        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
-        "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
-        "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED', 'REJECTED')) "
-        "AND job.superseded_by IS NULL",
-        VALUES(value_int(*job_id)));
+    rc = database_run(&queue->db,
+                      "UPDATE job SET superseded_by = n.id FROM job n "
+                      "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+                      "AND job.pipeline = n.pipeline AND (job.revision < n.revision "
+                      "OR job.revision = n.revision AND job.state IN ('FAILED', 'CANCELLED', 'REJECTED')) "
+                      "AND job.superseded_by IS NULL",
+                      VALUES(value_int(*job_id)));
     return rc < 0 ? rc : queue_close_reviews(queue, *job_id, now_ms);
 }
 
@@ -231,15 +220,13 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
 
 /* DELAYED -> FAILED without a run: the awaited input did not arrive. */
 static int
-job_give_up(struct queue *queue, const struct edge_row *row, enum code code, const char *words,
-            int64_t now_ms)
+job_give_up(struct queue *queue, const struct edge_row *row, enum code code, const char *words, int64_t now_ms)
 {
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'FAILED', ended_at = ?3, not_before_at = NULL, code = ?4, "
-        "message = message || ' ' || ?5 WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)),
-               value_text(words)));
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'FAILED', ended_at = ?3, not_before_at = NULL, code = ?4, "
+                        "message = message || ' ' || ?5 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(words)));
     return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, words, now_ms);
 }
 
@@ -262,8 +249,7 @@ job_give_up_study(struct queue *queue, const struct edge_row *row, int64_t now_m
 }
 
 int
-queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks,
-                int64_t now_ms)
+queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_DELAYED), &row);
@@ -278,17 +264,16 @@ queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char 
                                       "message = '', not_before_at = NULL, started_at = NULL "
                                       "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
                                       VALUES(EDGE_GUARD(&row), value_time(now_ms)));
-        rc =
-            edge_taken(queue, changed, &row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
+        rc = edge_taken(queue, changed, &row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
     }
     return queue_leave(queue, rc);
 }
 
-static const struct database_shape companion_shape = DATABASE_SHAPE(
-    "companion", struct queue_companion, {DATABASE_INT64, offsetof(struct queue_companion, id)},
-    {DATABASE_TEXT, offsetof(struct queue_companion, modality)},
-    {DATABASE_TEXT, offsetof(struct queue_companion, body_part)},
-    {DATABASE_TEXT, offsetof(struct queue_companion, description)});
+static const struct database_shape companion_shape =
+    DATABASE_SHAPE("companion", struct queue_companion, {DATABASE_INT64, offsetof(struct queue_companion, id)},
+                   {DATABASE_TEXT, offsetof(struct queue_companion, modality)},
+                   {DATABASE_TEXT, offsetof(struct queue_companion, body_part)},
+                   {DATABASE_TEXT, offsetof(struct queue_companion, description)});
 
 void
 queue_companion_clear(struct queue_companion *companion)
@@ -297,8 +282,7 @@ queue_companion_clear(struct queue_companion *companion)
 }
 
 int
-queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions,
-                 size_t *count)
+queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions, size_t *count)
 {
     return queue_list(queue,
                       "SELECT o.id, o.modality, o.body_part, o.description FROM series s "
@@ -349,45 +333,45 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
  * daemon's time. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines to
  * leave out. INDEXED BY and CROSS JOIN: without statistics SQLite reads and sorts all READY jobs.
  */
-#define JOB_MAY_START                                                                              \
-    "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                   \
-    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' "                                 \
+#define JOB_MAY_START                                                                                                  \
+    "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                                       \
+    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' "                                                     \
     "    AND h.name = CAST(r.id AS TEXT)) "
-#define JOB_FIRST                                                                                  \
-    "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "                                      \
-    "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                 \
-    "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "      \
-    "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                               \
-    "  AND instr(?4, char(10) || name || char(10)) = 0 "                                           \
-    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                    \
-    "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                       \
-    "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "           \
-    "    AND NOT w.is_open)), "                                                                    \
-    "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY job_ready "       \
-    "  WHERE state = 'READY' AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "  \
-    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY job_ready "                   \
-    "  WHERE j.state = 'READY' AND j.pipeline = name AND j.priority < ranks.priority "             \
-    "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "                 \
-    "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                      \
-    "  SELECT r.id FROM job r INDEXED BY job_ready JOIN series x ON x.id = r.series_id "           \
-    "  WHERE r.state = 'READY' AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START \
-    "  ORDER BY r.id LIMIT ?1) "                                                                   \
-    "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("                          \
-    "  SELECT r.id FROM job r INDEXED BY job_done_by JOIN series x ON x.id = r.series_id "         \
-    "  WHERE r.state = 'READY' AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START       \
+#define JOB_FIRST                                                                                                      \
+    "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "                                                          \
+    "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                                     \
+    "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "                          \
+    "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                                                   \
+    "  AND instr(?4, char(10) || name || char(10)) = 0 "                                                               \
+    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                                        \
+    "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                                           \
+    "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "                               \
+    "    AND NOT w.is_open)), "                                                                                        \
+    "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY job_ready "                           \
+    "  WHERE state = 'READY' AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "                      \
+    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY job_ready "                                       \
+    "  WHERE j.state = 'READY' AND j.pipeline = name AND j.priority < ranks.priority "                                 \
+    "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "                                     \
+    "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                                          \
+    "  SELECT r.id FROM job r INDEXED BY job_ready JOIN series x ON x.id = r.series_id "                               \
+    "  WHERE r.state = 'READY' AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START                     \
+    "  ORDER BY r.id LIMIT ?1) "                                                                                       \
+    "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("                                              \
+    "  SELECT r.id FROM job r INDEXED BY job_done_by JOIN series x ON x.id = r.series_id "                             \
+    "  WHERE r.state = 'READY' AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START                           \
     "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
 /* A deadline in the past does not count: it would delay jobs that can still be in time. */
-#define JOB_ORDER                                                                                  \
-    "ORDER BY iif(j.done_by_at > ?2, j.done_by_at, 'never'), j.priority "                          \
-    "+ iif(?3 > 0, max(0, julianday(?2) - julianday(j.created_at)) * 86400000.0 / ?3, 0) DESC, "   \
+#define JOB_ORDER                                                                                                      \
+    "ORDER BY iif(j.done_by_at > ?2, j.done_by_at, 'never'), j.priority "                                              \
+    "+ iif(?3 > 0, max(0, julianday(?2) - julianday(j.created_at)) * 86400000.0 / ?3, 0) DESC, "                       \
     "j.id LIMIT ?1"
 
 int
-queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit,
-            const char *except, struct queue_job **jobs, size_t *count)
+queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
+            struct queue_job **jobs, size_t *count)
 {
-    const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms),
-                                            value_int(ageing_ms), value_text(except)};
+    const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms), value_int(ageing_ms),
+                                            value_text(except)};
     *jobs = NULL;
     *count = 0;
     int rc = queue_enter(queue);
@@ -421,41 +405,37 @@ queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit
     rc = queue_leave(queue, rc);
     if (rc < 0)
         return rc;
-    return queue_list(queue,
-                      JOB_FIRST "SELECT " JOB_COLUMNS_OF("first f CROSS JOIN job j ON j.id = f.id")
-                          JOB_ORDER,
+    return queue_list(queue, JOB_FIRST "SELECT " JOB_COLUMNS_OF("first f CROSS JOIN job j ON j.id = f.id") JOB_ORDER,
                       values, 4, &job_shape, jobs, count);
 }
 
 int
 queue_next_due(struct queue *queue, int64_t *due_ms)
 {
-    int rc = queue_read_row(
-        queue,
-        "SELECT not_before_at FROM job INDEXED BY job_delayed WHERE state = 'DELAYED' "
-        "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
-        NO_VALUES, &database_time, due_ms);
+    int rc = queue_read_row(queue,
+                            "SELECT not_before_at FROM job INDEXED BY job_delayed WHERE state = 'DELAYED' "
+                            "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
+                            NO_VALUES, &database_time, due_ms);
     return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no job is delayed") : rc;
 }
 
 int
 queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size_t *count)
 {
-    return queue_list(
-        queue,
-        "SELECT f.name || ' ' || f.sop || ' ' || f.series || ' ' || f.study "
-        "|| coalesce(' ' || r.sop_instance_uid || ' ' || r.series_uid || ' ' || o.study_uid, '') "
-        "FROM (SELECT replace(r.path, 'outbox/' || r.job_id || '/', '') AS name, max(r.id), "
-        "  r.sop_instance_uid AS sop, r.series_uid AS series, o.study_uid AS study, r.replaces "
-        "  AS replaces FROM job n "
-        "  JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
-        "  AND o.pipeline = n.pipeline AND o.id < n.id AND o.state = 'DONE' "
-        "  JOIN result r ON r.job_id = o.id AND +r.sop_instance_uid <> '' "
-        "  WHERE n.id = ?1 GROUP BY 1) f "
-        "LEFT JOIN result r ON r.id = (SELECT max(id) FROM result "
-        "  WHERE sop_instance_uid = f.replaces AND sop_instance_uid <> '') "
-        "LEFT JOIN job o ON o.id = r.job_id ORDER BY f.name",
-        VALUES(value_int(job_id)), &database_string, earlier, count);
+    return queue_list(queue,
+                      "SELECT f.name || ' ' || f.sop || ' ' || f.series || ' ' || f.study "
+                      "|| coalesce(' ' || r.sop_instance_uid || ' ' || r.series_uid || ' ' || o.study_uid, '') "
+                      "FROM (SELECT replace(r.path, 'outbox/' || r.job_id || '/', '') AS name, max(r.id), "
+                      "  r.sop_instance_uid AS sop, r.series_uid AS series, o.study_uid AS study, r.replaces "
+                      "  AS replaces FROM job n "
+                      "  JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
+                      "  AND o.pipeline = n.pipeline AND o.id < n.id AND o.state = 'DONE' "
+                      "  JOIN result r ON r.job_id = o.id AND +r.sop_instance_uid <> '' "
+                      "  WHERE n.id = ?1 GROUP BY 1) f "
+                      "LEFT JOIN result r ON r.id = (SELECT max(id) FROM result "
+                      "  WHERE sop_instance_uid = f.replaces AND sop_instance_uid <> '') "
+                      "LEFT JOIN job o ON o.id = r.job_id ORDER BY f.name",
+                      VALUES(value_int(job_id)), &database_string, earlier, count);
 }
 
 int
@@ -466,33 +446,27 @@ queue_start_at(struct queue *queue, int64_t job_id, const struct queue_lane *pla
     if (rc < 0)
         return rc;
     if (row.revision != row.series_revision)
-        return queue_leave(
-            queue, database_refuse(&queue->db, -EAGAIN,
-                                   "job %lld is for revision %d, its series is at %d by now",
-                                   (long long)job_id, row.revision, row.series_revision));
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
-        "started_at = ?5, code = '', message = '', file_a = '', file_b = '', executor = ?6, "
-        "nonce = ?7, slurm_id = NULL, submitted_at = NULL, node = '', slurm_reason = '', "
-        "stage = '', stage_at = NULL, "
-        "study_uid = (SELECT study_uid FROM series WHERE id = job.series_id) "
-        "WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_text(place->worker), value_int(place->lane),
-               value_time(now_ms), value_text(place->executor), value_text(place->nonce)));
+        return queue_leave(queue, database_refuse(&queue->db, -EAGAIN,
+                                                  "job %lld is for revision %d, its series is at %d by now",
+                                                  (long long)job_id, row.revision, row.series_revision));
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
+                                  "started_at = ?5, code = '', message = '', file_a = '', file_b = '', executor = ?6, "
+                                  "nonce = ?7, slurm_id = NULL, submitted_at = NULL, node = '', slurm_reason = '', "
+                                  "stage = '', stage_at = NULL, "
+                                  "study_uid = (SELECT study_uid FROM series WHERE id = job.series_id) "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_text(place->worker), value_int(place->lane),
+                                         value_time(now_ms), value_text(place->executor), value_text(place->nonce)));
     if (changed == -EEXIST)
-        changed = database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already",
-                                  place->lane, place->worker);
+        changed = database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already", place->lane, place->worker);
     char words[128];
-    snprintf(words, sizeof words, "%s, lane %d, attempt %d", place->worker, place->lane,
-             row.attempts + 1);
-    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED",
-                                         CODE_NONE, words, now_ms));
+    snprintf(words, sizeof words, "%s, lane %d, attempt %d", place->worker, place->lane, row.attempts + 1);
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED", CODE_NONE, words, now_ms));
 }
 
 int
-queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
-                int64_t now_ms)
+queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane, int64_t now_ms)
 {
     const struct queue_lane place = {worker, lane, "local", ""};
     return queue_start_at(queue, job_id, &place, now_ms);
@@ -501,9 +475,8 @@ queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t
 int
 queue_set_stage(struct queue *queue, int64_t job_id, const char *stage, int64_t since_ms)
 {
-    return queue_change(
-        queue, "UPDATE job SET stage = ?2, stage_at = ?3 WHERE id = ?1 AND state = 'RUNNING'",
-        VALUES(value_int(job_id), value_text(stage), value_time(since_ms)));
+    return queue_change(queue, "UPDATE job SET stage = ?2, stage_at = ?3 WHERE id = ?1 AND state = 'RUNNING'",
+                        VALUES(value_int(job_id), value_text(stage), value_time(since_ms)));
 }
 
 /* ------------------------------------------------------------------------------------ ending - */
@@ -529,8 +502,7 @@ queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms)
 }
 
 static int
-job_finish(struct queue *queue, const struct edge_row *row, const struct queue_finish *finish,
-           int64_t now_ms)
+job_finish(struct queue *queue, const struct edge_row *row, const struct queue_finish *finish, int64_t now_ms)
 {
     static const char *const kinds[] = {
         [QUEUE_DONE] = "JOB_DONE", [QUEUE_EMPTY] = "JOB_EMPTY", [QUEUE_REVIEW] = "JOB_REVIEW"};
@@ -545,31 +517,26 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
         "source_x_mm = ?20, source_y_mm = ?21, source_step_min_mm = ?22, "
         "source_step_max_mm = ?23, straightened = ?24 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
-               measured_real(f->read_seconds), measured_real(f->compute_seconds),
-               measured_real(f->write_seconds), measured_real(f->verify_seconds),
-               measured_real(f->total_seconds), value_known(f->voxels),
+               measured_real(f->read_seconds), measured_real(f->compute_seconds), measured_real(f->write_seconds),
+               measured_real(f->verify_seconds), measured_real(f->total_seconds), value_known(f->voxels),
                value_known(f->segmented_voxels), value_known(f->peak_bytes), value_text(f->backend),
-               value_text(f->note), value_text(code_name(finish->code)),
-               value_text(finish->message), value_length(v->spacing[0]),
-               value_length(v->spacing[1]), value_length(v->spacing[2]),
-               value_length(v->source_spacing[0]), value_length(v->source_spacing[1]),
-               value_length(v->source_steps[0]), value_length(v->source_steps[1]),
-               value_optional(v->straightened)));
-    int rc = edge_taken(queue, changed, row, (int)finish->state, kinds[finish->state], finish->code,
-                        finish->message, now_ms);
+               value_text(f->note), value_text(code_name(finish->code)), value_text(finish->message),
+               value_length(v->spacing[0]), value_length(v->spacing[1]), value_length(v->spacing[2]),
+               value_length(v->source_spacing[0]), value_length(v->source_spacing[1]), value_length(v->source_steps[0]),
+               value_length(v->source_steps[1]), value_optional(v->straightened)));
+    int rc = edge_taken(queue, changed, row, (int)finish->state, kinds[finish->state], finish->code, finish->message,
+                        now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++) {
         const struct queue_result *r = &finish->results[i];
-        rc = database_run(
-            &queue->db,
-            "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
-            "size_bytes, frames, created_at, replaces) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            VALUES(value_int(row->id), value_text(r->kind), value_text(r->path),
-                   value_text(r->sop_class_uid), value_text(r->sop_instance_uid),
-                   value_text(r->series_uid), value_int(r->size), value_int(r->frames),
-                   value_time(now_ms), value_text(r->replaces)));
+        rc = database_run(&queue->db,
+                          "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
+                          "size_bytes, frames, created_at, replaces) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                          VALUES(value_int(row->id), value_text(r->kind), value_text(r->path),
+                                 value_text(r->sop_class_uid), value_text(r->sop_instance_uid),
+                                 value_text(r->series_uid), value_int(r->size), value_int(r->frames),
+                                 value_time(now_ms), value_text(r->replaces)));
         if (rc == 0)
-            rc =
-                queue_add_deliveries(queue, sqlite3_last_insert_rowid(queue->db.handle), r, now_ms);
+            rc = queue_add_deliveries(queue, sqlite3_last_insert_rowid(queue->db.handle), r, now_ms);
     }
     if (rc == 0)
         rc = queue_add_features(queue, row->id, finish->figures);
@@ -589,8 +556,7 @@ job_finish_is_sound(const struct queue_finish *finish)
 }
 
 int
-queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
-                 int64_t now_ms)
+queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish, int64_t now_ms)
 {
     struct edge_row row;
     if (!job_finish_is_sound(finish))
@@ -603,21 +569,21 @@ queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish 
 }
 
 static int
-job_fail(struct queue *queue, const struct edge_row *row, enum code code, const char *message,
-         const char *file_a, const char *file_b, int64_t now_ms)
+job_fail(struct queue *queue, const struct edge_row *row, enum code code, const char *message, const char *file_a,
+         const char *file_b, int64_t now_ms)
 {
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'FAILED', ended_at = ?3, code = ?4, message = ?5, file_a = ?6, "
-        "file_b = ?7 WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)),
-               value_text(message), value_text(file_a), value_text(file_b)));
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'FAILED', ended_at = ?3, code = ?4, message = ?5, file_a = ?6, "
+                        "file_b = ?7 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(message),
+                               value_text(file_a), value_text(file_b)));
     return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, message, now_ms);
 }
 
 int
-queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message,
-               const char *file_a, const char *file_b, int64_t now_ms)
+queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message, const char *file_a,
+               const char *file_b, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
@@ -632,21 +598,19 @@ queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *
 }
 
 int
-queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
-                enum code code, const char *message, int64_t now_ms)
+queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, enum code code,
+                const char *message, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    int changed =
-        database_change(&queue->db,
-                        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, alone = ?4, "
-                        "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
-                        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_int(alone),
-                               value_text(code_name(code)), value_text(message)));
-    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED", code,
-                                         message, now_ms));
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'DELAYED', not_before_at = ?3, alone = ?4, "
+                                  "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_int(alone),
+                                         value_text(code_name(code)), value_text(message)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED", code, message, now_ms));
 }
 
 int
@@ -661,19 +625,17 @@ queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t n
                                   "started_at = NULL, attempts = attempts - 1 "
                                   "WHERE id = ?1 AND state = ?2",
                                   VALUES(EDGE_GUARD(&row), value_time(now_ms)));
-    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_READY, "JOB_RETURNED",
-                                         CODE_NONE, why, now_ms));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_READY, "JOB_RETURNED", CODE_NONE, why, now_ms));
 }
 
 /* --------------------------------------------------------------- the operator's, the restart's */
 
 int
-queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why,
-                 int64_t now_ms, bool *was_running)
+queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why, int64_t now_ms,
+                 bool *was_running)
 {
     struct edge_row row;
-    int rc = edge_enter(queue, &machine_job, job_id,
-                        IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), &row);
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
     *was_running = row.state == QUEUE_RUNNING;
@@ -690,19 +652,17 @@ job_expect_current(struct queue *queue, const struct edge_row *row)
                                "job %lld is for revision %d, its series is at %d by now: retry the "
                                "job of that one",
                                (long long)row->id, row->revision, row->series_revision);
-    int rc = database_get(&queue->db,
-                          "SELECT superseded_by FROM job WHERE id = ? AND superseded_by NOTNULL",
+    int rc = database_get(&queue->db, "SELECT superseded_by FROM job WHERE id = ? AND superseded_by NOTNULL",
                           VALUES(value_int(row->id)), &by);
-    return rc == 1  ? database_refuse(&queue->db, -ESTALE,
-                                      "job %lld took the place of job %lld: retry that one",
+    return rc == 1  ? database_refuse(&queue->db, -ESTALE, "job %lld took the place of job %lld: retry that one",
                                       (long long)by, (long long)row->id)
            : rc < 0 ? rc
                     : job_expect_files(queue, row->series_id);
 }
 
 static int
-job_retry(struct queue *queue, const struct edge_row *row, const struct queue_retry *retry,
-          int64_t now_ms, int64_t *job_id, struct queue_ids *running)
+job_retry(struct queue *queue, const struct edge_row *row, const struct queue_retry *retry, int64_t now_ms,
+          int64_t *job_id, struct queue_ids *running)
 {
     struct queue_job job;
     int rc = job_expect_current(queue, row);
@@ -711,24 +671,22 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
     if (rc < 0)
         return rc;
     const bool changed = retry->settings && strcmp(retry->settings, job.settings) != 0;
-    const bool has_output =
-        (IN(QUEUE_DONE) | IN(QUEUE_EMPTY) | IN(QUEUE_REVIEW) | IN(QUEUE_REJECTED)) & IN(row->state);
+    const bool has_output = (IN(QUEUE_DONE) | IN(QUEUE_EMPTY) | IN(QUEUE_REVIEW) | IN(QUEUE_REJECTED)) & IN(row->state);
     *job_id = row->id;
     if (!changed && !has_output && ((IN(QUEUE_READY) | IN(QUEUE_RUNNING)) & IN(row->state)))
         rc = edge_wrong_state(queue, row);
     else if (!changed && !has_output) /* in the same row: it has no result that could be lost */
-        rc = edge_taken(
-            queue,
-            database_change(&queue->db,
-                            "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, "
-                            "started_at = NULL, ended_at = NULL, not_before_at = NULL, "
-                            "code = '', message = '', file_a = '', file_b = '' "
-                            "WHERE id = ?1 AND state = ?2",
-                            VALUES(EDGE_GUARD(row), value_time(now_ms))),
-            row, QUEUE_READY, "JOB_RETRIED", CODE_NONE, "an operator's retry", now_ms);
+        rc = edge_taken(queue,
+                        database_change(&queue->db,
+                                        "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, "
+                                        "started_at = NULL, ended_at = NULL, not_before_at = NULL, "
+                                        "code = '', message = '', file_a = '', file_b = '' "
+                                        "WHERE id = ?1 AND state = ?2",
+                                        VALUES(EDGE_GUARD(row), value_time(now_ms))),
+                        row, QUEUE_READY, "JOB_RETRIED", CODE_NONE, "an operator's retry", now_ms);
     else if (!changed && !retry->again && !row->removed)
-        rc = database_refuse(&queue->db, -EEXIST, "job %lld is %s with this pipeline already",
-                             (long long)row->id, queue_job_state_name(job.state));
+        rc = database_refuse(&queue->db, -EEXIST, "job %lld is %s with this pipeline already", (long long)row->id,
+                             queue_job_state_name(job.state));
     else {
         char asked[64];
         snprintf(asked, sizeof asked, "an operator's retry of job %lld", (long long)job.id);
@@ -751,8 +709,8 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
 }
 
 int
-queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms,
-                int64_t *job_id, struct queue_ids *superseded_running)
+queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t now_ms, int64_t *job_id,
+                struct queue_ids *superseded_running)
 {
     struct edge_row row;
     *superseded_running = (struct queue_ids){0};
@@ -764,8 +722,7 @@ queue_retry_job(struct queue *queue, const struct queue_retry *retry, int64_t no
 }
 
 int
-queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const char *by,
-                   int64_t now_ms)
+queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const char *by, int64_t now_ms)
 {
     struct edge_row row;
     char words[256];
@@ -773,8 +730,7 @@ queue_set_priority(struct queue *queue, int64_t job_id, int32_t priority, const 
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY) | IN(QUEUE_DELAYED), &row);
     if (rc < 0)
         return rc;
-    rc = database_get(&queue->db, "SELECT priority FROM job WHERE id = ?",
-                      VALUES(value_int(job_id)), &before);
+    rc = database_get(&queue->db, "SELECT priority FROM job WHERE id = ?", VALUES(value_int(job_id)), &before);
     if (rc >= 0)
         rc = database_run(&queue->db, "UPDATE job SET priority = ? WHERE id = ?",
                           VALUES(value_int(priority), value_int(job_id)));
@@ -800,8 +756,7 @@ job_recover_as_failed(struct queue *queue, const struct edge_row *row, int64_t n
 {
     char message[160];
     snprintf(message, sizeof message,
-             "the daemon ended while the job ran, and that was attempt %d, the last one allowed",
-             row->attempts);
+             "the daemon ended while the job ran, and that was attempt %d, the last one allowed", row->attempts);
     return job_fail(queue, row, CODE_CRASHED, message, "", "", now_ms);
 }
 

@@ -12,32 +12,32 @@
 
 /* ------------------------------------------------------------------------------------ ties -- */
 
-#define SERIES_OF_OBJECT                                                                           \
-    "SELECT s.id FROM object_reference r CROSS JOIN series s ON s.series_uid = r.uid "             \
-    "WHERE r.object_id = ?1 AND r.kind = 'series' "                                                \
-    "UNION SELECT i.series_id FROM object_reference r "                                            \
-    "CROSS JOIN instance i ON i.sop_instance_uid = r.uid "                                         \
-    "WHERE r.object_id = ?1 AND r.kind = 'instance' "                                              \
-    "UNION SELECT s.id FROM object_reference r "                                                   \
-    "CROSS JOIN series s ON s.frame_of_reference = r.uid AND s.frame_of_reference <> '' "          \
+#define SERIES_OF_OBJECT                                                                                               \
+    "SELECT s.id FROM object_reference r CROSS JOIN series s ON s.series_uid = r.uid "                                 \
+    "WHERE r.object_id = ?1 AND r.kind = 'series' "                                                                    \
+    "UNION SELECT i.series_id FROM object_reference r "                                                                \
+    "CROSS JOIN instance i ON i.sop_instance_uid = r.uid "                                                             \
+    "WHERE r.object_id = ?1 AND r.kind = 'instance' "                                                                  \
+    "UNION SELECT s.id FROM object_reference r "                                                                       \
+    "CROSS JOIN series s ON s.frame_of_reference = r.uid AND s.frame_of_reference <> '' "                              \
     "WHERE r.object_id = ?1 AND r.kind = 'frame'"
 
-#define OBJECTS_OF_SERIES                                                                          \
-    "SELECT r.object_id FROM series s "                                                            \
-    "CROSS JOIN object_reference r ON r.kind = 'series' AND r.uid = s.series_uid "                 \
-    "WHERE s.id = ?1 "                                                                             \
-    "UNION SELECT r.object_id FROM instance i "                                                    \
-    "CROSS JOIN object_reference r ON r.kind = 'instance' AND r.uid = i.sop_instance_uid "         \
-    "WHERE i.series_id = ?1 "                                                                      \
-    "UNION SELECT r.object_id FROM series s "                                                      \
-    "CROSS JOIN object_reference r ON r.kind = 'frame' AND r.uid = s.frame_of_reference "          \
+#define OBJECTS_OF_SERIES                                                                                              \
+    "SELECT r.object_id FROM series s "                                                                                \
+    "CROSS JOIN object_reference r ON r.kind = 'series' AND r.uid = s.series_uid "                                     \
+    "WHERE s.id = ?1 "                                                                                                 \
+    "UNION SELECT r.object_id FROM instance i "                                                                        \
+    "CROSS JOIN object_reference r ON r.kind = 'instance' AND r.uid = i.sop_instance_uid "                             \
+    "WHERE i.series_id = ?1 "                                                                                          \
+    "UNION SELECT r.object_id FROM series s "                                                                          \
+    "CROSS JOIN object_reference r ON r.kind = 'frame' AND r.uid = s.frame_of_reference "                              \
     "WHERE s.id = ?1 AND s.frame_of_reference <> ''"
 
 int
 queue_object_series(struct queue *queue, int64_t object_id, struct queue_ids *series)
 {
-    return queue_list(queue, SERIES_OF_OBJECT " ORDER BY 1", VALUES(value_int(object_id)),
-                      &database_id, &series->at, &series->count);
+    return queue_list(queue, SERIES_OF_OBJECT " ORDER BY 1", VALUES(value_int(object_id)), &database_id, &series->at,
+                      &series->count);
 }
 
 int
@@ -54,16 +54,14 @@ queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *o
 
 static const struct database_shape input_shape = DATABASE_SHAPE(
     "object", struct queue_input, {DATABASE_TEXT, offsetof(struct queue_input, path)},
-    {DATABASE_TEXT, offsetof(struct queue_input, kind)},
-    {DATABASE_TEXT, offsetof(struct queue_input, sender)});
+    {DATABASE_TEXT, offsetof(struct queue_input, kind)}, {DATABASE_TEXT, offsetof(struct queue_input, sender)});
 
 int
-queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input **inputs,
-                    size_t *count)
+queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input **inputs, size_t *count)
 {
     return queue_list(queue,
-                      "SELECT path, kind, sender FROM object WHERE " OBJECT_IS_INPUT
-                      " AND id IN (" OBJECTS_OF_SERIES ") ORDER BY path",
+                      "SELECT path, kind, sender FROM object WHERE " OBJECT_IS_INPUT " AND id IN (" OBJECTS_OF_SERIES
+                      ") ORDER BY path",
                       VALUES(value_int(series_id)), &input_shape, inputs, count);
 }
 
@@ -106,16 +104,15 @@ static int
 object_find_versions(struct queue *queue, int64_t object_id)
 {
     struct queue_ids versions;
-    int rc = queue_list(queue, object_versions_sql, VALUES(value_int(object_id)), &database_id,
-                        &versions.at, &versions.count);
+    int rc = queue_list(queue, object_versions_sql, VALUES(value_int(object_id)), &database_id, &versions.at,
+                        &versions.count);
     for (size_t i = 0; rc == 0 && i < versions.count; i++) {
         /* Of two objects, the one that names the other as predecessor is the later; else the one that arrived later. */
-        rc = database_run(
-            &queue->db,
-            "UPDATE object SET superseded_by = iif(id = ?1, ?2, ?1) WHERE superseded_by IS NULL "
-            "AND id = (SELECT iif(n.made <> '' AND n.made < o.made, n.id, o.id) "
-            "  FROM object n, object o WHERE n.id = ?1 AND o.id = ?2)",
-            VALUES(value_int(object_id), value_int(versions.at[i])));
+        rc = database_run(&queue->db,
+                          "UPDATE object SET superseded_by = iif(id = ?1, ?2, ?1) WHERE superseded_by IS NULL "
+                          "AND id = (SELECT iif(n.made <> '' AND n.made < o.made, n.id, o.id) "
+                          "  FROM object n, object o WHERE n.id = ?1 AND o.id = ?2)",
+                          VALUES(value_int(object_id), value_int(versions.at[i])));
     }
     free(versions.at);
     return rc;
@@ -130,27 +127,23 @@ struct object_row {
     bool sent; /* it arrived over the network */
 };
 
-static const struct database_shape object_row_shape =
-    DATABASE_SHAPE("object", struct object_row, {DATABASE_INT64, offsetof(struct object_row, id)},
-                   {DATABASE_INT32, offsetof(struct object_row, replaced)},
-                   {DATABASE_BOOL, offsetof(struct object_row, missing)},
-                   {DATABASE_BOOL, offsetof(struct object_row, removed)},
-                   {DATABASE_BOOL, offsetof(struct object_row, sent)});
+static const struct database_shape object_row_shape = DATABASE_SHAPE(
+    "object", struct object_row, {DATABASE_INT64, offsetof(struct object_row, id)},
+    {DATABASE_INT32, offsetof(struct object_row, replaced)}, {DATABASE_BOOL, offsetof(struct object_row, missing)},
+    {DATABASE_BOOL, offsetof(struct object_row, removed)}, {DATABASE_BOOL, offsetof(struct object_row, sent)});
 
 static int
 object_read(struct queue *queue, const struct queue_object *object, struct object_row *row)
 {
-    return queue_read_row(
-        queue,
-        "SELECT id, replaced, missing, removed_at IS NOT NULL, sender <> '' FROM object "
-        "WHERE series_uid = ? AND sop_instance_uid = ?",
-        VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid)),
-        &object_row_shape, row);
+    return queue_read_row(queue,
+                          "SELECT id, replaced, missing, removed_at IS NOT NULL, sender <> '' FROM object "
+                          "WHERE series_uid = ? AND sop_instance_uid = ?",
+                          VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid)),
+                          &object_row_shape, row);
 }
 
 int
-queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
-                  int64_t now_ms)
+queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail, int64_t now_ms)
 {
     struct queue_ids series;
     int rc = queue_object_series(queue, object_id, &series);
@@ -186,24 +179,20 @@ object_write(struct queue *queue, const struct queue_object *object, int64_t now
         "size_bytes = excluded.size_bytes, replaced = excluded.replaced, "
         "received_at = excluded.received_at, missing = 0, superseded_by = NULL, "
         "removed_at = NULL",
-        VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid),
-               value_text(object->sop_class_uid), value_text(object->transfer_syntax_uid),
-               value_text(object->study_uid), value_text(object->kind), value_text(object->label),
-               value_text(object->description), value_text(object->made), value_text(object->path),
-               value_text(object->source), value_text(object->original_path),
-               value_text(object->sender), value_int(object->size), value_int(object->replaced),
-               value_time(now_ms)));
+        VALUES(value_text(object->series_uid), value_text(object->sop_instance_uid), value_text(object->sop_class_uid),
+               value_text(object->transfer_syntax_uid), value_text(object->study_uid), value_text(object->kind),
+               value_text(object->label), value_text(object->description), value_text(object->made),
+               value_text(object->path), value_text(object->source), value_text(object->original_path),
+               value_text(object->sender), value_int(object->size), value_int(object->replaced), value_time(now_ms)));
 }
 
 static int
-object_store(struct queue *queue, const struct queue_object *object, const char *event,
-             int64_t now_ms)
+object_store(struct queue *queue, const struct queue_object *object, const char *event, int64_t now_ms)
 {
     struct object_row row;
     char detail[128];
     /* The removal of an earlier file must not remove the new one. */
-    int rc = database_run(&queue->db, "DELETE FROM removal WHERE path = ?",
-                          VALUES(value_text(object->path)));
+    int rc = database_run(&queue->db, "DELETE FROM removal WHERE path = ?", VALUES(value_text(object->path)));
     if (rc == 0)
         rc = object_write(queue, object, now_ms);
     if (rc == 0)
@@ -213,14 +202,12 @@ object_store(struct queue *queue, const struct queue_object *object, const char 
         const char *lines = object->references;
         char kind[16], uid[80];
         int length = 0;
-        rc = database_run(&queue->db, "DELETE FROM object_reference WHERE object_id = ?",
-                          VALUES(value_int(row.id)));
+        rc = database_run(&queue->db, "DELETE FROM object_reference WHERE object_id = ?", VALUES(value_int(row.id)));
         for (; rc == 0 && sscanf(lines, "%15s %79s%n", kind, uid, &length) == 2; lines += length)
-            rc =
-                database_run(&queue->db,
-                             "INSERT INTO object_reference (kind, uid, object_id) VALUES (?, ?, ?) "
-                             "ON CONFLICT DO NOTHING",
-                             VALUES(value_text(kind), value_text(uid), value_int(row.id)));
+            rc = database_run(&queue->db,
+                              "INSERT INTO object_reference (kind, uid, object_id) VALUES (?, ?, ?) "
+                              "ON CONFLICT DO NOTHING",
+                              VALUES(value_text(kind), value_text(uid), value_int(row.id)));
     }
     if (rc == 0)
         rc = object_find_versions(queue, row.id);
@@ -230,8 +217,8 @@ object_store(struct queue *queue, const struct queue_object *object, const char 
 
 /* Completes the source and the sender of a known object; jobs may wait for the sender. */
 static int
-object_note_known(struct queue *queue, const struct queue_object *object,
-                  const struct object_row *row, enum queue_arrival *arrival)
+object_note_known(struct queue *queue, const struct queue_object *object, const struct object_row *row,
+                  enum queue_arrival *arrival)
 {
     const bool says_more = !row->sent && object->sender && *object->sender;
     *arrival = row->missing || says_more ? QUEUE_RETURNED : QUEUE_KNOWN;
@@ -240,8 +227,8 @@ object_note_known(struct queue *queue, const struct queue_object *object,
                           "source = iif(source = '" QUEUE_SOURCE_RECOVERED "', ?2, source), "
                           "sender = iif(sender = '', ?3, sender), "
                           "original_path = iif(?4 = '', original_path, ?4) WHERE id = ?1",
-                          VALUES(value_int(row->id), value_text(object->source),
-                                 value_text(object->sender), value_text(object->original_path)));
+                          VALUES(value_int(row->id), value_text(object->source), value_text(object->sender),
+                                 value_text(object->original_path)));
     return rc == 0 && says_more ? object_find_versions(queue, row->id) : rc;
 }
 
@@ -252,14 +239,12 @@ object_is_to_go(struct queue *queue, const struct queue_object *object)
     int64_t found;
     if (strcmp(object->source, QUEUE_SOURCE_RECOVERED) != 0)
         return 0;
-    return database_get(&queue->db,
-                        "SELECT 1 FROM removal WHERE path IN (?1, 'series/' || ?2) LIMIT 1",
+    return database_get(&queue->db, "SELECT 1 FROM removal WHERE path IN (?1, 'series/' || ?2) LIMIT 1",
                         VALUES(value_text(object->path), value_text(object->series_uid)), &found);
 }
 
 static int
-object_add(struct queue *queue, const struct queue_object *object, int64_t now_ms,
-           enum queue_arrival *arrival)
+object_add(struct queue *queue, const struct queue_object *object, int64_t now_ms, enum queue_arrival *arrival)
 {
     struct object_row row = {0};
     const int absent = object_read(queue, object, &row);
@@ -269,15 +254,14 @@ object_add(struct queue *queue, const struct queue_object *object, int64_t now_m
         return rc < 0 ? rc : 0;
     if (absent || row.removed || object->replaced > row.replaced) {
         *arrival = absent || row.removed ? QUEUE_NEW : QUEUE_REPLACED;
-        return object_store(queue, object, *arrival == QUEUE_NEW ? "OBJECT" : "OBJECT_REPLACED",
-                            now_ms);
+        return object_store(queue, object, *arrival == QUEUE_NEW ? "OBJECT" : "OBJECT_REPLACED", now_ms);
     }
     return object->replaced < row.replaced ? 0 : object_note_known(queue, object, &row, arrival);
 }
 
 int
-queue_add_object(struct queue *queue, const struct queue_object *object, int64_t now_ms,
-                 enum queue_arrival *arrival, int64_t *object_id)
+queue_add_object(struct queue *queue, const struct queue_object *object, int64_t now_ms, enum queue_arrival *arrival,
+                 int64_t *object_id)
 {
     struct object_row row = {0};
     int rc = queue_enter(queue);

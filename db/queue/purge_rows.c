@@ -5,23 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct database_shape purged_shape = DATABASE_SHAPE(
-    "series", struct queue_purged, {DATABASE_INT64, offsetof(struct queue_purged, images)},
-    {DATABASE_INT64, offsetof(struct queue_purged, results)},
-    {DATABASE_INT64, offsetof(struct queue_purged, quarantined)},
-    {DATABASE_INT64, offsetof(struct queue_purged, bytes)},
-    {DATABASE_INT64, offsetof(struct queue_purged, undelivered)},
-    {DATABASE_INT64, offsetof(struct queue_purged, originals)});
+static const struct database_shape purged_shape =
+    DATABASE_SHAPE("series", struct queue_purged, {DATABASE_INT64, offsetof(struct queue_purged, images)},
+                   {DATABASE_INT64, offsetof(struct queue_purged, results)},
+                   {DATABASE_INT64, offsetof(struct queue_purged, quarantined)},
+                   {DATABASE_INT64, offsetof(struct queue_purged, bytes)},
+                   {DATABASE_INT64, offsetof(struct queue_purged, undelivered)},
+                   {DATABASE_INT64, offsetof(struct queue_purged, originals)});
 
 static int
-purge_count_objects(struct queue *queue, const struct queue_ids *objects,
-                    struct queue_purged *purged)
+purge_count_objects(struct queue *queue, const struct queue_ids *objects, struct queue_purged *purged)
 {
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < objects->count; i++) {
         int64_t bytes = 0, originals = 0;
-        rc = database_get(&queue->db, "SELECT size_bytes FROM object WHERE id = ?",
-                          VALUES(value_int(objects->at[i])), &bytes);
+        rc = database_get(&queue->db, "SELECT size_bytes FROM object WHERE id = ?", VALUES(value_int(objects->at[i])),
+                          &bytes);
         if (rc >= 0)
             rc = database_get(&queue->db,
                               "SELECT count(*) FROM kept k JOIN object o ON o.id = k.object_id "
@@ -35,25 +34,23 @@ purge_count_objects(struct queue *queue, const struct queue_ids *objects,
 }
 
 static int
-purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id,
-            struct queue_purged *purged)
+purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id, struct queue_purged *purged)
 {
     struct queue_ids objects = {0};
-    int rc = queue_read_row(
-        queue,
-        "SELECT (SELECT count(*) FROM instance WHERE series_id = ?1), "
-        "(SELECT count(*) FROM result r JOIN job j ON j.id = r.job_id "
-        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
-        "(SELECT count(*) FROM quarantine WHERE series_uid = ?2 AND removed_at IS NULL "
-        "  AND path <> ''), "
-        "(SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?1) + "
-        "(SELECT coalesce(sum(r.size_bytes), 0) FROM result r JOIN job j ON j.id = r.job_id "
-        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
-        "(SELECT count(*) FROM job j JOIN delivery d ON d.job_id = j.id "
-        "  WHERE j.series_id = ?1 AND j.removed_at IS NULL AND " NOT_ARRIVED "), "
-        "(SELECT count(*) FROM kept k JOIN instance i ON i.id = k.instance_id "
-        "  WHERE i.series_id = ?1 AND i.original_path = '')",
-        VALUES(value_int(id), value_text(purge->series_uid)), &purged_shape, purged);
+    int rc = queue_read_row(queue,
+                            "SELECT (SELECT count(*) FROM instance WHERE series_id = ?1), "
+                            "(SELECT count(*) FROM result r JOIN job j ON j.id = r.job_id "
+                            "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
+                            "(SELECT count(*) FROM quarantine WHERE series_uid = ?2 AND removed_at IS NULL "
+                            "  AND path <> ''), "
+                            "(SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?1) + "
+                            "(SELECT coalesce(sum(r.size_bytes), 0) FROM result r JOIN job j ON j.id = r.job_id "
+                            "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
+                            "(SELECT count(*) FROM job j JOIN delivery d ON d.job_id = j.id "
+                            "  WHERE j.series_id = ?1 AND j.removed_at IS NULL AND " NOT_ARRIVED "), "
+                            "(SELECT count(*) FROM kept k JOIN instance i ON i.id = k.instance_id "
+                            "  WHERE i.series_id = ?1 AND i.original_path = '')",
+                            VALUES(value_int(id), value_text(purge->series_uid)), &purged_shape, purged);
     if (rc == 0)
         rc = stock_objects_with(queue, &(struct queue_sweep){0}, id, &objects);
     if (rc < 0)
@@ -85,15 +82,12 @@ purge_expect_idle(struct queue *queue, const struct series_row *row)
 {
     int64_t busy = 0;
     if (row->state == SERIES_GATHERING)
-        return database_refuse(&queue->db, -EAGAIN,
-                               "the series gathers: wait, or noctule complete it");
-    int rc = database_get(&queue->db,
-                          "SELECT id FROM job WHERE series_id = ? AND state = 'REVIEW' LIMIT 1",
+        return database_refuse(&queue->db, -EAGAIN, "the series gathers: wait, or noctule complete it");
+    int rc = database_get(&queue->db, "SELECT id FROM job WHERE series_id = ? AND state = 'REVIEW' LIMIT 1",
                           VALUES(value_int(row->id)), &busy);
     if (rc == 1)
-        return database_refuse(
-            &queue->db, -EAGAIN,
-            "job %lld of the series is under review: noctule accept or reject it", (long long)busy);
+        return database_refuse(&queue->db, -EAGAIN,
+                               "job %lld of the series is under review: noctule accept or reject it", (long long)busy);
     if (rc == 0)
         rc = purge_expect_no_job(queue, row->id);
     if (rc == 0)
@@ -101,13 +95,10 @@ purge_expect_idle(struct queue *queue, const struct series_row *row)
                           "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "
                           "WHERE j.series_id = ? AND +d.state = 'SENDING' LIMIT 1",
                           VALUES(value_int(row->id)), &busy);
-    return rc == 1 ? database_refuse(&queue->db, -EAGAIN, "delivery %lld is being sent: wait",
-                                     (long long)busy)
-                   : rc;
+    return rc == 1 ? database_refuse(&queue->db, -EAGAIN, "delivery %lld is being sent: wait", (long long)busy) : rc;
 }
 
-typedef int stock_mark(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                       int64_t now_ms);
+typedef int stock_mark(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms);
 
 /* Marks all rows that the statement finds. */
 static int
@@ -132,8 +123,7 @@ purge_why(const struct queue_purge *purge, char why[PURGE_WHY])
 }
 
 static int
-purge_all(struct queue *queue, const struct queue_purge *purge, const struct series_row *row,
-          int64_t now_ms)
+purge_all(struct queue *queue, const struct queue_purge *purge, const struct series_row *row, int64_t now_ms)
 {
     char why[PURGE_WHY];
     const struct queue_sweep sweep = {.why = purge_why(purge, why)};
@@ -171,14 +161,13 @@ purge_all(struct queue *queue, const struct queue_purge *purge, const struct ser
 }
 
 /* ?1: before this time. */
-#define PURGE_STRAYS                                                                               \
-    "quarantined_at < ?1 AND NOT EXISTS (SELECT 1 FROM series s "                                  \
+#define PURGE_STRAYS                                                                                                   \
+    "quarantined_at < ?1 AND NOT EXISTS (SELECT 1 FROM series s "                                                      \
     "WHERE s.series_uid = quarantine.series_uid)"
 #define PURGE_STRAY_FILES PURGE_STRAYS " AND removed_at IS NULL AND path <> ''"
 
 static int
-purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-             struct queue_purged *purged)
+purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_ms, struct queue_purged *purged)
 {
     const struct queue_sweep sweep = {0};
     char detail[PURGE_WHY + 60], why[PURGE_WHY];
@@ -214,8 +203,7 @@ purge_strays(struct queue *queue, const struct queue_purge *purge, int64_t now_m
 #define PURGE_OWN_FILES PURGE_OWN " AND removed_at IS NULL AND path <> ''"
 
 static int
-purge_all_objects(struct queue *queue, const struct queue_purge *purge,
-                  const struct queue_ids *objects, int64_t now_ms)
+purge_all_objects(struct queue *queue, const struct queue_purge *purge, const struct queue_ids *objects, int64_t now_ms)
 {
     char why[PURGE_WHY];
     const struct queue_sweep sweep = {.why = purge_why(purge, why)};
@@ -223,8 +211,7 @@ purge_all_objects(struct queue *queue, const struct queue_purge *purge,
     for (size_t i = 0; rc == 0 && i < objects->count; i++)
         rc = stock_mark_object(queue, &sweep, objects->at[i], now_ms);
     if (rc == 0)
-        rc = purge_mark(queue, &sweep, stock_mark_quarantine,
-                        "SELECT id " PURGE_OWN_FILES " ORDER BY id",
+        rc = purge_mark(queue, &sweep, stock_mark_quarantine, "SELECT id " PURGE_OWN_FILES " ORDER BY id",
                         VALUES(value_text(purge->series_uid)), now_ms);
     if (rc < 0)
         return rc;
@@ -241,20 +228,18 @@ purge_all_objects(struct queue *queue, const struct queue_purge *purge,
 }
 
 static int
-purge_objects(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-              struct queue_purged *purged)
+purge_objects(struct queue *queue, const struct queue_purge *purge, int64_t now_ms, struct queue_purged *purged)
 {
     struct queue_ids objects;
     int rc = queue_list(queue,
                         "SELECT id FROM object WHERE series_uid = ? AND removed_at IS NULL "
                         "ORDER BY id",
-                        VALUES(value_text(purge->series_uid)), &database_id, &objects.at,
-                        &objects.count);
+                        VALUES(value_text(purge->series_uid)), &database_id, &objects.at, &objects.count);
     if (rc == 0 && objects.count == 0)
         rc = database_refuse(&queue->db, -ENOENT, "there is no series %s", purge->series_uid);
     if (rc == 0)
-        rc = database_get(&queue->db, "SELECT count(*) " PURGE_OWN_FILES,
-                          VALUES(value_text(purge->series_uid)), &purged->quarantined);
+        rc = database_get(&queue->db, "SELECT count(*) " PURGE_OWN_FILES, VALUES(value_text(purge->series_uid)),
+                          &purged->quarantined);
     if (rc >= 0)
         rc = purge_count_objects(queue, &objects, purged);
     if (rc == 0) {
@@ -274,8 +259,7 @@ purge_objects(struct queue *queue, const struct queue_purge *purge, int64_t now_
 }
 
 int
-queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms,
-            struct queue_purged *purged)
+queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms, struct queue_purged *purged)
 {
     struct series_row row;
     *purged = (struct queue_purged){0};
@@ -295,8 +279,7 @@ queue_purge(struct queue *queue, const struct queue_purge *purge, int64_t now_ms
         rc = database_refuse(&queue->db, -EPERM,
                              "%lld deliver%s not arrived: --undelivered removes the series all "
                              "the same",
-                             (long long)purged->undelivered,
-                             purged->undelivered == 1 ? "y has" : "ies have");
+                             (long long)purged->undelivered, purged->undelivered == 1 ? "y has" : "ies have");
     if (rc == 0 && !purge->dry_run)
         rc = purge_all(queue, purge, &row, now_ms);
     return queue_leave(queue, rc);

@@ -41,42 +41,37 @@ is_lacking(struct queue *queue, const struct queue_quarantine *file, const struc
     int64_t there = 0;
     if (!file->series_uid || !*file->series_uid || !is_damage(file->code))
         return 0;
-    int rc = database_get(&queue->db,
-                          "SELECT 1 FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
+    int rc = database_get(&queue->db, "SELECT 1 FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
                           VALUES(value_int(row->id), value_text(file->sop_instance_uid)), &there);
     return rc < 0 ? rc : !there;
 }
 
 static int
-quarantine_store(struct queue *queue, const struct queue_quarantine *file, int lacking,
-                 int64_t now_ms)
+quarantine_store(struct queue *queue, const struct queue_quarantine *file, int lacking, int64_t now_ms)
 {
     int64_t id = 0;
     int rc = 0;
     if (file->released != 0)
-        rc = database_get(&queue->db, "SELECT id FROM quarantine WHERE id = ?",
-                          VALUES(value_int(file->released)), &id);
+        rc = database_get(&queue->db, "SELECT id FROM quarantine WHERE id = ?", VALUES(value_int(file->released)), &id);
     if (rc < 0)
         return rc;
     if (rc == 1) /* released and refused again. Returns 0 if it was reported before */
-        return database_change(
-            &queue->db,
-            "UPDATE quarantine SET path = ?2, series_uid = ?3, sop_instance_uid = ?4, code = ?5, "
-            "message = ?6, lacking = ?7, quarantined_at = ?8, removed_at = NULL WHERE id = ?1 "
-            "AND (removed_at IS NOT NULL OR path <> ?2)",
-            VALUES(value_int(file->released), value_text(file->path), value_text(file->series_uid),
-                   value_text(file->sop_instance_uid), value_text(code_name(file->code)),
-                   value_text(file->message), value_int(lacking), value_time(now_ms)));
-    return database_change(
-        &queue->db,
-        "INSERT INTO quarantine (path, original_path, series_uid, sop_instance_uid, code, message, "
-        "lacking, quarantined_at, called_ae) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
-        "ON CONFLICT DO UPDATE "
-        "SET removed_at = NULL, quarantined_at = ?8 WHERE removed_at IS NOT NULL",
-        VALUES(value_text(file->path), value_text(file->original_path),
-               value_text(file->series_uid), value_text(file->sop_instance_uid),
-               value_text(code_name(file->code)), value_text(file->message), value_int(lacking),
-               value_time(now_ms), value_text(file->called_ae ? file->called_ae : "")));
+        return database_change(&queue->db,
+                               "UPDATE quarantine SET path = ?2, series_uid = ?3, sop_instance_uid = ?4, code = ?5, "
+                               "message = ?6, lacking = ?7, quarantined_at = ?8, removed_at = NULL WHERE id = ?1 "
+                               "AND (removed_at IS NOT NULL OR path <> ?2)",
+                               VALUES(value_int(file->released), value_text(file->path), value_text(file->series_uid),
+                                      value_text(file->sop_instance_uid), value_text(code_name(file->code)),
+                                      value_text(file->message), value_int(lacking), value_time(now_ms)));
+    return database_change(&queue->db,
+                           "INSERT INTO quarantine (path, original_path, series_uid, sop_instance_uid, code, message, "
+                           "lacking, quarantined_at, called_ae) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+                           "ON CONFLICT DO UPDATE "
+                           "SET removed_at = NULL, quarantined_at = ?8 WHERE removed_at IS NOT NULL",
+                           VALUES(value_text(file->path), value_text(file->original_path), value_text(file->series_uid),
+                                  value_text(file->sop_instance_uid), value_text(code_name(file->code)),
+                                  value_text(file->message), value_int(lacking), value_time(now_ms),
+                                  value_text(file->called_ae ? file->called_ae : "")));
 }
 
 static int
@@ -97,10 +92,8 @@ add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t
     struct queue_event event = {.kind = "QUARANTINED", .series_id = row.id, .detail = detail};
     rc = queue_add_event(queue, &event, now_ms);
     if (rc == 0 && !absent && file->code == CODE_DUPLICATE_UID_DIFFERENT)
-        rc = database_run(
-            &queue->db,
-            "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
-            VALUES(value_int(row.id)));
+        rc = database_run(&queue->db, "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
+                          VALUES(value_int(row.id)));
     if (rc == 0 && !absent && lacking) {
         /* Counts as an arrival; a series that was complete is inspected again. */
         rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
@@ -130,14 +123,13 @@ queue_has_quarantine(struct queue *queue, const char *path)
 
 /* ------------------------------------------------------------------------- release, forget ---- */
 
-#define RELEASED_FIELDS(FIELD)                                                                     \
-    FIELD(TEXT, path, "path")                                                                      \
-    FIELD(TEXT, original_path, "original_path")                                                    \
-    FIELD(TEXT, called_ae, "called_ae")                                                            \
-    FIELD(TEXT, code, "code")                                                                      \
+#define RELEASED_FIELDS(FIELD)                                                                                         \
+    FIELD(TEXT, path, "path")                                                                                          \
+    FIELD(TEXT, original_path, "original_path")                                                                        \
+    FIELD(TEXT, called_ae, "called_ae")                                                                                \
+    FIELD(TEXT, code, "code")                                                                                          \
     FIELD(BOOL, removed, "removed_at IS NOT NULL")
-#define RELEASED_FIELD(kind, member, sql)                                                          \
-    {DATABASE_##kind, offsetof(struct queue_released, member)},
+#define RELEASED_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_released, member)},
 
 static const struct database_shape released_shape =
     DATABASE_SHAPE("quarantine", struct queue_released, RELEASED_FIELDS(RELEASED_FIELD));
@@ -146,12 +138,9 @@ int
 queue_find_released(struct queue *queue, int64_t id, struct queue_released *released)
 {
     *released = (struct queue_released){0};
-    int rc = queue_read_row(
-        queue, "SELECT " RELEASED_FIELDS(DATABASE_COLUMN) "NULL FROM quarantine WHERE id = ?",
-        VALUES(value_int(id)), &released_shape, released);
-    return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no quarantined file %lld",
-                                     (long long)id)
-                   : rc;
+    int rc = queue_read_row(queue, "SELECT " RELEASED_FIELDS(DATABASE_COLUMN) "NULL FROM quarantine WHERE id = ?",
+                            VALUES(value_int(id)), &released_shape, released);
+    return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no quarantined file %lld", (long long)id) : rc;
 }
 
 void
@@ -162,8 +151,7 @@ queue_released_clear(struct queue_released *released)
 
 /* Adds an event of the file's series, if it is known: "12 (NOT_DICOM) by root". */
 static int
-quarantine_note(struct queue *queue, const char *kind, int64_t id, const char *code, const char *by,
-                int64_t now_ms)
+quarantine_note(struct queue *queue, const char *kind, int64_t id, const char *code, const char *by, int64_t now_ms)
 {
     char detail[256];
     int64_t series_id = 0;
@@ -180,12 +168,10 @@ quarantine_note(struct queue *queue, const char *kind, int64_t id, const char *c
 
 /* Marks the file for removal, if it was kept and is still there. */
 static int
-quarantine_mark_file(struct queue *queue, int64_t id, const struct queue_released *released,
-                     int64_t now_ms)
+quarantine_mark_file(struct queue *queue, int64_t id, const struct queue_released *released, int64_t now_ms)
 {
-    return released->removed || !*released->path
-               ? 0
-               : stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
+    return released->removed || !*released->path ? 0
+                                                 : stock_mark_quarantine(queue, &(struct queue_sweep){0}, id, now_ms);
 }
 
 int
@@ -197,8 +183,7 @@ queue_release_quarantine(struct queue *queue, int64_t id, const char *by, int64_
         return rc;
     rc = queue_find_released(queue, id, &released);
     if (rc == 0 && (released.removed || !*released.path) && by)
-        rc = database_refuse(&queue->db, -EINVAL, "the file of %lld is not in quarantine any more",
-                             (long long)id);
+        rc = database_refuse(&queue->db, -EINVAL, "the file of %lld is not in quarantine any more", (long long)id);
     if (rc == 0 && by)
         rc = quarantine_note(queue, "QUARANTINE_RELEASED", id, released.code, by, now_ms);
     if (rc == 0)
@@ -244,27 +229,26 @@ struct reason {
     char *code, *message, *original_path, *series_uid, *sop_instance_uid;
 };
 
-#define REASON_FIELD(member)                                                                       \
-    {                                                                                              \
-        DATABASE_TEXT, offsetof(struct reason, member)                                             \
+#define REASON_FIELD(member)                                                                                           \
+    {                                                                                                                  \
+        DATABASE_TEXT, offsetof(struct reason, member)                                                                 \
     }
 #define REASON_COLUMN(member) "json_extract(text, '$." #member "'), "
 
-static const struct database_shape reason_shape = DATABASE_SHAPE(
-    "reason", struct reason, REASON_FIELD(code), REASON_FIELD(message), REASON_FIELD(original_path),
-    REASON_FIELD(series_uid), REASON_FIELD(sop_instance_uid));
+static const struct database_shape reason_shape =
+    DATABASE_SHAPE("reason", struct reason, REASON_FIELD(code), REASON_FIELD(message), REASON_FIELD(original_path),
+                   REASON_FIELD(series_uid), REASON_FIELD(sop_instance_uid));
 
 int
 queue_adopt_quarantine(struct queue *queue, const char *path, const char *text, int64_t now_ms)
 {
     struct reason reason = {0};
-    int rc = queue_read_row(
-        queue,
-        "SELECT " REASON_COLUMN(code) REASON_COLUMN(message) REASON_COLUMN(original_path)
-            REASON_COLUMN(series_uid)
-                REASON_COLUMN(sop_instance_uid) "NULL FROM (SELECT CASE WHEN json_valid(?1) THEN "
-                                                "?1 ELSE '{}' END AS text)",
-        VALUES(value_text(text)), &reason_shape, &reason);
+    int rc = queue_read_row(queue,
+                            "SELECT " REASON_COLUMN(code) REASON_COLUMN(message) REASON_COLUMN(original_path)
+                                REASON_COLUMN(series_uid)
+                                    REASON_COLUMN(sop_instance_uid) "NULL FROM (SELECT CASE WHEN json_valid(?1) THEN "
+                                                                    "?1 ELSE '{}' END AS text)",
+                            VALUES(value_text(text)), &reason_shape, &reason);
     if (rc < 0)
         return rc;
     const enum code code = code_find(reason.code);
@@ -293,12 +277,12 @@ queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance
                         VALUES(value_text(series_uid), value_text(sop_instance_uid)));
 }
 
-#define LACKING_FIELDS(FIELD)                                                                      \
-    FIELD(INT64, count, "count(*) OVER ()")                                                        \
-    FIELD(INT64, id, "id")                                                                         \
-    FIELD(TEXT, path, "path")                                                                      \
-    FIELD(TEXT, sop_instance_uid, "sop_instance_uid")                                              \
-    FIELD(TEXT, code, "code")                                                                      \
+#define LACKING_FIELDS(FIELD)                                                                                          \
+    FIELD(INT64, count, "count(*) OVER ()")                                                                            \
+    FIELD(INT64, id, "id")                                                                                             \
+    FIELD(TEXT, path, "path")                                                                                          \
+    FIELD(TEXT, sop_instance_uid, "sop_instance_uid")                                                                  \
+    FIELD(TEXT, code, "code")                                                                                          \
     FIELD(TEXT, message, "message")
 #define LACKING_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_lacking, member)},
 
@@ -311,9 +295,8 @@ queue_find_lacking(struct queue *queue, const char *series_uid, struct queue_lac
     *lacking = (struct queue_lacking){0};
     int rc =
         queue_read_row(queue,
-                       "SELECT " LACKING_FIELDS(
-                           DATABASE_COLUMN) "NULL FROM quarantine "
-                                            "WHERE series_uid = ? AND lacking ORDER BY id LIMIT 1",
+                       "SELECT " LACKING_FIELDS(DATABASE_COLUMN) "NULL FROM quarantine "
+                                                                 "WHERE series_uid = ? AND lacking ORDER BY id LIMIT 1",
                        VALUES(value_text(series_uid)), &lacking_shape, lacking);
     return rc == 1 ? 0 : rc;
 }

@@ -37,8 +37,7 @@ struct queue {
 int queue_enter(struct queue *queue);
 int queue_leave(struct queue *queue, int rc);
 /* Runs one statement so enclosed. Returns 0 for any number of changed rows. */
-int queue_change(struct queue *queue, const char *sql, const struct database_value *values,
-                 size_t count);
+int queue_change(struct queue *queue, const char *sql, const struct database_value *values, size_t count);
 
 struct queue_event {
     const char *kind;
@@ -50,8 +49,8 @@ struct queue_event {
 int queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms);
 
 /* Reads the first row. Returns 1 if there is no row. */
-int queue_read_row(struct queue *queue, const char *sql, const struct database_value *values,
-                   size_t count, const struct database_shape *shape, void *row);
+int queue_read_row(struct queue *queue, const char *sql, const struct database_value *values, size_t count,
+                   const struct database_shape *shape, void *row);
 
 /* A growing array of structs of that shape. */
 struct queue_rows {
@@ -60,13 +59,13 @@ struct queue_rows {
     size_t count, capacity;
 };
 
-int queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
-                      size_t count, struct queue_rows *rows);
+int queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values, size_t count,
+                      struct queue_rows *rows);
 /* Returns rc. Moves the rows into *array (a pointer to a pointer) and *count; after an error there are no rows. */
 int queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *count);
 /* Both read all rows. */
-int queue_list(struct queue *queue, const char *sql, const struct database_value *values,
-               size_t value_count, const struct database_shape *shape, void *array, size_t *count);
+int queue_list(struct queue *queue, const char *sql, const struct database_value *values, size_t value_count,
+               const struct database_shape *shape, void *array, size_t *count);
 /* For LIMIT. */
 struct database_value queue_row_limit(size_t limit);
 
@@ -85,15 +84,13 @@ int queue_read_series(struct queue *queue, const char *series_uid, struct series
  * again. A series whose files are removed begins without instances. `kind` is the kind of the
  * event.
  */
-int queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind,
-                        const char *why, int64_t now_ms);
+int queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind, const char *why, int64_t now_ms);
 
 /* Returns -ESTALE with a reason: the files are removed. */
 int queue_refuse_removed(struct queue *queue, const char *series_uid);
 
 /* Notes that the file from `source` is stored at `path` and that its inbox keeps the original (inbox_files.c). */
-int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept,
-                       const char *path);
+int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept, const char *path);
 
 /* Records that a good file of this instance of the series arrived: the series does not lack it any more (quarantine_rows.c). */
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid);
@@ -101,8 +98,7 @@ int queue_cure(struct queue *queue, const char *series_uid, const char *sop_inst
 /* Reads the annotation objects that refer to a series, or lie in its folder, with files (object_rows.c). */
 int queue_series_objects(struct queue *queue, int64_t series_id, struct queue_ids *objects);
 /* Adds an event of each stored series that it refers to. */
-int queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail,
-                      int64_t now_ms);
+int queue_object_note(struct queue *queue, const char *kind, int64_t object_id, const char *detail, int64_t now_ms);
 /* Notes that the file of an annotation object is missing; returns 1 if no object has that path. */
 int queue_object_missing(struct queue *queue, const char *path, int64_t now_ms);
 
@@ -124,8 +120,7 @@ int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_f
  * Deliveries, as the edges of jobs change them (delivery_rows.c). Call within queue_enter() and
  * queue_leave(). Creates the deliveries of a result.
  */
-int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
-                         int64_t now_ms);
+int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result, int64_t now_ms);
 /* Withdraws the unsent deliveries of jobs that this job superseded. */
 int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms);
 /* Ends the deliveries of a purged series that have not arrived, with code PURGED. */

@@ -9,19 +9,15 @@
 #include "db/retention_rows.h"
 
 /* Of a delivery d: it has not ended, or an operator may want to send it again. */
-#define NOT_ARRIVED                                                                                \
-    "NOT (d.state = 'CANCELLED' OR d.state = 'FAILED' AND d.redirected "                           \
+#define NOT_ARRIVED                                                                                                    \
+    "NOT (d.state = 'CANCELLED' OR d.state = 'FAILED' AND d.redirected "                                               \
     "  OR d.state = 'SENT' AND d.commitment IN ('NONE', 'COMMITTED'))"
 
 /* The events name sweep->why. */
-int stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                      int64_t now_ms);
-int stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                       int64_t now_ms);
-int stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                          int64_t now_ms);
-int stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                      int64_t now_ms);
+int stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms);
+int stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms);
+int stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms);
+int stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms);
 
 /* Lists annotation objects that are removed with a series; free objects->at. */
 int stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,

@@ -23,24 +23,21 @@ stock_is_kept(struct queue *queue, const struct queue_sweep *sweep, const char *
     int64_t found;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sweep->source_count; i++)
-        rc = database_get(&queue->db, sql, VALUES(value_int(id), value_text(sweep->sources[i])),
-                          &found);
+        rc = database_get(&queue->db, sql, VALUES(value_int(id), value_text(sweep->sources[i])), &found);
     return rc;
 }
 
 static int
-stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                    int64_t before_ms)
+stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t before_ms)
 {
     int64_t found;
-    int rc = database_get(
-        &queue->db,
-        "SELECT 1 FROM job j WHERE j.series_id = ?1 AND ("
-        "  j.state NOT IN ('DONE', 'EMPTY', 'REJECTED', 'FAILED', 'CANCELLED') "
-        "  OR coalesce(j.reviewed_at, j.ended_at) >= ?2 OR ?3 AND j.state = 'FAILED' "
-        "  OR EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.id AND " NOT_ARRIVED ")) "
-        "UNION ALL SELECT 1 FROM series WHERE id = ?1 AND ?3 AND state = 'REFUSED' LIMIT 1",
-        VALUES(value_int(id), value_time(before_ms), value_int(sweep->for_space)), &found);
+    int rc = database_get(&queue->db,
+                          "SELECT 1 FROM job j WHERE j.series_id = ?1 AND ("
+                          "  j.state NOT IN ('DONE', 'EMPTY', 'REJECTED', 'FAILED', 'CANCELLED') "
+                          "  OR coalesce(j.reviewed_at, j.ended_at) >= ?2 OR ?3 AND j.state = 'FAILED' "
+                          "  OR EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.id AND " NOT_ARRIVED ")) "
+                          "UNION ALL SELECT 1 FROM series WHERE id = ?1 AND ?3 AND state = 'REFUSED' LIMIT 1",
+                          VALUES(value_int(id), value_time(before_ms), value_int(sweep->for_space)), &found);
     if (rc == 0)
         rc = stock_is_kept(queue, sweep,
                            "SELECT 1 FROM instance WHERE series_id = ? AND source = ? "
@@ -51,43 +48,38 @@ stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
 
 /* Superseded results stay until those that supersede them have arrived. */
 static int
-stock_results_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                     int64_t before_ms)
+stock_results_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t before_ms)
 {
     int64_t may = 0;
     (void)sweep;
-    int rc = database_get(
-        &queue->db,
-        "SELECT NOT EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.superseded_by "
-        "  AND " NOT_ARRIVED ") "
-        "AND count(*) FILTER (WHERE d.state = 'SENT' OR j.superseded_by IS NOT NULL) > 0 "
-        "AND count(*) FILTER (WHERE " NOT_ARRIVED
-        " OR coalesce(max(d.sent_at, d.since_at), d.since_at) >= ?2) = 0 "
-        "FROM job j JOIN delivery d ON d.job_id = j.id WHERE j.id = ?1",
-        VALUES(value_int(id), value_time(before_ms)), &may);
+    int rc = database_get(&queue->db,
+                          "SELECT NOT EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.superseded_by "
+                          "  AND " NOT_ARRIVED ") "
+                          "AND count(*) FILTER (WHERE d.state = 'SENT' OR j.superseded_by IS NOT NULL) > 0 "
+                          "AND count(*) FILTER (WHERE " NOT_ARRIVED
+                          " OR coalesce(max(d.sent_at, d.since_at), d.since_at) >= ?2) = 0 "
+                          "FROM job j JOIN delivery d ON d.job_id = j.id WHERE j.id = ?1",
+                          VALUES(value_int(id), value_time(before_ms)), &may);
     return rc < 0 ? rc : may != 0;
 }
 
 static int
-stock_rows_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                  int64_t before_ms)
+stock_rows_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t before_ms)
 {
     int64_t found;
     (void)sweep;
-    int rc = database_get(
-        &queue->db,
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM event WHERE series_id = ?1 AND at >= ?2) "
-        "OR EXISTS (SELECT 1 FROM job WHERE series_id = ?1 AND state = 'DONE' "
-        "  AND removed_at IS NULL) "
-        "OR EXISTS (SELECT 1 FROM quarantine q JOIN series s ON s.series_uid = q.series_uid "
-        "  WHERE s.id = ?1 AND q.path <> '' AND q.removed_at IS NULL)",
-        VALUES(value_int(id), value_time(before_ms)), &found);
+    int rc = database_get(&queue->db,
+                          "SELECT 1 WHERE EXISTS (SELECT 1 FROM event WHERE series_id = ?1 AND at >= ?2) "
+                          "OR EXISTS (SELECT 1 FROM job WHERE series_id = ?1 AND state = 'DONE' "
+                          "  AND removed_at IS NULL) "
+                          "OR EXISTS (SELECT 1 FROM quarantine q JOIN series s ON s.series_uid = q.series_uid "
+                          "  WHERE s.id = ?1 AND q.path <> '' AND q.removed_at IS NULL)",
+                          VALUES(value_int(id), value_time(before_ms)), &found);
     return rc < 0 ? rc : rc == 0;
 }
 
 /* The inbox would bring back an object whose original stays. */
-static const char kept_object_sql[] =
-    "SELECT 1 FROM object WHERE id = ? AND source = ? AND original_path = ''";
+static const char kept_object_sql[] = "SELECT 1 FROM object WHERE id = ? AND source = ? AND original_path = ''";
 
 /* Returns 1 if another stored series is among its references. */
 static int
@@ -98,16 +90,14 @@ stock_object_is_used(struct queue *queue, int64_t id, int64_t but_series_id)
     int rc = queue_object_series(queue, id, &series);
     for (size_t i = 0; rc == 0 && i < series.count; i++)
         if (series.at[i] != but_series_id)
-            rc =
-                database_get(&queue->db, "SELECT 1 FROM series WHERE id = ? AND removed_at IS NULL",
-                             VALUES(value_int(series.at[i])), &found);
+            rc = database_get(&queue->db, "SELECT 1 FROM series WHERE id = ? AND removed_at IS NULL",
+                              VALUES(value_int(series.at[i])), &found);
     free(series.at);
     return rc;
 }
 
 static int
-stock_object_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                    int64_t before_ms)
+stock_object_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t before_ms)
 {
     (void)before_ms;
     int rc = stock_is_kept(queue, sweep, kept_object_sql, id);
@@ -121,13 +111,13 @@ stock_object_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
 /* Each returns 0, or 1 if more of the same row must be removed. */
 
 static int
-stock_note(struct queue *queue, const struct queue_event *about, const char *what, int64_t count,
-           int64_t bytes, const char *why, int64_t now_ms)
+stock_note(struct queue *queue, const struct queue_event *about, const char *what, int64_t count, int64_t bytes,
+           const char *why, int64_t now_ms)
 {
     char detail[160];
     struct queue_event event = *about;
-    snprintf(detail, sizeof detail, "%lld %s%s, %.1f MiB: %s", (long long)count, what,
-             count == 1 ? "" : "s", (double)bytes / (1 << 20), why);
+    snprintf(detail, sizeof detail, "%lld %s%s, %.1f MiB: %s", (long long)count, what, count == 1 ? "" : "s",
+             (double)bytes / (1 << 20), why);
     event.detail = detail;
     return queue_add_event(queue, &event, now_ms);
 }
@@ -158,8 +148,7 @@ stock_mark_object(struct queue *queue, const struct queue_sweep *sweep, int64_t 
 }
 
 int
-stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id,
-                   struct queue_ids *objects)
+stock_objects_with(struct queue *queue, const struct queue_sweep *sweep, int64_t series_id, struct queue_ids *objects)
 {
     size_t count = 0;
     int rc = queue_series_objects(queue, series_id, objects);
@@ -191,11 +180,11 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
 {
     int64_t bytes = 0, instances = 0;
     struct queue_ids objects = {0};
-    int rc = database_get(&queue->db, "SELECT count(*) FROM instance WHERE series_id = ?",
-                          VALUES(value_int(id)), &instances);
+    int rc = database_get(&queue->db, "SELECT count(*) FROM instance WHERE series_id = ?", VALUES(value_int(id)),
+                          &instances);
     if (rc >= 0)
-        rc = database_get(&queue->db, "SELECT sum(size_bytes) FROM instance WHERE series_id = ?",
-                          VALUES(value_int(id)), &bytes);
+        rc = database_get(&queue->db, "SELECT sum(size_bytes) FROM instance WHERE series_id = ?", VALUES(value_int(id)),
+                          &bytes);
     if (rc >= 0)
         rc = database_run(&queue->db,
                           "INSERT INTO removal (path, size_bytes, taken_at) "
@@ -225,8 +214,7 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
         rc = stock_mark_object(queue, sweep, objects.at[i], now_ms);
     free(objects.at);
     if (rc == 0)
-        rc = database_run(&queue->db, "DELETE FROM instance WHERE series_id = ?",
-                          VALUES(value_int(id)));
+        rc = database_run(&queue->db, "DELETE FROM instance WHERE series_id = ?", VALUES(value_int(id)));
     if (rc == 0)
         rc = database_run(&queue->db, "UPDATE series SET removed_at = ?2 WHERE id = ?1",
                           VALUES(value_int(id), value_time(now_ms)));
@@ -241,11 +229,10 @@ stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t
     int64_t bytes = 0, results = 0;
     int rc = edge_read_row(queue, &machine_job, id, &row);
     if (rc == 0)
-        rc = database_get(&queue->db, "SELECT count(*) FROM result WHERE job_id = ?",
-                          VALUES(value_int(id)), &results);
+        rc = database_get(&queue->db, "SELECT count(*) FROM result WHERE job_id = ?", VALUES(value_int(id)), &results);
     if (rc >= 0)
-        rc = database_get(&queue->db, "SELECT sum(size_bytes) FROM result WHERE job_id = ?",
-                          VALUES(value_int(id)), &bytes);
+        rc = database_get(&queue->db, "SELECT sum(size_bytes) FROM result WHERE job_id = ?", VALUES(value_int(id)),
+                          &bytes);
     if (rc >= 0)
         rc = database_run(&queue->db,
                           "INSERT INTO removal (path) VALUES ('outbox/' || ?) "
@@ -254,15 +241,13 @@ stock_mark_results(struct queue *queue, const struct queue_sweep *sweep, int64_t
     if (rc == 0)
         rc = database_run(&queue->db, "UPDATE job SET removed_at = ?2 WHERE id = ?1",
                           VALUES(value_int(id), value_time(now_ms)));
-    const struct queue_event about = {
-        .kind = "RESULTS_REMOVED", .series_id = row.series_id, .job_id = id};
+    const struct queue_event about = {.kind = "RESULTS_REMOVED", .series_id = row.series_id, .job_id = id};
     return rc < 0 ? rc : stock_note(queue, &about, "result", results, bytes, sweep->why, now_ms);
 }
 
 /* Makes no event: the row itself is the record, and a flood of bad files must not fill the events. */
 int
-stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                      int64_t now_ms)
+stock_mark_quarantine(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms)
 {
     (void)sweep;
     int rc = database_run(&queue->db,
@@ -289,8 +274,7 @@ stock_run(struct queue *queue, const char *const *statements, size_t count, int6
 static int
 horizon_set(struct queue *queue, int64_t before_ms)
 {
-    return database_run(&queue->db,
-                        "UPDATE horizon SET events_before = ?1 WHERE events_before < ?1",
+    return database_run(&queue->db, "UPDATE horizon SET events_before = ?1 WHERE events_before < ?1",
                         VALUES(value_time(before_ms)));
 }
 
@@ -335,31 +319,27 @@ stock_drop_object(struct queue *queue, const struct queue_sweep *sweep, int64_t 
 /* -------------------------------------------------------------------------------- sweeping -- */
 
 /* ?1, ?2: after this time and id; ?3: before this time. */
-#define NEXT_OF(table, time, condition)                                                            \
-    "SELECT id, " time " FROM " table " WHERE " condition " AND (" time ", id) > (?1, ?2) "        \
+#define NEXT_OF(table, time, condition)                                                                                \
+    "SELECT id, " time " FROM " table " WHERE " condition " AND (" time ", id) > (?1, ?2) "                            \
     "AND " time " < ?3 ORDER BY " time ", id LIMIT 1"
 
 static const struct stock {
     const char *next;
     /* NULL: age is enough */
-    int (*may_go)(struct queue *queue, const struct queue_sweep *sweep, int64_t id,
-                  int64_t before_ms);
+    int (*may_go)(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t before_ms);
     int (*take)(struct queue *queue, const struct queue_sweep *sweep, int64_t id, int64_t now_ms);
 } stocks[QUEUE_STOCKS] = {
-    [QUEUE_STOCK_SERIES] = {NEXT_OF("series", "settled_at",
-                                    "removed_at IS NULL AND settled_at IS NOT NULL"),
+    [QUEUE_STOCK_SERIES] = {NEXT_OF("series", "settled_at", "removed_at IS NULL AND settled_at IS NOT NULL"),
                             stock_series_may_go, stock_mark_series},
-    [QUEUE_STOCK_RESULTS] = {NEXT_OF("job", "ended_at", "state = 'DONE' AND removed_at IS NULL"),
-                             stock_results_may_go, stock_mark_results},
-    [QUEUE_STOCK_QUARANTINE] = {NEXT_OF("quarantine", "quarantined_at",
-                                        "removed_at IS NULL AND path <> ''"),
-                                NULL, stock_mark_quarantine},
-    [QUEUE_STOCK_OBJECTS] = {NEXT_OF("object", "received_at", "removed_at IS NULL"),
-                             stock_object_may_go, stock_mark_object},
-    [QUEUE_STOCK_ROWS] = {NEXT_OF("series", "removed_at", "removed_at IS NOT NULL"),
-                          stock_rows_may_go, stock_drop_rows},
-    [QUEUE_STOCK_OBJECT_ROWS] = {NEXT_OF("object", "removed_at", "removed_at IS NOT NULL"), NULL,
-                                 stock_drop_object},
+    [QUEUE_STOCK_RESULTS] = {NEXT_OF("job", "ended_at", "state = 'DONE' AND removed_at IS NULL"), stock_results_may_go,
+                             stock_mark_results},
+    [QUEUE_STOCK_QUARANTINE] = {NEXT_OF("quarantine", "quarantined_at", "removed_at IS NULL AND path <> ''"), NULL,
+                                stock_mark_quarantine},
+    [QUEUE_STOCK_OBJECTS] = {NEXT_OF("object", "received_at", "removed_at IS NULL"), stock_object_may_go,
+                             stock_mark_object},
+    [QUEUE_STOCK_ROWS] = {NEXT_OF("series", "removed_at", "removed_at IS NOT NULL"), stock_rows_may_go,
+                          stock_drop_rows},
+    [QUEUE_STOCK_OBJECT_ROWS] = {NEXT_OF("object", "removed_at", "removed_at IS NOT NULL"), NULL, stock_drop_object},
 };
 
 static const struct database_shape place_shape =
@@ -376,10 +356,9 @@ sweep_next(struct queue *queue, const struct queue_sweep *sweep, struct queue_pl
         const struct queue_place *after = &sweep->after[i];
         if (sweep->before_ms[i] <= 0)
             continue;
-        int rc = queue_read_row(
-            queue, stocks[i].next,
-            VALUES(value_time(after->at_ms), value_int(after->id), value_time(sweep->before_ms[i])),
-            &place_shape, &found);
+        int rc = queue_read_row(queue, stocks[i].next,
+                                VALUES(value_time(after->at_ms), value_int(after->id), value_time(sweep->before_ms[i])),
+                                &place_shape, &found);
         if (rc < 0)
             return rc;
         if (rc == 1 || (oldest < QUEUE_STOCKS && found.at_ms >= place->at_ms))
@@ -391,8 +370,7 @@ sweep_next(struct queue *queue, const struct queue_sweep *sweep, struct queue_pl
 }
 
 int
-queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms,
-            size_t *count)
+queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_t now_ms, size_t *count)
 {
     const struct queue_sweep before = *sweep;
     *count = 0;
@@ -407,8 +385,7 @@ queue_sweep(struct queue *queue, struct queue_sweep *sweep, size_t limit, int64_
         if (i < 0 || sweep->over)
             break;
         const struct stock *stock = &stocks[i];
-        const int may =
-            stock->may_go ? stock->may_go(queue, sweep, place.id, sweep->before_ms[i]) : 1;
+        const int may = stock->may_go ? stock->may_go(queue, sweep, place.id, sweep->before_ms[i]) : 1;
         rc = may == 1 ? stock->take(queue, sweep, place.id, now_ms) : may;
         if (rc == 0) /* 1: more of the row must be removed */
             sweep->after[i] = place;
@@ -448,8 +425,7 @@ queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t 
     size_t removed = 0;
     rc = horizon_set(queue, before_ms);
     for (size_t i = 0; rc >= 0 && i < sizeof own_rows_sql / sizeof *own_rows_sql; i++) {
-        rc = database_change(&queue->db, own_rows_sql[i],
-                             VALUES(value_time(before_ms), queue_row_limit(limit)));
+        rc = database_change(&queue->db, own_rows_sql[i], VALUES(value_time(before_ms), queue_row_limit(limit)));
         removed += rc > 0 ? (size_t)rc : 0;
     }
     rc = queue_leave(queue, rc < 0 ? rc : 0);
@@ -460,10 +436,10 @@ queue_sweep_events(struct queue *queue, int64_t before_ms, size_t limit, size_t 
 
 /* -------------------------------------------------------------------------------- the files -- */
 
-#define REMOVAL_FIELDS(FIELD)                                                                      \
-    FIELD(INT64, id, "id")                                                                         \
-    FIELD(TEXT, path, "path")                                                                      \
-    FIELD(INT64, size, "coalesce(size_bytes, 0)")                                                  \
+#define REMOVAL_FIELDS(FIELD)                                                                                          \
+    FIELD(INT64, id, "id")                                                                                             \
+    FIELD(TEXT, path, "path")                                                                                          \
+    FIELD(INT64, size, "coalesce(size_bytes, 0)")                                                                      \
     FIELD(TIME, taken_ms, "taken_at")
 #define REMOVAL_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_removal, member)},
 
@@ -471,14 +447,11 @@ static const struct database_shape removal_shape =
     DATABASE_SHAPE("removal", struct queue_removal, REMOVAL_FIELDS(REMOVAL_FIELD));
 
 int
-queue_removals(struct queue *queue, int64_t after, size_t limit, struct queue_removal **removals,
-               size_t *count)
+queue_removals(struct queue *queue, int64_t after, size_t limit, struct queue_removal **removals, size_t *count)
 {
     return queue_list(queue,
-                      "SELECT " REMOVAL_FIELDS(
-                          DATABASE_COLUMN) "NULL FROM removal WHERE id > ? ORDER BY id LIMIT ?",
-                      VALUES(value_int(after), queue_row_limit(limit)), &removal_shape, removals,
-                      count);
+                      "SELECT " REMOVAL_FIELDS(DATABASE_COLUMN) "NULL FROM removal WHERE id > ? ORDER BY id LIMIT ?",
+                      VALUES(value_int(after), queue_row_limit(limit)), &removal_shape, removals, count);
 }
 
 void
@@ -520,8 +493,7 @@ int
 queue_last_disk(struct queue *queue, int64_t *at_ms)
 {
     *at_ms = 0;
-    int rc = queue_read_row(queue, "SELECT at FROM disk ORDER BY at DESC LIMIT 1", NO_VALUES,
-                            &database_time, at_ms);
+    int rc = queue_read_row(queue, "SELECT at FROM disk ORDER BY at DESC LIMIT 1", NO_VALUES, &database_time, at_ms);
     return rc < 0 ? rc : 0;
 }
 
@@ -541,8 +513,7 @@ queue_rebuild_size(struct queue *queue, int64_t *bytes)
     int rc = database_get(&queue->db, "PRAGMA auto_vacuum", NO_VALUES, &shrinks);
     *bytes = 0;
     if (rc >= 0 && !shrinks)
-        rc = database_get(&queue->db,
-                          "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+        rc = database_get(&queue->db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
                           NO_VALUES, bytes);
     return rc < 0 ? rc : 0;
 }
@@ -573,8 +544,7 @@ queue_tidy(struct queue *queue, int pages)
     char *sql = sqlite3_mprintf("PRAGMA analysis_limit = 400; PRAGMA optimize; "
                                 "PRAGMA incremental_vacuum(%d)",
                                 pages);
-    int rc = sql ? database_script(&queue->db, sql)
-                 : database_refuse(&queue->db, -ENOMEM, "out of memory");
+    int rc = sql ? database_script(&queue->db, sql) : database_refuse(&queue->db, -ENOMEM, "out of memory");
     sqlite3_free(sql);
     if (rc < 0)
         return rc;

@@ -11,8 +11,8 @@
 /* ---------------------------------------------------------------------------------- accepted -- */
 
 int
-queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations,
-                 size_t destination_count, const char *by, int64_t now_ms)
+queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations, size_t destination_count,
+                 const char *by, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), &row);
@@ -20,36 +20,32 @@ queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destina
         return rc;
     /* After late slices the reviewed result is not of the present series. */
     if (row.revision != row.series_revision)
-        rc = database_refuse(
-            &queue->db, -ESTALE,
-            "job %lld is for revision %d, its series is at %d by now: the job of that "
-            "one takes its place",
-            (long long)row.id, row.revision, row.series_revision);
+        rc = database_refuse(&queue->db, -ESTALE,
+                             "job %lld is for revision %d, its series is at %d by now: the job of that "
+                             "one takes its place",
+                             (long long)row.id, row.revision, row.series_revision);
     int64_t found;
     if (rc == 0)
-        rc = database_get(&queue->db, "SELECT 1 FROM result WHERE job_id = ? LIMIT 1",
-                          VALUES(value_int(job_id)), &found);
+        rc = database_get(&queue->db, "SELECT 1 FROM result WHERE job_id = ? LIMIT 1", VALUES(value_int(job_id)),
+                          &found);
     if (rc >= 0) {
         /* The broken expectation stays in the row, although the job was accepted. */
         char words[160];
         const enum queue_job_state to = rc == 1 ? QUEUE_DONE : QUEUE_EMPTY;
-        int changed =
-            database_change(&queue->db,
-                            "UPDATE job SET state = ?3, reviewed_at = ?4, reviewed_by = ?5 "
-                            "WHERE id = ?1 AND state = ?2",
-                            VALUES(EDGE_GUARD(&row), value_text(queue_job_state_name(to)),
-                                   value_time(now_ms), value_text(by)));
+        int changed = database_change(
+            &queue->db,
+            "UPDATE job SET state = ?3, reviewed_at = ?4, reviewed_by = ?5 "
+            "WHERE id = ?1 AND state = ?2",
+            VALUES(EDGE_GUARD(&row), value_text(queue_job_state_name(to)), value_time(now_ms), value_text(by)));
         snprintf(words, sizeof words, "by %s", by);
         rc = edge_taken(queue, changed, &row, (int)to, "JOB_ACCEPTED", CODE_NONE, words, now_ms);
     }
     if (rc == 0) {
         /* Only DICOM results are delivered. */
         struct queue_ids results;
-        const struct queue_result routes = {.destinations = destinations,
-                                            .destination_count = destination_count};
-        rc = queue_list(
-            queue, "SELECT id FROM result WHERE job_id = ? AND sop_instance_uid <> '' ORDER BY id",
-            VALUES(value_int(job_id)), &database_id, &results.at, &results.count);
+        const struct queue_result routes = {.destinations = destinations, .destination_count = destination_count};
+        rc = queue_list(queue, "SELECT id FROM result WHERE job_id = ? AND sop_instance_uid <> '' ORDER BY id",
+                        VALUES(value_int(job_id)), &database_id, &results.at, &results.count);
         for (size_t i = 0; rc == 0 && i < results.count; i++)
             rc = queue_add_deliveries(queue, results.at[i], &routes, now_ms);
         free(results.at);
@@ -62,8 +58,7 @@ queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destina
 /* ---------------------------------------------------------------------------------- rejected -- */
 
 int
-queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by,
-                 int64_t now_ms)
+queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by, int64_t now_ms)
 {
     struct edge_row row;
     char words[480];
@@ -71,14 +66,13 @@ queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const 
     if (rc < 0)
         return rc;
     snprintf(words, sizeof words, "by %s: %s", by, reason);
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'REJECTED', reviewed_at = ?3, reviewed_by = ?4, code = ?5, "
-        "message = ?6 || ' (' || message || ')' WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(&row), value_time(now_ms), value_text(by),
-               value_text(code_name(CODE_REVIEW_REJECTED)), value_text(words)));
-    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_REJECTED, "JOB_REJECTED",
-                                         CODE_REVIEW_REJECTED, words, now_ms));
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'REJECTED', reviewed_at = ?3, reviewed_by = ?4, code = ?5, "
+                                  "message = ?6 || ' (' || message || ')' WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms), value_text(by),
+                                         value_text(code_name(CODE_REVIEW_REJECTED)), value_text(words)));
+    return queue_leave(
+        queue, edge_taken(queue, changed, &row, QUEUE_REJECTED, "JOB_REJECTED", CODE_REVIEW_REJECTED, words, now_ms));
 }
 
 /* -------------------------------------------------------------------------------- superseded -- */
@@ -87,13 +81,11 @@ static int
 review_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     static const char why[] = "another job replaced it before a decision";
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'REJECTED', code = ?3, "
-        "message = ?4 || ' (' || message || ')' WHERE id = ?1 AND state = ?2",
-        VALUES(EDGE_GUARD(row), value_text(code_name(CODE_SUPERSEDED)), value_text(why)));
-    return edge_taken(queue, changed, row, QUEUE_REJECTED, "JOB_SUPERSEDED", CODE_SUPERSEDED, why,
-                      now_ms);
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'REJECTED', code = ?3, "
+                                  "message = ?4 || ' (' || message || ')' WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_text(code_name(CODE_SUPERSEDED)), value_text(why)));
+    return edge_taken(queue, changed, row, QUEUE_REJECTED, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, now_ms);
 }
 
 int

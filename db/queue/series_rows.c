@@ -20,10 +20,8 @@ static const struct database_shape series_row_shape =
 int
 queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row)
 {
-    return queue_read_row(
-        queue,
-        "SELECT id, revision, state, removed_at IS NOT NULL FROM series WHERE series_uid = ?",
-        VALUES(value_text(series_uid)), &series_row_shape, row);
+    return queue_read_row(queue, "SELECT id, revision, state, removed_at IS NOT NULL FROM series WHERE series_uid = ?",
+                          VALUES(value_text(series_uid)), &series_row_shape, row);
 }
 
 /* Stores all fields of series_about.def. */
@@ -44,19 +42,17 @@ set_series_about(struct queue *queue, int64_t series_id, const struct series_abo
 }
 
 static int
-insert_series(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
-              struct series_row *row)
+insert_series(struct queue *queue, const struct queue_instance *instance, int64_t now_ms, struct series_row *row)
 {
-    int rc = database_change(
-        &queue->db,
-        "INSERT INTO series (series_uid, study_uid, modality, body_part, description, state, "
-        "revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
-        "frame_of_reference) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, 'GATHERING', 1, 0, 0, 0, ?6, ?6, ?7)",
-        VALUES(value_text(instance->series_uid), value_text(instance->study_uid),
-               value_text(instance->modality), value_text(instance->body_part),
-               value_text(instance->series_description), value_time(now_ms),
-               value_text(instance->frame_of_reference)));
+    int rc = database_change(&queue->db,
+                             "INSERT INTO series (series_uid, study_uid, modality, body_part, description, state, "
+                             "revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
+                             "frame_of_reference) "
+                             "VALUES (?1, ?2, ?3, ?4, ?5, 'GATHERING', 1, 0, 0, 0, ?6, ?6, ?7)",
+                             VALUES(value_text(instance->series_uid), value_text(instance->study_uid),
+                                    value_text(instance->modality), value_text(instance->body_part),
+                                    value_text(instance->series_description), value_time(now_ms),
+                                    value_text(instance->frame_of_reference)));
     if (rc < 0)
         return rc;
     *row = (struct series_row){.id = sqlite3_last_insert_rowid(queue->db.handle), .revision = 1};
@@ -71,20 +67,18 @@ insert_series(struct queue *queue, const struct queue_instance *instance, int64_
 }
 
 int
-queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind, const char *why,
-                    int64_t now_ms)
+queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind, const char *why, int64_t now_ms)
 {
-    int rc = database_run(
-        &queue->db,
-        "UPDATE series SET state = 'GATHERING', revision = revision + 1, settled_at = NULL, "
-        "evidence = '', code = '', message = '', missing_accepted_by = '', "
-        "instances = iif(removed_at IS NULL, instances, 0), "
-        "frames = iif(removed_at IS NULL, frames, 0), "
-        "missing_files = iif(removed_at IS NULL, missing_files, 0), "
-        "expected_instances = iif(removed_at IS NULL, expected_instances, 0), removed_at = NULL "
-        "WHERE id = ? AND state = ? AND revision = ?",
-        VALUES(value_int(row->id), value_text(queue_series_states[row->state]),
-               value_int(row->revision)));
+    int rc =
+        database_run(&queue->db,
+                     "UPDATE series SET state = 'GATHERING', revision = revision + 1, settled_at = NULL, "
+                     "evidence = '', code = '', message = '', missing_accepted_by = '', "
+                     "instances = iif(removed_at IS NULL, instances, 0), "
+                     "frames = iif(removed_at IS NULL, frames, 0), "
+                     "missing_files = iif(removed_at IS NULL, missing_files, 0), "
+                     "expected_instances = iif(removed_at IS NULL, expected_instances, 0), removed_at = NULL "
+                     "WHERE id = ? AND state = ? AND revision = ?",
+                     VALUES(value_int(row->id), value_text(queue_series_states[row->state]), value_int(row->revision)));
     if (rc == 0 && row->removed) /* the new files must not be removed after the old ones */
         rc = database_run(&queue->db,
                           "DELETE FROM removal WHERE path = (SELECT 'series/' || series_uid "
@@ -127,20 +121,20 @@ queue_revise_series(struct queue *queue, int64_t series_id, const char *why, int
 }
 
 static int
-insert_instance(struct queue *queue, const struct queue_instance *instance,
-                const struct series_row *row, int64_t now_ms)
+insert_instance(struct queue *queue, const struct queue_instance *instance, const struct series_row *row,
+                int64_t now_ms)
 {
-    int rc = database_change(
-        &queue->db,
-        "INSERT INTO instance (series_id, revision, sop_instance_uid, sop_class_uid, "
-        "transfer_syntax_uid, path, source, size_bytes, frames, received_at, replaced, "
-        "original_path, sha256) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        VALUES(value_int(row->id), value_int(row->revision), value_text(instance->sop_instance_uid),
-               value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
-               value_text(instance->path), value_text(instance->source), value_int(instance->size),
-               value_int(instance->frames), value_time(now_ms), value_int(instance->replaced),
-               value_text(instance->original_path), value_text(instance->sha256)));
+    int rc =
+        database_change(&queue->db,
+                        "INSERT INTO instance (series_id, revision, sop_instance_uid, sop_class_uid, "
+                        "transfer_syntax_uid, path, source, size_bytes, frames, received_at, replaced, "
+                        "original_path, sha256) "
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        VALUES(value_int(row->id), value_int(row->revision), value_text(instance->sop_instance_uid),
+                               value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
+                               value_text(instance->path), value_text(instance->source), value_int(instance->size),
+                               value_int(instance->frames), value_time(now_ms), value_int(instance->replaced),
+                               value_text(instance->original_path), value_text(instance->sha256)));
     if (rc < 0)
         return rc;
     return database_run(&queue->db,
@@ -148,9 +142,8 @@ insert_instance(struct queue *queue, const struct queue_instance *instance,
                         "expected_instances = max(expected_instances, ?3), last_seen_at = ?4, "
                         "called_ae = iif(sender = '', ?5, called_ae), "
                         "sender = iif(sender = '', ?6, sender) WHERE id = ?1",
-                        VALUES(value_int(row->id), value_int(instance->frames),
-                               value_int(instance->expected_instances), value_time(now_ms),
-                               value_text(instance->called_ae), value_text(instance->sender)));
+                        VALUES(value_int(row->id), value_int(instance->frames), value_int(instance->expected_instances),
+                               value_time(now_ms), value_text(instance->called_ae), value_text(instance->sender)));
 }
 
 /* Notes that the file of a known instance arrived again. Returns 1 if it was missing. */
@@ -161,20 +154,17 @@ bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int
                              VALUES(value_int(instance_id)));
     if (rc <= 0)
         return rc;
-    rc = database_change(
-        &queue->db,
-        "UPDATE series SET missing_files = missing_files - 1, last_seen_at = ?2 WHERE id = ?1",
-        VALUES(value_int(row->id), value_time(now_ms)));
+    rc = database_change(&queue->db,
+                         "UPDATE series SET missing_files = missing_files - 1, last_seen_at = ?2 WHERE id = ?1",
+                         VALUES(value_int(row->id), value_time(now_ms)));
     if (rc < 0)
         return rc;
     /* The missing file may be the reason for a refusal or for missing results. */
     int64_t found;
     rc = row->state == SERIES_REFUSED;
     if (row->state == SERIES_SETTLED)
-        rc = database_get(
-            &queue->db,
-            "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
-            VALUES(value_int(row->id), value_int(row->revision)), &found);
+        rc = database_get(&queue->db, "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
+                          VALUES(value_int(row->id), value_int(row->revision)), &found);
     if (rc == 1)
         rc = queue_reopen_series(queue, row, "INSTANCE", "a missing file returned", now_ms);
     return rc < 0 ? rc : 1;
@@ -192,54 +182,50 @@ replace_instance(struct queue *queue, const struct queue_instance *instance, str
                  int64_t instance_id, int64_t now_ms)
 {
     /* Attributes of the series come from its corrected instances. */
-    int rc = database_run(
-        &queue->db,
-        "UPDATE series SET study_uid = ?2, modality = ?3, body_part = ?4, description = ?5, "
-        "frames = series.frames + ?6 - i.frames, missing_files = missing_files - i.missing, "
-        "expected_instances = max(expected_instances, ?7), last_seen_at = ?8 "
-        "FROM instance i WHERE i.id = ?1 AND series.id = i.series_id",
-        VALUES(value_int(instance_id), value_text(instance->study_uid),
-               value_text(instance->modality), value_text(instance->body_part),
-               value_text(instance->series_description), value_int(instance->frames),
-               value_int(instance->expected_instances), value_time(now_ms)));
+    int rc =
+        database_run(&queue->db,
+                     "UPDATE series SET study_uid = ?2, modality = ?3, body_part = ?4, description = ?5, "
+                     "frames = series.frames + ?6 - i.frames, missing_files = missing_files - i.missing, "
+                     "expected_instances = max(expected_instances, ?7), last_seen_at = ?8 "
+                     "FROM instance i WHERE i.id = ?1 AND series.id = i.series_id",
+                     VALUES(value_int(instance_id), value_text(instance->study_uid), value_text(instance->modality),
+                            value_text(instance->body_part), value_text(instance->series_description),
+                            value_int(instance->frames), value_int(instance->expected_instances), value_time(now_ms)));
     if (rc == 0)
         rc = set_series_about(queue, row->id, instance->about);
     if (rc == 0 && row->state != SERIES_GATHERING)
         rc = queue_reopen_series(queue, row, "INSTANCE", "a replaced instance", now_ms);
     if (rc == 0)
-        rc = database_run(
-            &queue->db,
-            "UPDATE instance SET revision = ?2, sop_class_uid = ?3, transfer_syntax_uid = ?4, "
-            "path = ?5, source = ?6, size_bytes = ?7, frames = ?8, received_at = ?9, "
-            "replaced = ?10, original_path = ?11, sha256 = ?12, missing = 0 WHERE id = ?1",
-            VALUES(value_int(instance_id), value_int(row->revision),
-                   value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
-                   value_text(instance->path), value_text(instance->source),
-                   value_int(instance->size), value_int(instance->frames), value_time(now_ms),
-                   value_int(instance->replaced), value_text(instance->original_path),
-                   value_text(instance->sha256)));
+        rc = database_run(&queue->db,
+                          "UPDATE instance SET revision = ?2, sop_class_uid = ?3, transfer_syntax_uid = ?4, "
+                          "path = ?5, source = ?6, size_bytes = ?7, frames = ?8, received_at = ?9, "
+                          "replaced = ?10, original_path = ?11, sha256 = ?12, missing = 0 WHERE id = ?1",
+                          VALUES(value_int(instance_id), value_int(row->revision), value_text(instance->sop_class_uid),
+                                 value_text(instance->transfer_syntax_uid), value_text(instance->path),
+                                 value_text(instance->source), value_int(instance->size), value_int(instance->frames),
+                                 value_time(now_ms), value_int(instance->replaced), value_text(instance->original_path),
+                                 value_text(instance->sha256)));
     struct queue_event event = {
         .kind = "INSTANCE_REPLACED", .series_id = row->id, .detail = instance->sop_instance_uid};
     return rc < 0 ? rc : queue_add_event(queue, &event, now_ms);
 }
 
 static int
-note_same_file(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
-               int64_t instance_id, int64_t now_ms, enum queue_arrival *arrival)
+note_same_file(struct queue *queue, const struct queue_instance *instance, struct series_row *row, int64_t instance_id,
+               int64_t now_ms, enum queue_arrival *arrival)
 {
     int returned = bring_back(queue, row, instance_id, now_ms);
     if (returned < 0)
         return returned;
     *arrival = returned ? QUEUE_RETURNED : QUEUE_KNOWN;
     /* Completes the source or the original of a known instance. */
-    int rc = database_run(&queue->db,
-                          "UPDATE instance SET source = iif(source = '" QUEUE_SOURCE_RECOVERED
-                          "', ?2, source), "
-                          "original_path = iif(?3 = '', original_path, ?3) WHERE id = ?1 "
-                          "AND (source = '" QUEUE_SOURCE_RECOVERED "' AND source <> ?2 "
-                          "  OR ?3 <> '' AND original_path <> ?3)",
-                          VALUES(value_int(instance_id), value_text(instance->source),
-                                 value_text(instance->original_path)));
+    int rc =
+        database_run(&queue->db,
+                     "UPDATE instance SET source = iif(source = '" QUEUE_SOURCE_RECOVERED "', ?2, source), "
+                     "original_path = iif(?3 = '', original_path, ?3) WHERE id = ?1 "
+                     "AND (source = '" QUEUE_SOURCE_RECOVERED "' AND source <> ?2 "
+                     "  OR ?3 <> '' AND original_path <> ?3)",
+                     VALUES(value_int(instance_id), value_text(instance->source), value_text(instance->original_path)));
     const char *const sha256 = instance->sha256 ? instance->sha256 : "";
     if (rc == 0 && (returned || *sha256)) /* a new file may hold the same data set in other bytes */
         rc = database_run(&queue->db, "UPDATE instance SET sha256 = ?2 WHERE id = ?1",
@@ -260,9 +246,8 @@ note_same_file(struct queue *queue, const struct queue_instance *instance, struc
 
 /* After a crash both files exist: the replaced one may be reported after the one that replaced it. */
 static int
-note_known_instance(struct queue *queue, const struct queue_instance *instance,
-                    struct series_row *row, int64_t instance_id, int64_t now_ms,
-                    enum queue_arrival *arrival)
+note_known_instance(struct queue *queue, const struct queue_instance *instance, struct series_row *row,
+                    int64_t instance_id, int64_t now_ms, enum queue_arrival *arrival)
 {
     int64_t newer;
     int rc = database_get(&queue->db, "SELECT ?2 - replaced FROM instance WHERE id = ?1",
@@ -276,8 +261,8 @@ note_known_instance(struct queue *queue, const struct queue_instance *instance,
 }
 
 static int
-add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
-             enum queue_arrival *arrival, int64_t *series_id)
+add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms, enum queue_arrival *arrival,
+             int64_t *series_id)
 {
     struct series_row row = {0};
     int64_t known = 0;
@@ -296,9 +281,8 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
             return rc < 0 ? rc : 0;
     }
     if (!absent)
-        rc = database_get(
-            &queue->db, "SELECT id FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
-            VALUES(value_int(row.id), value_text(instance->sop_instance_uid)), &known);
+        rc = database_get(&queue->db, "SELECT id FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
+                          VALUES(value_int(row.id), value_text(instance->sop_instance_uid)), &known);
     if (rc < 0)
         return rc;
     *arrival = QUEUE_NEW;
@@ -309,8 +293,7 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
             rc = insert_series(queue, instance, now_ms, &row);
         else if (row.state != SERIES_GATHERING)
             rc = queue_reopen_series(queue, &row, "INSTANCE",
-                                     row.removed ? "sent again after its files were removed"
-                                                 : "a late instance",
+                                     row.removed ? "sent again after its files were removed" : "a late instance",
                                      now_ms);
         if (rc >= 0)
             rc = insert_instance(queue, instance, &row, now_ms);
@@ -326,8 +309,7 @@ queue_add_instance(struct queue *queue, const struct queue_instance *instance, i
                    enum queue_arrival *arrival, int64_t *series_id)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc
-                  : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
+    return rc < 0 ? rc : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
 }
 
 int
@@ -337,8 +319,7 @@ queue_paths(struct queue *queue, const char *after, size_t limit, char ***paths,
                       "SELECT path FROM instance WHERE path > ?1 AND NOT missing UNION ALL "
                       "SELECT path FROM object WHERE path > ?1 AND NOT missing "
                       "AND removed_at IS NULL ORDER BY path LIMIT ?2",
-                      VALUES(value_text(after), queue_row_limit(limit)), &database_string, paths,
-                      count);
+                      VALUES(value_text(after), queue_row_limit(limit)), &database_string, paths, count);
 }
 
 /* Reads in portions, with no statement open meanwhile: the visitor may change the queue. */
@@ -377,8 +358,8 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = database_get(&queue->db, "SELECT series_id FROM instance WHERE path = ?",
-                      VALUES(value_text(path)), &series_id);
+    rc =
+        database_get(&queue->db, "SELECT series_id FROM instance WHERE path = ?", VALUES(value_text(path)), &series_id);
     if (rc == 0) {
         rc = queue_object_missing(queue, path, now_ms);
         if (rc == 1)
@@ -386,14 +367,11 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
         return queue_leave(queue, rc);
     }
     if (rc > 0)
-        rc = database_change(&queue->db,
-                             "UPDATE instance SET missing = 1 WHERE path = ? AND NOT missing",
+        rc = database_change(&queue->db, "UPDATE instance SET missing = 1 WHERE path = ? AND NOT missing",
                              VALUES(value_text(path)));
     if (rc > 0) { /* 0: known already, one event is enough */
-        const struct queue_event event = {
-            .kind = "INSTANCE_MISSING", .series_id = series_id, .detail = path};
-        rc = database_run(&queue->db,
-                          "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
+        const struct queue_event event = {.kind = "INSTANCE_MISSING", .series_id = series_id, .detail = path};
+        rc = database_run(&queue->db, "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
                           VALUES(value_int(series_id)));
         if (rc == 0)
             rc = queue_add_event(queue, &event, now_ms);
@@ -403,30 +381,30 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 
 /* ----------------------------------------------------------------------------------- series -- */
 
-#define SERIES_INBOX                                                                               \
-    "coalesce(iif(sender = '', (SELECT substr(source, 7) FROM instance WHERE series_id = "         \
+#define SERIES_INBOX                                                                                                   \
+    "coalesce(iif(sender = '', (SELECT substr(source, 7) FROM instance WHERE series_id = "                             \
     "series.id AND source LIKE 'inbox:%' ORDER BY instance.id LIMIT 1), ''), '')"
 
 /* The members of a struct queue_series. */
-#define SERIES_FIELDS(FIELD)                                                                       \
-    FIELD(INT64, id, "id")                                                                         \
-    FIELD(INT32, revision, "revision")                                                             \
-    FIELD(TEXT, state, "state")                                                                    \
-    FIELD(TEXT, series_uid, "series_uid")                                                          \
-    FIELD(TEXT, modality, "modality")                                                              \
-    FIELD(TEXT, body_part, "body_part")                                                            \
-    FIELD(TEXT, description, "description")                                                        \
-    FIELD(TEXT, called_ae, "called_ae")                                                            \
-    FIELD(TEXT, sender, "sender")                                                                  \
-    FIELD(TEXT, inbox, SERIES_INBOX)                                                               \
-    FIELD(INT32, instances, "instances")                                                           \
-    FIELD(INT32, frames, "frames")                                                                 \
-    FIELD(INT32, expected_instances, "expected_instances")                                         \
-    FIELD(INT32, missing_files, "missing_files")                                                   \
-    FIELD(BOOL, removed, "removed_at IS NOT NULL")                                                 \
-    FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
-    FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
-    FIELD(BOOL, complete_requested, "complete_requested")                                          \
+#define SERIES_FIELDS(FIELD)                                                                                           \
+    FIELD(INT64, id, "id")                                                                                             \
+    FIELD(INT32, revision, "revision")                                                                                 \
+    FIELD(TEXT, state, "state")                                                                                        \
+    FIELD(TEXT, series_uid, "series_uid")                                                                              \
+    FIELD(TEXT, modality, "modality")                                                                                  \
+    FIELD(TEXT, body_part, "body_part")                                                                                \
+    FIELD(TEXT, description, "description")                                                                            \
+    FIELD(TEXT, called_ae, "called_ae")                                                                                \
+    FIELD(TEXT, sender, "sender")                                                                                      \
+    FIELD(TEXT, inbox, SERIES_INBOX)                                                                                   \
+    FIELD(INT32, instances, "instances")                                                                               \
+    FIELD(INT32, frames, "frames")                                                                                     \
+    FIELD(INT32, expected_instances, "expected_instances")                                                             \
+    FIELD(INT32, missing_files, "missing_files")                                                                       \
+    FIELD(BOOL, removed, "removed_at IS NOT NULL")                                                                     \
+    FIELD(TIME, first_seen_ms, "first_seen_at")                                                                        \
+    FIELD(TIME, last_seen_ms, "last_seen_at")                                                                          \
+    FIELD(BOOL, complete_requested, "complete_requested")                                                              \
     FIELD(TEXT, missing_accepted_by, "missing_accepted_by")
 #define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL FROM series "
 #define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
@@ -443,20 +421,18 @@ queue_series_clear(struct queue_series *series)
 int
 queue_gathering(struct queue *queue, struct queue_series **series, size_t *count)
 {
-    return queue_list(
-        queue, "SELECT " SERIES_COLUMNS "WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
-        NO_VALUES, &series_shape, series, count);
+    return queue_list(queue, "SELECT " SERIES_COLUMNS "WHERE state = 'GATHERING' ORDER BY last_seen_at, id", NO_VALUES,
+                      &series_shape, series, count);
 }
 
-#define STACK_FIELDS(FIELD)                                                                        \
-    FIELD(TEXT, name, "k.name")                                                                    \
-    FIELD(BOOL, accepted, "k.accepted")                                                            \
-    FIELD(INT32, planes, "k.planes")                                                               \
-    FIELD(TEXT, code, "k.code")                                                                    \
-    FIELD(TEXT, message, "k.message")                                                              \
+#define STACK_FIELDS(FIELD)                                                                                            \
+    FIELD(TEXT, name, "k.name")                                                                                        \
+    FIELD(BOOL, accepted, "k.accepted")                                                                                \
+    FIELD(INT32, planes, "k.planes")                                                                                   \
+    FIELD(TEXT, code, "k.code")                                                                                        \
+    FIELD(TEXT, message, "k.message")                                                                                  \
     FIELD(TEXT, options, "k.options")
-#define STACK_FIELD(kind, member, sql)                                                             \
-    {DATABASE_##kind, offsetof(struct queue_stored_stack, member)},
+#define STACK_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_stored_stack, member)},
 
 static const struct database_shape stack_shape =
     DATABASE_SHAPE("stack", struct queue_stored_stack, STACK_FIELDS(STACK_FIELD));
@@ -468,16 +444,13 @@ queue_stored_stack_clear(struct queue_stored_stack *stack)
 }
 
 int
-queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks,
-                    size_t *count)
+queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks, size_t *count)
 {
-    return queue_list(
-        queue,
-        "SELECT " STACK_FIELDS(
-            DATABASE_COLUMN) "NULL FROM stack k JOIN series s "
-                             "ON s.id = k.series_id AND s.revision = k.revision "
-                             "WHERE s.id = ? AND s.state <> 'GATHERING' ORDER BY k.id",
-        VALUES(value_int(series_id)), &stack_shape, stacks, count);
+    return queue_list(queue,
+                      "SELECT " STACK_FIELDS(DATABASE_COLUMN) "NULL FROM stack k JOIN series s "
+                                                              "ON s.id = k.series_id AND s.revision = k.revision "
+                                                              "WHERE s.id = ? AND s.state <> 'GATHERING' ORDER BY k.id",
+                      VALUES(value_int(series_id)), &stack_shape, stacks, count);
 }
 
 static int
@@ -489,16 +462,15 @@ no_such_series(struct queue *queue, int64_t series_id)
 int
 queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series)
 {
-    int rc = queue_read_row(queue, "SELECT " SERIES_COLUMNS "WHERE id = ?",
-                            VALUES(value_int(series_id)), &series_shape, series);
+    int rc = queue_read_row(queue, "SELECT " SERIES_COLUMNS "WHERE id = ?", VALUES(value_int(series_id)), &series_shape,
+                            series);
     return rc == 1 ? no_such_series(queue, series_id) : rc;
 }
 
 int
 queue_refuse_removed(struct queue *queue, const char *series_uid)
 {
-    return database_refuse(&queue->db, -ESTALE,
-                           "%s: the files of series %s are removed; send them again",
+    return database_refuse(&queue->db, -ESTALE, "%s: the files of series %s are removed; send them again",
                            code_name(CODE_SERIES_REMOVED), series_uid);
 }
 
@@ -523,15 +495,14 @@ queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_i
 int
 queue_series_bytes(struct queue *queue, int64_t series_id, int64_t *bytes)
 {
-    int rc = database_get(&queue->db,
-                          "SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?",
+    int rc = database_get(&queue->db, "SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?",
                           VALUES(value_int(series_id)), bytes);
     return rc < 0 ? rc : 0;
 }
 
-static const struct database_shape file_shape = DATABASE_SHAPE(
-    "instance", struct queue_file, {DATABASE_TEXT, offsetof(struct queue_file, path)},
-    {DATABASE_TEXT, offsetof(struct queue_file, sha256)});
+static const struct database_shape file_shape =
+    DATABASE_SHAPE("instance", struct queue_file, {DATABASE_TEXT, offsetof(struct queue_file, path)},
+                   {DATABASE_TEXT, offsetof(struct queue_file, sha256)});
 
 int
 queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **files, size_t *count)
@@ -547,29 +518,24 @@ queue_file_clear(struct queue_file *file)
 }
 
 static int
-insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
-             const struct queue_stack *stack)
+insert_stack(struct queue *queue, int64_t series_id, int32_t revision, const struct queue_stack *stack)
 {
     bool refused = stack->code != CODE_NONE;
     if (stack->accepted == refused || (stack->accepted && stack->passed_over))
-        return database_refuse(&queue->db, -EINVAL,
-                               "stack '%s' must be either accepted or have a code", stack->name);
+        return database_refuse(&queue->db, -EINVAL, "stack '%s' must be either accepted or have a code", stack->name);
     return database_run(
         &queue->db,
         "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
         "spacing_mm, code, message, file_a, file_b, split_by, passed_over, temporal_positions, "
         "announced_temporal_positions, options, column_mm, row_mm, orientation, cosines) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
-               value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
-               value_int(stack->rows),
-               value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
-               value_text(code_name(stack->code)), value_text(stack->message),
-               value_text(stack->file_a), value_text(stack->file_b), value_text(stack->split_by),
-               value_int(stack->passed_over), value_int(stack->times),
-               value_int(stack->times_announced), value_text(stack->options),
-               value_length(stack->pixel_mm[0]), value_length(stack->pixel_mm[1]),
-               value_text(stack->orientation), value_text(stack->cosines)));
+        VALUES(value_int(series_id), value_int(revision), value_text(stack->name), value_int(stack->accepted),
+               value_int(stack->planes), value_int(stack->columns), value_int(stack->rows),
+               value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0), value_text(code_name(stack->code)),
+               value_text(stack->message), value_text(stack->file_a), value_text(stack->file_b),
+               value_text(stack->split_by), value_int(stack->passed_over), value_int(stack->times),
+               value_int(stack->times_announced), value_text(stack->options), value_length(stack->pixel_mm[0]),
+               value_length(stack->pixel_mm[1]), value_text(stack->orientation), value_text(stack->cosines)));
 }
 
 static int
@@ -580,24 +546,22 @@ series_settle(struct queue *queue, int64_t series_id, int32_t revision, const ch
     for (size_t i = 0; i < stack_count; i++)
         accepted |= stacks[i].accepted;
     const char *state = accepted ? "SETTLED" : "REFUSED";
-    int rc = database_change(&queue->db,
-                             "UPDATE series SET state = ?3, evidence = ?4, settled_at = ?5, "
-                             "complete_requested = 0 "
-                             "WHERE id = ?1 AND revision = ?2 AND state = 'GATHERING'",
-                             VALUES(value_int(series_id), value_int(revision), value_text(state),
-                                    value_text(evidence), value_time(now_ms)));
+    int rc = database_change(
+        &queue->db,
+        "UPDATE series SET state = ?3, evidence = ?4, settled_at = ?5, "
+        "complete_requested = 0 "
+        "WHERE id = ?1 AND revision = ?2 AND state = 'GATHERING'",
+        VALUES(value_int(series_id), value_int(revision), value_text(state), value_text(evidence), value_time(now_ms)));
     if (rc < 0)
         return rc;
     if (rc == 0) {
         int64_t now;
-        rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
-                          VALUES(value_int(series_id)), &now);
+        rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?", VALUES(value_int(series_id)), &now);
         if (rc <= 0)
             return rc < 0 ? rc : no_such_series(queue, series_id);
-        return database_refuse(
-            &queue->db, -EAGAIN,
-            "series %lld does not gather for revision %d: it is at revision %d%s",
-            (long long)series_id, revision, (int)now, now == revision ? " and has settled" : "");
+        return database_refuse(&queue->db, -EAGAIN,
+                               "series %lld does not gather for revision %d: it is at revision %d%s",
+                               (long long)series_id, revision, (int)now, now == revision ? " and has settled" : "");
     }
     rc = 0;
     for (size_t i = 0; rc == 0 && i < stack_count; i++)
@@ -617,27 +581,22 @@ queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const cha
              const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc
-                  : queue_leave(queue, series_settle(queue, series_id, revision, evidence, stacks,
-                                                     stack_count, now_ms));
+    return rc < 0
+               ? rc
+               : queue_leave(queue, series_settle(queue, series_id, revision, evidence, stacks, stack_count, now_ms));
 }
 
 int
-queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message,
-                  int64_t now_ms)
+queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message, int64_t now_ms)
 {
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = database_change(
-        &queue->db,
-        "UPDATE series SET code = ?2, message = ?3 WHERE id = ?1 AND state <> 'GATHERING'",
-        VALUES(value_int(series_id), value_text(code_name(code)), value_text(message)));
-    const struct queue_event event = {
-        .kind = code_name(code), .series_id = series_id, .detail = message};
+    rc = database_change(&queue->db, "UPDATE series SET code = ?2, message = ?3 WHERE id = ?1 AND state <> 'GATHERING'",
+                         VALUES(value_int(series_id), value_text(code_name(code)), value_text(message)));
+    const struct queue_event event = {.kind = code_name(code), .series_id = series_id, .detail = message};
     if (rc == 0)
-        rc = database_refuse(&queue->db, -EAGAIN, "series %lld has not settled",
-                             (long long)series_id);
+        rc = database_refuse(&queue->db, -EAGAIN, "series %lld has not settled", (long long)series_id);
     else if (rc > 0)
         rc = queue_add_event(queue, &event, now_ms);
     return queue_leave(queue, rc);
@@ -647,12 +606,11 @@ queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const 
 
 /* Returns 1 if a new inspection may end differently, else -EAGAIN with the reason. */
 static int
-may_judge_again(struct queue *queue, const struct series_row *row,
-                const struct queue_complete *complete)
+may_judge_again(struct queue *queue, const struct series_row *row, const struct queue_complete *complete)
 {
     int64_t found;
-    int rc = database_get(&queue->db, "SELECT 1 FROM series WHERE id = ? AND code <> ''",
-                          VALUES(value_int(row->id)), &found);
+    int rc = database_get(&queue->db, "SELECT 1 FROM series WHERE id = ? AND code <> ''", VALUES(value_int(row->id)),
+                          &found);
     if (rc != 0)
         return rc;
     rc = database_get(&queue->db,
@@ -664,8 +622,7 @@ may_judge_again(struct queue *queue, const struct series_row *row,
     if (rc == 0 && row->state == SERIES_REFUSED)
         return 1; /* the configuration or the program may have changed */
     return database_refuse(&queue->db, -EAGAIN, "series %s is %s already%s", complete->series_uid,
-                           queue_series_states[row->state],
-                           rc == 1 ? ": --accept-missing takes it as it is" : "");
+                           queue_series_states[row->state], rc == 1 ? ": --accept-missing takes it as it is" : "");
 }
 
 static int
@@ -675,11 +632,8 @@ series_request_complete(struct queue *queue, const struct queue_complete *comple
     char detail[128];
     const char *by = complete->by && *complete->by ? complete->by : "an operator";
     snprintf(detail, sizeof detail,
-             complete->accept_missing ? "%s accepts the missing instances"
-                                      : "%s declares it complete",
-             by);
-    struct queue_event event = {.kind = complete->accept_missing ? "MISSING_ACCEPTED"
-                                                                 : "COMPLETE_REQUESTED",
+             complete->accept_missing ? "%s accepts the missing instances" : "%s declares it complete", by);
+    struct queue_event event = {.kind = complete->accept_missing ? "MISSING_ACCEPTED" : "COMPLETE_REQUESTED",
                                 .detail = detail};
     int rc = series_expect(queue, complete->series_uid, &row);
     if (rc < 0)
@@ -694,12 +648,11 @@ series_request_complete(struct queue *queue, const struct queue_complete *comple
         if (rc < 0)
             return rc;
     }
-    rc = database_change(
-        &queue->db,
-        "UPDATE series SET complete_requested = 1, "
-        "missing_accepted_by = iif(?2 AND missing_accepted_by = '', ?3, missing_accepted_by) "
-        "WHERE id = ?1 AND (NOT complete_requested OR (?2 AND missing_accepted_by = ''))",
-        VALUES(value_int(row.id), value_int(complete->accept_missing), value_text(by)));
+    rc = database_change(&queue->db,
+                         "UPDATE series SET complete_requested = 1, "
+                         "missing_accepted_by = iif(?2 AND missing_accepted_by = '', ?3, missing_accepted_by) "
+                         "WHERE id = ?1 AND (NOT complete_requested OR (?2 AND missing_accepted_by = ''))",
+                         VALUES(value_int(row.id), value_int(complete->accept_missing), value_text(by)));
     if (rc <= 0 || judged)
         return rc < 0 ? rc : 0; /* requested before, or recorded by the event of the edge */
     event.series_id = row.id;

@@ -144,8 +144,7 @@ set_up(struct database *db)
         rc = migrate(db);
     if (rc == 0)
         rc = database_script(db, "PRAGMA foreign_keys = ON");
-    const char *const statements[] = {begin_sql,     commit_sql,  rollback_sql,
-                                      savepoint_sql, release_sql, undo_sql};
+    const char *const statements[] = {begin_sql, commit_sql, rollback_sql, savepoint_sql, release_sql, undo_sql};
     for (size_t i = 0; rc == 0 && i < sizeof statements / sizeof *statements; i++)
         rc = database_prepare(db, statements[i]);
     return rc;
@@ -245,8 +244,7 @@ queue_commit_outermost(struct queue *queue)
 #ifndef NDEBUG
     struct error error;
     /* Damage that SQLite finds is not a broken invariant. */
-    if (queue_check(queue, &error) == -EUCLEAN &&
-        sqlite3_errcode(queue->db.handle) != SQLITE_CORRUPT) {
+    if (queue_check(queue, &error) == -EUCLEAN && sqlite3_errcode(queue->db.handle) != SQLITE_CORRUPT) {
         fprintf(stderr, "queue_check: %s\n", error.message);
         abort();
     }
@@ -257,8 +255,7 @@ queue_commit_outermost(struct queue *queue)
 static int
 say_lost(struct queue *queue)
 {
-    return database_refuse(&queue->db, queue->lost,
-                           "the open transaction was rolled back after an earlier failure: %s",
+    return database_refuse(&queue->db, queue->lost, "the open transaction was rolled back after an earlier failure: %s",
                            strerror(-queue->lost));
 }
 
@@ -297,8 +294,7 @@ queue_enter(struct queue *queue)
 {
     if (queue->group == QUEUE_GROUP_LOST)
         return say_lost(queue);
-    return database_run(&queue->db, queue->group == QUEUE_GROUPED ? savepoint_sql : begin_sql,
-                        NO_VALUES);
+    return database_run(&queue->db, queue->group == QUEUE_GROUPED ? savepoint_sql : begin_sql, NO_VALUES);
 }
 
 int
@@ -315,8 +311,7 @@ queue_leave(struct queue *queue, int rc)
     if (queue->group != QUEUE_GROUPED) {
         if (is_open)
             database_quietly(&queue->db, rollback_sql);
-    } else if (!is_open || !database_quietly(&queue->db, undo_sql) ||
-               !database_quietly(&queue->db, release_sql)) {
+    } else if (!is_open || !database_quietly(&queue->db, undo_sql) || !database_quietly(&queue->db, release_sql)) {
         /*
          * SQLite may have rolled back more than the step. The results of earlier steps are then
          * void, and the commit must fail.
@@ -329,8 +324,7 @@ queue_leave(struct queue *queue, int rc)
 }
 
 int
-queue_change(struct queue *queue, const char *sql, const struct database_value *values,
-             size_t count)
+queue_change(struct queue *queue, const char *sql, const struct database_value *values, size_t count)
 {
     int rc = queue_enter(queue);
     return rc < 0 ? rc : queue_leave(queue, database_run(&queue->db, sql, values, count));
@@ -339,8 +333,8 @@ queue_change(struct queue *queue, const char *sql, const struct database_value *
 /* -------------------------------------------------------------------------------------- rows - */
 
 int
-queue_read_row(struct queue *queue, const char *sql, const struct database_value *values,
-               size_t count, const struct database_shape *shape, void *row)
+queue_read_row(struct queue *queue, const char *sql, const struct database_value *values, size_t count,
+               const struct database_shape *shape, void *row)
 {
     sqlite3_stmt *statement;
     int rc = database_start(&queue->db, sql, values, count, &statement);
@@ -356,8 +350,8 @@ queue_read_row(struct queue *queue, const char *sql, const struct database_value
 }
 
 int
-queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
-                  size_t count, struct queue_rows *rows)
+queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values, size_t count,
+                  struct queue_rows *rows)
 {
     sqlite3_stmt *statement;
     int rc = database_start(&queue->db, sql, values, count, &statement);
@@ -374,8 +368,7 @@ queue_append_rows(struct queue *queue, const char *sql, const struct database_va
             rows->at = grown;
             rows->capacity = capacity;
         }
-        rc = database_read_row(&queue->db, statement, rows->shape,
-                               (char *)rows->at + rows->count * rows->shape->size);
+        rc = database_read_row(&queue->db, statement, rows->shape, (char *)rows->at + rows->count * rows->shape->size);
         if (rc < 0)
             break;
         rows->count++;
@@ -398,8 +391,8 @@ queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *count)
 }
 
 int
-queue_list(struct queue *queue, const char *sql, const struct database_value *values,
-           size_t value_count, const struct database_shape *shape, void *array, size_t *count)
+queue_list(struct queue *queue, const char *sql, const struct database_value *values, size_t value_count,
+           const struct database_shape *shape, void *array, size_t *count)
 {
     struct queue_rows rows = {.shape = shape};
     int rc = queue_append_rows(queue, sql, values, value_count, &rows);
@@ -418,15 +411,13 @@ queue_row_limit(size_t limit)
 int
 queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms)
 {
-    return database_run(
-        &queue->db,
-        "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
-        "detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT destination || "
-        "iif(?8 = '', '', ', ') FROM delivery WHERE id = ?5), '') || ?8)",
-        VALUES(value_time(now_ms), value_text(event->kind), value_id(event->series_id),
-               value_id(event->job_id), value_id(event->delivery_id),
-               value_optional(event->from_state), value_optional(event->to_state),
-               value_text(event->detail)));
+    return database_run(&queue->db,
+                        "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
+                        "detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT destination || "
+                        "iif(?8 = '', '', ', ') FROM delivery WHERE id = ?5), '') || ?8)",
+                        VALUES(value_time(now_ms), value_text(event->kind), value_id(event->series_id),
+                               value_id(event->job_id), value_id(event->delivery_id), value_optional(event->from_state),
+                               value_optional(event->to_state), value_text(event->detail)));
 }
 
 int
@@ -514,8 +505,8 @@ queue_check(struct queue *queue, struct error *error)
             return error_set(error, rc, CODE_NONE, "%s", queue->db.reason);
         }
         if (rc == 1) {
-            return error_set(error, -EUCLEAN, CODE_NONE, "%s %lld: %s", rules[i].thing,
-                             (long long)id, rules[i].offence);
+            return error_set(error, -EUCLEAN, CODE_NONE, "%s %lld: %s", rules[i].thing, (long long)id,
+                             rules[i].offence);
         }
     }
     return 0;

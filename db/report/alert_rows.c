@@ -18,8 +18,7 @@ report_alert_time(sqlite3_stmt *row, int column)
 }
 
 int
-report_each_alert(struct report *report,
-                  int (*take)(void *context, const struct report_alert *alert), void *context,
+report_each_alert(struct report *report, int (*take)(void *context, const struct report_alert *alert), void *context,
                   struct error *error)
 {
     sqlite3_stmt *row;
@@ -47,8 +46,8 @@ report_each_alert(struct report *report,
 }
 
 int
-report_each_ack(struct report *report, int (*take)(void *context, const struct report_ack *ack),
-                void *context, struct error *error)
+report_each_ack(struct report *report, int (*take)(void *context, const struct report_ack *ack), void *context,
+                struct error *error)
 {
     sqlite3_stmt *row;
     int rc = database_start(&report->db,
@@ -75,8 +74,7 @@ report_each_ack(struct report *report, int (*take)(void *context, const struct r
 }
 
 int
-report_pace(struct report *report, const char *pipeline, struct report_pace *pace,
-            struct error *error)
+report_pace(struct report *report, const char *pipeline, struct report_pace *pace, struct error *error)
 {
     sqlite3_stmt *row;
     *pace = (struct report_pace){0};
@@ -96,8 +94,7 @@ report_pace(struct report *report, const char *pipeline, struct report_pace *pac
 }
 
 int
-report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs,
-              struct error *error)
+report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs, struct error *error)
 {
     *jobs = 0;
     int rc = database_get(&report->db,
@@ -112,11 +109,10 @@ report_last_life(struct report *report, struct report_life *life, struct error *
 {
     sqlite3_stmt *row;
     *life = (struct report_life){0};
-    int rc =
-        database_start(&report->db,
-                       "SELECT kind = 'STOP', at, (SELECT jobs_running FROM v_night) FROM v_events "
-                       "ORDER BY event DESC LIMIT 1",
-                       NO_VALUES, &row);
+    int rc = database_start(&report->db,
+                            "SELECT kind = 'STOP', at, (SELECT jobs_running FROM v_night) FROM v_events "
+                            "ORDER BY event DESC LIMIT 1",
+                            NO_VALUES, &row);
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);
     rc = database_step(&report->db, row);
@@ -154,16 +150,16 @@ report_pause(struct report *report, struct report_pause *pause, struct error *er
 int
 report_figures(struct report *report, FILE *out, struct error *error)
 {
-    int rc = report_print_lines(
-        report,
-        "SELECT printf('jobs_ready=%d jobs_running=%d jobs_delayed=%d jobs_failed=%d "
-        "jobs_review=%d deliveries_waiting=%d deliveries_failed=%d series_gathering=%d "
-        "quarantined=%d jobs_late=%d', "
-        "jobs_ready, "
-        "jobs_running, jobs_delayed, jobs_failed_24h, jobs_review, deliveries_pending + "
-        "deliveries_sending + "
-        "deliveries_delayed, deliveries_failed, series_gathering, quarantined_24h, jobs_late) FROM "
-        "v_night",
-        NO_VALUES, out);
+    int rc =
+        report_print_lines(report,
+                           "SELECT printf('jobs_ready=%d jobs_running=%d jobs_delayed=%d jobs_failed=%d "
+                           "jobs_review=%d deliveries_waiting=%d deliveries_failed=%d series_gathering=%d "
+                           "quarantined=%d jobs_late=%d', "
+                           "jobs_ready, "
+                           "jobs_running, jobs_delayed, jobs_failed_24h, jobs_review, deliveries_pending + "
+                           "deliveries_sending + "
+                           "deliveries_delayed, deliveries_failed, series_gathering, quarantined_24h, jobs_late) FROM "
+                           "v_night",
+                           NO_VALUES, out);
     return report_conclude(report, out, rc, error);
 }

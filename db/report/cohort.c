@@ -19,9 +19,9 @@
  * ?1: the pipeline, ?2: lower limit of the time or NULL, ?3: the modality or NULL, ?4: superseded
  * jobs, too.
  */
-#define COHORT_JOBS                                                                                \
-    "FROM job j JOIN series s ON s.id = j.series_id WHERE j.pipeline = ?1 "                        \
-    "AND j.state IN ('DONE', 'EMPTY') AND (?2 IS NULL OR j.ended_at >= ?2) "                       \
+#define COHORT_JOBS                                                                                                    \
+    "FROM job j JOIN series s ON s.id = j.series_id WHERE j.pipeline = ?1 "                                            \
+    "AND j.state IN ('DONE', 'EMPTY') AND (?2 IS NULL OR j.ended_at >= ?2) "                                           \
     "AND (?3 IS NULL OR s.modality = ?3) AND (?4 OR j.superseded_by IS NULL) "
 
 /*
@@ -41,16 +41,14 @@ static const struct {
     {"version", "Of Noctule when the job ended; empty where that is not known any more",
      "(SELECT substr(e.detail, length('noctuled ') + 1) FROM event e WHERE e.series_id IS NULL "
      "AND e.kind = 'START' AND e.at <= j.ended_at ORDER BY e.at DESC LIMIT 1)"},
-    {"configuration", "Number of the pipeline's settings: jobs that have the same were run alike",
-     "j.settings_id"},
+    {"configuration", "Number of the pipeline's settings: jobs that have the same were run alike", "j.settings_id"},
     {"measured_at", "When the job ended", "j.ended_at"},
     {"straightened",
      "1 where the volume was resampled to an upright, even grid; 0 where it has the voxels of the "
      "files; empty where that is not known",
      "j.straightened <> ''"},
     {"straightened_because", "Why: tilted, unevenly spaced", "coalesce(j.straightened, '')"},
-    {"spacing_x_mm", "Between columns, of the volume that was measured",
-     "round(j.spacing_x_mm, 6)"},
+    {"spacing_x_mm", "Between columns, of the volume that was measured", "round(j.spacing_x_mm, 6)"},
     {"spacing_y_mm", "Between rows", "round(j.spacing_y_mm, 6)"},
     {"spacing_z_mm", "Between slices", "round(j.spacing_z_mm, 6)"},
     {"source_x_mm", "Between columns, in the files", "round(j.source_x_mm, 6)"},
@@ -130,13 +128,11 @@ region_forget(struct cohort *cohort)
 
 /* Stores a value; a column has at most one. */
 static int
-region_take(struct cohort *cohort, sqlite3_stmt *row, int64_t job_id,
-            const struct cohort_definition *definition)
+region_take(struct cohort *cohort, sqlite3_stmt *row, int64_t job_id, const struct cohort_definition *definition)
 {
     const size_t at = definition->column;
     if (cohort->seen[at])
-        return database_refuse(&cohort->report->db, -EEXIST,
-                               "job %lld has two values of %s in its segment %lld",
+        return database_refuse(&cohort->report->db, -EEXIST, "job %lld has two values of %s in its segment %lld",
                                (long long)job_id, cohort->columns.items[at].name,
                                (long long)sqlite3_column_int64(row, 0));
     cohort->seen[at] = true;
@@ -157,8 +153,8 @@ cohort_write_job_rows(struct cohort *cohort, sqlite3_stmt *job, sqlite3_stmt *va
         const struct cohort_definition *definition =
             cohort_definition(&cohort->columns, sqlite3_column_int64(values, 1));
         if (!definition)
-            return database_refuse(&cohort->report->db, -EUCLEAN,
-                                   "job %lld has a feature that is not defined", (long long)job_id);
+            return database_refuse(&cohort->report->db, -EUCLEAN, "job %lld has a feature that is not defined",
+                                   (long long)job_id);
         if (label && sqlite3_column_int64(values, 0) != segment) {
             region_write(cohort, job, segment, label);
             region_forget(cohort);
@@ -210,8 +206,7 @@ cohort_write_jobs(struct cohort *cohort)
     free(sql.bytes);
     if (rc < 0)
         return rc;
-    while ((rc = database_step(&cohort->report->db, jobs)) == 1 &&
-           (rc = cohort_write_job(cohort, jobs)) == 0)
+    while ((rc = database_step(&cohort->report->db, jobs)) == 1 && (rc = cohort_write_job(cohort, jobs)) == 0)
         ;
     sqlite3_finalize(jobs);
     return rc < 0 ? rc : 0;
@@ -223,12 +218,11 @@ static int
 read_columns(struct cohort *cohort)
 {
     sqlite3_stmt *rows;
-    int rc = database_query(
-        &cohort->report->db,
-        "SELECT id, label, family, name, meaning, ibsi_code, unit, settings FROM "
-        "feature_definition WHERE id IN (SELECT f.definition_id FROM feature f WHERE f.job_id IN "
-        "(SELECT j.id " COHORT_JOBS ")) ORDER BY id",
-        cohort->values, 4, &rows);
+    int rc = database_query(&cohort->report->db,
+                            "SELECT id, label, family, name, meaning, ibsi_code, unit, settings FROM "
+                            "feature_definition WHERE id IN (SELECT f.definition_id FROM feature f WHERE f.job_id IN "
+                            "(SELECT j.id " COHORT_JOBS ")) ORDER BY id",
+                            cohort->values, 4, &rows);
     if (rc < 0)
         return rc;
     rc = cohort_columns_read(cohort->report, rows, &cohort->columns);
@@ -243,14 +237,11 @@ expect_columns(struct cohort *cohort)
     int64_t found;
     if (cohort->columns.count > 0)
         return 0;
-    int rc = database_get(&cohort->report->db, "SELECT 1 FROM job WHERE pipeline = ?",
-                          cohort->values, 1, &found);
+    int rc = database_get(&cohort->report->db, "SELECT 1 FROM job WHERE pipeline = ?", cohort->values, 1, &found);
     if (rc == 0)
-        rc = database_refuse(&cohort->report->db, -ENOENT, "there is no job of pipeline %s",
-                             pipeline);
+        rc = database_refuse(&cohort->report->db, -ENOENT, "there is no job of pipeline %s", pipeline);
     else if (rc == 1)
-        rc = database_refuse(&cohort->report->db, -ENOENT,
-                             "no selected job of pipeline %s has features", pipeline);
+        rc = database_refuse(&cohort->report->db, -ENOENT, "no selected job of pipeline %s has features", pipeline);
     return rc;
 }
 
@@ -277,13 +268,11 @@ cohort_write(struct cohort *cohort, FILE *dictionary)
 }
 
 int
-report_cohort(struct report *report, const struct report_cohort *what, FILE *out, FILE *dictionary,
-              struct error *error)
+report_cohort(struct report *report, const struct report_cohort *what, FILE *out, FILE *dictionary, struct error *error)
 {
     struct cohort cohort = {.report = report,
                             .values = {value_text(what->pipeline), value_optional(what->since),
-                                       value_optional(what->modality),
-                                       value_int(what->all_revisions)},
+                                       value_optional(what->modality), value_int(what->all_revisions)},
                             .out = out};
     int rc = database_script(&report->db, "BEGIN");
     if (rc == 0) {

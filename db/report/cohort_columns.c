@@ -77,8 +77,7 @@ name_put_discretisation(FILE *out, const char *settings, const char *word)
         fputs(brief, out);
     else
         name_put_word(out, word);
-    if (feature_get(settings, FEATURE_bin_width, number) ||
-        feature_get(settings, FEATURE_levels, number)) {
+    if (feature_get(settings, FEATURE_bin_width, number) || feature_get(settings, FEATURE_levels, number)) {
         fputs(brief ? "" : "_", out);
         name_put_word(out, number);
     }
@@ -172,8 +171,7 @@ defining_settings(const char *settings)
 {
     char value[FEATURE_SETTING];
     char *text = strdup(settings);
-    if (!text || !feature_get(settings, FEATURE_bin_width, value) ||
-        !feature_get(settings, FEATURE_levels, value))
+    if (!text || !feature_get(settings, FEATURE_bin_width, value) || !feature_get(settings, FEATURE_levels, value))
         return text;
     const char *key = feature_setting_rows[FEATURE_levels].key;
     char *at = text;
@@ -193,16 +191,13 @@ columns_take(struct cohort_columns *columns, struct cohort_column *column, size_
 {
     for (*at = 0; *at < columns->count; ++*at) {
         const struct cohort_column *other = &columns->items[*at];
-        if (strcmp(other->family, column->family) == 0 &&
-            strcmp(other->feature, column->feature) == 0 &&
-            strcmp(other->settings, column->settings) == 0 &&
-            strcmp(other->unit, column->unit) == 0) {
+        if (strcmp(other->family, column->family) == 0 && strcmp(other->feature, column->feature) == 0 &&
+            strcmp(other->settings, column->settings) == 0 && strcmp(other->unit, column->unit) == 0) {
             column_clear(column);
             return 0;
         }
     }
-    struct cohort_column *grown =
-        array_grow(columns->items, &columns->room, columns->count + 1, sizeof *grown);
+    struct cohort_column *grown = array_grow(columns->items, &columns->room, columns->count + 1, sizeof *grown);
     if (!grown) {
         column_clear(column);
         return -ENOMEM;
@@ -222,16 +217,14 @@ columns_add(struct cohort_columns *columns, sqlite3_stmt *row)
                                    .unit = strdup(report_text(row, 6)),
                                    .settings = defining_settings(report_text(row, 7))};
     struct cohort_definition definition = {.id = sqlite3_column_int64(row, 0)};
-    if (!column.family || !column.feature || !column.meaning || !column.ibsi || !column.unit ||
-        !column.settings) {
+    if (!column.family || !column.feature || !column.meaning || !column.ibsi || !column.unit || !column.settings) {
         column_clear(&column);
         return -ENOMEM;
     }
     int rc = columns_take(columns, &column, &definition.column);
-    struct cohort_definition *grown =
-        rc < 0 ? NULL
-               : array_grow(columns->definitions, &columns->definition_room,
-                            columns->definition_count + 1, sizeof *grown);
+    struct cohort_definition *grown = rc < 0 ? NULL
+                                             : array_grow(columns->definitions, &columns->definition_room,
+                                                          columns->definition_count + 1, sizeof *grown);
     if (!grown || !(definition.label = strdup(report_text(row, 1)))) {
         columns->definitions = grown ? grown : columns->definitions;
         return -ENOMEM;
@@ -285,8 +278,7 @@ ranked_compare(const void *a, const void *b)
  * all.
  */
 static void
-columns_put_in_order(struct cohort_columns *columns, struct cohort_column *sorted,
-                     struct ranked *ranked, size_t *to)
+columns_put_in_order(struct cohort_columns *columns, struct cohort_column *sorted, struct ranked *ranked, size_t *to)
 {
     for (size_t i = 0; i < columns->count; i++)
         ranked[i] = (struct ranked){columns->items[i].name, i};
@@ -331,8 +323,7 @@ columns_finish(struct report *report, struct cohort_columns *columns)
     }
     for (size_t i = 0; rc == -EEXIST && i < columns->count; i++)
         if (twin[i]) {
-            database_refuse(&report->db, rc, "two features would be the column %s",
-                            columns->items[i].name);
+            database_refuse(&report->db, rc, "two features would be the column %s", columns->items[i].name);
             break;
         }
     free(twin);
@@ -364,6 +355,6 @@ definition_compare(const void *key, const void *element)
 const struct cohort_definition *
 cohort_definition(const struct cohort_columns *columns, int64_t id)
 {
-    return bsearch(&id, columns->definitions, columns->definition_count,
-                   sizeof *columns->definitions, definition_compare);
+    return bsearch(&id, columns->definitions, columns->definition_count, sizeof *columns->definitions,
+                   definition_compare);
 }

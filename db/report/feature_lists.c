@@ -18,11 +18,10 @@ take_features(struct report *report, const struct database_value values[2],
               int (*take)(void *context, const struct feature *feature), void *context)
 {
     sqlite3_stmt *row;
-    int rc = database_query(
-        &report->db,
-        "SELECT segment, label, family, name, meaning, ibsi_code, value, reason, unit, "
-        "settings FROM v_features " OF_JOB " ORDER BY place",
-        values, 2, &row);
+    int rc = database_query(&report->db,
+                            "SELECT segment, label, family, name, meaning, ibsi_code, value, reason, unit, "
+                            "settings FROM v_features " OF_JOB " ORDER BY place",
+                            values, 2, &row);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, row)) == 1) {
@@ -54,15 +53,14 @@ static int
 print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *out)
 {
     const char *heading = report_text(group, 0);
-    const struct database_value values[] = {
-        value_int(job_id), value_int(sqlite3_column_int64(group, 2)), value_text(heading)};
+    const struct database_value values[] = {value_int(job_id), value_int(sqlite3_column_int64(group, 2)),
+                                            value_text(heading)};
     struct report_list list = report_feature_group;
     list.column_count -= !sqlite3_column_int(group, 1); /* the last column has reasons */
     char *printable = report_printable(heading);
     if (!printable)
         return database_refuse(&report->db, -ENOMEM, "out of memory");
-    int rc = report_print_rows(
-        report, &(struct report_selection){&list, values, COLUMN_COUNT(values)}, printable, out);
+    int rc = report_print_rows(report, &(struct report_selection){&list, values, COLUMN_COUNT(values)}, printable, out);
     free(printable);
     return rc;
 }
@@ -89,8 +87,7 @@ print_text(struct report *report, int64_t job_id, const struct database_value va
     int rc = report_print_lines(report, summary_sql, VALUES(value_int(job_id)), out);
     if (rc == 0)
         rc = database_query(&report->db,
-                            "SELECT " FEATURE_HEADING
-                            " AS heading, max(reason <> ''), segment FROM v_features " OF_JOB
+                            "SELECT " FEATURE_HEADING " AS heading, max(reason <> ''), segment FROM v_features " OF_JOB
                             " GROUP BY segment, heading ORDER BY min(place)",
                             values, 2, &groups);
     if (rc < 0)
@@ -108,26 +105,23 @@ print_text(struct report *report, int64_t job_id, const struct database_value va
 
 /* Returns -ENOENT if the job has features but none of this segment. */
 static int
-expect_measured(struct report *report, int64_t job_id, int64_t segment,
-                const struct database_value values[2])
+expect_measured(struct report *report, int64_t job_id, int64_t segment, const struct database_value values[2])
 {
     int64_t missing;
     int rc = report_expect_job(report, job_id);
     if (rc == 0)
-        rc = database_get(
-            &report->db,
-            "WITH measured AS (SELECT segment FROM v_features WHERE job = ?1 "
-            "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
-            "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
-            "measured)",
-            values, 2, &missing);
+        rc = database_get(&report->db,
+                          "WITH measured AS (SELECT segment FROM v_features WHERE job = ?1 "
+                          "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
+                          "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
+                          "measured)",
+                          values, 2, &missing);
     if (rc != 1)
         return rc;
     if (segment == 0)
-        return database_refuse(&report->db, -ENOENT, "job %lld did not measure the whole volume",
-                               (long long)job_id);
-    return database_refuse(&report->db, -ENOENT, "job %lld did not measure a segment %lld",
-                           (long long)job_id, (long long)segment);
+        return database_refuse(&report->db, -ENOENT, "job %lld did not measure the whole volume", (long long)job_id);
+    return database_refuse(&report->db, -ENOENT, "job %lld did not measure a segment %lld", (long long)job_id,
+                           (long long)segment);
 }
 
 /*
@@ -138,22 +132,20 @@ static int
 report_measured(struct report *report, int64_t job_id, int64_t segment,
                 int (*take)(void *context, const struct feature *feature), void *context, FILE *out)
 {
-    const struct database_value values[] = {
-        value_int(job_id), segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment)};
+    const struct database_value values[] = {value_int(job_id),
+                                            segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment)};
     int rc = database_script(&report->db, "BEGIN");
     if (rc < 0)
         return rc;
     rc = expect_measured(report, job_id, segment, values);
     if (rc == 0)
-        rc = take ? take_features(report, values, take, context)
-                  : print_text(report, job_id, values, out);
+        rc = take ? take_features(report, values, take, context) : print_text(report, job_id, values, out);
     database_quietly(&report->db, "COMMIT");
     return rc;
 }
 
 int
-report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
-                struct error *error)
+report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out, struct error *error)
 {
     int rc = report_measured(report, job_id, segment, NULL, NULL, out);
     return report_conclude(report, out, rc, error);
@@ -161,8 +153,7 @@ report_features(struct report *report, int64_t job_id, int64_t segment, FILE *ou
 
 int
 report_each_feature(struct report *report, int64_t job_id, int64_t segment,
-                    int (*take)(void *context, const struct feature *feature), void *context,
-                    struct error *error)
+                    int (*take)(void *context, const struct feature *feature), void *context, struct error *error)
 {
     int rc = report_measured(report, job_id, segment, take, context, NULL);
     return report_conclude(report, NULL, rc, error);

@@ -15,8 +15,8 @@ report_is_over(void *context)
     struct report_limit *limit = context;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    limit->over = now.tv_sec > limit->until.tv_sec ||
-                  (now.tv_sec == limit->until.tv_sec && now.tv_nsec >= limit->until.tv_nsec);
+    limit->over =
+        now.tv_sec > limit->until.tv_sec || (now.tv_sec == limit->until.tv_sec && now.tv_nsec >= limit->until.tv_nsec);
     return limit->over;
 }
 
@@ -26,8 +26,7 @@ report_bound(struct report *report, int seconds)
     report->limit = (struct report_limit){0};
     clock_gettime(CLOCK_MONOTONIC, &report->limit.until);
     report->limit.until.tv_sec += seconds;
-    sqlite3_progress_handler(report->db.handle, STEPS_BETWEEN_LOOKS, report_is_over,
-                             &report->limit);
+    sqlite3_progress_handler(report->db.handle, STEPS_BETWEEN_LOOKS, report_is_over, &report->limit);
 }
 
 void
@@ -37,13 +36,11 @@ report_release(struct report *report)
 }
 
 int
-report_examine(struct report *report, int seconds, struct report_health *health,
-               struct error *error)
+report_examine(struct report *report, int seconds, struct report_health *health, struct error *error)
 {
     *health = (struct report_health){0};
     report_bound(report, seconds);
-    int rc =
-        database_text(&report->db, "PRAGMA quick_check(1)", health->damage, sizeof health->damage);
+    int rc = database_text(&report->db, "PRAGMA quick_check(1)", health->damage, sizeof health->damage);
     report_release(report);
     health->is_checked = rc == 0;
     if (rc == 0 && strcmp(health->damage, "ok") != 0)
@@ -55,8 +52,7 @@ report_examine(struct report *report, int seconds, struct report_health *health,
 }
 
 int
-report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_t *bytes,
-                  struct error *error)
+report_week_bytes(struct report *report, int seconds, int64_t now_ms, int64_t *bytes, struct error *error)
 {
     report_bound(report, seconds);
     const int rc = database_get(&report->db,

@@ -39,8 +39,7 @@ static int
 print_fields(struct report *report, int64_t job_id, FILE *out)
 {
     sqlite3_stmt *row;
-    int rc = database_start(&report->db, "SELECT * FROM v_jobs WHERE job = ?",
-                            VALUES(value_int(job_id)), &row);
+    int rc = database_start(&report->db, "SELECT * FROM v_jobs WHERE job = ?", VALUES(value_int(job_id)), &row);
     if (rc < 0)
         return rc;
     rc = database_step(&report->db, row);
@@ -67,20 +66,18 @@ print_job(struct report *report, int64_t job_id, FILE *out, bool json)
 {
     static const struct report_list job = {.view = "v_jobs", .tail = "WHERE job = ?1"};
 
-    static const enum report_part order[] = {REPORT_SEGMENTS, REPORT_RESULTS, REPORT_DELIVERIES,
-                                             REPORT_EVENTS};
+    static const enum report_part order[] = {REPORT_SEGMENTS, REPORT_RESULTS, REPORT_DELIVERIES, REPORT_EVENTS};
 
     const struct database_value id = value_int(job_id);
     int rc = report_expect_job(report, job_id);
     if (rc == 0 && json)
-        return report_print_json(report, &(struct report_selection){&job, &id, 1}, true,
-                                 report_parts, REPORT_PARTS, out);
+        return report_print_json(report, &(struct report_selection){&job, &id, 1}, true, report_parts, REPORT_PARTS,
+                                 out);
     if (rc == 0)
         rc = print_fields(report, job_id, out);
     for (size_t i = 0; rc == 0 && i < COLUMN_COUNT(order); i++) {
         const struct report_list *part = &report_parts[order[i]];
-        rc =
-            report_print_rows(report, &(struct report_selection){part, &id, 1}, part->heading, out);
+        rc = report_print_rows(report, &(struct report_selection){part, &id, 1}, part->heading, out);
     }
     return rc;
 }

@@ -22,13 +22,13 @@ enum {
 };
 
 /* A column of the view, or an expression over it. */
-#define COLUMN(key_, title_, form_)                                                                \
-    {                                                                                              \
-#key_, (title_), (form_), #key_                                                            \
+#define COLUMN(key_, title_, form_)                                                                                    \
+    {                                                                                                                  \
+#key_, (title_), (form_), #key_                                                                                \
     }
-#define AS(key_, title_, form_, sql_)                                                              \
-    {                                                                                              \
-#key_, (title_), (form_), (sql_)                                                           \
+#define AS(key_, title_, form_, sql_)                                                                                  \
+    {                                                                                                                  \
+#key_, (title_), (form_), (sql_)                                                                               \
     }
 #define COUNT(condition) "count(*) FILTER (WHERE " condition ")"
 #define COLUMNS(of)      .columns = (of), .column_count = COLUMN_COUNT(of)
@@ -45,24 +45,22 @@ enum {
 #define OF_VOXELS "CASE WHEN voxels > 0 THEN printf("
 /* Adding 0 makes no negative zero. */
 #define TENTH(mm) "round(" mm ", 1) + 0.0"
-#define CENTROID                                                                                   \
-    "iif(x_mm IS NULL, NULL, printf('%.1f, %.1f, %.1f', " TENTH("x_mm") ", " TENTH(                \
-        "y_mm") ", " TENTH("z_mm") "))"
+#define CENTROID                                                                                                       \
+    "iif(x_mm IS NULL, NULL, printf('%.1f, %.1f, %.1f', " TENTH("x_mm") ", " TENTH("y_mm") ", " TENTH("z_mm") "))"
 
 /* ------------------------------------------------------------------- tables of a report period */
 
 /* A total per hour of the period. */
-#define PER_HOUR(total)                                                                            \
-    "(SELECT round((" total ") / ((julianday(until) - julianday(since)) * 24.0), 1) FROM period)"
+#define PER_HOUR(total) "(SELECT round((" total ") / ((julianday(until) - julianday(since)) * 24.0), 1) FROM period)"
 
-#define REFUSED_IN "code NOT IN ('', 'NO_RULE')"
-#define UNRULED_IN "state = 'SETTLED' AND code = 'NO_RULE' AND jobs = 0"
-#define IN_PERIOD  "WHERE quarantined_at >= ?1 AND quarantined_at < ?2 "
+#define REFUSED_IN      "code NOT IN ('', 'NO_RULE')"
+#define UNRULED_IN      "state = 'SETTLED' AND code = 'NO_RULE' AND jobs = 0"
+#define IN_PERIOD       "WHERE quarantined_at >= ?1 AND quarantined_at < ?2 "
 
 /* Rows with total_seconds, by `group`; `middle`: the one or two in the middle. */
-#define RANKED(group)                                                                              \
-    "(SELECT *, 2 * row_number() OVER (PARTITION BY " group                                        \
-    " ORDER BY total_seconds IS NULL, total_seconds) - 1 - count(total_seconds) OVER "             \
+#define RANKED(group)                                                                                                  \
+    "(SELECT *, 2 * row_number() OVER (PARTITION BY " group                                                            \
+    " ORDER BY total_seconds IS NULL, total_seconds) - 1 - count(total_seconds) OVER "                                 \
     "(PARTITION BY " group ") BETWEEN -1 AND 1 AS middle FROM ended)"
 #define MEDIAN  "round(avg(total_seconds) FILTER (WHERE middle), 2)"
 #define LONGEST "round(max(total_seconds), 2)"
@@ -74,8 +72,7 @@ static const struct report_column period_series[] = {
     AS(unruled, "without a rule", NUMBER | SILENT, COUNT(UNRULED_IN)),
     AS(instances, "instances", NUMBER, "coalesce(sum(instances), 0)"),
     AS(series_per_hour, "series per hour", NUMBER, PER_HOUR("SELECT count(*) FROM settled")),
-    AS(instances_per_hour, "instances per hour", NUMBER,
-       PER_HOUR("SELECT coalesce(sum(instances), 0) FROM settled")),
+    AS(instances_per_hour, "instances per hour", NUMBER, PER_HOUR("SELECT coalesce(sum(instances), 0) FROM settled")),
     AS(gathering, "being received now", NUMBER | SILENT, "(SELECT series_gathering FROM v_night)"),
 };
 
@@ -101,8 +98,7 @@ static const struct report_column period_deliveries[] = {
        "(SELECT deliveries_pending + deliveries_sending + deliveries_delayed FROM v_night)"),
 };
 
-static const struct report_column period_files[] = {
-    AS(quarantined, "quarantined", NUMBER, "count(*)")};
+static const struct report_column period_files[] = {AS(quarantined, "quarantined", NUMBER, "count(*)")};
 
 static const struct report_column period_disk[] = {
     AS(free_gib, "GiB free now", NUMBER, "round(free_mib / 1024.0, 1)"),
@@ -180,9 +176,8 @@ static const struct report_column period_senders[] = {
 };
 
 static const struct report_column period_callers[] = {
-    AS(calling, "CALLER", TEXT, "calling_ae"), COLUMN(host, "ADDRESS", TEXT),
-    AS(called, "CALLED", TEXT, "called_ae"),   COLUMN(rejected, "TIMES", NUMBER),
-    COLUMN(meaning, "REASON", TEXT),           COLUMN(admit, "TO ADMIT IT", TEXT),
+    AS(calling, "CALLER", TEXT, "calling_ae"), COLUMN(host, "ADDRESS", TEXT),   AS(called, "CALLED", TEXT, "called_ae"),
+    COLUMN(rejected, "TIMES", NUMBER),         COLUMN(meaning, "REASON", TEXT), COLUMN(admit, "TO ADMIT IT", TEXT),
 };
 
 static const struct report_column period_unruled[] = {
@@ -228,11 +223,11 @@ static const struct report_column period_segments[] = {
 };
 
 /* `middle`: the one or two in the middle. */
-#define MEASURED                                                                                   \
-    "(SELECT pipeline, segment, label, unit, voxels, volume_ml, mean, voxels > 0 AND "             \
-    "2 * row_number() OVER (PARTITION BY pipeline, label, unit ORDER BY voxels = 0, volume_ml) "   \
-    "- 1 - count(*) FILTER (WHERE voxels > 0) OVER (PARTITION BY pipeline, label, unit) "          \
-    "BETWEEN -1 AND 1 AS middle FROM v_segments WHERE measured_at >= ?1 AND measured_at < ?2 "     \
+#define MEASURED                                                                                                       \
+    "(SELECT pipeline, segment, label, unit, voxels, volume_ml, mean, voxels > 0 AND "                                 \
+    "2 * row_number() OVER (PARTITION BY pipeline, label, unit ORDER BY voxels = 0, volume_ml) "                       \
+    "- 1 - count(*) FILTER (WHERE voxels > 0) OVER (PARTITION BY pipeline, label, unit) "                              \
+    "BETWEEN -1 AND 1 AS middle FROM v_segments WHERE measured_at >= ?1 AND measured_at < ?2 "                         \
     "AND state IN ('DONE', 'EMPTY') AND superseded_by IS NULL)"
 
 static const struct report_column period_compute[] = {
@@ -256,8 +251,7 @@ static const struct report_column period_slowest[] = {
     SERIES_UID,
 };
 
-#define COUNT_OF_HOUR(rows, condition)                                                             \
-    "(SELECT count(*) FROM " rows " i WHERE i.n = s.n AND " condition ")"
+#define COUNT_OF_HOUR(rows, condition) "(SELECT count(*) FROM " rows " i WHERE i.n = s.n AND " condition ")"
 
 static const struct report_column period_hours[] = {
     AS(at, "FROM", TIME, "strftime('%Y-%m-%dT%H:%M:%fZ', julianday(?1) + s.n * ?3 / 86400.0)"),
@@ -265,33 +259,31 @@ static const struct report_column period_hours[] = {
     AS(refused, "REFUSED", NUMBER, COUNT_OF_HOUR("series_in", "bad")),
     AS(done, "JOBS", NUMBER, COUNT_OF_HOUR("jobs_in", "NOT bad")),
     AS(failed, "FAILED", NUMBER, COUNT_OF_HOUR("jobs_in", "bad")),
-    AS(free_gib, "FREE (GiB)", NUMBER,
-       "(SELECT round(free_mib / 1024.0, 1) FROM disk_in i WHERE i.n = s.n)"),
+    AS(free_gib, "FREE (GiB)", NUMBER, "(SELECT round(free_mib / 1024.0, 1) FROM disk_in i WHERE i.n = s.n)"),
 };
 
 #define STEP_OF(time) "CAST((julianday(" time ") - julianday(?1)) * 86400.0 / ?3 + 1e-6 AS INTEGER)"
-#define HOURS                                                                                      \
-    ", steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps "                                  \
-    "  WHERE julianday(?1) + (n + 1) * ?3 / 86400.0 < julianday(?2) - 1e-8), "                     \
-    "series_in AS (SELECT " STEP_OF(                                                               \
-        "settled_at") " AS n, state = 'REFUSED' AS bad FROM settled),"                             \
-                      "jobs_in AS (SELECT " STEP_OF(                                               \
-                          "ended_at") " AS n, state = 'FAILED' AS bad FROM ended), "               \
-                                      "disk_in AS (SELECT " STEP_OF(                               \
-                                          "at") " AS n, min(free_mib) AS free_mib FROM v_disk "    \
+#define HOURS                                                                                                          \
+    ", steps (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM steps "                                                      \
+    "  WHERE julianday(?1) + (n + 1) * ?3 / 86400.0 < julianday(?2) - 1e-8), "                                         \
+    "series_in AS (SELECT " STEP_OF(                                                                                   \
+        "settled_at") " AS n, state = 'REFUSED' AS bad FROM settled),"                                                 \
+                      "jobs_in AS (SELECT " STEP_OF(                                                                   \
+                          "ended_at") " AS n, state = 'FAILED' AS bad FROM ended), "                                   \
+                                      "disk_in AS (SELECT " STEP_OF(                                                   \
+                                          "at") " AS n, min(free_mib) AS free_mib FROM v_disk "                        \
                                                 "  WHERE at >= ?1 AND at < ?2 GROUP BY 1) "
 
 /* ------------------------------------------------------------------------- lists of the web UI */
 
 #define MOST " LIMIT ?5"
 /* Newest first: the mark is a time, then a key that distinguishes rows of one time. */
-#define BY_TIME(condition, time, key)                                                              \
-    .tail = "WHERE " condition "(?1 = '' OR " time " <= substr(?1, 1, 24) AND " time               \
-            " || ' ' || " key " < ?1) ORDER BY " time " DESC, " key " DESC" MOST,                  \
+#define BY_TIME(condition, time, key)                                                                                  \
+    .tail = "WHERE " condition "(?1 = '' OR " time " <= substr(?1, 1, 24) AND " time " || ' ' || " key                 \
+            " < ?1) ORDER BY " time " DESC, " key " DESC" MOST,                                                        \
     .mark = time " || ' ' || " key
-#define BY_NUMBER(condition, number)                                                               \
-    .tail = "WHERE " condition "(?1 = '' OR " number " < CAST(?1 AS INTEGER)) ORDER BY " number    \
-            " DESC" MOST,                                                                          \
+#define BY_NUMBER(condition, number)                                                                                   \
+    .tail = "WHERE " condition "(?1 = '' OR " number " < CAST(?1 AS INTEGER)) ORDER BY " number " DESC" MOST,          \
     .mark = (number)
 
 static const struct report_column web_now[] = {
@@ -350,12 +342,12 @@ static const struct report_column web_running[] = {
     SERIES_UID,
 };
 
-#define RUNNING                                                                                    \
-    ", usual AS MATERIALIZED (SELECT pipeline, "                                                   \
-    "avg((julianday(ended_at) - julianday(started_at)) * 86400.0) AS seconds FROM v_jobs "         \
-    "WHERE ended_at >= (SELECT ago FROM day) AND started_at IS NOT NULL "                          \
-    "AND state IN ('DONE', 'EMPTY', 'REVIEW') GROUP BY pipeline), "                                \
-    "running AS (SELECT *, max(0.0, (julianday('now') - julianday(started_at)) * 86400.0) "        \
+#define RUNNING                                                                                                        \
+    ", usual AS MATERIALIZED (SELECT pipeline, "                                                                       \
+    "avg((julianday(ended_at) - julianday(started_at)) * 86400.0) AS seconds FROM v_jobs "                             \
+    "WHERE ended_at >= (SELECT ago FROM day) AND started_at IS NOT NULL "                                              \
+    "AND state IN ('DONE', 'EMPTY', 'REVIEW') GROUP BY pipeline), "                                                    \
+    "running AS (SELECT *, max(0.0, (julianday('now') - julianday(started_at)) * 86400.0) "                            \
     "AS seconds FROM v_jobs WHERE state = 'RUNNING') "
 
 /* They start when the missing input is there, and fail at not_before_at. */
@@ -492,15 +484,15 @@ static const struct report_column web_pulling[] = {
 };
 
 /* The message of a batch is that of the open item with the latest failed attempt. */
-#define PULLING                                                                                    \
-    ", batches AS (SELECT batch, source, min(created_at) AS created_at, "                          \
-    "count(*) FILTER (WHERE state <> 'WAITING') AS under_way, "                                    \
-    "count(*) FILTER (WHERE state = 'WAITING') AS waiting, max(started_at) AS started_at, "        \
-    "min(not_before_at) AS not_before_at FROM v_pulls WHERE ended_at IS NULL "                     \
-    "AND (?1 = '' OR batch > CAST(?1 AS INTEGER)) GROUP BY batch, source), "                       \
-    "failures AS (SELECT batch, code, message, max(started_at) FROM v_pulls "                      \
-    "WHERE ended_at IS NULL AND code <> '' GROUP BY batch), "                                      \
-    "all_of AS (SELECT batch, count(ended_at) AS ended, sum(arrived) AS arrived FROM v_pulls "     \
+#define PULLING                                                                                                        \
+    ", batches AS (SELECT batch, source, min(created_at) AS created_at, "                                              \
+    "count(*) FILTER (WHERE state <> 'WAITING') AS under_way, "                                                        \
+    "count(*) FILTER (WHERE state = 'WAITING') AS waiting, max(started_at) AS started_at, "                            \
+    "min(not_before_at) AS not_before_at FROM v_pulls WHERE ended_at IS NULL "                                         \
+    "AND (?1 = '' OR batch > CAST(?1 AS INTEGER)) GROUP BY batch, source), "                                           \
+    "failures AS (SELECT batch, code, message, max(started_at) FROM v_pulls "                                          \
+    "WHERE ended_at IS NULL AND code <> '' GROUP BY batch), "                                                          \
+    "all_of AS (SELECT batch, count(ended_at) AS ended, sum(arrived) AS arrived FROM v_pulls "                         \
     "WHERE batch IN (SELECT batch FROM batches) GROUP BY batch) "
 
 static const struct report_column web_unpulled[] = {
@@ -515,9 +507,9 @@ static const struct report_column web_unpulled[] = {
 };
 
 /* The message is that of the last item. */
-#define UNPULLED                                                                                   \
-    ", ends AS (SELECT batch, source, state, code, count(*) AS items, max(ended_at) AS ended_at, " \
-    "message FROM v_pulls WHERE state IN ('NOT_FOUND', 'PARTIAL', 'FAILED') "                      \
+#define UNPULLED                                                                                                       \
+    ", ends AS (SELECT batch, source, state, code, count(*) AS items, max(ended_at) AS ended_at, "                     \
+    "message FROM v_pulls WHERE state IN ('NOT_FOUND', 'PARTIAL', 'FAILED') "                                          \
     "GROUP BY batch, source, state, code) "
 
 static const struct report_column web_callers[] = {
@@ -601,20 +593,19 @@ static const struct report_column web_job[] = {
     AS(removed, "results removed", TIME, "removed_at"),
 };
 
-#define SEGMENTS_OF_JOB(box_, centroid_, form)                                                     \
-    COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                              \
-        AS(volume_ml, "VOLUME (ml)", NUMBER, "printf('%.2f', volume_ml)"),                         \
-        AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                   \
-        AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                              \
-        AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                              \
-        AS(unit, "UNIT", TEXT, "iif(unit = '1', NULL, " UNIT ")"),                                 \
-        AS(box, box_, form, OF_VOXELS "'%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm) END"), \
+#define SEGMENTS_OF_JOB(box_, centroid_, form)                                                                         \
+    COLUMN(segment, "SEGMENT", NUMBER), COLUMN(label, "LABEL", TEXT),                                                  \
+        AS(volume_ml, "VOLUME (ml)", NUMBER, "printf('%.2f', volume_ml)"),                                             \
+        AS(mean, "MEAN", NUMBER, OF_VOXELS "'%.6g', mean) END"),                                                       \
+        AS(minimum, "MIN", NUMBER, OF_VOXELS "'%.6g', minimum) END"),                                                  \
+        AS(maximum, "MAX", NUMBER, OF_VOXELS "'%.6g', maximum) END"),                                                  \
+        AS(unit, "UNIT", TEXT, "iif(unit = '1', NULL, " UNIT ")"),                                                     \
+        AS(box, box_, form, OF_VOXELS "'%.1f x %.1f x %.1f', width_mm, height_mm, depth_mm) END"),                     \
         AS(centroid, centroid_, form, CENTROID)
 
 static const struct report_column web_job_segments[] = {
     SEGMENTS_OF_JOB("box (mm)", "centroid (mm, LPS)", TEXT | BELOW)};
-static const struct report_column show_segments[] = {
-    SEGMENTS_OF_JOB("BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP)};
+static const struct report_column show_segments[] = {SEGMENTS_OF_JOB("BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP)};
 
 static const struct report_column web_job_results[] = {
     COLUMN(kind, "RESULT", TEXT),
@@ -691,15 +682,15 @@ static const struct report_column web_found[] = {
 };
 
 /* Each condition uses its own index. */
-#define FOUND                                                                                      \
-    "series_uid IN (SELECT ?3 "                                                                    \
-    "UNION SELECT series_uid FROM v_series WHERE accession_number <> '' "                          \
-    "AND accession_number IN (?3, ?4) "                                                            \
-    "UNION SELECT series_uid FROM v_series WHERE patient_id <> '' AND patient_id IN (?3, ?4) "     \
-    "UNION SELECT series_uid FROM v_instances WHERE sop_instance_uid = ?3 "                        \
-    "UNION SELECT series_uid FROM v_results WHERE sop_instance_uid = ?3 "                          \
-    "AND sop_instance_uid <> '' "                                                                  \
-    "UNION SELECT series_uid FROM v_results WHERE result_series_uid = ?3 "                         \
+#define FOUND                                                                                                          \
+    "series_uid IN (SELECT ?3 "                                                                                        \
+    "UNION SELECT series_uid FROM v_series WHERE accession_number <> '' "                                              \
+    "AND accession_number IN (?3, ?4) "                                                                                \
+    "UNION SELECT series_uid FROM v_series WHERE patient_id <> '' AND patient_id IN (?3, ?4) "                         \
+    "UNION SELECT series_uid FROM v_instances WHERE sop_instance_uid = ?3 "                                            \
+    "UNION SELECT series_uid FROM v_results WHERE sop_instance_uid = ?3 "                                              \
+    "AND sop_instance_uid <> '' "                                                                                      \
+    "UNION SELECT series_uid FROM v_results WHERE result_series_uid = ?3 "                                             \
     "AND result_series_uid <> '') AND "
 
 #define JOB_KEY    "printf('%015d', job)"
@@ -709,20 +700,19 @@ static const struct report_column web_found[] = {
 
 /* Only the latest events are read. */
 #define RECENT_EVENTS "event > (SELECT max(event) FROM v_events) - 20000 AND "
-#define DEVICE_EVENTS                                                                              \
-    "kind IN ('COMPUTE_READY', 'COMPUTE_WAITING', 'DEVICE_MISSING', 'DEVICE_LOST', "               \
+#define DEVICE_EVENTS                                                                                                  \
+    "kind IN ('COMPUTE_READY', 'COMPUTE_WAITING', 'DEVICE_MISSING', 'DEVICE_LOST', "                                   \
     "'DEVICE_GIVEN_UP', 'WORKER_DIED') AND "
 
 /* ----------------------------------------------------------------------------------- the table */
 
-#define LIST(key_, heading_, hint_, of, view_, ...)                                                \
-    {                                                                                              \
-        .key = (key_), .heading = (heading_), .hint = (hint_), COLUMNS(of), .view = (view_),       \
-        __VA_ARGS__                                                                                \
+#define LIST(key_, heading_, hint_, of, view_, ...)                                                                    \
+    {                                                                                                                  \
+        .key = (key_), .heading = (heading_), .hint = (hint_), COLUMNS(of), .view = (view_), __VA_ARGS__               \
     }
-#define FIGURES(key_, heading_, of, view_, tail_)                                                  \
+#define FIGURES(key_, heading_, of, view_, tail_)                                                                      \
     LIST(key_, heading_, NULL, of, view_, .shape = REPORT_FIGURES, .tail = (tail_))
-#define DETAILS(key_, heading_, of, view_, tail_)                                                  \
+#define DETAILS(key_, heading_, of, view_, tail_)                                                                      \
     LIST(key_, heading_, NULL, of, view_, .shape = REPORT_DETAILS, .tail = (tail_))
 
 const struct report_list report_lists[REPORT_LIST_COUNT] = {
@@ -731,46 +721,39 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [PERIOD_DELIVERIES] = FIGURES("deliveries", "Deliveries", period_deliveries, "tried", ""),
     [PERIOD_FILES] = FIGURES("files", "Files", period_files, "v_quarantine", IN_PERIOD),
     [PERIOD_DISK] = FIGURES("disk", "Disk", period_disk, "v_night", ""),
-    [PERIOD_FAILED] =
-        LIST("failed", "Failed jobs", "noctule show JOB; noctule retry JOB", period_failed, "ended",
-             .tail = "WHERE state = 'FAILED' GROUP BY code ORDER BY count(*) DESC, code"),
-    [PERIOD_REVIEW] = LIST("review", "Results under review now (not delivered)",
-                           "noctule accept JOB; noctule reject JOB REASON", period_review,
-                           "v_review", .tail = "ORDER BY since_at, job"),
+    [PERIOD_FAILED] = LIST("failed", "Failed jobs", "noctule show JOB; noctule retry JOB", period_failed, "ended",
+                           .tail = "WHERE state = 'FAILED' GROUP BY code ORDER BY count(*) DESC, code"),
+    [PERIOD_REVIEW] =
+        LIST("review", "Results under review now (not delivered)", "noctule accept JOB; noctule reject JOB REASON",
+             period_review, "v_review", .tail = "ORDER BY since_at, job"),
     /* Deliveries that will be tried again have not arrived either, in any period. */
-    [PERIOD_UNDELIVERED] =
-        LIST("undelivered", "Undelivered results",
-             "noctule deliveries --destination NAME; noctule resend DELIVERY", period_undelivered,
-             "(SELECT * FROM tried WHERE state = 'FAILED' UNION ALL "
-             " SELECT *, NULL FROM v_deliveries WHERE state = 'DELAYED')",
-             .tail = "GROUP BY destination, state, code ORDER BY destination, state DESC, count(*) "
-                     "DESC"),
+    [PERIOD_UNDELIVERED] = LIST("undelivered", "Undelivered results",
+                                "noctule deliveries --destination NAME; noctule resend DELIVERY", period_undelivered,
+                                "(SELECT * FROM tried WHERE state = 'FAILED' UNION ALL "
+                                " SELECT *, NULL FROM v_deliveries WHERE state = 'DELAYED')",
+                                .tail = "GROUP BY destination, state, code ORDER BY destination, state DESC, count(*) "
+                                        "DESC"),
     [PERIOD_UNPULLED] =
-        LIST("unpulled", "Failed or incomplete retrievals", "noctule pull --batch N",
-             period_unpulled, "v_pulls",
+        LIST("unpulled", "Failed or incomplete retrievals", "noctule pull --batch N", period_unpulled, "v_pulls",
              .tail = "WHERE ended_at >= ?1 AND ended_at < ?2 AND state IN ('NOT_FOUND', 'PARTIAL', "
                      "'FAILED') GROUP BY source, state, code ORDER BY source, count(*) DESC, code"),
     /* With max() as mark, the example is the newest row of the group. */
     [PERIOD_REFUSED] =
         LIST("refused", "Refused series", "noctule explain SERIES_UID", period_refused, "settled",
-             .tail = "WHERE " REFUSED_IN " GROUP BY code ORDER BY count(*) DESC, code",
-             .mark = "max(settled_at)"),
+             .tail = "WHERE " REFUSED_IN " GROUP BY code ORDER BY count(*) DESC, code", .mark = "max(settled_at)"),
     [PERIOD_QUARANTINED] =
         LIST("quarantined", "Quarantined files", NULL, period_quarantined, "v_quarantine",
-             .tail = IN_PERIOD "GROUP BY code ORDER BY count(*) DESC, code",
-             .mark = "max(quarantined_at)"),
-    [PERIOD_SENDERS] = LIST(
-        "senders", "Senders of refused series", NULL, period_senders, "settled",
-        .tail = "GROUP BY sender, station, manufacturer, model, institution "
-                "HAVING " COUNT(REFUSED_IN) " > 0 ORDER BY " COUNT(REFUSED_IN) " DESC, "
-                                                                               "sender, station"),
+             .tail = IN_PERIOD "GROUP BY code ORDER BY count(*) DESC, code", .mark = "max(quarantined_at)"),
+    [PERIOD_SENDERS] = LIST("senders", "Senders of refused series", NULL, period_senders, "settled",
+                            .tail = "GROUP BY sender, station, manufacturer, model, institution "
+                                    "HAVING " COUNT(REFUSED_IN) " > 0 ORDER BY " COUNT(REFUSED_IN) " DESC, "
+                                                                                                   "sender, station"),
     [PERIOD_CALLERS] = LIST("callers", "Rejected callers",
-                            "the last column: the entry for section dicom of noctule.conf",
-                            period_callers, "v_callers",
+                            "the last column: the entry for section dicom of noctule.conf", period_callers, "v_callers",
                             .tail = "WHERE last_at >= ?1 AND first_at < ?2 AND admitted_at IS NULL "
                                     "ORDER BY last_at DESC LIMIT 50"),
-    [PERIOD_UNRULED] = LIST("unruled", "Series without a rule",
-                            "noctule submit --rules after adding a rule", period_unruled, "settled",
+    [PERIOD_UNRULED] = LIST("unruled", "Series without a rule", "noctule submit --rules after adding a rule",
+                            period_unruled, "settled",
                             .tail = "WHERE " UNRULED_IN " GROUP BY modality, body_part, sender "
                                     "ORDER BY count(*) DESC, modality, body_part",
                             .mark = "max(settled_at)"),
@@ -779,106 +762,89 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                                    "GROUP BY source ORDER BY source"),
     [PERIOD_PIPELINES] = LIST("pipelines", "Pipelines", NULL, period_pipelines, RANKED("pipeline"),
                               .tail = "GROUP BY pipeline ORDER BY count(*) DESC, pipeline"),
-    [PERIOD_SEGMENTS] =
-        LIST("segments", "Segments", NULL, period_segments, MEASURED,
-             .tail = "GROUP BY pipeline, label, unit ORDER BY pipeline, min(segment), label"),
+    [PERIOD_SEGMENTS] = LIST("segments", "Segments", NULL, period_segments, MEASURED,
+                             .tail = "GROUP BY pipeline, label, unit ORDER BY pipeline, min(segment), label"),
     [PERIOD_COMPUTE] = LIST("compute", "Compute devices", NULL, period_compute, "ended",
                             .tail = "WHERE backend <> '' GROUP BY backend ORDER BY backend"),
-    [PERIOD_SLOWEST] =
-        LIST("slowest", "Slowest jobs", NULL, period_slowest, "ended",
-             .tail = "WHERE total_seconds IS NOT NULL ORDER BY total_seconds DESC, job LIMIT 5"),
-    [PERIOD_HOURS] =
-        LIST("hours", "Per hour", NULL, period_hours, "steps s", .with = HOURS, .tail = ""),
+    [PERIOD_SLOWEST] = LIST("slowest", "Slowest jobs", NULL, period_slowest, "ended",
+                            .tail = "WHERE total_seconds IS NOT NULL ORDER BY total_seconds DESC, job LIMIT 5"),
+    [PERIOD_HOURS] = LIST("hours", "Per hour", NULL, period_hours, "steps s", .with = HOURS, .tail = ""),
 
     [WEB_NOW] =
-        FIGURES("now", "Jobs", web_now,
-                "(SELECT *, " DURATION(eta) ", " DURATION(oldest_waiting) " FROM v_night)", ""),
+        FIGURES("now", "Jobs", web_now, "(SELECT *, " DURATION(eta) ", " DURATION(oldest_waiting) " FROM v_night)", ""),
     [WEB_NOW_SERIES] = FIGURES("now_series", "Series", web_now_series, "v_night", ""),
-    [WEB_NOW_DELIVERIES] =
-        FIGURES("now_deliveries", "Deliveries and disk", web_now_deliveries, "v_night", ""),
-    [WEB_CONFIGURATION] =
-        LIST("configuration", "Configuration", "noctule reload; noctule check-config",
-             web_configuration, "v_configuration", .tail = "ORDER BY state" MOST),
-    [WEB_RUNNING] = LIST("running", "Running", NULL, web_running,
-                         "running r LEFT JOIN usual u ON u.pipeline = r.pipeline", .with = RUNNING,
-                         .none = "no running jobs", .tail = "ORDER BY started_at, job" MOST),
-    [WEB_WAITING] = LIST("waiting", "Waiting (in order)", "noctule priority; noctule hold",
-                         web_waiting, "v_jobs", .none = "no waiting jobs",
-                         .tail = "WHERE state IN ('READY', 'DELAYED') AND (?1 = '' OR " TURN
-                                 " > ?1) ORDER BY " TURN MOST,
-                         .mark = TURN),
-    [WEB_GATHERING] = LIST("gathering", "Series being received", "noctule complete SERIES_UID",
-                           web_gathering, "v_series", .none = "no series is being received",
-                           BY_TIME("state = 'GATHERING' AND ", "last_seen_at", "series_uid")),
-    [WEB_HOLDS] = LIST("holds", "Held", "noctule release", web_holds, "v_holds",
-                       .tail = "ORDER BY held_at" MOST),
+    [WEB_NOW_DELIVERIES] = FIGURES("now_deliveries", "Deliveries and disk", web_now_deliveries, "v_night", ""),
+    [WEB_CONFIGURATION] = LIST("configuration", "Configuration", "noctule reload; noctule check-config",
+                               web_configuration, "v_configuration", .tail = "ORDER BY state" MOST),
+    [WEB_RUNNING] =
+        LIST("running", "Running", NULL, web_running, "running r LEFT JOIN usual u ON u.pipeline = r.pipeline",
+             .with = RUNNING, .none = "no running jobs", .tail = "ORDER BY started_at, job" MOST),
+    [WEB_WAITING] = LIST(
+        "waiting", "Waiting (in order)", "noctule priority; noctule hold", web_waiting, "v_jobs",
+        .none = "no waiting jobs",
+        .tail = "WHERE state IN ('READY', 'DELAYED') AND (?1 = '' OR " TURN " > ?1) ORDER BY " TURN MOST, .mark = TURN),
+    [WEB_GATHERING] =
+        LIST("gathering", "Series being received", "noctule complete SERIES_UID", web_gathering, "v_series",
+             .none = "no series is being received", BY_TIME("state = 'GATHERING' AND ", "last_seen_at", "series_uid")),
+    [WEB_HOLDS] = LIST("holds", "Held", "noctule release", web_holds, "v_holds", .tail = "ORDER BY held_at" MOST),
     /* Oldest first, in the order of arrival. */
-    [WEB_REVIEW] =
-        LIST("review", "Results under review (not delivered)",
-             "noctule accept JOB; noctule reject JOB REASON", web_review, "v_review",
-             .tail = "WHERE ?1 = '' OR job > CAST(?1 AS INTEGER) ORDER BY job" MOST, .mark = "job"),
+    [WEB_REVIEW] = LIST("review", "Results under review (not delivered)",
+                        "noctule accept JOB; noctule reject JOB REASON", web_review, "v_review",
+                        .tail = "WHERE ?1 = '' OR job > CAST(?1 AS INTEGER) ORDER BY job" MOST, .mark = "job"),
     /* Superseded jobs need no action. */
     [WEB_FAILED] =
         LIST("failed", "Failed jobs", "noctule show JOB; noctule retry JOB", web_failed, "v_jobs",
-             .none = "no failed jobs",
-             BY_TIME("state = 'FAILED' AND superseded_by IS NULL AND ", "ended_at", JOB_KEY)),
-    [WEB_REFUSED] = LIST("refused", "Refused series", "noctule explain SERIES_UID", web_refused,
-                         "v_series", .none = "no refused series",
-                         BY_TIME("state = 'REFUSED' AND ", "settled_at", "series_uid")),
-    [WEB_QUARANTINED] = LIST("quarantined", "Quarantined files", NULL, web_quarantined,
-                             "v_quarantine", .none = "no files in quarantine",
-                             BY_TIME("removed_at IS NULL AND ", "quarantined_at", FILE_KEY)),
-    [WEB_DESTINATIONS] =
-        LIST("destinations", "Destinations", "noctule echo NAME", web_destinations,
-             "v_destinations", .none = "no deliveries yet", .tail = "ORDER BY destination" MOST),
-    [WEB_UNDELIVERED] =
-        LIST("undelivered", "Undelivered results", "noctule resend DELIVERY", web_deliveries,
-             "v_deliveries", .none = "no undelivered results",
-             BY_NUMBER("state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED') AND ", "delivery")),
-    [WEB_DELIVERED] =
-        LIST("delivered", "Delivered or cancelled", NULL, web_deliveries, "v_deliveries",
-             BY_NUMBER("state IN ('SENT', 'CANCELLED') AND ", "delivery")),
+             .none = "no failed jobs", BY_TIME("state = 'FAILED' AND superseded_by IS NULL AND ", "ended_at", JOB_KEY)),
+    [WEB_REFUSED] = LIST("refused", "Refused series", "noctule explain SERIES_UID", web_refused, "v_series",
+                         .none = "no refused series", BY_TIME("state = 'REFUSED' AND ", "settled_at", "series_uid")),
+    [WEB_QUARANTINED] =
+        LIST("quarantined", "Quarantined files", NULL, web_quarantined, "v_quarantine",
+             .none = "no files in quarantine", BY_TIME("removed_at IS NULL AND ", "quarantined_at", FILE_KEY)),
+    [WEB_DESTINATIONS] = LIST("destinations", "Destinations", "noctule echo NAME", web_destinations, "v_destinations",
+                              .none = "no deliveries yet", .tail = "ORDER BY destination" MOST),
+    [WEB_UNDELIVERED] = LIST("undelivered", "Undelivered results", "noctule resend DELIVERY", web_deliveries,
+                             "v_deliveries", .none = "no undelivered results",
+                             BY_NUMBER("state IN ('PENDING', 'SENDING', 'DELAYED', 'FAILED') AND ", "delivery")),
+    [WEB_DELIVERED] = LIST("delivered", "Delivered or cancelled", NULL, web_deliveries, "v_deliveries",
+                           BY_NUMBER("state IN ('SENT', 'CANCELLED') AND ", "delivery")),
     /* Oldest first. */
     [WEB_PULLING] = LIST("pulling", "Retrievals from archives",
                          "noctule pull --batch BATCH; noctule pull --cancel BATCH", web_pulling,
                          "batches b JOIN all_of a ON a.batch = b.batch "
                          "LEFT JOIN failures f ON f.batch = b.batch",
                          .with = PULLING, .tail = "ORDER BY b.batch" MOST, .mark = "b.batch"),
-    [WEB_UNPULLED] =
-        LIST("unpulled", "Failed or incomplete retrievals", "noctule pull --batch BATCH",
-             web_unpulled, "ends", .with = UNPULLED, BY_TIME("", "ended_at", PULL_KEY)),
-    [WEB_CALLERS] = LIST("callers", "Rejected callers", NULL, web_callers, "v_callers",
-                         BY_TIME("", "last_at", CALLER_KEY)),
-    [WEB_DEVICES] = LIST("devices", "Devices", "noctule doctor", web_devices, "v_jobs",
-                         .none = "no jobs in the last 24 hours",
-                         .tail = "WHERE ended_at >= (SELECT ago FROM day) AND backend <> '' "
-                                 "GROUP BY backend ORDER BY count(*) DESC" MOST),
-    [WEB_DEVICE_EVENTS] = LIST("device_events", "Device events", NULL, web_device_events,
-                               "v_events", BY_NUMBER(RECENT_EVENTS DEVICE_EVENTS, "event")),
-    [WEB_NIGHTS] =
-        LIST("nights", "Recorded reports", "noctule report --since 2026-01-31 --until 2026-02-01",
-             web_nights, "v_nights", BY_TIME("", "until_at", "night")),
+    [WEB_UNPULLED] = LIST("unpulled", "Failed or incomplete retrievals", "noctule pull --batch BATCH", web_unpulled,
+                          "ends", .with = UNPULLED, BY_TIME("", "ended_at", PULL_KEY)),
+    [WEB_CALLERS] =
+        LIST("callers", "Rejected callers", NULL, web_callers, "v_callers", BY_TIME("", "last_at", CALLER_KEY)),
+    [WEB_DEVICES] =
+        LIST("devices", "Devices", "noctule doctor", web_devices, "v_jobs", .none = "no jobs in the last 24 hours",
+             .tail = "WHERE ended_at >= (SELECT ago FROM day) AND backend <> '' "
+                     "GROUP BY backend ORDER BY count(*) DESC" MOST),
+    [WEB_DEVICE_EVENTS] = LIST("device_events", "Device events", NULL, web_device_events, "v_events",
+                               BY_NUMBER(RECENT_EVENTS DEVICE_EVENTS, "event")),
+    [WEB_NIGHTS] = LIST("nights", "Recorded reports", "noctule report --since 2026-01-31 --until 2026-02-01",
+                        web_nights, "v_nights", BY_TIME("", "until_at", "night")),
     [WEB_NIGHT] = DETAILS("night", "Report period", web_night, "v_nights", "WHERE night = ?3"),
     [WEB_JOB] = DETAILS("job", "State", web_job, "v_jobs", "WHERE job = ?2"),
     /* A mark is the Segment Number: segments are sorted in ascending order. */
-    [WEB_JOB_SEGMENTS] =
-        LIST("job_segments", "Segments", NULL, web_job_segments, "v_segments",
-             .tail = "WHERE job = ?2 AND (?1 = '' OR segment > CAST(?1 AS INTEGER)) "
-                     "ORDER BY segment" MOST,
-             .mark = "segment"),
+    [WEB_JOB_SEGMENTS] = LIST("job_segments", "Segments", NULL, web_job_segments, "v_segments",
+                              .tail = "WHERE job = ?2 AND (?1 = '' OR segment > CAST(?1 AS INTEGER)) "
+                                      "ORDER BY segment" MOST,
+                              .mark = "segment"),
     [WEB_JOB_RESULTS] = LIST("job_results", "Results", NULL, web_job_results, "v_results",
                              .tail = "WHERE job = ?2 ORDER BY kind, path" MOST),
-    [WEB_JOB_DELIVERIES] = LIST("job_deliveries", "Deliveries", NULL, web_deliveries,
-                                "v_deliveries", BY_NUMBER("job = ?2 AND ", "delivery")),
-    [WEB_JOB_EVENTS] = LIST("job_events", "Events", NULL, web_job_events, "v_events",
-                            BY_NUMBER("job = ?2 AND ", "event")),
+    [WEB_JOB_DELIVERIES] = LIST("job_deliveries", "Deliveries", NULL, web_deliveries, "v_deliveries",
+                                BY_NUMBER("job = ?2 AND ", "delivery")),
+    [WEB_JOB_EVENTS] =
+        LIST("job_events", "Events", NULL, web_job_events, "v_events", BY_NUMBER("job = ?2 AND ", "event")),
     [WEB_SERIES] = DETAILS("series", "Series", web_series, "v_series", "WHERE series_uid = ?3"),
-    [WEB_SERIES_JOBS] = LIST("series_jobs", "Jobs", NULL, web_series_jobs, "v_jobs",
-                             .none = "no jobs", BY_NUMBER("series_uid = ?3 AND ", "job")),
+    [WEB_SERIES_JOBS] = LIST("series_jobs", "Jobs", NULL, web_series_jobs, "v_jobs", .none = "no jobs",
+                             BY_NUMBER("series_uid = ?3 AND ", "job")),
     [WEB_SERIES_STACKS] = LIST("series_stacks", "Volumes", NULL, web_series_stacks, "v_stacks",
                                .tail = "WHERE series_uid = ?3 ORDER BY stack" MOST),
-    [WEB_FOUND] = LIST("found", "Matching series", NULL, web_found, "v_series",
-                       BY_TIME(FOUND, "last_seen_at", "series_uid")),
+    [WEB_FOUND] =
+        LIST("found", "Matching series", NULL, web_found, "v_series", BY_TIME(FOUND, "last_seen_at", "series_uid")),
     /* Reads all series; used only if the other search finds no series. */
     [WEB_FOUND_STUDY] = LIST("found_study", "Matching series", NULL, web_found, "v_series",
                              BY_TIME("study_uid = ?3 AND ", "last_seen_at", "series_uid")),
@@ -902,17 +868,15 @@ static const struct report_column job_columns[] = {
        "executor || coalesce(' ' || slurm_id, '') || CASE WHEN node <> '' THEN ' on ' || node ELSE "
        "'' END"),
     AS(wait, "WAIT (s)", NUMBER | DROP, "printf('%.2f', wait_seconds)"),
-    AS(run, "RUN (s)", NUMBER | DROP,
-       "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END"),
-    AS(peak, "PEAK (MiB)", NUMBER | DROP,
-       "CASE WHEN peak_mib IS NOT NULL THEN printf('%.1f', peak_mib) END"),
+    AS(run, "RUN (s)", NUMBER | DROP, "CASE WHEN total_seconds IS NOT NULL THEN printf('%.2f', total_seconds) END"),
+    AS(peak, "PEAK (MiB)", NUMBER | DROP, "CASE WHEN peak_mib IS NOT NULL THEN printf('%.1f', peak_mib) END"),
     COLUMN(code, "CODE", TEXT),
     COLUMN(series_uid, "SERIES", TEXT),
 };
 
-#define SERIES_IS_FOUND                                                                            \
-    "(?10 IS NULL OR modality = upper(?10)) AND (?11 IS NULL OR sender = ?11) "                    \
-    "AND (?12 IS NULL OR accession_number IN (?12, ?13)) "                                         \
+#define SERIES_IS_FOUND                                                                                                \
+    "(?10 IS NULL OR modality = upper(?10)) AND (?11 IS NULL OR sender = ?11) "                                        \
+    "AND (?12 IS NULL OR accession_number IN (?12, ?13)) "                                                             \
     "AND (?14 IS NULL OR patient_id IN (?14, ?15)) "
 
 const struct report_list report_jobs = {
@@ -1066,9 +1030,8 @@ static const struct report_column destination_columns[] = {
     COLUMN(address, "ADDRESS", TEXT),
 };
 
-const struct report_list report_configured = {.view = "destinations",
-                                              .tail = "ORDER BY place IS NULL, place, destination",
-                                              COLUMNS(destination_columns)};
+const struct report_list report_configured = {
+    .view = "destinations", .tail = "ORDER BY place IS NULL, place, destination", COLUMNS(destination_columns)};
 
 static const struct report_column show_results[] = {
     COLUMN(kind, "KIND", TEXT),

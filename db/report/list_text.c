@@ -83,9 +83,8 @@ line_width(const struct text *text, bool least)
     int whole = -2;
     for (size_t i = 0; i < text->column_count; i++)
         if (text->widths[i] >= 0)
-            whole += 2 + (least && can_shrink(text, i) && text->widths[i] > COLUMN_LEAST
-                              ? COLUMN_LEAST
-                              : text->widths[i]);
+            whole +=
+                2 + (least && can_shrink(text, i) && text->widths[i] > COLUMN_LEAST ? COLUMN_LEAST : text->widths[i]);
     return whole;
 }
 
@@ -160,11 +159,9 @@ text_make(struct text *text, const struct report_table *table, const struct repo
         return -ENOMEM;
     for (size_t i = 0; i < text->row_count * text->column_count; i++) {
         const size_t row = i / text->column_count, column = i % text->column_count;
-        const char *cell =
-            row == 0 ? text->columns[column].title : table->cells[(row - 1) * stride + column];
+        const char *cell = row == 0 ? text->columns[column].title : table->cells[(row - 1) * stride + column];
         const bool silent = cell && text->columns[column].form & REPORT_SILENT;
-        text->cells[i] = report_printable(
-            cell && *cell && !(silent && strcmp(cell, "0") == 0) ? cell : layout->empty);
+        text->cells[i] = report_printable(cell && *cell && !(silent && strcmp(cell, "0") == 0) ? cell : layout->empty);
         if (!text->cells[i])
             return -ENOMEM;
         const int width = display_width(text->cells[i]);
@@ -178,11 +175,9 @@ int
 report_table_print(const struct report_table *table, const struct report_layout *layout, FILE *out)
 {
     const size_t rows = table->row_count < layout->max_rows ? table->row_count : layout->max_rows;
-    struct text text = {.columns = table->list->columns,
-                        .column_count = table->list->column_count,
-                        .row_count = rows + 1};
-    while (layout->below && text.column_count > 0 &&
-           text.columns[text.column_count - 1].form & REPORT_BELOW)
+    struct text text = {
+        .columns = table->list->columns, .column_count = table->list->column_count, .row_count = rows + 1};
+    while (layout->below && text.column_count > 0 && text.columns[text.column_count - 1].form & REPORT_BELOW)
         text.column_count--;
     const int rc = text_make(&text, table, layout);
     if (rc == 0)

@@ -24,8 +24,8 @@ list_make_sql(struct report *report, const char *before, const struct report_lis
     sqlite3_str_appendf(sql, "%s%s", before, list->with ? list->with : "");
     for (size_t i = 0; i < list->column_count; i++)
         sqlite3_str_appendf(sql, "%s %s", i ? "," : "SELECT", list->columns[i].sql);
-    sqlite3_str_appendf(sql, "%s%s FROM %s %s", list->mark ? ", " : "",
-                        list->mark ? list->mark : "", list->view, list->tail);
+    sqlite3_str_appendf(sql, "%s%s FROM %s %s", list->mark ? ", " : "", list->mark ? list->mark : "", list->view,
+                        list->tail);
     return sqlite3_str_finish(sql);
 }
 
@@ -47,8 +47,7 @@ table_add_row(struct report *report, struct report_table *table, sqlite3_stmt *r
         if (sqlite3_column_type(row, (int)i) == SQLITE_NULL)
             continue;
         const char *text = report_text(row, (int)i);
-        cells[i] = strdup(
-            table->list->columns[i].form & REPORT_REMEDY ? code_remedy(code_find(text)) : text);
+        cells[i] = strdup(table->list->columns[i].form & REPORT_REMEDY ? code_remedy(code_find(text)) : text);
         if (!cells[i])
             return database_refuse(&report->db, -ENOMEM, "out of memory");
     }
@@ -71,9 +70,8 @@ table_fill(struct report *report, sqlite3_stmt *row, size_t max, struct report_t
 }
 
 static int
-table_read(struct report *report, enum report_list_name name, const char *before,
-           const struct database_value *values, size_t count, size_t max,
-           struct report_table *table)
+table_read(struct report *report, enum report_list_name name, const char *before, const struct database_value *values,
+           size_t count, size_t max, struct report_table *table)
 {
     sqlite3_stmt *row;
     *table = (struct report_table){.list = &report_lists[name]};
@@ -94,14 +92,12 @@ report_page(struct report *report, enum report_list_name name, const struct repo
             struct report_table *table, struct error *error)
 {
     /* All parameters, in each query. */
-    static const char before[] =
-        "WITH asked (mark, job, text, word, most) AS (SELECT ?1, ?2, ?3, ?4, ?5), "
-        "day (ago) AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')) ";
+    static const char before[] = "WITH asked (mark, job, text, word, most) AS (SELECT ?1, ?2, ?3, ?4, ?5), "
+                                 "day (ago) AS (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')) ";
 
-    const struct database_value values[] = {
-        value_text(query->after ? query->after : ""), value_int(query->job),
-        value_text(query->text[0] ? query->text[0] : ""),
-        value_text(query->text[1] ? query->text[1] : ""), value_int(PAGE_ROWS + 1)};
+    const struct database_value values[] = {value_text(query->after ? query->after : ""), value_int(query->job),
+                                            value_text(query->text[0] ? query->text[0] : ""),
+                                            value_text(query->text[1] ? query->text[1] : ""), value_int(PAGE_ROWS + 1)};
     const int rc = table_read(report, name, before, values, COLUMN_COUNT(values), PAGE_ROWS, table);
     if (rc < 0)
         report_table_free(table);
@@ -158,23 +154,22 @@ period_read(struct report *report, struct report_period *period)
     if (rc < 0)
         return rc;
     for (int i = 0; i < PERIOD_COUNT && rc == 0; i++)
-        rc = table_read(report, (enum report_list_name)i, period_before, values,
-                        COLUMN_COUNT(values), PERIOD_ROWS, &period->tables[i]);
+        rc = table_read(report, (enum report_list_name)i, period_before, values, COLUMN_COUNT(values), PERIOD_ROWS,
+                        &period->tables[i]);
     database_quietly(&report->db, "COMMIT");
     return rc;
 }
 
 int
-report_period_read(struct report *report, int64_t since_ms, int64_t until_ms,
-                   struct report_period **period, struct error *error)
+report_period_read(struct report *report, int64_t since_ms, int64_t until_ms, struct report_period **period,
+                   struct error *error)
 {
     struct report_period *made = calloc(1, sizeof *made);
     const int64_t seconds = (until_ms - since_ms) / 1000;
     int rc = 0;
     if (!made) {
         rc = database_refuse(&report->db, -ENOMEM, "out of memory");
-    } else if (since_ms >= until_ms || seconds > 366LL * DAY_SECONDS ||
-               iso_time_from_ms(since_ms, made->since) != 0 ||
+    } else if (since_ms >= until_ms || seconds > 366LL * DAY_SECONDS || iso_time_from_ms(since_ms, made->since) != 0 ||
                iso_time_from_ms(until_ms, made->until) != 0) {
         rc = database_refuse(&report->db, -EINVAL,
                              "a report is of a time that ends after it begins, and of a year at "
@@ -211,11 +206,9 @@ report_list_state(const struct report_list *list, size_t i)
 }
 
 int
-report_print_rows(struct report *report, const struct report_selection *selection,
-                  const char *heading, FILE *out)
+report_print_rows(struct report *report, const struct report_selection *selection, const char *heading, FILE *out)
 {
-    static const struct report_layout layout = {
-        .max_rows = SIZE_MAX, .indent = "", .empty = "", .below = NULL};
+    static const struct report_layout layout = {.max_rows = SIZE_MAX, .indent = "", .empty = "", .below = NULL};
 
     struct report_table table = {.list = selection->list};
     sqlite3_stmt *row;
@@ -241,8 +234,7 @@ report_print_rows(struct report *report, const struct report_selection *selectio
 
 /* Finds the state among the known names, ignoring case; NULL stays NULL. */
 static int
-list_match_state(struct report *report, const struct report_list *list, const char *wanted,
-                 const char **state)
+list_match_state(struct report *report, const struct report_list *list, const char *wanted, const char **state)
 {
     *state = NULL;
     if (!wanted)
@@ -252,19 +244,17 @@ list_match_state(struct report *report, const struct report_list *list, const ch
         *state = list->states[i];
         if (strcasecmp(wanted, *state) == 0)
             return 0;
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                 *state);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", *state);
     }
-    return database_refuse(&report->db, -EINVAL, "there is no state '%s'; it is one of %s", wanted,
-                           names);
+    return database_refuse(&report->db, -EINVAL, "there is no state '%s'; it is one of %s", wanted, names);
 }
 
 enum { LIST_LIMIT = 16, LIST_VALUES }; /* the limit is last; all tails have it */
 
 /* Sets the filter as the parameters of a list's tail. */
 static int
-list_select(struct report *report, const struct report_list *list,
-            const struct report_filter *filter, struct database_value values[LIST_VALUES])
+list_select(struct report *report, const struct report_list *list, const struct report_filter *filter,
+            struct database_value values[LIST_VALUES])
 {
     const char *state;
     int64_t found;
@@ -299,22 +289,20 @@ list_select(struct report *report, const struct report_list *list,
 }
 
 int
-report_list(struct report *report, const struct report_list *list,
-            const struct report_filter *filter, FILE *out, bool json, struct error *error)
+report_list(struct report *report, const struct report_list *list, const struct report_filter *filter, FILE *out,
+            bool json, struct error *error)
 {
     struct database_value values[LIST_VALUES];
     const struct report_selection rows = {list, values, LIST_VALUES};
     int rc = list_select(report, list, filter, values);
     const int64_t limit = values[LIST_LIMIT].as.i;
     if (rc == 0)
-        rc = json ? report_print_json(report, &rows, false, NULL, 0, out)
-                  : report_print_rows(report, &rows, NULL, out);
+        rc = json ? report_print_json(report, &rows, false, NULL, 0, out) : report_print_rows(report, &rows, NULL, out);
     if (rc == 0 && !json && terminal_columns(out) != INT_MAX && limit != INT64_MAX) {
         sqlite3_stmt *statement;
         sqlite3_str *sql = sqlite3_str_new(report->db.handle);
         values[LIST_LIMIT] = value_int(limit + 1);
-        sqlite3_str_appendf(sql, "SELECT count(*) FROM (SELECT 1 FROM %s %s)", list->view,
-                            list->tail);
+        sqlite3_str_appendf(sql, "SELECT count(*) FROM (SELECT 1 FROM %s %s)", list->view, list->tail);
         rc = report_start(report, sql, &rows, &statement);
         if (rc < 0)
             return report_conclude(report, out, rc, error);
@@ -327,13 +315,11 @@ report_list(struct report *report, const struct report_list *list,
 }
 
 static int
-list_read_keys(struct report *report, const struct report_selection *rows, char ***keys,
-               size_t *count)
+list_read_keys(struct report *report, const struct report_selection *rows, char ***keys, size_t *count)
 {
     sqlite3_stmt *statement;
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    sqlite3_str_appendf(sql, "SELECT %s FROM %s %s", rows->list->id, rows->list->view,
-                        rows->list->tail);
+    sqlite3_str_appendf(sql, "SELECT %s FROM %s %s", rows->list->id, rows->list->view, rows->list->tail);
     int rc = report_start(report, sql, rows, &statement);
     if (rc < 0)
         return rc;
@@ -358,8 +344,8 @@ list_read_keys(struct report *report, const struct report_selection *rows, char 
 }
 
 int
-report_keys(struct report *report, const struct report_list *list,
-            const struct report_filter *filter, char ***keys, size_t *count, struct error *error)
+report_keys(struct report *report, const struct report_list *list, const struct report_filter *filter, char ***keys,
+            size_t *count, struct error *error)
 {
     struct database_value values[LIST_VALUES];
     const struct report_selection rows = {list, values, LIST_VALUES};
@@ -380,26 +366,22 @@ report_keys(struct report *report, const struct report_list *list,
 int
 report_quarantined(struct report *report, int64_t number, FILE *out, bool json, struct error *error)
 {
-    static const struct report_list file = {.view = "v_quarantine",
-                                            .tail = "WHERE quarantine = ?1"};
-    static const char lines[] =
-        "SELECT printf('file      %d', quarantine), printf('since     %s', quarantined_at), "
-        "printf('code      %s', code), printf('reason    %s', message), "
-        "printf('sender    %s', coalesce(nullif(sender, ''), 'inbox')), "
-        "printf('original  %s', original_path), "
-        "printf('path      %s', coalesce(nullif(path, ''), 'not kept')), "
-        "'series    ' || nullif(series_uid, ''), 'instance  ' || nullif(sop_instance_uid, ''), "
-        "iif(lacking, 'The series lacks this instance: send it again.', NULL), "
-        "'removed   ' || removed_at FROM v_quarantine WHERE quarantine = ?1";
+    static const struct report_list file = {.view = "v_quarantine", .tail = "WHERE quarantine = ?1"};
+    static const char lines[] = "SELECT printf('file      %d', quarantine), printf('since     %s', quarantined_at), "
+                                "printf('code      %s', code), printf('reason    %s', message), "
+                                "printf('sender    %s', coalesce(nullif(sender, ''), 'inbox')), "
+                                "printf('original  %s', original_path), "
+                                "printf('path      %s', coalesce(nullif(path, ''), 'not kept')), "
+                                "'series    ' || nullif(series_uid, ''), 'instance  ' || nullif(sop_instance_uid, ''), "
+                                "iif(lacking, 'The series lacks this instance: send it again.', NULL), "
+                                "'removed   ' || removed_at FROM v_quarantine WHERE quarantine = ?1";
 
     const struct database_value id = value_int(number);
     const struct report_selection rows = {&file, &id, 1};
     int64_t found;
-    int rc = database_get(&report->db, "SELECT quarantine FROM v_quarantine WHERE quarantine = ?",
-                          VALUES(id), &found);
+    int rc = database_get(&report->db, "SELECT quarantine FROM v_quarantine WHERE quarantine = ?", VALUES(id), &found);
     if (rc == 0)
-        rc = database_refuse(&report->db, -ENOENT, "there is no quarantined file %lld",
-                             (long long)number);
+        rc = database_refuse(&report->db, -ENOENT, "there is no quarantined file %lld", (long long)number);
     else if (rc > 0)
         rc = json ? report_print_json(report, &rows, true, NULL, 0, out)
                   : report_print_lines(report, lines, &id, 1, out);
@@ -427,17 +409,15 @@ static const char destinations_sql[] =
     "DELETE FROM configured";
 
 int
-report_destinations(struct report *report, const struct report_destination *configured,
-                    size_t count, FILE *out, bool json, struct error *error)
+report_destinations(struct report *report, const struct report_destination *configured, size_t count, FILE *out,
+                    bool json, struct error *error)
 {
     const struct report_selection rows = {.list = &report_configured};
     int rc = database_script(&report->db, destinations_sql);
     for (size_t i = 0; rc == 0 && i < count; i++)
-        rc =
-            database_run(&report->db, "INSERT INTO configured (name, address) VALUES (?, ?)",
-                         VALUES(value_text(configured[i].name), value_text(configured[i].address)));
+        rc = database_run(&report->db, "INSERT INTO configured (name, address) VALUES (?, ?)",
+                          VALUES(value_text(configured[i].name), value_text(configured[i].address)));
     if (rc == 0)
-        rc = json ? report_print_json(report, &rows, false, NULL, 0, out)
-                  : report_print_rows(report, &rows, NULL, out);
+        rc = json ? report_print_json(report, &rows, false, NULL, 0, out) : report_print_rows(report, &rows, NULL, out);
     return report_conclude(report, out, rc, error);
 }

@@ -106,8 +106,7 @@ int
 report_expect_job(struct report *report, int64_t job_id)
 {
     int64_t found;
-    int rc = database_get(&report->db, "SELECT 1 FROM v_jobs WHERE job = ?",
-                          VALUES(value_int(job_id)), &found);
+    int rc = database_get(&report->db, "SELECT 1 FROM v_jobs WHERE job = ?", VALUES(value_int(job_id)), &found);
     if (rc == 0)
         rc = database_refuse(&report->db, -ENOENT, "there is no job %lld", (long long)job_id);
     return rc < 0 ? rc : 0;
@@ -121,8 +120,7 @@ report_text(sqlite3_stmt *row, int column)
 }
 
 int
-report_print_lines(struct report *report, const char *sql, const struct database_value *values,
-                   size_t count, FILE *out)
+report_print_lines(struct report *report, const char *sql, const struct database_value *values, size_t count, FILE *out)
 {
     sqlite3_stmt *row;
     int rc = database_start(&report->db, sql, values, count, &row);
@@ -167,8 +165,8 @@ static int
 json_append_object(struct report *report, sqlite3_str *sql, const char *view)
 {
     sqlite3_stmt *statement;
-    int rc = database_start(&report->db, "SELECT name FROM pragma_table_info(?) ORDER BY cid",
-                            VALUES(value_text(view)), &statement);
+    int rc = database_start(&report->db, "SELECT name FROM pragma_table_info(?) ORDER BY cid", VALUES(value_text(view)),
+                            &statement);
     if (rc < 0)
         return rc;
     const char *before = "'{";
@@ -191,11 +189,9 @@ report_print_json(struct report *report, const struct report_selection *selectio
     sqlite3_str_appendall(sql, "SELECT ");
     int rc = json_append_object(report, sql, list->view);
     for (size_t i = 0; rc == 0 && i < part_count; i++) {
-        sqlite3_str_appendf(sql, " || ',\"%q\":' || (SELECT json_group_array(json(",
-                            parts[i].view + strlen("v_"));
+        sqlite3_str_appendf(sql, " || ',\"%q\":' || (SELECT json_group_array(json(", parts[i].view + strlen("v_"));
         rc = json_append_object(report, sql, parts[i].view);
-        sqlite3_str_appendf(sql, " || '}')) FROM (SELECT * FROM %s %s))", parts[i].view,
-                            parts[i].tail);
+        sqlite3_str_appendf(sql, " || '}')) FROM (SELECT * FROM %s %s))", parts[i].view, parts[i].tail);
     }
     sqlite3_str_appendf(sql, " || '}' FROM %s %s", list->view, list->tail);
     if (rc < 0) {
@@ -216,16 +212,15 @@ report_print_json(struct report *report, const struct report_selection *selectio
 
 /* -------------------------------------------------------------------------------------- status */
 
-#define DURATIONS                                                                                  \
-    DURATION(eta) ", " DURATION(oldest_waiting) ", " DURATION(median) ", " DURATION(mean)
+#define DURATIONS DURATION(eta) ", " DURATION(oldest_waiting) ", " DURATION(median) ", " DURATION(mean)
 
 /* "FILE and 2 more, since 2026-01-31T02:03:04.567Z (start)". */
-#define CONFIG_IN_FORCE                                                                            \
-    "(SELECT file || iif(others = 0, '', printf(' and %d more', others)) || ', since ' || at || "  \
-    "CASE cause WHEN 'start' THEN ' (start)' WHEN 'command' THEN printf(' (reload by %s)', "       \
-    "asked_by) ELSE ' (reload by a signal)' END FROM (SELECT at, cause, asked_by, "                \
-    "substr(files, 1, instr(files || char(10), char(10)) - 1) AS file, "                           \
-    "length(files) - length(replace(files, char(10), '')) AS others "                              \
+#define CONFIG_IN_FORCE                                                                                                \
+    "(SELECT file || iif(others = 0, '', printf(' and %d more', others)) || ', since ' || at || "                      \
+    "CASE cause WHEN 'start' THEN ' (start)' WHEN 'command' THEN printf(' (reload by %s)', "                           \
+    "asked_by) ELSE ' (reload by a signal)' END FROM (SELECT at, cause, asked_by, "                                    \
+    "substr(files, 1, instr(files || char(10), char(10)) - 1) AS file, "                                               \
+    "length(files) - length(replace(files, char(10), '')) AS others "                                                  \
     "FROM v_configuration WHERE state = 'LOADED'))"
 
 static const char status_sql[] =
@@ -274,8 +269,7 @@ int
 report_status(struct report *report, FILE *out, bool json, struct error *error)
 {
     static const struct report_list night = {.view = "v_night", .tail = ""};
-    int rc = json ? report_print_json(report, &(struct report_selection){.list = &night}, true,
-                                      NULL, 0, out)
+    int rc = json ? report_print_json(report, &(struct report_selection){.list = &night}, true, NULL, 0, out)
                   : report_print_lines(report, status_sql, NO_VALUES, out);
     return report_conclude(report, out, rc, error);
 }

@@ -42,15 +42,14 @@ const char *report_text(sqlite3_stmt *row, int column);
 
 /* Formats eta_seconds and the like as `eta`: "12.34 s", "3 min 20 s", "5 h 2 min". */
 #define WHOLE(name) "CAST(" #name "_seconds + 0.5 AS INTEGER)"
-#define DURATION(name)                                                                             \
-    "CASE WHEN " #name "_seconds < 120 THEN printf('%.2f s', " #name "_seconds) "                  \
-    "WHEN " WHOLE(name) " < 7200 "                                                                 \
-                        "THEN printf('%d min %d s', " WHOLE(name) " / 60, " WHOLE(                 \
-                            name) " % 60) "                                                        \
-                                  "WHEN " #name "_seconds IS NOT NULL "                            \
-                                  "THEN printf('%d h %d min', " WHOLE(name) " / 3600, " WHOLE(     \
-                                      name) " % 3600 / 60) "                                       \
-                                            "END AS " #name
+#define DURATION(name)                                                                                                 \
+    "CASE WHEN " #name "_seconds < 120 THEN printf('%.2f s', " #name "_seconds) "                                      \
+    "WHEN " WHOLE(name) " < 7200 "                                                                                     \
+                        "THEN printf('%d min %d s', " WHOLE(name) " / 60, " WHOLE(                                     \
+                            name) " % 60) "                                                                            \
+                                  "WHEN " #name "_seconds IS NOT NULL "                                                \
+                                  "THEN printf('%d h %d min', " WHOLE(name) " / 3600, " WHOLE(name) " % 3600 / 60) "   \
+                                                                                                    "END AS " #name
 
 #define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
 
@@ -71,28 +70,27 @@ extern const struct report_list report_configured, report_reviews;
 extern const struct report_list report_feature_group;
 extern const struct report_list report_histograms; /* ?1: the job, ?2: the segment or NULL */
 
-#define FEATURE_HEADING                                                                            \
-    "CASE WHEN segment = 0 THEN 'Whole volume' ELSE 'Segment ' || segment END "                    \
-    "|| CASE WHEN label <> '' THEN ', ' || label ELSE '' END || ': ' || family "                   \
-    "|| CASE WHEN aggregation <> '' THEN ', ' || aggregation ELSE '' END "                         \
-    "|| CASE WHEN aggregation_ibsi_code <> '' THEN ' (' || aggregation_ibsi_code || ')' "          \
-    "   ELSE '' END "                                                                              \
-    "|| coalesce(', distance ' || distance, '') "                                                  \
-    "|| CASE WHEN directions <> '' THEN ', directions ' || directions ELSE '' END "                \
-    "|| CASE symmetric WHEN 1 THEN ', symmetric' WHEN 0 THEN ', directional' ELSE '' END "         \
-    "|| CASE WHEN discretisation <> '' THEN ', ' || discretisation ELSE '' END "                   \
-    "|| coalesce(', ' || levels || ' levels', '') "                                                \
-    "|| CASE WHEN bin_width THEN ', bins of ' || printf('%.10g', bin_width) ELSE '' END "          \
-    "|| CASE WHEN range_low IS NOT NULL THEN ', values from ' || printf('%.10g', range_low) "      \
-    "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                     \
+#define FEATURE_HEADING                                                                                                \
+    "CASE WHEN segment = 0 THEN 'Whole volume' ELSE 'Segment ' || segment END "                                        \
+    "|| CASE WHEN label <> '' THEN ', ' || label ELSE '' END || ': ' || family "                                       \
+    "|| CASE WHEN aggregation <> '' THEN ', ' || aggregation ELSE '' END "                                             \
+    "|| CASE WHEN aggregation_ibsi_code <> '' THEN ' (' || aggregation_ibsi_code || ')' "                              \
+    "   ELSE '' END "                                                                                                  \
+    "|| coalesce(', distance ' || distance, '') "                                                                      \
+    "|| CASE WHEN directions <> '' THEN ', directions ' || directions ELSE '' END "                                    \
+    "|| CASE symmetric WHEN 1 THEN ', symmetric' WHEN 0 THEN ', directional' ELSE '' END "                             \
+    "|| CASE WHEN discretisation <> '' THEN ', ' || discretisation ELSE '' END "                                       \
+    "|| coalesce(', ' || levels || ' levels', '') "                                                                    \
+    "|| CASE WHEN bin_width THEN ', bins of ' || printf('%.10g', bin_width) ELSE '' END "                              \
+    "|| CASE WHEN range_low IS NOT NULL THEN ', values from ' || printf('%.10g', range_low) "                          \
+    "   || ' to ' || printf('%.10g', range_high) ELSE '' END "                                                         \
     "|| CASE WHEN other_settings <> '' THEN ', ' || other_settings ELSE '' END"
 
 /*
  * Prints a list as text. `heading`: NULL, or a line above it; with a heading, a list without rows
  * is not printed.
  */
-int report_print_rows(struct report *report, const struct report_selection *selection,
-                      const char *heading, FILE *out);
+int report_print_rows(struct report *report, const struct report_selection *selection, const char *heading, FILE *out);
 
 /*
  * Prints all columns of the view: an array of objects, or the one object. Each of `parts` is an
@@ -101,8 +99,8 @@ int report_print_rows(struct report *report, const struct report_selection *sele
 int report_print_json(struct report *report, const struct report_selection *selection, bool one,
                       const struct report_list *parts, size_t part_count, FILE *out);
 /* Prints the columns of the first row that are not NULL, one per line. `sql` must be static. */
-int report_print_lines(struct report *report, const char *sql, const struct database_value *values,
-                       size_t count, FILE *out);
+int report_print_lines(struct report *report, const char *sql, const struct database_value *values, size_t count,
+                       FILE *out);
 
 /*
  * Returns a malloc'd text for people: local times, and a space for each control character (C0, DEL,

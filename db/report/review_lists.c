@@ -8,18 +8,17 @@
 #define REVIEW_LIMIT 50
 
 /* A line per job; then the broken expectations and the preview. */
-static const char review_sql[] =
-    "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
-    "iif(stack = '', '', ', stack ' || stack), since_at), "
-    "printf('  series    %s, %s', series_uid, concat_words), "
-    "iif(outdated, '  outdated  late slices have arrived since: it can only be "
-    "rejected', NULL), "
-    "message, '  preview   ' || ?4 || '/' || preview_path "
-    "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
-    "|| "
-    "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
-    "concat_words "
-    "FROM v_review) ";
+static const char review_sql[] = "SELECT printf('Job %d, pipeline %s%s, since %s', job, pipeline, "
+                                 "iif(stack = '', '', ', stack ' || stack), since_at), "
+                                 "printf('  series    %s, %s', series_uid, concat_words), "
+                                 "iif(outdated, '  outdated  late slices have arrived since: it can only be "
+                                 "rejected', NULL), "
+                                 "message, '  preview   ' || ?4 || '/' || preview_path "
+                                 "FROM (SELECT *, ltrim(modality || iif(body_part = '', '', ' ' || body_part) "
+                                 "|| "
+                                 "iif(series_description = '', '', ' \"' || series_description || '\"')) AS "
+                                 "concat_words "
+                                 "FROM v_review) ";
 
 static int
 review_print_line(struct report *report, const char *before, const char *line, FILE *out)
@@ -85,20 +84,18 @@ review_print(struct report *report, const struct database_value values[4], FILE 
     if (rc == 0 && count == 0)
         fputs("no job is under review\n", out);
     else if (rc == 0)
-        fputs("\nnoctule accept JOB delivers it as it is, noctule reject JOB REASON ends it\n",
-              out);
+        fputs("\nnoctule accept JOB delivers it as it is, noctule reject JOB REASON ends it\n", out);
     return rc;
 }
 
 int
-report_review(struct report *report, const struct report_filter *filter, const char *root,
-              FILE *out, bool json, struct error *error)
+report_review(struct report *report, const struct report_filter *filter, const char *root, FILE *out, bool json,
+              struct error *error)
 {
-    const struct database_value values[] = {
-        value_optional(filter->pipeline), value_optional(filter->series),
-        value_int(filter->limit > 0 ? filter->limit : REVIEW_LIMIT), value_text(root)};
+    const struct database_value values[] = {value_optional(filter->pipeline), value_optional(filter->series),
+                                            value_int(filter->limit > 0 ? filter->limit : REVIEW_LIMIT),
+                                            value_text(root)};
     const struct report_selection rows = {&report_reviews, values, 3};
-    int rc = json ? report_print_json(report, &rows, false, NULL, 0, out)
-                  : review_print(report, values, out);
+    int rc = json ? report_print_json(report, &rows, false, NULL, 0, out) : review_print(report, values, out);
     return report_conclude(report, out, rc, error);
 }

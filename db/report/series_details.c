@@ -5,23 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STORED_FIELDS(FIELD)                                                                       \
-    FIELD(INT64, revision, "revision")                                                             \
-    FIELD(INT64, lacking, "quarantined")                                                           \
-    FIELD(TEXT, state, "state")                                                                    \
-    FIELD(TEXT, evidence, "evidence")                                                              \
-    FIELD(TEXT, code, "code")                                                                      \
-    FIELD(TEXT, message, "message")                                                                \
-    FIELD(TEXT, called_ae, "called_ae")                                                            \
-    FIELD(TEXT, sender, "sender")                                                                  \
-    FIELD(TEXT, inbox, "inbox")                                                                    \
-    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")                                        \
+#define STORED_FIELDS(FIELD)                                                                                           \
+    FIELD(INT64, revision, "revision")                                                                                 \
+    FIELD(INT64, lacking, "quarantined")                                                                               \
+    FIELD(TEXT, state, "state")                                                                                        \
+    FIELD(TEXT, evidence, "evidence")                                                                                  \
+    FIELD(TEXT, code, "code")                                                                                          \
+    FIELD(TEXT, message, "message")                                                                                    \
+    FIELD(TEXT, called_ae, "called_ae")                                                                                \
+    FIELD(TEXT, sender, "sender")                                                                                      \
+    FIELD(TEXT, inbox, "inbox")                                                                                        \
+    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")                                                            \
     FIELD(TEXT, removed_at, "removed_at")
 #define STORED_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct report_stored, member)},
 
 static const struct database_field stored_fields[] = {STORED_FIELDS(STORED_FIELD)};
-static const struct database_shape stored_shape = {"series", sizeof(struct report_stored),
-                                                   stored_fields, COLUMN_COUNT(stored_fields)};
+static const struct database_shape stored_shape = {"series", sizeof(struct report_stored), stored_fields,
+                                                   COLUMN_COUNT(stored_fields)};
 
 static const struct database_field companion_fields[] = {
     {DATABASE_TEXT, offsetof(struct report_companion, series_uid)},
@@ -29,8 +29,8 @@ static const struct database_field companion_fields[] = {
     {DATABASE_TEXT, offsetof(struct report_companion, body_part)},
     {DATABASE_TEXT, offsetof(struct report_companion, description)},
 };
-static const struct database_shape companion_shape = {
-    "companion", sizeof(struct report_companion), companion_fields, COLUMN_COUNT(companion_fields)};
+static const struct database_shape companion_shape = {"companion", sizeof(struct report_companion), companion_fields,
+                                                      COLUMN_COUNT(companion_fields)};
 
 static int
 stored_read(struct report *report, const char *series_uid, struct report_stored *stored)
@@ -55,8 +55,7 @@ static int
 stored_read_paths(struct report *report, const char *series_uid, struct report_stored *stored)
 {
     sqlite3_stmt *row;
-    int rc = database_start(&report->db,
-                            "SELECT path FROM v_instances WHERE series_uid = ? ORDER BY path",
+    int rc = database_start(&report->db, "SELECT path FROM v_instances WHERE series_uid = ? ORDER BY path",
                             VALUES(value_text(series_uid)), &row);
     if (rc < 0)
         return rc;
@@ -80,18 +79,16 @@ static int
 stored_read_companions(struct report *report, const char *series_uid, struct report_stored *stored)
 {
     sqlite3_stmt *row;
-    int rc =
-        database_start(&report->db,
-                       "SELECT o.series_uid, o.modality, o.body_part, o.series_description "
-                       "FROM v_series s JOIN v_series o ON o.study_uid = s.study_uid AND "
-                       "o.series_uid <> s.series_uid WHERE s.series_uid = ? AND o.state = "
-                       "'SETTLED' AND o.removed_at IS NULL ORDER BY o.settled_at, o.series_uid",
-                       VALUES(value_text(series_uid)), &row);
+    int rc = database_start(&report->db,
+                            "SELECT o.series_uid, o.modality, o.body_part, o.series_description "
+                            "FROM v_series s JOIN v_series o ON o.study_uid = s.study_uid AND "
+                            "o.series_uid <> s.series_uid WHERE s.series_uid = ? AND o.state = "
+                            "'SETTLED' AND o.removed_at IS NULL ORDER BY o.settled_at, o.series_uid",
+                            VALUES(value_text(series_uid)), &row);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, row)) == 1) {
-        struct report_companion *grown =
-            reallocarray(stored->companions, stored->companion_count + 1, sizeof *grown);
+        struct report_companion *grown = reallocarray(stored->companions, stored->companion_count + 1, sizeof *grown);
         if (!grown) {
             rc = database_refuse(&report->db, -ENOMEM, "out of memory");
             break;
@@ -107,8 +104,7 @@ stored_read_companions(struct report *report, const char *series_uid, struct rep
 }
 
 int
-report_stored_series(struct report *report, const char *series_uid, struct report_stored *stored,
-                     struct error *error)
+report_stored_series(struct report *report, const char *series_uid, struct report_stored *stored, struct error *error)
 {
     *stored = (struct report_stored){0};
     int rc = database_script(&report->db, "BEGIN");

@@ -37,8 +37,7 @@ struct Span {
 std::string
 text(Span value)
 {
-    while (value.size > 0 &&
-           (value.bytes[value.size - 1] == '\0' || value.bytes[value.size - 1] == ' '))
+    while (value.size > 0 && (value.bytes[value.size - 1] == '\0' || value.bytes[value.size - 1] == ' '))
         value.size--;
     return std::string(value.bytes, value.bytes + value.size);
 }
@@ -113,8 +112,8 @@ parse_user_item(uint8_t type, Span item, AssociateRequest &request)
         const size_t length = static_cast<size_t>(item.bytes[0]) << 8 | item.bytes[1];
         if (length != item.size - 4)
             return false;
-        request.roles.push_back({uid({item.bytes + 2, length}), item.bytes[2 + length] != 0,
-                                 item.bytes[3 + length] != 0});
+        request.roles.push_back(
+            {uid({item.bytes + 2, length}), item.bytes[2 + length] != 0, item.bytes[3 + length] != 0});
         return true;
     }
     default:
@@ -197,9 +196,8 @@ associate_parse(const uint8_t *bytes, size_t size, AssociateRequest &request)
     request.titles.assign(titles, titles + titles_size);
     request.called_ae = text({titles, title_size});
     request.calling_ae = text({titles + title_size, title_size});
-    const bool whole =
-        for_items({bytes + fixed_size, size - fixed_size},
-                  [&request](uint8_t type, Span item) { return parse_item(type, item, request); });
+    const bool whole = for_items({bytes + fixed_size, size - fixed_size},
+                                 [&request](uint8_t type, Span item) { return parse_item(type, item, request); });
     return whole ? nullptr : "the association request is malformed";
 }
 
@@ -226,8 +224,8 @@ finish_pdu(std::vector<uint8_t> &pdu, const std::vector<RoleSelection> &roles, u
     put_text_item(pdu, ITEM_IMPLEMENTATION_UID, UID_IMPLEMENTATION_CLASS);
     for (const RoleSelection &role : roles) {
         const Item selection(pdu, ITEM_ROLE);
-        pdu.insert(pdu.end(), {static_cast<uint8_t>(role.sop_class.size() >> 8),
-                               static_cast<uint8_t>(role.sop_class.size())});
+        pdu.insert(pdu.end(),
+                   {static_cast<uint8_t>(role.sop_class.size() >> 8), static_cast<uint8_t>(role.sop_class.size())});
         pdu.insert(pdu.end(), role.sop_class.begin(), role.sop_class.end());
         pdu.insert(pdu.end(), {static_cast<uint8_t>(role.scu), static_cast<uint8_t>(role.scp)});
     }
@@ -263,8 +261,7 @@ parse_answer(Span value, AssociateRequest &request)
 } // namespace
 
 std::vector<uint8_t>
-associate_accept(const AssociateRequest &request, const std::vector<RoleSelection> &roles,
-                 uint32_t max_pdu)
+associate_accept(const AssociateRequest &request, const std::vector<RoleSelection> &roles, uint32_t max_pdu)
 {
     std::vector<uint8_t> pdu = begin_pdu(PDU_ASSOCIATE_AC, request.titles);
     put_text_item(pdu, ITEM_APPLICATION_CONTEXT, request.application_context);
@@ -281,8 +278,7 @@ std::vector<uint8_t>
 associate_request(const AssociateRequest &request, uint32_t max_pdu)
 {
     std::vector<uint8_t> titles(titles_size, ' ');
-    std::copy_n(request.called_ae.begin(), std::min(request.called_ae.size(), title_size),
-                titles.begin());
+    std::copy_n(request.called_ae.begin(), std::min(request.called_ae.size(), title_size), titles.begin());
     std::copy_n(request.calling_ae.begin(), std::min(request.calling_ae.size(), title_size),
                 titles.begin() + title_size);
     std::vector<uint8_t> pdu = begin_pdu(PDU_ASSOCIATE_RQ, titles);
@@ -303,15 +299,14 @@ associate_parse_accept(const uint8_t *bytes, size_t size, AssociateRequest &requ
 {
     if (size < fixed_size)
         return "the answer to the association request is too short";
-    const bool whole =
-        for_items({bytes + fixed_size, size - fixed_size}, [&request](uint8_t type, Span item) {
-            if (type == ITEM_CONTEXT_AC)
-                return parse_answer(item, request);
-            if (type == ITEM_USER_INFORMATION)
-                return for_items(item, [&request](uint8_t user_type, Span user_item) {
-                    return parse_user_item(user_type, user_item, request);
-                });
-            return true;
-        });
+    const bool whole = for_items({bytes + fixed_size, size - fixed_size}, [&request](uint8_t type, Span item) {
+        if (type == ITEM_CONTEXT_AC)
+            return parse_answer(item, request);
+        if (type == ITEM_USER_INFORMATION)
+            return for_items(item, [&request](uint8_t user_type, Span user_item) {
+                return parse_user_item(user_type, user_item, request);
+            });
+        return true;
+    });
     return whole ? nullptr : "the answer to the association request is malformed";
 }

@@ -71,8 +71,8 @@ const char *associate_parse(const uint8_t *bytes, size_t size, AssociateRequest 
 bool associate_version_is_known(const uint8_t *bytes, size_t size);
 
 /* Encodes the whole A-ASSOCIATE-AC: the answered contexts and the agreed roles. */
-std::vector<uint8_t> associate_accept(const AssociateRequest &request,
-                                      const std::vector<RoleSelection> &roles, uint32_t max_pdu);
+std::vector<uint8_t> associate_accept(const AssociateRequest &request, const std::vector<RoleSelection> &roles,
+                                      uint32_t max_pdu);
 
 /* Encodes the whole A-ASSOCIATE-RQ: AE titles, contexts, and max_pdu, the longest PDU accepted. */
 std::vector<uint8_t> associate_request(const AssociateRequest &request, uint32_t max_pdu);

@@ -55,8 +55,8 @@ copy_host(char (&to)[DICOM_HOST_SIZE], int fd)
     socklen_t size = sizeof(address);
     char host[NI_MAXHOST];
     if (getpeername(fd, reinterpret_cast<struct sockaddr *>(&address), &size) != 0 ||
-        getnameinfo(reinterpret_cast<struct sockaddr *>(&address), size, host, sizeof(host),
-                    nullptr, 0, NI_NUMERICHOST) != 0)
+        getnameinfo(reinterpret_cast<struct sockaddr *>(&address), size, host, sizeof(host), nullptr, 0,
+                    NI_NUMERICHOST) != 0)
         return;
     const bool is_mapped = std::strncmp(host, mapped, sizeof(mapped) - 1) == 0;
     copy_clean(to, host + (is_mapped ? sizeof(mapped) - 1 : 0));
@@ -104,9 +104,7 @@ bool (*accepted_syntaxes(const std::string &abstract_syntax, enum dicom_admissio
         return is_decodable;
     if (with_commitments && abstract_syntax == DICOM_COMMITMENT_CLASS)
         return is_plain;
-    return admission == DICOM_ADMIT_ARCHIVE && storage_class_is_other(abstract_syntax.c_str())
-               ? is_any
-               : nullptr;
+    return admission == DICOM_ADMIT_ARCHIVE && storage_class_is_other(abstract_syntax.c_str()) ? is_any : nullptr;
 }
 
 void
@@ -177,8 +175,8 @@ Association::receive_request()
     if (head[0] != PDU_ASSOCIATE_RQ)
         return violation("it does not begin with an association request");
     if (size > LIMIT_REQUEST_BYTES)
-        return violation("the association request has " + std::to_string(size) +
-                         " bytes, and the limit is " + std::to_string(LIMIT_REQUEST_BYTES));
+        return violation("the association request has " + std::to_string(size) + " bytes, and the limit is " +
+                         std::to_string(LIMIT_REQUEST_BYTES));
     std::vector<uint8_t> pdu(size);
     if (const int error = connection_->read(pdu.data(), size))
         return error;
@@ -321,13 +319,11 @@ Association::explain(int rc, struct error *error) const
     } endings[] = {
         {-EACCES, CODE_ASSOCIATION_REFUSED, "The association of ",
          std::string(" with ") + request_.called_ae + " was refused"},
-        {-ECONNABORTED, CODE_ASSOCIATION_ABORTED, "",
-         " aborted the association, or the connection broke"},
+        {-ECONNABORTED, CODE_ASSOCIATION_ABORTED, "", " aborted the association, or the connection broke"},
         {-ETIMEDOUT, CODE_ASSOCIATION_TIMEOUT, "", " was silent for too long, or too slow"},
         {-EFBIG, CODE_INSTANCE_TOO_LARGE, "", " sends a data set beyond dicom.max_instance_mib"},
         {-ENOSPC, CODE_DISK_FULL, "", " sends more than the disk has space for"},
-        {-ECANCELED, CODE_ASSOCIATION_STOPPED, "The association of ",
-         " was aborted because the service stops"},
+        {-ECANCELED, CODE_ASSOCIATION_STOPPED, "The association of ", " was aborted because the service stops"},
         {-ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to serve ", ""},
     };
 

@@ -31,8 +31,8 @@ bool
 command_uid_is_valid(const char *uid)
 {
     const size_t length = strlen(uid);
-    return length > 0 && length < DICOM_UID_SIZE && strspn(uid, "0123456789.") == length &&
-           uid[0] != '.' && uid[length - 1] != '.' && !strstr(uid, "..");
+    return length > 0 && length < DICOM_UID_SIZE && strspn(uid, "0123456789.") == length && uid[0] != '.' &&
+           uid[length - 1] != '.' && !strstr(uid, "..");
 }
 
 /* Returns the size without padding. Some senders pad with a space. */
@@ -225,11 +225,9 @@ command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX]
     command_put_number(&to, MESSAGE_ID, request->message_id);
     if (request->move_destination)
         put_text(&to, MOVE_DESTINATION, request->move_destination, ' ');
-    if (request->field == COMMAND_C_STORE || request->field == COMMAND_C_FIND ||
-        request->field == COMMAND_C_MOVE)
+    if (request->field == COMMAND_C_STORE || request->field == COMMAND_C_FIND || request->field == COMMAND_C_MOVE)
         command_put_number(&to, PRIORITY, 0);
-    command_put_number(&to, DATA_SET_TYPE,
-                       request->has_data_set ? COMMAND_DATA_SET : COMMAND_NO_DATA_SET);
+    command_put_number(&to, DATA_SET_TYPE, request->has_data_set ? COMMAND_DATA_SET : COMMAND_NO_DATA_SET);
     put_uid(&to, is_action ? REQUESTED_INSTANCE : AFFECTED_INSTANCE, request->sop_instance_uid);
     if (is_action)
         command_put_number(&to, ACTION_TYPE, request->event_type);

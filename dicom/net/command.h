@@ -39,9 +39,8 @@ struct command {
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
     bool uid_invalid;
-    char move_originator
-        [COMMAND_AE_SIZE];        /* in a C-STORE: AE title of the C-MOVE's requestor, or "" */
-    const char *move_destination; /* in our own C-MOVE: an AE title */
+    char move_originator[COMMAND_AE_SIZE]; /* in a C-STORE: AE title of the C-MOVE's requestor, or "" */
+    const char *move_destination;          /* in our own C-MOVE: an AE title */
     /* Numbers of sub-operations of a C-MOVE (PS3.7 9.3.4.2); -1 if absent. */
     int32_t remaining, completed, failed, warned;
 };
@@ -57,8 +56,7 @@ size_t command_encode_request(const struct command *request, uint8_t bytes[COMMA
 /* Encodes the C-CANCEL of a request. Returns its size. */
 size_t command_encode_cancel(const struct command *request, uint8_t bytes[COMMAND_MAX]);
 /* Encodes the response without data set. Returns its size. */
-size_t command_encode_response(const struct command *request, uint16_t status,
-                               uint8_t bytes[COMMAND_MAX]);
+size_t command_encode_response(const struct command *request, uint16_t status, uint8_t bytes[COMMAND_MAX]);
 
 /* Returns whether the UID has 1 to 64 digits and dots (PS3.5 9.1). Such a UID is safe in a path. */
 bool command_uid_is_valid(const char *uid);

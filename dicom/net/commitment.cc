@@ -23,8 +23,7 @@ enum : uint32_t {
 class ReportReader : public AnswerReader
 {
   public:
-    ReportReader(const uint8_t *bytes, size_t size, const struct transfer_syntax &syntax,
-                 struct commitment &commitment)
+    ReportReader(const uint8_t *bytes, size_t size, const struct transfer_syntax &syntax, struct commitment &commitment)
         : AnswerReader(bytes, size, syntax), commitment_(commitment)
     {
     }
@@ -49,8 +48,7 @@ class ReportReader : public AnswerReader
 
     bool take(uint32_t tag, const uint8_t *value, size_t size) override
     {
-        return tag != TAG_TRANSACTION ||
-               command_copy_uid(commitment_.view.transaction_uid, value, size);
+        return tag != TAG_TRANSACTION || command_copy_uid(commitment_.view.transaction_uid, value, size);
     }
 
     bool take_of_item(uint32_t tag, const uint8_t *value, size_t size) override
@@ -60,8 +58,7 @@ class ReportReader : public AnswerReader
             return command_copy_uid(reference.sop_class_uid, value, size);
         if (tag == TAG_REFERENCED_INSTANCE)
             return command_copy_uid(reference.sop_instance_uid, value, size);
-        if (tag == TAG_FAILURE_REASON && size == 2 && reference.failure_reason != 0 &&
-            u16(value) != 0)
+        if (tag == TAG_FAILURE_REASON && size == 2 && reference.failure_reason != 0 && u16(value) != 0)
             reference.failure_reason = u16(value);
         return true;
     }
@@ -72,13 +69,11 @@ class ReportReader : public AnswerReader
 } // namespace
 
 bool
-commitment_read(const uint8_t *bytes, size_t size, const char *transfer_syntax,
-                struct commitment &commitment)
+commitment_read(const uint8_t *bytes, size_t size, const char *transfer_syntax, struct commitment &commitment)
 {
     commitment = {};
     const struct transfer_syntax *syntax = transfer_find(transfer_syntax);
-    const bool whole = syntax && size <= LIMIT_REPORT_BYTES &&
-                       ReportReader(bytes, size, *syntax, commitment).read();
+    const bool whole = syntax && size <= LIMIT_REPORT_BYTES && ReportReader(bytes, size, *syntax, commitment).read();
     commitment.view.count = commitment.references.size();
     commitment.view.references = commitment.references.data();
     return whole && commitment.view.transaction_uid[0] != '\0';

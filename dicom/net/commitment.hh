@@ -21,7 +21,6 @@ struct commitment {
 /* Reads a report. Returns false if the bytes are not a complete data set in this uncompressed
  * transfer syntax, are nested too deeply, lack the transaction UID, or have an instance without
  * UID. */
-bool commitment_read(const uint8_t *bytes, size_t size, const char *transfer_syntax,
-                     struct commitment &commitment);
+bool commitment_read(const uint8_t *bytes, size_t size, const char *transfer_syntax, struct commitment &commitment);
 
 #endif

@@ -26,15 +26,13 @@ constexpr uint32_t max_sent_pdu = DICOM_PDU_MAX;
 int
 poll_timeout(Limits::Clock::time_point until)
 {
-    const auto left =
-        std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now()).count() + 1;
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now()).count() + 1;
     return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : static_cast<int>(left);
 }
 
 } // namespace
 
-Connection::Connection(int fd, SSL *ssl, const Limits &the_limits)
-    : limits(the_limits), fd_(fd), ssl_(ssl, SSL_free)
+Connection::Connection(int fd, SSL *ssl, const Limits &the_limits) : limits(the_limits), fd_(fd), ssl_(ssl, SSL_free)
 {
 }
 
@@ -231,8 +229,7 @@ Connection::peer_is_gone()
     ERR_clear_error();
     const int result = SSL_peek_ex(ssl_.get(), &next, 1, &got);
     const int failure = SSL_get_error(ssl_.get(), result);
-    return result == 1 ? next == PDU_ABORT
-                       : failure != SSL_ERROR_WANT_READ && failure != SSL_ERROR_WANT_WRITE;
+    return result == 1 ? next == PDU_ABORT : failure != SSL_ERROR_WANT_READ && failure != SSL_ERROR_WANT_WRITE;
 }
 
 void
@@ -260,8 +257,7 @@ Connection::linger(milliseconds time)
     const auto until = Limits::Clock::now() + time;
     char dropped[16384];
     ssize_t total = 0;
-    for (int left = poll_timeout(until); left > 0 && total < max_lingered;
-         left = poll_timeout(until)) {
+    for (int left = poll_timeout(until); left > 0 && total < max_lingered; left = poll_timeout(until)) {
         struct pollfd readable = {fd_, POLLIN, 0};
         if (poll(&readable, 1, left) <= 0)
             return;
@@ -300,8 +296,7 @@ Connection::handshake()
         /* The fault of a certificate that is not trusted is more specific than the handshake's error. */
         const char *reason = tls_reason("violation of the protocol");
         const long verified = SSL_get_verify_result(ssl_.get());
-        handshake_failure_ =
-            verified == X509_V_OK ? reason : X509_verify_cert_error_string(verified);
+        handshake_failure_ = verified == X509_V_OK ? reason : X509_verify_cert_error_string(verified);
     }
     return fail(error);
 }

@@ -23,10 +23,10 @@ struct Limits {
 
     std::chrono::milliseconds silence{};      /* longest within a message */
     std::chrono::milliseconds idle_silence{}; /* longest before a message */
-    double min_rate = 0;  /* bytes per second of a message, after its first `silence` of waiting */
-    int stop_fd = -1;     /* if readable, waits end while idle or bounded */
-    bool idle = false;    /* set before a message; its first byte clears it */
-    bool bounded = false; /* every wait ends at `deadline` at the latest */
+    double min_rate = 0;                      /* bytes per second of a message, after its first `silence` of waiting */
+    int stop_fd = -1;                         /* if readable, waits end while idle or bounded */
+    bool idle = false;                        /* set before a message; its first byte clears it */
+    bool bounded = false;                     /* every wait ends at `deadline` at the latest */
     Clock::time_point deadline;
 };
 

@@ -52,8 +52,7 @@ is_final(int32_t status)
 static bool
 is_rejected_for_good(const struct dicom_answer *answer)
 {
-    const bool by_title =
-        answer->reject_source == 1 && (answer->reject_reason == 3 || answer->reject_reason == 7);
+    const bool by_title = answer->reject_source == 1 && (answer->reject_reason == 3 || answer->reject_reason == 7);
     return answer->reject_result == 1 && !by_title;
 }
 

@@ -45,8 +45,8 @@ enum : uint16_t {
 bool
 is_failure(uint16_t status)
 {
-    return status != DICOM_SUCCESS && (status & 0xF000) != 0xB000 && status != 0x0001 &&
-           status != 0x0107 && status != 0x0116;
+    return status != DICOM_SUCCESS && (status & 0xF000) != 0xB000 && status != 0x0001 && status != 0x0107 &&
+           status != 0x0116;
 }
 
 /* One sink per association, reused for its files. Allocates the buffer for the first file. */
@@ -67,8 +67,7 @@ struct Sink {
 class Store
 {
   public:
-    Store(const struct dicom_receiver &receiver, const struct dicom_store &store, Sink &sink,
-          uint64_t max_instance)
+    Store(const struct dicom_receiver &receiver, const struct dicom_store &store, Sink &sink, uint64_t max_instance)
         : receiver_(receiver), store_(store), sink_(sink.sink), max_instance_(max_instance),
           max_dropped_(store.unwanted ? max_instance : max_dropped)
     {
@@ -92,8 +91,8 @@ class Store
         if (!sink_.buffer && byte_sink_open(&sink_, -1, true) != 0)
             return;
         struct element_buffer head = {};
-        const struct file_meta meta = {store_.sop_class_uid, store_.sop_instance_uid,
-                                       store_.transfer_syntax_uid, store_.association->calling_ae};
+        const struct file_meta meta = {store_.sop_class_uid, store_.sop_instance_uid, store_.transfer_syntax_uid,
+                                       store_.association->calling_ae};
         file_meta_append(&head, &meta);
         int fd = -1;
         if (!head.error)
@@ -172,8 +171,7 @@ scp_check_store(const PresentationContext &context, const struct command &comman
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
     if (command.uid_invalid || !command.sop_class_uid[0] || !command.sop_instance_uid[0])
         return DICOM_CANNOT_UNDERSTAND;
-    return context.abstract_syntax == command.sop_class_uid ? DICOM_SUCCESS
-                                                            : DICOM_DATA_SET_MISMATCH;
+    return context.abstract_syntax == command.sop_class_uid ? DICOM_SUCCESS : DICOM_DATA_SET_MISMATCH;
 }
 
 class Server
@@ -198,10 +196,8 @@ class Server
   private:
     int serve()
     {
-        const enum dicom_admission admission =
-            receiver_.admit(receiver_.context, &association_.request());
-        if (admission != DICOM_ADMIT && admission != DICOM_ADMIT_ECHO &&
-            admission != DICOM_ADMIT_ARCHIVE)
+        const enum dicom_admission admission = receiver_.admit(receiver_.context, &association_.request());
+        if (admission != DICOM_ADMIT && admission != DICOM_ADMIT_ECHO && admission != DICOM_ADMIT_ARCHIVE)
             return association_.reject(admission);
         if (const int rc = association_.accept(admission, receiver_.committed != nullptr))
             return rc;
@@ -244,14 +240,13 @@ class Server
             std::vector<uint8_t> bytes;
             if (command.has_data_set) {
                 uint64_t total = 0;
-                const int error = receive_data_set(
-                    context.id, [&bytes, &total](const uint8_t *data, size_t size) {
-                        /* Stop appending once over the limit. */
-                        if (bytes.size() <= LIMIT_REPORT_BYTES)
-                            bytes.insert(bytes.end(), data, data + size);
-                        total += size;
-                        return total <= max_dropped ? 0 : -EFBIG;
-                    });
+                const int error = receive_data_set(context.id, [&bytes, &total](const uint8_t *data, size_t size) {
+                    /* Stop appending once over the limit. */
+                    if (bytes.size() <= LIMIT_REPORT_BYTES)
+                        bytes.insert(bytes.end(), data, data + size);
+                    total += size;
+                    return total <= max_dropped ? 0 : -EFBIG;
+                });
                 if (error)
                     return error;
             }
@@ -263,9 +258,8 @@ class Server
         switch (command.field) {
         case COMMAND_C_ECHO:
             return respond(context_id, command,
-                           context.abstract_syntax == DICOM_VERIFICATION_CLASS
-                               ? DICOM_SUCCESS
-                               : DICOM_SOP_CLASS_NOT_SUPPORTED);
+                           context.abstract_syntax == DICOM_VERIFICATION_CLASS ? DICOM_SUCCESS
+                                                                               : DICOM_SOP_CLASS_NOT_SUPPORTED);
         case COMMAND_C_STORE:
             return respond(context_id, command, DICOM_CANNOT_UNDERSTAND);
         case COMMAND_C_CANCEL: /* has no answer (PS3.7 9.3.2.3) */
@@ -288,9 +282,8 @@ class Server
         Store store(receiver_, about, sink_, max_instance_);
         store.begin(scp_check_store(context, command, about.unwanted));
         totals_.refused++; /* corrected below if the answer is a success */
-        const int error = receive_data_set(context.id, [&store](const uint8_t *bytes, size_t size) {
-            return store.take(bytes, size);
-        });
+        const int error = receive_data_set(
+            context.id, [&store](const uint8_t *bytes, size_t size) { return store.take(bytes, size); });
         if (error)
             return error;
         const uint16_t status = store.finish();
@@ -314,8 +307,7 @@ class Server
         if (bytes.size() > LIMIT_REPORT_BYTES)
             return RESOURCE_LIMITATION;
         struct commitment commitment;
-        if (!commitment_read(bytes.data(), bytes.size(), context.transfer_syntax.c_str(),
-                             commitment))
+        if (!commitment_read(bytes.data(), bytes.size(), context.transfer_syntax.c_str(), commitment))
             return INVALID_ARGUMENT;
         return receiver_.committed(receiver_.context, &association_.request(), &commitment.view);
     }
@@ -369,15 +361,14 @@ dicom_sender_is_gone(const struct dicom_store *store)
 }
 
 int
-dicom_serve(int fd, const struct dicom_serve_options *options,
-            const struct dicom_receiver *receiver, struct error *error)
+dicom_serve(int fd, const struct dicom_serve_options *options, const struct dicom_receiver *receiver,
+            struct error *error)
 {
     try {
         return Server(*options, *receiver).run(fd, error);
     } catch (...) {
         if (fd >= 0) /* otherwise its peer would wait forever */
             (void)close(fd);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to serve an association.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to serve an association.");
     }
 }

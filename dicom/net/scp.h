@@ -56,8 +56,7 @@ struct dicom_tls_settings {
  * has ended. Codes: TLS_CERTIFICATE_INVALID, TLS_KEY_INVALID, TLS_CA_INVALID, TLS_CRL_INVALID, OUT_OF_MEMORY.
  */
 struct dicom_tls;
-int dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls,
-                   struct error *error);
+int dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls, struct error *error);
 void dicom_tls_close(struct dicom_tls *tls);
 
 /* ---- Serving ---- */
@@ -97,7 +96,7 @@ struct dicom_store {
     char sop_instance_uid[DICOM_UID_SIZE];
     char transfer_syntax_uid[DICOM_UID_SIZE];
     char move_originator[DICOM_AE_SIZE]; /* AE title of the C-MOVE's requestor; "" if absent */
-    bool unwanted; /* a class that dicom_peek rejects; only after DICOM_ADMIT_ARCHIVE */
+    bool unwanted;                       /* a class that dicom_peek rejects; only after DICOM_ADMIT_ARCHIVE */
     const struct dicom_sender *sender;
 };
 
@@ -155,8 +154,7 @@ struct dicom_receiver {
      * NULL. */
     void (*opened)(void *context, const struct dicom_association_request *association);
     void (*closed)(void *context, const struct dicom_association_request *association,
-                   const struct dicom_association_totals *totals, int rc,
-                   const struct error *error);
+                   const struct dicom_association_totals *totals, int rc, const struct error *error);
 };
 
 struct dicom_serve_options {
@@ -186,8 +184,8 @@ struct dicom_serve_options {
  * (-ETIMEDOUT), ASSOCIATION_INVALID (-EPROTO: not DICOM, or a violation of it), ASSOCIATION_STOPPED
  * (-ECANCELED), TLS_HANDSHAKE_FAILED (-EPROTO), OUT_OF_MEMORY (-ENOMEM).
  */
-int dicom_serve(int fd, const struct dicom_serve_options *options,
-                const struct dicom_receiver *receiver, struct error *error);
+int dicom_serve(int fd, const struct dicom_serve_options *options, const struct dicom_receiver *receiver,
+                struct error *error);
 
 #ifdef __cplusplus
 }

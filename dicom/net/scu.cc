@@ -35,9 +35,8 @@ dicom_association::dicom_association(const struct dicom_peer &peer)
     : name(std::string(peer.called_ae) + " at " +
            (std::strchr(peer.host, ':') ? "[" + std::string(peer.host) + "]" : peer.host) + ":" +
            std::to_string(peer.port)),
-      acse_time(scu_milliseconds(peer.acse_seconds)),
-      dimse_time(scu_milliseconds(peer.dimse_seconds)), min_rate(peer.min_rate),
-      max_pdu(peer.max_pdu), pdus(peer.max_pdu)
+      acse_time(scu_milliseconds(peer.acse_seconds)), dimse_time(scu_milliseconds(peer.dimse_seconds)),
+      min_rate(peer.min_rate), max_pdu(peer.max_pdu), pdus(peer.max_pdu)
 {
 }
 
@@ -98,10 +97,9 @@ int
 fail_broken(struct dicom_association &association, int rc, const char *doing, struct error *error)
 {
     disconnect(association);
-    return error_set(
-        error, -ECONNABORTED, CODE_PEER_ABORTED,
-        "The association with %s ended while %s (%s). Deliveries and pulls are retried.",
-        association.name.c_str(), doing, scu_reason(association, rc));
+    return error_set(error, -ECONNABORTED, CODE_PEER_ABORTED,
+                     "The association with %s ended while %s (%s). Deliveries and pulls are retried.",
+                     association.name.c_str(), doing, scu_reason(association, rc));
 }
 
 const PresentationContext *
@@ -133,8 +131,8 @@ scu_resolve(const struct dicom_peer &peer, Addresses &addresses, struct error *e
     const int rc = getaddrinfo(peer.host, std::to_string(peer.port).c_str(), &hints, &found);
     if (rc)
         return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-                         "The host %s has no address (%s). Correct its entry or the name service.",
-                         peer.host, gai_strerror(rc));
+                         "The host %s has no address (%s). Correct its entry or the name service.", peer.host,
+                         gai_strerror(rc));
     addresses.reset(found);
     return 0;
 }
@@ -194,8 +192,8 @@ scu_dial_any(const struct addrinfo *address, milliseconds time)
 }
 
 static int
-fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes,
-              struct dicom_answer *answer, struct error *error)
+fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes, struct dicom_answer *answer,
+              struct error *error)
 {
     answer->reject_result = answer_bytes[1];
     answer->reject_source = answer_bytes[2];
@@ -209,35 +207,31 @@ fail_rejected(struct dicom_association &association, const uint8_t *answer_bytes
         remedy = " Add it there with Noctule's address, or correct calling_ae_title here. "
                  "Deliveries and pulls are retried.";
     else if (answer->reject_source == 1 && answer->reject_reason == 7)
-        why = ": it has another AE title",
-        remedy = " Correct ae_title here. Deliveries and pulls are retried.";
+        why = ": it has another AE title", remedy = " Correct ae_title here. Deliveries and pulls are retried.";
     return error_set(error, -ECONNREFUSED, busy ? CODE_PEER_BUSY : CODE_PEER_REJECTED,
-                     "%s rejected the association %s (result %d, source %d, reason %d)%s.%s",
-                     association.name.c_str(), busy ? "for now" : "for good", answer->reject_result,
-                     answer->reject_source, answer->reject_reason, why, remedy);
+                     "%s rejected the association %s (result %d, source %d, reason %d)%s.%s", association.name.c_str(),
+                     busy ? "for now" : "for good", answer->reject_result, answer->reject_source, answer->reject_reason,
+                     why, remedy);
 }
 
 static int
 fail_request(struct dicom_association &association, const char *why, struct error *error)
 {
     disconnect(association);
-    return error_set(
-        error, -ECONNABORTED, CODE_PEER_ABORTED,
-        "%s did not answer the association request (%s). Deliveries and pulls are retried.",
-        association.name.c_str(), why);
+    return error_set(error, -ECONNABORTED, CODE_PEER_ABORTED,
+                     "%s did not answer the association request (%s). Deliveries and pulls are retried.",
+                     association.name.c_str(), why);
 }
 
 static int
 fail_tls(struct dicom_association &association, const char *why, struct error *error)
 {
-    return error_set(error, -EPROTO, CODE_TLS_FAILED,
-                     "TLS with %s failed (%s). Check the certificates of both sides.",
+    return error_set(error, -EPROTO, CODE_TLS_FAILED, "TLS with %s failed (%s). Check the certificates of both sides.",
                      association.name.c_str(), why);
 }
 
 static int
-scu_secure(struct dicom_association &association, int fd, const struct dicom_peer &peer,
-           struct error *error)
+scu_secure(struct dicom_association &association, int fd, const struct dicom_peer &peer, struct error *error)
 {
     Limits limits;
     limits.silence = association.dimse_time;
@@ -251,8 +245,8 @@ scu_secure(struct dicom_association &association, int fd, const struct dicom_pee
     }
     association.connection = std::make_unique<Connection>(fd, ssl, limits);
     if (failed)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to connect to %s.", association.name.c_str());
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to connect to %s.",
+                         association.name.c_str());
     allow(association, association.acse_time);
     if (association.connection->handshake())
         return fail_tls(association, association.connection->handshake_failure().c_str(), error);
@@ -295,8 +289,7 @@ read_answer(struct dicom_association &association, struct dicom_answer *answer, 
 
 int
 scu::negotiate(struct dicom_association &association, int fd, const struct dicom_peer &peer,
-               const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
-               struct error *error)
+               const struct dicom_context *contexts, size_t count, struct dicom_answer *answer, struct error *error)
 {
     if (const int rc = scu_secure(association, fd, peer, error))
         return rc;
@@ -309,8 +302,7 @@ scu::negotiate(struct dicom_association &association, int fd, const struct dicom
         context.proposed = {contexts[i].transfer_syntax};
         association.negotiation.contexts.push_back(std::move(context));
     }
-    const std::vector<uint8_t> pdu =
-        associate_request(association.negotiation, association.max_pdu);
+    const std::vector<uint8_t> pdu = associate_request(association.negotiation, association.max_pdu);
     if (const int rc = association.connection->write(pdu.data(), pdu.size()))
         return fail_request(association, scu_reason(association, rc), error);
     if (const int rc = read_answer(association, answer, error))
@@ -318,16 +310,14 @@ scu::negotiate(struct dicom_association &association, int fd, const struct dicom
     for (const PresentationContext &context : association.negotiation.contexts)
         if (context.result == CONTEXT_ACCEPTED)
             return 0;
-    return error_set(
-        error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
-        "%s accepts no proposed SOP class. Make it accept the class, or configure a fallback.",
-        association.name.c_str());
+    return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
+                     "%s accepts no proposed SOP class. Make it accept the class, or configure a fallback.",
+                     association.name.c_str());
 }
 
 static int
-request(struct dicom_association &association, const struct dicom_peer &peer,
-        const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
-        struct error *error)
+request(struct dicom_association &association, const struct dicom_peer &peer, const struct dicom_context *contexts,
+        size_t count, struct dicom_answer *answer, struct error *error)
 {
     Addresses addresses(nullptr, &freeaddrinfo);
     if (const int rc = scu_resolve(peer, addresses, error))
@@ -335,15 +325,14 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
     const int fd = scu_dial_any(addresses.get(), scu_milliseconds(peer.connect_seconds));
     if (fd < 0)
         return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-                         "%s cannot be reached (%s). Deliveries and pulls are retried.",
-                         association.name.c_str(), std::strerror(-fd));
+                         "%s cannot be reached (%s). Deliveries and pulls are retried.", association.name.c_str(),
+                         std::strerror(-fd));
     return negotiate(association, fd, peer, contexts, count, answer, error);
 }
 
 int
 dicom_connect(const struct dicom_peer *peer, const struct dicom_context *contexts, size_t count,
-              struct dicom_association **association, struct dicom_answer *answer,
-              struct error *error)
+              struct dicom_association **association, struct dicom_answer *answer, struct error *error)
 {
     *association = nullptr;
     clear_answer(answer);

@@ -64,8 +64,7 @@ struct dicom_association;
  * or not DICOM), TLS_FAILED, NO_PRESENTATION_CONTEXT, OUT_OF_MEMORY.
  */
 int dicom_connect(const struct dicom_peer *peer, const struct dicom_context *contexts, size_t count,
-                  struct dicom_association **association, struct dicom_answer *answer,
-                  struct error *error);
+                  struct dicom_association **association, struct dicom_answer *answer, struct error *error);
 /* Returns whether the peer accepted a context for this SOP class. */
 bool dicom_accepts(const struct dicom_association *association, const char *sop_class);
 bool dicom_is_open(const struct dicom_association *association);
@@ -79,8 +78,8 @@ bool dicom_is_open(const struct dicom_association *association);
  * has the status. Codes: NO_PRESENTATION_CONTEXT, STORE_REFUSED (permanent failure status), STORE_FAILED (any other
  * failure status), PEER_ABORTED, FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
  */
-int dicom_store_file(struct dicom_association *association, const char *path,
-                     struct dicom_answer *answer, struct error *error);
+int dicom_store_file(struct dicom_association *association, const char *path, struct dicom_answer *answer,
+                     struct error *error);
 
 /* An instance in a storage commitment request. */
 struct dicom_reference {
@@ -92,8 +91,8 @@ struct dicom_reference {
  * on this association (dicom_report) or on one of its own. Codes: COMMIT_UNSUPPORTED,
  * COMMIT_FAILED, PEER_ABORTED. */
 int dicom_commit(struct dicom_association *association, const char *transaction_uid,
-                 const struct dicom_reference *references, size_t count,
-                 struct dicom_answer *answer, struct error *error);
+                 const struct dicom_reference *references, size_t count, struct dicom_answer *answer,
+                 struct error *error);
 
 /*
  * Reads, without waiting, messages that the peer sends on its own. Returns 1 and a report (already answered; valid
@@ -110,8 +109,7 @@ void dicom_release(struct dicom_association *association);
 /* Checks that a DICOM peer answers: one association with Verification only, C-ECHO, release.
  * Sets `greeting` (may be NULL) to the peer's name and response time, or to "" on failure.
  * Codes: those of dicom_connect, NO_PRESENTATION_CONTEXT, ECHO_FAILED, PEER_ABORTED. */
-int dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
-               struct error *error);
+int dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, struct error *error);
 
 #ifdef __cplusplus
 }

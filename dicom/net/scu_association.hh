@@ -51,37 +51,32 @@ void allow_message(struct dicom_association &association);
 void disconnect(struct dicom_association &association);
 
 /* Closes the association after a failure of its connection or PDUs, and fills the error. */
-int fail_broken(struct dicom_association &association, int rc, const char *doing,
-                struct error *error);
+int fail_broken(struct dicom_association &association, int rc, const char *doing, struct error *error);
 
 /* Requests the contexts over a connected socket, of which it takes ownership. A TLS server's
  * certificate must be for the host of `peer`. */
 int negotiate(struct dicom_association &association, int fd, const struct dicom_peer &peer,
-              const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
-              struct error *error);
+              const struct dicom_context *contexts, size_t count, struct dicom_answer *answer, struct error *error);
 
 /* Finds the context accepted for a class, with this transfer syntax or (nullptr) with any.
  * Returns nullptr if there is none or the association has ended. */
-const PresentationContext *find_context(const struct dicom_association &association,
-                                        const char *sop_class, const char *syntax);
+const PresentationContext *find_context(const struct dicom_association &association, const char *sop_class,
+                                        const char *syntax);
 
 /* Numbers a request and sends it. */
-int send_request(struct dicom_association &association, const PresentationContext &context,
-                 struct command &request);
+int send_request(struct dicom_association &association, const PresentationContext &context, struct command &request);
 /* Sends the next bytes of its data set. */
-int send_data(struct dicom_association &association, const PresentationContext &context,
-              const uint8_t *bytes, size_t size, bool last);
+int send_data(struct dicom_association &association, const PresentationContext &context, const uint8_t *bytes,
+              size_t size, bool last);
 /* Sends the whole data set, encoded in the context's transfer syntax. */
-int send_data_set(struct dicom_association &association, const PresentationContext &context,
-                  DcmDataset &dataset);
+int send_data_set(struct dicom_association &association, const PresentationContext &context, DcmDataset &dataset);
 /* Records a violation of the peer. Returns the error. */
 int violate(struct dicom_association &association, const char *what);
 /* Waits for the response to a request. Keeps reports that come before it. */
-int await_response(struct dicom_association &association, const struct command &request,
-                   struct dicom_answer *answer);
+int await_response(struct dicom_association &association, const struct command &request, struct dicom_answer *answer);
 /* Reads the next of several responses, with its data set up to the limit. */
-int next_response(struct dicom_association &association, const struct command &request,
-                  struct command &response, std::vector<uint8_t> &bytes);
+int next_response(struct dicom_association &association, const struct command &request, struct command &response,
+                  std::vector<uint8_t> &bytes);
 
 } // namespace scu
 

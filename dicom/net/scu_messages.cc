@@ -17,23 +17,21 @@ using namespace scu;
 /* ------------------------------------------------------------------------------- sending --- */
 
 int
-scu::send_request(struct dicom_association &association, const PresentationContext &context,
-                  struct command &request)
+scu::send_request(struct dicom_association &association, const PresentationContext &context, struct command &request)
 {
     uint8_t bytes[COMMAND_MAX];
     request.message_id = association.next_message++;
     allow_message(association);
-    return association.connection->write_message(
-        {context.id, true, association.negotiation.max_pdu}, bytes,
-        command_encode_request(&request, bytes));
+    return association.connection->write_message({context.id, true, association.negotiation.max_pdu}, bytes,
+                                                 command_encode_request(&request, bytes));
 }
 
 int
-scu::send_data(struct dicom_association &association, const PresentationContext &context,
-               const uint8_t *bytes, size_t size, bool last)
+scu::send_data(struct dicom_association &association, const PresentationContext &context, const uint8_t *bytes,
+               size_t size, bool last)
 {
-    return association.connection->write_message(
-        {context.id, false, association.negotiation.max_pdu, last}, bytes, size);
+    return association.connection->write_message({context.id, false, association.negotiation.max_pdu, last}, bytes,
+                                                 size);
 }
 
 /* ---------------------------------------------------------------- reports from the peer --- */
@@ -47,8 +45,7 @@ scu::violate(struct dicom_association &association, const char *what)
 
 /* Reads the data set of the message, of which `bytes` keeps at most the limit. */
 static int
-receive_data_set(struct dicom_association &association, uint8_t context_id,
-                 std::vector<uint8_t> &bytes)
+receive_data_set(struct dicom_association &association, uint8_t context_id, std::vector<uint8_t> &bytes)
 {
     size_t total = 0;
     for (Fragment fragment = {}; !fragment.is_last;) {
@@ -76,8 +73,8 @@ context_of(const struct dicom_association &association, uint8_t context_id)
 
 /* Keeps a storage commitment report, and answers the event. */
 static int
-take_event(struct dicom_association &association, const PresentationContext &context,
-           const struct command &event, const std::vector<uint8_t> &bytes)
+take_event(struct dicom_association &association, const PresentationContext &context, const struct command &event,
+           const std::vector<uint8_t> &bytes)
 {
     struct commitment report;
     uint16_t status = DICOM_CANNOT_UNDERSTAND;
@@ -90,15 +87,13 @@ take_event(struct dicom_association &association, const PresentationContext &con
         status = DICOM_SUCCESS;
     }
     uint8_t answer[COMMAND_MAX];
-    return association.connection->write_message(
-        {context.id, true, association.negotiation.max_pdu}, answer,
-        command_encode_response(&event, status, answer));
+    return association.connection->write_message({context.id, true, association.negotiation.max_pdu}, answer,
+                                                 command_encode_response(&event, status, answer));
 }
 
 /* Reads the next message. Keeps a report. Returns 0, RELEASED or the error. */
 static int
-receive_message(struct dicom_association &association, struct command &command,
-                std::vector<uint8_t> &bytes)
+receive_message(struct dicom_association &association, struct command &command, std::vector<uint8_t> &bytes)
 {
     uint8_t context_id = 0;
     bytes.clear();
@@ -156,8 +151,8 @@ dicom_report(struct dicom_association *association, const struct dicom_commitmen
 /* -------------------------------------------------------------- requests and responses --- */
 
 int
-scu::next_response(struct dicom_association &association, const struct command &request,
-                   struct command &response, std::vector<uint8_t> &bytes)
+scu::next_response(struct dicom_association &association, const struct command &request, struct command &response,
+                   std::vector<uint8_t> &bytes)
 {
     do {
         if (const int rc = receive_message(association, response, bytes))
@@ -170,8 +165,7 @@ scu::next_response(struct dicom_association &association, const struct command &
 }
 
 int
-scu::await_response(struct dicom_association &association, const struct command &request,
-                    struct dicom_answer *answer)
+scu::await_response(struct dicom_association &association, const struct command &request, struct dicom_answer *answer)
 {
     struct command response;
     std::vector<uint8_t> bytes;
@@ -187,11 +181,10 @@ scu::await_response(struct dicom_association &association, const struct command 
 static int
 echo(struct dicom_association &association, struct dicom_answer *answer, struct error *error)
 {
-    const PresentationContext *context =
-        find_context(association, DICOM_VERIFICATION_CLASS, nullptr);
+    const PresentationContext *context = find_context(association, DICOM_VERIFICATION_CLASS, nullptr);
     if (!context)
-        return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
-                         "%s does not accept C-ECHO.", association.name.c_str());
+        return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, "%s does not accept C-ECHO.",
+                         association.name.c_str());
     struct command request = {};
     request.field = COMMAND_C_ECHO;
     header_copy(request.sop_class_uid, DICOM_VERIFICATION_CLASS);
@@ -221,13 +214,11 @@ dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, 
         return rc;
     clear_answer(&answer);
     rc = header_guard("", error, [&] { return echo(*association, &answer, error); });
-    const std::chrono::duration<double, std::milli> taken =
-        std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     if (rc == 0 && greeting) {
         const char *version = association->negotiation.implementation_version.c_str();
-        snprintf(greeting, greeting_size, "%s answered C-ECHO in %.1f ms%s%s%s",
-                 association->name.c_str(), taken.count(), *version ? " (" : "", version,
-                 *version ? ")" : "");
+        snprintf(greeting, greeting_size, "%s answered C-ECHO in %.1f ms%s%s%s", association->name.c_str(),
+                 taken.count(), *version ? " (" : "", version, *version ? ")" : "");
     }
     dicom_release(association);
     return rc;
@@ -236,33 +227,29 @@ dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, 
 /* -------------------------------------------------------------------- storage commitment --- */
 
 static OFCondition
-describe_request(DcmDataset &dataset, const char *transaction_uid,
-                 const struct dicom_reference *references, size_t count)
+describe_request(DcmDataset &dataset, const char *transaction_uid, const struct dicom_reference *references,
+                 size_t count)
 {
     OFCondition condition = dataset.putAndInsertString(DCM_TransactionUID, transaction_uid);
     for (size_t i = 0; i < count && condition.good(); i++) {
         DcmItem *item = nullptr;
         condition = dataset.findOrCreateSequenceItem(DCM_ReferencedSOPSequence, item, -2);
         if (condition.good())
-            condition =
-                item->putAndInsertString(DCM_ReferencedSOPClassUID, references[i].sop_class);
+            condition = item->putAndInsertString(DCM_ReferencedSOPClassUID, references[i].sop_class);
         if (condition.good())
-            condition =
-                item->putAndInsertString(DCM_ReferencedSOPInstanceUID, references[i].sop_instance);
+            condition = item->putAndInsertString(DCM_ReferencedSOPInstanceUID, references[i].sop_instance);
     }
     return condition;
 }
 
 static int
-scu_commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_answer *answer,
-           struct error *error)
+scu_commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_answer *answer, struct error *error)
 {
     const PresentationContext *context = find_context(association, DICOM_COMMITMENT_CLASS, nullptr);
     if (!context)
-        return error_set(
-            error, -EPROTONOSUPPORT, CODE_COMMIT_UNSUPPORTED,
-            "%s has the instance but does not offer storage commitment. Set commit = false for it.",
-            association.name.c_str());
+        return error_set(error, -EPROTONOSUPPORT, CODE_COMMIT_UNSUPPORTED,
+                         "%s has the instance but does not offer storage commitment. Set commit = false for it.",
+                         association.name.c_str());
     struct command request = {};
     request.field = COMMAND_N_ACTION;
     request.has_data_set = true;
@@ -286,15 +273,12 @@ scu_commit(struct dicom_association &association, DcmDataset &dataset, struct di
 
 int
 dicom_commit(struct dicom_association *association, const char *transaction_uid,
-             const struct dicom_reference *references, size_t count, struct dicom_answer *answer,
-             struct error *error)
+             const struct dicom_reference *references, size_t count, struct dicom_answer *answer, struct error *error)
 {
     clear_answer(answer);
     return header_guard("", error, [&] {
         DcmDataset dataset;
-        if (header_try([&] {
-                return describe_request(dataset, transaction_uid, references, count);
-            }).bad())
+        if (header_try([&] { return describe_request(dataset, transaction_uid, references, count); }).bad())
             return error_set(error, -EINVAL, CODE_COMMIT_FAILED,
                              "Storage commitment cannot be requested: a UID is invalid.");
         return scu_commit(*association, dataset, answer, error);

@@ -43,8 +43,7 @@ enum : uint32_t {
 class MatchReader : public AnswerReader
 {
   public:
-    MatchReader(const uint8_t *bytes, size_t size, const struct transfer_syntax &syntax,
-                struct dicom_match &match)
+    MatchReader(const uint8_t *bytes, size_t size, const struct transfer_syntax &syntax, struct dicom_match &match)
         : AnswerReader(bytes, size, syntax), match_(match)
     {
     }
@@ -71,9 +70,7 @@ class MatchReader : public AnswerReader
 
     bool take(uint32_t tag, const uint8_t *value, size_t size) override
     {
-        const auto text = [&] {
-            return header_trimmed(std::string(reinterpret_cast<const char *>(value), size));
-        };
+        const auto text = [&] { return header_trimmed(std::string(reinterpret_cast<const char *>(value), size)); };
         switch (tag) {
         case TAG_STUDY_UID:
             return command_copy_uid(match_.study_uid, value, size);
@@ -97,8 +94,7 @@ class MatchReader : public AnswerReader
 } // namespace
 
 static bool
-match_read(const std::vector<uint8_t> &bytes, const std::string &syntax_uid,
-           struct dicom_match &match)
+match_read(const std::vector<uint8_t> &bytes, const std::string &syntax_uid, struct dicom_match &match)
 {
     const struct transfer_syntax *syntax = transfer_find(syntax_uid.c_str());
     match = {};
@@ -119,8 +115,7 @@ static bool
 match_agrees(const struct dicom_query &query, const struct dicom_match &match)
 {
     const bool series = query.level == DICOM_LEVEL_SERIES;
-    return match.study_uid[0] && (!series || match.series_uid[0]) &&
-           match_has_key(query.study_uid, match.study_uid) &&
+    return match.study_uid[0] && (!series || match.series_uid[0]) && match_has_key(query.study_uid, match.study_uid) &&
            (!series || match_has_key(query.series_uid, match.series_uid)) &&
            (series || match_has_key(query.accession_number, match.accession_number));
 }
@@ -164,9 +159,8 @@ query_describe(DcmDataset &dataset, const struct dicom_query &query, bool return
     if (condition.good() && series && returned)
         condition = query_put(dataset, DCM_Modality, "");
     if (condition.good() && returned)
-        condition = query_put(
-            dataset,
-            series ? DCM_NumberOfSeriesRelatedInstances : DCM_NumberOfStudyRelatedInstances, "");
+        condition =
+            query_put(dataset, series ? DCM_NumberOfSeriesRelatedInstances : DCM_NumberOfStudyRelatedInstances, "");
     return condition;
 }
 
@@ -182,8 +176,7 @@ query_fail_keys(struct error *error, enum code code)
 class Query
 {
   public:
-    Query(struct dicom_association &association, uint16_t field, const char *sop_class)
-        : association_(association)
+    Query(struct dicom_association &association, uint16_t field, const char *sop_class) : association_(association)
     {
         request_.field = field;
         request_.has_data_set = true;
@@ -218,9 +211,8 @@ class Query
             return 0;
         allow(association_, association_.dimse_time);
         cancelled_ = true;
-        return association_.connection->write_message(
-            {context_->id, true, association_.negotiation.max_pdu}, bytes,
-            command_encode_cancel(&request_, bytes));
+        return association_.connection->write_message({context_->id, true, association_.negotiation.max_pdu}, bytes,
+                                                      command_encode_cancel(&request_, bytes));
     }
 
     bool cancelled() const
@@ -236,12 +228,10 @@ class Query
 };
 
 static int
-query_fail_context(const struct dicom_association &association, const char *what,
-                   struct error *error)
+query_fail_context(const struct dicom_association &association, const char *what, struct error *error)
 {
     return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
-                     "%s does not accept %s of the study root model. Allow it there.",
-                     association.name.c_str(), what);
+                     "%s does not accept %s of the study root model. Allow it there.", association.name.c_str(), what);
 }
 
 /* Returns whether a retry would get the same status. Unknown statuses are retried. */
@@ -256,8 +246,8 @@ query_is_final(uint16_t status)
 
 static int
 scu_find(struct dicom_association &association, const struct dicom_query &query,
-         bool (*visit)(void *context, const struct dicom_match *match), void *context,
-         struct dicom_answer *answer, struct error *error)
+         bool (*visit)(void *context, const struct dicom_match *match), void *context, struct dicom_answer *answer,
+         struct error *error)
 {
     Query find(association, COMMAND_C_FIND, DICOM_FIND_CLASS);
     DcmDataset identifier;
@@ -272,14 +262,12 @@ scu_find(struct dicom_association &association, const struct dicom_query &query,
         struct dicom_match match;
         if (find.cancelled())
             continue;
-        if (!match_read(bytes, find.context()->transfer_syntax, match) ||
-            !match_agrees(query, match)) {
+        if (!match_read(bytes, find.context()->transfer_syntax, match) || !match_agrees(query, match)) {
             disconnect(association);
-            return error_set(
-                error, -EREMOTEIO, CODE_FIND_FAILED,
-                "%s answered C-FIND with matches that contradict the keys. Check whether it "
-                "supports these keys.",
-                association.name.c_str());
+            return error_set(error, -EREMOTEIO, CODE_FIND_FAILED,
+                             "%s answered C-FIND with matches that contradict the keys. Check whether it "
+                             "supports these keys.",
+                             association.name.c_str());
         }
         if (!visit(context, &match))
             rc = find.cancel();
@@ -292,28 +280,26 @@ scu_find(struct dicom_association &association, const struct dicom_query &query,
     const bool final = query_is_final(response.status);
     return error_set(error, -EREMOTEIO, final ? CODE_FIND_REFUSED : CODE_FIND_FAILED,
                      "%s answered C-FIND with status 0x%04X.%s", association.name.c_str(),
-                     static_cast<unsigned>(response.status),
-                     final ? " A retry would fail too." : "");
+                     static_cast<unsigned>(response.status), final ? " A retry would fail too." : "");
 }
 
 int
 dicom_find(struct dicom_association *association, const struct dicom_query *query,
-           bool (*visit)(void *context, const struct dicom_match *match), void *context,
-           struct dicom_answer *answer, struct error *error)
+           bool (*visit)(void *context, const struct dicom_match *match), void *context, struct dicom_answer *answer,
+           struct error *error)
 {
     clear_answer(answer);
     if (!query_uid_is_plain(query->study_uid) || !query_uid_is_plain(query->series_uid) ||
         (query->accession_number && !query_key_is_plain(query->accession_number)))
         return query_fail_keys(error, CODE_FIND_REFUSED);
-    return header_guard(
-        "", error, [&] { return scu_find(*association, *query, visit, context, answer, error); });
+    return header_guard("", error, [&] { return scu_find(*association, *query, visit, context, answer, error); });
 }
 
 /* ------------------------------------------------------------------------------- C-MOVE ---- */
 
 static int
-move_check_status(const struct dicom_association &association, const char *destination,
-                  uint16_t status, const struct dicom_moved &moved, struct error *error)
+move_check_status(const struct dicom_association &association, const char *destination, uint16_t status,
+                  const struct dicom_moved &moved, struct error *error)
 {
     const char *name = association.name.c_str();
     if (status == STATUS_CANCELLED)
@@ -324,16 +310,14 @@ move_check_status(const struct dicom_association &association, const char *desti
                          "port (Orthanc: DicomModalities; dcmqrscp: HostTable).",
                          name, destination);
     if (status == STATUS_SOME_FAILED || (status == 0 && moved.failed > 0))
-        return error_set(
-            error, -EREMOTEIO, CODE_MOVE_INCOMPLETE,
-            "%s sent %d instances to %s and failed to send %d (C-MOVE, status 0x%04X).", name,
-            std::max(moved.completed, 0) + std::max(moved.warned, 0), destination,
-            std::max(moved.failed, 0), static_cast<unsigned>(status));
+        return error_set(error, -EREMOTEIO, CODE_MOVE_INCOMPLETE,
+                         "%s sent %d instances to %s and failed to send %d (C-MOVE, status 0x%04X).", name,
+                         std::max(moved.completed, 0) + std::max(moved.warned, 0), destination,
+                         std::max(moved.failed, 0), static_cast<unsigned>(status));
     if (status == 0)
         return 0;
     if (!query_is_final(status))
-        return error_set(error, -EREMOTEIO, CODE_MOVE_FAILED,
-                         "%s answered C-MOVE with status 0x%04X.", name,
+        return error_set(error, -EREMOTEIO, CODE_MOVE_FAILED, "%s answered C-MOVE with status 0x%04X.", name,
                          static_cast<unsigned>(status));
     /* Orthanc answers an unknown destination and a refused instance with the same status. */
     return error_set(error, -EREMOTEIO, CODE_MOVE_REFUSED,
@@ -344,9 +328,9 @@ move_check_status(const struct dicom_association &association, const char *desti
 }
 
 static int
-scu_move(struct dicom_association &association, const struct dicom_query &query,
-         const char *destination, bool (*progress)(void *context, const struct dicom_moved *moved),
-         void *context, struct dicom_moved *moved, struct dicom_answer *answer, struct error *error)
+scu_move(struct dicom_association &association, const struct dicom_query &query, const char *destination,
+         bool (*progress)(void *context, const struct dicom_moved *moved), void *context, struct dicom_moved *moved,
+         struct dicom_answer *answer, struct error *error)
 {
     Query move(association, COMMAND_C_MOVE, DICOM_MOVE_CLASS);
     DcmDataset identifier;
@@ -375,10 +359,9 @@ scu_move(struct dicom_association &association, const struct dicom_query &query,
 }
 
 int
-dicom_move(struct dicom_association *association, const struct dicom_query *query,
-           const char *destination,
-           bool (*progress)(void *context, const struct dicom_moved *moved), void *context,
-           struct dicom_moved *moved, struct dicom_answer *answer, struct error *error)
+dicom_move(struct dicom_association *association, const struct dicom_query *query, const char *destination,
+           bool (*progress)(void *context, const struct dicom_moved *moved), void *context, struct dicom_moved *moved,
+           struct dicom_answer *answer, struct error *error)
 {
     clear_answer(answer);
     *moved = {-1, -1, -1, -1};

@@ -55,8 +55,7 @@ struct dicom_moved {
  * MOVE_DESTINATION_UNKNOWN, MOVE_INCOMPLETE (-EREMOTEIO), MOVE_REFUSED, MOVE_FAILED, and those of dicom_find, without
  * the ones about matches.
  */
-int dicom_move(struct dicom_association *association, const struct dicom_query *query,
-               const char *destination,
+int dicom_move(struct dicom_association *association, const struct dicom_query *query, const char *destination,
                bool (*progress)(void *context, const struct dicom_moved *moved), void *context,
                struct dicom_moved *moved, struct dicom_answer *answer, struct error *error);
 

@@ -40,8 +40,8 @@ struct part10 {
 static int
 fail_unreadable(const struct part10 &file, int rc, struct error *error)
 {
-    return error_set_files(error, rc, CODE_FILE_UNREADABLE, file.path, nullptr,
-                           "%s cannot be read (%s).", text_base_name(file.path), strerror(-rc));
+    return error_set_files(error, rc, CODE_FILE_UNREADABLE, file.path, nullptr, "%s cannot be read (%s).",
+                           text_base_name(file.path), strerror(-rc));
 }
 
 static int
@@ -70,20 +70,19 @@ open_part10(struct part10 &file, struct error *error)
     file.sop_class = header_text(meta, DCM_MediaStorageSOPClassUID);
     file.sop_instance = header_text(meta, DCM_MediaStorageSOPInstanceUID);
     file.syntax = header_text(meta, DCM_TransferSyntaxUID);
-    if (condition.good() && !file.sop_class.empty() && !file.sop_instance.empty() &&
-        !file.syntax.empty() && file.offset < file.size && (file.size - file.offset) % 2 == 0)
+    if (condition.good() && !file.sop_class.empty() && !file.sop_instance.empty() && !file.syntax.empty() &&
+        file.offset < file.size && (file.size - file.offset) % 2 == 0)
         return 0;
     header_blame_memory(); /* DCMTK reports success for parts it had no memory for */
     return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, file.path, nullptr,
-                           "%s is not a complete DICOM file with a file meta header.",
-                           text_base_name(file.path));
+                           "%s is not a complete DICOM file with a file meta header.", text_base_name(file.path));
 }
 
 /* Sends the bytes of the data set, one PDU at a time. Sets `unreadable` to the error of reading.
  * Returns the error of sending. */
 static int
-send_bytes(struct dicom_association &association, const PresentationContext &context,
-           const struct part10 &file, int &unreadable)
+send_bytes(struct dicom_association &association, const PresentationContext &context, const struct part10 &file,
+           int &unreadable)
 {
     std::vector<uint8_t> buffer(DICOM_PDU_MAX);
     off_t at = file.offset;
@@ -100,8 +99,7 @@ send_bytes(struct dicom_association &association, const PresentationContext &con
 }
 
 int
-scu::send_data_set(struct dicom_association &association, const PresentationContext &context,
-                   DcmDataset &dataset)
+scu::send_data_set(struct dicom_association &association, const PresentationContext &context, DcmDataset &dataset)
 {
     std::vector<uint8_t> buffer(DICOM_PDU_MAX);
     const E_TransferSyntax syntax = DcmXfer(context.transfer_syntax.c_str()).getXfer();
@@ -110,16 +108,15 @@ scu::send_data_set(struct dicom_association &association, const PresentationCont
     OFCondition condition = EC_StreamNotifyClient;
     dataset.transferInit();
     while (condition == EC_StreamNotifyClient) {
-        condition = header_try([&] {
-            return dataset.write(stream, syntax, EET_ExplicitLength, &cache, EGL_withoutGL);
-        });
+        condition =
+            header_try([&] { return dataset.write(stream, syntax, EET_ExplicitLength, &cache, EGL_withoutGL); });
         void *bytes = nullptr;
         offile_off_t size = 0;
         stream.flushBuffer(bytes, size);
         if (condition.bad() && condition != EC_StreamNotifyClient)
             break;
-        if (const int rc = send_data(association, context, static_cast<uint8_t *>(bytes),
-                                     static_cast<size_t>(size), condition.good()))
+        if (const int rc = send_data(association, context, static_cast<uint8_t *>(bytes), static_cast<size_t>(size),
+                                     condition.good()))
             return rc;
     }
     dataset.transferEnd();
@@ -128,8 +125,8 @@ scu::send_data_set(struct dicom_association &association, const PresentationCont
 
 /* Parses the file. Long values are read while they are sent. */
 static int
-send_transcoded(struct dicom_association &association, const PresentationContext &context,
-                const struct part10 &file, int &unreadable)
+send_transcoded(struct dicom_association &association, const PresentationContext &context, const struct part10 &file,
+                int &unreadable)
 {
     DcmFileFormat format;
     if (header_try([&] { return format.loadFile(OFFilename(file.path)); }).bad()) {
@@ -140,8 +137,7 @@ send_transcoded(struct dicom_association &association, const PresentationContext
 }
 
 static int
-scu_store(struct dicom_association &association, const char *path, struct dicom_answer *answer,
-          struct error *error)
+scu_store(struct dicom_association &association, const char *path, struct dicom_answer *answer, struct error *error)
 {
     struct part10 file(path);
     int rc = open_part10(file, error);
@@ -156,10 +152,9 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
             context = find_context(association, sop_class, DICOM_IMPLICIT_LITTLE);
     }
     if (!context)
-        return error_set_files(
-            error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, path, nullptr,
-            "%s does not accept the SOP class %s. Allow it there, or configure a fallback.",
-            association.name.c_str(), file.sop_class.c_str());
+        return error_set_files(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, path, nullptr,
+                               "%s does not accept the SOP class %s. Allow it there, or configure a fallback.",
+                               association.name.c_str(), file.sop_class.c_str());
     struct command request = {};
     request.field = COMMAND_C_STORE;
     request.has_data_set = true;
@@ -189,8 +184,8 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
 }
 
 int
-dicom_store_file(struct dicom_association *association, const char *path,
-                 struct dicom_answer *answer, struct error *error)
+dicom_store_file(struct dicom_association *association, const char *path, struct dicom_answer *answer,
+                 struct error *error)
 {
     clear_answer(answer);
     return header_guard(path, error, [&] { return scu_store(*association, path, answer, error); });

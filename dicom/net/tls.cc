@@ -44,14 +44,11 @@ int
 load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct error *error)
 {
     if (SSL_CTX_use_certificate_chain_file(context, settings.certificate) != 1)
-        return refuse(error, CODE_TLS_CERTIFICATE_INVALID, settings.certificate,
-                      "cannot be used as a PEM certificate");
+        return refuse(error, CODE_TLS_CERTIFICATE_INVALID, settings.certificate, "cannot be used as a PEM certificate");
     const char *key = is_given(settings.key) ? settings.key : settings.certificate;
     /* OpenSSL accepts a key of another type for another certificate, which may follow. Check the pair. */
-    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(context) != 1)
-        return refuse(error, CODE_TLS_KEY_INVALID, key,
-                      "cannot be used as the key of the TLS certificate");
+    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context) != 1)
+        return refuse(error, CODE_TLS_KEY_INVALID, key, "cannot be used as the key of the TLS certificate");
     return 0;
 }
 
@@ -59,8 +56,7 @@ int
 load_trusted(SSL_CTX *context, const char *ca, struct error *error)
 {
     if (SSL_CTX_load_verify_file(context, ca) != 1)
-        return refuse(error, CODE_TLS_CA_INVALID, ca,
-                      "cannot be used as PEM certificates to trust");
+        return refuse(error, CODE_TLS_CA_INVALID, ca, "cannot be used as PEM certificates to trust");
     /* Sends clients the list of accepted CAs. */
     SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(ca));
     return 0;
@@ -73,8 +69,7 @@ load_revoked(SSL_CTX *context, const char *crl, struct error *error)
     X509_STORE *store = SSL_CTX_get_cert_store(context);
     X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
     if (!lookup || X509_load_crl_file(lookup, crl, X509_FILETYPE_PEM) < 1)
-        return refuse(error, CODE_TLS_CRL_INVALID, crl,
-                      "cannot be used as PEM certificate revocation lists");
+        return refuse(error, CODE_TLS_CRL_INVALID, crl, "cannot be used as PEM certificate revocation lists");
     X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     return 0;
 }
@@ -84,8 +79,7 @@ bool
 set_profile(DcmTLSTransportLayer &layer)
 {
     SSL_CTX *context = layer.getNativeHandle();
-    if (!context || layer.setTLSProfile(TSP_Profile_BCP195_ND).bad() ||
-        layer.activateCipherSuites().bad())
+    if (!context || layer.setTLSProfile(TSP_Profile_BCP195_ND).bad() || layer.activateCipherSuites().bad())
         return false;
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
     /* DCMTK allows level 0, for ciphers without encryption. The profile has none of these. */
@@ -95,12 +89,10 @@ set_profile(DcmTLSTransportLayer &layer)
 }
 
 int
-tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &settings, bool server,
-              struct error *error)
+tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &settings, bool server, struct error *error)
 {
     if (!set_profile(layer))
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "TLS cannot be set up: %s.",
-                         tls_reason("no memory"));
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "TLS cannot be set up: %s.", tls_reason("no memory"));
     SSL_CTX *context = layer.getNativeHandle();
     if (is_given(settings.certificate))
         if (const int rc = load_own(context, settings, error))
@@ -167,8 +159,7 @@ tls_expect_name(SSL *ssl, const char *host)
 void
 tls_describe_peer(SSL *ssl, struct dicom_association_request &request)
 {
-    const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(ssl),
-                                                                  X509_free);
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(ssl), X509_free);
     if (!certificate)
         return;
     unsigned char digest[EVP_MAX_MD_SIZE];
@@ -181,16 +172,14 @@ tls_describe_peer(SSL *ssl, struct dicom_association_request &request)
     if (at < 0)
         return;
     unsigned char *text = nullptr;
-    const int length =
-        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    const int length = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
     if (length >= 0 && static_cast<size_t>(length) < sizeof(request.certificate_name))
         std::memcpy(request.certificate_name, text, static_cast<size_t>(length));
     OPENSSL_free(text);
 }
 
 int
-dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls,
-               struct error *error)
+dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls, struct error *error)
 {
     *tls = nullptr;
     try {
@@ -202,8 +191,7 @@ dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct di
         *tls = opened.release();
         return 0;
     } catch (const std::bad_alloc &) {
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to set up TLS.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to set up TLS.");
     }
 }
 

@@ -19,9 +19,8 @@ header_open(int fd, const char *path, struct stream *stream, struct error *error
 {
     const int rc = fd < 0 ? stream_open(stream, path) : stream_open_again(stream, fd);
     if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(path),
-                               rc == -EINVAL ? "it is not a regular file" : strerror(-rc));
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr, "%s cannot be opened: %s.",
+                               text_base_name(path), rc == -EINVAL ? "it is not a regular file" : strerror(-rc));
     return 0;
 }
 
@@ -92,18 +91,17 @@ int
 header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, struct error *error)
 {
     const OFCondition condition =
-        header_decode(scan.kept.bytes, scan.kept.size,
-                      header_encoding(scan.implicit_vr, scan.big_endian), dataset);
+        header_decode(scan.kept.bytes, scan.kept.size, header_encoding(scan.implicit_vr, scan.big_endian), dataset);
     if (condition.good())
         return 0;
     return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
-                           "%s is damaged: its header cannot be parsed (%s). Send it again.",
-                           text_base_name(path), condition.text());
+                           "%s is damaged: its header cannot be parsed (%s). Send it again.", text_base_name(path),
+                           condition.text());
 }
 
 int
-header_scan(struct stream *stream, const char *path, const struct scan_wanted &wanted,
-            struct scan *scan, DcmDataset &dataset, struct error *error)
+header_scan(struct stream *stream, const char *path, const struct scan_wanted &wanted, struct scan *scan,
+            DcmDataset &dataset, struct error *error)
 {
     const int rc = scan_file(stream, path, &wanted, scan, error);
     return rc ? rc : header_parse(*scan, path, dataset, error);
@@ -114,10 +112,9 @@ header_parse_separate(const struct scan &scan, int32_t number, DcmDataset &item)
 {
     const size_t start = number > 0 ? scan.frame_ends[number - 1] : 0;
     const size_t size = scan.frame_ends[number] - start;
-    return size == 0 ||
-           header_decode(scan.frames.bytes + start, size,
-                         header_encoding(scan.frames_implicit_vr, scan.big_endian), item)
-               .good();
+    return size == 0 || header_decode(scan.frames.bytes + start, size,
+                                      header_encoding(scan.frames_implicit_vr, scan.big_endian), item)
+                            .good();
 }
 
 using Elements = std::vector<std::pair<uint32_t, DcmElement *>>;
@@ -138,10 +135,8 @@ Header::Header(DcmItem &item)
     index_ = std::make_shared<Index>();
     Elements &elements = index_->elements;
     elements.reserve(item.card());
-    for (DcmObject *object = item.nextInContainer(nullptr); object;
-         object = item.nextInContainer(object))
-        elements.emplace_back(header_tag_number(object->getTag()),
-                              static_cast<DcmElement *>(object));
+    for (DcmObject *object = item.nextInContainer(nullptr); object; object = item.nextInContainer(object))
+        elements.emplace_back(header_tag_number(object->getTag()), static_cast<DcmElement *>(object));
     if (!std::is_sorted(elements.begin(), elements.end()))
         std::sort(elements.begin(), elements.end());
 }
@@ -150,9 +145,8 @@ Header::Header(DcmItem &item)
 static Elements::const_iterator
 header_from(const Elements &elements, uint32_t tag)
 {
-    return std::lower_bound(
-        elements.begin(), elements.end(), tag,
-        [](const auto &element, uint32_t wanted) { return element.first < wanted; });
+    return std::lower_bound(elements.begin(), elements.end(), tag,
+                            [](const auto &element, uint32_t wanted) { return element.first < wanted; });
 }
 
 DcmElement *
@@ -161,16 +155,14 @@ Header::find(const DcmTagKey &tag) const
     if (!index_)
         return nullptr;
     const auto found = header_from(index_->elements, header_tag_number(tag));
-    return found != index_->elements.end() && found->first == header_tag_number(tag) ? found->second
-                                                                                     : nullptr;
+    return found != index_->elements.end() && found->first == header_tag_number(tag) ? found->second : nullptr;
 }
 
 DcmSequenceOfItems *
 Header::sequence(const DcmTagKey &tag) const
 {
     DcmElement *element = find(tag);
-    return element && element->ident() == EVR_SQ ? static_cast<DcmSequenceOfItems *>(element)
-                                                 : nullptr;
+    return element && element->ident() == EVR_SQ ? static_cast<DcmSequenceOfItems *>(element) : nullptr;
 }
 
 Header
@@ -201,8 +193,7 @@ header_trimmed(const std::string &text)
     const size_t first = text.find_first_not_of(padding, 0, sizeof(padding));
     if (first == std::string::npos)
         return {};
-    return text.substr(first, text.find_last_not_of(padding, std::string::npos, sizeof(padding)) -
-                                  first + 1);
+    return text.substr(first, text.find_last_not_of(padding, std::string::npos, sizeof(padding)) - first + 1);
 }
 
 static bool
@@ -254,8 +245,7 @@ header_texts(const Header &header, const DcmTagKey &tag)
     if (!element || element->getLength() == 0)
         return texts;
     const std::string whole = header_whole_text(*element);
-    for (size_t start = 0, end = 0; end != std::string::npos && texts.size() < LIMIT_VALUES;
-         start = end + 1) {
+    for (size_t start = 0, end = 0; end != std::string::npos && texts.size() < LIMIT_VALUES; start = end + 1) {
         end = whole.find('\\', start);
         texts.push_back(header_trimmed(whole.substr(start, end - start)));
     }
@@ -335,8 +325,7 @@ bool
 header_integer(const Header &header, const DcmTagKey &tag, int32_t *value)
 {
     double number;
-    if (!header_number(header, tag, &number) || std::trunc(number) != number ||
-        std::fabs(number) > INT32_MAX)
+    if (!header_number(header, tag, &number) || std::trunc(number) != number || std::fabs(number) > INT32_MAX)
         return false;
     *value = static_cast<int32_t>(number);
     return true;
@@ -348,8 +337,7 @@ header_private(const Header &header, const struct private_attribute &attribute)
     if (header.empty())
         return {0, 0};
     auto &known = header.index_->privates;
-    const PrivateName name(static_cast<uint32_t>(attribute.group) << 8 | attribute.element,
-                           attribute.creator);
+    const PrivateName name(static_cast<uint32_t>(attribute.group) << 8 | attribute.element, attribute.creator);
     const auto found = known.find(name);
     if (found != known.end())
         return found->second;
@@ -360,8 +348,7 @@ header_private(const Header &header, const struct private_attribute &attribute)
          creator != elements.end() && creator->first <= (group | 0xFF); ++creator) {
         const uint32_t block = creator->first & 0xFF;
         const DcmTagKey own(attribute.group, static_cast<Uint16>(block << 8 | attribute.element));
-        if (header_trimmed(header_whole_text(*creator->second)) == attribute.creator &&
-            header.find(own)) {
+        if (header_trimmed(header_whole_text(*creator->second)) == attribute.creator && header.find(own)) {
             tag = own;
             break;
         }
@@ -377,8 +364,7 @@ unknown_number(DcmElement &element, double *value, unsigned long index)
 {
     Uint8 *bytes = nullptr;
     T number;
-    if (!header_is_good(element.getUint8Array(bytes)) || !bytes ||
-        element.getLength() < (index + 1) * sizeof(number))
+    if (!header_is_good(element.getUint8Array(bytes)) || !bytes || element.getLength() < (index + 1) * sizeof(number))
         return false;
     std::memcpy(&number, bytes + index * sizeof(number), sizeof(number));
     *value = static_cast<double>(number);
@@ -386,8 +372,8 @@ unknown_number(DcmElement &element, double *value, unsigned long index)
 }
 
 bool
-header_private_number(const Header &header, const struct private_attribute &attribute,
-                      double *value, unsigned long index)
+header_private_number(const Header &header, const struct private_attribute &attribute, double *value,
+                      unsigned long index)
 {
     const DcmTagKey tag = header_private(header, attribute);
     DcmElement *element = header.find(tag);
@@ -413,8 +399,7 @@ date_time_digits(const std::string &text, size_t size)
 {
     std::string digits;
     if (text.find_first_not_of("0123456789.:") == std::string::npos)
-        std::copy_if(text.begin(), text.end(), std::back_inserter(digits),
-                     [](char c) { return c >= '0' && c <= '9'; });
+        std::copy_if(text.begin(), text.end(), std::back_inserter(digits), [](char c) { return c >= '0' && c <= '9'; });
     digits.resize(size, '0');
     return digits;
 }
@@ -434,9 +419,8 @@ header_date_time(const Header &header, const struct date_time_tags &tags)
     }
     const size_t point = std::min(time.find('.'), time.size());
     const std::string fraction = point < time.size() ? time.substr(point + 1) : std::string();
-    const std::string text = date_time_digits(date, 8) +
-                             date_time_digits(time.substr(0, point), 6) + "." +
-                             date_time_digits(fraction, 6);
+    const std::string text =
+        date_time_digits(date, 8) + date_time_digits(time.substr(0, point), 6) + "." + date_time_digits(fraction, 6);
     return text.find_first_not_of("0.") == std::string::npos ? std::string() : text;
 }
 
@@ -459,8 +443,7 @@ header_tag_name(const DcmTagKey &tag)
 int
 HeaderReader::refuse(enum code code, const std::string &what) const
 {
-    return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path),
-                           what.c_str());
+    return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", text_base_name(path), what.c_str());
 }
 
 int
@@ -476,28 +459,24 @@ HeaderReader::invalid(const DcmTagKey &tag, const std::string &why) const
 }
 
 int
-HeaderReader::read_uid(const Header &header, const DcmTagKey &tag, bool required,
-                       char (&uid)[DICOM_UID_SIZE]) const
+HeaderReader::read_uid(const Header &header, const DcmTagKey &tag, bool required, char (&uid)[DICOM_UID_SIZE]) const
 {
     const std::string text = header_text(header, tag);
     if (text.empty())
         return required ? missing(tag) : 0;
     if (!header_is_uid(text))
-        return refuse(CODE_UID_INVALID,
-                      "has an invalid " + header_tag_name(tag) +
-                          ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
+        return refuse(CODE_UID_INVALID, "has an invalid " + header_tag_name(tag) +
+                                            ": a UID must have 1 to 64 digits and dots, and begin with a digit.");
     header_copy(uid, text);
     return 0;
 }
 
 int
-HeaderReader::read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high,
-                          int32_t *number) const
+HeaderReader::read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high, int32_t *number) const
 {
     if (!header_has(header, tag))
         return missing(tag);
     if (!header_integer(header, tag, number) || *number < low || *number > high)
-        return invalid(tag, "not a whole number from " + std::to_string(low) + " to " +
-                                std::to_string(high));
+        return invalid(tag, "not a whole number from " + std::to_string(low) + " to " + std::to_string(high));
     return 0;
 }

@@ -60,14 +60,12 @@ class HeaderTurn
 };
 
 /* Parses a data set in memory. */
-OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax syntax,
-                          DcmDataset &dataset);
+OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax syntax, DcmDataset &dataset);
 /* Parses the elements that the scan kept. Code: TAG_INVALID. */
-int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
-                 struct error *error);
+int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, struct error *error);
 /* Scans, and parses the elements kept. The caller must release the scan, also after an error. */
-int header_scan(struct stream *stream, const char *path, const struct scan_wanted &wanted,
-                struct scan *scan, DcmDataset &dataset, struct error *error);
+int header_scan(struct stream *stream, const char *path, const struct scan_wanted &wanted, struct scan *scan,
+                DcmDataset &dataset, struct error *error);
 /* Parses the separate item of this number that the scan kept. An empty item adds no element.
  * Returns false if it is damaged. */
 bool header_parse_separate(const struct scan &scan, int32_t number, DcmDataset &item);
@@ -134,8 +132,7 @@ std::string header_character_sets(const Header &header);
 /* Returns whether Noctule wrote the file. */
 bool header_is_own(const Header &header);
 /* Returns false if absent, empty or not a number. The value may be infinite. */
-bool header_number(const Header &header, const DcmTagKey &tag, double *value,
-                   unsigned long index = 0);
+bool header_number(const Header &header, const DcmTagKey &tag, double *value, unsigned long index = 0);
 /* Returns false also if the value is not an integer or exceeds 32 bits. */
 bool header_integer(const Header &header, const DcmTagKey &tag, int32_t *value);
 /* Parses a text (DS, IS). Returns false if it is not a number. */
@@ -158,8 +155,8 @@ struct private_attribute {
 
 /* Returns its tag, or (0000,0000) if absent. */
 DcmTagKey header_private(const Header &header, const struct private_attribute &attribute);
-bool header_private_number(const Header &header, const struct private_attribute &attribute,
-                           double *value, unsigned long index = 0);
+bool header_private_number(const Header &header, const struct private_attribute &attribute, double *value,
+                           unsigned long index = 0);
 
 /* Tags of a date and time: in one attribute, or else in two. */
 struct date_time_tags {
@@ -186,11 +183,9 @@ struct HeaderReader {
     int missing(const DcmTagKey &tag, const std::string &where = "") const; /* TAG_MISSING */
     int invalid(const DcmTagKey &tag, const std::string &why) const;        /* TAG_INVALID */
     /* Codes: TAG_MISSING if it is absent and required, UID_INVALID. */
-    int read_uid(const Header &header, const DcmTagKey &tag, bool required,
-                 char (&uid)[DICOM_UID_SIZE]) const;
+    int read_uid(const Header &header, const DcmTagKey &tag, bool required, char (&uid)[DICOM_UID_SIZE]) const;
     /* Reads a whole number in these limits. Codes: TAG_MISSING, TAG_INVALID. */
-    int read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high,
-                    int32_t *number) const;
+    int read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high, int32_t *number) const;
 };
 
 /* Owns an object of a C interface, which `end` ends. */
@@ -255,8 +250,7 @@ header_guard(const char *path, struct error *error, Body body)
                                "There is not enough memory to read %s.", text_base_name(path));
     } catch (...) {
         return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
-                               "%s is damaged: its header cannot be parsed. Send it again.",
-                               text_base_name(path));
+                               "%s is damaged: its header cannot be parsed. Send it again.", text_base_name(path));
     }
 }
 

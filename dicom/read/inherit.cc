@@ -37,12 +37,11 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
     struct stream stream;
     int rc = stream_open(&stream, path);
     if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(path), strerror(-rc));
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr, "%s cannot be opened: %s.",
+                               text_base_name(path), strerror(-rc));
     const HeaderOwner<struct stream, stream_close> close(&stream);
     struct scan scan = {};
-    const struct scan_wanted wanted =
-        scan_wanted_of(inherited_tags, std::size(inherited_tags), LIMIT_INHERITED_BYTES);
+    const struct scan_wanted wanted = scan_wanted_of(inherited_tags, std::size(inherited_tags), LIMIT_INHERITED_BYTES);
     const HeaderOwner<struct scan, scan_release> release(&scan);
     DcmDataset dataset;
     rc = header_scan(&stream, path, wanted, &scan, dataset, error);
@@ -56,9 +55,8 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
         if (dataset.findAndGetElement(key, element).bad() || !element)
             continue;
         if (!elements.add(*element)) {
-            rc = error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
-                                 "%s has a %s that cannot be copied.", text_base_name(path),
-                                 header_tag_name(key).c_str());
+            rc = error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr, "%s has a %s that cannot be copied.",
+                                 text_base_name(path), header_tag_name(key).c_str());
             break;
         }
     }
@@ -80,9 +78,8 @@ InheritedElements::add(DcmElement &element)
     bytes_.resize(start + room);
     DcmOutputBufferStream stream(bytes_.data() + start, static_cast<offile_off_t>(room));
     element.transferInit();
-    const OFCondition condition = header_try([&] {
-        return element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, nullptr);
-    });
+    const OFCondition condition =
+        header_try([&] { return element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, nullptr); });
     element.transferEnd();
     void *buffer;
     offile_off_t written = 0;
@@ -97,8 +94,7 @@ struct dicom_inherited
 InheritedElements::hand_over() const
 {
     auto *storage = static_cast<uint8_t *>(malloc(bytes_.size() + 1));
-    auto *array = static_cast<struct dicom_element *>(
-        calloc(elements_.size() + 1, sizeof(struct dicom_element)));
+    auto *array = static_cast<struct dicom_element *>(calloc(elements_.size() + 1, sizeof(struct dicom_element)));
     if (!storage || !array) {
         free(storage);
         free(array);

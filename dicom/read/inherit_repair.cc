@@ -21,8 +21,7 @@ bool
 is_present(DcmItem &item, uint32_t tag)
 {
     DcmElement *element = nullptr;
-    return tag != 0 && item.findAndGetElement(key_of(tag), element).good() && element &&
-           !element->isEmpty(OFFalse);
+    return tag != 0 && item.findAndGetElement(key_of(tag), element).good() && element && !element->isEmpty(OFFalse);
 }
 
 void
@@ -67,9 +66,8 @@ constexpr struct {
     uint32_t tag;
     uint32_t any[3];
 } companions[] = {
-    {0x00080100, {0x00080102}}, {0x00080119, {0x00080102}}, {0x00400032, {0x00400033}},
-    {0x00400033, {0x00400032}}, {0x00100033, {0x00100035}}, {0x00100034, {0x00100035}},
-    {0x00102297, {0x00102298}},
+    {0x00080100, {0x00080102}}, {0x00080119, {0x00080102}}, {0x00400032, {0x00400033}}, {0x00400033, {0x00400032}},
+    {0x00100033, {0x00100035}}, {0x00100034, {0x00100035}}, {0x00102297, {0x00102298}},
 };
 
 constexpr struct {
@@ -92,16 +90,14 @@ constexpr struct text_form {
     size_t characters; /* max number in a value; in PN, in a component group */
     bool lines;        /* allows line breaks and backslashes */
 } text_forms[] = {
-    {EVR_SH, 16, false},      {EVR_LO, 64, false},   {EVR_PN, 64, false},
-    {EVR_ST, 1024, true},     {EVR_LT, 10240, true}, {EVR_UC, SIZE_MAX, false},
-    {EVR_UT, SIZE_MAX, true},
+    {EVR_SH, 16, false},   {EVR_LO, 64, false},       {EVR_PN, 64, false},      {EVR_ST, 1024, true},
+    {EVR_LT, 10240, true}, {EVR_UC, SIZE_MAX, false}, {EVR_UT, SIZE_MAX, true},
 };
 
 size_t
 count_characters(const std::string &utf8)
 {
-    return static_cast<size_t>(
-        std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+    return static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 /* Returns whether UTF-8 text has a control character of C0 or C1. If `lines` is set, line
@@ -144,10 +140,8 @@ is_valid_text(const std::string &utf8, const struct text_form &form)
     if (form.vr != EVR_PN)
         return count_characters(utf8) <= form.characters;
     /* A name has at most three groups of at most five components (PS3.5 6.2). */
-    return std::count(utf8.begin(), utf8.end(), '=') <= 2 &&
-           all_parts(utf8, '=', [&](const std::string &group) {
-               return std::count(group.begin(), group.end(), '^') <= 4 &&
-                      count_characters(group) <= form.characters;
+    return std::count(utf8.begin(), utf8.end(), '=') <= 2 && all_parts(utf8, '=', [&](const std::string &group) {
+               return std::count(group.begin(), group.end(), '^') <= 4 && count_characters(group) <= form.characters;
            });
 }
 
@@ -227,8 +221,8 @@ class Repair
             if (object->isLeaf() && object->isAffectedBySpecificCharacterSet())
                 text += value_of(*static_cast<DcmElement *>(object)) + "\n";
         }
-        const bool is_ascii = std::all_of(text.begin(), text.end(),
-                                          [](char c) { return static_cast<uint8_t>(c) < 0x80; });
+        const bool is_ascii =
+            std::all_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
         const bool is_default = declared.empty() || declared == "ISO_IR 6";
         if (!is_default && Charset(declared).is_known())
             return declared;
@@ -249,8 +243,8 @@ class Repair
         if (number == tag_time_zone)
             return value.empty() || (value.size() == 5 && (value[0] == '+' || value[0] == '-') &&
                                      value.find_first_not_of("0123456789", 1) == std::string::npos);
-        const auto *form = std::find_if(std::begin(text_forms), std::end(text_forms),
-                                        [&](const auto &each) { return each.vr == vr; });
+        const auto *form =
+            std::find_if(std::begin(text_forms), std::end(text_forms), [&](const auto &each) { return each.vr == vr; });
         if (form == std::end(text_forms))
             return value_is_legal(DcmVR(vr).getVRName(), value.c_str(), value.size()) &&
                    1 + std::count(value.begin(), value.end(), '\\') <= max_values(tag) &&
@@ -261,8 +255,7 @@ class Repair
         if (form->lines)
             return is_valid_text(utf8, *form);
         return 1 + std::count(utf8.begin(), utf8.end(), '\\') <= max_values(tag) &&
-               all_parts(utf8, '\\',
-                         [&](const std::string &part) { return is_valid_text(part, *form); });
+               all_parts(utf8, '\\', [&](const std::string &part) { return is_valid_text(part, *form); });
     }
 
     /* Replaces illegal characters of a name by '?'. Tries the smallest replacement first. */
@@ -276,8 +269,7 @@ class Repair
         std::string name = value;
         for (const auto is_any : is_foreign) {
             std::replace_if(
-                name.begin(), name.end(), [&](char c) { return is_any(static_cast<uint8_t>(c)); },
-                '?');
+                name.begin(), name.end(), [&](char c) { return is_any(static_cast<uint8_t>(c)); }, '?');
             if (is_valid_value(element, name))
                 return header_is_good(element.putOFStringArray(OFString(name.data(), name.size())));
         }
@@ -292,11 +284,10 @@ class Repair
         /* A text gets the dictionary's VR, and a date loses its padding. */
         const DcmTagKey tag = element->getTag();
         const DcmVR vr(DcmTag(tag).getEVR());
-        const bool has_vr = element->ident() == vr.getEVR() &&
-                            (vr.getEVR() != EVR_DA || element->getLength() == value.size());
+        const bool has_vr =
+            element->ident() == vr.getEVR() && (vr.getEVR() != EVR_DA || element->getLength() == value.size());
         if (!has_vr && !(vr.isaString() && is_string &&
-                         header_is_good(item.putAndInsertOFStringArray(
-                             tag, OFString(value.data(), value.size()))) &&
+                         header_is_good(item.putAndInsertOFStringArray(tag, OFString(value.data(), value.size()))) &&
                          item.findAndGetElement(tag, element).good()))
             return false;
         if (!is_string)
@@ -314,8 +305,7 @@ class Repair
         const auto there = [&](uint32_t tag) { return is_present(item, tag); };
         const bool all = std::all_of(std::begin(need->all), std::end(need->all),
                                      [&](uint32_t tag) { return tag == 0 || there(tag); });
-        return all && (need->any[0] == 0 ||
-                       std::any_of(std::begin(need->any), std::end(need->any), there));
+        return all && (need->any[0] == 0 || std::any_of(std::begin(need->any), std::end(need->any), there));
     }
 
     /* Repairs a sequence. Returns whether an item is left, if one is required. Removes items
@@ -324,12 +314,9 @@ class Repair
     {
         const uint32_t number = header_tag_number(sequence.getTag());
         const struct need *need =
-            std::find_if(std::begin(needs), std::end(needs),
-                         [&](const auto &each) { return each.sequence == number; });
+            std::find_if(std::begin(needs), std::end(needs), [&](const auto &each) { return each.sequence == number; });
         if (need == std::end(needs))
-            need = text_ends_in(DcmTag(sequence.getTag()).getTagName(), "CodeSequence")
-                       ? &code_needs
-                       : nullptr;
+            need = text_ends_in(DcmTag(sequence.getTag()).getTagName(), "CodeSequence") ? &code_needs : nullptr;
         for (unsigned long left = sequence.card(); left > 0; left--) {
             std::unique_ptr<DcmItem> item(sequence.remove(0UL));
             restore_item(*item, depth + 1);
@@ -347,19 +334,17 @@ class Repair
             const uint32_t number = header_tag_number(element->getTag());
             if (depth == 0)
                 top_ = number;
-            const bool stays =
-                element->ident() == EVR_SQ
-                    ? restore_sequence(*static_cast<DcmSequenceOfItems *>(element), depth)
-                    : restore_leaf(item, element);
+            const bool stays = element->ident() == EVR_SQ
+                                   ? restore_sequence(*static_cast<DcmSequenceOfItems *>(element), depth)
+                                   : restore_leaf(item, element);
             if (stays)
                 continue;
             take_out(item, number);
             report(top_);
         }
         for (const auto &companion : companions) {
-            if (!is_present(item, companion.tag) ||
-                std::any_of(std::begin(companion.any), std::end(companion.any),
-                            [&](uint32_t tag) { return is_present(item, tag); }))
+            if (!is_present(item, companion.tag) || std::any_of(std::begin(companion.any), std::end(companion.any),
+                                                                [&](uint32_t tag) { return is_present(item, tag); }))
                 continue;
             take_out(item, companion.tag);
             report(depth == 0 ? companion.tag : top_);
@@ -387,16 +372,15 @@ class Repair
      * organization. */
     void check_animal()
     {
-        static const uint32_t of_animals[] = {
-            0x00100212, 0x00100213, 0x00100214, 0x00100215, 0x00100216, 0x00100217,
-            0x00100218, 0x00100219, 0x00100221, 0x00102201, 0x00102202, 0x00102203,
-            0x00102292, 0x00102293, 0x00102294, 0x00102295, 0x00102296};
+        static const uint32_t of_animals[] = {0x00100212, 0x00100213, 0x00100214, 0x00100215, 0x00100216, 0x00100217,
+                                              0x00100218, 0x00100219, 0x00100221, 0x00102201, 0x00102202, 0x00102203,
+                                              0x00102292, 0x00102293, 0x00102294, 0x00102295, 0x00102296};
         const auto has = [&](uint32_t tag) { return dataset_.tagExists(key_of(tag)); };
         if (std::none_of(std::begin(of_animals), std::end(of_animals), has))
             return;
         if ((is_present(dataset_, 0x00102201) || is_present(dataset_, 0x00102202)) &&
-            (has(0x00102292) || has(0x00102293)) && has(0x00102203) && has(0x00102294) &&
-            has(0x00102297) && has(0x00102299))
+            (has(0x00102292) || has(0x00102293)) && has(0x00102203) && has(0x00102294) && has(0x00102297) &&
+            has(0x00102299))
             return;
         for (const uint32_t tag : of_animals) {
             if (!has(tag))

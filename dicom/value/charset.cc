@@ -53,8 +53,7 @@ designate_katakana(const std::string &text)
     std::string designated = "\x1B(B";
     bool inside = false;
     for (size_t i = 0; i < text.size(); i++) {
-        const bool single =
-            static_cast<uint8_t>(text[i]) >= 0xA1 && static_cast<uint8_t>(text[i]) <= 0xDF;
+        const bool single = static_cast<uint8_t>(text[i]) >= 0xA1 && static_cast<uint8_t>(text[i]) <= 0xDF;
         if (text[i] == '\x1B' && i + 2 < text.size())
             designated = text.substr(i, 3);
         if (single != inside)
@@ -137,16 +136,14 @@ inherited_convert(struct dicom_inherited &inherited)
     DcmDataset dataset;
     std::string bytes;
     for (size_t i = 0; i < inherited.count; i++)
-        bytes.append(reinterpret_cast<const char *>(inherited.elements[i].bytes),
-                     inherited.elements[i].size);
-    OFCondition condition =
-        header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
+        bytes.append(reinterpret_cast<const char *>(inherited.elements[i].bytes), inherited.elements[i].size);
+    OFCondition condition = header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
     if (condition.good()) {
         OFString declared;
         dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
         const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
-        condition = japanese ? convert_japanese(dataset, japanese)
-                             : header_try([&] { return dataset.convertToUTF8(); });
+        condition =
+            japanese ? convert_japanese(dataset, japanese) : header_try([&] { return dataset.convertToUTF8(); });
     }
     if (condition.bad()) {
         header_blame_memory();
@@ -180,9 +177,7 @@ charset_is_utf8(const std::string &text)
 Charset::Charset(const std::string &declared)
     : japanese_(japanese_converter(declared)), is_utf8_(declared == "ISO_IR 192"),
       is_known_(japanese_ || is_utf8_ ||
-                header_try([&] {
-                    return set_.selectCharacterSet(OFString(declared.c_str(), declared.size()));
-                }).good())
+                header_try([&] { return set_.selectCharacterSet(OFString(declared.c_str(), declared.size())); }).good())
 {
 }
 
@@ -198,10 +193,8 @@ Charset::decode(const std::string &text, std::string &utf8)
         return converter.good() && converter.convert(designate_katakana(text), utf8);
     }
     OFString converted;
-    if (!is_known_ || header_try([&] {
-                          return set_.convertString(OFString(text.data(), text.size()), converted,
-                                                    "\\^=");
-                      }).bad())
+    if (!is_known_ ||
+        header_try([&] { return set_.convertString(OFString(text.data(), text.size()), converted, "\\^="); }).bad())
         return false;
     utf8.assign(converted.c_str(), converted.size());
     return true;

@@ -58,8 +58,7 @@ value_srgb_from_lab(const uint16_t lab[3], double rgb[3])
     for (int i = 0; i < 3; i++) {
         double sum = 0.0;
         for (int k = 0; k < 3; k++)
-            sum += inverse[i][k] * lab_curve_back(curve[k]) *
-                   (matrix[k][0] + matrix[k][1] + matrix[k][2]);
+            sum += inverse[i][k] * lab_curve_back(curve[k]) * (matrix[k][0] + matrix[k][1] + matrix[k][2]);
         rgb[i] = srgb_from_linear(sum);
     }
 }

@@ -43,15 +43,13 @@ storage_class_find(const struct storage_class *classes, size_t count, const char
 const char *
 storage_class_modality(const char *uid)
 {
-    return storage_class_find(storage_images, sizeof(storage_images) / sizeof(storage_images[0]),
-                              uid);
+    return storage_class_find(storage_images, sizeof(storage_images) / sizeof(storage_images[0]), uid);
 }
 
 const char *
 storage_class_object(const char *uid)
 {
-    return storage_class_find(storage_objects, sizeof(storage_objects) / sizeof(storage_objects[0]),
-                              uid);
+    return storage_class_find(storage_objects, sizeof(storage_objects) / sizeof(storage_objects[0]), uid);
 }
 
 bool
@@ -71,7 +69,6 @@ storage_class_is_other(const char *uid)
 {
     if (!*uid || storage_class_is_taken(uid))
         return false;
-    return !storage_class_starts(uid, "1.2.840.10008.") ||
-           (storage_class_starts(uid, "1.2.840.10008.5.1.4.") &&
-            !storage_class_starts(uid, "1.2.840.10008.5.1.4.1.2."));
+    return !storage_class_starts(uid, "1.2.840.10008.") || (storage_class_starts(uid, "1.2.840.10008.5.1.4.") &&
+                                                            !storage_class_starts(uid, "1.2.840.10008.5.1.4.1.2."));
 }

@@ -189,8 +189,7 @@ value_cs_make(const char *text, const char *otherwise, char cs[VALUE_CS_SIZE])
 static bool
 is_age(const char *text, size_t size)
 {
-    return size == 4 && is_digit(text[0]) && is_digit(text[1]) && is_digit(text[2]) &&
-           strchr("DWMY", text[3]);
+    return size == 4 && is_digit(text[0]) && is_digit(text[1]) && is_digit(text[2]) && strchr("DWMY", text[3]);
 }
 
 static bool
@@ -226,8 +225,7 @@ static bool
 is_code_string(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
-        if (!(text[i] >= 'A' && text[i] <= 'Z') && !is_digit(text[i]) && text[i] != '_' &&
-            text[i] != ' ')
+        if (!(text[i] >= 'A' && text[i] <= 'Z') && !is_digit(text[i]) && text[i] != '_' && text[i] != ' ')
             return false;
     }
     return true;
@@ -273,8 +271,7 @@ value_is_legal(const char vr[2], const char *value, size_t size)
         size_t rest = size - length;
         trim(&text, &length);
         for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]) && length > 0; i++)
-            if (memcmp(forms[i].vr, vr, 2) == 0 &&
-                (length > forms[i].size || !forms[i].is_legal(text, length)))
+            if (memcmp(forms[i].vr, vr, 2) == 0 && (length > forms[i].size || !forms[i].is_legal(text, length)))
                 return false;
         if (!end)
             return true;

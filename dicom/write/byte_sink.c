@@ -16,8 +16,7 @@ enum {
 int
 byte_sink_open(struct byte_sink *sink, int fd, bool past_cache)
 {
-    *sink = (struct byte_sink){.buffer = aligned_alloc(BLOCK, CAPACITY),
-                               .wants_past_cache = past_cache};
+    *sink = (struct byte_sink){.buffer = aligned_alloc(BLOCK, CAPACITY), .wants_past_cache = past_cache};
     byte_sink_restart(sink, fd);
     return sink->buffer ? 0 : -ENOMEM;
 }

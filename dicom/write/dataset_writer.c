@@ -19,8 +19,7 @@ dataset_writer_free(struct dataset_writer *set)
 
 /* Returns VR and value of an element of dicom_inherit. */
 static void
-element_value(const struct dicom_element *element, const char **vr, const char **value,
-              size_t *size)
+element_value(const struct dicom_element *element, const char **vr, const char **value, size_t *size)
 {
     const char *bytes = (const char *)element->bytes;
     bool is_short = memcmp(bytes + 6, "\0\0", 2) != 0;
@@ -70,8 +69,8 @@ dataset_report_left_out(const struct dataset_writer *set, struct derived_summary
 int
 dataset_out_of_memory(const struct dataset_writer *set, struct error *error)
 {
-    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                     "There is not enough memory to write the %s.", set->object.what);
+    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to write the %s.",
+                     set->object.what);
 }
 
 void
@@ -91,8 +90,7 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     int rc = dicom_inherit(path, &set->inherited, error);
     if (rc)
         return rc;
-    ascii = ascii && value_text_is_ascii(set->source->pipeline) &&
-            value_text_is_ascii(set->source->software_version) &&
+    ascii = ascii && value_text_is_ascii(set->source->pipeline) && value_text_is_ascii(set->source->software_version) &&
             value_text_is_ascii(set->source->device_serial_number) &&
             (!set->source->remark || value_text_is_ascii(set->source->remark)) &&
             value_text_is_ascii(set->object.description);
@@ -112,8 +110,7 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
         inherited_text(set, TAG_StudyTime, time, sizeof(time));
         const bool dated = strlen(date) == 8 && value_is_legal("DA", date, 8);
         const bool timed = dated && strlen(time) >= 6 && value_is_legal("TM", time, 6);
-        snprintf(latest, sizeof(latest), "%s%.6s.000000", dated ? date : "19700101",
-                 timed ? time : "000000");
+        snprintf(latest, sizeof(latest), "%s%.6s.000000", dated ? date : "19700101", timed ? time : "000000");
     }
     snprintf(set->date, sizeof(set->date), "%.8s", latest);
     snprintf(set->time, sizeof(set->time), "%.13s", latest + 8);
@@ -181,8 +178,8 @@ dataset_put_us(struct dataset_writer *set, uint32_t tag, uint16_t number)
 }
 
 void
-dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
-                  const char vr[2], const char *text, size_t characters, enum value_text_kind kind)
+dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag, const char vr[2],
+                  const char *text, size_t characters, enum value_text_kind kind)
 {
     char *clean = value_text_clean(text, characters, kind, set->ascii_only);
     if (clean)
@@ -193,8 +190,7 @@ dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, u
 }
 
 void
-dataset_add_line(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
-                 const char *text)
+dataset_add_line(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag, const char *text)
 {
     dataset_add_clean(set, to, tag, "LO", text, LO_CHARACTERS, VALUE_LINE);
 }
@@ -246,12 +242,10 @@ dataset_put_identification(struct dataset_writer *set)
         {TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule"},
         {0},
     };
-    const struct element_row *schemes[] = {set->object.ibsi_codes ? ibsi : NULL,
-                                           set->object.own_codes ? own : NULL};
+    const struct element_row *schemes[] = {set->object.ibsi_codes ? ibsi : NULL, set->object.own_codes ? own : NULL};
     if (schemes[0] || schemes[1]) {
         dataset_reach(set, TAG_CodingSchemeIdentificationSequence);
-        size_t sequence =
-            element_open_sequence(&set->elements, TAG_CodingSchemeIdentificationSequence);
+        size_t sequence = element_open_sequence(&set->elements, TAG_CodingSchemeIdentificationSequence);
         for (int i = 0; i < 2; i++) {
             if (!schemes[i])
                 continue;
@@ -281,8 +275,7 @@ dataset_put_series(struct dataset_writer *set, int32_t number)
 {
     char text[16];
     snprintf(text, sizeof(text), "%d", number);
-    dataset_put_text(set, TAG_StudyInstanceUID, "UI",
-                     derived_plane_instance(set->source, 0)->study_uid);
+    dataset_put_text(set, TAG_StudyInstanceUID, "UI", derived_plane_instance(set->source, 0)->study_uid);
     dataset_put_text(set, TAG_SeriesInstanceUID, "UI", set->identity.series_uid);
     dataset_put_inherited(set, TAG_StudyID, "SH");
     dataset_put_text(set, TAG_SeriesNumber, "IS", text);
@@ -297,14 +290,12 @@ dataset_add_reference(struct element_buffer *to, const char *class_uid, const ch
 }
 
 void
-dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
-                        const struct coded_concept *code)
+dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to, const struct coded_concept *code)
 {
     bool is_long = strlen(code->value) > SH_CHARACTERS;
     if (!is_long)
         dataset_add_clean(set, to, TAG_CodeValue, "SH", code->value, SH_CHARACTERS, VALUE_LINE);
-    dataset_add_clean(set, to, TAG_CodingSchemeDesignator, "SH", code->scheme, SH_CHARACTERS,
-                      VALUE_LINE);
+    dataset_add_clean(set, to, TAG_CodingSchemeDesignator, "SH", code->scheme, SH_CHARACTERS, VALUE_LINE);
     dataset_add_line(set, to, TAG_CodeMeaning, code->meaning);
     if (is_long)
         dataset_add_clean(set, to, TAG_LongCodeValue, "UC", code->value, SIZE_MAX, VALUE_LINE);

@@ -66,8 +66,7 @@ int dataset_out_of_memory(const struct dataset_writer *set, struct error *error)
 /* Must precede an element that the caller encodes into `elements` itself. */
 void dataset_reach(struct dataset_writer *set, uint32_t tag);
 /* Reaches the tag, and writes the header, or opens a sequence with its only item. */
-void dataset_put_header(struct dataset_writer *set, uint32_t tag, const char vr[2],
-                        uint64_t length);
+void dataset_put_header(struct dataset_writer *set, uint32_t tag, const char vr[2], uint64_t length);
 size_t dataset_open_only_item(struct dataset_writer *set, uint32_t tag);
 
 void dataset_put_text(struct dataset_writer *set, uint32_t tag, const char vr[2], const char *text);
@@ -84,17 +83,14 @@ void dataset_put_patient_and_equipment(struct dataset_writer *set);
 void dataset_put_series(struct dataset_writer *set, int32_t number); /* up to Instance Number */
 
 /* Adds our text to any buffer, cleaned by value_text_clean and `ascii_only`. */
-void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
-                       const char vr[2], const char *text, size_t characters,
-                       enum value_text_kind kind);
+void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag, const char vr[2],
+                       const char *text, size_t characters, enum value_text_kind kind);
 
 /* Adds an LO in the same way. */
-void dataset_add_line(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
-                      const char *text);
+void dataset_add_line(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag, const char *text);
 
 /* Adds SOP Class and Instance UID to an open item. */
-void dataset_add_reference(struct element_buffer *to, const char *class_uid,
-                           const char *instance_uid);
+void dataset_add_reference(struct element_buffer *to, const char *class_uid, const char *instance_uid);
 
 /* A coded concept (PS3.3 8.8): adds its attributes to an open item, or adds a sequence of one item. */
 void dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,

@@ -105,8 +105,7 @@ begin_name(const struct derived_source *source, const char *what, struct uid_nam
 }
 
 int
-derived_part_uid(const struct derived_source *source, const char *what, const char *part,
-                 char uid[DICOM_UID_SIZE])
+derived_part_uid(const struct derived_source *source, const char *what, const char *part, char uid[DICOM_UID_SIZE])
 {
     struct uid_name *name;
     int rc = begin_name(source, what, &name);
@@ -118,8 +117,7 @@ derived_part_uid(const struct derived_source *source, const char *what, const ch
 
 int
 derived_find_replaced(const struct derived_earlier *earlier,
-                      int (*make)(void *context, const struct derived_reference *replaces,
-                                  char uid[DICOM_UID_SIZE]),
+                      int (*make)(void *context, const struct derived_reference *replaces, char uid[DICOM_UID_SIZE]),
                       void *context, const struct derived_reference **replaces)
 {
     char uid[DICOM_UID_SIZE];
@@ -156,8 +154,7 @@ derive_uid(const struct naming *naming, const char *part, const struct derived_r
 }
 
 static int
-derive_instance_uid(void *context, const struct derived_reference *replaces,
-                    char uid[DICOM_UID_SIZE])
+derive_instance_uid(void *context, const struct derived_reference *replaces, char uid[DICOM_UID_SIZE])
 {
     return derive_uid(context, "instance", replaces, uid);
 }
@@ -178,8 +175,7 @@ derived_identify(const struct derived_source *source, const struct derived_kind 
     };
 
     *identity = (struct derived_identity){{0}, {0}, {0}, NULL};
-    int rc =
-        derived_find_replaced(source->earlier, derive_instance_uid, &naming, &identity->replaces);
+    int rc = derived_find_replaced(source->earlier, derive_instance_uid, &naming, &identity->replaces);
     for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]) && rc == 0; i++)
         rc = derive_uid(&naming, uids[i].part, identity->replaces, uids[i].uid);
     if (rc)

@@ -58,8 +58,7 @@ struct derived_summary {
 };
 
 /* Return the plane's instance and frame. */
-const struct dicom_instance *derived_plane_instance(const struct derived_source *source,
-                                                    int32_t plane);
+const struct dicom_instance *derived_plane_instance(const struct derived_source *source, int32_t plane);
 const struct dicom_frame *derived_plane_frame(const struct derived_source *source, int32_t plane);
 /* Returns whether planes need Pixel Measures of their own: unevenly spaced planes differ in thickness. */
 bool derived_measures_differ(const struct derived_source *source);
@@ -77,8 +76,7 @@ int derived_made_of(const struct derived_source *source, char uid[DICOM_UID_SIZE
 
 /* Computes the UID of a part of the results, such as a finding. The UID is the same in all
  * objects. Returns 0 or -ENOMEM. */
-int derived_part_uid(const struct derived_source *source, const char *what, const char *part,
-                     char uid[DICOM_UID_SIZE]);
+int derived_part_uid(const struct derived_source *source, const char *what, const char *part, char uid[DICOM_UID_SIZE]);
 
 /* Finds the object that a new one replaces: the latest earlier one. If the new object equals
  * that one, it is the one that the latest replaced. `make` must write the SOP Instance UID of an

@@ -61,8 +61,7 @@ void element_close(struct element_buffer *buffer, size_t mark);
 /* Open and close a sequence together with its only item. */
 size_t element_open_only_item(struct element_buffer *buffer, uint32_t tag);
 void element_close_only_item(struct element_buffer *buffer, size_t mark);
-void element_only_texts(struct element_buffer *buffer, uint32_t tag,
-                        const struct element_row *rows);
+void element_only_texts(struct element_buffer *buffer, uint32_t tag, const struct element_row *rows);
 
 #ifdef __cplusplus
 }

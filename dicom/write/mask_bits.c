@@ -97,8 +97,7 @@ mask_pack(struct mask_packer *packer, const struct mask_plane *plane)
     bool contiguous = plane->columns % 64 == 0 && plane->words_per_row == plane->columns / 64;
     if (contiguous && packer->pending_bits == 0 && __BYTE_ORDER == __LITTLE_ENDIAN) {
         /* The bits in memory have the layout of the file. */
-        byte_sink_append(packer->sink, plane->words,
-                         (size_t)plane->rows * (size_t)plane->columns / 8);
+        byte_sink_append(packer->sink, plane->words, (size_t)plane->rows * (size_t)plane->columns / 8);
         return;
     }
     for (int32_t y = 0; y < plane->rows; y++)

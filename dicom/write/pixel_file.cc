@@ -99,15 +99,13 @@ PixelFile::fetch(uint8_t *place, uint64_t offset, size_t size) const
 {
     const int rc = stream_read_at(file_.fd, place, size, static_cast<int64_t>(offset));
     if (rc)
-        differ("PixelData cannot be read: %s",
-               rc == -ENODATA ? "the file has become shorter" : strerror(-rc));
+        differ("PixelData cannot be read: %s", rc == -ENODATA ? "the file has become shorter" : strerror(-rc));
 }
 
 void
 in_parts(size_t count, size_t least, int threads, const std::function<void(size_t, size_t)> &work)
 {
-    const size_t parts =
-        std::max<size_t>(1, std::min(count / least, static_cast<size_t>(std::max(threads, 1))));
+    const size_t parts = std::max<size_t>(1, std::min(count / least, static_cast<size_t>(std::max(threads, 1))));
     std::vector<std::exception_ptr> thrown(parts);
     std::vector<std::thread> helpers;
     const auto do_part = [&](size_t part) {
@@ -121,8 +119,7 @@ in_parts(size_t count, size_t least, int threads, const std::function<void(size_
     for (size_t part = 1; part < parts; part++) {
         try {
             helpers.emplace_back(do_part, part);
-        } catch (const std::exception
-                     &) { /* no more threads, or no memory for one: wait for the running ones */
+        } catch (const std::exception &) { /* no more threads, or no memory for one: wait for the running ones */
             do_part(part);
         }
     }

@@ -56,8 +56,7 @@ class PixelFile
 
 /* Calls work(first, end) for parts of 0 .. count - 1, of at least `least` each, in up to
  * `threads` threads including the caller's. Throws the exception of the lowest failing part. */
-void in_parts(size_t count, size_t least, int threads,
-              const std::function<void(size_t, size_t)> &work);
+void in_parts(size_t count, size_t least, int threads, const std::function<void(size_t, size_t)> &work);
 
 } // namespace read_back
 

@@ -38,8 +38,8 @@ try {
 
 } catch (const Mismatch &mismatch) {
     return error_set_files(error, -EBADMSG, code, path, nullptr,
-                           "The %s read back from %.80s differs from the written one: %.380s.",
-                           object, text_base_name(path), mismatch.message);
+                           "The %s read back from %.80s differs from the written one: %.380s.", object,
+                           text_base_name(path), mismatch.message);
 
 } catch (const std::bad_alloc &) {
 
@@ -54,8 +54,7 @@ try {
 DcmDataset &
 load_file(DcmFileFormat &file, const char *path)
 {
-    const OFCondition status =
-        header_try([&] { return file.loadFile(path, EXS_Unknown, EGL_noChange); });
+    const OFCondition status = header_try([&] { return file.loadFile(path, EXS_Unknown, EGL_noChange); });
     if (status.bad())
         differ("it cannot be read: %s", status.text());
     if (file.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
@@ -74,8 +73,7 @@ is_utf8(DcmDataset &dataset)
 std::string
 clean_text(const char *text, size_t characters, enum value_text_kind kind, bool utf8)
 {
-    const std::unique_ptr<char, void (*)(void *)> clean(
-        value_text_clean(text, characters, kind, !utf8), std::free);
+    const std::unique_ptr<char, void (*)(void *)> clean(value_text_clean(text, characters, kind, !utf8), std::free);
     if (!clean)
         throw std::bad_alloc();
     return clean.get();
@@ -115,8 +113,7 @@ expect_text(DcmItem &item, const Attribute &attribute, const std::string &expect
 {
     const std::string value = text_of(item, attribute);
     if (value != read_back_trimmed(expected))
-        differ("%s is \"%.64s\" instead of \"%.64s\"", attribute.name, value.c_str(),
-               expected.c_str());
+        differ("%s is \"%.64s\" instead of \"%.64s\"", attribute.name, value.c_str(), expected.c_str());
 }
 
 void
@@ -199,18 +196,14 @@ StackObject::StackObject(const struct derived_source &source, const char *path)
     : source_(source), stack_(*source.stack), path_(path), dataset_(load_file(file_, path))
 {
     for (int32_t p = 0; p < stack_.plane_count; p++)
-        planes_.emplace(source_key(derived_plane_instance(&source, p)->sop_instance_uid,
-                                   stack_.planes[p].frame),
-                        p);
+        planes_.emplace(source_key(derived_plane_instance(&source, p)->sop_instance_uid, stack_.planes[p].frame), p);
 }
 
 void
-StackObject::check_identity(const char *sop_class, const struct derived_identity &identity,
-                            const char *modality)
+StackObject::check_identity(const char *sop_class, const struct derived_identity &identity, const char *modality)
 {
     char uid[DICOM_UID_SIZE];
-    read_back::check_identity(file_, sop_class, identity,
-                              derived_plane_instance(&source_, 0)->study_uid, modality);
+    read_back::check_identity(file_, sop_class, identity, derived_plane_instance(&source_, 0)->study_uid, modality);
     if (derived_frame_of_reference_uid(&source_, uid))
         throw std::bad_alloc();
     expect_text(dataset_, ATTRIBUTE(FrameOfReferenceUID), uid);
@@ -268,37 +261,30 @@ StackObject::check_referenced_series(const struct derived_reference *replaces)
     for (int32_t p = 0; p < stack_.plane_count; p++)
         expected.insert(derived_plane_instance(&source_, p)->sop_instance_uid);
 
-    const bool beside = replaces && strcmp(replaces->study_uid,
-                                           derived_plane_instance(&source_, 0)->study_uid) == 0;
-    const std::vector<DcmItem *> all =
-        items_of(dataset_, ATTRIBUTE(ReferencedSeriesSequence), beside ? 2 : 1);
+    const bool beside = replaces && strcmp(replaces->study_uid, derived_plane_instance(&source_, 0)->study_uid) == 0;
+    const std::vector<DcmItem *> all = items_of(dataset_, ATTRIBUTE(ReferencedSeriesSequence), beside ? 2 : 1);
     DcmItem &series = *all[0];
     if (replaces) {
         DcmItem *replaced = beside ? all[1] : nullptr;
         if (!replaced) {
-            DcmItem &study =
-                item_of(dataset_, ATTRIBUTE(StudiesContainingOtherReferencedInstancesSequence));
-            expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the replaced object"},
-                        replaces->study_uid);
+            DcmItem &study = item_of(dataset_, ATTRIBUTE(StudiesContainingOtherReferencedInstancesSequence));
+            expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the replaced object"}, replaces->study_uid);
             replaced = &item_of(study, ATTRIBUTE(ReferencedSeriesSequence));
         }
-        expect_text(item_of(dataset_, ATTRIBUTE(ReferencedImageSequence)),
-                    ATTRIBUTE(ReferencedSOPInstanceUID), replaces->sop_instance_uid);
+        expect_text(item_of(dataset_, ATTRIBUTE(ReferencedImageSequence)), ATTRIBUTE(ReferencedSOPInstanceUID),
+                    replaces->sop_instance_uid);
         expect_text(*replaced, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the replaced object"},
                     replaces->series_uid);
-        expect_text(item_of(*replaced, ATTRIBUTE(ReferencedInstanceSequence)),
-                    ATTRIBUTE(ReferencedSOPInstanceUID), replaces->sop_instance_uid);
+        expect_text(item_of(*replaced, ATTRIBUTE(ReferencedInstanceSequence)), ATTRIBUTE(ReferencedSOPInstanceUID),
+                    replaces->sop_instance_uid);
     } else if (dataset_.tagExists(DCM_ReferencedImageSequence))
         differ("ReferencedImageSequence is present, but no object is replaced");
     expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the source"},
                 derived_plane_instance(&source_, 0)->series_uid);
-    for (DcmItem *reference :
-         items_of(series, ATTRIBUTE(ReferencedInstanceSequence), expected.size())) {
+    for (DcmItem *reference : items_of(series, ATTRIBUTE(ReferencedInstanceSequence), expected.size())) {
         const std::string uid = text_of(*reference, ATTRIBUTE(ReferencedSOPInstanceUID));
         if (expected.erase(uid) != 1)
-            differ(
-                "ReferencedInstanceSequence lists %.64s, which is not a source or is a duplicate",
-                uid.c_str());
+            differ("ReferencedInstanceSequence lists %.64s, which is not a source or is a duplicate", uid.c_str());
     }
 }
 
@@ -311,8 +297,7 @@ StackObject::check_each_frame(int32_t count, const std::function<void(DcmItem &)
     if (count != 0 && there != count)
         differ("NumberOfFrames is %d instead of %d", static_cast<int>(there), count);
     size_t frame = 0;
-    for (DcmItem *item : items_of(dataset_, ATTRIBUTE(PerFrameFunctionalGroupsSequence),
-                                  static_cast<size_t>(there))) {
+    for (DcmItem *item : items_of(dataset_, ATTRIBUTE(PerFrameFunctionalGroupsSequence), static_cast<size_t>(there))) {
         frame++;
         try {
             check(*item);
@@ -359,14 +344,13 @@ StackObject::plane_of(DcmItem &frame) const
     if (!numbered && (plane < 0 || derived_plane_instance(&source_, plane)->tile_columns > 0))
         plane = tile_of(frame, uid);
     if (plane < 0)
-        differ("it refers to frame %d of %.64s, which is not a plane of the stack",
-               static_cast<int>(number), uid.c_str());
+        differ("it refers to frame %d of %.64s, which is not a plane of the stack", static_cast<int>(number),
+               uid.c_str());
     const struct dicom_instance &instance = *derived_plane_instance(&source_, plane);
     if (numbered != instance.multi_frame)
         differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
     expect_text(source, ATTRIBUTE(ReferencedSOPClassUID), instance.sop_class_uid);
-    expect_text(source, ATTRIBUTE(SpatialLocationsPreserved),
-                instance.tile_columns > 0 ? "NO" : "YES");
+    expect_text(source, ATTRIBUTE(SpatialLocationsPreserved), instance.tile_columns > 0 ? "NO" : "YES");
     DcmItem &position = item_of(frame, ATTRIBUTE(PlanePositionSequence));
     const struct dicom_frame &expected = *derived_plane_frame(&source_, plane);
     for (unsigned long i = 0; i < 3; i++)
@@ -382,8 +366,7 @@ StackObject::indices_of(DcmItem &frame, unsigned long count)
     DcmItem &content = item_of(frame, ATTRIBUTE(FrameContentSequence));
     const Uint32 *indices = nullptr;
     unsigned long found = 0;
-    if (content.findAndGetUint32Array(DCM_DimensionIndexValues, indices, &found).bad() ||
-        found != count)
+    if (content.findAndGetUint32Array(DCM_DimensionIndexValues, indices, &found).bad() || found != count)
         differ("DimensionIndexValues are not %lu", count);
     return indices;
 }

@@ -57,9 +57,8 @@ bool is_utf8(DcmDataset &dataset);
 std::string clean_text(const char *text, size_t characters, enum value_text_kind kind, bool utf8);
 
 /* Checks the class, the object's UIDs, and its patient and study. */
-void check_identity(DcmFileFormat &file, const char *sop_class,
-                    const struct derived_identity &identity, const char *study_uid,
-                    const char *modality);
+void check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_identity &identity,
+                    const char *study_uid, const char *modality);
 
 /* --- attributes; each function throws a difference if the attribute is missing --- */
 
@@ -74,8 +73,7 @@ std::string text_of(DcmItem &item, const Attribute &attribute);
 void expect_text(DcmItem &item, const Attribute &attribute, const std::string &expected);
 void expect_number(DcmItem &item, const Attribute &attribute, int64_t expected);
 /* Compares with tolerance: a decimal string has at most 16 characters, so the last digits of a double may be lost. */
-void expect_decimal(DcmItem &item, const Attribute &attribute, double expected,
-                    unsigned long index = 0);
+void expect_decimal(DcmItem &item, const Attribute &attribute, double expected, unsigned long index = 0);
 /* Return the only item, or all `count` items. Other lengths of the sequence are differences. */
 DcmItem &item_of(DcmItem &item, const Attribute &attribute);
 std::vector<DcmItem *> items_of(DcmItem &item, const Attribute &attribute, size_t count);
@@ -90,8 +88,7 @@ class StackObject
     StackObject(const struct derived_source &source, const char *path);
 
     /* Checks the object's UIDs and its Frame of Reference. */
-    void check_identity(const char *sop_class, const struct derived_identity &identity,
-                        const char *modality);
+    void check_identity(const char *sop_class, const struct derived_identity &identity, const char *modality);
     /* Checks for unsigned pixels with `bits` bits allocated and stored. */
     void check_image(int64_t bits);
     /* Checks Plane Orientation and Pixel Measures. Returns the groups. */

@@ -12,14 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct coded_concept source_for_processing = {
-    "121322", "DCM", "Source image for image processing operation"};
+static const struct coded_concept source_for_processing = {"121322", "DCM",
+                                                           "Source image for image processing operation"};
 
 static int
 stack_invalid(const struct stack_writer *w, int rc, const char *wrong, struct error *error)
 {
-    return error_set(error, rc, w->object.invalid,
-                     "The %s cannot be written: %s. This is a defect of Noctule.",
+    return error_set(error, rc, w->object.invalid, "The %s cannot be written: %s. This is a defect of Noctule.",
                      w->set.object.what, wrong);
 }
 
@@ -28,18 +27,16 @@ stack_check(const struct stack_writer *w, const char *wrong, struct error *error
 {
     const struct derived_source *source = w->set.source;
     const struct geometry_stack *stack = source->stack;
-    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX ||
-        stack->columns < 1 || stack->columns > UINT16_MAX)
+    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX || stack->columns < 1 ||
+        stack->columns > UINT16_MAX)
         wrong = "a stack without planes or with a size beyond 65535";
     else if (source->device_serial_number[0] == '\0' || source->software_version[0] == '\0')
         wrong = "no serial number or version";
     if (wrong)
         return stack_invalid(w, -EINVAL, wrong, error);
     if (!source->stack->has_geometry)
-        return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY,
-                               derived_plane_instance(source, 0)->path, NULL,
-                               "The planes have no position in the patient, which a %s must have.",
-                               w->set.object.what);
+        return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY, derived_plane_instance(source, 0)->path, NULL,
+                               "The planes have no position in the patient, which a %s must have.", w->set.object.what);
     return 0;
 }
 
@@ -64,21 +61,18 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct deriv
     if (!rc)
         rc = w->set.elements.error ? w->set.elements.error : w->item.error;
     if (rc == -EFBIG)
-        return error_set(
-            error, rc, w->object.too_large,
-            "The descriptions of %lld frames exceed 4 GiB, the maximum of one sequence.",
-            (long long)frames);
+        return error_set(error, rc, w->object.too_large,
+                         "The descriptions of %lld frames exceed 4 GiB, the maximum of one sequence.",
+                         (long long)frames);
     if (rc == -EMSGSIZE)
         return stack_invalid(w, rc, "a text is too long", error);
     if (rc)
         return dataset_out_of_memory(&w->set, error);
     rc = byte_sink_finish(&w->sink);
     if (rc)
-        return error_set(error, rc, CODE_WRITE_FAILED,
-                         "Writing the %s failed after %lld bytes: %s.", w->set.object.what,
-                         (long long)w->sink.total, strerror(-rc));
-    *summary = (struct derived_summary){
-        .identity = w->set.identity, .frames = frames, .bytes = w->sink.total};
+        return error_set(error, rc, CODE_WRITE_FAILED, "Writing the %s failed after %lld bytes: %s.",
+                         w->set.object.what, (long long)w->sink.total, strerror(-rc));
+    *summary = (struct derived_summary){.identity = w->set.identity, .frames = frames, .bytes = w->sink.total};
     dataset_report_left_out(&w->set, summary);
     return 0;
 }
@@ -156,8 +150,7 @@ static bool
 replaces_in_study(const struct stack_writer *w)
 {
     const struct derived_reference *replaced = w->set.identity.replaces;
-    return replaced &&
-           strcmp(replaced->study_uid, derived_plane_instance(w->set.source, 0)->study_uid) == 0;
+    return replaced && strcmp(replaced->study_uid, derived_plane_instance(w->set.source, 0)->study_uid) == 0;
 }
 
 /* Puts the Common Instance Reference Module: all instances of the stack, in its order, and the
@@ -172,14 +165,12 @@ put_references(struct stack_writer *w)
     uint64_t item = 12 + references + rest.size; /* 12: header of the inner sequence */
     if (replaces_in_study(w))
         add_replaced_series(w, &rest);
-    if (references > STACK_MAX_VALUE_LENGTH ||
-        20 + references + rest.size > STACK_MAX_VALUE_LENGTH) {
+    if (references > STACK_MAX_VALUE_LENGTH || 20 + references + rest.size > STACK_MAX_VALUE_LENGTH) {
         element_buffer_free(&rest);
         return -EFBIG;
     }
     dataset_reach(&w->set, TAG_ReferencedSeriesSequence);
-    element_header(&w->set.elements, TAG_ReferencedSeriesSequence, "SQ",
-                   (uint32_t)(20 + references + rest.size));
+    element_header(&w->set.elements, TAG_ReferencedSeriesSequence, "SQ", (uint32_t)(20 + references + rest.size));
     element_item_header(&w->set.elements, (uint32_t)item);
     element_header(&w->set.elements, TAG_ReferencedInstanceSequence, "SQ", (uint32_t)references);
     stack_drain(w, &w->set.elements);
@@ -195,8 +186,7 @@ put_references(struct stack_writer *w)
 static void
 put_replaced(struct stack_writer *w)
 {
-    static const struct coded_concept purpose = {"REPLACED", CONCEPT_OWN_SCHEME,
-                                                 "Image replaced by this one"};
+    static const struct coded_concept purpose = {"REPLACED", CONCEPT_OWN_SCHEME, "Image replaced by this one"};
     const struct derived_reference *replaced = w->set.identity.replaces;
     struct element_buffer *to = &w->set.elements;
     if (!replaced)
@@ -207,8 +197,7 @@ put_replaced(struct stack_writer *w)
     element_close_only_item(to, item);
     if (replaces_in_study(w))
         return;
-    size_t study =
-        dataset_open_only_item(&w->set, TAG_StudiesContainingOtherReferencedInstancesSequence);
+    size_t study = dataset_open_only_item(&w->set, TAG_StudiesContainingOtherReferencedInstancesSequence);
     size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
     add_replaced_series(w, to);
     element_close(to, series);
@@ -233,16 +222,15 @@ stack_put_head(struct stack_writer *w)
 }
 
 void
-stack_put_relationship(struct stack_writer *w, int32_t series_number,
-                       const struct stack_dimension *dimensions, size_t count)
+stack_put_relationship(struct stack_writer *w, int32_t series_number, const struct stack_dimension *dimensions,
+                       size_t count)
 {
     dataset_put_series(&w->set, series_number);
     dataset_put_text(&w->set, TAG_FrameOfReferenceUID, "UI", w->frame_of_reference_uid);
     dataset_put_inherited(&w->set, TAG_PositionReferenceIndicator, "LO");
     struct element_buffer *to = &w->set.elements;
     size_t item = dataset_open_only_item(&w->set, TAG_DimensionOrganizationSequence);
-    element_text(to, TAG_DimensionOrganizationUID, "UI",
-                 w->set.identity.dimension_organization_uid);
+    element_text(to, TAG_DimensionOrganizationUID, "UI", w->set.identity.dimension_organization_uid);
     element_close_only_item(to, item);
 
     dataset_reach(&w->set, TAG_DimensionIndexSequence);
@@ -250,8 +238,7 @@ stack_put_relationship(struct stack_writer *w, int32_t series_number,
     for (size_t i = 0; i < count; i++) {
         const struct stack_dimension *dimension = &dimensions[i];
         item = element_open_item(to);
-        element_text(to, TAG_DimensionOrganizationUID, "UI",
-                     w->set.identity.dimension_organization_uid);
+        element_text(to, TAG_DimensionOrganizationUID, "UI", w->set.identity.dimension_organization_uid);
         element_at(to, TAG_DimensionIndexPointer, dimension->attribute);
         element_at(to, TAG_FunctionalGroupPointer, dimension->group);
         element_text(to, TAG_DimensionDescriptionLabel, "LO", dimension->label);
@@ -332,8 +319,7 @@ stack_put_content(struct stack_writer *w, const char *label, const char *otherwi
     value_cs_make(label, otherwise, cs);
     dataset_put_text(&w->set, TAG_ContentLabel, "CS", cs);
     const char *remark = w->set.source->remark;
-    dataset_put_line(&w->set, TAG_ContentDescription,
-                     remark && *remark ? remark : w->set.object.description);
+    dataset_put_line(&w->set, TAG_ContentDescription, remark && *remark ? remark : w->set.object.description);
     dataset_put_text(&w->set, TAG_ContentCreatorName, "PN", "");
 }
 
@@ -385,8 +371,8 @@ stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size
 
 /* Adds decimals as the source writes them, if they are valid. */
 static void
-stack_add_decimals(struct element_buffer *to, uint32_t tag, const char (*texts)[DICOM_DS_SIZE],
-                   const double *numbers, int count)
+stack_add_decimals(struct element_buffer *to, uint32_t tag, const char (*texts)[DICOM_DS_SIZE], const double *numbers,
+                   int count)
 {
     char text[6 * VALUE_DS_SIZE];
     size_t used = 0;
@@ -456,7 +442,6 @@ stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer 
 {
     const struct dicom_frame *frame = derived_plane_frame(w->set.source, 0);
     size_t item = element_open_only_item(to, TAG_PlaneOrientationSequence);
-    stack_add_decimals(to, TAG_ImageOrientationPatient, frame->orientation_text, frame->orientation,
-                       6);
+    stack_add_decimals(to, TAG_ImageOrientationPatient, frame->orientation_text, frame->orientation, 6);
     element_close_only_item(to, item);
 }

@@ -43,8 +43,8 @@ int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *
 /* Must follow an encoding, which ended with `rc`. Writes the rest and fills the summary. Codes:
  * WRITE_FAILED, OUT_OF_MEMORY, too_large (-EFBIG: a sequence exceeds its length field), invalid
  * (-EMSGSIZE: a text is too long). */
-int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames,
-                        struct derived_summary *summary, struct error *error);
+int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct derived_summary *summary,
+                        struct error *error);
 void stack_writer_close(struct stack_writer *w); /* frees; does not write */
 
 /* --- modules --- */
@@ -60,8 +60,8 @@ struct stack_dimension {
     const char *label;
 };
 
-void stack_put_relationship(struct stack_writer *w, int32_t series_number,
-                            const struct stack_dimension *dimensions, size_t count);
+void stack_put_relationship(struct stack_writer *w, int32_t series_number, const struct stack_dimension *dimensions,
+                            size_t count);
 /* Puts the attributes of unsigned pixels with `bits` bits allocated and stored. */
 void stack_put_pixels(struct stack_writer *w, int64_t frames, uint16_t bits);
 void stack_put_lossiness(struct stack_writer *w);
@@ -87,13 +87,11 @@ void stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t l
 /* Adds a reference to the one source frame of this plane. */
 void stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 void stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count);
-void stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to,
-                              int32_t plane);
+void stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 void stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to);
 /* Pixel Measures: shared, or of each frame if unevenly spaced planes differ in thickness
  * (derived_measures_differ). Only one of the two adds it. */
 void stack_add_shared_measures(const struct stack_writer *w, struct element_buffer *to);
-void stack_add_frame_measures(const struct stack_writer *w, struct element_buffer *to,
-                              int32_t plane);
+void stack_add_frame_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 
 #endif

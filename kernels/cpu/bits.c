@@ -54,8 +54,8 @@ bits_least(int64_t a, int64_t b)
 }
 
 static void
-transpose_square(const struct isa *isa, const struct bits_matrix *source,
-                 const struct bits_matrix *target, int64_t row, int64_t column)
+transpose_square(const struct isa *isa, const struct bits_matrix *source, const struct bits_matrix *target, int64_t row,
+                 int64_t column)
 {
     struct bits_strip strips[STRIPS];
 
@@ -88,8 +88,7 @@ transpose_square(const struct isa *isa, const struct bits_matrix *source,
 }
 
 void
-bits_transpose(const struct isa *isa, const struct bits_matrix *source,
-               const struct bits_matrix *target)
+bits_transpose(const struct isa *isa, const struct bits_matrix *source, const struct bits_matrix *target)
 {
     for (int64_t row = 0; row < source->rows; row += SIDE)
         for (int64_t column = 0; column < source->columns; column += SIDE)

@@ -40,7 +40,6 @@ struct bits_matrix {
 
 /* Writes the transpose of source with rows padded with zeros. The caller must set the target's
  * shape. */
-void bits_transpose(const struct isa *isa, const struct bits_matrix *source,
-                    const struct bits_matrix *target);
+void bits_transpose(const struct isa *isa, const struct bits_matrix *source, const struct bits_matrix *target);
 
 #endif

@@ -147,8 +147,7 @@ count_up(void *argument)
 }
 
 void
-cpu_pool_for(struct cpu_pool *pool, int64_t count, void (*body)(void *context, int64_t i),
-             void *context)
+cpu_pool_for(struct cpu_pool *pool, int64_t count, void (*body)(void *context, int64_t i), void *context)
 {
     struct counted counted = {.count = count, .body = body, .context = context};
 

@@ -26,8 +26,7 @@ void cpu_pool_close(struct cpu_pool *pool);
 void cpu_pool_run(struct cpu_pool *pool, void (*body)(void *context), void *context);
 
 /* Calls body(context, i) once for every i in 0 .. count - 1, in any order, on any thread. */
-void cpu_pool_for(struct cpu_pool *pool, int64_t count, void (*body)(void *context, int64_t i),
-                  void *context);
+void cpu_pool_for(struct cpu_pool *pool, int64_t count, void (*body)(void *context, int64_t i), void *context);
 
 #ifdef __cplusplus
 }

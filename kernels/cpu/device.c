@@ -71,8 +71,7 @@ processor_name(char name[NAME_LENGTH])
     unsigned words[12];
 
     for (unsigned i = 0; i < 3; i++)
-        if (!__get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
-                         &words[4 * i + 3]))
+        if (!__get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]))
             return;
     memcpy(name, words, sizeof(words));
     name[NAME_LENGTH - 1] = '\0';
@@ -88,13 +87,13 @@ cpu_describe(struct cpu_device *device)
     int threads = device->base.threads;
 
     processor_name(name);
-    snprintf(device->base.description, sizeof(device->base.description), "%s, %d thread%s, %s",
-             name, threads, threads == 1 ? "" : "s", device->isa->name);
+    snprintf(device->base.description, sizeof(device->base.description), "%s, %d thread%s, %s", name, threads,
+             threads == 1 ? "" : "s", device->isa->name);
 }
 
 int
-cpu_device_open(const struct kernels_device_options *options, const char *isa,
-                struct kernels_device **result, struct error *error)
+cpu_device_open(const struct kernels_device_options *options, const char *isa, struct kernels_device **result,
+                struct error *error)
 {
     struct cpu_device *device = calloc(1, sizeof(*device));
     int rc;
@@ -110,8 +109,7 @@ cpu_device_open(const struct kernels_device_options *options, const char *isa,
     }
     rc = cpu_pool_open(device->base.threads, &device->pool);
     if (rc) {
-        error_set(error, rc, CODE_COMPUTE_FAILED, "cannot start %d threads: %s",
-                  device->base.threads, strerror(-rc));
+        error_set(error, rc, CODE_COMPUTE_FAILED, "cannot start %d threads: %s", device->base.threads, strerror(-rc));
         goto fail;
     }
     cpu_describe(device);
@@ -124,8 +122,7 @@ fail:
 }
 
 static int
-device_open(const struct kernels_device_options *options, struct kernels_device **device,
-            struct error *error)
+device_open(const struct kernels_device_options *options, struct kernels_device **device, struct error *error)
 {
     return cpu_device_open(options, NULL, device, error);
 }
@@ -176,16 +173,13 @@ cpu_lane_enter(struct kernels_lane *lane, struct error *error)
 }
 
 static int
-cpu_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
-                 struct error *error)
+cpu_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels, struct error *error)
 {
     struct cpu_lane *lane = cpu_lane_of(base);
     const struct image_extent *extent = &base->extent;
-    size_t bytes =
-        (size_t)(extent->columns * extent->rows * extent->slices) * image_pixel_size(base->pixel);
+    size_t bytes = (size_t)(extent->columns * extent->rows * extent->slices) * image_pixel_size(base->pixel);
 
-    if (cpu_block_reserve(&lane->voxels, bytes) ||
-        cpu_block_reserve(&lane->work, memory->host.used))
+    if (cpu_block_reserve(&lane->voxels, bytes) || cpu_block_reserve(&lane->work, memory->host.used))
         return kernels_no_memory(base, error);
     *voxels = lane->voxels.memory;
     memory->host.memory = lane->work.memory;

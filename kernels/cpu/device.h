@@ -30,8 +30,8 @@ struct cpu_lane {
 };
 
 /* As kernels_device_open, with the named instruction set (isa_find) instead of the best one. */
-int cpu_device_open(const struct kernels_device_options *options, const char *isa,
-                    struct kernels_device **device, struct error *error);
+int cpu_device_open(const struct kernels_device_options *options, const char *isa, struct kernels_device **device,
+                    struct error *error);
 
 static inline struct cpu_lane *
 cpu_lane_of(struct kernels_lane *lane)

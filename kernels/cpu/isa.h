@@ -126,10 +126,8 @@ struct isa {
      * Sets one bit per element: whether it lies in either interval (pass one interval twice for a
      * single one). Writes whole words, the last padded with 0. Returns the number of runs of ones.
      */
-    int64_t (*pack8)(const uint8_t *values, int64_t count, const struct isa_interval pass[2],
-                     uint64_t *bits);
-    int64_t (*pack16)(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
-                      uint64_t *bits);
+    int64_t (*pack8)(const uint8_t *values, int64_t count, const struct isa_interval pass[2], uint64_t *bits);
+    int64_t (*pack16)(const uint16_t *values, int64_t count, const struct isa_interval pass[2], uint64_t *bits);
     void (*extremes8)(const uint8_t *values, int64_t count, struct isa_extremes *extremes);
     void (*extremes16)(const uint16_t *values, int64_t count, struct isa_extremes *extremes);
     /* Returns the number of bits set in `words` words of line and clear in before. */
@@ -145,20 +143,17 @@ struct isa {
     /* Computes floor(65535 * (first[a + b] + second[|a - b|])), at most 65535. */
     void (*affinity16)(const struct isa_pair *pair, int64_t count, uint16_t *affinity);
     /* Sets levels to the low bytes of table[value ^ bias]. The table has 65536 entries. */
-    void (*level16)(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
-                    uint8_t *levels);
+    void (*level16)(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias, uint8_t *levels);
     /* For each index, adds 1 to tables[k][index] for any k. */
     void (*tally32)(const uint32_t *index, int64_t count, uint32_t *const tables[4]);
     /* Counts indices: narrow ones in low, wide ones in high. Fastest in multiples of ISA_TALLY. */
-    void (*tally_tuples8)(const struct isa_tuple *tuple, int64_t count,
-                          const struct isa_counters *counters);
+    void (*tally_tuples8)(const struct isa_tuple *tuple, int64_t count, const struct isa_counters *counters);
     /* If a low counter exceeds 32767, adds the table to high and clears it. */
     void (*relieve16)(uint16_t *low, int64_t count, uint32_t *high);
     /* Finds the largest value of each window. */
     void (*largest16)(const struct isa_windows *windows, int16_t *largest);
     /* Sets the bits of the neighbours (texture.h) that are >= bound or, if `strictly`, > bound. */
-    void (*beyond16)(const struct isa_windows *windows, const int16_t *bound, bool strictly,
-                     uint8_t *codes);
+    void (*beyond16)(const struct isa_windows *windows, const int16_t *bound, bool strictly, uint8_t *codes);
     /* Computes LANADP (texture.h). */
     void (*adjacent16)(const struct isa_windows *windows, enum isa_average average, uint8_t *codes);
     /* Transposes eight adjacent 64 x 64 matrices: bit c of row[r][i] becomes bit r of row[c][i]. */

@@ -20,8 +20,8 @@ lzcnt_runs_here(void)
 static bool
 avx2_runs_here(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-           __builtin_cpu_supports("bmi2") && lzcnt_runs_here() && __builtin_cpu_supports("popcnt");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+           lzcnt_runs_here() && __builtin_cpu_supports("popcnt");
 }
 
 /* Packs two vectors of 16-bit lanes, all ones or all zeros, into 32 bits in order. */
@@ -40,13 +40,12 @@ struct avx2_pass {
 };
 
 /* Packs the last 64 values or, without vectors, fewer. */
-#define AVX2_PASS_REST(BITS)                                                                       \
-    LOOP uint64_t avx2_pass_rest##BITS(const struct avx2_pass *either,                             \
-                                       const uint##BITS##_t *values, int64_t i, int64_t count,     \
-                                       const struct isa_interval pass[2])                          \
-    {                                                                                              \
-        return i == 0 ? pack_word##BITS(values, count, pass)                                       \
-                      : avx2_pass_word##BITS(either, values + count - 64) >> (64 - (count - i));   \
+#define AVX2_PASS_REST(BITS)                                                                                           \
+    LOOP uint64_t avx2_pass_rest##BITS(const struct avx2_pass *either, const uint##BITS##_t *values, int64_t i,        \
+                                       int64_t count, const struct isa_interval pass[2])                               \
+    {                                                                                                                  \
+        return i == 0 ? pack_word##BITS(values, count, pass)                                                           \
+                      : avx2_pass_word##BITS(either, values + count - 64) >> (64 - (count - i));                       \
     }
 
 LOOP uint64_t
@@ -125,10 +124,9 @@ avx2_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_
         for (int k = 0; k < 4; k++)
             joined[k] = avx2_join(&own, i + 16 * k);
         if (edges)
-            edges[i / 64] = avx2_bits(joined[0].edge, joined[1].edge) |
-                            avx2_bits(joined[2].edge, joined[3].edge) << 32;
-        settled[i / 64] |= avx2_bits(joined[0].settle, joined[1].settle) |
-                           avx2_bits(joined[2].settle, joined[3].settle) << 32;
+            edges[i / 64] = avx2_bits(joined[0].edge, joined[1].edge) | avx2_bits(joined[2].edge, joined[3].edge) << 32;
+        settled[i / 64] |= avx2_bits(joined[0].settle, joined[1].settle) | avx2_bits(joined[2].settle, joined[3].settle)
+                                                                               << 32;
     }
     if (i < count)
         join16_word(join, i, count - i, edges, settled);
@@ -146,8 +144,7 @@ avx2_entries(const uint16_t *table, __m256i index)
 }
 
 LOOP void
-avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
-             uint8_t *levels)
+avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias, uint8_t *levels)
 {
     __m256i all_bias = _mm256_set1_epi32(bias);
     int64_t i = 0;
@@ -155,8 +152,7 @@ avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint1
     for (; i + 8 <= count; i += 8) {
         __m256i value = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(values + i)));
         __m256i entries = avx2_entries(table, _mm256_xor_si256(value, all_bias));
-        __m128i words =
-            _mm_packus_epi32(_mm256_castsi256_si128(entries), _mm256_extracti128_si256(entries, 1));
+        __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(entries), _mm256_extracti128_si256(entries, 1));
 
         _mm_storel_epi64((__m128i_u *)(levels + i), _mm_packus_epi16(words, words));
     }

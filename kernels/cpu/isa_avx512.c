@@ -1,8 +1,7 @@
 /* isa_avx512.c - the innermost loops for AVX-512; see isa_private.h. */
 #ifdef __x86_64__
 
-#define ISA_TARGET                                                                                 \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi,bmi2,lzcnt,popcnt")))
+#define ISA_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi,bmi2,lzcnt,popcnt")))
 #define ISA_VECTOR 64
 #include "kernels/cpu/isa_private.h"
 
@@ -11,9 +10,8 @@
 static bool
 avx512_runs_here(void)
 {
-    return isa_avx2.runs_here() && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vpopcntdq");
+    return isa_avx2.runs_here() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vpopcntdq");
 }
 
 struct avx512_pass {
@@ -56,13 +54,12 @@ avx512_pass16(const struct avx512_pass *pass, __m512i values)
 LOOP uint64_t
 avx512_pass_word16(const struct avx512_pass *pass, const uint16_t *values)
 {
-    return avx512_pass16(pass, _mm512_loadu_si512(values)) |
-           avx512_pass16(pass, _mm512_loadu_si512(values + 32)) << 32;
+    return avx512_pass16(pass, _mm512_loadu_si512(values)) | avx512_pass16(pass, _mm512_loadu_si512(values + 32)) << 32;
 }
 
 LOOP uint64_t
-avx512_pass_rest16(const struct avx512_pass *either, const uint16_t *values, int64_t i,
-                   int64_t count, const struct isa_interval pass[2])
+avx512_pass_rest16(const struct avx512_pass *either, const uint16_t *values, int64_t i, int64_t count,
+                   const struct isa_interval pass[2])
 {
     uint64_t present = low_bits(count - i);
     __mmask32 low = (__mmask32)present, high = (__mmask32)(present >> 32);
@@ -151,8 +148,7 @@ avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity
     int64_t i = 0;
 
     for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128((__m128i_u *)(affinity + i),
-                         _mm256_cvtepi32_epi16(avx512_affinity8(pair, i)));
+        _mm_storeu_si128((__m128i_u *)(affinity + i), _mm256_cvtepi32_epi16(avx512_affinity8(pair, i)));
     if (i < count) {
         const struct isa_pair rest = {pair->a + i, pair->b + i, pair->first, pair->second};
         affinity16(&rest, count - i, affinity + i);
@@ -160,8 +156,7 @@ avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity
 }
 
 LOOP void
-avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
-               uint8_t *levels)
+avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias, uint8_t *levels)
 {
     __m512i all_bias = _mm512_set1_epi32(bias), most = _mm512_set1_epi32(UINT16_MAX - 1);
     int64_t i = 0;
@@ -172,8 +167,7 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
         __m512i four = _mm512_i32gather_epi32(from, table, 2);
         __m512i shift = _mm512_slli_epi32(_mm512_sub_epi32(index, from), 4);
 
-        _mm_storeu_si128((__m128i_u *)(levels + i),
-                         _mm512_cvtepi32_epi8(_mm512_srlv_epi32(four, shift)));
+        _mm_storeu_si128((__m128i_u *)(levels + i), _mm512_cvtepi32_epi8(_mm512_srlv_epi32(four, shift)));
     }
     level16(values + i, count - i, table, bias, levels + i);
 }

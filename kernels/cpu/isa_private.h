@@ -54,41 +54,37 @@ within(uint16_t value, struct isa_interval interval, uint16_t mask)
 }
 
 /* Loops for both sizes of values. */
-#define VALUE_BODIES(BITS)                                                                         \
-    INLINE uint64_t pack_word##BITS(const uint##BITS##_t *values, int64_t count,                   \
-                                    const struct isa_interval pass[2])                             \
-    {                                                                                              \
-        const uint16_t mask = UINT##BITS##_MAX;                                                    \
-        uint64_t word = 0;                                                                         \
-                                                                                                   \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            word |=                                                                                \
-                (uint64_t)(within(values[i], pass[0], mask) || within(values[i], pass[1], mask))   \
-                << i;                                                                              \
-        return word;                                                                               \
-    }                                                                                              \
-                                                                                                   \
-    LOOP void extremes##BITS(const uint##BITS##_t *values, int64_t count,                          \
-                             struct isa_extremes *extremes)                                        \
-    {                                                                                              \
-        uint##BITS##_t smallest = (uint##BITS##_t)extremes->smallest;                              \
-        uint##BITS##_t largest = (uint##BITS##_t)extremes->largest;                                \
-        uint##BITS##_t bias = (uint##BITS##_t)extremes->bias;                                      \
-        uint##BITS##_t low = (uint##BITS##_t)extremes->skip.low;                                   \
-        uint##BITS##_t span = (uint##BITS##_t)extremes->skip.span;                                 \
-        uint##BITS##_t skipping = extremes->skipping ? UINT##BITS##_MAX : 0;                       \
-                                                                                                   \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            uint##BITS##_t value = values[i] ^ bias;                                               \
-            uint##BITS##_t skip = (uint##BITS##_t)(value - low) <= span ? skipping : 0;            \
-            uint##BITS##_t for_smallest = value | skip;                                            \
-            uint##BITS##_t for_largest = value & (uint##BITS##_t) ~skip;                           \
-                                                                                                   \
-            smallest = for_smallest < smallest ? for_smallest : smallest;                          \
-            largest = for_largest > largest ? for_largest : largest;                               \
-        }                                                                                          \
-        extremes->smallest = smallest;                                                             \
-        extremes->largest = largest;                                                               \
+#define VALUE_BODIES(BITS)                                                                                             \
+    INLINE uint64_t pack_word##BITS(const uint##BITS##_t *values, int64_t count, const struct isa_interval pass[2])    \
+    {                                                                                                                  \
+        const uint16_t mask = UINT##BITS##_MAX;                                                                        \
+        uint64_t word = 0;                                                                                             \
+                                                                                                                       \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            word |= (uint64_t)(within(values[i], pass[0], mask) || within(values[i], pass[1], mask)) << i;             \
+        return word;                                                                                                   \
+    }                                                                                                                  \
+                                                                                                                       \
+    LOOP void extremes##BITS(const uint##BITS##_t *values, int64_t count, struct isa_extremes *extremes)               \
+    {                                                                                                                  \
+        uint##BITS##_t smallest = (uint##BITS##_t)extremes->smallest;                                                  \
+        uint##BITS##_t largest = (uint##BITS##_t)extremes->largest;                                                    \
+        uint##BITS##_t bias = (uint##BITS##_t)extremes->bias;                                                          \
+        uint##BITS##_t low = (uint##BITS##_t)extremes->skip.low;                                                       \
+        uint##BITS##_t span = (uint##BITS##_t)extremes->skip.span;                                                     \
+        uint##BITS##_t skipping = extremes->skipping ? UINT##BITS##_MAX : 0;                                           \
+                                                                                                                       \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            uint##BITS##_t value = values[i] ^ bias;                                                                   \
+            uint##BITS##_t skip = (uint##BITS##_t)(value - low) <= span ? skipping : 0;                                \
+            uint##BITS##_t for_smallest = value | skip;                                                                \
+            uint##BITS##_t for_largest = value & (uint##BITS##_t) ~skip;                                               \
+                                                                                                                       \
+            smallest = for_smallest < smallest ? for_smallest : smallest;                                              \
+            largest = for_largest > largest ? for_largest : largest;                                                   \
+        }                                                                                                              \
+        extremes->smallest = smallest;                                                                                 \
+        extremes->largest = largest;                                                                                   \
     }
 
 VALUE_BODIES(8)
@@ -122,8 +118,7 @@ count_runs(const uint64_t *bits, int64_t elements, uint64_t flip)
 
     for (int64_t i = 0; i + 1 < words; i++)
         runs += run_starts(bits[i] ^ flip, &carry);
-    return runs +
-           run_starts((bits[words - 1] ^ flip) & low_bits(elements - 64 * (words - 1)), &carry);
+    return runs + run_starts((bits[words - 1] ^ flip) & low_bits(elements - 64 * (words - 1)), &carry);
 }
 
 /* Finds the pairs of a word: a pair begins where runs of both rows begin to overlap or to touch. */
@@ -165,8 +160,7 @@ touches(struct isa_touching *rows, int64_t words, uint32_t (*pairs)[2])
 }
 
 INLINE void
-join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *edges,
-            uint64_t *settled)
+join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *edges, uint64_t *settled)
 {
     uint64_t edge = 0, settle = 0;
 
@@ -186,9 +180,8 @@ join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *
 LOOP void
 raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
 {
-    static const uint16_t bit_of[16] = {1 << 0,  1 << 1,  1 << 2,  1 << 3, 1 << 4,  1 << 5,
-                                        1 << 6,  1 << 7,  1 << 8,  1 << 9, 1 << 10, 1 << 11,
-                                        1 << 12, 1 << 13, 1 << 14, 1 << 15};
+    static const uint16_t bit_of[16] = {1 << 0, 1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                                        1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
     int64_t i = 0;
 
     for (; i + 16 <= count; i += 16) {
@@ -216,8 +209,7 @@ affinity16(const struct isa_pair *pair, int64_t count, uint16_t *restrict affini
 }
 
 LOOP void
-level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
-        uint8_t *restrict levels)
+level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias, uint8_t *restrict levels)
 {
     for (int64_t i = 0; i < count; i++)
         levels[i] = (uint8_t)table[values[i] ^ bias];
@@ -230,63 +222,62 @@ enum {
 
 /* Long runs of one index are common in air and outside a region, and would stall on the counter
  * that was just written. Adds runs of one index at once, and spreads others over the counters. */
-#define TALLY_BODIES(BITS, COUNTER)                                                                \
-    INLINE bool all_equal##BITS(const uint##BITS##_t *index)                                       \
-    {                                                                                              \
-        uint##BITS##_t differences = (index[0] ^ index[RUN / 2]) | (index[0] ^ index[RUN - 1]);    \
-                                                                                                   \
-        if (differences != 0)                                                                      \
-            return false;                                                                          \
-        for (int k = 0; k < RUN; k++)                                                              \
-            differences |= index[k] ^ index[0];                                                    \
-        return differences == 0;                                                                   \
-    }                                                                                              \
-                                                                                                   \
-    LOOP void tally##BITS(const uint##BITS##_t *index, int64_t count, COUNTER *const tables[4])    \
-    {                                                                                              \
-        COUNTER *a = tables[0], *b = tables[1], *c = tables[2], *d = tables[3];                    \
-        int64_t i = 0;                                                                             \
-                                                                                                   \
-        while (i + 4 <= count) {                                                                   \
-            int64_t end = count - i < RUN ? count - 3 : i + RUN;                                   \
-                                                                                                   \
-            if (count - i >= RUN && all_equal##BITS(index + i)) {                                  \
-                a[index[i]] = (COUNTER)(a[index[i]] + RUN);                                        \
-                i += RUN;                                                                          \
-                continue;                                                                          \
-            }                                                                                      \
-            for (; i < end; i += 4) {                                                              \
-                a[index[i]]++;                                                                     \
-                b[index[i + 1]]++;                                                                 \
-                c[index[i + 2]]++;                                                                 \
-                d[index[i + 3]]++;                                                                 \
-            }                                                                                      \
-        }                                                                                          \
-        for (; i < count; i++)                                                                     \
-            a[index[i]]++;                                                                         \
-    }                                                                                              \
-                                                                                                   \
-    INLINE void tally_points##BITS(const struct isa_tuple *tuple, int points, int64_t count,       \
-                                   COUNTER *const tables[4])                                       \
-    {                                                                                              \
-        const uint8_t *a = tuple->level[0], *b = tuple->level[1];                                  \
-        const uint8_t *c = tuple->level[2], *d = tuple->level[3];                                  \
-        uint##BITS##_t index[TALLIES], base = (uint##BITS##_t)tuple->base;                         \
-                                                                                                   \
-        for (int64_t from = 0; from < count; from += TALLIES) {                                    \
-            int64_t some = count - from < TALLIES ? count - from : TALLIES;                        \
-                                                                                                   \
-            for (int64_t i = 0; i < some; i++) {                                                   \
-                uint##BITS##_t sum = (uint16_t)(base * a[from + i] + b[from + i]);                 \
-                                                                                                   \
-                if (points > 2)                                                                    \
-                    sum = (uint##BITS##_t)(base * sum + c[from + i]);                              \
-                if (points > 3)                                                                    \
-                    sum = (uint##BITS##_t)(base * sum + d[from + i]);                              \
-                index[i] = sum;                                                                    \
-            }                                                                                      \
-            tally##BITS(index, some, tables);                                                      \
-        }                                                                                          \
+#define TALLY_BODIES(BITS, COUNTER)                                                                                    \
+    INLINE bool all_equal##BITS(const uint##BITS##_t *index)                                                           \
+    {                                                                                                                  \
+        uint##BITS##_t differences = (index[0] ^ index[RUN / 2]) | (index[0] ^ index[RUN - 1]);                        \
+                                                                                                                       \
+        if (differences != 0)                                                                                          \
+            return false;                                                                                              \
+        for (int k = 0; k < RUN; k++)                                                                                  \
+            differences |= index[k] ^ index[0];                                                                        \
+        return differences == 0;                                                                                       \
+    }                                                                                                                  \
+                                                                                                                       \
+    LOOP void tally##BITS(const uint##BITS##_t *index, int64_t count, COUNTER *const tables[4])                        \
+    {                                                                                                                  \
+        COUNTER *a = tables[0], *b = tables[1], *c = tables[2], *d = tables[3];                                        \
+        int64_t i = 0;                                                                                                 \
+                                                                                                                       \
+        while (i + 4 <= count) {                                                                                       \
+            int64_t end = count - i < RUN ? count - 3 : i + RUN;                                                       \
+                                                                                                                       \
+            if (count - i >= RUN && all_equal##BITS(index + i)) {                                                      \
+                a[index[i]] = (COUNTER)(a[index[i]] + RUN);                                                            \
+                i += RUN;                                                                                              \
+                continue;                                                                                              \
+            }                                                                                                          \
+            for (; i < end; i += 4) {                                                                                  \
+                a[index[i]]++;                                                                                         \
+                b[index[i + 1]]++;                                                                                     \
+                c[index[i + 2]]++;                                                                                     \
+                d[index[i + 3]]++;                                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; i < count; i++)                                                                                         \
+            a[index[i]]++;                                                                                             \
+    }                                                                                                                  \
+                                                                                                                       \
+    INLINE void tally_points##BITS(const struct isa_tuple *tuple, int points, int64_t count, COUNTER *const tables[4]) \
+    {                                                                                                                  \
+        const uint8_t *a = tuple->level[0], *b = tuple->level[1];                                                      \
+        const uint8_t *c = tuple->level[2], *d = tuple->level[3];                                                      \
+        uint##BITS##_t index[TALLIES], base = (uint##BITS##_t)tuple->base;                                             \
+                                                                                                                       \
+        for (int64_t from = 0; from < count; from += TALLIES) {                                                        \
+            int64_t some = count - from < TALLIES ? count - from : TALLIES;                                            \
+                                                                                                                       \
+            for (int64_t i = 0; i < some; i++) {                                                                       \
+                uint##BITS##_t sum = (uint16_t)(base * a[from + i] + b[from + i]);                                     \
+                                                                                                                       \
+                if (points > 2)                                                                                        \
+                    sum = (uint##BITS##_t)(base * sum + c[from + i]);                                                  \
+                if (points > 3)                                                                                        \
+                    sum = (uint##BITS##_t)(base * sum + d[from + i]);                                                  \
+                index[i] = sum;                                                                                        \
+            }                                                                                                          \
+            tally##BITS(index, some, tables);                                                                          \
+        }                                                                                                              \
     }
 
 TALLY_BODIES(16, uint16_t)
@@ -346,24 +337,23 @@ largest16(const struct isa_windows *windows, int16_t *restrict largest)
 #define WHERE(condition) ((uint16_t)((condition) ? 0xFFFF : 0))
 
 LOOP void
-beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
-         uint8_t *restrict codes)
+beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly, uint8_t *restrict codes)
 {
     const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
 
-#define NEIGHBOURS(TEST)                                                                           \
-    for (int64_t i = 0; i < windows->count; i++) {                                                 \
-        int16_t than = bound[i];                                                                   \
-        uint16_t code = (uint16_t)(WHERE(b[i + 2] TEST than) & 1);                                 \
-                                                                                                   \
-        code |= WHERE(a[i + 2] TEST than) & 2;                                                     \
-        code |= WHERE(a[i + 1] TEST than) & 4;                                                     \
-        code |= WHERE(a[i] TEST than) & 8;                                                         \
-        code |= WHERE(b[i] TEST than) & 16;                                                        \
-        code |= WHERE(c[i] TEST than) & 32;                                                        \
-        code |= WHERE(c[i + 1] TEST than) & 64;                                                    \
-        code |= WHERE(c[i + 2] TEST than) & 128;                                                   \
-        codes[i] = (uint8_t)code;                                                                  \
+#define NEIGHBOURS(TEST)                                                                                               \
+    for (int64_t i = 0; i < windows->count; i++) {                                                                     \
+        int16_t than = bound[i];                                                                                       \
+        uint16_t code = (uint16_t)(WHERE(b[i + 2] TEST than) & 1);                                                     \
+                                                                                                                       \
+        code |= WHERE(a[i + 2] TEST than) & 2;                                                                         \
+        code |= WHERE(a[i + 1] TEST than) & 4;                                                                         \
+        code |= WHERE(a[i] TEST than) & 8;                                                                             \
+        code |= WHERE(b[i] TEST than) & 16;                                                                            \
+        code |= WHERE(c[i] TEST than) & 32;                                                                            \
+        code |= WHERE(c[i + 1] TEST than) & 64;                                                                        \
+        code |= WHERE(c[i + 2] TEST than) & 128;                                                                       \
+        codes[i] = (uint8_t)code;                                                                                      \
     }
     if (strictly)
         NEIGHBOURS(>)
@@ -396,22 +386,19 @@ average_above(int16_t a, int16_t b, enum isa_average average)
 INLINE uint16_t
 on_one_side(int16_t n, int16_t below_1, int16_t above_1, int16_t below_2, int16_t above_2)
 {
-    return (uint16_t) ~((WHERE(below_1 < n) & WHERE(above_2 > n)) |
-                        (WHERE(below_2 < n) & WHERE(above_1 > n)));
+    return (uint16_t) ~((WHERE(below_1 < n) & WHERE(above_2 > n)) | (WHERE(below_2 < n) & WHERE(above_1 > n)));
 }
 
 /* Pairs of adjacent neighbours: side k has n_k and n_k+1. */
 INLINE void
-adjacent16_some(const struct isa_windows *windows, enum isa_average average,
-                uint8_t *restrict codes)
+adjacent16_some(const struct isa_windows *windows, enum isa_average average, uint8_t *restrict codes)
 {
     const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
 
     for (int64_t i = 0; i < windows->count; i++) {
         int16_t n0 = b[i + 2], n1 = a[i + 2], n2 = a[i + 1], n3 = a[i];
         int16_t n4 = b[i], n5 = c[i], n6 = c[i + 1], n7 = c[i + 2];
-#define SIDE(K, N, NEXT)                                                                           \
-    int16_t low##K = average_below(N, NEXT, average), high##K = average_above(N, NEXT, average)
+#define SIDE(K, N, NEXT) int16_t low##K = average_below(N, NEXT, average), high##K = average_above(N, NEXT, average)
         SIDE(0, n0, n1);
         SIDE(1, n1, n2);
         SIDE(2, n2, n3);
@@ -514,26 +501,26 @@ struct uniting {
 };
 
 /* Unites the group's WORDS words from `word` on in TALL rows from `row` on, in registers. */
-#define UNITE(NAME, VECTOR, WORDS, TALL)                                                           \
-    INLINE void NAME(const struct uniting *uniting, int64_t row, int64_t word)                     \
-    {                                                                                              \
-        enum { LONG = sizeof(VECTOR) / sizeof(uint64_t), WIDE = (WORDS) / LONG };                  \
-        enum { VECTORS = (TALL)*WIDE };                                                            \
-        const struct isa_rows *rows = uniting->rows;                                               \
-        const uint64_t *first = rows->first + row * rows->stride + word;                           \
-        uint64_t *to = uniting->to + row * uniting->pitch + word;                                  \
-        VECTOR sum[VECTORS];                                                                       \
-                                                                                                   \
-        for (int i = 0; i < VECTORS; i++)                                                          \
-            sum[i] = *(const VECTOR *)(to + i / WIDE * uniting->pitch + i % WIDE * LONG);          \
-        for (int64_t n = uniting->begin; n < uniting->end; n++) {                                  \
-            const uint64_t *from = first + rows->offsets[n];                                       \
-                                                                                                   \
-            for (int i = 0; i < VECTORS; i++)                                                      \
-                sum[i] |= *(const VECTOR *)(from + i / WIDE * rows->stride + i % WIDE * LONG);     \
-        }                                                                                          \
-        for (int i = 0; i < VECTORS; i++)                                                          \
-            *(VECTOR *)(to + i / WIDE * uniting->pitch + i % WIDE * LONG) = sum[i];                \
+#define UNITE(NAME, VECTOR, WORDS, TALL)                                                                               \
+    INLINE void NAME(const struct uniting *uniting, int64_t row, int64_t word)                                         \
+    {                                                                                                                  \
+        enum { LONG = sizeof(VECTOR) / sizeof(uint64_t), WIDE = (WORDS) / LONG };                                      \
+        enum { VECTORS = (TALL)*WIDE };                                                                                \
+        const struct isa_rows *rows = uniting->rows;                                                                   \
+        const uint64_t *first = rows->first + row * rows->stride + word;                                               \
+        uint64_t *to = uniting->to + row * uniting->pitch + word;                                                      \
+        VECTOR sum[VECTORS];                                                                                           \
+                                                                                                                       \
+        for (int i = 0; i < VECTORS; i++)                                                                              \
+            sum[i] = *(const VECTOR *)(to + i / WIDE * uniting->pitch + i % WIDE * LONG);                              \
+        for (int64_t n = uniting->begin; n < uniting->end; n++) {                                                      \
+            const uint64_t *from = first + rows->offsets[n];                                                           \
+                                                                                                                       \
+            for (int i = 0; i < VECTORS; i++)                                                                          \
+                sum[i] |= *(const VECTOR *)(from + i / WIDE * rows->stride + i % WIDE * LONG);                         \
+        }                                                                                                              \
+        for (int i = 0; i < VECTORS; i++)                                                                              \
+            *(VECTOR *)(to + i / WIDE * uniting->pitch + i % WIDE * LONG) = sum[i];                                    \
     }
 
 /* Variants with eight vectors, and with the vectors of one row. */
@@ -576,14 +563,14 @@ unite_group(const struct uniting *uniting)
 }
 
 /* to[i] = the word, united with `from` shifted by less than a word to both sides. */
-#define WIDEN(VECTOR, from, i, shift, to)                                                          \
-    do {                                                                                           \
-        const VECTOR own = *(const VECTOR *)((from) + (i));                                        \
-        const VECTOR low = *(const VECTOR *)((from) + (i)-1);                                      \
-        const VECTOR high = *(const VECTOR *)((from) + (i) + 1);                                   \
-                                                                                                   \
-        *(VECTOR *)((to) + (i)) = own | own << (shift) | own >> (shift) | low >> (64 - (shift)) |  \
-                                  high << (64 - (shift));                                          \
+#define WIDEN(VECTOR, from, i, shift, to)                                                                              \
+    do {                                                                                                               \
+        const VECTOR own = *(const VECTOR *)((from) + (i));                                                            \
+        const VECTOR low = *(const VECTOR *)((from) + (i)-1);                                                          \
+        const VECTOR high = *(const VECTOR *)((from) + (i) + 1);                                                       \
+                                                                                                                       \
+        *(VECTOR *)((to) + (i)) =                                                                                      \
+            own | own << (shift) | own >> (shift) | low >> (64 - (shift)) | high << (64 - (shift));                    \
     } while (0)
 
 /* `from` must have a word of zeros before and after. */
@@ -618,8 +605,8 @@ widen_far(const uint64_t *from, int64_t words, int64_t by, uint64_t *to)
 
     for (int64_t i = 0; i < words; i++) {
         uint64_t below = moved_word(from, words, i - far, shift);
-        uint64_t above = shift == 0 ? moved_word(from, words, i + far, 0)
-                                    : moved_word(from, words, i + far + 1, 64 - shift);
+        uint64_t above =
+            shift == 0 ? moved_word(from, words, i + far, 0) : moved_word(from, words, i + far + 1, 64 - shift);
 
         to[i] = from[i] | below | above;
     }
@@ -635,8 +622,8 @@ unite_pair(const struct isa_pair_rows *rows, uint64_t *to)
         int64_t i = 0;
 
         for (; i + wide <= words; i += wide)
-            *(long_vector *)(to + i) = (*(const long_vector *)(a + i) ^ rows->flip) |
-                                       (*(const long_vector *)(b + i) ^ rows->flip);
+            *(long_vector *)(to + i) =
+                (*(const long_vector *)(a + i) ^ rows->flip) | (*(const long_vector *)(b + i) ^ rows->flip);
         for (; i < words; i++)
             to[i] = (a[i] ^ rows->flip) | (b[i] ^ rows->flip);
     }
@@ -680,35 +667,34 @@ unite(const struct isa_rows *rows, uint64_t *space)
  * shorter one from value i on. SET fills a vector. The intervals are copied to registers, since
  * stores to bits might alias them.
  */
-#define ISA_PACK(ISA, BITS, SET, LANE)                                                             \
-    LOOP int64_t ISA##_pack##BITS(const uint##BITS##_t *values, int64_t count,                     \
-                                  const struct isa_interval pass[2], uint64_t *bits)               \
-    {                                                                                              \
-        const struct ISA##_pass either = {{SET((LANE)pass[0].low), SET((LANE)pass[1].low)},        \
-                                          {SET((LANE)pass[0].span), SET((LANE)pass[1].span)}};     \
-        int64_t runs = 0, i = 0;                                                                   \
-        uint64_t carry = 0;                                                                        \
-                                                                                                   \
-        for (; i + 64 <= count; i += 64) {                                                         \
-            fetch_ahead(values + i);                                                               \
-            if (BITS == 16)                                                                        \
-                fetch_ahead(values + i + 32);                                                      \
-            *bits = ISA##_pass_word##BITS(&either, values + i);                                    \
-            runs += run_starts(*bits++, &carry);                                                   \
-        }                                                                                          \
-        if (i < count) {                                                                           \
-            *bits = ISA##_pass_rest##BITS(&either, values, i, count, pass);                        \
-            runs += run_starts(*bits, &carry);                                                     \
-        }                                                                                          \
-        return runs;                                                                               \
+#define ISA_PACK(ISA, BITS, SET, LANE)                                                                                 \
+    LOOP int64_t ISA##_pack##BITS(const uint##BITS##_t *values, int64_t count, const struct isa_interval pass[2],      \
+                                  uint64_t *bits)                                                                      \
+    {                                                                                                                  \
+        const struct ISA##_pass either = {{SET((LANE)pass[0].low), SET((LANE)pass[1].low)},                            \
+                                          {SET((LANE)pass[0].span), SET((LANE)pass[1].span)}};                         \
+        int64_t runs = 0, i = 0;                                                                                       \
+        uint64_t carry = 0;                                                                                            \
+                                                                                                                       \
+        for (; i + 64 <= count; i += 64) {                                                                             \
+            fetch_ahead(values + i);                                                                                   \
+            if (BITS == 16)                                                                                            \
+                fetch_ahead(values + i + 32);                                                                          \
+            *bits = ISA##_pass_word##BITS(&either, values + i);                                                        \
+            runs += run_starts(*bits++, &carry);                                                                       \
+        }                                                                                                              \
+        if (i < count) {                                                                                               \
+            *bits = ISA##_pass_rest##BITS(&either, values, i, count, pass);                                            \
+            runs += run_starts(*bits, &carry);                                                                         \
+        }                                                                                                              \
+        return runs;                                                                                                   \
     }
 
 /* The table's loops without instruction-set specific versions. */
-#define ISA_LOOPS                                                                                  \
-    .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,  \
-    .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16,                \
-    .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                      \
-    .count_bits = count_bits, .count_runs = count_runs, .touches = touches,                        \
-    .unite_pair = unite_pair, .unite = unite
+#define ISA_LOOPS                                                                                                      \
+    .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,                      \
+    .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16, .beyond16 = beyond16,              \
+    .adjacent16 = adjacent16, .transpose8 = transpose8, .count_bits = count_bits, .count_runs = count_runs,            \
+    .touches = touches, .unite_pair = unite_pair, .unite = unite
 
 #endif

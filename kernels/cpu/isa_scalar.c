@@ -7,18 +7,18 @@ scalar_runs_here(void)
     return true;
 }
 
-#define SCALAR_PACK(BITS)                                                                          \
-    static int64_t scalar_pack##BITS(const uint##BITS##_t *values, int64_t count,                  \
-                                     const struct isa_interval pass[2], uint64_t *bits)            \
-    {                                                                                              \
-        int64_t runs = 0;                                                                          \
-        uint64_t carry = 0;                                                                        \
-                                                                                                   \
-        for (int64_t i = 0; i < count; i += 64) {                                                  \
-            *bits = pack_word##BITS(values + i, count - i < 64 ? count - i : 64, pass);            \
-            runs += run_starts(*bits++, &carry);                                                   \
-        }                                                                                          \
-        return runs;                                                                               \
+#define SCALAR_PACK(BITS)                                                                                              \
+    static int64_t scalar_pack##BITS(const uint##BITS##_t *values, int64_t count, const struct isa_interval pass[2],   \
+                                     uint64_t *bits)                                                                   \
+    {                                                                                                                  \
+        int64_t runs = 0;                                                                                              \
+        uint64_t carry = 0;                                                                                            \
+                                                                                                                       \
+        for (int64_t i = 0; i < count; i += 64) {                                                                      \
+            *bits = pack_word##BITS(values + i, count - i < 64 ? count - i : 64, pass);                                \
+            runs += run_starts(*bits++, &carry);                                                                       \
+        }                                                                                                              \
+        return runs;                                                                                                   \
     }
 
 SCALAR_PACK(8)

@@ -102,8 +102,7 @@ visit_end(struct tiles *tiles, uint32_t number, const struct tiles_visit *visit)
     tiles->growth += visit->growth;
     tiles->running--;
     /* This thread takes one tile itself, so that a flood of one tile at a time wakes no threads. */
-    if (tiles->waiting > 0 &&
-        (tiles->queue_count > 1 || (tiles->queue_count == 0 && tiles->running == 0)))
+    if (tiles->waiting > 0 && (tiles->queue_count > 1 || (tiles->queue_count == 0 && tiles->running == 0)))
         pthread_cond_broadcast(&tiles->changed);
 }
 

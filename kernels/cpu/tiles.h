@@ -52,8 +52,8 @@ struct tiles_visit {
     uint32_t last[3];          /* last coordinate in this tile */
     int64_t away[TILES_FACES]; /* tiles to the neighbour beyond a face; 0: end of the volume */
     unsigned reached;          /* faces beyond which a word was marked */
-    uint64_t tail;  /* voxels in the last word of a row if this tile has it, otherwise all */
-    int64_t growth; /* voxels added by the flood */
+    uint64_t tail;             /* voxels in the last word of a row if this tile has it, otherwise all */
+    int64_t growth;            /* voxels added by the flood */
 };
 
 #define TILES_INLINE static inline __attribute__((always_inline))
@@ -129,8 +129,7 @@ typedef void tiles_word(void *visit, uint32_t place);
  * so that they are compiled for the caller's instruction set.
  */
 TILES_INLINE void
-tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_word *gather,
-            tiles_word *spread)
+tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_word *gather, tiles_word *spread)
 {
     struct tiles_marks *arrived = &tiles->tile->arrived;
     uint64_t groups;
@@ -160,15 +159,14 @@ tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_wor
 #else
 #define TILES_BIT_INSTRUCTIONS
 #endif
-#define TILES_RUNS(FLOOD)                                                                          \
-    static void FLOOD##_plain(const void *volume, struct tiles_visit *tiles)                       \
-    {                                                                                              \
-        FLOOD(volume, tiles);                                                                      \
-    }                                                                                              \
-    TILES_BIT_INSTRUCTIONS static void FLOOD##_bit_instructions(const void *volume,                \
-                                                                struct tiles_visit *tiles)         \
-    {                                                                                              \
-        FLOOD(volume, tiles);                                                                      \
+#define TILES_RUNS(FLOOD)                                                                                              \
+    static void FLOOD##_plain(const void *volume, struct tiles_visit *tiles)                                           \
+    {                                                                                                                  \
+        FLOOD(volume, tiles);                                                                                          \
+    }                                                                                                                  \
+    TILES_BIT_INSTRUCTIONS static void FLOOD##_bit_instructions(const void *volume, struct tiles_visit *tiles)         \
+    {                                                                                                                  \
+        FLOOD(volume, tiles);                                                                                          \
     }
 
 /* Voxels first[axis] .. last[axis], inclusive. They must lie inside the volume. */
@@ -190,7 +188,6 @@ struct tiles_work {
 
 /* Runs the tiles that meet the box and all tiles that are reached, until all are quiet. Returns the
  * sum of their growth. */
-int64_t tiles_run(const struct tiles_work *work, const struct tiles_box *box,
-                  struct cpu_pool *pool);
+int64_t tiles_run(const struct tiles_work *work, const struct tiles_box *box, struct cpu_pool *pool);
 
 #endif

@@ -99,8 +99,7 @@ cuda_device_of(const struct kernels_lane *lane)
 
 /* Converts a CUDA error: returns -ENOMEM for memory, otherwise -EIO and marks the device as failed.
  * The message names the call. */
-int cuda_failed(struct cuda_device *device, cudaError_t status, const char *call,
-                struct error *error);
+int cuda_failed(struct cuda_device *device, cudaError_t status, const char *call, struct error *error);
 
 /* Makes all work queued from here on wait for slices first .. end - 1, which must be announced. */
 int cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct error *error);
@@ -110,8 +109,7 @@ int cuda_enter(struct cuda_device *device, struct error *error);
 
 /* results.cu: turns (op.h). A run that has given up its turn must no longer use memory that it
  * shares with other runs. cuda_turn_give_up returns the argument of cuda_turn_take_again. */
-int cuda_turn_take(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn,
-                   struct error *error);
+int cuda_turn_take(struct kernels_lane *lane, const struct kernels_op *op, bool *has_turn, struct error *error);
 void cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn);
 bool *cuda_turn_give_up(struct cuda_lane *lane);
 void cuda_turn_leave(struct kernels_lane *lane);
@@ -126,17 +124,15 @@ void cuda_result_give_back(struct cuda_lane *lane, struct cuda_result *result);
 
 /* Copies bytes from the device to the host as the last work of a run. If there is room, gives up
  * the turn while it waits: the run must not use its memory afterwards. */
-int cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
-                     struct error *error);
+int cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes, struct error *error);
 
 /* As cuda_result_copy, into a result that the caller reads. Sets *has_turn for
  * cuda_turn_take_again. */
-int cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from,
-                      size_t bytes, bool **has_turn, struct error *error);
+int cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from, size_t bytes,
+                      bool **has_turn, struct error *error);
 
 /* Device entries of the backend's table. */
-int cuda_device_open(const struct kernels_device_options *options, struct kernels_device **device,
-                     struct error *error);
+int cuda_device_open(const struct kernels_device_options *options, struct kernels_device **device, struct error *error);
 void cuda_device_close(struct kernels_device *device);
 
 /* fault.h: returns the error that a test injects into the next call, otherwise cudaSuccess. */
@@ -155,21 +151,21 @@ cuda_fault_or(const Call &call)
 }
 
 /* Returns the errno from the function if the call fails. `error` must be in scope. */
-#define CUDA_TRY(device, call)                                                                     \
-    do {                                                                                           \
-        cudaError_t cuda_error_ = CUDA_OF(call);                                                   \
-        if (cuda_error_ != cudaSuccess)                                                            \
-            return cuda_failed((device), cuda_error_, #call, error);                               \
+#define CUDA_TRY(device, call)                                                                                         \
+    do {                                                                                                               \
+        cudaError_t cuda_error_ = CUDA_OF(call);                                                                       \
+        if (cuda_error_ != cudaSuccess)                                                                                \
+            return cuda_failed((device), cuda_error_, #call, error);                                                   \
     } while (0)
 
 /* Queues a copy of `count` elements on the lane's work stream, to or from the device. Returns as
  * CUDA_TRY. */
-#define CUDA_SEND(lane, to, from, count)                                                           \
-    CUDA_TRY(cuda_device_of(&(lane)->base), cudaMemcpyAsync(to, from, (count) * sizeof(*(from)),   \
-                                                            cudaMemcpyHostToDevice, (lane)->work))
-#define CUDA_FETCH(lane, to, from, count)                                                          \
-    CUDA_TRY(cuda_device_of(&(lane)->base), cudaMemcpyAsync(to, from, (count) * sizeof(*(from)),   \
-                                                            cudaMemcpyDeviceToHost, (lane)->work))
+#define CUDA_SEND(lane, to, from, count)                                                                               \
+    CUDA_TRY(cuda_device_of(&(lane)->base),                                                                            \
+             cudaMemcpyAsync(to, from, (count) * sizeof(*(from)), cudaMemcpyHostToDevice, (lane)->work))
+#define CUDA_FETCH(lane, to, from, count)                                                                              \
+    CUDA_TRY(cuda_device_of(&(lane)->base),                                                                            \
+             cudaMemcpyAsync(to, from, (count) * sizeof(*(from)), cudaMemcpyDeviceToHost, (lane)->work))
 
 /* Checks for the error of a kernel launch. */
 #define CUDA_LAUNCHED(device) CUDA_TRY(device, cudaGetLastError())

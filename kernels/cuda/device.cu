@@ -22,23 +22,20 @@ cuda_failed(struct cuda_device *device, cudaError_t status, const char *call, st
 
     (void)cudaGetLastError(); /* otherwise the next launch reports it again */
     if (status == cudaErrorMemoryAllocation)
-        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "%.*s: %s", name, call,
-                         cudaGetErrorString(status));
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "%.*s: %s", name, call, cudaGetErrorString(status));
     if (!__atomic_exchange_n(&device->failing, true, __ATOMIC_ACQ_REL)) {
-        snprintf(device->failure, sizeof(device->failure), "%.*s: %s", name, call,
-                 cudaGetErrorString(status));
+        snprintf(device->failure, sizeof(device->failure), "%.*s: %s", name, call, cudaGetErrorString(status));
         __atomic_store_n(&device->failed, true, __ATOMIC_RELEASE);
     }
-    return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "the GPU has failed: %.*s: %s", name,
-                     call, cudaGetErrorString(status));
+    return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "the GPU has failed: %.*s: %s", name, call,
+                     cudaGetErrorString(status));
 }
 
 int
 cuda_enter(struct cuda_device *device, struct error *error)
 {
     if (__atomic_load_n(&device->failed, __ATOMIC_ACQUIRE))
-        return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "the GPU has failed: %s",
-                         device->failure);
+        return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "the GPU has failed: %s", device->failure);
     CUDA_TRY(device, cudaSetDevice(device->index));
     return 0;
 }
@@ -121,8 +118,7 @@ no_devices(cudaError_t status, struct error *error)
         kernels_driver_refusal(driver, cuda_version(), why, sizeof why);
         return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "%s", why);
     }
-    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no GPU here: %s",
-                     cudaGetErrorString(status));
+    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no GPU here: %s", cudaGetErrorString(status));
 }
 
 /* Returns whether the GPU matches: "" or NULL, the first; digits, an index; otherwise a UUID. */
@@ -149,13 +145,11 @@ find_device(const char *wanted, struct kernels_gpu *gpu, struct error *error)
     for (int i = 0; i < count; i++)
         if (describe_gpu(i, gpu) && is_wanted(gpu, wanted))
             return 0;
-    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "none of %d GPUs is \"%s\"", count,
-                     wanted ? wanted : "");
+    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "none of %d GPUs is \"%s\"", count, wanted ? wanted : "");
 }
 
 static void
-cuda_describe(struct cuda_device *device, const struct kernels_gpu *gpu,
-              const struct cudaDeviceProp *properties)
+cuda_describe(struct cuda_device *device, const struct kernels_gpu *gpu, const struct cudaDeviceProp *properties)
 {
     int threads = device->base.threads;
 
@@ -181,15 +175,14 @@ start_device(struct cuda_device *device, const struct kernels_gpu *gpu, struct e
 
     device->index = gpu->index;
     /* Block instead of spinning: lanes wait for milliseconds, and decoding needs the processors. */
-    CUDA_TRY(device, cudaInitDevice(gpu->index, cudaDeviceScheduleBlockingSync,
-                                    cudaInitDeviceFlagsAreValid));
+    CUDA_TRY(device, cudaInitDevice(gpu->index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
     CUDA_TRY(device, cudaSetDevice(gpu->index));
     CUDA_TRY(device, cudaGetDeviceProperties(&properties, gpu->index));
     status = CUDA_OF(cudaFuncGetAttributes(&attributes, any_kernel));
     if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorUnsupportedPtxVersion)
         return error_set(error, -ENODEV, CODE_COMPUTE_FAILED,
-                         "%s has compute capability %d.%d, which this program was not built for",
-                         gpu->name, properties.major, properties.minor);
+                         "%s has compute capability %d.%d, which this program was not built for", gpu->name,
+                         properties.major, properties.minor);
     if (status != cudaSuccess)
         return cuda_failed(device, status, "cudaFuncGetAttributes", error);
     device->multiprocessors = properties.multiProcessorCount;
@@ -206,8 +199,7 @@ pool_threads(const struct cuda_device *device)
 }
 
 int
-cuda_device_open(const struct kernels_device_options *options, struct kernels_device **result,
-                 struct error *error)
+cuda_device_open(const struct kernels_device_options *options, struct kernels_device **result, struct error *error)
 {
     struct kernels_gpu gpu;
     struct cuda_device *device;

@@ -11,8 +11,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int64_t calls;
 static int64_t fail_at;
 static enum cuda_fault_kind fail_as;
-static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation,
-                                     cudaErrorLaunchFailure};
+static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation, cudaErrorLaunchFailure};
 
 static bool
 has_word(const char *word)

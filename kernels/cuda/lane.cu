@@ -71,21 +71,19 @@ host_available(void)
 }
 
 static int
-no_memory(const struct cuda_lane *lane, const char *kind, size_t wanted, size_t available,
-          struct error *error)
+no_memory(const struct cuda_lane *lane, const char *kind, size_t wanted, size_t available, struct error *error)
 {
     const struct image_extent *extent = &lane->base.extent;
 
-    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED,
-                     "%lld x %lld x %lld voxels need %zu bytes of %s memory, %zu can be had",
-                     (long long)extent->columns, (long long)extent->rows, (long long)extent->slices,
-                     wanted, kind, available);
+    return error_set(
+        error, -ENOMEM, CODE_COMPUTE_FAILED, "%lld x %lld x %lld voxels need %zu bytes of %s memory, %zu can be had",
+        (long long)extent->columns, (long long)extent->rows, (long long)extent->slices, wanted, kind, available);
 }
 
 /* Empties the block before it grows, so that its memory counts as available. */
 static int
-cuda_block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t wanted,
-                   size_t available, struct error *error)
+cuda_block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t wanted, size_t available,
+                   struct error *error)
 {
     const char *kind = block->pinned ? "pinned" : "GPU";
     cudaError_t status;
@@ -125,11 +123,9 @@ reserve_locked(struct cuda_lane *lane, size_t device, size_t pinned, struct erro
     int rc;
 
     CUDA_TRY(cuda_device_of(&lane->base), cudaMemGetInfo(&available, &total));
-    rc = cuda_block_reserve(lane, &lane->device, device, less_reserve(available, device_reserve),
-                            error);
+    rc = cuda_block_reserve(lane, &lane->device, device, less_reserve(available, device_reserve), error);
     return rc ? rc
-              : cuda_block_reserve(lane, &lane->pinned, pinned,
-                                   less_reserve(host_available(), host_reserve), error);
+              : cuda_block_reserve(lane, &lane->pinned, pinned, less_reserve(host_available(), host_reserve), error);
 }
 
 static int
@@ -291,13 +287,12 @@ slabs_make(struct cuda_lane *lane, int64_t slabs, struct error *error)
 
     if (slabs <= had)
         return 0;
-    if (!slabs_grow(&lane->slab_missing, had, slabs) ||
-        !slabs_grow(&lane->slab_awaited, had, slabs) || !slabs_grow(&lane->uploaded, had, slabs))
+    if (!slabs_grow(&lane->slab_missing, had, slabs) || !slabs_grow(&lane->slab_awaited, had, slabs) ||
+        !slabs_grow(&lane->uploaded, had, slabs))
         return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
     for (; lane->slab_capacity < slabs; lane->slab_capacity++)
-        CUDA_TRY(
-            cuda_device_of(&lane->base),
-            cudaEventCreateWithFlags(&lane->uploaded[lane->slab_capacity], cudaEventDisableTiming));
+        CUDA_TRY(cuda_device_of(&lane->base),
+                 cudaEventCreateWithFlags(&lane->uploaded[lane->slab_capacity], cudaEventDisableTiming));
     return 0;
 }
 
@@ -323,8 +318,7 @@ cuda_await_slices(struct cuda_lane *lane, int64_t first, int64_t end, struct err
 {
     for (int64_t i = slab_of(lane, first); first < end && i <= slab_of(lane, end - 1); i++) {
         if (!lane->slab_awaited[i])
-            CUDA_TRY(cuda_device_of(&lane->base),
-                     cudaStreamWaitEvent(lane->work, lane->uploaded[i], 0));
+            CUDA_TRY(cuda_device_of(&lane->base), cudaStreamWaitEvent(lane->work, lane->uploaded[i], 0));
         lane->slab_awaited[i] = true;
     }
     return 0;
@@ -338,8 +332,7 @@ cuda_lane_enter(struct kernels_lane *lane, struct error *error)
 
 /* Places the volume at the beginning of both blocks, with the operations' memory behind it. */
 static int
-cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
-                  struct error *error)
+cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels, struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
     const size_t bytes = round_up((size_t)base->extent.slices * slice_bytes(base), PIECE);
@@ -383,10 +376,8 @@ queue_slab(struct cuda_lane *lane, int64_t slab, struct error *error)
     int64_t first = first_of_slab(lane, slab), count = first_of_slab(lane, slab + 1) - first;
     size_t offset = (size_t)first * slice_bytes(&lane->base);
 
-    CUDA_TRY(device, cudaMemcpyAsync((char *)lane->device_voxels + offset,
-                                     (char *)lane->host_voxels + offset,
-                                     (size_t)count * slice_bytes(&lane->base),
-                                     cudaMemcpyHostToDevice, lane->upload));
+    CUDA_TRY(device, cudaMemcpyAsync((char *)lane->device_voxels + offset, (char *)lane->host_voxels + offset,
+                                     (size_t)count * slice_bytes(&lane->base), cudaMemcpyHostToDevice, lane->upload));
     CUDA_TRY(device, cudaEventRecord(lane->uploaded[slab], lane->upload));
     if (is_hinted(&lane->base)) {
         int rc = cuda_await_slices(lane, first, first + count, error);

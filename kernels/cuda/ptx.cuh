@@ -20,12 +20,11 @@ ptx_copy(void *to, const void *from, bool exists)
 
     static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "");
     if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(there), "l"(from),
-                     "r"(exists ? 16 : 0)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(there), "l"(from), "r"(exists ? 16 : 0)
                      : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(there), "l"(from),
-                     "r"(exists ? BYTES : 0), "n"(BYTES)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(there), "l"(from), "r"(exists ? BYTES : 0),
+                     "n"(BYTES)
                      : "memory");
 }
 
@@ -37,8 +36,7 @@ ptx_copy(void *to, const void *from)
 
     static_assert(BYTES == 8 || BYTES == 16, "");
     if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(there), "l"(from)
-                     : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(there), "l"(from) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(there), "l"(from) : "memory");
 }
@@ -71,8 +69,8 @@ ptx_store(Value *to, Value value, bool wanted)
     const uint32_t whether = wanted;
 
     if constexpr (std::is_same<Value, double>::value)
-        asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.f64 [%0], %1; }" ::"l"(to),
-                     "d"(value), "r"(whether));
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.f64 [%0], %1; }" ::"l"(to), "d"(value),
+                     "r"(whether));
     else if constexpr (sizeof(Value) == 2)
         asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.u16 [%0], %1; }" ::"l"(to),
                      "h"((uint16_t)value), "r"(whether));
@@ -112,10 +110,7 @@ ptx_and_acquire(uint32_t *word, uint32_t keep)
 {
     uint32_t old;
 
-    asm volatile("atom.acquire.gpu.global.and.b32 %0, [%1], %2;"
-                 : "=r"(old)
-                 : "l"(word), "r"(keep)
-                 : "memory");
+    asm volatile("atom.acquire.gpu.global.and.b32 %0, [%1], %2;" : "=r"(old) : "l"(word), "r"(keep) : "memory");
     return old;
 }
 
@@ -199,8 +194,7 @@ ptx_logic(uint32_t a, uint32_t b, uint32_t c)
  * must call it.
  */
 __device__ static __forceinline__ void
-ptx_multiply_bits(int32_t sums[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
-                  uint32_t b1)
+ptx_multiply_bits(int32_t sums[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1)
 {
     asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

@@ -28,14 +28,12 @@ cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn)
 }
 
 int
-cuda_turn_take(struct kernels_lane *base, const struct kernels_op *op, bool *has_turn,
-               struct error *error)
+cuda_turn_take(struct kernels_lane *base, const struct kernels_op *op, bool *has_turn, struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
 
     if (pthread_mutex_lock(&lane->turn) != 0) /* this thread already holds it */
-        return error_set(error, -EDEADLK, CODE_COMPUTE_FAILED, "%s runs inside another's turn",
-                         op->name);
+        return error_set(error, -EDEADLK, CODE_COMPUTE_FAILED, "%s runs inside another's turn", op->name);
     turn_begin(lane, has_turn);
     return op->awaits ? 0 : cuda_await_slices(lane, 0, base->extent.slices, error);
 }
@@ -61,8 +59,7 @@ cuda_results_open(struct cuda_lane *lane, struct error *error)
 {
     for (struct cuda_result &result : lane->results.each)
         CUDA_TRY(cuda_device_of(&lane->base),
-                 cudaEventCreateWithFlags(&result.arrived,
-                                          cudaEventDisableTiming | cudaEventBlockingSync));
+                 cudaEventCreateWithFlags(&result.arrived, cudaEventDisableTiming | cudaEventBlockingSync));
     return 0;
 }
 
@@ -116,13 +113,12 @@ cuda_result_give_back(struct cuda_lane *lane, struct cuda_result *result)
 }
 
 int
-cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from,
-                  size_t bytes, bool **has_turn, struct error *error)
+cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from, size_t bytes, bool **has_turn,
+                  struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
 
-    CUDA_TRY(device,
-             cudaMemcpyAsync(result->memory, from, bytes, cudaMemcpyDeviceToHost, lane->work));
+    CUDA_TRY(device, cudaMemcpyAsync(result->memory, from, bytes, cudaMemcpyDeviceToHost, lane->work));
     CUDA_TRY(device, cudaEventRecord(result->arrived, lane->work));
     *has_turn = cuda_turn_give_up(lane);
     CUDA_TRY(device, cudaEventSynchronize(result->arrived));
@@ -130,8 +126,7 @@ cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void
 }
 
 static int
-results_copy_in_turn(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
-                     struct error *error)
+results_copy_in_turn(struct cuda_lane *lane, void *to, const void *from, size_t bytes, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
 
@@ -141,8 +136,7 @@ results_copy_in_turn(struct cuda_lane *lane, void *to, const void *from, size_t 
 }
 
 int
-cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes,
-                 struct error *error)
+cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes, struct error *error)
 {
     struct cuda_result *result = cuda_result_take(lane, bytes);
     bool *has_turn;

@@ -52,8 +52,7 @@ struct level_table {
 static double
 table_value(const struct level_table *table, size_t entry)
 {
-    return table->rescale->slope * ((double)table->smallest + (double)entry) +
-           table->rescale->intercept;
+    return table->rescale->slope * ((double)table->smallest + (double)entry) + table->rescale->intercept;
 }
 
 /* Returns the first entry whose value is at the bound, or beyond it, in the table's order of
@@ -136,9 +135,8 @@ discretise_table(const struct rule *rule, const struct level_table *table, uint1
 }
 
 int
-discretise(const struct discretisation_options *options, const struct image_rescale *rescales,
-           size_t table_count, size_t values, int32_t smallest, double lo, double hi,
-           uint16_t *level_of, int *levels)
+discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
+           size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels)
 {
     const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
     const double highest = highest_level(&rule);

@@ -16,9 +16,8 @@ extern "C" {
  * TEXTURE_MAX_LEVELS or yield no level. Returns -EDOM if stored-256 is requested for stored values
  * within lo .. hi outside 0 .. 255. After an error level_of is undefined.
  */
-int discretise(const struct discretisation_options *options, const struct image_rescale *rescales,
-               size_t table_count, size_t values, int32_t smallest, double lo, double hi,
-               uint16_t *level_of, int *levels);
+int discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
+               size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels);
 
 /* Returns the max number of levels for a region with values lo to hi. */
 int discretise_most_levels(const struct discretisation_options *options, double lo, double hi);

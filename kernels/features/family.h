@@ -76,8 +76,8 @@ struct feature_region {
     const void *form;           /* by the family's `form`, for `values`; NULL: `values` makes it */
     const uint64_t *bits;       /* as in struct image_mask; NULL: the whole volume */
     const uint64_t *histograms; /* [tables][values] of texture_histogram_run, intensity mask */
-    double kept[2];     /* real-world values kept by re-segmentation; -INFINITY .. INFINITY: all */
-    double extremes[2]; /* real-world, of the intensity mask; INFINITY, -INFINITY: it is empty */
+    double kept[2];             /* real-world values kept by re-segmentation; -INFINITY .. INFINITY: all */
+    double extremes[2];         /* real-world, of the intensity mask; INFINITY, -INFINITY: it is empty */
     /* The reason for missing levels, or level_of[tables][values] (texture.h) and their number. */
     enum feature_missing no_levels;
     const uint16_t *level_of;
@@ -118,8 +118,7 @@ struct feature_family {
     bool (*wanted)(const struct texture_options *options);
     size_t (*sets)(const struct texture_options *options); /* NULL: one */
     /* Adds the set's own settings; NULL: no settings. */
-    void (*describe)(const struct texture_options *options, size_t set,
-                     char settings[FEATURE_SETTINGS]);
+    void (*describe)(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS]);
     /* Returns whether a feature is enabled; NULL: all are. */
     bool (*tells)(const struct texture_options *options, size_t feature);
     /* For families with histograms or maps. */
@@ -131,10 +130,9 @@ struct feature_family {
      * a map has no voxels, maps is NULL.
      */
     size_t (*prepared_size)(const struct feature_volume *volume);
-    int (*prepare)(const struct feature_volume *volume, void *prepared, struct feature_map *maps,
-                   struct error *error);
+    int (*prepare)(const struct feature_volume *volume, void *prepared, struct feature_map *maps, struct error *error);
     size_t (*map_size)(const struct feature_volume *volume); /* NULL: no maps */
-    const char *no_map; /* message if a requested map has no voxels */
+    const char *no_map;                                      /* message if a requested map has no voxels */
     /*
      * For families with costly work on the bits alone: `form` has form_size bytes, initially zero,
      * and is passed to `values`. Any threads may compute its parts, in parallel and while the lane
@@ -151,10 +149,8 @@ struct feature_family {
      * which covers the needs of all of them.
      */
     enum kernels_op_id op;
-    const void *(*demand)(const struct texture_options *options,
-                          bool maps); /* NULL: kernels_asked */
-    int (*count)(const struct feature_region *region, size_t set, uint64_t **counts,
-                 struct error *error);
+    const void *(*demand)(const struct texture_options *options, bool maps); /* NULL: kernels_asked */
+    int (*count)(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error);
     /* Counting is slow and values are fast: other families count first, so that their values are
      * computed meanwhile. */
     bool counted_last;

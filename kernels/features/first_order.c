@@ -22,13 +22,10 @@ static const struct feature_definition first_order_definitions[FIRST_ORDER_FEATU
     {"interquartile_range", "Interquartile range", "SALO", .unit = "", .value_power = 1},
     {"range", "Range", "2OJQ", .unit = "", .value_power = 1},
     {"mean_absolute_deviation", "Mean absolute deviation", "4FUA", .unit = "", .value_power = 1},
-    {"robust_mean_absolute_deviation", "Robust mean absolute deviation", "1128", .unit = "",
-     .value_power = 1},
-    {"median_absolute_deviation", "Median absolute deviation", "N72L", .unit = "",
-     .value_power = 1},
+    {"robust_mean_absolute_deviation", "Robust mean absolute deviation", "1128", .unit = "", .value_power = 1},
+    {"median_absolute_deviation", "Median absolute deviation", "N72L", .unit = "", .value_power = 1},
     {"coefficient_of_variation", "Coefficient of variation", "7TET", .unit = "1"},
-    {"quartile_coefficient_of_dispersion", "Quartile coefficient of dispersion", "9S40",
-     .unit = "1"},
+    {"quartile_coefficient_of_dispersion", "Quartile coefficient of dispersion", "9S40", .unit = "1"},
     {"energy", "Energy", "N8CA", .unit = "", .value_power = 2},
     {"root_mean_square", "Root mean square", "5ZWQ", .unit = "", .value_power = 1},
     {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1", .of_levels = true},
@@ -46,8 +43,7 @@ first_order_put_entropy(const struct feature_region *region, struct feature_valu
     for (int level = 0; level < region->levels; level++)
         any |= counts[level];
     if (any)
-        values[FIRST_ORDER_ENTROPY] =
-            feature_present(entropy_of_counts(counts, (size_t)region->levels));
+        values[FIRST_ORDER_ENTROPY] = feature_present(entropy_of_counts(counts, (size_t)region->levels));
     free(counts);
     return 0;
 }
@@ -69,8 +65,7 @@ first_order_values(const struct feature_region *region, size_t set, const uint64
         /* The standard deviation follows the mean, and the entropy is last. The others are in the
          * order of enum statistic. */
         values[FIRST_ORDER_MEAN] = statistics[STATISTIC_MEAN];
-        values[FIRST_ORDER_STANDARD_DEVIATION] =
-            feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
+        values[FIRST_ORDER_STANDARD_DEVIATION] = feature_present(sqrt(statistics[STATISTIC_VARIANCE].value));
         for (int s = STATISTIC_VARIANCE; s < STATISTICS; s++)
             values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
         if (region->no_levels)
@@ -92,8 +87,7 @@ first_order_wanted(const struct texture_options *options)
 static bool
 first_order_tells(const struct texture_options *options, size_t feature)
 {
-    return feature != FIRST_ORDER_ENTROPY ||
-           !texture_wants(options, TEXTURE_FAMILY_intensity_histogram);
+    return feature != FIRST_ORDER_ENTROPY || !texture_wants(options, TEXTURE_FAMILY_intensity_histogram);
 }
 
 const struct feature_family family_first_order = {

@@ -17,27 +17,21 @@ static const struct feature_definition definitions[INTENSITY_HISTOGRAM_FEATURES]
     {"discretised_percentile_90", "90th discretised intensity percentile", "OZ0C", .unit = "1"},
     {"discretised_maximum", "Maximum discretised intensity", "3NCY", .unit = "1"},
     {"histogram_mode", "Intensity histogram mode", "AMMC", .unit = "1"},
-    {"discretised_interquartile_range", "Discretised intensity interquartile range", "WR0O",
-     .unit = "1"},
+    {"discretised_interquartile_range", "Discretised intensity interquartile range", "WR0O", .unit = "1"},
     {"discretised_range", "Discretised intensity range", "5Z3W", .unit = "1"},
-    {"histogram_mean_absolute_deviation", "Intensity histogram mean absolute deviation", "D2ZX",
+    {"histogram_mean_absolute_deviation", "Intensity histogram mean absolute deviation", "D2ZX", .unit = "1"},
+    {"histogram_robust_mean_absolute_deviation", "Intensity histogram robust mean absolute deviation", "WRZB",
      .unit = "1"},
-    {"histogram_robust_mean_absolute_deviation",
-     "Intensity histogram robust mean absolute deviation", "WRZB", .unit = "1"},
-    {"histogram_median_absolute_deviation", "Intensity histogram median absolute deviation", "4RNL",
+    {"histogram_median_absolute_deviation", "Intensity histogram median absolute deviation", "4RNL", .unit = "1"},
+    {"histogram_coefficient_of_variation", "Intensity histogram coefficient of variation", "CWYJ", .unit = "1"},
+    {"histogram_quartile_coefficient_of_dispersion", "Intensity histogram quartile coefficient of dispersion", "SLWD",
      .unit = "1"},
-    {"histogram_coefficient_of_variation", "Intensity histogram coefficient of variation", "CWYJ",
-     .unit = "1"},
-    {"histogram_quartile_coefficient_of_dispersion",
-     "Intensity histogram quartile coefficient of dispersion", "SLWD", .unit = "1"},
     {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1"},
     {"uniformity", "Discretised intensity uniformity", "BJ5W", .unit = "1"},
     {"maximum_histogram_gradient", "Maximum histogram gradient", "12CE", .unit = "1"},
-    {"maximum_histogram_gradient_intensity", "Maximum histogram gradient intensity", "8E6O",
-     .unit = "1"},
+    {"maximum_histogram_gradient_intensity", "Maximum histogram gradient intensity", "8E6O", .unit = "1"},
     {"minimum_histogram_gradient", "Minimum histogram gradient", "VQB3", .unit = "1"},
-    {"minimum_histogram_gradient_intensity", "Minimum histogram gradient intensity", "RHQZ",
-     .unit = "1"},
+    {"minimum_histogram_gradient_intensity", "Minimum histogram gradient intensity", "RHQZ", .unit = "1"},
 };
 
 /* Counts of the levels 1 .. size. `total` must not be 0. */
@@ -120,11 +114,9 @@ put_gradients(const struct level_histogram *histogram, struct feature_value *val
         steepest = gradient > twice_gradient(histogram, steepest) ? i : steepest;
         lowest = gradient < twice_gradient(histogram, lowest) ? i : lowest;
     }
-    values[INTENSITY_HISTOGRAM_MAXIMUM_GRADIENT] =
-        feature_present((double)twice_gradient(histogram, steepest) / 2);
+    values[INTENSITY_HISTOGRAM_MAXIMUM_GRADIENT] = feature_present((double)twice_gradient(histogram, steepest) / 2);
     values[INTENSITY_HISTOGRAM_MAXIMUM_GRADIENT_LEVEL] = feature_present(steepest + 1);
-    values[INTENSITY_HISTOGRAM_MINIMUM_GRADIENT] =
-        feature_present((double)twice_gradient(histogram, lowest) / 2);
+    values[INTENSITY_HISTOGRAM_MINIMUM_GRADIENT] = feature_present((double)twice_gradient(histogram, lowest) / 2);
     values[INTENSITY_HISTOGRAM_MINIMUM_GRADIENT_LEVEL] = feature_present(lowest + 1);
 }
 

@@ -13,8 +13,7 @@ static const struct feature_definition local_intensity_definitions[LOCAL_INTENSI
 };
 
 static int
-local_intensity_count(const struct feature_region *region, size_t set, uint64_t **counts,
-                      struct error *error)
+local_intensity_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     const struct feature_volume *volume = region->volume;
     struct peaks request = {
@@ -49,8 +48,7 @@ local_intensity_values(const struct feature_region *region, size_t set, const ui
         values[LOCAL_INTENSITY_PEAK] = feature_present(found.local);
         values[GLOBAL_INTENSITY_PEAK] = feature_present(found.global);
     } else if (peaks_too_fine(region->volume->spacing)) {
-        values[LOCAL_INTENSITY_PEAK] = values[GLOBAL_INTENSITY_PEAK] =
-            feature_absent(FEATURE_TOO_LARGE);
+        values[LOCAL_INTENSITY_PEAK] = values[GLOBAL_INTENSITY_PEAK] = feature_absent(FEATURE_TOO_LARGE);
     }
     return 0;
 }

@@ -51,8 +51,8 @@ patterns_title(const struct texture_options *options, size_t set, struct feature
         .place = (int32_t)pattern,
     };
     if (pattern == TEXTURE_TLBAP)
-        snprintf(title->settings, sizeof(title->settings), "threshold=%.7g%s",
-                 pattern_millionths(options) / 1e6, options->tlbap_strict ? ",strict" : "");
+        snprintf(title->settings, sizeof(title->settings), "threshold=%.7g%s", pattern_millionths(options) / 1e6,
+                 options->tlbap_strict ? ",strict" : "");
     else if (pattern == TEXTURE_LANADP && options->lanadp_integer)
         snprintf(title->settings, sizeof(title->settings), "integer");
 }
@@ -94,8 +94,7 @@ patterns_prepared_size(const struct feature_volume *volume)
 }
 
 static int
-patterns_prepare(const struct feature_volume *volume, void *prepared, struct feature_map *maps,
-                 struct error *error)
+patterns_prepare(const struct feature_volume *volume, void *prepared, struct feature_map *maps, struct error *error)
 {
     struct texture_patterns request = patterns_request(volume->options);
     int rc;
@@ -113,16 +112,14 @@ patterns_prepare(const struct feature_volume *volume, void *prepared, struct fea
 }
 
 static int
-patterns_count(const struct feature_region *region, size_t set, uint64_t **counts,
-               struct error *error)
+patterns_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     const uint64_t *histograms = (const uint64_t *)region->prepared;
     const enum texture_pattern pattern = patterns_of_set(region->volume->options, set);
     const int rc = feature_counts_make(CODES, counts, error);
 
     if (rc == 0)
-        memcpy(*counts, histograms + (region->number * TEXTURE_PATTERNS + pattern) * CODES,
-               CODES * sizeof(**counts));
+        memcpy(*counts, histograms + (region->number * TEXTURE_PATTERNS + pattern) * CODES, CODES * sizeof(**counts));
     return rc;
 }
 

@@ -100,8 +100,7 @@ value_by(double value, double by)
 {
     const double quotient = value / by;
 
-    return isfinite(quotient) ? feature_present(quotient)
-                              : feature_absent(FEATURE_DIVISION_BY_ZERO);
+    return isfinite(quotient) ? feature_present(quotient) : feature_absent(FEATURE_DIVISION_BY_ZERO);
 }
 
 /* Returns the value at a rank, from 0, of the sorted voxels. */
@@ -183,8 +182,7 @@ statistics_put_moments(const struct value_list *list, struct feature_value *valu
     values[STATISTIC_COEFFICIENT_OF_VARIATION] = value_by(sqrt(second), mean);
     values[STATISTIC_ENERGY] = feature_present(squares);
     values[STATISTIC_ROOT_MEAN_SQUARE] = feature_present(sqrt(squares / list->total));
-    values[STATISTIC_SKEWNESS] = values[STATISTIC_KURTOSIS] =
-        feature_absent(FEATURE_ONE_GREY_LEVEL);
+    values[STATISTIC_SKEWNESS] = values[STATISTIC_KURTOSIS] = feature_absent(FEATURE_ONE_GREY_LEVEL);
     if (second > 0) {
         values[STATISTIC_SKEWNESS] = feature_present(third / list->total / (second * sqrt(second)));
         values[STATISTIC_KURTOSIS] = feature_present(fourth / list->total / (second * second) - 3);

@@ -15,24 +15,18 @@ enum {
 };
 
 static const struct feature_definition volume_histogram_definitions[DEFINITIONS] = {
-    {"volume_at_intensity_fraction", "Volume at intensity fraction", "BC2M", .unit = "1",
+    {"volume_at_intensity_fraction", "Volume at intensity fraction", "BC2M", .unit = "1", .percent = 10},
+    {"volume_at_intensity_fraction", "Volume at intensity fraction", "BC2M", .unit = "1", .percent = 90},
+    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "", .value_power = 1,
      .percent = 10},
-    {"volume_at_intensity_fraction", "Volume at intensity fraction", "BC2M", .unit = "1",
+    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "", .value_power = 1,
      .percent = 90},
-    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "",
-     .value_power = 1, .percent = 10},
-    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "",
-     .value_power = 1, .percent = 90},
-    {"volume_fraction_difference", "Volume fraction difference between intensity fractions", "DDTU",
-     .unit = "1"},
-    {"intensity_fraction_difference", "Intensity fraction difference between volume fractions",
-     "CNV2", .unit = "", .value_power = 1},
-    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "1",
-     .percent = 10},
-    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "1",
-     .percent = 90},
-    {"intensity_fraction_difference", "Intensity fraction difference between volume fractions",
-     "CNV2", .unit = "1"},
+    {"volume_fraction_difference", "Volume fraction difference between intensity fractions", "DDTU", .unit = "1"},
+    {"intensity_fraction_difference", "Intensity fraction difference between volume fractions", "CNV2", .unit = "",
+     .value_power = 1},
+    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "1", .percent = 10},
+    {"intensity_at_volume_fraction", "Intensity at volume fraction", "GBPN", .unit = "1", .percent = 90},
+    {"intensity_fraction_difference", "Intensity fraction difference between volume fractions", "CNV2", .unit = "1"},
 };
 
 /* Steps of intensity that occur: intensities are origin + scale * step. Fractions of intensity are
@@ -60,8 +54,7 @@ steps_make_bins(struct steps *steps, const struct volume_histogram_options *opti
         if (of_width)
             step = floor((item.value - steps->low) / options->bin_width) + 0.5;
         else if (most > least)
-            step = fmin(floor(options->levels * (item.value - least) / (most - least)) + 1,
-                        options->levels);
+            step = fmin(floor(options->levels * (item.value - least) / (most - least)) + 1, options->levels);
         if (kept == 0 || steps->list.items[kept - 1].value != step)
             steps->list.items[kept++] = (struct value_count){step, 0};
         steps->list.items[kept - 1].count += item.count;
@@ -106,8 +99,7 @@ steps_make(const struct feature_region *region, struct steps *steps, enum featur
     if (steps->list.size == 0)
         return 0;
     steps->low = range && isfinite(range[0]) ? range[0] : steps->list.items[0].value;
-    steps->high =
-        range && isfinite(range[1]) ? range[1] : steps->list.items[steps->list.size - 1].value;
+    steps->high = range && isfinite(range[1]) ? range[1] : steps->list.items[steps->list.size - 1].value;
     if (options->ivh.kind != VOLUME_HISTOGRAM_VALUES)
         steps_make_bins(steps, &options->ivh);
     *missing = steps->next > 0 ? FEATURE_PRESENT : FEATURE_NOT_DISCRETISED;
@@ -158,12 +150,10 @@ volume_histogram_values(const struct feature_region *region, size_t set, const u
         values[VOLUME_HISTOGRAM_VOLUME_10] = volume_at(&steps, 10);
         values[VOLUME_HISTOGRAM_VOLUME_90] = volume_at(&steps, 90);
         values[VOLUME_HISTOGRAM_VOLUME_DIFFERENCE] = values[VOLUME_HISTOGRAM_VOLUME_10];
-        values[VOLUME_HISTOGRAM_VOLUME_DIFFERENCE].value -=
-            values[VOLUME_HISTOGRAM_VOLUME_90].value;
+        values[VOLUME_HISTOGRAM_VOLUME_DIFFERENCE].value -= values[VOLUME_HISTOGRAM_VOLUME_90].value;
         values[VOLUME_HISTOGRAM_INTENSITY_10] = values[BINS] = feature_present(high);
         values[VOLUME_HISTOGRAM_INTENSITY_90] = values[BINS + 1] = feature_present(low);
-        values[VOLUME_HISTOGRAM_INTENSITY_DIFFERENCE] = values[BINS + 2] =
-            feature_present(high - low);
+        values[VOLUME_HISTOGRAM_INTENSITY_DIFFERENCE] = values[BINS + 2] = feature_present(high - low);
     }
     for (int f = 0; f < DEFINITIONS && missing != FEATURE_PRESENT; f++)
         values[f] = feature_absent(missing);
@@ -172,18 +162,15 @@ volume_histogram_values(const struct feature_region *region, size_t set, const u
 }
 
 static void
-volume_histogram_describe(const struct texture_options *options, size_t set,
-                          char settings[FEATURE_SETTINGS])
+volume_histogram_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
 {
     (void)set;
     if (options->ivh.kind == VOLUME_HISTOGRAM_BIN_NUMBER) {
-        feature_put_text(settings, FEATURE_discretisation,
-                         discretisation_names[DISCRETISATION_FIXED_BIN_NUMBER]);
+        feature_put_text(settings, FEATURE_discretisation, discretisation_names[DISCRETISATION_FIXED_BIN_NUMBER]);
         feature_put_integer(settings, FEATURE_levels, options->ivh.levels);
     }
     if (options->ivh.kind == VOLUME_HISTOGRAM_BIN_SIZE) {
-        feature_put_text(settings, FEATURE_discretisation,
-                         discretisation_names[DISCRETISATION_FIXED_BIN_SIZE]);
+        feature_put_text(settings, FEATURE_discretisation, discretisation_names[DISCRETISATION_FIXED_BIN_SIZE]);
         feature_put_number(settings, FEATURE_bin_width, options->ivh.bin_width);
     }
 }

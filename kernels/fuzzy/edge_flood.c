@@ -167,9 +167,9 @@ int64_t
 edge_flood_run(const struct edge_volume *volume, const struct tiles_box *box, const struct isa *isa,
                struct cpu_pool *pool)
 {
-    const struct tiles_work work = {
-        volume->extent, volume->space,
-        isa->bit_instructions ? edge_flood_tile_bit_instructions : edge_flood_tile_plain, volume};
+    const struct tiles_work work = {volume->extent, volume->space,
+                                    isa->bit_instructions ? edge_flood_tile_bit_instructions : edge_flood_tile_plain,
+                                    volume};
 
     return tiles_run(&work, box, pool);
 }

@@ -19,7 +19,7 @@ struct edge_volume {
  * box. Returns the number of voxels added. The time is linear in the volume for all edges, since a
  * word is visited again only if more of its voxels have settled.
  */
-int64_t edge_flood_run(const struct edge_volume *volume, const struct tiles_box *box,
-                       const struct isa *isa, struct cpu_pool *pool);
+int64_t edge_flood_run(const struct edge_volume *volume, const struct tiles_box *box, const struct isa *isa,
+                       struct cpu_pool *pool);
 
 #endif

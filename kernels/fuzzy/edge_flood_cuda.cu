@@ -102,8 +102,8 @@ count_tiles(const struct edge_flood_volume &volume, int32_t more)
 }
 
 static __global__ void
-cuda_edge_flood_settle_seeds(const __grid_constant__ struct edge_flood_volume volume,
-                             const uint32_t *seeds, uint32_t count)
+cuda_edge_flood_settle_seeds(const __grid_constant__ struct edge_flood_volume volume, const uint32_t *seeds,
+                             uint32_t count)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -113,10 +113,8 @@ cuda_edge_flood_settle_seeds(const __grid_constant__ struct edge_flood_volume vo
     const uint32_t x = seeds[i] % columns, y = seeds[i] / columns % rows;
     const uint32_t z = seeds[i] / columns / rows;
     const uint32_t tile =
-        ((z / EDGE_TILE_ROWS) * volume.tiles[1] + y / EDGE_TILE_ROWS) * volume.tiles[0] +
-        x / EDGE_TILE_COLUMNS;
-    const uint32_t place =
-        edge_flood_place(z % EDGE_TILE_ROWS, y % EDGE_TILE_ROWS, x % EDGE_TILE_COLUMNS / 32);
+        ((z / EDGE_TILE_ROWS) * volume.tiles[1] + y / EDGE_TILE_ROWS) * volume.tiles[0] + x / EDGE_TILE_COLUMNS;
+    const uint32_t place = edge_flood_place(z % EDGE_TILE_ROWS, y % EDGE_TILE_ROWS, x % EDGE_TILE_COLUMNS / 32);
 
     atomicOr(&volume.settled[(size_t)tile * EDGE_TILE_HALVES + place], 1u << x % 32);
     if (atomicOr(&volume.state[tile], HELD | INITIAL) & HELD)
@@ -163,8 +161,7 @@ word_of(const Word *words, uint32_t tile, uint32_t words_a_tile, uint32_t place)
 }
 
 __device__ static __forceinline__ void
-load_edges(const struct edge_flood_volume &volume, const struct edge_visit *visit,
-           struct edge_lines *own)
+load_edges(const struct edge_flood_volume &volume, const struct edge_visit *visit, struct edge_lines *own)
 {
     const size_t base = (size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x;
     const uint32_t last = edge_flood_place(own->across, LINE - 1, own->half);
@@ -185,8 +182,8 @@ load_edges(const struct edge_flood_volume &volume, const struct edge_visit *visi
     }
     own->across_x = 0;
     if (own->half == 0 && neighbour[0] != NOTHING)
-        own->across_x = __ldg(&volume.west[(size_t)visit->tile * EDGE_TILE_SIDE +
-                                           edge_flood_side(own->across, own->from)]);
+        own->across_x =
+            __ldg(&volume.west[(size_t)visit->tile * EDGE_TILE_SIDE + edge_flood_side(own->across, own->from)]);
     if (own->half != 0)
 #pragma unroll
         for (uint32_t i = 0; i < LINE; i++)
@@ -195,15 +192,13 @@ load_edges(const struct edge_flood_volume &volume, const struct edge_visit *visi
 
 /* Reads the settled bits beyond the ends of the lines. */
 __device__ static __forceinline__ void
-look_beyond(const struct edge_flood_volume &volume, const struct edge_visit *visit,
-            struct edge_lines *own)
+look_beyond(const struct edge_flood_volume &volume, const struct edge_visit *visit, struct edge_lines *own)
 {
     const uint32_t *neighbour = visit->neighbour;
     const uint32_t far = own->from != 0 ? 0 : EDGE_TILE_ROWS - 1;
 
-    own->beyond_x =
-        word_of(volume.border, neighbour[own->half], 2 * EDGE_TILE_SIDE,
-                (own->half ^ 1) * EDGE_TILE_SIDE + edge_flood_side(own->across, own->from));
+    own->beyond_x = word_of(volume.border, neighbour[own->half], 2 * EDGE_TILE_SIDE,
+                            (own->half ^ 1) * EDGE_TILE_SIDE + edge_flood_side(own->across, own->from));
     own->beyond_y = word_of(volume.settled, neighbour[own->from != 0 ? 3 : 2], EDGE_TILE_HALVES,
                             edge_flood_place(own->across, far, own->half));
     own->beyond_z = word_of(volume.settled, neighbour[own->from != 0 ? 5 : 4], EDGE_TILE_HALVES,
@@ -276,8 +271,7 @@ cuda_edge_flood_put_line(uint32_t *line, int step, const uint32_t now[LINE])
 /* Settles the tile to its fixed point. `settled` is this thread's line along y, also in shared
  * memory; both are final on return. Returns whether any voxel changed. */
 __device__ static bool
-cuda_edge_flood_settle(const struct edge_lines &own, struct edge_visit *visit,
-                       uint32_t settled[LINE])
+cuda_edge_flood_settle(const struct edge_lines &own, struct edge_visit *visit, uint32_t settled[LINE])
 {
     uint32_t *along_y = &visit->settled[own.across * PITCH + own.from * 2 + own.half];
     uint32_t *along_z = &visit->settled[own.from * PITCH + own.across * 2 + own.half];
@@ -297,8 +291,7 @@ cuda_edge_flood_settle(const struct edge_lines &own, struct edge_visit *visit,
             line[i] = along_z[i * PITCH];
         beyond = own.from != 0 ? along_z[-PITCH] : along_z[LINE * PITCH];
         __syncthreads();
-        cuda_edge_flood_sweep_up(line, own.z,
-                                 own.before_z & (own.from != 0 ? beyond : own.beyond_z));
+        cuda_edge_flood_sweep_up(line, own.z, own.before_z & (own.from != 0 ? beyond : own.beyond_z));
         cuda_edge_flood_sweep_down(line, own.z, own.from != 0 ? own.beyond_z : beyond);
         changed |= cuda_edge_flood_put_line(along_z, PITCH, line);
         if (!__syncthreads_or(changed))
@@ -323,22 +316,21 @@ end_column(const struct edge_lines &own, const uint32_t settled[LINE])
 }
 
 __device__ static __forceinline__ void
-write_settled(const struct edge_flood_volume &volume, const struct edge_visit *visit,
-              const struct edge_lines &own, const uint32_t settled[LINE])
+write_settled(const struct edge_flood_volume &volume, const struct edge_visit *visit, const struct edge_lines &own,
+              const uint32_t settled[LINE])
 {
     const size_t base = (size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x;
 
 #pragma unroll
     for (uint32_t i = 0; i < LINE; i++)
         volume.settled[base + i * THREADS] = settled[i];
-    volume.border[((size_t)visit->tile * 2 + own.half) * EDGE_TILE_SIDE +
-                  edge_flood_side(own.across, own.from)] = (uint16_t)end_column(own, settled);
+    volume.border[((size_t)visit->tile * 2 + own.half) * EDGE_TILE_SIDE + edge_flood_side(own.across, own.from)] =
+        (uint16_t)end_column(own, settled);
 }
 
 /* Returns one bit per face: an edge leads to a voxel that was not settled. */
 __device__ static __forceinline__ uint32_t
-faces_crossed(const struct edge_visit *visit, const struct edge_lines &own,
-              const uint32_t settled[LINE])
+faces_crossed(const struct edge_visit *visit, const struct edge_lines &own, const uint32_t settled[LINE])
 {
     const uint32_t end = own.from != 0 ? LINE - 1 : 0;
     const uint32_t *along_z = &visit->settled[own.from * PITCH + own.across * 2 + own.half];
@@ -346,8 +338,7 @@ faces_crossed(const struct edge_visit *visit, const struct edge_lines &own,
     uint32_t y = own.from != 0 ? settled[LINE - 1] & own.y[LINE - 1] : settled[0] & own.before_y;
     uint32_t z = along_z[end * PITCH] & (own.from != 0 ? own.z[LINE - 1] : own.before_z);
 
-    return (x != 0 ? 1u : 0u) << own.half |
-           ((y & ~own.beyond_y) != 0 ? 4u : 0u) << own.from / LINE |
+    return (x != 0 ? 1u : 0u) << own.half | ((y & ~own.beyond_y) != 0 ? 4u : 0u) << own.from / LINE |
            ((z & ~own.beyond_z) != 0 ? 16u : 0u) << own.from / LINE;
 }
 
@@ -365,8 +356,7 @@ cuda_edge_flood_visit_tile(const struct edge_flood_volume &volume, struct edge_v
     uint32_t *along_y = &visit->settled[own.across * PITCH + own.from * 2 + own.half];
 #pragma unroll
     for (uint32_t i = 0; i < LINE; i++)
-        settled[i] = __ldcg(
-            &volume.settled[(size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x + i * THREADS]);
+        settled[i] = __ldcg(&volume.settled[(size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x + i * THREADS]);
     look_beyond(volume, visit, &own);
     load_edges(volume, visit, &own);
     arrived = own.beyond_x & own.across_x;
@@ -471,8 +461,7 @@ __launch_bounds__(WRITE_THREADS) write_bits(const __grid_constant__ struct edge_
 
         if (y0 + row >= volume.size[1] || z0 + slice >= volume.size[2])
             continue;
-        uint2 word = *(const uint2 *)&volume
-                          .settled[tile * EDGE_TILE_HALVES + edge_flood_place(slice, row, 0)];
+        uint2 word = *(const uint2 *)&volume.settled[tile * EDGE_TILE_HALVES + edge_flood_place(slice, row, 0)];
         bits[((z0 + slice) * volume.size[1] + y0 + row) * words + i % words] =
             (unsigned long long)word.y << 32 | word.x;
         voxels += (uint32_t)(__popc(word.x) + __popc(word.y));
@@ -530,8 +519,7 @@ edge_flood_begin(const struct edge_flood_volume *volume, cudaStream_t stream)
 }
 
 cudaError_t
-edge_flood_seed(const struct edge_flood_volume *volume, const uint32_t *seeds, uint32_t count,
-                cudaStream_t stream)
+edge_flood_seed(const struct edge_flood_volume *volume, const uint32_t *seeds, uint32_t count, cudaStream_t stream)
 {
     cuda_edge_flood_settle_seeds<<<(count + 255) / 256, 256, 0, stream>>>(*volume, seeds, count);
     return CUDA_OF(cudaGetLastError());
@@ -546,12 +534,11 @@ edge_flood_run(const struct edge_flood_volume *volume, int multiprocessors, cuda
 }
 
 cudaError_t
-edge_flood_write(const struct edge_flood_volume *volume, unsigned long long *bits,
-                 unsigned long long *count, cudaStream_t stream)
+edge_flood_write(const struct edge_flood_volume *volume, unsigned long long *bits, unsigned long long *count,
+                 cudaStream_t stream)
 {
     const unsigned parts = EDGE_TILE_ROWS / WRITE_SLICES;
 
-    write_bits<<<volume->tiles[1] * volume->tiles[2] * parts, WRITE_THREADS, 0, stream>>>(
-        *volume, bits, count);
+    write_bits<<<volume->tiles[1] * volume->tiles[2] * parts, WRITE_THREADS, 0, stream>>>(*volume, bits, count);
     return CUDA_OF(cudaGetLastError());
 }

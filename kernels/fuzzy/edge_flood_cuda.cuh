@@ -22,8 +22,8 @@ enum {
     EDGE_TILE_COLUMNS = 64,
     EDGE_TILE_ROWS = 32,                                    /* and slices */
     EDGE_TILE_HALVES = 2 * EDGE_TILE_ROWS * EDGE_TILE_ROWS, /* half rows: 32 bits each */
-    EDGE_TILE_SIDE = 2 * EDGE_TILE_ROWS, /* groups of 16 bits on a face across x */
-    EDGE_NEXT_ROW = 128,                 /* places from a row or slice to the next within 16 */
+    EDGE_TILE_SIDE = 2 * EDGE_TILE_ROWS,                    /* groups of 16 bits on a face across x */
+    EDGE_NEXT_ROW = 128,                                    /* places from a row or slice to the next within 16 */
     EDGE_NEXT_SLICE = 2,
 };
 
@@ -87,10 +87,9 @@ void edge_flood_place_volume(struct edge_flood_volume *volume, struct kernels_ar
  *           writes no voxels if the flood was stopped.
  */
 cudaError_t edge_flood_begin(const struct edge_flood_volume *volume, cudaStream_t stream);
-cudaError_t edge_flood_seed(const struct edge_flood_volume *volume, const uint32_t *seeds,
-                            uint32_t count, cudaStream_t stream);
-cudaError_t edge_flood_run(const struct edge_flood_volume *volume, int multiprocessors,
-                           cudaStream_t stream);
+cudaError_t edge_flood_seed(const struct edge_flood_volume *volume, const uint32_t *seeds, uint32_t count,
+                            cudaStream_t stream);
+cudaError_t edge_flood_run(const struct edge_flood_volume *volume, int multiprocessors, cudaStream_t stream);
 cudaError_t edge_flood_write(const struct edge_flood_volume *volume, unsigned long long *bits,
                              unsigned long long *count, cudaStream_t stream);
 

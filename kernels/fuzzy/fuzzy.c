@@ -22,37 +22,32 @@ fuzzy_seeds_are_inside(const struct kernels_fuzzy_object *object, const struct i
     for (size_t i = 0; i < object->seed_count; i++) {
         const struct kernels_voxel *seed = &object->seeds[i];
 
-        if (seed->x < 0 || seed->x >= extent->columns || seed->y < 0 || seed->y >= extent->rows ||
-            seed->z < 0 || seed->z >= extent->slices)
+        if (seed->x < 0 || seed->x >= extent->columns || seed->y < 0 || seed->y >= extent->rows || seed->z < 0 ||
+            seed->z >= extent->slices)
             return false;
     }
     return true;
 }
 
 static int
-fuzzy_check_object(const struct kernels_fuzzy_object *object, size_t index,
-                   const struct image_extent *extent, struct error *error)
+fuzzy_check_object(const struct kernels_fuzzy_object *object, size_t index, const struct image_extent *extent,
+                   struct error *error)
 {
     if (!fuzzy_seeds_are_inside(object, extent))
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "object %zu has a seed outside of the volume", index);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "object %zu has a seed outside of the volume", index);
     if (!isfinite(object->mean) || !fuzzy_sigma_is_sound(object->sigma) ||
-        !fuzzy_sigma_is_sound(object->homogeneity_sigma) ||
-        !(object->weight >= 0 && object->weight <= 1))
+        !fuzzy_sigma_is_sound(object->homogeneity_sigma) || !(object->weight >= 0 && object->weight <= 1))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "object %zu needs a finite mean, sigmas above 0, and a weight of 0 to 1",
-                         index);
+                         "object %zu needs a finite mean, sigmas above 0, and a weight of 0 to 1", index);
     return 0;
 }
 
 int
-kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
-                  size_t count, bool relative, struct kernels_fuzzy_result *results,
-                  struct error *error)
+kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects, size_t count, bool relative,
+                  struct kernels_fuzzy_result *results, struct error *error)
 {
     const struct fuzzy_request request = {objects, count, relative, results};
-    const struct kernels_fuzzy_demand *demand =
-        (const struct kernels_fuzzy_demand *)kernels_state(lane, KERNELS_FUZZY);
+    const struct kernels_fuzzy_demand *demand = (const struct kernels_fuzzy_demand *)kernels_state(lane, KERNELS_FUZZY);
     size_t maps = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -62,7 +57,7 @@ kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *
         maps += objects[i].map;
     }
     if (count != demand->objects || maps != demand->maps || relative != demand->relative)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "memory was reserved for other objects than these %zu", count);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "memory was reserved for other objects than these %zu",
+                         count);
     return kernels_op_run(lane, KERNELS_FUZZY, &request, error);
 }

@@ -60,9 +60,8 @@ struct kernels_fuzzy_result {
  * strictly largest map value there. If the two strongest are equal, it belongs to no object. May be
  * called again, which invalidates the previous results.
  */
-int kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
-                      size_t count, bool relative, struct kernels_fuzzy_result *results,
-                      struct error *error);
+int kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects, size_t count,
+                      bool relative, struct kernels_fuzzy_result *results, struct error *error);
 
 /* Private to kernels/: the request of the operation. */
 struct fuzzy_request {

@@ -232,8 +232,7 @@ follow(struct tile_memory *tile, struct tile_thread *self)
 static __device__ __forceinline__ void
 lower_cap(struct tile_thread *self, uint32_t i, uint32_t cap)
 {
-    self->caps[i / 2] =
-        __vminu2(self->caps[i / 2], i % 2 == 0 ? cap | 0xffff0000 : cap << 16 | 0xffff);
+    self->caps[i / 2] = __vminu2(self->caps[i / 2], i % 2 == 0 ? cap | 0xffff0000 : cap << 16 | 0xffff);
 }
 
 /*

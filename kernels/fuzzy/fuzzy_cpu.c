@@ -234,11 +234,10 @@ cpu_fuzzy_load_values(const struct run *run, int64_t first, int64_t count, struc
 
 /* Computes the affinities of `count` voxels with those at b. */
 static void
-find_affinity(const struct run *run, const struct values *a, const struct values *b, int64_t shift,
-              int64_t count, uint16_t *affinity)
+find_affinity(const struct run *run, const struct values *a, const struct values *b, int64_t shift, int64_t count,
+              uint16_t *affinity)
 {
-    const struct isa_pair pair = {a->above, b->above + shift, run->tables.first,
-                                  run->tables.second};
+    const struct isa_pair pair = {a->above, b->above + shift, run->tables.first, run->tables.second};
 
     run->isa->affinity16(&pair, count, affinity);
     if (!run->padded)
@@ -320,8 +319,7 @@ find_strong_edges(const struct run *run, int64_t row)
             chunk.affinity[axis] = affinity[axis];
         find_affinities(run, &chunk);
         for (int axis = 0; axis < 3; axis++) {
-            const struct isa_join join = {zeros, zeros, affinity[axis],
-                                          (uint16_t)(run->object->threshold + 1)};
+            const struct isa_join join = {zeros, zeros, affinity[axis], (uint16_t)(run->object->threshold + 1)};
 
             run->isa->join16(&join, chunk.count, run->fuzzy->edge[axis] + at, none);
         }
@@ -380,8 +378,7 @@ is_outer(const struct run *run, int64_t row)
 {
     int64_t y = row % run->extent.size[1], z = row / run->extent.size[1] % SIDE;
 
-    return y % SIDE == 0 || y % SIDE == SIDE - 1 || y + 1 == run->extent.size[1] || z == 0 ||
-           z == SIDE - 1;
+    return y % SIDE == 0 || y % SIDE == SIDE - 1 || y + 1 == run->extent.size[1] || z == 0 || z == SIDE - 1;
 }
 
 static void
@@ -518,8 +515,7 @@ cut_row(const struct run *run, int64_t row)
 {
     int64_t columns = run->extent.size[0], words = run->extent.words_per_row;
     uint16_t threshold = run->object->threshold;
-    const struct isa_interval above = {(uint16_t)(threshold + 1),
-                                       (uint16_t)(STRONGEST - threshold - 1)};
+    const struct isa_interval above = {(uint16_t)(threshold + 1), (uint16_t)(STRONGEST - threshold - 1)};
     const struct isa_interval pass[2] = {above, above};
     uint64_t *bits = run->bits + row * words;
 
@@ -563,8 +559,7 @@ compete_row(const struct run *run, int64_t row)
 
     for (int64_t x = 0; x < words; x++)
         if (run->bits[row * words + x])
-            compete(run, row * words + x, run->map + row * columns + 64 * x,
-                    run->fuzzy->best + row * columns + 64 * x);
+            compete(run, row * words + x, run->map + row * columns + 64 * x, run->fuzzy->best + row * columns + 64 * x);
 }
 
 /* Prepares the part of the tables that this volume's values need. */
@@ -578,8 +573,7 @@ prepare(struct run *run, const struct kernels_fuzzy_object *object)
     run->padded = object->padding.lo <= object->padding.hi;
     if (kernels_volume_range(lane, object->padding, &range, NULL))
         range = (struct image_range){0, 0}; /* all voxels are padding */
-    run->tables =
-        (struct fuzzy_tables){range.lo, range.hi - range.lo, run->fuzzy->first, run->fuzzy->second};
+    run->tables = (struct fuzzy_tables){range.lo, range.hi - range.lo, run->fuzzy->first, run->fuzzy->second};
     fuzzy_fill_tables(object, &run->tables);
 }
 

@@ -57,8 +57,7 @@ cuda_fuzzy_needs(struct kernels_lane *lane, const void *demand)
 /* Takes the same from both memories. */
 template <typename Element>
 static void
-take_both(struct kernels_memory *memory, Element **device, Element **pinned, size_t count,
-          size_t each = 1)
+take_both(struct kernels_memory *memory, Element **device, Element **pinned, size_t count, size_t each = 1)
 {
     cuda_take(&memory->device, device, count, each);
     cuda_take(&memory->host, pinned, count, each);
@@ -84,15 +83,14 @@ cuda_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
     take_both(memory, &fuzzy->bits, &fuzzy->host_bits, objects, fuzzy->words);
     take_both(memory, &fuzzy->count, &fuzzy->host_count, objects);
     take_both(memory, &fuzzy->threshold, &fuzzy->host_threshold, objects);
-    cuda_take(&memory->device, &fuzzy->map, fuzzy->demand.relative ? objects : (maps != 0 ? 1 : 0),
-              fuzzy->voxels);
+    cuda_take(&memory->device, &fuzzy->map, fuzzy->demand.relative ? objects : (maps != 0 ? 1 : 0), fuzzy->voxels);
     cuda_take(&memory->host, &fuzzy->host_map, maps, fuzzy->voxels);
 }
 
 /* Waits for the stream, so that transfers of the previous object have ended. */
 static int
-cuda_fuzzy_make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-                       struct fuzzy_tables *tables, struct error *error)
+cuda_fuzzy_make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, struct fuzzy_tables *tables,
+                       struct error *error)
 {
     struct image_range range;
     const struct range_request request = {object->padding, &range};
@@ -112,8 +110,8 @@ cuda_fuzzy_make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object
 }
 
 static int
-upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-              const struct fuzzy_tables *tables, struct fuzzy_lookup *lookup, struct error *error)
+upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, const struct fuzzy_tables *tables,
+              struct fuzzy_lookup *lookup, struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
 
@@ -159,8 +157,8 @@ seed_in_volume(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
 /* Sends the next batch of seeds as the places from `place`. The batch is empty at the end. */
 static int
 send_seeds(struct cuda_lane *lane, struct fuzzy_seeds *seeds,
-           uint32_t (*place)(const struct cuda_fuzzy *, const struct kernels_voxel *),
-           uint32_t *count, struct error *error)
+           uint32_t (*place)(const struct cuda_fuzzy *, const struct kernels_voxel *), uint32_t *count,
+           struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     const bool is_first = seeds->listed == 0 && seeds->word == 0;
@@ -184,16 +182,14 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
     struct fuzzy_seeds seeds = fuzzy_seeds_of(object, &lane->base.extent);
     uint32_t count;
 
-    CUDA_TRY(device,
-             cudaMemsetAsync(fuzzy->memory.seeds, 0,
-                             (size_t)fuzzy->grid.tile_count * (FUZZY_TILE_VOXELS / 8), lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(fuzzy->memory.seeds, 0, (size_t)fuzzy->grid.tile_count * (FUZZY_TILE_VOXELS / 8),
+                                     lane->work));
     do {
         int rc = send_seeds(lane, &seeds, seed_in_tiles, &count, error);
 
         if (rc != 0)
             return rc;
-        mark_seeds<<<SEED_BATCH / 256, 256, 0, lane->work>>>(fuzzy->memory.seeds, fuzzy->seeds,
-                                                             count);
+        mark_seeds<<<SEED_BATCH / 256, 256, 0, lane->work>>>(fuzzy->memory.seeds, fuzzy->seeds, count);
         CUDA_LAUNCHED(device);
     } while (count == SEED_BATCH);
     return 0;
@@ -203,15 +199,13 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
  * warp handles 64 voxels. */
 static __global__ void
 __launch_bounds__(RELATIVE_THREADS)
-    resolve(const uint16_t *maps, const uint16_t *thresholds, size_t objects, size_t voxels,
-            struct image_extent extent, size_t words, size_t words_per_row,
-            unsigned long long *bits, unsigned long long *counts)
+    resolve(const uint16_t *maps, const uint16_t *thresholds, size_t objects, size_t voxels, struct image_extent extent,
+            size_t words, size_t words_per_row, unsigned long long *bits, unsigned long long *counts)
 {
     size_t stride = (size_t)gridDim.x * blockDim.x / 32;
     uint32_t lane = threadIdx.x & 31;
 
-    for (size_t word = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; word < words;
-         word += stride) {
+    for (size_t word = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; word < words; word += stride) {
         int64_t row = (int64_t)(word / words_per_row);
         int64_t x0 = (int64_t)(word % words_per_row) * 64;
         size_t owner[2];
@@ -246,8 +240,7 @@ __launch_bounds__(RELATIVE_THREADS)
 
 /* Settles the seeds of the flood. */
 static int
-cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-                        struct error *error)
+cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     struct fuzzy_seeds seeds = fuzzy_seeds_of(object, &lane->base.extent);
@@ -259,16 +252,15 @@ cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_objec
         if (rc != 0)
             return rc;
         if (count > 0)
-            CUDA_TRY(cuda_device_of(&lane->base),
-                     edge_flood_seed(&fuzzy->edges, fuzzy->seeds, count, lane->work));
+            CUDA_TRY(cuda_device_of(&lane->base), edge_flood_seed(&fuzzy->edges, fuzzy->seeds, count, lane->work));
     } while (count == SEED_BATCH);
     return 0;
 }
 
 /* Finds the object without its map. Sets *found to false if that is not possible. Waits. */
 static int
-flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-             const struct fuzzy_tables *tables, size_t index, bool *found, struct error *error)
+flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, const struct fuzzy_tables *tables,
+             size_t index, bool *found, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
@@ -280,14 +272,13 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
         !fuzzy_fill_reach(tables, object->threshold, fuzzy->host_reach))
         return 0;
     CUDA_SEND(lane, fuzzy->reach, fuzzy->host_reach, 2 * (size_t)tables->span + 2);
-    CUDA_TRY(device, fuzzy_object_edges(lane->device_voxels, lane->base.pixel, &reach,
-                                        &fuzzy->edges, lane->work));
+    CUDA_TRY(device, fuzzy_object_edges(lane->device_voxels, lane->base.pixel, &reach, &fuzzy->edges, lane->work));
     rc = cuda_fuzzy_settle_seeds(lane, object, error);
     if (rc != 0)
         return rc;
     CUDA_TRY(device, edge_flood_run(&fuzzy->edges, device->multiprocessors, lane->work));
-    CUDA_TRY(device, edge_flood_write(&fuzzy->edges, fuzzy->bits + index * fuzzy->words,
-                                      fuzzy->count + index, lane->work));
+    CUDA_TRY(device,
+             edge_flood_write(&fuzzy->edges, fuzzy->bits + index * fuzzy->words, fuzzy->count + index, lane->work));
     CUDA_FETCH(lane, fuzzy->host_counts, fuzzy->edges.counts, 1);
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     *found = fuzzy->host_counts->stopped == 0;
@@ -295,8 +286,8 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
 }
 
 static int
-run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, size_t index,
-           bool relative, struct error *error)
+run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, size_t index, bool relative,
+           struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
@@ -324,14 +315,13 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
     output.words_per_row = (int64_t)fuzzy->words_per_row;
     output.count = relative ? NULL : fuzzy->count + index;
     output.threshold = object->threshold;
-    CUDA_TRY(device,
-             fuzzy_map_run(&volume, &fuzzy->memory, &output, device->multiprocessors, lane->work));
+    CUDA_TRY(device, fuzzy_map_run(&volume, &fuzzy->memory, &output, device->multiprocessors, lane->work));
     return 0;
 }
 
 static int
-fetch_map(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched,
-          struct kernels_fuzzy_result *result, struct error *error)
+fetch_map(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched, struct kernels_fuzzy_result *result,
+          struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     uint16_t *host = fuzzy->host_map + *fetched * fuzzy->voxels;
@@ -344,8 +334,7 @@ fetch_map(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched,
 }
 
 static int
-run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
-             struct error *error)
+run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
@@ -354,8 +343,8 @@ run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
         fuzzy->host_threshold[i] = objects[i].threshold;
     CUDA_SEND(lane, fuzzy->threshold, fuzzy->host_threshold, fuzzy->demand.objects);
     resolve<<<(unsigned)device->multiprocessors * 8, RELATIVE_THREADS, 0, lane->work>>>(
-        fuzzy->map, fuzzy->threshold, fuzzy->demand.objects, fuzzy->voxels, lane->base.extent,
-        fuzzy->words, fuzzy->words_per_row, fuzzy->bits, fuzzy->count);
+        fuzzy->map, fuzzy->threshold, fuzzy->demand.objects, fuzzy->voxels, lane->base.extent, fuzzy->words,
+        fuzzy->words_per_row, fuzzy->bits, fuzzy->count);
     CUDA_LAUNCHED(device);
     return 0;
 }
@@ -388,8 +377,7 @@ cuda_fuzzy_run(struct kernels_lane *base, const void *given, struct error *error
     size_t fetched = 0;
     int rc = 0;
 
-    CUDA_TRY(cuda_device_of(base),
-             cudaMemsetAsync(fuzzy->count, 0, request->count * sizeof *fuzzy->count, lane->work));
+    CUDA_TRY(cuda_device_of(base), cudaMemsetAsync(fuzzy->count, 0, request->count * sizeof *fuzzy->count, lane->work));
     for (size_t i = 0; rc == 0 && i < request->count; i++) {
         request->results[i].map = NULL;
         rc = run_object(lane, &objects[i], i, relative, error);

@@ -34,8 +34,8 @@ is_node(uint32_t key)
 
 /* Ranks the roots that become nodes, and reserves as many nodes of the graph. Returns the first. */
 static __device__ uint32_t
-rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile,
-           const struct tile_thread *self, uint32_t number)
+rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile, const struct tile_thread *self,
+           uint32_t number)
 {
     uint32_t mine = 0, rank, total;
 
@@ -66,8 +66,8 @@ rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile,
 /* Writes the tile's voxels and nodes. Keeps the ranks of the components, and the roots that may
  * still hook, without a choice. */
 static __device__ uint32_t
-write_components(const struct contract_arguments &arguments, struct tile_memory *tile,
-                 struct tile_thread *self, uint32_t number, uint32_t columns)
+write_components(const struct contract_arguments &arguments, struct tile_memory *tile, struct tile_thread *self,
+                 uint32_t number, uint32_t columns)
 {
     const struct fuzzy_map_memory &memory = arguments.memory;
     uint32_t base;
@@ -96,8 +96,8 @@ write_components(const struct contract_arguments &arguments, struct tile_memory 
 
 /* Writes the edges by which roots were hooked, each at the rank of its root. */
 static __device__ void
-write_forest(const struct fuzzy_edges &forest, const struct tile_memory *tile,
-             const struct tile_thread *self, uint32_t base)
+write_forest(const struct fuzzy_edges &forest, const struct tile_memory *tile, const struct tile_thread *self,
+             uint32_t base)
 {
     for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
         uint32_t key, voxel, near, far, place;
@@ -109,8 +109,7 @@ write_forest(const struct fuzzy_edges &forest, const struct tile_memory *tile,
         near = tile->rank[tile->label[voxel]];
         far = tile->rank[tile->label[voxel + (1u << 4 * (key >> 12 & 3))]];
         place = base + tile->rank[root];
-        forest.nodes[place] =
-            make_uint2(near == TILE_SEEDED ? 0 : base + near, far == TILE_SEEDED ? 0 : base + far);
+        forest.nodes[place] = make_uint2(near == TILE_SEEDED ? 0 : base + near, far == TILE_SEEDED ? 0 : base + far);
         forest.affinity[place] = (uint16_t)(key >> 16);
     }
 }
@@ -140,8 +139,7 @@ list_edges(struct tile_memory *tile, const struct tile_thread *self)
         uint32_t all = lanes_with(has);
 
         if (has)
-            list.places[list.count + lanes_before(all)] =
-                (uint16_t)(threadIdx.x + bit * TILE_THREADS);
+            list.places[list.count + lanes_before(all)] = (uint16_t)(threadIdx.x + bit * TILE_THREADS);
         list.count += __popc(all);
     }
     __syncwarp();
@@ -175,8 +173,7 @@ offer_list(struct tile_memory *tile, struct warp_edges *list)
 
 /* Finds the forest of the remaining edges inside the tile. */
 static __device__ void
-span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thread *self,
-     uint32_t base)
+span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thread *self, uint32_t base)
 {
     struct warp_edges list;
 

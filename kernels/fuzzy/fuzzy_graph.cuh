@@ -286,8 +286,7 @@ offer_edge(unsigned long long *best, uint32_t node, unsigned long long key)
 /* Appends the block's edges with affinity over 0 to a level, and offers them to their ends. */
 template <unsigned COUNT>
 static __device__ __forceinline__ void
-append_edges(const struct fuzzy_map_memory &memory, int level,
-             const struct graph_edge (&found)[COUNT])
+append_edges(const struct fuzzy_map_memory &memory, int level, const struct graph_edge (&found)[COUNT])
 {
     const struct fuzzy_edges edges = memory.edges[level & 1];
     uint32_t count = 0, first;
@@ -334,8 +333,7 @@ insert_pair(unsigned long long *pairs, uint32_t slots, const struct graph_edge &
 {
     unsigned long long low = min(edge.ends.x, edge.ends.y), high = max(edge.ends.x, edge.ends.y);
     unsigned long long key = low << 40 | high << 16 | edge.affinity;
-    uint32_t hash =
-        (edge.ends.x ^ edge.ends.y) * 0x9e3779b1u ^ (edge.ends.x + edge.ends.y) * 0x85ebca6bu;
+    uint32_t hash = (edge.ends.x ^ edge.ends.y) * 0x9e3779b1u ^ (edge.ends.x + edge.ends.y) * 0x85ebca6bu;
 
     hash ^= hash >> 15;
     for (uint32_t step = 0; step < PAIR_STEPS; step++) {
@@ -375,8 +373,7 @@ lift_list(const struct fuzzy_map_memory &memory, const struct graph_team &team, 
         }
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++)
-            found[i].ends =
-                found[i].affinity != 0 ? edges.nodes[item_of(share, i)] : make_uint2(0, 0);
+            found[i].ends = found[i].affinity != 0 ? edges.nodes[item_of(share, i)] : make_uint2(0, 0);
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++)
             found[i] = lifted(parent, found[i].ends, found[i].affinity);
@@ -424,8 +421,7 @@ __launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_map_memory memor
 
 /* Makes level 1 from the edges across the far faces of the tiles. One block per tile. */
 static __global__ void
-__launch_bounds__(GRAPH_THREADS)
-    lift_faces(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid)
+__launch_bounds__(GRAPH_THREADS) lift_faces(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid)
 {
     uint32_t tile = blockIdx.x, y = threadIdx.x >> 4, x = threadIdx.x & 15;
     uint32_t steps[3] = {1, grid.tiles[0], grid.tiles[0] * grid.tiles[1]};
@@ -435,8 +431,7 @@ __launch_bounds__(GRAPH_THREADS)
 
 #pragma unroll
     for (uint32_t axis = 0; axis < 3; axis++) {
-        uint32_t affinity =
-            memory.faces[(size_t)tile * FUZZY_TILE_FACES + axis * 256 + threadIdx.x];
+        uint32_t affinity = memory.faces[(size_t)tile * FUZZY_TILE_FACES + axis * 256 + threadIdx.x];
         uint2 ends = make_uint2(0, 0);
 
         if (affinity != 0) {
@@ -447,8 +442,7 @@ __launch_bounds__(GRAPH_THREADS)
     }
 #pragma unroll
     for (uint32_t axis = 0; axis < 3; axis++)
-        if (slots != 0 && found[axis].affinity != 0 &&
-            insert_pair(memory.pairs, slots, found[axis]))
+        if (slots != 0 && found[axis].affinity != 0 && insert_pair(memory.pairs, slots, found[axis]))
             found[axis].affinity = 0;
     append_edges(memory, 1, found);
 }
@@ -493,8 +487,7 @@ descend(const struct fuzzy_map_memory &memory, const struct graph_team &team, in
 /* Takes one level's nodes and edges to the next. `meet` waits for all blocks of the team. */
 template <typename Meet>
 static __device__ void
-climb_level(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level,
-            const Meet &meet)
+climb_level(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level, const Meet &meet)
 {
     choose(memory, team, level);
     meet();
@@ -569,9 +562,8 @@ map_value(const struct fuzzy_map_memory &memory, uint32_t base, uint32_t compone
 /* Reads the map of MAP_ROWS rows from `row` on, two voxels per word, 0 beyond the volume. Issues
  * all loads at once. */
 static __device__ __forceinline__ void
-map_rows(const struct fuzzy_map_memory &memory, const struct fuzzy_grid &grid,
-         const struct map_lane &at, uint32_t row, int64_t y0, int64_t z,
-         uint32_t (&value)[MAP_ROWS])
+map_rows(const struct fuzzy_map_memory &memory, const struct fuzzy_grid &grid, const struct map_lane &at, uint32_t row,
+         int64_t y0, int64_t z, uint32_t (&value)[MAP_ROWS])
 {
     uint32_t component[MAP_ROWS];
 
@@ -590,8 +582,7 @@ map_rows(const struct fuzzy_map_memory &memory, const struct fuzzy_grid &grid,
 }
 
 static __device__ __forceinline__ void
-write_row(const struct fuzzy_output &output, int64_t columns, int64_t x, int64_t line,
-          uint32_t value)
+write_row(const struct fuzzy_output &output, int64_t columns, int64_t x, int64_t line, uint32_t value)
 {
     uint16_t *map = output.map + line * columns + x;
 
@@ -625,8 +616,7 @@ interleaved(uint32_t even, uint32_t odd)
 /* Writes the map row by row. A block has four tiles along x, a warp MAP_ROWS rows of 64 voxels. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS)
-    write_map(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid,
-              const struct fuzzy_output output)
+    write_map(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid, const struct fuzzy_output output)
 {
     const uint32_t rows = FUZZY_TILE_SIDE * FUZZY_TILE_SIDE, lane = threadIdx.x & 31;
     int64_t group = blockIdx.x % output.words_per_row;
@@ -636,12 +626,10 @@ __launch_bounds__(GRAPH_THREADS)
     struct map_lane at;
 
     at.x = group * 64 + 2 * lane;
-    tile = (uint32_t)(rest * grid.tiles[0]) +
-           (uint32_t)(min(at.x, grid.size[0] - 1) / FUZZY_TILE_SIDE);
+    tile = (uint32_t)(rest * grid.tiles[0]) + (uint32_t)(min(at.x, grid.size[0] - 1) / FUZZY_TILE_SIDE);
     at.tile = (size_t)tile * FUZZY_TILE_VOXELS;
     at.base = memory.base[tile];
-    for (uint32_t row = (threadIdx.x >> 5) * MAP_ROWS; row < rows;
-         row += GRAPH_THREADS / 32 * MAP_ROWS) {
+    for (uint32_t row = (threadIdx.x >> 5) * MAP_ROWS; row < rows; row += GRAPH_THREADS / 32 * MAP_ROWS) {
         int64_t y0 = (int64_t)(rest % grid.tiles[1]) * FUZZY_TILE_SIDE + (row & 15);
         int64_t z = z0 + (row >> 4);
         uint32_t value[MAP_ROWS], even = 0, odd = 0;
@@ -659,8 +647,7 @@ __launch_bounds__(GRAPH_THREADS)
         }
         voxels += __popc(even) + __popc(odd);
         if (output.bits != NULL && lane < MAP_ROWS && y0 + lane < grid.size[1] && z < grid.size[2])
-            output.bits[(z * grid.size[1] + y0 + lane) * output.words_per_row + group] =
-                interleaved(even, odd);
+            output.bits[(z * grid.size[1] + y0 + lane) * output.words_per_row + group] = interleaved(even, odd);
     }
     voxels = __reduce_add_sync(0xffffffff, voxels);
     if (lane == 0 && voxels != 0 && output.count != NULL)

@@ -140,8 +140,8 @@ around_of(const struct growth *growth, uint32_t i)
     uint32_t row = i / growth->size[0], x = i - row * growth->size[0];
     uint32_t z = row / growth->size[1], y = row - z * growth->size[1];
 
-    return (struct around){{x > 0, x + 1 < growth->size[0], y > 0, y + 1 < growth->size[1], z > 0,
-                            z + 1 < growth->size[2]}};
+    return (struct around){
+        {x > 0, x + 1 < growth->size[0], y > 0, y + 1 < growth->size[1], z > 0, z + 1 < growth->size[2]}};
 }
 
 INLINE uint32_t
@@ -152,8 +152,7 @@ beyond(const struct growth *growth, uint32_t i, int face)
 
 /* Extends a path of this strength to j. Of voxels with the same strength, keeps one as the next. */
 INLINE void
-extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t value, uint32_t j,
-       uint32_t *next)
+extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t value, uint32_t j, uint32_t *next)
 {
     uint16_t known = growth->map[j], affinity;
 
@@ -181,8 +180,7 @@ joined(const struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t 
     uint32_t count = 0;
 
     for (int face = 0; face < FACES; face++)
-        count += around.has[face] &&
-                 affinity_of(growth, value, stored(growth, pixel, beyond(growth, i, face))) > 0;
+        count += around.has[face] && affinity_of(growth, value, stored(growth, pixel, beyond(growth, i, face))) > 0;
     return count;
 }
 
@@ -260,8 +258,7 @@ plant(struct growth *growth, const struct kernels_fuzzy_object *object)
     struct kernels_voxel seed;
 
     while (fuzzy_seeds_next(&seeds, &seed)) {
-        uint32_t i = (uint32_t)seed.x + (uint32_t)seed.y * growth->step[1] +
-                     (uint32_t)seed.z * growth->step[2];
+        uint32_t i = (uint32_t)seed.x + (uint32_t)seed.y * growth->step[1] + (uint32_t)seed.z * growth->step[2];
 
         if (growth->map[i] != 0)
             continue;

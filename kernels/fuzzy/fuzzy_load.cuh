@@ -94,8 +94,7 @@ value_at(const struct contract_arguments &arguments, int64_t x, int64_t y, int64
     const Voxel *voxels = (const Voxel *)arguments.voxels;
     const int64_t *size = arguments.grid.size;
 
-    if ((uint64_t)x < (uint64_t)size[0] && (uint64_t)y < (uint64_t)size[1] &&
-        (uint64_t)z < (uint64_t)size[2]) {
+    if ((uint64_t)x < (uint64_t)size[0] && (uint64_t)y < (uint64_t)size[1] && (uint64_t)z < (uint64_t)size[2]) {
         int32_t stored = voxels[(z * size[1] + y) * size[0] + x];
 
         if (!is_padding(arguments.lookup, stored))
@@ -106,8 +105,8 @@ value_at(const struct contract_arguments &arguments, int64_t x, int64_t y, int64
 
 template <typename Voxel>
 static __device__ void
-load_values(const struct contract_arguments &arguments, const struct tile_origin &origin,
-            uint32_t columns, int32_t *values)
+load_values(const struct contract_arguments &arguments, const struct tile_origin &origin, uint32_t columns,
+            int32_t *values)
 {
     int64_t x = origin.at[0] + (threadIdx.x & 15), y = origin.at[1] + (threadIdx.x >> 4 & 15);
 
@@ -122,20 +121,17 @@ load_values(const struct contract_arguments &arguments, const struct tile_origin
 /* Returns the key of the thread's edge that leaves the tile across `axis`. */
 template <typename Voxel>
 static __device__ uint32_t
-leaving_key(const struct contract_arguments &arguments, const struct tile_origin &origin,
-            const uint32_t *table, uint32_t columns, struct tile_memory *tile, uint32_t axis)
+leaving_key(const struct contract_arguments &arguments, const struct tile_origin &origin, const uint32_t *table,
+            uint32_t columns, struct tile_memory *tile, uint32_t axis)
 {
     uint32_t side, affinity, place = threadIdx.x;
     uint32_t voxel = leaving_voxel(axis, place, &side);
-    int64_t at[3] = {origin.at[0] + (voxel & 15), origin.at[1] + (voxel >> 4 & 15),
-                     origin.at[2] + (voxel >> 8)};
+    int64_t at[3] = {origin.at[0] + (voxel & 15), origin.at[1] + (voxel >> 4 & 15), origin.at[2] + (voxel >> 8)};
     int32_t value;
 
     at[axis] += side != 0 ? 1 : -1;
     value = value_at<Voxel>(arguments, at[0], at[1], at[2]);
-    affinity = voxel >> 8 < 2 * columns
-                   ? affinity_of(arguments.lookup, table, tile->values[voxel], value)
-                   : 0;
+    affinity = voxel >> 8 < 2 * columns ? affinity_of(arguments.lookup, table, tile->values[voxel], value) : 0;
     if (side != 0) {
         tile->faces.values[axis][far_place(axis, place)] = value;
         tile->faces.affinity[axis][far_place(axis, place)] = (uint16_t)affinity;
@@ -145,8 +141,8 @@ leaving_key(const struct contract_arguments &arguments, const struct tile_origin
 
 /* Computes affinities of the edges inside the tile, stored at their nearer voxel. */
 static __device__ void
-inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, const int32_t *values,
-                  uint32_t columns, struct tile_memory *tile)
+inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, const int32_t *values, uint32_t columns,
+                  struct tile_memory *tile)
 {
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
@@ -156,8 +152,7 @@ inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, cons
 #pragma unroll
         for (uint32_t axis = 0; axis < 3; axis++) {
             bool inside = (voxel >> 4 * axis & 15) < (axis == 2 ? 2 * columns - 1 : 15);
-            uint32_t affinity =
-                inside ? affinity_of(lookup, table, value, values[voxel + (1u << 4 * axis)]) : 0;
+            uint32_t affinity = inside ? affinity_of(lookup, table, value, values[voxel + (1u << 4 * axis)]) : 0;
 
             tile->affinity[axis][voxel] = (uint16_t)affinity;
         }
@@ -183,8 +178,7 @@ near_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel, uint32_t
  * all, otherwise TILE_FACE. Half of the threads handle each axis of the face.
  */
 static __device__ __forceinline__ uint32_t
-weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup,
-               const uint32_t *table, uint32_t axis)
+weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup, const uint32_t *table, uint32_t axis)
 {
     bool high = threadIdx.x >= TILE_FACE;
     uint32_t place = threadIdx.x % TILE_FACE, next = place + (high ? 16 : 1);
@@ -195,8 +189,7 @@ weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup
     one = tile->faces.affinity[axis][place];
     other = tile->faces.affinity[axis][next];
     near = tile->affinity[along][face_voxel(axis, place)];
-    far =
-        affinity_of(lookup, table, tile->faces.values[axis][place], tile->faces.values[axis][next]);
+    far = affinity_of(lookup, table, tile->faces.values[axis][place], tile->faces.values[axis][next]);
     if (min(one, other) > min(near, far))
         return TILE_FACE;
     return one <= other ? place : next;
@@ -211,8 +204,7 @@ weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup
  * side never chooses them.
  */
 static __device__ void
-drop_weakest(struct tile_memory *tile, const struct fuzzy_lookup &lookup, const uint32_t *table,
-             uint32_t columns)
+drop_weakest(struct tile_memory *tile, const struct fuzzy_lookup &lookup, const uint32_t *table, uint32_t columns)
 {
     uint16_t *affinities = &tile->affinity[0][0];
     uint32_t x = (threadIdx.x & 15) < 15 ? 1 : 0, y = (threadIdx.x >> 4 & 15) < 15 ? 16 : 0;
@@ -228,10 +220,10 @@ drop_weakest(struct tile_memory *tile, const struct fuzzy_lookup &lookup, const 
 
         for (uint32_t axis = 0; axis < 3; axis++)
             own[axis] = near_key(tile, axis, voxel, axis << 12);
-        weakest[i][0] = min(min(own[0], near_key(tile, 0, voxel + y, 16)),
-                            min(own[1], near_key(tile, 1, voxel + x, 1 << 12 | 1)));
-        weakest[i][1] = min(min(own[0], near_key(tile, 0, voxel + z, 256)),
-                            min(own[2], near_key(tile, 2, voxel + x, 2 << 12 | 1)));
+        weakest[i][0] =
+            min(min(own[0], near_key(tile, 0, voxel + y, 16)), min(own[1], near_key(tile, 1, voxel + x, 1 << 12 | 1)));
+        weakest[i][1] =
+            min(min(own[0], near_key(tile, 0, voxel + z, 256)), min(own[2], near_key(tile, 2, voxel + x, 2 << 12 | 1)));
         weakest[i][2] = min(min(own[1], near_key(tile, 1, voxel + z, 1 << 12 | 256)),
                             min(own[2], near_key(tile, 2, voxel + y, 2 << 12 | 16)));
         /* Two per register. */
@@ -272,8 +264,7 @@ write_faces(uint16_t *faces, const struct tile_memory *tile, struct tile_thread 
 
 /* Makes the first choices: a voxel's strongest edge inside the tile. Every voxel is a component. */
 static __device__ void
-first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *seeds,
-           uint32_t columns)
+first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *seeds, uint32_t columns)
 {
     self->alive = 0;
     self->components = columns * TILE_THREADS;

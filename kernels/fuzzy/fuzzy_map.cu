@@ -4,11 +4,11 @@
 #include "kernels/fuzzy/fuzzy_graph.cuh"
 #include "kernels/fuzzy/fuzzy_load.cuh"
 
-#define MAP_TRY(call)                                                                              \
-    do {                                                                                           \
-        cudaError_t error_ = CUDA_OF(call);                                                        \
-        if (error_ != cudaSuccess)                                                                 \
-            return error_;                                                                         \
+#define MAP_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        cudaError_t error_ = CUDA_OF(call);                                                                            \
+        if (error_ != cudaSuccess)                                                                                     \
+            return error_;                                                                                             \
     } while (0)
 
 /* Voxels on a tile's surface: each component that remains after contraction has one. */
@@ -54,8 +54,7 @@ take_edges(struct kernels_arena *arena, struct fuzzy_edges *edges, size_t count)
 }
 
 void
-fuzzy_map_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
-                struct fuzzy_map_memory *memory)
+fuzzy_map_place(const struct fuzzy_grid *grid, struct kernels_arena *arena, struct fuzzy_map_memory *memory)
 {
     size_t tiles = grid->tile_count, voxels = tiles * FUZZY_TILE_VOXELS;
     size_t nodes = tiles * TILE_SURFACE + 1, faces = tiles * FUZZY_TILE_FACES;
@@ -102,8 +101,7 @@ clear_pairs(const struct fuzzy_map_memory &memory)
 /* One block per tile. */
 template <typename Voxel, bool SMALL>
 static __global__ void
-__launch_bounds__(TILE_THREADS, 3)
-    contract_tiles(const __grid_constant__ struct contract_arguments arguments)
+__launch_bounds__(TILE_THREADS, 3) contract_tiles(const __grid_constant__ struct contract_arguments arguments)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     struct tile_memory *tile = (struct tile_memory *)shared;
@@ -129,8 +127,7 @@ __launch_bounds__(TILE_THREADS, 3)
     drop_weakest(tile, lookup, table, columns);
     __syncthreads();
     write_faces(arguments.memory.faces + (size_t)origin.tile * FUZZY_TILE_FACES, tile, &self);
-    first_keys(tile, &self, arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32),
-               columns);
+    first_keys(tile, &self, arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32), columns);
     __syncthreads();
     offer_leaving<true>(tile, &self);
     __syncthreads();
@@ -157,15 +154,12 @@ contract_of(enum image_pixel pixel)
 }
 
 static cudaError_t
-contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
-                cudaStream_t stream)
+contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory, cudaStream_t stream)
 {
     const size_t bytes = sizeof(struct tile_memory);
     const bool small = fuzzy_fixed_entries(&volume->lookup) <= FUZZY_SMALL_TABLE;
-    const struct contract_arguments arguments = {volume->voxels, volume->grid, volume->lookup,
-                                                 *memory};
-    contract_kernel *kernel =
-        small ? contract_of<true>(volume->pixel) : contract_of<false>(volume->pixel);
+    const struct contract_arguments arguments = {volume->voxels, volume->grid, volume->lookup, *memory};
+    contract_kernel *kernel = small ? contract_of<true>(volume->pixel) : contract_of<false>(volume->pixel);
 
     MAP_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     kernel<<<volume->grid.tile_count, TILE_THREADS, bytes, stream>>>(arguments);
@@ -175,8 +169,8 @@ contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_map_memory
 
 /* Runs from the tiles' components to the results of all nodes. */
 static cudaError_t
-solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
-            int multiprocessors, cudaStream_t stream)
+solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory, int multiprocessors,
+            cudaStream_t stream)
 {
     unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
     struct fuzzy_map_memory argument = *memory;
@@ -188,8 +182,8 @@ solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *me
     lift_forest<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
     lift_faces<<<volume->grid.tile_count, GRAPH_THREADS, 0, stream>>>(*memory, volume->grid);
     MAP_TRY(cudaGetLastError());
-    MAP_TRY(cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS,
-                                        CLIMB_THREADS, arguments, 0, stream));
+    MAP_TRY(cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS, CLIMB_THREADS, arguments, 0,
+                                        stream));
     return cudaSuccess;
 }
 
@@ -202,8 +196,8 @@ fuzzy_map_run(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *
     clear_levels<<<1, FUZZY_LEVELS + 1, 0, stream>>>(memory->levels);
     MAP_TRY(contract_volume(volume, memory, stream));
     MAP_TRY(solve_graph(volume, memory, multiprocessors, stream));
-    write_map<<<(unsigned)(output->words_per_row * grid->tiles[1] * grid->tiles[2]), GRAPH_THREADS,
-                0, stream>>>(*memory, *grid, *output);
+    write_map<<<(unsigned)(output->words_per_row * grid->tiles[1] * grid->tiles[2]), GRAPH_THREADS, 0, stream>>>(
+        *memory, *grid, *output);
     MAP_TRY(cudaGetLastError());
     return cudaSuccess;
 }

@@ -127,8 +127,7 @@ fuzzy_grid_of(struct image_extent extent)
 }
 
 /* Fills `table` (at most 3 * span + 4 entries) and the lookup that describes it. */
-void fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table,
-                      struct fuzzy_lookup *lookup);
+void fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table, struct fuzzy_lookup *lookup);
 
 static inline __host__ __device__ uint32_t
 fuzzy_fixed_entries(const struct fuzzy_lookup *lookup)
@@ -145,12 +144,10 @@ fuzzy_lookup_binary(struct fuzzy_lookup *lookup, bool binary, uint16_t threshold
     lookup->set = binary ? 65535 : 0;
 }
 
-void fuzzy_map_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
-                     struct fuzzy_map_memory *memory);
+void fuzzy_map_place(const struct fuzzy_grid *grid, struct kernels_arena *arena, struct fuzzy_map_memory *memory);
 
 /* Queues the map on the stream. memory->seeds must be set. */
 cudaError_t fuzzy_map_run(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
-                          const struct fuzzy_output *output, int multiprocessors,
-                          cudaStream_t stream);
+                          const struct fuzzy_output *output, int multiprocessors, cudaStream_t stream);
 
 #endif

@@ -175,16 +175,16 @@ fuzzy_object_pack_slice(const struct edge_flood_volume &volume, const struct pac
     }
     /* For the next tile: two groups of 8 rows make one of 16. */
     if (first && blockIdx.x % volume.tiles[0] + 1 < volume.tiles[0])
-        ((uint8_t *)&volume.west[(size_t)(blockIdx.x + 1) * EDGE_TILE_SIDE +
-                                 edge_flood_side(slice, row)])[row / ROWS % 2] = (uint8_t)leaving;
+        ((uint8_t *)&volume
+             .west[(size_t)(blockIdx.x + 1) * EDGE_TILE_SIDE + edge_flood_side(slice, row)])[row / ROWS % 2] =
+            (uint8_t)leaving;
 }
 
 /* Makes the edges along z from a slice to the next. */
 template <bool SMALL>
 static __device__ __forceinline__ void
-pack_between(const struct edge_flood_volume &volume, const struct pack_table &table,
-             const struct pack_values &values, const struct pack_values &after, uint32_t row,
-             uint32_t slice)
+pack_between(const struct edge_flood_volume &volume, const struct pack_table &table, const struct pack_values &values,
+             const struct pack_values &after, uint32_t row, uint32_t slice)
 {
     const size_t place = (size_t)blockIdx.x * EDGE_TILE_HALVES + edge_flood_place(row, slice, 0);
 
@@ -203,15 +203,13 @@ pack_between(const struct edge_flood_volume &volume, const struct pack_table &ta
 
 template <typename Voxel, bool SMALL>
 static __global__ void
-__launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR)
-    pack_tiles(const __grid_constant__ struct pack_arguments arguments)
+__launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR) pack_tiles(const __grid_constant__ struct pack_arguments arguments)
 {
     extern __shared__ int16_t shared[];
     const struct edge_flood_volume &volume = arguments.volume;
     const uint32_t sums = 2 * (uint32_t)arguments.reach.span + 1;
     const int64_t z0 = (int64_t)(blockIdx.x / volume.tiles[0] / volume.tiles[1]) * EDGE_TILE_ROWS;
-    const struct pack_table table = {SMALL ? (const void *)shared : arguments.reach.reach,
-                                     (SMALL ? 2 : 1) * sums};
+    const struct pack_table table = {SMALL ? (const void *)shared : arguments.reach.reach, (SMALL ? 2 : 1) * sums};
     const struct pack_lane<Voxel> lane = lane_of<Voxel>(arguments);
     struct pack_stored stored;
     struct pack_values values, after;
@@ -221,8 +219,7 @@ __launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR)
         for (uint32_t i = threadIdx.x; i <= sums; i += THREADS)
             shared[i] = (int16_t)(2 * arguments.reach.reach[i]);
     for (uint32_t i = threadIdx.x; i < EDGE_TILE_HALVES / 4; i += THREADS)
-        ((uint4 *)volume.settled)[(size_t)blockIdx.x * (EDGE_TILE_HALVES / 4) + i] =
-            make_uint4(0, 0, 0, 0);
+        ((uint4 *)volume.settled)[(size_t)blockIdx.x * (EDGE_TILE_HALVES / 4) + i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
     find_values<Voxel, SMALL>(arguments, lane, z0, stored, &values);
     for (uint32_t slice = 0; slice < EDGE_TILE_ROWS; slice++) {

@@ -20,8 +20,7 @@ struct fuzzy_reach {
 
 /* Queues the making of edges, and clears `settled` and the other state. edge_flood_seed may
  * follow. */
-cudaError_t fuzzy_object_edges(const void *voxels, enum image_pixel pixel,
-                               const struct fuzzy_reach *reach,
+cudaError_t fuzzy_object_edges(const void *voxels, enum image_pixel pixel, const struct fuzzy_reach *reach,
                                const struct edge_flood_volume *volume, cudaStream_t stream);
 
 #endif

@@ -73,11 +73,11 @@ struct contract_arguments {
 /* A thread's state. Its voxels and components are threadIdx.x + i * TILE_THREADS. The place of an
  * edge is threadIdx.x + its bit * TILE_THREADS. */
 struct tile_thread {
-    uint32_t components; /* of the tile */
-    uint32_t roots;      /* the thread's components that are roots, one bit each */
-    uint32_t alive;      /* edges between components, bit axis * 8 + i */
-    uint32_t waiting;    /* edges between final components, same bits */
-    uint32_t leaving[3]; /* keys of its edges that leave the tile, one per axis; 0: no edge */
+    uint32_t components;            /* of the tile */
+    uint32_t roots;                 /* the thread's components that are roots, one bit each */
+    uint32_t alive;                 /* edges between components, bit axis * 8 + i */
+    uint32_t waiting;               /* edges between final components, same bits */
+    uint32_t leaving[3];            /* keys of its edges that leave the tile, one per axis; 0: no edge */
     uint32_t caps[TILE_COLUMN / 2]; /* of its voxels, two per register */
 };
 

@@ -17,8 +17,7 @@ struct fuzzy_seeds {
 };
 
 /* Starts before the first seed. The object and its arrays must not change. */
-struct fuzzy_seeds fuzzy_seeds_of(const struct kernels_fuzzy_object *object,
-                                  const struct image_extent *extent);
+struct fuzzy_seeds fuzzy_seeds_of(const struct kernels_fuzzy_object *object, const struct image_extent *extent);
 
 /* Returns false if no seed is left. */
 bool fuzzy_seeds_next(struct fuzzy_seeds *seeds, struct kernels_voxel *seed);

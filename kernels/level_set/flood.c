@@ -43,8 +43,7 @@ settle(struct flood_visit *visit, int64_t at, uint64_t range, uint64_t inside, u
     uint64_t runs = runs_hit(range, range ^ inside, hits);
 
     tiles_poke(&visit->inside[at], inside ^ runs);
-    visit->tiles->growth +=
-        __builtin_popcountll(runs & range) - __builtin_popcountll(runs & ~range);
+    visit->tiles->growth += __builtin_popcountll(runs & range) - __builtin_popcountll(runs & ~range);
 }
 
 /* Returns the bits of the neighbour at `at` that settle, given a word's settled and range bits,
@@ -59,16 +58,14 @@ hits_on(const struct flood_visit *visit, int64_t at, uint64_t settled, uint64_t 
 
 /* Spreads settled bits to the neighbour beyond one of this tile's faces. */
 INLINE void
-send(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled,
-     uint64_t range)
+send(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled, uint64_t range)
 {
     if (visit->tiles->away[face] != 0 && hits_on(visit, at, settled, range))
         tiles_send(visit->tiles, place, face);
 }
 
 INLINE void
-spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled,
-          uint64_t range)
+spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled, uint64_t range)
 {
     int axis = face / 2;
     uint32_t here = tiles_coordinate(visit->tiles, place, axis);
@@ -80,8 +77,8 @@ spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint6
     uint64_t hits = hits_on(visit, at, settled, range);
     if (hits) {
         settle(visit, at, visit->range[at], tiles_peek(&visit->inside[at]), hits);
-        tiles_mark(&visit->tiles->marks, face % 2 ? place + (1U << visit->tiles->bit[axis])
-                                                  : place - (1U << visit->tiles->bit[axis]));
+        tiles_mark(&visit->tiles->marks,
+                   face % 2 ? place + (1U << visit->tiles->bit[axis]) : place - (1U << visit->tiles->bit[axis]));
     }
 }
 
@@ -125,8 +122,7 @@ touched_from(const struct flood_visit *visit, uint32_t place, int face, int64_t 
 INLINE uint64_t
 present(const struct flood_visit *visit, uint32_t place)
 {
-    bool at_end = visit->tiles->away[1] == 0 &&
-                  tiles_coordinate(visit->tiles, place, 0) == visit->tiles->last[0];
+    bool at_end = visit->tiles->away[1] == 0 && tiles_coordinate(visit->tiles, place, 0) == visit->tiles->last[0];
 
     return at_end ? visit->tiles->tail : ~UINT64_C(0);
 }
@@ -140,8 +136,7 @@ gather(void *own, uint32_t place)
     uint64_t range = visit->range[at];
     uint64_t inside = tiles_peek(&visit->inside[at]);
     uint64_t settled = ~(range ^ inside) & present(visit, place);
-    uint64_t touched =
-        (settled << 1 & ~(range << 1 ^ range)) | (settled >> 1 & ~(range >> 1 ^ range));
+    uint64_t touched = (settled << 1 & ~(range << 1 ^ range)) | (settled >> 1 & ~(range >> 1 ^ range));
 
     touched |= touched_from(visit, place, 0, at - 1, range);
     touched |= touched_from(visit, place, 1, at + 1, range);
@@ -168,8 +163,7 @@ gather_fresh(void *own, uint32_t place)
 INLINE void
 flood_tile(const struct flood_volume *volume, struct tiles_visit *tiles)
 {
-    struct flood_visit visit = {tiles, volume->range + tiles->origin,
-                                volume->inside + tiles->origin};
+    struct flood_visit visit = {tiles, volume->range + tiles->origin, volume->inside + tiles->origin};
 
     tiles_flood(tiles, &visit, gather_fresh, gather, spread);
 }
@@ -177,12 +171,10 @@ flood_tile(const struct flood_volume *volume, struct tiles_visit *tiles)
 TILES_RUNS(flood_tile)
 
 int64_t
-flood_run(const struct flood_volume *volume, const struct tiles_box *box, const struct isa *isa,
-          struct cpu_pool *pool)
+flood_run(const struct flood_volume *volume, const struct tiles_box *box, const struct isa *isa, struct cpu_pool *pool)
 {
-    const struct tiles_work work = {
-        volume->extent, volume->space,
-        isa->bit_instructions ? flood_tile_bit_instructions : flood_tile_plain, volume};
+    const struct tiles_work work = {volume->extent, volume->space,
+                                    isa->bit_instructions ? flood_tile_bit_instructions : flood_tile_plain, volume};
 
     return tiles_run(&work, box, pool);
 }

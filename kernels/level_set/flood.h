@@ -20,7 +20,7 @@ struct flood_volume {
 
 /* Turns `inside` from the initial region into the final one. The box must contain the initial
  * region. Returns the change of the region in voxels (negative: shrunk). */
-int64_t flood_run(const struct flood_volume *volume, const struct tiles_box *box,
-                  const struct isa *isa, struct cpu_pool *pool);
+int64_t flood_run(const struct flood_volume *volume, const struct tiles_box *box, const struct isa *isa,
+                  struct cpu_pool *pool);
 
 #endif

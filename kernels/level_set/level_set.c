@@ -10,8 +10,7 @@ level_set_shape_is_sound(const struct kernels_shape *shape)
 {
     size_t radii = shape->kind == KERNELS_SPHERE ? 1 : 3;
 
-    if (shape->kind != KERNELS_SPHERE && shape->kind != KERNELS_ELLIPSOID &&
-        shape->kind != KERNELS_BOX)
+    if (shape->kind != KERNELS_SPHERE && shape->kind != KERNELS_ELLIPSOID && shape->kind != KERNELS_BOX)
         return false;
     for (size_t i = 0; i < 3; i++)
         if (!isfinite(shape->center[i]))
@@ -23,13 +22,12 @@ level_set_shape_is_sound(const struct kernels_shape *shape)
 }
 
 static int
-level_set_check_label(const struct kernels_level_set_label *label, size_t index, int64_t slices,
-                      struct error *error)
+level_set_check_label(const struct kernels_level_set_label *label, size_t index, int64_t slices, struct error *error)
 {
     if (!label->ranges || (label->range_count != 1 && label->range_count != (size_t)slices))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "label %zu has %zu ranges; it needs 1 or one for each of %lld slices",
-                         index, label->range_count, (long long)slices);
+                         "label %zu has %zu ranges; it needs 1 or one for each of %lld slices", index,
+                         label->range_count, (long long)slices);
     if (!label->shapes && label->shape_count > 0)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "label %zu has no shapes", index);
     for (size_t i = 0; i < label->shape_count; i++)
@@ -42,16 +40,14 @@ level_set_check_label(const struct kernels_level_set_label *label, size_t index,
 }
 
 static int
-level_set_check(const struct kernels_lane *lane, const struct level_set_request *request,
-                struct error *error)
+level_set_check(const struct kernels_lane *lane, const struct level_set_request *request, struct error *error)
 {
     const struct kernels_level_set_demand *demand =
         (const struct kernels_level_set_demand *)kernels_state(lane, KERNELS_LEVEL_SET);
 
     if (request->count != demand->labels)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%zu labels are named where memory was reserved for %zu", request->count,
-                         demand->labels);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%zu labels are named where memory was reserved for %zu",
+                         request->count, demand->labels);
     for (size_t i = 0; i < request->count; i++) {
         int rc = level_set_check_label(&request->labels[i], i, lane->extent.slices, error);
         if (rc)
@@ -61,22 +57,21 @@ level_set_check(const struct kernels_lane *lane, const struct level_set_request 
 }
 
 int
-kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
-                        size_t count, struct error *error)
+kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels, size_t count,
+                        struct error *error)
 {
     const struct level_set_request request = {.labels = labels, .count = count};
     int rc = level_set_check(lane, &request, error);
 
     for (size_t i = 0; i < count && rc == 0; i++)
         if (labels[i].within_count > 0)
-            rc = error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                           "label %zu of a hint lies within masks", i);
+            rc = error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "label %zu of a hint lies within masks", i);
     return rc ? rc : kernels_op_begin(lane, KERNELS_LEVEL_SET, &request, error);
 }
 
 int
-kernels_level_set_run(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
-                      size_t count, struct image_mask *masks, struct error *error)
+kernels_level_set_run(struct kernels_lane *lane, const struct kernels_level_set_label *labels, size_t count,
+                      struct image_mask *masks, struct error *error)
 {
     const struct level_set_request request = {labels, count, masks};
     int rc = level_set_check(lane, &request, error);

@@ -63,8 +63,8 @@ struct kernels_level_set_label {
  * the first slice is announced. Work that is independent of later slices then starts during
  * decoding. The labels and their arrays must not change until the run.
  */
-int kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
-                            size_t count, struct error *error);
+int kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels, size_t count,
+                            struct error *error);
 
 /*
  * Runs stages 1 and 2 to convergence, for as many labels as in the demand. Every slice must be
@@ -74,8 +74,8 @@ int kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_leve
  * Unless `strict`, they include the components of voxels not in range that lie wholly in the
  * initial region. The lane owns the words.
  */
-int kernels_level_set_run(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
-                          size_t count, struct image_mask *masks, struct error *error);
+int kernels_level_set_run(struct kernels_lane *lane, const struct kernels_level_set_label *labels, size_t count,
+                          struct image_mask *masks, struct error *error);
 
 /*
  * Runs stage 3 with resolution 2f(1): writes the state codes of one label after
@@ -83,8 +83,7 @@ int kernels_level_set_run(struct kernels_lane *lane, const struct kernels_level_
  * voxel, x fastest. 2: inside with an outside 6-neighbour, 1: inside, -1: outside with an inside
  * 6-neighbour, -2: outside. Neighbours beyond the volume do not exist and make no border.
  */
-int kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes,
-                            struct error *error);
+int kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes, struct error *error);
 
 /* Private to kernels/: the request of the operation. */
 struct level_set_request {

@@ -193,8 +193,8 @@ draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
 
 /* Limits the range bits to the label's masks. Returns an upper bound of the number of runs. */
 static int64_t
-level_set_bound_slice(const struct bits_extent *extent, const struct kernels_level_set_label *label,
-                      int64_t z, int64_t runs, uint64_t *range)
+level_set_bound_slice(const struct bits_extent *extent, const struct kernels_level_set_label *label, int64_t z,
+                      int64_t runs, uint64_t *range)
 {
     const int64_t words = extent->words_per_slice, first = z * words;
     int64_t bounded = 0;
@@ -233,15 +233,13 @@ prepare_slice(void *context, int64_t z)
 
     for (size_t i = 0; i < own->demand.labels; i++) {
         struct cpu_label *label = &own->labels[i];
-        int64_t runs =
-            range_pack_slice(lane, label->given.ranges[label->given.range_count > 1 ? z : 0],
-                             label->given.padding, z, label->range + first);
+        int64_t runs = range_pack_slice(lane, label->given.ranges[label->given.range_count > 1 ? z : 0],
+                                        label->given.padding, z, label->range + first);
         int64_t voxels = draw_slice(lane, label, z, label->inside + first);
 
         runs = level_set_bound_slice(&extent, &label->given, z, runs, label->range + first);
         if (label->given.strict && voxels > 0)
-            voxels = level_set_cut_slice(extent.words_per_slice, label->range + first,
-                                         label->inside + first);
+            voxels = level_set_cut_slice(extent.words_per_slice, label->range + first, label->inside + first);
         __atomic_fetch_add(&label->runs, runs, __ATOMIC_RELAXED);
         __atomic_fetch_add(&label->voxels, voxels, __ATOMIC_RELAXED);
     }
@@ -327,8 +325,7 @@ turn_plane(void *context, int64_t i)
 /* Returns the job for planes of the volume packed along x that become slices when packed along
  * axis. */
 static struct turn_job
-turn_from(const struct isa *isa, const struct bits_extent *extent, int axis, uint64_t *upright,
-          uint64_t *turned)
+turn_from(const struct isa *isa, const struct bits_extent *extent, int axis, uint64_t *upright, uint64_t *turned)
 {
     struct bits_extent other = extent_along(extent, axis);
     int64_t row = extent->words_per_row, slice = extent->words_per_slice;
@@ -352,8 +349,7 @@ cpu_level_set_widen(struct tiles_box *box, int axis, int64_t first, int64_t last
 }
 
 static void
-add_shape(const struct kernels_shape *shape, const struct bits_extent *extent,
-          struct tiles_box *box)
+add_shape(const struct kernels_shape *shape, const struct bits_extent *extent, struct tiles_box *box)
 {
     struct shape_interval sides[3];
 
@@ -385,8 +381,8 @@ add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_bo
 /* Finds a small box of voxels around the initial region, in the axes of the volume packed along
  * `axis`. Returns false if it lies outside the volume. */
 static bool
-cpu_level_set_find_box(const struct kernels_level_set_label *label,
-                       const struct bits_extent *extent, int axis, struct tiles_box *box)
+cpu_level_set_find_box(const struct kernels_level_set_label *label, const struct bits_extent *extent, int axis,
+                       struct tiles_box *box)
 {
     static const int axis_of[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}};
     struct tiles_box upright = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
@@ -418,8 +414,7 @@ static int64_t
 flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct tiles_box *box)
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
-    struct bits_extent extent = cpu_level_set_extent_of(&lane->base),
-                       other = extent_along(&extent, axis);
+    struct bits_extent extent = cpu_level_set_extent_of(&lane->base), other = extent_along(&extent, axis);
     const struct cpu_level_set *own = cpu_level_set_state(&lane->base);
     struct flood_volume volume = {other, own->turned, label->range, own->flood_space};
     struct turn_job range = turn_from(device->isa, &extent, axis, label->range, own->turned);
@@ -460,10 +455,9 @@ cpu_level_set_run(struct kernels_lane *base, const void *given, struct error *er
         struct tiles_box box;
 
         if (cpu_level_set_find_box(&label->given, &extent, axis, &box))
-            label->voxels += axis == 0 ? flood_along_x(lane, label, &box)
-                                       : flood_turned(lane, label, axis, &box);
-        request->masks[i] = (struct image_mask){
-            label->inside, cpu_level_set_extent_of(base).words_per_row, label->voxels};
+            label->voxels += axis == 0 ? flood_along_x(lane, label, &box) : flood_turned(lane, label, axis, &box);
+        request->masks[i] =
+            (struct image_mask){label->inside, cpu_level_set_extent_of(base).words_per_row, label->voxels};
     }
     own->begun = NULL;
     own->found = true;
@@ -494,8 +488,7 @@ cpu_level_set_beside(const struct codes_job *job, const int64_t where[3], int64_
     const struct bits_extent *extent = &job->extent;
     int64_t step[3] = {1, extent->words_per_row, extent->words_per_slice};
     int64_t size[3] = {extent->words_per_row, extent->size[1], extent->size[2]};
-    uint64_t tail =
-        where[0] + 1 == size[0] ? ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64) : ~UINT64_C(0);
+    uint64_t tail = where[0] + 1 == size[0] ? ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64) : ~UINT64_C(0);
     uint64_t own = (job->inside[at] ^ flip) & tail;
     uint64_t near = own << 1 | own >> 1;
 
@@ -526,8 +519,7 @@ spread_bits(uint64_t bits)
 static inline void
 put_codes(uint64_t inside, uint64_t border, size_t count, int8_t *codes)
 {
-    uint64_t eight =
-        (UINT64_C(0xFEFEFEFEFEFEFEFE) ^ spread_bits(inside) * 0xFF) + spread_bits(border);
+    uint64_t eight = (UINT64_C(0xFEFEFEFEFEFEFEFE) ^ spread_bits(inside) * 0xFF) + spread_bits(border);
 
     eight = htole64(eight);
     memcpy(codes, &eight, count);
@@ -571,15 +563,11 @@ cpu_level_set_codes_run(struct kernels_lane *lane, const void *given, struct err
     const struct level_set_codes_request *request = given;
     const struct cpu_level_set *own = cpu_level_set_state(lane);
 
-    if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found ||
-        request->label >= own->demand.labels)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu",
-                         request->label);
-    struct codes_job job = {cpu_level_set_extent_of(lane), own->labels[request->label].inside,
-                            request->codes};
+    if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found || request->label >= own->demand.labels)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu", request->label);
+    struct codes_job job = {cpu_level_set_extent_of(lane), own->labels[request->label].inside, request->codes};
     cpu_pool_for(cpu_device_of(lane)->pool, lane->extent.slices, code_slice, &job);
     return 0;
 }
 
-const struct kernels_op cpu_level_set_codes_op = {.name = "state codes",
-                                                  .run = cpu_level_set_codes_run};
+const struct kernels_op cpu_level_set_codes_op = {.name = "state codes", .run = cpu_level_set_codes_run};

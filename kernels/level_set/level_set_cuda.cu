@@ -62,8 +62,7 @@ level_set_open(struct kernels_lane *lane, struct error *error)
 {
     /* Range bits are made before the flood, whose kernel is therefore independent of the pixel
      * type. */
-    CUDA_TRY(cuda_device_of(lane),
-             level_set_blocks(IMAGE_UINT16, false, &cuda_level_set_state(lane)->blocks));
+    CUDA_TRY(cuda_device_of(lane), level_set_blocks(IMAGE_UINT16, false, &cuda_level_set_state(lane)->blocks));
     return 0;
 }
 
@@ -152,8 +151,7 @@ fill_passes(const struct cuda_level_set *own, const struct kernels_level_set_lab
         const struct kernels_level_set_label *label = &labels[i];
 
         for (int64_t z = 0; z < job->slices; z++)
-            *pass++ = level_set_make_pass(job->pixel, label->ranges[label->range_count > 1 ? z : 0],
-                                          label->padding);
+            *pass++ = level_set_make_pass(job->pixel, label->ranges[label->range_count > 1 ? z : 0], label->padding);
     }
 }
 
@@ -161,8 +159,7 @@ fill_passes(const struct cuda_level_set *own, const struct kernels_level_set_lab
 static int
 level_set_begin_labels(struct kernels_lane *base, const void *given, struct error *error)
 {
-    const struct kernels_level_set_label *labels =
-        ((const struct level_set_request *)given)->labels;
+    const struct kernels_level_set_label *labels = ((const struct level_set_request *)given)->labels;
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
     struct cuda_level_set *own = cuda_level_set_state(base);
@@ -175,8 +172,7 @@ level_set_begin_labels(struct kernels_lane *base, const void *given, struct erro
         own->layer_missing[z] = left < (int64_t)TILE_SLICES ? left : (int64_t)TILE_SLICES;
     }
     fill_passes(own, labels);
-    CUDA_SEND(lane, (void *)(uintptr_t)job->passes, own->passes,
-              (size_t)(job->labels * job->slices));
+    CUDA_SEND(lane, (void *)(uintptr_t)job->passes, own->passes, (size_t)(job->labels * job->slices));
     level_set_begin(job, false, lane->work);
     CUDA_LAUNCHED(device);
     for (uint32_t i = 0; i < job->labels; i++) {
@@ -188,8 +184,7 @@ level_set_begin_labels(struct kernels_lane *base, const void *given, struct erro
 
 /* Records the slices as ready. Finds the adjacent layers that become complete. */
 static bool
-whole_layers(struct cuda_level_set *own, int64_t first, int64_t count, uint32_t *from,
-             uint32_t *layers)
+whole_layers(struct cuda_level_set *own, int64_t first, int64_t count, uint32_t *from, uint32_t *layers)
 {
     *layers = 0;
     for (int64_t z = first; z < first + count; z++) {
@@ -321,8 +316,7 @@ region_bit(const struct level_set_job &job, const uint64_t *region, int64_t x, i
 }
 
 __device__ static __forceinline__ bool
-is_border(const struct level_set_job &job, const uint64_t *region, int64_t x, int64_t y, int64_t z,
-          bool inside)
+is_border(const struct level_set_job &job, const uint64_t *region, int64_t x, int64_t y, int64_t z, bool inside)
 {
     return (x > 0 && region_bit(job, region, x - 1, y, z) != inside) ||
            (x + 1 < job.columns && region_bit(job, region, x + 1, y, z) != inside) ||
@@ -333,9 +327,8 @@ is_border(const struct level_set_job &job, const uint64_t *region, int64_t x, in
 }
 
 __global__ void
-__launch_bounds__(CODES_THREADS)
-    write_codes(const __grid_constant__ struct level_set_job job, uint32_t label, int64_t first,
-                int64_t rows, int8_t *codes)
+__launch_bounds__(CODES_THREADS) write_codes(const __grid_constant__ struct level_set_job job, uint32_t label,
+                                             int64_t first, int64_t rows, int8_t *codes)
 {
     const uint64_t *region = job.inside + label * job.words;
 
@@ -350,13 +343,13 @@ __launch_bounds__(CODES_THREADS)
 }
 
 void
-level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count,
-                int8_t *codes, cudaStream_t stream)
+level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count, int8_t *codes,
+                cudaStream_t stream)
 {
     int64_t rows = job->rows * count;
 
-    write_codes<<<(unsigned)(rows < INT32_MAX ? rows : INT32_MAX), CODES_THREADS, 0, stream>>>(
-        *job, label, first, rows, codes);
+    write_codes<<<(unsigned)(rows < INT32_MAX ? rows : INT32_MAX), CODES_THREADS, 0, stream>>>(*job, label, first, rows,
+                                                                                               codes);
 }
 
 static int
@@ -384,10 +377,8 @@ cuda_level_set_codes_run(struct kernels_lane *lane, const void *given, struct er
     const struct level_set_codes_request *request = (const struct level_set_codes_request *)given;
     const struct cuda_level_set *own = cuda_level_set_state(lane);
 
-    if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found ||
-        request->label >= own->demand.labels)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu",
-                         request->label);
+    if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found || request->label >= own->demand.labels)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu", request->label);
     return fetch_codes(cuda_lane_of(lane), (uint32_t)request->label, request->codes, error);
 }
 

@@ -103,14 +103,12 @@ struct level_set_job {
 };
 
 /* Sets the sizes. Returns false if a number overflows. */
-bool level_set_measure(struct level_set_job *job, struct image_extent extent,
-                       enum image_pixel pixel, size_t labels);
+bool level_set_measure(struct level_set_job *job, struct image_extent extent, enum image_pixel pixel, size_t labels);
 
 /* Returns whether the tables of level_set_unite fit: its nodes have 32-bit numbers. */
 bool level_set_can_unite(const struct level_set_job *job);
 
-struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_range range,
-                                          struct image_range padding);
+struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_range range, struct image_range padding);
 
 /*
  * All of these only queue work on the stream. The device must have room for whole 16-byte pieces at
@@ -130,20 +128,17 @@ struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_r
 void level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream);
 cudaError_t level_set_draw(const struct level_set_job *job, uint32_t number,
                            const struct kernels_level_set_label *label, cudaStream_t stream);
-void level_set_pack(const struct level_set_job *job, int64_t first, int64_t count,
-                    cudaStream_t stream);
-cudaError_t level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask,
-                            cudaStream_t stream);
+void level_set_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaStream_t stream);
+cudaError_t level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask, cudaStream_t stream);
 void level_set_cut(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
-void level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count,
-                       cudaStream_t stream);
+void level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count, cudaStream_t stream);
 cudaError_t level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
                             cudaStream_t stream);
 cudaError_t level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 
 /* Runs stage 3 of slices first .. first + count - 1: writes one int8 per voxel from the region. */
-void level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count,
-                     int8_t *codes, cudaStream_t stream);
+void level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count, int8_t *codes,
+                     cudaStream_t stream);
 
 /* Takes the arrays from `state` to `counts`. */
 void level_set_place_zeros(struct level_set_job *job, struct kernels_arena *arena);
@@ -214,8 +209,7 @@ template <> struct level_set_eight<uint8_t> {
 /* Returns one bit per value: in range. */
 template <typename Value>
 __device__ static __forceinline__ uint32_t
-level_set_in_range(const typename level_set_eight<Value>::type &eight,
-                   const struct level_set_pass &pass)
+level_set_in_range(const typename level_set_eight<Value>::type &eight, const struct level_set_pass &pass)
 {
     uint32_t outside[4], both;
 

@@ -51,8 +51,8 @@ level_set_flood_pop(const struct level_set_job &job, struct limits *limits)
             limits->patience -= clock64() - begun;
             return taken == END ? NOTHING : taken - 1;
         }
-        if (limits->deadline && (clock64() > until ||
-                                 (looks % 16 == 0 && level_set_flood_look(&job.counts->stopped)))) {
+        if (limits->deadline &&
+            (clock64() > until || (looks % 16 == 0 && level_set_flood_look(&job.counts->stopped)))) {
             job.counts->stopped = 1;
             return NOTHING;
         }
@@ -155,8 +155,7 @@ struct arrival {
 };
 
 __device__ static __forceinline__ struct arrival
-load_inbox(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
-           uint32_t value)
+load_inbox(const struct level_set_job &job, const struct visitor &own, const struct visit *visit, uint32_t value)
 {
     const uint32_t pending = visit->state >> value;
     const uint32_t *inbox = job.inbox + (size_t)visit->tile * INBOX_WORDS + value * FACE_WORDS;
@@ -166,15 +165,13 @@ load_inbox(const struct level_set_job &job, const struct visitor &own, const str
     struct arrival arrival = {};
 
     if (pending >> 2 * own.half & 1)
-        arrival.x = __ldcg((const uint8_t *)(inbox + own.half * 2 * FACE_WORDS) +
-                           own.across * PARTS + own.part);
+        arrival.x = __ldcg((const uint8_t *)(inbox + own.half * 2 * FACE_WORDS) + own.across * PARTS + own.part);
     if (y_end && pending >> 2 * y_face & 1)
         arrival.y = __ldcg(&inbox[y_face * 2 * FACE_WORDS + own.across * 2 + own.half]);
     if (z_end && pending >> 2 * z_face & 1)
 #pragma unroll
         for (uint32_t i = 0; i < LINE; i++)
-            arrival.z[i] =
-                __ldcg(&inbox[z_face * 2 * FACE_WORDS + (own.part * LINE + i) * 2 + own.half]);
+            arrival.z[i] = __ldcg(&inbox[z_face * 2 * FACE_WORDS + (own.part * LINE + i) * 2 + own.half]);
     return arrival;
 }
 
@@ -192,9 +189,8 @@ arrived_at(const struct visitor &own, const struct arrival &arrival, int i)
 /* Returns the settled bits of the thread's line at the beginning of the visit, without and with
  * arrived bits, and adds to the thread's traits. */
 __device__ static __forceinline__ uint32_t
-begin_line(struct visitor *own, const struct visit *visit, bool has_region,
-           const struct arrival &out, const struct arrival &in, uint32_t before[LINE],
-           uint32_t settled[LINE])
+begin_line(struct visitor *own, const struct visit *visit, bool has_region, const struct arrival &out,
+           const struct arrival &in, uint32_t before[LINE], uint32_t settled[LINE])
 {
     const uint32_t at = along_y_at(*own), all = visit->kind ? ~0u : 0;
     uint32_t traits = 0;
@@ -204,22 +200,19 @@ begin_line(struct visitor *own, const struct visit *visit, bool has_region,
         const uint32_t exist = existing(*own, i);
         const uint32_t range = visit->range[at + 2 * (uint32_t)i] & exist;
         const uint32_t region = has_region ? visit->settled[at + 2 * (uint32_t)i] : all;
-        const uint32_t come =
-            ((range & arrived_at(*own, in, i)) | (~range & arrived_at(*own, out, i))) & exist;
+        const uint32_t come = ((range & arrived_at(*own, in, i)) | (~range & arrived_at(*own, out, i))) & exist;
 
         own->range[i] = range;
         before[i] = ~(range ^ region) & exist;
         settled[i] = before[i] | come;
-        traits |= (range ? TRAIT_IN : 0) | (exist & ~range ? TRAIT_OUT : 0) |
-                  (settled[i] ? TRAIT_SETTLED : 0) | (exist & ~settled[i] ? TRAIT_OPEN : 0) |
-                  (come & ~before[i] ? TRAIT_ARRIVED : 0);
+        traits |= (range ? TRAIT_IN : 0) | (exist & ~range ? TRAIT_OUT : 0) | (settled[i] ? TRAIT_SETTLED : 0) |
+                  (exist & ~settled[i] ? TRAIT_OPEN : 0) | (come & ~before[i] ? TRAIT_ARRIVED : 0);
     }
     return traits;
 }
 
 __device__ static __forceinline__ void
-level_set_flood_put_line(const struct visitor &own, struct visit *visit,
-                         const uint32_t settled[LINE])
+level_set_flood_put_line(const struct visitor &own, struct visit *visit, const uint32_t settled[LINE])
 {
     const uint32_t at = along_y_at(own);
 
@@ -230,11 +223,9 @@ level_set_flood_put_line(const struct visitor &own, struct visit *visit,
 
 /* Returns the neighbour's plane for bits across this face. */
 __device__ static __forceinline__ uint32_t *
-inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_t face,
-             uint32_t value)
+inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_t face, uint32_t value)
 {
-    return job.inbox + (size_t)visit->neighbour[face] * INBOX_WORDS +
-           ((face ^ 1) * 2 + value) * FACE_WORDS;
+    return job.inbox + (size_t)visit->neighbour[face] * INBOX_WORDS + ((face ^ 1) * 2 + value) * FACE_WORDS;
 }
 
 /* Writes a word of each plane along y and z: all settled voxels of the class. */
@@ -247,8 +238,7 @@ fill_inboxes(const struct level_set_job &job, const struct visit *visit)
 #pragma unroll
     for (uint32_t axis = 1; axis < 3; axis++) {
         const uint32_t face = 2 * axis + end;
-        const uint32_t at =
-            axis == 1 ? half_at(word / 2, far, word % 2) : half_at(far, word / 2, word % 2);
+        const uint32_t at = axis == 1 ? half_at(word / 2, far, word % 2) : half_at(far, word / 2, word % 2);
 
         if (visit->wanted >> (2 * face + value) & 1)
             inbox_beyond(job, visit, face, value)[word] =
@@ -258,8 +248,8 @@ fill_inboxes(const struct level_set_job &job, const struct visit *visit)
 
 /* Along x, each thread has eight bits. */
 __device__ static __forceinline__ void
-fill_inboxes_x(const struct level_set_job &job, const struct visitor &own,
-               const struct visit *visit, uint32_t side, uint32_t side_range)
+fill_inboxes_x(const struct level_set_job &job, const struct visitor &own, const struct visit *visit, uint32_t side,
+               uint32_t side_range)
 {
     const uint32_t at = own.across * PARTS + own.part;
 
@@ -279,8 +269,8 @@ classes_of(uint32_t voxels, uint32_t range)
 /* After a thread's line has settled: collects the bits that cross faces, and the traits at the
  * visit's end. */
 __device__ static __forceinline__ uint32_t
-end_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit,
-         bool begins, const uint32_t before[LINE], const uint32_t settled[LINE])
+end_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit, bool begins,
+         const uint32_t before[LINE], const uint32_t settled[LINE])
 {
     const uint32_t side_range = inner_edge(own->range, !own->half);
     uint32_t fresh[LINE], any = 0, any_out = 0, any_in = 0, sends = 0;
@@ -302,8 +292,7 @@ end_line(const struct level_set_job &job, struct visitor *own, const struct visi
     if (own->part == PARTS - 1)
         sends |= classes_of(fresh[LINE - 1], own->range[LINE - 1]) << 6;
     if (own->across == 0 || own->across == TILE_SLICES - 1)
-        sends |= ((uint32_t)(any_out != 0) | (uint32_t)(any_in != 0) << 1)
-                 << (own->across ? 10 : 8);
+        sends |= ((uint32_t)(any_out != 0) | (uint32_t)(any_in != 0) << 1) << (own->across ? 10 : 8);
     return (any ? LATE : 0) | (all_exist(*own, settled) ? 0 : LEFT) | (sends & visit->wanted);
 }
 
@@ -322,8 +311,7 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
         return NOTHING;
     ptx_fence();
     if (lane < FACES && visit->sends >> 2 * lane & 3) {
-        uint32_t tile = visit->neighbour[lane],
-                 z = tile / (job.tiles_x * job.tiles_y) % job.tiles_z;
+        uint32_t tile = visit->neighbour[lane], z = tile / (job.tiles_x * job.tiles_y) % job.tiles_z;
         uint32_t bits = (visit->sends >> 2 * lane & 3) << 2 * (lane ^ 1);
 
         if (job.layer[z])
@@ -382,8 +370,8 @@ let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next
 }
 
 __device__ static __forceinline__ uint32_t
-level_set_flood_neighbour_of(const struct level_set_job &job, const struct level_set_place &place,
-                             uint32_t tile, uint32_t face)
+level_set_flood_neighbour_of(const struct level_set_job &job, const struct level_set_place &place, uint32_t tile,
+                             uint32_t face)
 {
     const uint32_t axis = face / 2;
     const uint32_t step = axis == 0 ? 1 : axis == 1 ? job.tiles_x : job.tiles_x * job.tiles_y;
@@ -397,15 +385,13 @@ level_set_flood_neighbour_of(const struct level_set_job &job, const struct level
 
 /* Reads and clears new arrivals. Later ones cause another visit. */
 __device__ static __forceinline__ void
-level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit,
-                            const struct level_set_place &place)
+level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit, const struct level_set_place &place)
 {
     const uint32_t tile = visit->tile, face = threadIdx.x - 32;
     uint32_t wanted = 0;
 
     if (threadIdx.x == 0) {
-        visit->state =
-            ptx_and_acquire(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
+        visit->state = ptx_and_acquire(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
         visit->sends = 0;
         visit->traits = 0;
     } else if (face < FACES) {
@@ -416,9 +402,7 @@ level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit
             /* If a neighbour is uniformly of a class, it has settled there from the beginning. */
             const uint32_t kind = job.kind[other];
 
-            wanted = level_set_flood_look(&job.state[other]) & STATE_CLOSED
-                         ? 0
-                         : 3 & ~(kind < 2 ? 1u << kind : 0);
+            wanted = level_set_flood_look(&job.state[other]) & STATE_CLOSED ? 0 : 3 & ~(kind < 2 ? 1u << kind : 0);
         }
     } else if (threadIdx.x == 64) {
         visit->kind = job.kind[tile];
@@ -435,9 +419,8 @@ level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit
 
 template <typename Value, bool LAZY>
 __device__ static void
-level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit,
-                           struct pieces<Value> *pieces, uint32_t depth,
-                           const struct level_set_place &place)
+level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces,
+                           uint32_t depth, const struct level_set_place &place)
 {
     uint32_t before[LINE], settled[LINE];
 
@@ -478,15 +461,13 @@ level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit,
         }
     }
     fill_inboxes(job, visit);
-    uint32_t sends =
-        end_line(job, &own, visit, first && visit->state & STATE_INITIAL, before, settled);
+    uint32_t sends = end_line(job, &own, visit, first && visit->state & STATE_INITIAL, before, settled);
     sends = __reduce_or_sync(~0u, sends);
     const int32_t voxels = __reduce_add_sync(~0u, own.grown);
     if (threadIdx.x % 32 == 0 && sends)
         atomicOr(&visit->sends, sends);
     if (threadIdx.x % 32 == 0 && voxels)
-        atomicAdd((unsigned long long *)&job.voxels_in[own.place.label],
-                  (unsigned long long)(long long)voxels);
+        atomicAdd((unsigned long long *)&job.voxels_in[own.place.label], (unsigned long long)(long long)voxels);
 }
 
 template <typename Value, bool LAZY>
@@ -511,8 +492,7 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
         if (visit.tile == NOTHING)
             return;
         const struct level_set_place place = level_set_place_of(job, visit.tile);
-        level_set_flood_visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth,
-                                                place);
+        level_set_flood_visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth, place);
         __syncthreads();
         /* Neighbours may begin while the region is written. */
         if (threadIdx.x < 32)
@@ -573,16 +553,14 @@ level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks)
     error = CUDA_OF(cudaFuncSetAttribute(kernel.run, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          (int)(has_room ? ALONE : kernel.memory)));
     if (error == cudaSuccess)
-        error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel.run, THREADS,
-                                                                      kernel.memory));
+        error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel.run, THREADS, kernel.memory));
     if (error == cudaSuccess)
         *blocks = processors * each;
     return error;
 }
 
 cudaError_t
-level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
-                cudaStream_t stream)
+level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget, cudaStream_t stream)
 {
     const struct flood_kernel kernel = flood_of(job->pixel, lazy);
     const int processors = blocks / kernel.blocks_each;
@@ -595,7 +573,6 @@ level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t 
         (int64_t)job->tiles * job->labels <= (int64_t)processors * FEW_TILES)
         launch_early(kernel.run, (unsigned)processors, THREADS, ALONE, stream, *job, budget, DEEP);
     else
-        launch_early(kernel.run, (unsigned)blocks, THREADS, kernel.memory, stream, *job, budget,
-                     SHALLOW);
+        launch_early(kernel.run, (unsigned)blocks, THREADS, kernel.memory, stream, *job, budget, SHALLOW);
     return cudaSuccess;
 }

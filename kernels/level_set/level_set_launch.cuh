@@ -15,8 +15,8 @@
 /* As <<<blocks, threads, memory, stream>>>. The caller must check cudaGetLastError. */
 template <typename... Parameters, typename... Arguments>
 static inline void
-launch_early(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, size_t memory,
-             cudaStream_t stream, const Arguments &...arguments)
+launch_early(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, size_t memory, cudaStream_t stream,
+             const Arguments &...arguments)
 {
     cudaLaunchAttribute early = {};
     cudaLaunchConfig_t config = {};

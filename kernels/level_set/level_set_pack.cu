@@ -35,8 +35,7 @@ tiles_along(int64_t size, int64_t of, uint32_t *tiles)
 }
 
 bool
-level_set_measure(struct level_set_job *job, struct image_extent extent, enum image_pixel pixel,
-                  size_t labels)
+level_set_measure(struct level_set_job *job, struct image_extent extent, enum image_pixel pixel, size_t labels)
 {
     uint64_t tiles, places = 1;
 
@@ -47,8 +46,7 @@ level_set_measure(struct level_set_job *job, struct image_extent extent, enum im
     job->words = job->words_per_row * extent.rows * extent.slices;
     job->pixel = pixel;
     if (!tiles_along(extent.columns, TILE_COLUMNS, &job->tiles_x) ||
-        !tiles_along(extent.rows, TILE_ROWS, &job->tiles_y) ||
-        !tiles_along(extent.slices, TILE_SLICES, &job->tiles_z))
+        !tiles_along(extent.rows, TILE_ROWS, &job->tiles_y) || !tiles_along(extent.slices, TILE_SLICES, &job->tiles_z))
         return false;
     /* At most 2^33 voxels, so that this does not overflow. */
     tiles = (uint64_t)job->tiles_x * job->tiles_y * job->tiles_z;
@@ -123,10 +121,8 @@ pack_item_of(const struct level_set_job &job, int64_t number, int64_t first_slic
     item.y = (uint32_t)(number % job.tiles_y);
     item.z = (uint32_t)(first_slice + number / job.tiles_y);
     item.rows = (uint32_t)min((int64_t)TILE_ROWS, job.rows - (int64_t)item.y * TILE_ROWS);
-    item.columns =
-        (uint32_t)min((int64_t)PACK_COLUMNS, job.columns - (int64_t)item.x * TILE_COLUMNS);
-    item.first = (item.z * job.rows + (int64_t)item.y * TILE_ROWS) * job.columns +
-                 (int64_t)item.x * TILE_COLUMNS;
+    item.columns = (uint32_t)min((int64_t)PACK_COLUMNS, job.columns - (int64_t)item.x * TILE_COLUMNS);
+    item.first = (item.z * job.rows + (int64_t)item.y * TILE_ROWS) * job.columns + (int64_t)item.x * TILE_COLUMNS;
     item.strips = cuts == 1 ? 1 : item.rows;
     item.strip = cuts == 1 ? item.rows * item.columns : item.columns;
     return item;
@@ -134,8 +130,7 @@ pack_item_of(const struct level_set_job &job, int64_t number, int64_t first_slic
 
 /* Returns the voxel at which piece `piece` begins, a multiple of 8, or -1 beyond the item. */
 __device__ static __forceinline__ int64_t
-pack_piece(const struct level_set_job &job, const struct pack_item &item, uint32_t piece,
-           uint32_t pieces, uint32_t *at)
+pack_piece(const struct level_set_job &job, const struct pack_item &item, uint32_t piece, uint32_t pieces, uint32_t *at)
 {
     int64_t first = item.first;
 
@@ -166,23 +161,21 @@ bits_at(const uint32_t *words, uint32_t at)
 
 template <typename Value, int LABELS>
 __device__ static __forceinline__ void
-pack_read(const struct level_set_job &job, const struct pack_item &item,
-          const struct level_set_pass *passes, uint8_t (*bytes)[TILE_ROWS * PACK_PITCH + 16])
+pack_read(const struct level_set_job &job, const struct pack_item &item, const struct level_set_pass *passes,
+          uint8_t (*bytes)[TILE_ROWS * PACK_PITCH + 16])
 {
     using eight = typename level_set_eight<Value>::type;
     const Value *voxels = (const Value *)job.voxels;
     const uint32_t pieces = (item.strip + 7) / 8 + 1;
 
-    for (uint32_t piece = threadIdx.x; piece < pieces * item.strips;
-         piece += PACK_THREADS * PACK_LOADS) {
+    for (uint32_t piece = threadIdx.x; piece < pieces * item.strips; piece += PACK_THREADS * PACK_LOADS) {
         eight loaded[PACK_LOADS];
         uint32_t at[PACK_LOADS];
         bool exists[PACK_LOADS];
 
 #pragma unroll
         for (int i = 0; i < PACK_LOADS; i++) {
-            int64_t voxel =
-                pack_piece(job, item, piece + (uint32_t)i * PACK_THREADS, pieces, &at[i]);
+            int64_t voxel = pack_piece(job, item, piece + (uint32_t)i * PACK_THREADS, pieces, &at[i]);
 
             exists[i] = voxel >= 0;
             if (exists[i])
@@ -193,8 +186,7 @@ pack_read(const struct level_set_job &job, const struct pack_item &item,
 #pragma unroll
             for (int label = 0; label < LABELS; label++)
                 if (exists[i])
-                    bytes[label][at[i]] =
-                        (uint8_t)level_set_in_range<Value>(loaded[i], passes[label]);
+                    bytes[label][at[i]] = (uint8_t)level_set_in_range<Value>(loaded[i], passes[label]);
     }
 }
 
@@ -218,8 +210,7 @@ pack_write(const struct level_set_job &job, const struct pack_item &item, uint32
             at += row * PACK_PITCH * 8 + (uint32_t)(item.first + row * job.columns & 7);
 #pragma unroll
         for (int label = 0; label < LABELS; label++) {
-            size_t tile =
-                (size_t)(first_label + (uint32_t)label) * job.tiles + tiles_before + item.x + word;
+            size_t tile = (size_t)(first_label + (uint32_t)label) * job.tiles + tiles_before + item.x + word;
             job.range[tile * TILE_WORDS + item.z % TILE_SLICES * TILE_ROWS + row] =
                 bits_at((const uint32_t *)bytes[label], at) & exist;
         }
@@ -228,8 +219,8 @@ pack_write(const struct level_set_job &job, const struct pack_item &item, uint32
 
 template <typename Value, int LABELS>
 __global__ void
-__launch_bounds__(PACK_THREADS) pack(const __grid_constant__ struct level_set_job job,
-                                     uint32_t first_label, int64_t first, int64_t items)
+__launch_bounds__(PACK_THREADS)
+    pack(const __grid_constant__ struct level_set_job job, uint32_t first_label, int64_t first, int64_t items)
 {
     __shared__ __align__(8) uint8_t bytes[LABELS][TILE_ROWS * PACK_PITCH + 16];
 
@@ -254,8 +245,7 @@ static void
 launch_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaStream_t stream)
 {
     static void (*const packs[PACK_LABELS])(const struct level_set_job, uint32_t, int64_t,
-                                            int64_t) = {pack<Value, 1>, pack<Value, 2>,
-                                                        pack<Value, 3>, pack<Value, 4>};
+                                            int64_t) = {pack<Value, 1>, pack<Value, 2>, pack<Value, 3>, pack<Value, 4>};
     int64_t cuts = (job->tiles_x - 1) / (PACK_COLUMNS / TILE_COLUMNS) + 1;
     int64_t items = cuts * job->tiles_y * count;
     unsigned blocks = (unsigned)(items < INT_MAX ? items : INT_MAX);
@@ -263,8 +253,8 @@ launch_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaS
     for (uint32_t label = 0; label < job->labels; label += PACK_LABELS) {
         const uint32_t left = job->labels - label;
 
-        launch_early(packs[left < PACK_LABELS ? left - 1 : PACK_LABELS - 1], blocks, PACK_THREADS,
-                     0, stream, *job, label, first, items);
+        launch_early(packs[left < PACK_LABELS ? left - 1 : PACK_LABELS - 1], blocks, PACK_THREADS, 0, stream, *job,
+                     label, first, items);
     }
 }
 
@@ -289,8 +279,8 @@ range_number(const struct level_set_job &job, int64_t word)
 }
 
 __global__ void
-__launch_bounds__(CLEAR_THREADS) bound_range(const __grid_constant__ struct level_set_job job,
-                                             const uint64_t *mask, uint64_t *range)
+__launch_bounds__(CLEAR_THREADS)
+    bound_range(const __grid_constant__ struct level_set_job job, const uint64_t *mask, uint64_t *range)
 {
     for (int64_t word = (int64_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; word < job.words;
          word += (int64_t)gridDim.x * CLEAR_THREADS)
@@ -308,23 +298,19 @@ word_blocks(const struct level_set_job *job)
 
 /* The mask is copied to `initial`, which the flood overwrites later. */
 cudaError_t
-level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask,
-                cudaStream_t stream)
+level_set_bound(const struct level_set_job *job, uint32_t label, const uint64_t *mask, cudaStream_t stream)
 {
     const size_t first = (size_t)label * job->tiles * TILE_WORDS;
-    cudaError_t error =
-        CUDA_OF(cudaMemcpyAsync(job->initial + first, mask, (size_t)job->words * sizeof(*mask),
-                                cudaMemcpyHostToDevice, stream));
+    cudaError_t error = CUDA_OF(cudaMemcpyAsync(job->initial + first, mask, (size_t)job->words * sizeof(*mask),
+                                                cudaMemcpyHostToDevice, stream));
 
     if (error == cudaSuccess)
-        bound_range<<<word_blocks(job), CLEAR_THREADS, 0, stream>>>(*job, job->initial + first,
-                                                                    job->range + first);
+        bound_range<<<word_blocks(job), CLEAR_THREADS, 0, stream>>>(*job, job->initial + first, job->range + first);
     return error;
 }
 
 __global__ void
-__launch_bounds__(CLEAR_THREADS)
-    cut_region(const __grid_constant__ struct level_set_job job, uint32_t label)
+__launch_bounds__(CLEAR_THREADS) cut_region(const __grid_constant__ struct level_set_job job, uint32_t label)
 {
     const uint64_t *range = job.range + (size_t)label * job.tiles * TILE_WORDS;
     uint64_t *region = job.inside + label * job.words;
@@ -332,8 +318,7 @@ __launch_bounds__(CLEAR_THREADS)
 
     for (int64_t word = (int64_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; word < job.words;
          word += (int64_t)gridDim.x * CLEAR_THREADS) {
-        const uint64_t own = region[word],
-                       outside = own ? own & ~range[range_number(job, word)] : 0;
+        const uint64_t own = region[word], outside = own ? own & ~range[range_number(job, word)] : 0;
 
         if (!outside)
             continue;
@@ -355,16 +340,15 @@ level_set_cut(const struct level_set_job *job, uint32_t label, cudaStream_t stre
 
 /* Clears the state of a run, in pieces of 16 bytes, and marks layers as ready or not. */
 __global__ void
-__launch_bounds__(CLEAR_THREADS) clear(const __grid_constant__ struct level_set_job job,
-                                       size_t zeros, size_t regions, uint32_t layer)
+__launch_bounds__(CLEAR_THREADS)
+    clear(const __grid_constant__ struct level_set_job job, size_t zeros, size_t regions, uint32_t layer)
 {
     const size_t first = (size_t)((uint4 *)job.layer - (uint4 *)job.state);
     const size_t last = first + (job.tiles_z - 1) / sizeof(uint4);
     const size_t step = (size_t)gridDim.x * CLEAR_THREADS;
 
     ptx_let_next_begin();
-    for (size_t i = (size_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; i < zeros + regions;
-         i += step) {
+    for (size_t i = (size_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; i < zeros + regions; i += step) {
         const uint32_t value = i >= first && i <= last ? layer : 0;
         uint4 *piece = i < zeros ? (uint4 *)job.state + i : (uint4 *)job.inside + (i - zeros);
 
@@ -379,8 +363,8 @@ level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t str
     const size_t regions = ((size_t)job->labels * (size_t)job->words + 1) / 2;
     const size_t most = CLEAR_BLOCKS, blocks = (zeros + regions - 1) / CLEAR_THREADS + 1;
 
-    clear<<<(unsigned)(blocks < most ? blocks : most), CLEAR_THREADS, 0, stream>>>(
-        *job, zeros, regions, resident ? 0x01010101 : 0);
+    clear<<<(unsigned)(blocks < most ? blocks : most), CLEAR_THREADS, 0, stream>>>(*job, zeros, regions,
+                                                                                   resident ? 0x01010101 : 0);
 }
 
 /* Inclusive, in tiles. */
@@ -397,8 +381,7 @@ struct draw_rows {
 __global__ void
 __launch_bounds__(DRAW_THREADS)
     draw(const __grid_constant__ struct level_set_job job, uint32_t label,
-         const __grid_constant__ struct kernels_shape shape,
-         const __grid_constant__ struct draw_rows rows)
+         const __grid_constant__ struct kernels_shape shape, const __grid_constant__ struct draw_rows rows)
 {
     __shared__ int64_t first[DRAW_THREADS], last[DRAW_THREADS], where[DRAW_THREADS];
     int64_t number = (int64_t)blockIdx.x * DRAW_THREADS + threadIdx.x;
@@ -418,8 +401,7 @@ __launch_bounds__(DRAW_THREADS)
     for (unsigned row = threadIdx.x / 32 * 32, end = row + 32; row < end; row++) {
         if (first[row] > last[row])
             continue;
-        for (int64_t word = first[row] / 64 + threadIdx.x % 32; word <= last[row] / 64;
-             word += 32) {
+        for (int64_t word = first[row] / 64 + threadIdx.x % 32; word <= last[row] / 64; word += 32) {
             uint64_t bits = ~UINT64_C(0);
 
             if (word == first[row] / 64)
@@ -432,8 +414,7 @@ __launch_bounds__(DRAW_THREADS)
 }
 
 static void
-draw_shape(const struct level_set_job *job, uint32_t label, const struct kernels_shape *shape,
-           cudaStream_t stream)
+draw_shape(const struct level_set_job *job, uint32_t label, const struct kernels_shape *shape, cudaStream_t stream)
 {
     struct shape_interval y = shape_extent(shape, 1, job->rows);
     struct shape_interval z = shape_extent(shape, 2, job->slices);
@@ -442,14 +423,13 @@ draw_shape(const struct level_set_job *job, uint32_t label, const struct kernels
     if (y.first > y.last || z.first > z.last)
         return;
     rows.count = rows.count_y * (z.last - z.first + 1);
-    draw<<<(unsigned)((rows.count - 1) / DRAW_THREADS + 1), DRAW_THREADS, 0, stream>>>(
-        *job, label, *shape, rows);
+    draw<<<(unsigned)((rows.count - 1) / DRAW_THREADS + 1), DRAW_THREADS, 0, stream>>>(*job, label, *shape, rows);
 }
 
 /* Finds the tiles that may have voxels of the region. Returns false if it is empty. */
 static bool
-level_set_pack_find_box(const struct level_set_job *job,
-                        const struct kernels_level_set_label *label, struct tile_box *box)
+level_set_pack_find_box(const struct level_set_job *job, const struct kernels_level_set_label *label,
+                        struct tile_box *box)
 {
     const int64_t size[3] = {job->columns, job->rows, job->slices};
     const int64_t tile[3] = {TILE_COLUMNS, TILE_ROWS, TILE_SLICES};
@@ -464,8 +444,7 @@ level_set_pack_find_box(const struct level_set_job *job,
 
         for (int axis = 0; axis < 3; axis++)
             side[axis] = shape_extent(&label->shapes[s], axis, size[axis]);
-        if (side[0].first > side[0].last || side[1].first > side[1].last ||
-            side[2].first > side[2].last)
+        if (side[0].first > side[0].last || side[1].first > side[1].last || side[2].first > side[2].last)
             continue;
         for (int axis = 0; axis < 3; axis++) {
             uint32_t first = (uint32_t)(side[axis].first / tile[axis]);
@@ -497,8 +476,8 @@ struct seen {
 
 /* Reads a row of a tile or, with y or z just outside it, of its surroundings. */
 __device__ static __forceinline__ void
-see_row(const struct level_set_job &job, uint64_t *region, const struct level_set_place &place,
-        int row, int slice, struct seen *seen)
+see_row(const struct level_set_job &job, uint64_t *region, const struct level_set_place &place, int row, int slice,
+        struct seen *seen)
 {
     int64_t y = (int64_t)place.y * TILE_ROWS + row, z = (int64_t)place.z * TILE_SLICES + slice;
     bool row_inside = row >= 0 && row < TILE_ROWS, slice_inside = slice >= 0 && slice < TILE_SLICES;
@@ -528,8 +507,8 @@ see_row(const struct level_set_job &job, uint64_t *region, const struct level_se
 }
 
 __device__ static __forceinline__ void
-note_tile(const struct level_set_job &job, uint32_t tile, const struct level_set_place &place,
-          bool ones, bool zeros, bool begins)
+note_tile(const struct level_set_job &job, uint32_t tile, const struct level_set_place &place, bool ones, bool zeros,
+          bool begins)
 {
     job.kind[tile] = ones && zeros ? TILE_MIXED : ones ? 1 : 0;
     if (!begins)
@@ -572,8 +551,7 @@ __global__ void __launch_bounds__(32 * CLASSIFY_WARPS)
         return;
     if (voxels)
         atomicAdd((unsigned long long *)&job.voxels_in[label], voxels);
-    uint32_t tile =
-        ((label * job.tiles_z + place.z) * job.tiles_y + place.y) * job.tiles_x + place.x;
+    uint32_t tile = ((label * job.tiles_z + place.z) * job.tiles_y + place.y) * job.tiles_x + place.x;
     note_tile(job, tile, place, ones, zeros, (ones || ones_around) && (zeros || zeros_around));
 }
 
@@ -645,8 +623,7 @@ bits_between(int64_t first, int64_t last)
 __global__ void
 __launch_bounds__(OUTLINE_THREADS)
     outline(const __grid_constant__ struct level_set_job job, uint32_t label,
-            const __grid_constant__ struct kernels_shape shape,
-            const __grid_constant__ struct tile_box box)
+            const __grid_constant__ struct kernels_shape shape, const __grid_constant__ struct tile_box box)
 {
     __shared__ int32_t first[TILE_WORDS], last[TILE_WORDS], inner_ends[4], outer_ends[4];
     const uint32_t size_y = box.last[1] - box.first[1] + 1;
@@ -719,8 +696,8 @@ level_set_pack_widen(const struct level_set_job *job, struct tile_box *box, uint
 }
 
 cudaError_t
-level_set_draw(const struct level_set_job *job, uint32_t number,
-               const struct kernels_level_set_label *label, cudaStream_t stream)
+level_set_draw(const struct level_set_job *job, uint32_t number, const struct kernels_level_set_label *label,
+               cudaStream_t stream)
 {
     struct tile_box box;
     uint32_t size[3], places;
@@ -729,22 +706,19 @@ level_set_draw(const struct level_set_job *job, uint32_t number,
         return cudaSuccess;
     places = level_set_pack_widen(job, &box, size);
     if (label->shape_count == 1 && !label->mask && job->columns <= INT32_MAX) {
-        launch_early(outline, places, OUTLINE_THREADS, 0, stream, *job, number, label->shapes[0],
-                     box);
+        launch_early(outline, places, OUTLINE_THREADS, 0, stream, *job, number, label->shapes[0], box);
         return cudaSuccess;
     }
     if (label->mask) {
         size_t words = (size_t)job->words;
-        cudaError_t error =
-            CUDA_OF(cudaMemcpyAsync(job->inside + number * words, label->mask,
-                                    words * sizeof(*label->mask), cudaMemcpyHostToDevice, stream));
+        cudaError_t error = CUDA_OF(cudaMemcpyAsync(job->inside + number * words, label->mask,
+                                                    words * sizeof(*label->mask), cudaMemcpyHostToDevice, stream));
         if (error != cudaSuccess)
             return error;
     }
     for (size_t i = 0; i < label->shape_count; i++)
         draw_shape(job, number, &label->shapes[i], stream);
-    classify<<<((size[0] - 1) / CLASSIFY_WARPS + 1) * places, 32 * CLASSIFY_WARPS, 0, stream>>>(
-        *job, number, box);
+    classify<<<((size[0] - 1) / CLASSIFY_WARPS + 1) * places, 32 * CLASSIFY_WARPS, 0, stream>>>(*job, number, box);
     return cudaSuccess;
 }
 
@@ -772,8 +746,7 @@ __launch_bounds__(RELEASE_THREADS)
 }
 
 void
-level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count,
-                  cudaStream_t stream)
+level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count, cudaStream_t stream)
 {
     release<<<1, RELEASE_THREADS, 0, stream>>>(*job, first, count);
 }

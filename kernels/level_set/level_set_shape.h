@@ -21,7 +21,6 @@ struct shape_interval {
 struct shape_interval shape_extent(const struct kernels_shape *shape, int axis, int64_t size);
 
 /* Returns the exact columns of row y of slice z in the shape. */
-struct shape_interval shape_row(const struct kernels_shape *shape, int64_t y, int64_t z,
-                                int64_t columns);
+struct shape_interval shape_row(const struct kernels_shape *shape, int64_t y, int64_t z, int64_t columns);
 
 #endif

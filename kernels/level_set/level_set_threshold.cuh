@@ -75,8 +75,7 @@ row_part_of(const struct level_set_job &job, const struct visitor &own)
 /* Loads BATCH slices from `slice` on. */
 template <typename Value>
 __device__ static __forceinline__ void
-send_for_slices(const struct level_set_job &job, const struct row_part &part,
-                struct batch<Value> *batch, int slice)
+send_for_slices(const struct level_set_job &job, const struct row_part &part, struct batch<Value> *batch, int slice)
 {
     using eight = typename level_set_eight<Value>::type;
     const eight *voxels = (const eight *)job.voxels;
@@ -87,16 +86,14 @@ send_for_slices(const struct level_set_job &job, const struct row_part &part,
         const uint32_t piece = (uint32_t)(voxel >> 3) + threadIdx.x % GROUP;
         const bool exists = slice + i < part.slices && piece < part.end;
 
-        ptx_copy<sizeof(eight)>(&batch->own[i][threadIdx.x], exists ? voxels + piece : voxels,
-                                exists);
+        ptx_copy<sizeof(eight)>(&batch->own[i][threadIdx.x], exists ? voxels + piece : voxels, exists);
     }
     if (!part.aligned) {
         const int of = slice + part.ninth_slice;
         const uint32_t piece = (uint32_t)((part.ninth_voxel + of * part.slice) >> 3) + GROUP;
         const bool exists = of < part.ninth_slices && piece < part.end;
 
-        ptx_copy<sizeof(eight)>(&batch->ninth[threadIdx.x], exists ? voxels + piece : voxels,
-                                exists);
+        ptx_copy<sizeof(eight)>(&batch->ninth[threadIdx.x], exists ? voxels + piece : voxels, exists);
     }
     ptx_copies_end_group();
 }
@@ -104,8 +101,8 @@ send_for_slices(const struct level_set_job &job, const struct row_part &part,
 /* Thresholds the same slices after loading. `pass` returns the values in range of each. */
 template <typename Value, typename Pass>
 __device__ static __forceinline__ void
-threshold_slices(const struct row_part &part, const struct batch<Value> *batch, const Pass &pass,
-                 uint32_t *range, int slice)
+threshold_slices(const struct row_part &part, const struct batch<Value> *batch, const Pass &pass, uint32_t *range,
+                 int slice)
 {
     const uint32_t lane = threadIdx.x % GROUP, row = threadIdx.x / GROUP;
     uint32_t bits[BATCH];
@@ -114,8 +111,7 @@ threshold_slices(const struct row_part &part, const struct batch<Value> *batch, 
     for (int i = 0; i < BATCH; i++)
         bits[i] = level_set_in_range<Value>(batch->own[i][threadIdx.x], pass(slice + i));
     if (!part.aligned) {
-        const uint32_t ninth =
-            level_set_in_range<Value>(batch->ninth[threadIdx.x], pass(slice + part.ninth_slice));
+        const uint32_t ninth = level_set_in_range<Value>(batch->ninth[threadIdx.x], pass(slice + part.ninth_slice));
         const uint32_t step = (uint32_t)part.slice;
         uint32_t shift = (uint32_t)part.voxel + (uint32_t)slice * step;
 
@@ -135,8 +131,7 @@ threshold_slices(const struct row_part &part, const struct batch<Value> *batch, 
 __device__ static __forceinline__ bool
 is_simple(const struct level_set_pass &a, const struct level_set_pass &b)
 {
-    return a.intervals == 1 && b.intervals == 1 && a.minus_low[0] == b.minus_low[0] &&
-           a.span[0] == b.span[0];
+    return a.intervals == 1 && b.intervals == 1 && a.minus_low[0] == b.minus_low[0] && a.span[0] == b.span[0];
 }
 
 /*
@@ -146,8 +141,8 @@ is_simple(const struct level_set_pass &a, const struct level_set_pass &b)
  */
 template <typename Value>
 __device__ static void
-threshold(const struct level_set_job &job, const struct visitor &own, struct visit *visit,
-          struct pieces<Value> *pieces, uint32_t depth)
+threshold(const struct level_set_job &job, const struct visitor &own, struct visit *visit, struct pieces<Value> *pieces,
+          uint32_t depth)
 {
     const struct row_part part = row_part_of(job, own);
     const int64_t z = (int64_t)own.place.z * TILE_SLICES;
@@ -200,8 +195,7 @@ send_for_range(const struct level_set_job &job, struct visit *visit)
     for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
         uint32_t word = threadIdx.x + i * THREADS;
 
-        ptx_copy<8>(&visit->range[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word],
-                    true);
+        ptx_copy<8>(&visit->range[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word], true);
     }
     ptx_copies_end_group();
 }

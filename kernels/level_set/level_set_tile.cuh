@@ -99,10 +99,9 @@ visitor_of(const struct level_set_job &job, const struct level_set_place &place)
     own.part = lane / 2 % PARTS;
     own.across = lane / (2 * PARTS) + warp * (32 / (2 * PARTS));
     own.columns = (uint32_t)(level_set_columns(job, own.place.x) >> 32 * own.half);
-    own.rows = (int32_t)min((int64_t)TILE_ROWS, job.rows - (int64_t)own.place.y * TILE_ROWS) -
-               (int32_t)(own.part * LINE);
-    own.slices =
-        (int32_t)min((int64_t)TILE_SLICES, job.slices - (int64_t)own.place.z * TILE_SLICES);
+    own.rows =
+        (int32_t)min((int64_t)TILE_ROWS, job.rows - (int64_t)own.place.y * TILE_ROWS) - (int32_t)(own.part * LINE);
+    own.slices = (int32_t)min((int64_t)TILE_SLICES, job.slices - (int64_t)own.place.z * TILE_SLICES);
     if ((int32_t)own.across >= own.slices)
         own.rows = 0;
     own.slices -= (int32_t)(own.part * LINE);
@@ -140,8 +139,7 @@ hand_on(uint32_t out, uint32_t through, uint32_t part)
 
 #pragma unroll
     for (uint32_t step = 1; step < PARTS; step *= 2) {
-        uint32_t further = DOWN ? __shfl_down_sync(~0u, through, 2 * step)
-                                : __shfl_up_sync(~0u, through, 2 * step);
+        uint32_t further = DOWN ? __shfl_down_sync(~0u, through, 2 * step) : __shfl_up_sync(~0u, through, 2 * step);
         before = DOWN ? __shfl_down_sync(~0u, out, 2 * step) : __shfl_up_sync(~0u, out, 2 * step);
         if (rank >= step) {
             out |= through & before;

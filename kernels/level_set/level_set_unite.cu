@@ -17,8 +17,8 @@
 
 enum {
     THREADS = 256,
-    SLICE_PITCH = TILE_ROWS + 1, /* in shared memory: avoids bank conflicts along z */
-    LOCAL_RUNS = 17 * 1024,      /* a tile with more stays apart */
+    SLICE_PITCH = TILE_ROWS + 1,                /* in shared memory: avoids bank conflicts along z */
+    LOCAL_RUNS = 17 * 1024,                     /* a tile with more stays apart */
     TILE_NODES = TILE_WORDS * TILE_COLUMNS / 2, /* max runs; room for runs and components */
 };
 
@@ -52,8 +52,7 @@ word_number(const struct level_set_job &job, struct word_at at)
 __device__ static __forceinline__ bool
 word_exists(const struct level_set_job &job, struct word_at at)
 {
-    return at.x >= 0 && at.x < job.words_per_row && at.y >= 0 && at.y < job.rows && at.z >= 0 &&
-           at.z < job.slices;
+    return at.x >= 0 && at.x < job.words_per_row && at.y >= 0 && at.y < job.rows && at.z >= 0 && at.z < job.slices;
 }
 
 __device__ static __forceinline__ struct bits
@@ -132,16 +131,14 @@ unite(uint32_t *parent, uint32_t a, uint32_t b)
 
 /* Writes the region by tile after the flood: settled voxels have their final side. */
 __global__ void
-__launch_bounds__(THREADS)
-    copy_region(const __grid_constant__ struct level_set_job job, uint32_t label)
+__launch_bounds__(THREADS) copy_region(const __grid_constant__ struct level_set_job job, uint32_t label)
 {
     int64_t word = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     struct word_at at = word_place(job, word);
     uint64_t region = 0;
 
     if (word_exists(job, at))
-        region =
-            job.inside[label * job.words + (at.z * job.rows + at.y) * job.words_per_row + at.x];
+        region = job.inside[label * job.words + (at.z * job.rows + at.y) * job.words_per_row + at.x];
     job.initial[(size_t)label * job.tiles * TILE_WORDS + (size_t)word] = region;
 }
 
@@ -197,8 +194,7 @@ hang_line(struct tile_runs *runs, uint32_t first, uint32_t step)
     uint64_t starts = local_starts(runs, at), hung = runs->hung[at], touching = 0;
 
     if (lane > 0)
-        touching = touching_bits(runs->open[at], runs->initial[at], runs->open[at - step],
-                                 runs->initial[at - step]);
+        touching = touching_bits(runs->open[at], runs->initial[at], runs->open[at - step], runs->initial[at - step]);
     if (!__any_sync(~0u, touching != 0))
         return;
 #pragma unroll 8
@@ -219,8 +215,7 @@ hang_line(struct tile_runs *runs, uint32_t first, uint32_t step)
         uint32_t end = 31 - (uint32_t)__clz((int)(~columns[i] & ((2u << lane) - 1)));
         uint32_t other = first + end * step;
 
-        runs->parent[node] =
-            level_set_unite_node_of(runs->node[other], local_starts(runs, other), i);
+        runs->parent[node] = level_set_unite_node_of(runs->node[other], local_starts(runs, other), i);
         hung |= start;
     }
     runs->hung[at] = hung;
@@ -270,8 +265,7 @@ unite_near(struct tile_runs *runs, uint32_t at, uint32_t step, uint64_t hung)
 {
     const uint32_t near = at - step;
     const uint64_t starts = local_starts(runs, at), near_starts = local_starts(runs, near);
-    uint64_t touching =
-        touching_bits(runs->open[at], runs->initial[at], runs->open[near], runs->initial[near]);
+    uint64_t touching = touching_bits(runs->open[at], runs->initial[at], runs->open[near], runs->initial[near]);
     uint32_t last = UINT32_MAX;
 
     for (uint64_t left = joints(touching, starts, near_starts); left; left &= left - 1) {
@@ -328,18 +322,14 @@ settled_bits(const struct bits &bits)
 __device__ static uint64_t
 begins(const struct level_set_job &job, uint32_t label, const struct bits &bits, struct word_at at)
 {
-    const struct word_at near[4] = {{at.x, at.y - 1, at.z},
-                                    {at.x, at.y + 1, at.z},
-                                    {at.x, at.y, at.z - 1},
-                                    {at.x, at.y, at.z + 1}};
+    const struct word_at near[4] = {
+        {at.x, at.y - 1, at.z}, {at.x, at.y + 1, at.z}, {at.x, at.y, at.z - 1}, {at.x, at.y, at.z + 1}};
     struct bits left = level_set_unite_bits_of(job, label, {at.x - 1, at.y, at.z});
     struct bits right = level_set_unite_bits_of(job, label, {at.x + 1, at.y, at.z});
     uint64_t settled = settled_bits(bits), all;
 
-    all = begins_beside(bits, settled << 1 | settled_bits(left) >> 63,
-                        bits.initial << 1 | left.initial >> 63);
-    all |= begins_beside(bits, settled >> 1 | settled_bits(right) << 63,
-                         bits.initial >> 1 | right.initial << 63);
+    all = begins_beside(bits, settled << 1 | settled_bits(left) >> 63, bits.initial << 1 | left.initial >> 63);
+    all |= begins_beside(bits, settled >> 1 | settled_bits(right) << 63, bits.initial >> 1 | right.initial << 63);
     for (int i = 0; i < 4; i++) {
         struct bits other = level_set_unite_bits_of(job, label, near[i]);
         all |= begins_beside(bits, settled_bits(other), other.initial);
@@ -382,8 +372,7 @@ take_places(const struct level_set_job &job, uint32_t label, struct tile_runs *r
             job.state[label * job.tiles + blockIdx.x] |= STATE_APART;
             runs->components = runs->count;
         } else {
-            runs->first_run = job.tiles * TILE_NODES + 1 - runs->count -
-                              atomicAdd(&job.counts->runs, runs->count);
+            runs->first_run = job.tiles * TILE_NODES + 1 - runs->count - atomicAdd(&job.counts->runs, runs->count);
         }
         runs->first_component = 1 + atomicAdd(&job.counts->components, runs->components);
     }
@@ -407,8 +396,7 @@ level_set_unite_write_components(const struct level_set_job &job, const struct t
 
 /* Finds the components of a tile, one block each. */
 __global__ void
-__launch_bounds__(TILE_WORDS)
-    unite_tiles(const __grid_constant__ struct level_set_job job, uint32_t label)
+__launch_bounds__(TILE_WORDS) unite_tiles(const __grid_constant__ struct level_set_job job, uint32_t label)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     struct tile_runs *runs = (struct tile_runs *)memory;
@@ -480,8 +468,8 @@ unite_once(const struct level_set_job &job, uint32_t a, uint32_t b)
 
 /* Unites runs of two words; equal bits touch. Called by a warp. */
 __device__ static __forceinline__ void
-unite_words(const struct level_set_job &job, uint32_t label, const struct bits &bits,
-            const struct word_runs &runs, struct word_at near_at)
+unite_words(const struct level_set_job &job, uint32_t label, const struct bits &bits, const struct word_runs &runs,
+            struct word_at near_at)
 {
     const struct bits near = level_set_unite_bits_of(job, label, near_at);
     uint64_t left = touching_bits(open_bits(bits), bits.initial, open_bits(near), near.initial);
@@ -489,8 +477,7 @@ unite_words(const struct level_set_job &job, uint32_t label, const struct bits &
 
     if (left)
         near_runs = runs_of(job, label, near, word_number(job, near_at));
-    for (left = joints(left, runs.starts, near_runs.starts); __any_sync(~0u, left != 0);
-         left &= left - 1) {
+    for (left = joints(left, runs.starts, near_runs.starts); __any_sync(~0u, left != 0); left &= left - 1) {
         int i = __ffsll((long long)left) - 1;
         uint32_t own = left ? component_of(job, runs, i) : 0;
         uint32_t other = left ? component_of(job, near_runs, i) : 0;
@@ -501,8 +488,8 @@ unite_words(const struct level_set_job &job, uint32_t label, const struct bits &
 
 /* Unites the last voxel of the previous word and the first of this. Called by a warp. */
 __device__ static __forceinline__ void
-unite_row(const struct level_set_job &job, uint32_t label, const struct bits &bits,
-          const struct word_runs &runs, struct word_at near_at)
+unite_row(const struct level_set_job &job, uint32_t label, const struct bits &bits, const struct word_runs &runs,
+          struct word_at near_at)
 {
     struct bits near = level_set_unite_bits_of(job, label, near_at);
     uint32_t own = 0, other = 0;
@@ -516,8 +503,7 @@ unite_row(const struct level_set_job &job, uint32_t label, const struct bits &bi
 
 /* Unites contacts across faces of tiles, or anywhere in a tile that is apart. */
 __global__ void
-__launch_bounds__(THREADS)
-    unite_faces(const __grid_constant__ struct level_set_job job, uint32_t label)
+__launch_bounds__(THREADS) unite_faces(const __grid_constant__ struct level_set_job job, uint32_t label)
 {
     int64_t word = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     struct word_at at = word_place(job, word);
@@ -555,8 +541,7 @@ __launch_bounds__(THREADS) flatten(const __grid_constant__ struct level_set_job 
 
 /* Writes the region: the initial one with the settled voxels flipped. */
 __global__ void
-__launch_bounds__(THREADS)
-    exchange(const __grid_constant__ struct level_set_job job, uint32_t label)
+__launch_bounds__(THREADS) exchange(const __grid_constant__ struct level_set_job job, uint32_t label)
 {
     int64_t word = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     struct word_at at = word_place(job, word);
@@ -573,8 +558,7 @@ __launch_bounds__(THREADS)
     }
     region = bits.initial ^ settled;
     if (word_exists(job, at))
-        job.inside[label * job.words + (at.z * job.rows + at.y) * job.words_per_row + at.x] =
-            region;
+        job.inside[label * job.words + (at.z * job.rows + at.y) * job.words_per_row + at.x] = region;
     uint32_t voxels = __reduce_add_sync(~0u, (uint32_t)__popcll(region));
     if (threadIdx.x % 32 == 0 && voxels)
         atomicAdd((unsigned long long *)&job.voxels_in[label], voxels);
@@ -585,8 +569,8 @@ level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t st
 {
     const unsigned blocks = (unsigned)((int64_t)job->tiles * TILE_WORDS / THREADS);
     const size_t memory = sizeof(struct tile_runs);
-    cudaError_t error = CUDA_OF(cudaFuncSetAttribute(
-        unite_tiles, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory));
+    cudaError_t error =
+        CUDA_OF(cudaFuncSetAttribute(unite_tiles, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory));
 
     if (error == cudaSuccess)
         error = CUDA_OF(cudaMemsetAsync(&job->counts->runs, 0, 2 * sizeof(uint32_t), stream));

@@ -131,8 +131,7 @@ shape_find(const struct shape_line *line, int64_t size)
 SHAPE_INLINE struct shape_interval
 shape_find_row(const struct kernels_shape *shape, int64_t y, int64_t z, int64_t columns)
 {
-    const struct shape_line line = {
-        shape, 0, {shape_term(shape, 1, (double)y), shape_term(shape, 2, (double)z)}};
+    const struct shape_line line = {shape, 0, {shape_term(shape, 1, (double)y), shape_term(shape, 2, (double)z)}};
 
     return shape_find(&line, columns);
 }

@@ -21,8 +21,8 @@ mask_reach_of(const struct image_extent *extent, const double spacing[3], double
     for (int axis = 0; axis < 3; axis++) {
         int64_t *size = &reach.size[axis];
 
-        while (*size < most[axis] && ball_has(spacing, mm, axis == 0 ? *size + 1 : 0,
-                                              axis == 1 ? *size + 1 : 0, axis == 2 ? *size + 1 : 0))
+        while (*size < most[axis] &&
+               ball_has(spacing, mm, axis == 0 ? *size + 1 : 0, axis == 1 ? *size + 1 : 0, axis == 2 ? *size + 1 : 0))
             ++*size;
     }
     return reach;
@@ -56,15 +56,13 @@ ball_put_rows(struct mask_row *rows, int64_t j, int64_t k)
 
     for (int turn = 0; turn < 4; turn++)
         if ((j > 0 || !(turn & 1)) && (k > 0 || !(turn & 2)))
-            rows[count++] =
-                (struct mask_row){(int32_t)(turn & 1 ? -j : j), (int32_t)(turn & 2 ? -k : k)};
+            rows[count++] = (struct mask_row){(int32_t)(turn & 1 ? -j : j), (int32_t)(turn & 2 ? -k : k)};
     return count;
 }
 
 /* Puts the rows with this span. For each k, j decreases as the span increases. */
 static int64_t
-ball_put_span(const struct mask_ball *ball, const double spacing[3], double mm, int64_t span,
-              struct mask_row *rows)
+ball_put_span(const struct mask_ball *ball, const double spacing[3], double mm, int64_t span, struct mask_row *rows)
 {
     int64_t count = 0;
 
@@ -79,8 +77,7 @@ ball_put_span(const struct mask_ball *ball, const double spacing[3], double mm, 
 }
 
 void
-mask_ball_make(struct mask_ball *ball, const struct image_extent *extent, const double spacing[3],
-               double mm)
+mask_ball_make(struct mask_ball *ball, const struct image_extent *extent, const double spacing[3], double mm)
 {
     int64_t rows = 0, before = 0;
 

@@ -29,22 +29,19 @@ struct mask_ball {
     int64_t groups;
     struct mask_row *rows; /* ordered by group */
     int64_t *ends;         /* end of each group in rows */
-    int64_t *widen; /* after each group: difference to the next span, or to 0 after the last */
+    int64_t *widen;        /* after each group: difference to the next span, or to 0 after the last */
 };
 
-struct mask_reach mask_reach_of(const struct image_extent *extent, const double spacing[3],
-                                double mm);
+struct mask_reach mask_reach_of(const struct image_extent *extent, const double spacing[3], double mm);
 
 /* Return the max number of rows and groups of a ball with this reach. */
 size_t mask_ball_rows(const struct mask_reach *reach);
 size_t mask_ball_groups(const struct mask_reach *reach);
 
 /* Places memory for a ball of up to this reach. */
-void mask_ball_place(struct mask_ball *ball, const struct mask_reach *most,
-                     struct kernels_arena *arena);
+void mask_ball_place(struct mask_ball *ball, const struct mask_reach *most, struct kernels_arena *arena);
 
-void mask_ball_make(struct mask_ball *ball, const struct image_extent *extent,
-                    const double spacing[3], double mm);
+void mask_ball_make(struct mask_ball *ball, const struct image_extent *extent, const double spacing[3], double mm);
 
 #ifdef __cplusplus
 }

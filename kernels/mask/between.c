@@ -172,8 +172,7 @@ between_fill_word(struct between_work *work, int64_t low, int64_t high, int64_t 
 }
 
 static int
-between_fill(struct between_work *work, int64_t low, int64_t high, int64_t *voxels,
-             struct error *error)
+between_fill(struct between_work *work, int64_t low, int64_t high, int64_t *voxels, struct error *error)
 {
     between_load(work, &work->low, low);
     between_load(work, &work->high, high);
@@ -189,34 +188,31 @@ between_fill(struct between_work *work, int64_t low, int64_t high, int64_t *voxe
         for (int64_t w = 0; w < work->words; w++)
             *voxels += between_fill_word(work, low, high, y, w);
         if (work->searched > (int64_t)LIMIT_ROI_BETWEEN_MI << 20)
-            return error_set(
-                error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
-                "More than %d times 2^20 rows of pixels would have to be searched to fill the "
-                "slices between drawn ones.",
-                LIMIT_ROI_BETWEEN_MI);
+            return error_set(error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
+                             "More than %d times 2^20 rows of pixels would have to be searched to fill the "
+                             "slices between drawn ones.",
+                             LIMIT_ROI_BETWEEN_MI);
     }
     return 0;
 }
 
 int
-kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint64_t *bits,
-                     int64_t *voxels, struct error *error)
+kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint64_t *bits, int64_t *voxels,
+                     struct error *error)
 {
     const int64_t pixels = image_slice_voxels(&planes->extent);
     const double tall = planes->spacing[1] / planes->spacing[0];
-    struct between_work work = {
-        .planes = planes, .words = (planes->extent.columns + 63) / 64, .bits = bits};
+    struct between_work work = {.planes = planes, .words = (planes->extent.columns + 63) / 64, .bits = bits};
 
     if (!(tall <= BETWEEN_TALLEST))
-        return error_set(error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
-                         "Pixels are %.3g times as high as they are wide.", tall);
+        return error_set(error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE, "Pixels are %.3g times as high as they are wide.",
+                         tall);
     uint16_t *tables = calloc((size_t)pixels, 4 * sizeof(*tables));
     work.parts = calloc((size_t)planes->extent.slices, sizeof(*work.parts));
     if (!tables || !work.parts) {
         free(tables);
         free(work.parts);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to draw between contours.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to draw between contours.");
     }
     work.step = (uint64_t)floor(tall * BETWEEN_PARTS + 0.5);
     work.low.inside = tables;

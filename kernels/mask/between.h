@@ -31,7 +31,7 @@
  * SIZE_IMPLAUSIBLE (-EBADMSG) for pixels 2^10 times as high as wide and beyond the limit. After an
  * error the mask is undefined.
  */
-int kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint64_t *bits,
-                         int64_t *voxels, struct error *error);
+int kernels_mask_between(const struct image_planes *planes, const bool *drawn, uint64_t *bits, int64_t *voxels,
+                         struct error *error);
 
 #endif

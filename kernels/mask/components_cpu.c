@@ -45,8 +45,7 @@ find_largest(void *context, int64_t number)
     struct mask_block block = mask_block(labels->volume, number);
     uint64_t bar = root_flag;
 
-    for (uint64_t run = labels->runs.first[block.first]; run < labels->runs.first[block.end];
-         run++) {
+    for (uint64_t run = labels->runs.first[block.first]; run < labels->runs.first[block.end]; run++) {
         uint64_t slot = labels->runs.slots[run];
 
         if (slot < bar)
@@ -62,8 +61,7 @@ find_largest(void *context, int64_t number)
 }
 
 struct mask_limit
-mask_limit_of(const struct mask_labels *labels, const struct kernels_mask_step *step,
-              const double spacing[3])
+mask_limit_of(const struct mask_labels *labels, const struct kernels_mask_step *step, const double spacing[3])
 {
     const bool keep = step->kind == KERNELS_MASK_KEEP;
     struct mask_podium podium = {.labels = labels, .places = keep ? (int64_t)step->amount : 1};
@@ -108,8 +106,7 @@ mask_stays(struct mask_dropping *dropping, uint64_t run)
         slot = peek_slot(&slots[root]);
     }
     const int64_t size = (int64_t)(slot & ~root_flag);
-    const bool stays = size > dropping->limit.size ||
-                       (size == dropping->limit.size && root <= dropping->limit.last);
+    const bool stays = size > dropping->limit.size || (size == dropping->limit.size && root <= dropping->limit.last);
 
     if (root == run)
         dropping->stay += stays;
@@ -175,11 +172,11 @@ box_add(struct mask_component *box, int axis, int64_t first, int64_t last)
     int64_t low = __atomic_load_n(&box->first[axis], __ATOMIC_RELAXED);
     int64_t high = __atomic_load_n(&box->last[axis], __ATOMIC_RELAXED);
 
-    while (first < low && !__atomic_compare_exchange_n(&box->first[axis], &low, first, false,
-                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (first < low &&
+           !__atomic_compare_exchange_n(&box->first[axis], &low, first, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
-    while (last > high && !__atomic_compare_exchange_n(&box->last[axis], &high, last, false,
-                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (last > high &&
+           !__atomic_compare_exchange_n(&box->last[axis], &high, last, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
@@ -222,12 +219,10 @@ box_block(void *context, int64_t number)
 }
 
 static bool
-components_are_apart(const struct mask_component *a, const struct mask_component *b,
-                     const int64_t apart[3])
+components_are_apart(const struct mask_component *a, const struct mask_component *b, const int64_t apart[3])
 {
     for (int axis = 0; axis < 3; axis++)
-        if (a->first[axis] - b->last[axis] > apart[axis] ||
-            b->first[axis] - a->last[axis] > apart[axis])
+        if (a->first[axis] - b->last[axis] > apart[axis] || b->first[axis] - a->last[axis] > apart[axis])
             return true;
     return false;
 }
@@ -248,8 +243,7 @@ least_number(const struct mask_component *components, int64_t own, const int64_t
 
 /* Assigns as few numbers as possible to components that are numbered individually. */
 static int64_t
-share_numbers(const struct mask_labels *labels, const int64_t apart[3],
-              struct mask_component *components)
+share_numbers(const struct mask_labels *labels, const int64_t apart[3], struct mask_component *components)
 {
     struct mask_boxing boxing = {labels, components};
     uint64_t *slots = labels->runs.slots, most = 0;
@@ -268,8 +262,7 @@ share_numbers(const struct mask_labels *labels, const int64_t apart[3],
 }
 
 int64_t
-mask_number(const struct mask_labels *labels, const int64_t apart[3],
-            struct mask_component *components)
+mask_number(const struct mask_labels *labels, const int64_t apart[3], struct mask_component *components)
 {
     uint64_t number = 0;
 
@@ -323,8 +316,7 @@ part_slice(void *context, int64_t z)
         if (labels->runs.first[row + 1] > labels->runs.first[row])
             part_row(part, row);
         else
-            memset(part->bits + row * extent->words_per_row, 0,
-                   (size_t)extent->words_per_row * sizeof(*part->bits));
+            memset(part->bits + row * extent->words_per_row, 0, (size_t)extent->words_per_row * sizeof(*part->bits));
     part->slices[z] = mask_measure_slice(extent, part->bits, z);
 }
 

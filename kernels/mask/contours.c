@@ -28,9 +28,8 @@ struct contours_work {
     const struct image_planes *planes;
     double normal[3];
     int64_t words_per_row;
-    bool centres; /* voxels whose centres lie on a contour belong to it */
-    uint64_t
-        *edges; /* voxels on edges in the current plane; 0 between planes; NULL without `centres` */
+    bool centres;    /* voxels whose centres lie on a contour belong to it */
+    uint64_t *edges; /* voxels on edges in the current plane; 0 between planes; NULL without `centres` */
     int64_t crossings;
     int64_t budget;     /* words that may still be compared */
     int64_t kept;       /* words of areas of the current plane */
@@ -73,8 +72,7 @@ contours_tolerance(const struct contours_work *work, int64_t plane)
 
 /* Sets `plane` to the plane of a contour, or fills the error if there is no such plane. */
 static int
-contours_find_plane(struct contours_work *work, const struct contour *contour, int64_t number,
-                    int64_t *plane)
+contours_find_plane(struct contours_work *work, const struct contour *contour, int64_t number, int64_t *plane)
 {
     double lowest = INFINITY, highest = -INFINITY;
 
@@ -107,14 +105,13 @@ contours_find_plane(struct contours_work *work, const struct contour *contour, i
         return 0;
     }
     if (highest - lowest > 2 * tolerance)
-        return error_set(
-            work->error, -EBADMSG, CODE_CONTOUR_OBLIQUE,
-            "Contour %lld is oblique to the slices: its points lie from %.3f to %.3f mm "
-            "off the nearest slice.",
-            (long long)number, lowest - own, highest - own);
+        return error_set(work->error, -EBADMSG, CODE_CONTOUR_OBLIQUE,
+                         "Contour %lld is oblique to the slices: its points lie from %.3f to %.3f mm "
+                         "off the nearest slice.",
+                         (long long)number, lowest - own, highest - own);
     return error_set(work->error, -EBADMSG, CODE_CONTOUR_OFF_PLANES,
-                     "Contour %lld lies %.3f mm off the nearest slice; %.3f mm are allowed.",
-                     (long long)number, away, tolerance);
+                     "Contour %lld lies %.3f mm off the nearest slice; %.3f mm are allowed.", (long long)number, away,
+                     tolerance);
 }
 
 /* Returns the nearest whole pixel. */
@@ -147,8 +144,7 @@ contours_snap(struct contours_work *work, struct contours_point *place)
 
 /* Returns false for a point that is too far away or not a number. */
 static bool
-contours_place(struct contours_work *work, int64_t plane, const double point[3],
-               struct contours_point *place)
+contours_place(struct contours_work *work, int64_t plane, const double point[3], struct contours_point *place)
 {
     const struct image_planes *planes = work->planes;
     const double *origin = planes->origins + 3 * plane;
@@ -180,8 +176,7 @@ contours_column(struct contours_point low, struct contours_point high, int64_t r
 {
     const int64_t rise = high.y - low.y, run = high.x - low.x;
     const int64_t climb = row * ((int64_t)1 << 32) - low.y;
-    const double crossing =
-        ((double)low.x + (double)climb / (double)rise * (double)run) / CONTOURS_PIXEL;
+    const double crossing = ((double)low.x + (double)climb / (double)rise * (double)run) / CONTOURS_PIXEL;
     const double whole = floor(crossing), rest = crossing - whole;
 
     *on_centre = false;
@@ -207,8 +202,7 @@ contours_count(struct contours_work *work, int64_t crossings)
     if (work->crossings <= (int64_t)LIMIT_ROI_CROSSINGS_MI << 20)
         return 0;
     return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
-                     "The contours cross rows of pixels more than %d times 2^20 times.",
-                     LIMIT_ROI_CROSSINGS_MI);
+                     "The contours cross rows of pixels more than %d times 2^20 times.", LIMIT_ROI_CROSSINGS_MI);
 }
 
 static int64_t
@@ -304,8 +298,8 @@ contours_turn(struct contours_point a, struct contours_point b)
 /* Flips the area of a contour in work->area. The caller must fill the rows. Sets the direction of
  * the contour: 1, -1, or 0 if it has no area, or if directions do not count. */
 static int
-contours_draw(struct contours_work *work, const struct contour *contour, int64_t number,
-              struct contours_rows *rows, int *direction)
+contours_draw(struct contours_work *work, const struct contour *contour, int64_t number, struct contours_rows *rows,
+              int *direction)
 {
     struct contours_point first = {0, 0}, before = {0, 0}, place;
     const int64_t plane = work->planes_of[number];
@@ -315,8 +309,8 @@ contours_draw(struct contours_work *work, const struct contour *contour, int64_t
     for (int64_t i = 0; i < contour->count && !rc; i++) {
         if (!contours_place(work, plane, contour->points + 3 * i, &place))
             return error_set(work->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE,
-                             "Point %lld of contour %lld lies more than 2^20 pixels away.",
-                             (long long)i + 1, (long long)number + 1);
+                             "Point %lld of contour %lld lies more than 2^20 pixels away.", (long long)i + 1,
+                             (long long)number + 1);
         if (i == 0)
             first = place;
         else
@@ -357,8 +351,7 @@ contours_fill(const struct contours_work *work, const struct contours_rows *rows
     int64_t voxels = 0;
 
     for (int64_t row = rows->first; row < rows->end; row++)
-        voxels +=
-            contours_fill_row(work->area + row * work->words_per_row, work->planes->extent.columns);
+        voxels += contours_fill_row(work->area + row * work->words_per_row, work->planes->extent.columns);
     return voxels;
 }
 
@@ -375,14 +368,13 @@ contours_too_many(const struct contours_work *work)
 static int
 contours_no_memory(const struct contours_work *work)
 {
-    return error_set(work->error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                     "There is not enough memory to draw contours.");
+    return error_set(work->error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to draw contours.");
 }
 
 /* Moves the area of a contour to its own part. */
 static int
-contours_keep(struct contours_work *work, const struct contours_rows *rows, int64_t voxels,
-              int direction, struct contours_part *part)
+contours_keep(struct contours_work *work, const struct contours_rows *rows, int64_t voxels, int direction,
+              struct contours_part *part)
 {
     const int64_t words = (rows->end - rows->first) * work->words_per_row;
     uint64_t *area = work->area + rows->first * work->words_per_row;
@@ -423,8 +415,8 @@ contours_add_edges(struct contours_work *work, uint64_t *bits)
 
 /* Draws `count` contours of one plane: CLOSEDPLANAR_XOR flips, others are combined by overlaps. */
 static int
-contours_draw_plane(struct contours_work *work, const struct contour *contours,
-                    const int64_t *items, int64_t count, uint64_t *bits)
+contours_draw_plane(struct contours_work *work, const struct contour *contours, const int64_t *items, int64_t count,
+                    uint64_t *bits)
 {
     struct contours_overlaps found = {0};
     int64_t parts = 0;
@@ -440,8 +432,7 @@ contours_draw_plane(struct contours_work *work, const struct contour *contours,
         const int64_t voxels = rc ? 0 : contours_fill(work, &rows);
         if (rc || voxels == 0 || contour->is_xor || count == 1) {
             /* Flip work->area in the mask of a plane, and clear it. */
-            for (int64_t k = rows.first * work->words_per_row; k < rows.end * work->words_per_row;
-                 k++) {
+            for (int64_t k = rows.first * work->words_per_row; k < rows.end * work->words_per_row; k++) {
                 bits[k] ^= work->area[k];
                 work->area[k] = 0;
             }
@@ -462,8 +453,7 @@ contours_draw_plane(struct contours_work *work, const struct contour *contours,
 /* Finds the plane of each contour, and sorts the contours by plane. Fills ends[z] with the end of
  * plane z in the order. */
 static int
-contours_sort(struct contours_work *work, const struct contours_request *request, bool *has,
-              int64_t *ends)
+contours_sort(struct contours_work *work, const struct contours_request *request, bool *has, int64_t *ends)
 {
     const int64_t slices = work->planes->extent.slices;
     int64_t sum = 0;
@@ -493,8 +483,7 @@ contours_sort(struct contours_work *work, const struct contours_request *request
 }
 
 static int
-contours_draw_all(struct contours_work *work, const struct contours_request *request,
-                  const int64_t *ends)
+contours_draw_all(struct contours_work *work, const struct contours_request *request, const int64_t *ends)
 {
     const int64_t plane_words = work->planes->extent.rows * work->words_per_row;
     int rc = 0;
@@ -504,8 +493,7 @@ contours_draw_all(struct contours_work *work, const struct contours_request *req
 
         if (ends[z] == first)
             continue;
-        rc = contours_draw_plane(work, request->contours, work->order + first, ends[z] - first,
-                                 bits);
+        rc = contours_draw_plane(work, request->contours, work->order + first, ends[z] - first, bits);
         if (!rc) {
             int64_t voxels = 0;
 
@@ -521,15 +509,14 @@ static int
 contours_interpolate(struct contours_work *work, const bool *has)
 {
     work->drawn->interpolated = work->drawn->missing > 0;
-    return work->drawn->interpolated ? kernels_mask_between(work->planes, has, work->bits,
-                                                            &work->drawn->voxels, work->error)
-                                     : 0;
+    return work->drawn->interpolated
+               ? kernels_mask_between(work->planes, has, work->bits, &work->drawn->voxels, work->error)
+               : 0;
 }
 
 /* `numbers` must have room for two per contour and one per slice. */
 static int
-contours_run(struct contours_work *work, const struct contours_request *request, bool *has,
-             int64_t *numbers)
+contours_run(struct contours_work *work, const struct contours_request *request, bool *has, int64_t *numbers)
 {
     const struct image_extent *extent = &request->planes->extent;
     int64_t *ends = numbers + 2 * request->count;
@@ -538,8 +525,7 @@ contours_run(struct contours_work *work, const struct contours_request *request,
     work->order = numbers + request->count;
     image_planes_normal(work->planes, work->normal);
     *work->drawn = (struct contours_drawn){.first = -1, .last = -1, .first_missing = -1};
-    memset(work->bits, 0,
-           (size_t)(extent->slices * extent->rows * work->words_per_row) * sizeof(*work->bits));
+    memset(work->bits, 0, (size_t)(extent->slices * extent->rows * work->words_per_row) * sizeof(*work->bits));
     int rc = contours_sort(work, request, has, ends);
     if (!rc)
         rc = contours_draw_all(work, request, ends);
@@ -564,8 +550,8 @@ contours_run(struct contours_work *work, const struct contours_request *request,
 }
 
 int
-kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
-                      struct contours_drawn *drawn, struct error *error)
+kernels_mask_contours(const struct contours_request *request, uint64_t *bits, struct contours_drawn *drawn,
+                      struct error *error)
 {
     const struct image_extent *extent = &request->planes->extent;
     struct contours_work work = {.planes = request->planes,

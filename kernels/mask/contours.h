@@ -74,7 +74,7 @@ struct contours_drawn {
  * away, or more than LIMIT_ROI_CROSSINGS_MI or LIMIT_ROI_OVERLAP_MI. After an error the mask is
  * undefined.
  */
-int kernels_mask_contours(const struct contours_request *request, uint64_t *bits,
-                          struct contours_drawn *drawn, struct error *error);
+int kernels_mask_contours(const struct contours_request *request, uint64_t *bits, struct contours_drawn *drawn,
+                          struct error *error);
 
 #endif

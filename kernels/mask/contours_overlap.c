@@ -29,8 +29,7 @@ overlap_root(struct contours_part *parts, int64_t part)
 
 /* Returns the number of voxels that two parts have in common. */
 static int64_t
-overlap_common(const struct contours_part *a, const struct contours_part *b, int64_t words_per_row,
-               int64_t *budget)
+overlap_common(const struct contours_part *a, const struct contours_part *b, int64_t words_per_row, int64_t *budget)
 {
     const int64_t first = a->first_row > b->first_row ? a->first_row : b->first_row;
     const int64_t end = a->end_row < b->end_row ? a->end_row : b->end_row;
@@ -83,8 +82,7 @@ overlap_apply(const struct contours_part *part, int64_t words_per_row, bool flip
 
 /* Flips the union of some parts. */
 static void
-overlap_flip(const struct contours_part *parts, int64_t count, int64_t words_per_row,
-             uint64_t *whole, uint64_t *bits)
+overlap_flip(const struct contours_part *parts, int64_t count, int64_t words_per_row, uint64_t *whole, uint64_t *bits)
 {
     int64_t first = parts[0].first_row, end = parts[0].end_row;
 
@@ -100,8 +98,8 @@ overlap_flip(const struct contours_part *parts, int64_t count, int64_t words_per
 }
 
 int
-contours_combine(struct contours_part *parts, int64_t count, int64_t words_per_row, int64_t *budget,
-                 uint64_t *bits, struct contours_overlaps *found)
+contours_combine(struct contours_part *parts, int64_t count, int64_t words_per_row, int64_t *budget, uint64_t *bits,
+                 struct contours_overlaps *found)
 {
     int64_t rows = 0, kept = 0;
 

@@ -31,7 +31,7 @@ struct contours_overlaps {
  * Sorts the parts and flips their mask in the bits of a plane. Adds to `found`. Returns 0, -ENOMEM,
  * or -E2BIG if more than `budget` words are compared. Subtracts the compared words from `budget`.
  */
-int contours_combine(struct contours_part *parts, int64_t count, int64_t words_per_row,
-                     int64_t *budget, uint64_t *bits, struct contours_overlaps *found);
+int contours_combine(struct contours_part *parts, int64_t count, int64_t words_per_row, int64_t *budget, uint64_t *bits,
+                     struct contours_overlaps *found);
 
 #endif

@@ -42,14 +42,13 @@ grow_unite_words(const struct mask_volume *volume)
 static size_t
 grow_pair_words(const struct mask_volume *volume, const struct mask_reach *most)
 {
-    return (size_t)((most->size[2] + 1) * (TILE_ROWS + 2 * most->size[1]) *
-                    volume->extent.words_per_row);
+    return (size_t)((most->size[2] + 1) * (TILE_ROWS + 2 * most->size[1]) * volume->extent.words_per_row);
 }
 
 /* Places a thread's pieces, which are only counted without memory. */
 static size_t
-grow_thread_place(struct grow_thread *thread, const struct mask_volume *volume,
-                  const struct mask_reach *most, unsigned char *memory)
+grow_thread_place(struct grow_thread *thread, const struct mask_volume *volume, const struct mask_reach *most,
+                  unsigned char *memory)
 {
     struct kernels_arena arena = {.memory = memory};
 
@@ -61,8 +60,8 @@ grow_thread_place(struct grow_thread *thread, const struct mask_volume *volume,
 }
 
 void
-mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume,
-                const struct mask_reach *most, struct kernels_arena *arena)
+mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume, const struct mask_reach *most,
+                struct kernels_arena *arena)
 {
     const size_t slices = (size_t)volume->extent.size[2];
     struct grow_thread thread;
@@ -98,10 +97,8 @@ find_grown(const struct mask_growing *growing, int64_t z)
         const struct mask_rectangle *from = &growing->space->slices[k];
 
         for (int axis = 0; axis < 2 && !mask_rectangle_is_empty(from); axis++) {
-            to.first[axis] =
-                grow_least(to.first[axis], grow_most(from->first[axis] - reach[axis], 0));
-            to.last[axis] = grow_most(to.last[axis],
-                                      grow_least(from->last[axis] + reach[axis], size[axis] - 1));
+            to.first[axis] = grow_least(to.first[axis], grow_most(from->first[axis] - reach[axis], 0));
+            to.last[axis] = grow_most(to.last[axis], grow_least(from->last[axis] + reach[axis], size[axis] - 1));
         }
     }
     return to;
@@ -148,8 +145,7 @@ find_slice(const struct grow_tile *tile, int64_t z)
     const struct mask_growing *growing = tile->growing;
     const struct bits_extent *extent = &growing->volume->extent;
 
-    if (z < 0 || z >= extent->size[2] ||
-        (!growing->shrink && mask_rectangle_is_empty(&growing->space->slices[z])))
+    if (z < 0 || z >= extent->size[2] || (!growing->shrink && mask_rectangle_is_empty(&growing->space->slices[z])))
         return NULL;
     return growing->source + z * extent->words_per_slice + tile->word;
 }
@@ -199,8 +195,7 @@ place_rows(const struct grow_tile *tile, struct grow_thread *thread)
     for (int64_t group = 0; group < ball->groups; group++) {
         for (; i < ball->ends[group]; i++)
             if (ball->rows[i].k >= 0)
-                thread->offsets[placed++] =
-                    (ball->rows[i].k * rows + ball->rows[i].j) * tile->words;
+                thread->offsets[placed++] = (ball->rows[i].k * rows + ball->rows[i].j) * tile->words;
         thread->ends[group] = placed;
     }
 }
@@ -258,8 +253,7 @@ grow_tile(const struct mask_growing *growing, struct grow_thread *thread, int64_
     const int64_t begin = number % tiles * TILE_ROWS;
     const int64_t end = grow_least(begin + TILE_ROWS, extent->size[1]);
     const struct mask_rectangle *to = &growing->space->reached[z];
-    struct grow_tile tile = {
-        growing, to, z, grow_most(to->first[1], begin), grow_least(to->last[1], end - 1), 0, 0};
+    struct grow_tile tile = {growing, to, z, grow_most(to->first[1], begin), grow_least(to->last[1], end - 1), 0, 0};
     const int64_t reach = growing->shrink ? growing->ball->reach.size[0] : 0;
 
     if (!growing->sparse || !mask_rectangle_is_empty(to))
@@ -292,7 +286,6 @@ mask_grow(const struct mask_growing *growing)
     struct grow_job job = {.of = growing, .tiles = (size[1] + TILE_ROWS - 1) / TILE_ROWS * size[2]};
 
     for (int64_t z = 0; z < size[2]; z++)
-        growing->space->reached[z] =
-            growing->shrink ? find_shrunk(growing, z) : find_grown(growing, z);
+        growing->space->reached[z] = growing->shrink ? find_shrunk(growing, z) : find_grown(growing, z);
     cpu_pool_run(growing->volume->pool, grow_on_thread, &job);
 }

@@ -38,8 +38,7 @@ mask_step_is_sound(const struct kernels_mask_step *step, const struct kernels_ma
     case MASK_BALL:
         break;
     }
-    return amount >= 0 && amount <= demand->reach_mm &&
-           (step->kind != KERNELS_MASK_CUT_BRIDGES || demand->bridges);
+    return amount >= 0 && amount <= demand->reach_mm && (step->kind != KERNELS_MASK_CUT_BRIDGES || demand->bridges);
 }
 
 /* Checks that spacings are positive, the reach is not negative, and all are finite. */
@@ -64,16 +63,15 @@ kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_m
     const struct kernels_mask_demand *demand = kernels_state(lane, KERNELS_MASK);
 
     if (place >= demand->masks)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there is no mask %zu where memory was reserved for %zu", place,
-                         demand->masks);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no mask %zu where memory was reserved for %zu",
+                         place, demand->masks);
     if (!mask_demand_is_sound(demand))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "spacings are positive, a reach is not negative, and all are finite");
     if (given->range_count > 1 && given->range_count != (size_t)lane->extent.slices)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "mask %zu has %zu ranges; it may have 1 or one for each of %lld slices",
-                         place, given->range_count, (long long)lane->extent.slices);
+                         "mask %zu has %zu ranges; it may have 1 or one for each of %lld slices", place,
+                         given->range_count, (long long)lane->extent.slices);
     for (size_t i = 0; i < given->step_count; i++)
         if (!mask_step_is_sound(&given->steps[i], demand))
             return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,

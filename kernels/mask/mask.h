@@ -78,9 +78,8 @@ bool mask_step_has_ball(enum kernels_mask_step_kind kind);
 
 /* Makes mask `place` (0 .. demand.masks - 1), and replaces the previous one there. Every slice must
  * be announced (-EBUSY). */
-int kernels_mask_run(struct kernels_lane *lane, size_t place,
-                     const struct kernels_mask_request *request, struct kernels_mask_result *result,
-                     struct error *error);
+int kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_mask_request *request,
+                     struct kernels_mask_result *result, struct error *error);
 
 /* Private to kernels/: the request of the operation, and helpers for backends. */
 struct mask_request {
@@ -91,8 +90,7 @@ struct mask_request {
 
 /* Returns the min voxels of a component that KEEP_AT_LEAST or DROP_BELOW keeps, given the
  * largest's. Returns more than that if none stays. */
-int64_t mask_least_size(const struct kernels_mask_step *step, const double spacing[3],
-                        int64_t largest);
+int64_t mask_least_size(const struct kernels_mask_step *step, const double spacing[3], int64_t largest);
 
 #ifdef __cplusplus
 }

@@ -33,8 +33,8 @@ cpu_mask_volume(const struct kernels_lane *lane)
     const struct cpu_device *device = cpu_device_of(lane);
     const struct image_extent *extent = &lane->extent;
 
-    return (struct mask_volume){bits_extent(extent->columns, extent->rows, extent->slices),
-                                device->isa, device->pool, device->base.threads};
+    return (struct mask_volume){bits_extent(extent->columns, extent->rows, extent->slices), device->isa, device->pool,
+                                device->base.threads};
 }
 
 static bool
@@ -54,8 +54,7 @@ cpu_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const struct mask_volume volume = cpu_mask_volume(lane);
     const size_t words = (size_t)bits_words(&volume.extent);
     const size_t rows = (size_t)(volume.extent.size[1] * volume.extent.size[2]);
-    const struct mask_reach most =
-        mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
+    const struct mask_reach most = mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
 
     own->masks = kernels_take(arena, own->demand.masks, words * sizeof(*own->masks));
     for (int i = 0; i < (own->demand.bridges ? SPARES : SPARE + 1); i++)
@@ -64,8 +63,7 @@ cpu_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
     own->runs.slots = kernels_take(arena, mask_runs_most(&volume.extent), sizeof(*own->runs.slots));
     mask_ball_place(&own->ball, &most, arena);
     mask_grow_place(&own->grow, &volume, &most, arena);
-    own->components =
-        kernels_take(arena, own->demand.bridges ? MASK_COMPONENTS : 0, sizeof(*own->components));
+    own->components = kernels_take(arena, own->demand.bridges ? MASK_COMPONENTS : 0, sizeof(*own->components));
 }
 
 /* State of a request. */
@@ -89,8 +87,7 @@ begin_slice(void *context, int64_t z)
     const struct bits_extent *extent = &making->volume.extent;
     const int64_t words = extent->words_per_slice, first = z * words;
     const bool sets = given->found || given->within_count + given->minus_count > 0;
-    const struct image_range *range =
-        given->range_count > 0 ? &given->ranges[given->range_count > 1 ? z : 0] : NULL;
+    const struct image_range *range = given->range_count > 0 ? &given->ranges[given->range_count > 1 ? z : 0] : NULL;
     const uint64_t tail = mask_tail(extent);
     uint64_t *bits = making->bits + first;
 
@@ -132,8 +129,7 @@ bound_slice(void *context, int64_t z)
 static struct mask_labels
 labels_of(const struct mask_making *making, uint64_t *bits, bool corners)
 {
-    return (struct mask_labels){
-        .volume = &making->volume, .runs = making->own->runs, .bits = bits, .corners = corners};
+    return (struct mask_labels){.volume = &making->volume, .runs = making->own->runs, .bits = bits, .corners = corners};
 }
 
 static void
@@ -142,8 +138,7 @@ keep_components(struct mask_making *making, const struct kernels_mask_step *step
     struct mask_labels labels = labels_of(making, making->bits, step->corners);
 
     making->result->components_found = mask_label(&labels);
-    making->result->components_kept =
-        mask_drop(&labels, mask_limit_of(&labels, step, making->own->demand.spacing));
+    making->result->components_kept = mask_drop(&labels, mask_limit_of(&labels, step, making->own->demand.spacing));
 }
 
 /* Balls */
@@ -183,8 +178,8 @@ struct rows_around {
 
 /* If `reached` is given, skips slices where it is empty. */
 static struct rows_around
-find_rows_around(const struct bridge_cutting *cutting, const uint64_t *bits,
-                 const struct mask_rectangle *reached, int64_t y, int64_t z)
+find_rows_around(const struct bridge_cutting *cutting, const uint64_t *bits, const struct mask_rectangle *reached,
+                 int64_t y, int64_t z)
 {
     const struct bits_extent *extent = &cutting->volume->extent;
     struct rows_around rows;
@@ -225,8 +220,7 @@ reached_word(const struct rows_around *rows, int64_t word, int64_t words)
     const uint64_t before = word > 0 ? any_word(rows->wide, rows->wides, word - 1) : 0;
     const uint64_t behind = word + 1 < words ? any_word(rows->wide, rows->wides, word + 1) : 0;
 
-    return own | own << 1 | own >> 1 | before >> 63 | behind << 63 |
-           any_word(rows->plain, rows->plains, word);
+    return own | own << 1 | own >> 1 | before >> 63 | behind << 63 | any_word(rows->plain, rows->plains, word);
 }
 
 /* Cuts voxels of a slice where both masks, or their neighbours, meet. */
@@ -256,8 +250,7 @@ cut_slice(void *context, int64_t z)
 
     for (int64_t y = near.first[1]; y <= near.last[1]; y++) {
         const struct rows_around one = find_rows_around(cutting, cutting->one, NULL, y, z);
-        const struct rows_around other =
-            find_rows_around(cutting, cutting->other, cutting->reached, y, z);
+        const struct rows_around other = find_rows_around(cutting, cutting->other, cutting->reached, y, z);
         uint64_t *cut = cutting->cut + z * extent->words_per_slice + y * words;
 
         for (int64_t word = near.first[0]; word <= near.last[0]; word++) {
@@ -277,8 +270,7 @@ unite_slice(void *context, int64_t z)
     const struct mask_rectangle *reached = &cutting->reached[z];
     const struct bits_extent *extent = &cutting->volume->extent;
     const int64_t first = z * extent->words_per_slice + reached->first[1] * extent->words_per_row;
-    const int64_t end =
-        z * extent->words_per_slice + (reached->last[1] + 1) * extent->words_per_row;
+    const int64_t end = z * extent->words_per_slice + (reached->last[1] + 1) * extent->words_per_row;
 
     if (!mask_rectangle_is_empty(reached))
         for (int64_t i = first; i < end; i++)
@@ -341,10 +333,8 @@ cut_bridges(struct mask_making *making, const struct kernels_mask_step *step)
     making->result->components_found = making->result->components_kept = labels.found;
 
     const uint64_t numbers = (uint64_t)mask_number(&labels, apart, own->components);
-    struct mask_part part = {
-        &labels, own->components, {1, numbers, 0}, own->spare[PART], own->grow.slices};
-    struct bridge_cutting cutting = {volume,          own->grow.reached,
-                                     making->spare,   own->spare[OTHER],
+    struct mask_part part = {&labels, own->components, {1, numbers, 0}, own->spare[PART], own->grow.slices};
+    struct bridge_cutting cutting = {volume,          own->grow.reached, making->spare, own->spare[OTHER],
                                      own->spare[CUT], step->corners};
 
     if (numbers < 2) {
@@ -368,8 +358,7 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
     const struct kernels_lane *lane = &making->lane->base;
 
     if (mask_step_has_ball(step->kind))
-        mask_ball_make(&making->own->ball, &lane->extent, making->own->demand.spacing,
-                       step->amount);
+        mask_ball_make(&making->own->ball, &lane->extent, making->own->demand.spacing, step->amount);
     switch (step->kind) {
     case KERNELS_MASK_KEEP:
     case KERNELS_MASK_KEEP_AT_LEAST:
@@ -420,8 +409,7 @@ struct mask_measuring {
 
 /* Measures along x in rows that are not empty. Skips words that cannot change the result. */
 static void
-measure_columns(const struct bits_extent *extent, const uint64_t *bits,
-                struct mask_rectangle *rectangle)
+measure_columns(const struct bits_extent *extent, const uint64_t *bits, struct mask_rectangle *rectangle)
 {
     const int64_t words = extent->words_per_row;
     int64_t first = 64 * words - 1, last = 0;
@@ -447,8 +435,7 @@ mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits, int64
     const uint64_t *slice = bits + z * extent->words_per_slice;
     struct mask_rectangle found = {{0, 0}, {0, extent->size[1] - 1}};
 
-    while (found.first[1] < extent->size[1] &&
-           bits_row_is_empty(slice + found.first[1] * words, words))
+    while (found.first[1] < extent->size[1] && bits_row_is_empty(slice + found.first[1] * words, words))
         found.first[1]++;
     if (found.first[1] == extent->size[1])
         return mask_no_rectangle;
@@ -480,8 +467,7 @@ tell_voxels(void *context, int64_t z)
     struct mask_making *making = context;
     const int64_t words = making->volume.extent.words_per_slice;
 
-    __atomic_fetch_add(&making->result->mask.voxels,
-                       making->volume.isa->count_bits(making->bits + z * words, words),
+    __atomic_fetch_add(&making->result->mask.voxels, making->volume.isa->count_bits(making->bits + z * words, words),
                        __ATOMIC_RELAXED);
 }
 
@@ -492,8 +478,7 @@ tell_result(struct mask_making *making)
     const struct mask_rectangle *slices = making->own->grow.slices;
     const struct bits_extent *extent = &making->volume.extent;
 
-    result->mask =
-        (struct image_mask){.bits = making->bits, .words_per_row = extent->words_per_row};
+    result->mask = (struct image_mask){.bits = making->bits, .words_per_row = extent->words_per_row};
     cpu_pool_for(making->volume.pool, extent->size[2], tell_voxels, making);
     mask_measure(&making->volume, making->bits, making->own->grow.slices);
     for (int axis = 0; axis < 3; axis++) {
@@ -523,8 +508,7 @@ cpu_mask_run(struct kernels_lane *lane, const void *given, struct error *error)
                                  .own = own,
                                  .volume = cpu_mask_volume(lane),
                                  .given = request->given,
-                                 .bounds = {request->given->within, request->given->minus,
-                                            request->given->within_count,
+                                 .bounds = {request->given->within, request->given->minus, request->given->within_count,
                                             request->given->minus_count},
                                  .result = request->result,
                                  .spare = own->spare[SPARE]};

@@ -54,12 +54,10 @@ mask_rectangle_is_empty(const struct mask_rectangle *rectangle)
 }
 
 /* Returns the rectangle of a mask's voxels in a slice. */
-struct mask_rectangle mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits,
-                                         int64_t z);
+struct mask_rectangle mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits, int64_t z);
 
 /* Measures every slice. */
-void mask_measure(const struct mask_volume *volume, const uint64_t *bits,
-                  struct mask_rectangle *slices);
+void mask_measure(const struct mask_volume *volume, const uint64_t *bits, struct mask_rectangle *slices);
 
 /* mask_runs_cpu.c and components_cpu.c: components. */
 
@@ -93,8 +91,8 @@ struct mask_limit {
     uint64_t last;
 };
 
-struct mask_limit mask_limit_of(const struct mask_labels *labels,
-                                const struct kernels_mask_step *step, const double spacing[3]);
+struct mask_limit mask_limit_of(const struct mask_labels *labels, const struct kernels_mask_step *step,
+                                const double spacing[3]);
 
 /* Flips the runs of components that do not stay. Returns the number that stay. */
 int64_t mask_drop(const struct mask_labels *labels, struct mask_limit limit);
@@ -113,8 +111,7 @@ enum { MASK_COMPONENTS = 4096 };
  * MASK_COMPONENTS components are also measured. Two of these may share a number if they are more
  * than `apart` from each other along an axis.
  */
-int64_t mask_number(const struct mask_labels *labels, const int64_t apart[3],
-                    struct mask_component *components);
+int64_t mask_number(const struct mask_labels *labels, const int64_t apart[3], struct mask_component *components);
 
 /* Selects numbers n with n / place % base == value. */
 struct mask_digit {
@@ -145,8 +142,8 @@ struct mask_grow_space {
     size_t bytes; /* per thread */
 };
 
-void mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume,
-                     const struct mask_reach *most, struct kernels_arena *arena);
+void mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume, const struct mask_reach *most,
+                     struct kernels_arena *arena);
 
 struct mask_growing {
     const struct mask_volume *volume;

@@ -57,14 +57,12 @@ cuda_mask_needs(struct kernels_lane *lane, const void *demand)
     const int64_t wanted = (grid->words - 1) / MASK_THREADS + 1;
     grid->blocks = (uint32_t)(wanted < most ? wanted : most);
 
-    const struct mask_reach reach =
-        mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
+    const struct mask_reach reach = mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
     return mask_runs_can(grid) && mask_grow_can(grid, &reach);
 }
 
 static void
-place_grow_ball(struct mask_grow_ball *ball, const struct mask_reach *most,
-                struct kernels_arena *arena)
+place_grow_ball(struct mask_grow_ball *ball, const struct mask_reach *most, struct kernels_arena *arena)
 {
     cuda_take(arena, &ball->rows, mask_grow_rows(most));
     cuda_take(arena, &ball->offsets, mask_grow_rows(most));
@@ -76,8 +74,7 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cuda_mask *own = cuda_mask_state(lane);
     const size_t words = (size_t)own->grid.words, slices = (size_t)own->grid.slices;
-    const struct mask_reach most =
-        mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
+    const struct mask_reach most = mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
 
     cuda_take(&memory->device, &own->masks, own->demand.masks, words);
     cuda_take(&memory->host, &own->host_masks, own->demand.masks, words);
@@ -101,8 +98,7 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 /* Kernels */
 
 __global__ void
-__launch_bounds__(MASK_THREADS)
-    mask_whole(const __grid_constant__ struct mask_grid grid, uint64_t *bits)
+__launch_bounds__(MASK_THREADS) mask_whole(const __grid_constant__ struct mask_grid grid, uint64_t *bits)
 {
     MASK_EACH_WORD(grid, word)
     bits[word] = (word + 1) % grid.words_per_row == 0 ? grid.tail : ~UINT64_C(0);
@@ -111,9 +107,8 @@ __launch_bounds__(MASK_THREADS)
 enum mask_joining { MASK_AND, MASK_AND_NOT, MASK_EITHER };
 
 __global__ void
-__launch_bounds__(MASK_THREADS)
-    mask_join(const __grid_constant__ struct mask_grid grid, const uint64_t *other,
-              enum mask_joining how, uint64_t *bits)
+__launch_bounds__(MASK_THREADS) mask_join(const __grid_constant__ struct mask_grid grid, const uint64_t *other,
+                                          enum mask_joining how, uint64_t *bits)
 {
     MASK_EACH_WORD(grid, word)
     bits[word] = how == MASK_AND       ? bits[word] & other[word]
@@ -134,8 +129,8 @@ mask_measure_begin(struct mask_facts *facts)
 /* Merges a block's results in shared memory first: the atomic operations of all blocks use the same
  * few words. */
 __global__ void
-__launch_bounds__(MASK_THREADS) mask_measure_words(const __grid_constant__ struct mask_grid grid,
-                                                   const uint64_t *bits, struct mask_facts *facts)
+__launch_bounds__(MASK_THREADS)
+    mask_measure_words(const __grid_constant__ struct mask_grid grid, const uint64_t *bits, struct mask_facts *facts)
 {
     __shared__ uint32_t block_first[3], block_last[3], block_voxels;
     uint32_t first[3] = {~0u, ~0u, ~0u}, last[3] = {}, voxels = 0;
@@ -200,13 +195,11 @@ queue_measure(const struct mask_work *work, const uint64_t *bits)
     const struct cuda_mask *own = work->own;
 
     mask_measure_begin<<<1, 1, 0, work->lane->work>>>(own->facts);
-    mask_measure_words<<<own->grid.blocks, MASK_THREADS, 0, work->lane->work>>>(own->grid, bits,
-                                                                                own->facts);
+    mask_measure_words<<<own->grid.blocks, MASK_THREADS, 0, work->lane->work>>>(own->grid, bits, own->facts);
 }
 
 static void
-queue_join(const struct mask_work *work, const uint64_t *other, enum mask_joining how,
-           uint64_t *bits)
+queue_join(const struct mask_work *work, const uint64_t *other, enum mask_joining how, uint64_t *bits)
 {
     const struct mask_grid *grid = &work->own->grid;
 
@@ -215,8 +208,7 @@ queue_join(const struct mask_work *work, const uint64_t *other, enum mask_joinin
 
 /* Joins a set. Results of this lane are already on the device. */
 static int
-join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining how,
-         struct error *error)
+join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining how, struct error *error)
 {
     const struct cuda_mask *own = work->own;
     const size_t words = (size_t)own->grid.words;
@@ -246,8 +238,7 @@ pass_of(enum image_pixel pixel, struct image_range range, struct image_range pad
 }
 
 static int
-begin_ranges(const struct mask_work *work, const struct kernels_mask_request *given,
-             struct error *error)
+begin_ranges(const struct mask_work *work, const struct kernels_mask_request *given, struct error *error)
 {
     struct cuda_lane *lane = work->lane;
     const struct cuda_mask *own = work->own;
@@ -256,8 +247,7 @@ begin_ranges(const struct mask_work *work, const struct kernels_mask_request *gi
     for (size_t i = 0; i < given->range_count; i++)
         own->host_passes[i] = pass_of(lane->base.pixel, given->ranges[i], given->padding);
     CUDA_SEND(lane, own->passes, own->host_passes, given->range_count);
-    mask_range_queue(&own->grid, lane->base.pixel, lane->device_voxels, own->passes, alike,
-                     work->bits, lane->work);
+    mask_range_queue(&own->grid, lane->base.pixel, lane->device_voxels, own->passes, alike, work->bits, lane->work);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
@@ -318,8 +308,7 @@ search_of(const struct mask_work *work, bool corners)
 static const struct mask_bound none_stays = {LLONG_MAX, ULLONG_MAX};
 
 static int
-keep_largest(const struct mask_work *work, const struct kernels_mask_step *step,
-             struct error *error)
+keep_largest(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
     const struct mask_search search = search_of(work, step->corners);
     const int64_t rounds = step->kind == KERNELS_MASK_KEEP            ? (int64_t)step->amount
@@ -403,8 +392,7 @@ choose_ball(const struct mask_work *work, double mm, struct error *error)
 }
 
 static int
-queue_grow(const struct mask_work *work, const uint64_t *source, bool shrink, uint64_t *target,
-           struct error *error)
+queue_grow(const struct mask_work *work, const uint64_t *source, bool shrink, uint64_t *target, struct error *error)
 {
     const struct cuda_mask *own = work->own;
 
@@ -441,8 +429,7 @@ count_numbered(const struct mask_work *work, int64_t *found, struct error *error
 
 /* Grows the components with this bit into part ONE, or those without it into OTHER. */
 static int
-reach_bit(const struct mask_work *work, const struct mask_search *search, int bit,
-          struct error *error)
+reach_bit(const struct mask_work *work, const struct mask_search *search, int bit, struct error *error)
 {
     const struct cuda_mask *own = work->own;
     int rc;
@@ -455,8 +442,7 @@ reach_bit(const struct mask_work *work, const struct mask_search *search, int bi
     rc = queue_grow(work, own->spare[PART], false, own->spare[OTHER], error);
     if (rc)
         return rc;
-    mask_cut_queue(&own->grid, own->spare[ONE], own->spare[OTHER], search->corners, own->spare[CUT],
-                   work->lane->work);
+    mask_cut_queue(&own->grid, own->spare[ONE], own->spare[OTHER], search->corners, own->spare[CUT], work->lane->work);
     CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
     return 0;
 }
@@ -479,8 +465,7 @@ cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct e
     mask_search_number(&search, lane->work);
     CUDA_LAUNCHED(device);
     CUDA_TRY(device,
-             cudaMemsetAsync(own->spare[CUT], 0, (size_t)own->grid.words * sizeof(*own->spare[CUT]),
-                             lane->work));
+             cudaMemsetAsync(own->spare[CUT], 0, (size_t)own->grid.words * sizeof(*own->spare[CUT]), lane->work));
     rc = count_numbered(work, &found, error);
     for (int bit = 0; found > INT64_C(1) << bit && !rc; bit++)
         rc = reach_bit(work, &search, bit, error);
@@ -528,8 +513,8 @@ queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct 
 
 /* Runs the steps, with the result in the mask's own memory. */
 static int
-queue_steps(struct mask_work *work, uint64_t *mask, const struct kernels_mask_step *steps,
-            size_t count, struct error *error)
+queue_steps(struct mask_work *work, uint64_t *mask, const struct kernels_mask_step *steps, size_t count,
+            struct error *error)
 {
     const size_t bytes = (size_t)work->own->grid.words * sizeof(*mask);
     int rc = 0;
@@ -537,15 +522,14 @@ queue_steps(struct mask_work *work, uint64_t *mask, const struct kernels_mask_st
     for (size_t i = 0; i < count && !rc; i++)
         rc = queue_step(work, &steps[i], error);
     if (!rc && work->bits != mask)
-        CUDA_TRY(
-            cuda_device_of(&work->lane->base),
-            cudaMemcpyAsync(mask, work->bits, bytes, cudaMemcpyDeviceToDevice, work->lane->work));
+        CUDA_TRY(cuda_device_of(&work->lane->base),
+                 cudaMemcpyAsync(mask, work->bits, bytes, cudaMemcpyDeviceToDevice, work->lane->work));
     return rc;
 }
 
 int
-cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to,
-                const struct kernels_mask_step *steps, size_t count, struct error *error)
+cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to, const struct kernels_mask_step *steps, size_t count,
+                struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_mask *own = cuda_mask_state(base);
@@ -553,9 +537,8 @@ cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to,
     uint64_t *mask = own->masks + to * words;
     struct mask_work work = {lane, own, mask, own->spare[SPARE], NULL};
 
-    CUDA_TRY(cuda_device_of(base),
-             cudaMemcpyAsync(mask, own->masks + from * words, words * sizeof(*mask),
-                             cudaMemcpyDeviceToDevice, lane->work));
+    CUDA_TRY(cuda_device_of(base), cudaMemcpyAsync(mask, own->masks + from * words, words * sizeof(*mask),
+                                                   cudaMemcpyDeviceToDevice, lane->work));
     return queue_steps(&work, mask, steps, count, error);
 }
 
@@ -577,8 +560,7 @@ fetch_mask(const struct mask_work *work, uint64_t *host_mask, struct error *erro
 }
 
 static void
-tell_facts(const struct cuda_mask *own, const uint64_t *host_mask,
-           struct kernels_mask_result *result)
+tell_facts(const struct cuda_mask *own, const uint64_t *host_mask, struct kernels_mask_result *result)
 {
     const struct mask_facts *facts = own->host_facts;
 
@@ -608,8 +590,7 @@ cuda_mask_run(struct kernels_lane *base, const void *given, struct error *error)
     CUDA_TRY(cuda_device_of(base), cudaMemsetAsync(own->facts, 0, sizeof(*own->facts), lane->work));
     rc = begin_mask(&work, error);
     if (!rc)
-        rc = queue_steps(&work, own->masks + first, request->given->steps,
-                         request->given->step_count, error);
+        rc = queue_steps(&work, own->masks + first, request->given->steps, request->given->step_count, error);
     if (!rc)
         rc = fetch_mask(&work, own->host_masks + first, error);
     if (!rc)

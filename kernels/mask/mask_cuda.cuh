@@ -39,8 +39,8 @@ struct mask_facts {
 };
 
 /* Loop of a kernel over the words of a grid. */
-#define MASK_EACH_WORD(grid, word)                                                                 \
-    for (int64_t word = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; (word) < (grid).words;     \
+#define MASK_EACH_WORD(grid, word)                                                                                     \
+    for (int64_t word = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; (word) < (grid).words;                         \
          (word) += (int64_t)gridDim.x * blockDim.x)
 
 /* Coordinates of a word. */
@@ -51,8 +51,7 @@ struct mask_place {
 static __device__ __forceinline__ struct mask_place
 mask_place_of(const struct mask_grid &grid, int64_t word)
 {
-    const uint32_t per_row = (uint32_t)grid.words_per_row,
-                   rows = (uint32_t)grid.rows; /* 32-bit, for fast division */
+    const uint32_t per_row = (uint32_t)grid.words_per_row, rows = (uint32_t)grid.rows; /* 32-bit, for fast division */
     const uint32_t row = (uint32_t)word / per_row;
 
     return {(uint32_t)word - row * per_row, row % rows, row / rows};
@@ -60,8 +59,8 @@ mask_place_of(const struct mask_grid &grid, int64_t word)
 
 /* mask_cuda.cu: queues steps from mask `from` of the lane to mask `to`, on the device only. For
  * benchmarks. */
-int cuda_mask_queue(struct kernels_lane *lane, size_t from, size_t to,
-                    const struct kernels_mask_step *steps, size_t count, struct error *error);
+int cuda_mask_queue(struct kernels_lane *lane, size_t from, size_t to, const struct kernels_mask_step *steps,
+                    size_t count, struct error *error);
 
 /* mask_range.cu */
 
@@ -73,8 +72,7 @@ struct mask_pass {
 
 /* `passes` are on the device: one per slice or, if `alike`, one for all. */
 void mask_range_queue(const struct mask_grid *grid, enum image_pixel pixel, const void *voxels,
-                      const struct mask_pass *passes, bool alike, uint64_t *bits,
-                      cudaStream_t stream);
+                      const struct mask_pass *passes, bool alike, uint64_t *bits, cudaStream_t stream);
 
 /* mask_runs.cu: components (mask_runs.cuh) */
 
@@ -103,8 +101,7 @@ size_t mask_runs(const struct mask_grid *grid);
 bool mask_runs_can(const struct mask_grid *grid);
 
 /* Each function queues its kernels. The caller must check cudaGetLastError for failed launches. */
-void mask_search_begin(const struct mask_search *search, struct mask_bound bound,
-                       cudaStream_t stream);
+void mask_search_begin(const struct mask_search *search, struct mask_bound bound, cudaStream_t stream);
 
 /* mask_keep.cu: selects components. Each must follow mask_search_begin. */
 
@@ -117,8 +114,7 @@ void mask_search_share(const struct mask_search *search, double share, cudaStrea
 void mask_search_drop(const struct mask_search *search, cudaStream_t stream);
 /* Replaces the components' sizes by numbers, and counts them. */
 void mask_search_number(const struct mask_search *search, cudaStream_t stream);
-void mask_search_part(const struct mask_search *search, int bit, uint64_t *part,
-                      cudaStream_t stream);
+void mask_search_part(const struct mask_search *search, int bit, uint64_t *part, cudaStream_t stream);
 
 /* mask_grow.cu: balls of any reach. */
 
@@ -140,20 +136,18 @@ struct mask_grow_ball {
 size_t mask_grow_rows(const struct mask_reach *most);
 
 /* Makes the ball on the host. */
-void mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball,
-                         struct mask_grow_ball *made);
+void mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball, struct mask_grow_ball *made);
 
 /* The box of the last mask_measure, of the source, limits the target's voxels. */
-void mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball,
-                     const struct mask_facts *facts, const uint64_t *source, bool shrink,
-                     uint64_t *target, cudaStream_t stream);
+void mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball, const struct mask_facts *facts,
+                     const uint64_t *source, bool shrink, uint64_t *target, cudaStream_t stream);
 
 /* Returns whether balls of this reach can be made with rows of this length. */
 bool mask_grow_can(const struct mask_grid *grid, const struct mask_reach *most);
 
 /* Sets cut |= voxels where both masks, or their neighbours, meet. */
-void mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other,
-                    bool corners, uint64_t *cut, cudaStream_t stream);
+void mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other, bool corners,
+                    uint64_t *cut, cudaStream_t stream);
 
 /* mask_walk.cu: balls with a small reach. */
 
@@ -174,11 +168,9 @@ struct mask_walk {
 };
 
 bool mask_walk_can(const struct mask_reach *reach);
-void mask_walk_make(const struct mask_grid *grid, const struct mask_ball *ball,
-                    struct mask_walk *made);
+void mask_walk_make(const struct mask_grid *grid, const struct mask_ball *ball, struct mask_walk *made);
 
-int mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid,
-                    const struct mask_walk *ball, const uint64_t *source, bool shrink,
-                    uint64_t *target, struct error *error);
+int mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid, const struct mask_walk *ball,
+                    const uint64_t *source, bool shrink, uint64_t *target, struct error *error);
 
 #endif

@@ -49,8 +49,7 @@ mask_grow_rows(const struct mask_reach *most)
 }
 
 void
-mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball,
-                    struct mask_grow_ball *made)
+mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball, struct mask_grow_ball *made)
 {
     int64_t entry = 0, count = 0;
 
@@ -64,8 +63,7 @@ mask_grow_ball_make(const struct mask_grid *grid, const struct mask_ball *ball,
         made->group[group] = {(int32_t)(count / 4), (int32_t)ball->widen[group]};
     }
     for (int64_t i = 0; i < count; i++)
-        made->offsets[i] =
-            (int32_t)((made->rows[i].k * grid->rows + made->rows[i].j) * grid->words_per_row);
+        made->offsets[i] = (int32_t)((made->rows[i].k * grid->rows + made->rows[i].j) * grid->words_per_row);
 }
 
 /* Returns the word `away` lanes further in the row, 0 beyond. */
@@ -117,16 +115,15 @@ four_words(const uint64_t *word, int4 away)
 /* As four_words, for rows that may lie outside the volume, which are empty there. */
 template <bool Shrink>
 __device__ static __forceinline__ uint64_t
-four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &ball, int32_t quad,
-                  const uint64_t *word, int32_t y, int32_t z)
+four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &ball, int32_t quad, const uint64_t *word,
+                  int32_t y, int32_t z)
 {
     uint64_t found = 0;
 
     for (int32_t entry = 4 * quad; entry < 4 * quad + 4; entry++) {
         const struct mask_row away = ball.rows[entry];
 
-        if (y + away.j >= 0 && y + away.j < grid.rows && z + away.k >= 0 &&
-            z + away.k < grid.slices)
+        if (y + away.j >= 0 && y + away.j < grid.rows && z + away.k >= 0 && z + away.k < grid.slices)
             found |= Shrink ? ~word[ball.offsets[entry]] : word[ball.offsets[entry]];
     }
     return found;
@@ -137,10 +134,9 @@ four_words_within(const struct mask_grid &grid, const struct mask_grow_ball &bal
 template <bool Shrink>
 __global__ void
 __launch_bounds__(MASK_THREADS, 5)
-    grow(const __grid_constant__ struct mask_grid grid,
-         const __grid_constant__ struct mask_grow_ball ball,
-         const __grid_constant__ struct grow_lanes lanes, const struct mask_facts *facts,
-         const uint64_t *source, uint64_t *target)
+    grow(const __grid_constant__ struct mask_grid grid, const __grid_constant__ struct mask_grow_ball ball,
+         const __grid_constant__ struct grow_lanes lanes, const struct mask_facts *facts, const uint64_t *source,
+         uint64_t *target)
 {
     const int32_t size[3] = {(int32_t)grid.columns, (int32_t)grid.rows, (int32_t)grid.slices};
     const uint32_t warp = blockIdx.x * WARPS + threadIdx.x / 32;
@@ -148,8 +144,8 @@ __launch_bounds__(MASK_THREADS, 5)
     const uint32_t row = warp / lanes.pieces * lanes.rows + lane / lanes.width;
     const int32_t x = (int32_t)(warp % lanes.pieces) * (32 - 2 * lanes.halo) - lanes.halo + at;
     const int32_t y = (int32_t)(row % (uint32_t)size[1]), z = (int32_t)(row / (uint32_t)size[1]);
-    const bool exists = lane / lanes.width < lanes.rows && z < size[2] && x >= 0 &&
-                        x < grid.words_per_row && warp < lanes.warps;
+    const bool exists =
+        lane / lanes.width < lanes.rows && z < size[2] && x >= 0 && x < grid.words_per_row && warp < lanes.warps;
     const bool makes = exists && at >= lanes.halo && (lanes.halo == 0 || at < 32 - lanes.halo);
     const int64_t word = (int64_t)row * grid.words_per_row + x;
     int32_t first[3], last[3];
@@ -157,8 +153,7 @@ __launch_bounds__(MASK_THREADS, 5)
 
     for (int axis = 0; axis < 3; axis++) {
         const int32_t reach = (int32_t)ball.reach.size[axis], end = size[axis] - 1;
-        const int32_t low = (int32_t)min(facts->first[axis], (long long)size[axis]),
-                      high = (int32_t)facts->last[axis];
+        const int32_t low = (int32_t)min(facts->first[axis], (long long)size[axis]), high = (int32_t)facts->last[axis];
 
         first[axis] = Shrink ? (low > 0 ? low + reach : 0) : max(low - reach, 0);
         last[axis] = Shrink ? (high < end ? high - reach : end) : min(high + reach, end);
@@ -201,9 +196,8 @@ __launch_bounds__(MASK_THREADS, 5)
 }
 
 void
-mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball,
-                const struct mask_facts *facts, const uint64_t *source, bool shrink,
-                uint64_t *target, cudaStream_t stream)
+mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball, const struct mask_facts *facts,
+                const uint64_t *source, bool shrink, uint64_t *target, cudaStream_t stream)
 {
     const struct grow_lanes lanes = grow_lanes_of(grid, &ball->reach);
     const uint32_t blocks = (lanes.warps - 1) / WARPS + 1;
@@ -211,15 +205,14 @@ mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball,
     if (shrink)
         grow<true><<<blocks, MASK_THREADS, 0, stream>>>(*grid, *ball, lanes, facts, source, target);
     else
-        grow<false>
-            <<<blocks, MASK_THREADS, 0, stream>>>(*grid, *ball, lanes, facts, source, target);
+        grow<false><<<blocks, MASK_THREADS, 0, stream>>>(*grid, *ball, lanes, facts, source, target);
 }
 
 /* Bridges */
 
 __device__ static __forceinline__ uint64_t
-row_word(const struct mask_grid &grid, const uint64_t *bits, int64_t word,
-         const struct mask_place &at, int j, int k, bool widen)
+row_word(const struct mask_grid &grid, const uint64_t *bits, int64_t word, const struct mask_place &at, int j, int k,
+         bool widen)
 {
     const int64_t there = word + (k * grid.rows + j) * grid.words_per_row;
 
@@ -235,8 +228,7 @@ row_word(const struct mask_grid &grid, const uint64_t *bits, int64_t word,
 
 /* Returns a word of the voxels and their neighbours. */
 __device__ static __forceinline__ uint64_t
-reached(const struct mask_grid &grid, const uint64_t *bits, int64_t word,
-        const struct mask_place &at, bool corners)
+reached(const struct mask_grid &grid, const uint64_t *bits, int64_t word, const struct mask_place &at, bool corners)
 {
     uint64_t all = 0;
 
@@ -248,22 +240,20 @@ reached(const struct mask_grid &grid, const uint64_t *bits, int64_t word,
 }
 
 __global__ void
-__launch_bounds__(MASK_THREADS)
-    cut_common(const __grid_constant__ struct mask_grid grid, const uint64_t *one,
-               const uint64_t *other, bool corners, uint64_t *cut)
+__launch_bounds__(MASK_THREADS) cut_common(const __grid_constant__ struct mask_grid grid, const uint64_t *one,
+                                           const uint64_t *other, bool corners, uint64_t *cut)
 {
     MASK_EACH_WORD(grid, word)
     {
         const struct mask_place at = mask_place_of(grid, word);
 
-        cut[word] |=
-            reached(grid, one, word, at, corners) & reached(grid, other, word, at, corners);
+        cut[word] |= reached(grid, one, word, at, corners) & reached(grid, other, word, at, corners);
     }
 }
 
 void
-mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other,
-               bool corners, uint64_t *cut, cudaStream_t stream)
+mask_cut_queue(const struct mask_grid *grid, const uint64_t *one, const uint64_t *other, bool corners, uint64_t *cut,
+               cudaStream_t stream)
 {
     cut_common<<<grid->blocks, MASK_THREADS, 0, stream>>>(*grid, one, other, corners, cut);
 }

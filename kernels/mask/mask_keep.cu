@@ -11,8 +11,7 @@ visit_roots(const struct mask_search &search, const Visit &visit)
 {
     SEARCH_EACH((uint32_t)search.grid.words, word)
     {
-        const uint32_t own = word * MASK_RUNS_PER_WORD,
-                       count = word < search.grid.words ? search.firsts[word] : 0;
+        const uint32_t own = word * MASK_RUNS_PER_WORD, count = word < search.grid.words ? search.firsts[word] : 0;
 
         for (uint32_t i = 0; __any_sync(~0u, i < count); i++)
             if (i < count) {
@@ -30,8 +29,7 @@ template <typename Is>
 static __device__ __forceinline__ uint32_t
 nodes_that(const struct mask_search &search, uint32_t word, const Is &is, uint32_t *roots)
 {
-    const uint32_t own = word * MASK_RUNS_PER_WORD,
-                   count = word < search.grid.words ? search.firsts[word] : 0;
+    const uint32_t own = word * MASK_RUNS_PER_WORD, count = word < search.grid.words ? search.firsts[word] : 0;
     uint32_t those = 0;
 
     *roots = 0;
@@ -75,9 +73,7 @@ runs_of(const struct mask_search &search, uint32_t word, uint32_t nodes)
 
     __shared__ uint32_t tile_nodes[MASK_THREADS];
     const uint64_t bits =
-        word < search.grid.words
-            ? search_word(search, word, word % (uint32_t)search.grid.words_per_row)
-            : 0;
+        word < search.grid.words ? search_word(search, word, word % (uint32_t)search.grid.words_per_row) : 0;
     uint64_t taken = 0;
     uint32_t next = 0;
 
@@ -91,8 +87,7 @@ runs_of(const struct mask_search &search, uint32_t word, uint32_t nodes)
         for (uint32_t i = 0; i < LABELS; i++) {
             const uint64_t run = first_run(bits, left);
             /* undefined if there is no such run */
-            const uint32_t label = two[i / 2] >> 16 * (i % 2),
-                           in_tile = label / MASK_RUNS_PER_WORD % MASK_THREADS;
+            const uint32_t label = two[i / 2] >> 16 * (i % 2), in_tile = label / MASK_RUNS_PER_WORD % MASK_THREADS;
 
             if (tile_nodes[in_tile] >> label % MASK_RUNS_PER_WORD & 1)
                 taken |= run;
@@ -181,8 +176,7 @@ __launch_bounds__(MASK_THREADS) search_next(const __grid_constant__ struct mask_
 void
 mask_search_next(const struct mask_search *search, cudaStream_t stream)
 {
-    const uint32_t blocks =
-        search->grid.blocks < MASK_PARTIALS ? search->grid.blocks : (uint32_t)MASK_PARTIALS;
+    const uint32_t blocks = search->grid.blocks < MASK_PARTIALS ? search->grid.blocks : (uint32_t)MASK_PARTIALS;
 
     search_next<<<blocks, MASK_THREADS, 0, stream>>>(*search);
 }
@@ -265,8 +259,7 @@ mask_search_number(const struct mask_search *search, cudaStream_t stream)
 
 template <typename Shape>
 __global__ void
-__launch_bounds__(MASK_THREADS)
-    search_part(const __grid_constant__ struct mask_search search, int bit, uint64_t *part)
+__launch_bounds__(MASK_THREADS) search_part(const __grid_constant__ struct mask_search search, int bit, uint64_t *part)
 {
     const uint32_t word = word_at(search.grid, tile_place<Shape>());
     uint32_t roots;

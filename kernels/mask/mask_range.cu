@@ -97,30 +97,26 @@ passing_bits(const struct range_piece &piece, const struct mask_pass &pass)
 template <typename Value>
 __global__ void
 __launch_bounds__(MASK_THREADS)
-    mask_range(const __grid_constant__ struct mask_grid grid, const Value *voxels,
-               const struct mask_pass *passes, bool alike, uint32_t blocks,
-               typename range_values<Value>::bits *bits)
+    mask_range(const __grid_constant__ struct mask_grid grid, const Value *voxels, const struct mask_pass *passes,
+               bool alike, uint32_t blocks, typename range_values<Value>::bits *bits)
 {
     constexpr uint32_t size = 16 / sizeof(Value);
     const uint32_t z = blockIdx.x / blocks, row_pieces = (uint32_t)grid.words_per_row * (64 / size),
                    pieces = row_pieces * (uint32_t)grid.rows;
     const uint32_t first = blockIdx.x % blocks * (RANGE_PIECES * MASK_THREADS) + threadIdx.x;
     const size_t row = (size_t)z * grid.rows,
-                 last_word =
-                     ((size_t)grid.columns * grid.rows * grid.slices * sizeof(Value) - 1) / 4;
+                 last_word = ((size_t)grid.columns * grid.rows * grid.slices * sizeof(Value) - 1) / 4;
     const struct mask_pass pass = passes[alike ? 0 : z];
     struct range_piece read[RANGE_PIECES];
     int32_t left[RANGE_PIECES]; /* remaining voxels of the row */
 
 #pragma unroll
     for (uint32_t i = 0; i < RANGE_PIECES; i++) {
-        const uint32_t at = first + i * MASK_THREADS, y = at / row_pieces,
-                       x = (at - y * row_pieces) * size;
+        const uint32_t at = first + i * MASK_THREADS, y = at / row_pieces, x = (at - y * row_pieces) * size;
 
         left[i] = at < pieces ? (int32_t)grid.columns - (int32_t)x : 0;
         if (left[i] > 0)
-            read[i] = read_piece((const uint32_t *)voxels,
-                                 ((row + y) * grid.columns + x) * sizeof(Value), last_word);
+            read[i] = read_piece((const uint32_t *)voxels, ((row + y) * grid.columns + x) * sizeof(Value), last_word);
     }
 #pragma unroll
     for (uint32_t i = 0; i < RANGE_PIECES; i++) {
@@ -134,8 +130,8 @@ __launch_bounds__(MASK_THREADS)
 
 template <typename Value>
 static void
-queue_range(const struct mask_grid *grid, const Value *voxels, const struct mask_pass *passes,
-            bool alike, uint64_t *bits, cudaStream_t stream)
+queue_range(const struct mask_grid *grid, const Value *voxels, const struct mask_pass *passes, bool alike,
+            uint64_t *bits, cudaStream_t stream)
 {
     const int64_t pieces = grid->words_per_row * grid->rows * (64 / (16 / (int64_t)sizeof(Value)));
     const uint32_t blocks = (uint32_t)((pieces - 1) / (RANGE_PIECES * MASK_THREADS) + 1);

@@ -36,10 +36,8 @@ template <typename Shape> struct volume_forest {
     __device__ __forceinline__ struct volume_word word(uint32_t x, uint32_t y, uint32_t z) const
     {
         const struct mask_grid &grid = search.grid;
-        const uint32_t row = (uint32_t)grid.words_per_row, rows = (uint32_t)grid.rows,
-                       word = (z * rows + y) * row + x,
-                       in_tile =
-                           (z % Shape::slices * rows + y % Shape::rows) * row + x % Shape::words;
+        const uint32_t row = (uint32_t)grid.words_per_row, rows = (uint32_t)grid.rows, word = (z * rows + y) * row + x,
+                       in_tile = (z % Shape::slices * rows + y % Shape::rows) * row + x % Shape::words;
 
         if (x >= row || y >= rows || z >= grid.slices)
             return {};
@@ -48,12 +46,10 @@ template <typename Shape> struct volume_forest {
 
     __device__ __forceinline__ uint32_t of(const struct volume_word &word, uint32_t run) const
     {
-        const uint32_t label = *label_at(search, word.word, run),
-                       in_tile = label / MASK_RUNS_PER_WORD,
+        const uint32_t label = *label_at(search, word.word, run), in_tile = label / MASK_RUNS_PER_WORD,
                        row = in_tile / (Shape::words * Shape::rows) * (uint32_t)search.grid.rows +
                              in_tile / Shape::words % Shape::rows,
-                       first = word.tile + row * (uint32_t)search.grid.words_per_row +
-                               in_tile % Shape::words;
+                       first = word.tile + row * (uint32_t)search.grid.words_per_row + in_tile % Shape::words;
 
         return first * MASK_RUNS_PER_WORD + label % MASK_RUNS_PER_WORD;
     }
@@ -96,16 +92,13 @@ template <typename Shape>
 __device__ static __forceinline__ void
 unite_slices(const volume_forest<Shape> &forest, uint32_t index)
 {
-    const uint32_t row = (uint32_t)forest.search.grid.words_per_row,
-                   rows = (uint32_t)forest.search.grid.rows, x = index % row,
-                   y = index / row % rows, z = (index / row / rows + 1) * Shape::slices;
+    const uint32_t row = (uint32_t)forest.search.grid.words_per_row, rows = (uint32_t)forest.search.grid.rows,
+                   x = index % row, y = index / row % rows, z = (index / row / rows + 1) * Shape::slices;
     const bool corners = forest.search.corners;
     const struct volume_word own = forest.word(x, y, z), before = forest.word(x, y, z - 1),
-                             above = forest.word(x, y - 1, z),
-                             before_above = forest.word(x, y - 1, z - 1);
+                             above = forest.word(x, y - 1, z), before_above = forest.word(x, y - 1, z - 1);
 
-    unite_words(forest, own, before, corners,
-                y % Shape::rows > 0 ? above.bits & before_above.bits : 0);
+    unite_words(forest, own, before, corners, y % Shape::rows > 0 ? above.bits & before_above.bits : 0);
     if (corners) {
         unite_words(forest, own, before_above, true, 0);
         unite_words(forest, own, forest.word(x, y + 1, z - 1), true, 0);
@@ -121,8 +114,7 @@ unite_rows(const volume_forest<Shape> &forest, uint32_t seams, uint32_t index)
                    deep = forest.search.flat ? ~0u : z - 1;
     const bool corners = forest.search.corners;
     const struct volume_word own = forest.word(x, y, z), above = forest.word(x, y - 1, z),
-                             before = forest.word(x, y, deep),
-                             before_above = forest.word(x, y - 1, deep);
+                             before = forest.word(x, y, deep), before_above = forest.word(x, y - 1, deep);
 
     unite_words(forest, own, above, corners, before.bits & before_above.bits);
     if (corners) {
@@ -135,11 +127,9 @@ template <typename Shape>
 __device__ static __forceinline__ void
 unite_columns(const volume_forest<Shape> &forest, uint32_t seams, uint32_t groups, uint32_t index)
 {
-    const uint32_t x = (index % seams + 1) * Shape::words,
-                   y = index / seams % groups * SEAM_COLUMN_ROWS, z = index / seams / groups;
-    const auto meet = [&](uint32_t row) {
-        return forest.word(x - 1, row, z).bits >> 63 & forest.word(x, row, z).bits;
-    };
+    const uint32_t x = (index % seams + 1) * Shape::words, y = index / seams % groups * SEAM_COLUMN_ROWS,
+                   z = index / seams / groups;
+    const auto meet = [&](uint32_t row) { return forest.word(x - 1, row, z).bits >> 63 & forest.word(x, row, z).bits; };
     uint64_t touch = 0;
 
 #pragma unroll 4
@@ -149,15 +139,14 @@ unite_columns(const volume_forest<Shape> &forest, uint32_t seams, uint32_t group
         const uint32_t row = y + (uint32_t)__popcll((long long)up_to) - 1;
         const struct volume_word low = forest.word(x - 1, row, z);
 
-        return mask_pair{forest.of(low, run_within(low.bits, ~UINT64_C(0))),
-                         forest.of(forest.word(x, row, z), 0)};
+        return mask_pair{forest.of(low, run_within(low.bits, ~UINT64_C(0))), forest.of(forest.word(x, row, z), 0)};
     });
 }
 
 template <typename Shape>
 __global__ void
-__launch_bounds__(MASK_THREADS) search_seams(const __grid_constant__ struct mask_search search,
-                                             const __grid_constant__ struct seam_counts seams)
+__launch_bounds__(MASK_THREADS)
+    search_seams(const __grid_constant__ struct mask_search search, const __grid_constant__ struct seam_counts seams)
 {
     const volume_forest<Shape> forest = {search};
     const uint32_t groups = ((uint32_t)search.grid.rows - 1) / SEAM_COLUMN_ROWS + 1;
@@ -212,8 +201,7 @@ struct root_sum {
     __device__ __forceinline__ void give(uint32_t node, uint32_t count)
     {
         if (count > 0)
-            highest = max(highest,
-                          rank_of(atomicAdd(&node_at(search, node)->count, count) + count, node));
+            highest = max(highest, rank_of(atomicAdd(&node_at(search, node)->count, count) + count, node));
     }
 
     __device__ __forceinline__ void add(uint32_t node, uint32_t count)
@@ -289,13 +277,10 @@ static void
 queue_seams(const struct mask_search *search, dim3 tiles, cudaStream_t stream)
 {
     const struct mask_grid *grid = &search->grid;
-    const uint32_t row = (uint32_t)grid->words_per_row, rows = (uint32_t)grid->rows,
-                   slices = (uint32_t)grid->slices, wide = tiles.x - 1, high = tiles.y - 1,
-                   groups = (rows - 1) / SEAM_COLUMN_ROWS + 1;
-    const struct seam_counts seams = {wide,
-                                      high,
-                                      {search->flat ? 0 : row * rows * (tiles.z - 1),
-                                       row * high * slices, wide * groups * slices}};
+    const uint32_t row = (uint32_t)grid->words_per_row, rows = (uint32_t)grid->rows, slices = (uint32_t)grid->slices,
+                   wide = tiles.x - 1, high = tiles.y - 1, groups = (rows - 1) / SEAM_COLUMN_ROWS + 1;
+    const struct seam_counts seams = {
+        wide, high, {search->flat ? 0 : row * rows * (tiles.z - 1), row * high * slices, wide * groups * slices}};
     const uint32_t most = *std::max_element(seams.of, seams.of + SEAMS);
     const dim3 blocks(std::min((most + MASK_THREADS - 1) / MASK_THREADS, grid->blocks), SEAMS);
 
@@ -310,8 +295,6 @@ mask_search_begin(const struct mask_search *search, struct mask_bound bound, cud
 {
     search_bound<<<1, 1, 0, stream>>>(search->facts, bound, !search->border);
     mask_tiles_queue(search, stream);
-    tiles_queue(search, [&](auto shape, dim3 tiles) {
-        queue_seams<decltype(shape)>(search, tiles, stream);
-    });
+    tiles_queue(search, [&](auto shape, dim3 tiles) { queue_seams<decltype(shape)>(search, tiles, stream); });
     search_counts<<<search->grid.blocks, MASK_THREADS, 0, stream>>>(*search);
 }

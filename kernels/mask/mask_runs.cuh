@@ -51,8 +51,8 @@ run_within(uint64_t bits, uint64_t up_to)
 }
 
 /* Whole warps loop, with indices beyond the last one, since the loop body needs all lanes. */
-#define SEARCH_EACH(count, index)                                                                  \
-    for (uint32_t index = blockIdx.x * blockDim.x + threadIdx.x; ((index) & ~31u) < (count);       \
+#define SEARCH_EACH(count, index)                                                                                      \
+    for (uint32_t index = blockIdx.x * blockDim.x + threadIdx.x; ((index) & ~31u) < (count);                           \
          (index) += gridDim.x * blockDim.x)
 
 /* Unions */
@@ -160,9 +160,7 @@ tiles_queue(const struct mask_search *search, const Queue &queue)
 {
     const struct mask_grid *grid = &search->grid;
     const auto with = [&](auto shape) {
-        const auto tiles = [](int64_t size, uint32_t each) {
-            return (uint32_t)((size - 1) / each + 1);
-        };
+        const auto tiles = [](int64_t size, uint32_t each) { return (uint32_t)((size - 1) / each + 1); };
 
         queue(shape, dim3(tiles(grid->words_per_row, shape.words), tiles(grid->rows, shape.rows),
                           tiles(grid->slices, shape.slices)));
@@ -192,8 +190,7 @@ word_at(const struct mask_grid &grid, const struct mask_place &at)
 {
     if (at.x >= grid.words_per_row || at.y >= grid.rows || at.z >= grid.slices)
         return (uint32_t)grid.words;
-    return ((uint32_t)at.z * (uint32_t)grid.rows + (uint32_t)at.y) * (uint32_t)grid.words_per_row +
-           (uint32_t)at.x;
+    return ((uint32_t)at.z * (uint32_t)grid.rows + (uint32_t)at.y) * (uint32_t)grid.words_per_row + (uint32_t)at.x;
 }
 
 /* Queues the labelling within tiles: labels, nodes, and their number. */
@@ -220,8 +217,7 @@ label_at(const struct mask_search &search, uint32_t word, uint32_t run)
 static __device__ __forceinline__ struct mask_node *
 node_at(const struct mask_search &search, uint32_t node)
 {
-    return &search.nodes[place_abreast(search, node / MASK_RUNS_PER_WORD, node % MASK_RUNS_PER_WORD,
-                                       NODES_ABREAST)];
+    return &search.nodes[place_abreast(search, node / MASK_RUNS_PER_WORD, node % MASK_RUNS_PER_WORD, NODES_ABREAST)];
 }
 
 /* The largest */
@@ -241,8 +237,7 @@ search_tell_highest(const struct mask_search &search, unsigned long long rank)
 
     for (int away = 16; away > 0; away /= 2)
         rank = max(rank, __shfl_xor_sync(~0u, rank, away));
-    if (threadIdx.x % 32 == 0 && !search.border &&
-        rank > *(const volatile unsigned long long *)highest)
+    if (threadIdx.x % 32 == 0 && !search.border && rank > *(const volatile unsigned long long *)highest)
         atomicMax(highest, rank);
 }
 

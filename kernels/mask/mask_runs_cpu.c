@@ -23,8 +23,8 @@ give_size(uint64_t *slots, uint64_t run, uint64_t size)
     for (;;) {
         uint64_t root = find_root(slots, run), slot = peek_slot(&slots[root]);
 
-        if (slot & root_flag && __atomic_compare_exchange_n(&slots[root], &slot, slot + size, false,
-                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        if (slot & root_flag &&
+            __atomic_compare_exchange_n(&slots[root], &slot, slot + size, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             return;
     }
 }
@@ -45,8 +45,8 @@ unite_runs(uint64_t *slots, uint64_t a, uint64_t b, bool alone)
             slots[late] = early;
             return true;
         }
-        if (slot & root_flag && __atomic_compare_exchange_n(&slots[late], &slot, early, false,
-                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        if (slot & root_flag &&
+            __atomic_compare_exchange_n(&slots[late], &slot, early, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             give_size(slots, early, slot & ~root_flag);
             return true;
         }
@@ -76,8 +76,7 @@ unite_rows(const struct mask_labels *labels, int64_t row, int64_t other, bool al
         return 0;
     while (rows.word < words) {
         const int64_t left = words - rows.word;
-        const int64_t count =
-            volume->isa->touches(&rows, left < PAIR_WORDS ? left : PAIR_WORDS, pairs);
+        const int64_t count = volume->isa->touches(&rows, left < PAIR_WORDS ? left : PAIR_WORDS, pairs);
 
         for (int64_t i = 0; i < count; i++)
             united += unite_runs(labels->runs.slots, pairs[i][0], pairs[i][1], alone);
@@ -115,8 +114,8 @@ count_row_runs(void *context, int64_t number)
     struct mask_block block = mask_block(volume, number);
 
     for (int64_t row = block.first; row < block.end; row++)
-        labels->runs.first[row + 1] = (uint32_t)volume->isa->count_runs(
-            labels->bits + row * extent->words_per_row, extent->size[0], labels->flip);
+        labels->runs.first[row + 1] = (uint32_t)volume->isa->count_runs(labels->bits + row * extent->words_per_row,
+                                                                        extent->size[0], labels->flip);
 }
 
 /* Returns whether a row's ends, or all of it, lie at the border. */

@@ -78,9 +78,8 @@ run_counts(const struct mask_search &search, const struct mask_place &at, uint64
 
     if (!search.border)
         return (uint32_t)__popcll(run);
-    return at.y == 0 || at.y + 1 == grid.rows ||
-           (!search.flat && (at.z == 0 || at.z + 1 == grid.slices)) || (at.x == 0 && run & 1) ||
-           (at.x + 1 == grid.words_per_row && run & last);
+    return at.y == 0 || at.y + 1 == grid.rows || (!search.flat && (at.z == 0 || at.z + 1 == grid.slices)) ||
+           (at.x == 0 && run & 1) || (at.x + 1 == grid.words_per_row && run & last);
 }
 
 /* Returns, for the runs that begin at `starts`, the first bit that touches another row, if any:
@@ -131,14 +130,13 @@ template <typename Shape> struct search_tile {
     }
 
     /* Links the thread's runs below the runs that they touch at these bits. */
-    __device__ __forceinline__ void hang(const struct tile_word_runs &own,
-                                         const struct tile_word_runs &below, uint64_t at) const
+    __device__ __forceinline__ void hang(const struct tile_word_runs &own, const struct tile_word_runs &below,
+                                         uint64_t at) const
     {
         for (; at; at &= at - 1) {
             const uint64_t up_to = at ^ (at - 1);
 
-            forest.slots[forest.of(own, run_within(own.bits, up_to))] =
-                forest.of(below, run_within(below.bits, up_to));
+            forest.slots[forest.of(own, run_within(own.bits, up_to))] = forest.of(below, run_within(below.bits, up_to));
         }
         __syncwarp();
     }
@@ -157,8 +155,7 @@ template <typename Shape> struct search_tile {
                                     before_above = runs_if(high && deep, thread - slice - row);
         const uint64_t to_row = own.bits & above.bits, to_slice = own.bits & before.bits,
                        at_row = first_touches(own.bits, run_starts(own.bits), to_row),
-                       at_slice =
-                           first_touches(own.bits, starts_without(own.bits, at_row), to_slice);
+                       at_slice = first_touches(own.bits, starts_without(own.bits, at_row), to_slice);
 
         for (uint32_t i = 0; i == 0 || i < run_count(own.bits); i++)
             forest.slots[own.slots + i] = own.slots + i;
@@ -170,9 +167,7 @@ template <typename Shape> struct search_tile {
         unite_words(forest, own, before, search.corners, at_slice | (to_row & before_above.bits));
         if (search.corners) {
             unite_words(forest, own, before_above, true, 0);
-            unite_words(forest, own,
-                        runs_if(deep && thread % slice + row < slice, thread - slice + row), true,
-                        0);
+            unite_words(forest, own, runs_if(deep && thread % slice + row < slice, thread - slice + row), true, 0);
         }
         if (row > 1) {
             const bool first = thread % row == 0;
@@ -251,9 +246,8 @@ template <typename Shape> struct search_tile {
 
                 label[i] = forest.held(shown >> (run + i) & 1 ? slot : held);
             }
-            *(uint4 *)label_at(search, word, run) =
-                make_uint4(label[0] | label[1] << 16, label[2] | label[3] << 16,
-                           label[4] | label[5] << 16, label[6] | label[7] << 16);
+            *(uint4 *)label_at(search, word, run) = make_uint4(label[0] | label[1] << 16, label[2] | label[3] << 16,
+                                                               label[4] | label[5] << 16, label[6] | label[7] << 16);
         }
         __syncwarp();
     }

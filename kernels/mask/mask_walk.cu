@@ -96,10 +96,8 @@ struct walk_lane {
         const uint32_t low = (uint32_t)word, high = (uint32_t)(word >> 32);
         const uint32_t lower = __shfl_up_sync(~0u, high, 1), higher = __shfl_down_sync(~0u, low, 1);
         const uint32_t before = first ? 0 : lower, behind = last ? 0 : higher;
-        const uint32_t wide_low =
-            low | __funnelshift_l(before, low, 1) | __funnelshift_r(low, high, 1);
-        const uint32_t wide_high =
-            high | __funnelshift_l(low, high, 1) | __funnelshift_r(high, behind, 1);
+        const uint32_t wide_low = low | __funnelshift_l(before, low, 1) | __funnelshift_r(low, high, 1);
+        const uint32_t wide_high = high | __funnelshift_l(low, high, 1) | __funnelshift_r(high, behind, 1);
 
         return (uint64_t)wide_high << 32 | wide_low;
     }
@@ -118,8 +116,7 @@ walk_make(const struct mask_walk &ball, const struct walk_lane &lane, const ulon
     uint64_t near = 0;
 
     for (int32_t j = -ball.reach;; j += ball.warp_rows) {
-        const ulonglong2 there =
-            at(ball.widest + min(j, ball.reach) * ball.words * (int32_t)sizeof(made));
+        const ulonglong2 there = at(ball.widest + min(j, ball.reach) * ball.words * (int32_t)sizeof(made));
 
         near |= there.x | there.y;
         if (j >= ball.reach)
@@ -149,39 +146,32 @@ walk_make(const struct mask_walk &ball, const struct walk_lane &lane, const ulon
 template <int Depth>
 __global__ void
 __launch_bounds__(WALK_THREADS, Depth > 10 ? 1 : 2)
-    walk(const __grid_constant__ struct mask_grid grid,
-         const __grid_constant__ struct mask_walk ball, const __grid_constant__ struct walk_job job)
+    walk(const __grid_constant__ struct mask_grid grid, const __grid_constant__ struct mask_walk ball,
+         const __grid_constant__ struct walk_job job)
 {
     extern __shared__ ulonglong2 walk_memory[];
-    const int32_t words = (int32_t)grid.words_per_row, rows = (int32_t)grid.rows,
-                  slices = (int32_t)grid.slices, slice = words * rows;
+    const int32_t words = (int32_t)grid.words_per_row, rows = (int32_t)grid.rows, slices = (int32_t)grid.slices,
+                  slice = words * rows;
     /* Consecutive blocks cover neighbouring slices, which spreads busy places over the
      * multiprocessors. */
-    const int32_t block = (int32_t)blockIdx.x, column = block / job.deep,
-                  z_first = block % job.deep * WALK_SLICES,
+    const int32_t block = (int32_t)blockIdx.x, column = block / job.deep, z_first = block % job.deep * WALK_SLICES,
                   z_end = min(z_first + WALK_SLICES, slices);
-    const int32_t x_first = column % job.pieces * ball.made - ball.halo,
-                  y_first = column / job.pieces * ball.rows_made;
+    const int32_t x_first = column % job.pieces * ball.made - ball.halo, y_first = column / job.pieces * ball.rows_made;
     const int32_t thread = (int32_t)threadIdx.x;
     /* The word that the thread reads. */
     const bool sees = thread < ball.pitch;
-    const int32_t seen_x = x_first + thread % ball.words,
-                  seen_y = y_first + thread / ball.words - ball.reach;
+    const int32_t seen_x = x_first + thread % ball.words, seen_y = y_first + thread / ball.words - ball.reach;
     const bool exists = sees && seen_x >= 0 && seen_x < words && seen_y >= 0 && seen_y < rows;
-    walk_source source = {job.source + (int64_t)(z_first - Depth) * slice + seen_y * words + seen_x,
-                          slice, (uint32_t)(z_first - Depth), exists ? (uint32_t)slices : 0,
+    walk_source source = {job.source + (int64_t)(z_first - Depth) * slice + seen_y * words + seen_x, slice,
+                          (uint32_t)(z_first - Depth), exists ? (uint32_t)slices : 0,
                           seen_x + 1 == words ? job.flip & grid.tail : job.flip};
     /* The word that it makes. Lanes beyond the rows of a warp duplicate the last one. */
-    const int32_t row = thread / 32 * ball.warp_rows,
-                  lane = min(thread % 32, ball.warp_rows * ball.words - 1), at = lane % ball.words;
+    const int32_t row = thread / 32 * ball.warp_rows, lane = min(thread % 32, ball.warp_rows * ball.words - 1),
+                  at = lane % ball.words;
     const int32_t x = x_first + at, y = y_first + row + lane / ball.words;
     const bool has_rows = row < min(ball.rows_made, rows - y_first),
-               makes = lane == thread % 32 && at >= ball.halo && at < ball.halo + ball.made &&
-                       x < words && y < rows;
-    const walk_lane own = {!makes           ? 0
-                           : x + 1 == words ? grid.tail
-                                            : ~UINT64_C(0),
-                           at == 0, at == ball.words - 1};
+               makes = lane == thread % 32 && at >= ball.halo && at < ball.halo + ball.made && x < words && y < rows;
+    const walk_lane own = {!makes ? 0 : x + 1 == words ? grid.tail : ~UINT64_C(0), at == 0, at == ball.words - 1};
     const ulonglong2 *windows = walk_memory + (row + ball.reach) * ball.words + lane;
     uint64_t *target = job.target + (int64_t)z_first * slice + y * words + x;
     walk_column<Depth> seen;
@@ -225,8 +215,7 @@ walk_of(int32_t depth, std::integer_sequence<int, Depths...>)
 bool
 mask_walk_can(const struct mask_reach *reach)
 {
-    return reach->size[0] <= MASK_NEAR && reach->size[1] <= MASK_NEAR &&
-           reach->size[2] <= MASK_NEAR;
+    return reach->size[0] <= MASK_NEAR && reach->size[1] <= MASK_NEAR && reach->size[2] <= MASK_NEAR;
 }
 
 /* The widest window at j with rows of a span or longer ones, by span; -1: no window. */
@@ -300,19 +289,16 @@ int
 mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid, const struct mask_walk *ball,
                 const uint64_t *source, bool shrink, uint64_t *target, struct error *error)
 {
-    const walk_kernel kernel =
-        walk_of(ball->depth, std::make_integer_sequence<int, MASK_NEAR + 1>());
+    const walk_kernel kernel = walk_of(ball->depth, std::make_integer_sequence<int, MASK_NEAR + 1>());
     const size_t shared = (size_t)(ball->depth + 1) * (size_t)ball->pitch * sizeof(ulonglong2);
     const walk_job job = {source, target, shrink ? ~UINT64_C(0) : 0,
                           (int32_t)((grid->words_per_row - 1) / ball->made + 1),
                           (int32_t)((grid->slices - 1) / WALK_SLICES + 1)};
-    const int32_t blocks =
-                      job.pieces * job.deep * (int32_t)((grid->rows - 1) / ball->rows_made + 1),
+    const int32_t blocks = job.pieces * job.deep * (int32_t)((grid->rows - 1) / ball->rows_made + 1),
                   threads = (ball->pitch + 31) / 32 * 32;
     struct cuda_device *device = cuda_device_of(&lane->base);
 
-    CUDA_TRY(device, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          (int)shared));
+    CUDA_TRY(device, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     kernel<<<(unsigned)blocks, (unsigned)threads, shared, lane->work>>>(*grid, *ball, job);
     CUDA_LAUNCHED(device);
     return 0;

@@ -23,8 +23,8 @@ compare_entries(const void *a, const void *b)
 
 /* Collects the non-empty bins as real-world values. Only counts them without memory. */
 static size_t
-collect_entries(enum image_pixel pixel, const uint64_t *histograms, size_t tables,
-                const struct image_rescale *rescales, struct tally_entry *entries)
+collect_entries(enum image_pixel pixel, const uint64_t *histograms, size_t tables, const struct image_rescale *rescales,
+                struct tally_entry *entries)
 {
     const struct image_range range = image_pixel_range(pixel);
     const size_t bins = (size_t)(range.hi - range.lo) + 1;
@@ -38,16 +38,15 @@ collect_entries(enum image_pixel pixel, const uint64_t *histograms, size_t table
             continue;
         if (entries)
             entries[found] = (struct tally_entry){
-                rescale->slope * (double)(lowest + (int32_t)(i % bins)) + rescale->intercept,
-                histograms[i]};
+                rescale->slope * (double)(lowest + (int32_t)(i % bins)) + rescale->intercept, histograms[i]};
         found++;
     }
     return found;
 }
 
 int
-mask_tally_make(enum image_pixel pixel, const uint64_t *histograms, size_t tables,
-                const struct image_rescale *rescales, struct mask_tally *tally, struct error *error)
+mask_tally_make(enum image_pixel pixel, const uint64_t *histograms, size_t tables, const struct image_rescale *rescales,
+                struct mask_tally *tally, struct error *error)
 {
     const size_t count = collect_entries(pixel, histograms, tables, rescales, NULL);
     struct tally_entry *entries = calloc(count + 1, sizeof(*entries));
@@ -200,8 +199,7 @@ otsu_fill(struct otsu_search *search, size_t first, size_t last, size_t low, siz
 
 /* Finds the classes' first values, followed by the index behind the last value. */
 static void
-otsu_split(const struct mask_tally *tally, struct otsu_search *search, int classes,
-           size_t first[MASK_MOST_CLASSES + 1])
+otsu_split(const struct mask_tally *tally, struct otsu_search *search, int classes, size_t first[MASK_MOST_CLASSES + 1])
 {
     const size_t count = tally->count;
     uint32_t *begins = search->begin;
@@ -239,15 +237,13 @@ mask_range_bytes(size_t counts, size_t values, int classes)
 {
     const size_t length = values + 1, tally = length * (sizeof(double) + sizeof(uint64_t));
     const size_t making = counts * sizeof(uint64_t) + tally + length * sizeof(struct tally_entry);
-    const size_t otsu =
-        tally + length * (4 * sizeof(double) + (size_t)(classes + 1) * sizeof(uint32_t));
+    const size_t otsu = tally + length * (4 * sizeof(double) + (size_t)(classes + 1) * sizeof(uint32_t));
 
     return classes > 0 && otsu > making ? otsu : making;
 }
 
 int
-mask_range_otsu(const struct mask_tally *tally, int classes, int number, double range[2],
-                struct error *error)
+mask_range_otsu(const struct mask_tally *tally, int classes, int number, double range[2], struct error *error)
 {
     const size_t length = tally->count + 1;
     size_t first[MASK_MOST_CLASSES + 1];
@@ -255,19 +251,16 @@ mask_range_otsu(const struct mask_tally *tally, int classes, int number, double 
     double *numbers;
 
     if (classes < 2 || classes > MASK_MOST_CLASSES || number < 1 || number > classes)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no class %d of %d", number,
-                         classes);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no class %d of %d", number, classes);
     if (tally->count < (size_t)classes)
         return -ENODATA;
     numbers = calloc(4 * length, sizeof(*numbers));
-    search =
-        (struct otsu_search){numbers, numbers + length, numbers + 2 * length, numbers + 3 * length,
-                             calloc((size_t)(classes + 1) * length, sizeof(*search.begin))};
+    search = (struct otsu_search){numbers, numbers + length, numbers + 2 * length, numbers + 3 * length,
+                                  calloc((size_t)(classes + 1) * length, sizeof(*search.begin))};
     if (!numbers || !search.begin) {
         free(numbers);
         free(search.begin);
-        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to find %d classes",
-                         classes);
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to find %d classes", classes);
     }
     otsu_split(tally, &search, classes, first);
     range[0] = tally->values[first[number - 1]];

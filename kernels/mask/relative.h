@@ -33,8 +33,7 @@ struct mask_tally {
 /* Makes a tally of `tables` histograms, one for all slices or one per slice, each with its rescale.
  * The caller must free it with mask_tally_free. Returns 0 or -ENOMEM. */
 int mask_tally_make(enum image_pixel pixel, const uint64_t *histograms, size_t tables,
-                    const struct image_rescale *rescales, struct mask_tally *tally,
-                    struct error *error);
+                    const struct image_rescale *rescales, struct mask_tally *tally, struct error *error);
 void mask_tally_free(struct mask_tally *tally);
 
 /* Returns the max bytes needed to make a tally of so many counts and distinct values, and to
@@ -53,8 +52,7 @@ int mask_range_percentile(const struct mask_tally *tally, double p, double q, do
  * between classes (Otsu 1979). Of equal splits, takes that with larger upper classes. The range is
  * from the class's least to its largest value.
  */
-int mask_range_otsu(const struct mask_tally *tally, int classes, int number, double range[2],
-                    struct error *error);
+int mask_range_otsu(const struct mask_tally *tally, int classes, int number, double range[2], struct error *error);
 
 /* Mean -+ s standard deviations (of the population). */
 int mask_range_sigma(const struct mask_tally *tally, double s, double range[2]);

@@ -36,8 +36,7 @@ lags_lengths(const int64_t size[3], int64_t length[3])
 int64_t
 lags_points(const struct image_extent *extent)
 {
-    const int64_t points =
-        length_of(extent->columns) * length_of(extent->rows) * length_of(extent->slices);
+    const int64_t points = length_of(extent->columns) * length_of(extent->rows) * length_of(extent->slices);
 
     return points < LAGS_POINTS ? points : LAGS_POINTS;
 }
@@ -52,11 +51,10 @@ lags_run(struct kernels_lane *lane, const struct lags *lags, uint64_t *counts, s
     if (rc)
         return rc;
     if (!lags->region.kept || (tables != 1 && tables != (size_t)lane->extent.slices))
-        return error_set(
-            error, -EINVAL, CODE_COMPUTE_FAILED,
-            "there are %zu tables of kept values; there must be 1 or one for each of %lld "
-            "slices",
-            lags->region.kept ? tables : 0, (long long)lane->extent.slices);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "there are %zu tables of kept values; there must be 1 or one for each of %lld "
+                         "slices",
+                         lags->region.kept ? tables : 0, (long long)lane->extent.slices);
     if (!request.counts)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the counts");
     texture_region_box(lane, lags->region.bits, &request.box);

@@ -21,8 +21,7 @@ extern "C" {
 
 struct lags {
     struct morphology_region region;
-    uint32_t
-        least; /* value 0 of the sums: the least kept value, relative to the smallest of the type */
+    uint32_t least; /* value 0 of the sums: the least kept value, relative to the smallest of the type */
 };
 
 /* Sums over ordered pairs a, b of kept voxels with the values v and w. */
@@ -49,8 +48,7 @@ lags_size(const struct texture_box *box)
  * These are x, y and z apart along the axes, in either direction. Returns -E2BIG if the box is too
  * large.
  */
-int lags_run(struct kernels_lane *lane, const struct lags *request, uint64_t *counts,
-             struct error *error);
+int lags_run(struct kernels_lane *lane, const struct lags *request, uint64_t *counts, struct error *error);
 
 /* Private to kernels/: the request of the operation. */
 struct lags_request {

@@ -87,10 +87,8 @@ butterflies_of_three(uint64_t (*lines)[LINES], int64_t length, const uint64_t *r
             const uint64_t a = lines[i][line], b = lines[i + 1][line], c = lines[i + 2][line];
 
             lines[i][line] = residue_add(a, residue_add(b, c));
-            lines[i + 1][line] =
-                residue_add(a, residue_add(residue_multiply(b, third), residue_multiply(c, other)));
-            lines[i + 2][line] =
-                residue_add(a, residue_add(residue_multiply(b, other), residue_multiply(c, third)));
+            lines[i + 1][line] = residue_add(a, residue_add(residue_multiply(b, third), residue_multiply(c, other)));
+            lines[i + 2][line] = residue_add(a, residue_add(residue_multiply(b, other), residue_multiply(c, third)));
         }
 }
 
@@ -137,8 +135,7 @@ pass_transform(const struct line_pass *pass, uint64_t (*lines)[LINES], int64_t f
         int64_t across = first + (line < count ? line : 0);
         if (across >= pass->first)
             across += pass->left_out;
-        from[line] = pass->array + across * pass->job->step[pass->across] +
-                     along * pass->job->step[pass->along];
+        from[line] = pass->array + across * pass->job->step[pass->across] + along * pass->job->step[pass->along];
     }
     for (int64_t i = 0; i < length; i++)
         for (int line = 0; line < LINES; line++)
@@ -192,8 +189,7 @@ array_transform_back(const struct lagging *job, uint64_t *array)
     const int64_t both = 2 * size[1] - 1;
     struct line_pass depths = {job, array, 2, 0, 1, length[0], length[1], length[0], 0, length[2]};
     struct line_pass columns = {job, array, 1, 0, 2, length[0], size[2], length[0], 0, length[1]};
-    struct line_pass rows = {job,      array, 0, 1, 2, both, size[2], size[1], length[1] - both,
-                             length[0]};
+    struct line_pass rows = {job, array, 0, 1, 2, both, size[2], size[1], length[1] - both, length[0]};
 
     pass_run(&depths, true);
     pass_run(&columns, true);
@@ -209,8 +205,7 @@ lagging_value(const struct cpu_lane *lane, int64_t voxel)
 
     if (lane->base.pixel == IMAGE_UINT8)
         return ((const uint8_t *)voxels)[voxel];
-    return (uint64_t)(((const uint16_t *)voxels)[voxel] ^
-                      (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
+    return (uint64_t)(((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
 }
 
 /* Fills a row of the box. */
@@ -221,15 +216,13 @@ lagging_fill_row(const struct lagging *job, const uint64_t *kept, int64_t y, int
     const struct texture_box *box = &job->request->box;
     const struct lags *lags = job->request->lags;
     const int64_t row = (box->first[2] + z) * extent->rows + box->first[1] + y;
-    const uint64_t *bits =
-        lags->region.bits ? lags->region.bits + row * ((extent->columns + 63) / 64) : NULL;
+    const uint64_t *bits = lags->region.bits ? lags->region.bits + row * ((extent->columns + 63) / 64) : NULL;
     const int64_t to = z * job->step[2] + y * job->step[1];
 
     for (int64_t x = 0; x < box->size[0]; x++) {
         const int64_t column = box->first[0] + x;
         const uint64_t value = lagging_value(job->lane, row * extent->columns + column);
-        const bool has =
-            (!bits || bits[column / 64] >> column % 64 & 1) && (kept[value / 64] >> value % 64 & 1);
+        const bool has = (!bits || bits[column / 64] >> column % 64 & 1) && (kept[value / 64] >> value % 64 & 1);
         const uint64_t own = has ? value - lags->least : 0;
 
         job->own->arrays[VOXELS][to + x] = has;
@@ -273,8 +266,8 @@ lagging_multiply_slice(void *context, int64_t z)
     for (int64_t i = 0; i < job->step[2]; i++) {
         const int64_t x = i % length[0], y = i / length[0];
         const int64_t at = z * job->step[2] + i;
-        const int64_t back = other * job->step[2] + lagging_opposite(y, length[1]) * job->step[1] +
-                             lagging_opposite(x, length[0]);
+        const int64_t back =
+            other * job->step[2] + lagging_opposite(y, length[1]) * job->step[1] + lagging_opposite(x, length[0]);
 
         if (at > back) /* done from the opposite point */
             continue;
@@ -291,15 +284,13 @@ lagging_count_slice(void *context, int64_t z)
 {
     const struct lagging *job = context;
     const int64_t *size = job->request->box.size, *length = job->request->length;
-    uint64_t *counts =
-        job->request->counts + ((int64_t)job->kind * size[2] + z) * size[1] * size[0];
+    uint64_t *counts = job->request->counts + ((int64_t)job->kind * size[2] + z) * size[1] * size[0];
 
     for (int64_t y = 0; y < size[1]; y++)
         for (int64_t x = 0; x < size[0]; x++) {
             const int64_t left = lagging_opposite(x, length[0]);
             const uint64_t *here = job->first + z * job->step[2] + y * job->step[1];
-            const uint64_t *there =
-                job->first + z * job->step[2] + lagging_opposite(y, length[1]) * job->step[1];
+            const uint64_t *there = job->first + z * job->step[2] + lagging_opposite(y, length[1]) * job->step[1];
             uint64_t sum = here[x] + (x > 0 ? here[left] : 0);
 
             sum += y > 0 ? there[x] + (x > 0 ? there[left] : 0) : 0;
@@ -339,8 +330,7 @@ static int
 cpu_lags_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct lags_request *request = given;
-    struct lagging job = {
-        .lane = cpu_lane_of(lane), .request = request, .own = cpu_lags_state(lane)};
+    struct lagging job = {.lane = cpu_lane_of(lane), .request = request, .own = cpu_lags_state(lane)};
     const size_t points = (size_t)(request->length[0] * request->length[1] * request->length[2]);
 
     (void)error;

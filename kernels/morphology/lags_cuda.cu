@@ -35,8 +35,7 @@ struct lags_job {
 struct lags_pass {
     uint64_t *array;
     const uint64_t *roots;
-    int64_t length, step, across,
-        along; /* steps to the next point, the next line, and the next row of lines */
+    int64_t length, step, across, along; /* steps to the next point, the next line, and the next row of lines */
     int64_t lines, rows;
     int64_t first, left_out; /* lines from `first` on are `left_out` further */
     int64_t there;
@@ -60,12 +59,10 @@ __launch_bounds__(LAGS_THREADS) lags_fill(struct lags_job job)
         const int64_t x = i % job.size[0], y = i / job.size[0] % job.size[1];
         const int64_t z = i / job.size[0] / job.size[1], column = job.first[0] + x;
         const int64_t row = (job.first[2] + z) * job.rows + job.first[1] + y;
-        const uint64_t value =
-            (uint32_t)((const Value *)job.voxels)[row * job.columns + column] ^ job.bias;
+        const uint64_t value = (uint32_t)((const Value *)job.voxels)[row * job.columns + column] ^ job.bias;
         const uint64_t *kept = job.kept + (size_t)(job.first[2] + z) * job.table;
-        const bool has =
-            (job.bits == NULL || (job.bits[row * job.words + column / 64] >> column % 64 & 1)) &&
-            (kept[value / 64] >> value % 64 & 1);
+        const bool has = (job.bits == NULL || (job.bits[row * job.words + column / 64] >> column % 64 & 1)) &&
+                         (kept[value / 64] >> value % 64 & 1);
         const int64_t to = z * job.step[2] + y * job.step[1] + x;
         const uint64_t own = has ? value - job.least : 0;
 
@@ -112,10 +109,8 @@ lags_butterflies_of_three(const struct lags_pass &pass, uint64_t *lines)
         const uint64_t a = at[0], b = at[pass.together], c = at[2 * pass.together];
 
         at[0] = residue_add(a, residue_add(b, c));
-        at[pass.together] =
-            residue_add(a, residue_add(residue_multiply(b, third), residue_multiply(c, other)));
-        at[2 * pass.together] =
-            residue_add(a, residue_add(residue_multiply(b, other), residue_multiply(c, third)));
+        at[pass.together] = residue_add(a, residue_add(residue_multiply(b, third), residue_multiply(c, other)));
+        at[2 * pass.together] = residue_add(a, residue_add(residue_multiply(b, other), residue_multiply(c, third)));
     }
     __syncthreads();
 }
@@ -154,9 +149,7 @@ lags_transform_lines(const struct lags_pass &pass, uint64_t *lines, int64_t line
     for (int64_t k = threadIdx.x; k < points; k += LAGS_THREADS) {
         const int64_t point = lags_order(k / pass.together, pass.length);
 
-        lines[k] = point < pass.there
-                       ? lags_line(pass, line + k % pass.together, row)[point * pass.step]
-                       : 0;
+        lines[k] = point < pass.there ? lags_line(pass, line + k % pass.together, row)[point * pass.step] : 0;
     }
     __syncthreads();
     if (pass.length % 3 == 0) {
@@ -167,8 +160,7 @@ lags_transform_lines(const struct lags_pass &pass, uint64_t *lines, int64_t line
         lags_butterflies_of_two(pass, lines, half);
     for (int64_t k = threadIdx.x; k < points; k += LAGS_THREADS)
         if (line + k % pass.together < pass.lines)
-            lags_line(pass, line + k % pass.together, row)[k / pass.together * pass.step] =
-                lines[k];
+            lags_line(pass, line + k % pass.together, row)[k / pass.together * pass.step] = lines[k];
     __syncthreads();
 }
 
@@ -200,12 +192,11 @@ __launch_bounds__(LAGS_THREADS)
         const int64_t x = at % job.length[0], y = at / job.length[0] % job.length[1];
         const int64_t z = at / job.length[0] / job.length[1];
         const int64_t back = lags_opposite(z, job.length[2]) * job.step[2] +
-                             lags_opposite(y, job.length[1]) * job.step[1] +
-                             lags_opposite(x, job.length[0]);
+                             lags_opposite(y, job.length[1]) * job.step[1] + lags_opposite(x, job.length[0]);
 
         if (at <= back) {
-            const uint64_t sum = residue_add(residue_multiply(first[at], second[back]),
-                                             residue_multiply(second[at], first[back]));
+            const uint64_t sum =
+                residue_add(residue_multiply(first[at], second[back]), residue_multiply(second[at], first[back]));
 
             first[at] = first[back] = residue_multiply(sum, inverse);
         }
@@ -214,8 +205,7 @@ __launch_bounds__(LAGS_THREADS)
 
 /* As lagging_count_slice. */
 static __global__ void
-__launch_bounds__(LAGS_THREADS)
-    lags_count(struct lags_job job, const uint64_t *array, uint64_t *counts)
+__launch_bounds__(LAGS_THREADS) lags_count(struct lags_job job, const uint64_t *array, uint64_t *counts)
 {
     const int64_t voxels = job.size[0] * job.size[1] * job.size[2];
 
@@ -224,8 +214,7 @@ __launch_bounds__(LAGS_THREADS)
         const int64_t x = i % job.size[0], y = i / job.size[0] % job.size[1];
         const int64_t z = i / job.size[0] / job.size[1], left = lags_opposite(x, job.length[0]);
         const uint64_t *here = array + z * job.step[2] + y * job.step[1];
-        const uint64_t *there =
-            array + z * job.step[2] + lags_opposite(y, job.length[1]) * job.step[1];
+        const uint64_t *there = array + z * job.step[2] + lags_opposite(y, job.length[1]) * job.step[1];
         uint64_t sum = here[x] + (x > 0 ? here[left] : 0);
 
         sum += y > 0 ? there[x] + (x > 0 ? there[left] : 0) : 0;
@@ -270,17 +259,16 @@ lags_run_pass(struct cuda_lane *lane, struct lags_pass *pass, bool back, struct 
     lags_fill_roots<<<(unsigned)(pass->length / LAGS_THREADS + 1), LAGS_THREADS, 0, lane->work>>>(
         roots, pass->length, back ? residue_power(root, (uint64_t)pass->length - 1) : root);
     CUDA_LAUNCHED(device);
-    lags_transform<<<LAGS_BLOCKS, LAGS_THREADS,
-                     (size_t)(pass->length * pass->together) * sizeof(uint64_t), lane->work>>>(
-        *pass);
+    lags_transform<<<LAGS_BLOCKS, LAGS_THREADS, (size_t)(pass->length * pass->together) * sizeof(uint64_t),
+                     lane->work>>>(*pass);
     CUDA_LAUNCHED(device);
     return 0;
 }
 
 /* Returns the lines along an axis. `across` and `along` are the other two axes. */
 static struct lags_pass
-lags_pass_of(const struct lags_job *job, uint64_t *array, int axis, int across, int along,
-             int64_t lines, int64_t rows, int64_t there)
+lags_pass_of(const struct lags_job *job, uint64_t *array, int axis, int across, int along, int64_t lines, int64_t rows,
+             int64_t there)
 {
     struct lags_pass pass = {};
 
@@ -333,8 +321,8 @@ lags_back(struct cuda_lane *lane, const struct lags_job *job, uint64_t *array, s
 
 /* Counts pairs of two arrays. Destroys the first. */
 static int
-lags_count_kind(struct cuda_lane *lane, const struct lags_job *job, uint64_t *first,
-                const uint64_t *second, uint64_t *to, struct error *error)
+lags_count_kind(struct cuda_lane *lane, const struct lags_job *job, uint64_t *first, const uint64_t *second,
+                uint64_t *to, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const uint64_t points = (uint64_t)(job->length[0] * job->length[1] * job->length[2]);
@@ -342,8 +330,8 @@ lags_count_kind(struct cuda_lane *lane, const struct lags_job *job, uint64_t *fi
     uint64_t *counts = cuda_lags_state(&lane->base)->counts;
     int rc;
 
-    lags_multiply<<<LAGS_BLOCKS, LAGS_THREADS, 0, lane->work>>>(
-        *job, first, second, residue_power(points, RESIDUE_PRIME - 2));
+    lags_multiply<<<LAGS_BLOCKS, LAGS_THREADS, 0, lane->work>>>(*job, first, second,
+                                                                residue_power(points, RESIDUE_PRIME - 2));
     CUDA_LAUNCHED(device);
     rc = lags_back(lane, job, first, error);
     if (rc)
@@ -355,8 +343,7 @@ lags_count_kind(struct cuda_lane *lane, const struct lags_job *job, uint64_t *fi
 }
 
 static int
-lags_count_kinds(struct cuda_lane *lane, const struct lags_job *job, uint64_t *counts,
-                 struct error *error)
+lags_count_kinds(struct cuda_lane *lane, const struct lags_job *job, uint64_t *counts, struct error *error)
 {
     const size_t points = (size_t)(job->length[0] * job->length[1] * job->length[2]);
     const size_t voxels = (size_t)(job->size[0] * job->size[1] * job->size[2]);
@@ -366,8 +353,8 @@ lags_count_kinds(struct cuda_lane *lane, const struct lags_job *job, uint64_t *c
 
     if (rc)
         return rc;
-    CUDA_TRY(cuda_device_of(&lane->base), cudaMemcpyAsync(squares, values, points * sizeof(*values),
-                                                          cudaMemcpyDeviceToDevice, lane->work));
+    CUDA_TRY(cuda_device_of(&lane->base),
+             cudaMemcpyAsync(squares, values, points * sizeof(*values), cudaMemcpyDeviceToDevice, lane->work));
     rc = lags_count_kind(lane, job, squares, ones, counts + LAGS_VALUES * voxels, error);
     if (rc == 0)
         rc = lags_count_kind(lane, job, values, values, counts + LAGS_PRODUCTS * voxels, error);

@@ -52,8 +52,8 @@ morphology_size(int64_t slices)
 
 /* Overwrites counts[configuration], and counts[MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS +
  * sum]. */
-int morphology_run(struct kernels_lane *lane, const struct morphology_region *region,
-                   uint64_t *counts, struct error *error);
+int morphology_run(struct kernels_lane *lane, const struct morphology_region *region, uint64_t *counts,
+                   struct error *error);
 
 /* Private to kernels/: the request of the operation. */
 struct morphology_request {

@@ -28,9 +28,7 @@ region_word(const struct morphing *job, int64_t y, int64_t z, int64_t word)
 
     if (y < 0 || z < 0 || y >= extent->rows || z >= extent->slices || left <= 0)
         return 0;
-    return job->region->bits
-               ? job->region->bits[(z * extent->rows + y) * job->words + word] & inside
-               : inside;
+    return job->region->bits ? job->region->bits[(z * extent->rows + y) * job->words + word] & inside : inside;
 }
 
 /* ------------------------------------------------------------------------ configurations ---- */
@@ -115,8 +113,7 @@ sums_add_slice(const struct morphing *job, int64_t z, uint64_t sums[MORPHOLOGY_S
 {
     const struct kernels_lane *lane = &job->lane->base;
     const size_t table = job->region->table_count > 1 ? (size_t)z : 0;
-    const uint64_t *kept =
-        job->region->kept + table * (lane->pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
+    const uint64_t *kept = job->region->kept + table * (lane->pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
 
     for (int64_t y = 0; y < lane->extent.rows; y++) {
         uint64_t row[MORPHOLOGY_SUMS] = {0};
@@ -160,8 +157,7 @@ morphing_count_slice(void *context, int64_t z)
         if (counts[i] > 0)
             __atomic_fetch_add(&job->counts[i], counts[i], __ATOMIC_RELAXED);
     if (z < extent->slices)
-        sums_add_slice(job, z,
-                       job->counts + MORPHOLOGY_CONFIGURATIONS + (size_t)z * MORPHOLOGY_SUMS);
+        sums_add_slice(job, z, job->counts + MORPHOLOGY_CONFIGURATIONS + (size_t)z * MORPHOLOGY_SUMS);
 }
 
 static int

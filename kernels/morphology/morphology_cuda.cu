@@ -73,8 +73,7 @@ morphology_column_at(const struct morphology_job &job, int64_t word, int64_t y, 
 
         column.at[k] = NULL;
         if (job.bits)
-            column.at[k] =
-                (const uint32_t *)(job.bits + ((z + k) * job.rows + y) * job.words) + word;
+            column.at[k] = (const uint32_t *)(job.bits + ((z + k) * job.rows + y) * job.words) + word;
         column.inside[k] = exists ? inside : 0;
         column.before[k] = exists && word > 0 ? ~0u : 0;
     }
@@ -83,8 +82,7 @@ morphology_column_at(const struct morphology_job &job, int64_t word, int64_t y, 
 }
 
 static __device__ __forceinline__ void
-morphology_fetch_row(const struct morphology_job &job, struct morphology_column *column,
-                     struct morphology_row *row)
+morphology_fetch_row(const struct morphology_job &job, struct morphology_column *column, struct morphology_row *row)
 {
     const bool exists = column->y >= job.first[1] && column->y < job.end[1];
 
@@ -132,8 +130,7 @@ morphology_count_cells(const uint32_t corners[MORPHOLOGY_CORNERS], struct morpho
     if (mixed)
 #pragma unroll
         for (int corner = 0; corner < MORPHOLOGY_CORNERS; corner++)
-            queue->parts[place / MORPHOLOGY_WARP % 2].plane[corner][place % MORPHOLOGY_WARP] =
-                corners[corner];
+            queue->parts[place / MORPHOLOGY_WARP % 2].plane[corner][place % MORPHOLOGY_WARP] = corners[corner];
     else
         counts->full += (uint32_t)__popc(all);
     counts->queued += (uint32_t)__popc(lanes);
@@ -157,9 +154,8 @@ morphology_count_rest(struct morphology_queue *queue, struct morphology_counts *
 
 /* Counts `rows` rows of cells of a column. */
 static __device__ __forceinline__ void
-morphology_count_column(const struct morphology_job &job, struct morphology_column column,
-                        uint32_t count, struct morphology_queue *queue,
-                        struct morphology_counts *counts)
+morphology_count_column(const struct morphology_job &job, struct morphology_column column, uint32_t count,
+                        struct morphology_queue *queue, struct morphology_counts *counts)
 {
     uint32_t corners[MORPHOLOGY_CORNERS] = {};
     const auto take = [&](const struct morphology_row &row) {
@@ -191,8 +187,7 @@ __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct mor
 {
     __shared__ struct morphology_queue queues[MORPHOLOGY_THREADS / MORPHOLOGY_WARP];
     __shared__ uint32_t counters[MORPHOLOGY_CONFIGURATIONS];
-    const int64_t word = job.first[0] / MORPHOLOGY_CELLS,
-                  across = job.end[0] / MORPHOLOGY_CELLS + 1 - word;
+    const int64_t word = job.first[0] / MORPHOLOGY_CELLS, across = job.end[0] / MORPHOLOGY_CELLS + 1 - word;
     const int64_t i = (int64_t)blockIdx.x * MORPHOLOGY_THREADS + threadIdx.x;
     const int64_t y = job.first[1] - 1 + (int64_t)blockIdx.y * MORPHOLOGY_ROWS;
     const struct morphology_column column =
@@ -202,8 +197,7 @@ __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct mor
 
     tally_begin(&counts.tally);
     texture_clear_counters<MORPHOLOGY_THREADS>(counters, MORPHOLOGY_CONFIGURATIONS);
-    morphology_count_column(job, column, (uint32_t)min((int64_t)MORPHOLOGY_ROWS, job.end[1] - y),
-                            queue, &counts);
+    morphology_count_column(job, column, (uint32_t)min((int64_t)MORPHOLOGY_ROWS, job.end[1] - y), queue, &counts);
     morphology_count_rest(queue, &counts);
     tally_end(counts.tally, counters);
     if (counts.full > 0)
@@ -263,9 +257,8 @@ morphology_weigh(uint32_t values, uint32_t weights, uint32_t sum)
 /* Adds a piece's voxels, from column x of row y on. */
 template <typename Value>
 static __device__ __forceinline__ void
-morphology_add_piece(const struct texture_piece<Value> &piece,
-                     const struct morphology_kept<Value> &kept, uint32_t bias, uint32_t x,
-                     uint32_t y, unsigned long long sums[MORPHOLOGY_SUMS])
+morphology_add_piece(const struct texture_piece<Value> &piece, const struct morphology_kept<Value> &kept, uint32_t bias,
+                     uint32_t x, uint32_t y, unsigned long long sums[MORPHOLOGY_SUMS])
 {
     const uint32_t of_word = texture_piece<Value>::OF_WORD, each = 0x01010101;
     uint32_t voxels = 0, along = 0, sum = 0, sum_along = 0; /* columns relative to x */
@@ -274,8 +267,7 @@ morphology_add_piece(const struct texture_piece<Value> &piece,
     for (uint32_t i = 0; i < TEXTURE_PIECE_WORDS; i++) {
         const uint32_t columns = 0x03020100 + each * of_word * i;
         const uint32_t ones = kept.of(piece.words[i]) & texture_piece_ones(piece, i);
-        const uint32_t values =
-            (piece.words[i] ^ (bias << 16 | bias)) & ones * ((1u << 8 * sizeof(Value)) - 1);
+        const uint32_t values = (piece.words[i] ^ (bias << 16 | bias)) & ones * ((1u << 8 * sizeof(Value)) - 1);
 
         voxels = morphology_weigh<Value>(ones, each, voxels);
         along = morphology_weigh<Value>(ones, columns, along);
@@ -302,9 +294,8 @@ morphology_warp_sum(unsigned long long own)
 /* Adds the pieces at column x of a slice's rows y .. end - 1, with a stride of rows. */
 template <typename Value>
 static __device__ __forceinline__ void
-morphology_add_column(const struct morphology_job &job, const struct morphology_kept<Value> &kept,
-                      int64_t z, uint32_t x, uint32_t y, uint32_t end, uint32_t every,
-                      unsigned long long sums[MORPHOLOGY_SUMS])
+morphology_add_column(const struct morphology_job &job, const struct morphology_kept<Value> &kept, int64_t z,
+                      uint32_t x, uint32_t y, uint32_t end, uint32_t every, unsigned long long sums[MORPHOLOGY_SUMS])
 {
     const uint32_t steps = y < end ? (end - y + every - 1) / every : 0;
     const size_t row = (size_t)(z * job.rows) + y;
@@ -330,23 +321,20 @@ morphology_add_column(const struct morphology_job &job, const struct morphology_
 /* Adds part blockIdx.x of a slice's rows of the box. */
 template <typename Value>
 static __device__ __forceinline__ void
-morphology_sum_part(const struct morphology_job &job, const struct morphology_kept<Value> &kept,
-                    int64_t z)
+morphology_sum_part(const struct morphology_job &job, const struct morphology_kept<Value> &kept, int64_t z)
 {
     const uint32_t values = texture_piece<Value>::VALUES;
     const int64_t rows = job.end[1] - job.first[1];
     const uint32_t first_row = (uint32_t)(job.first[1] + rows * blockIdx.x / gridDim.x),
                    end_row = (uint32_t)(job.first[1] + rows * (blockIdx.x + 1) / gridDim.x);
-    const uint32_t first = (uint32_t)job.first[0] / values,
-                   across = ((uint32_t)job.end[0] - 1) / values + 1 - first;
-    const uint32_t abreast = min(across, (uint32_t)MORPHOLOGY_THREADS),
-                   every = MORPHOLOGY_THREADS / abreast, row = threadIdx.x / abreast;
+    const uint32_t first = (uint32_t)job.first[0] / values, across = ((uint32_t)job.end[0] - 1) / values + 1 - first;
+    const uint32_t abreast = min(across, (uint32_t)MORPHOLOGY_THREADS), every = MORPHOLOGY_THREADS / abreast,
+                   row = threadIdx.x / abreast;
     unsigned long long sums[MORPHOLOGY_SUMS] = {};
 
     if (row < every)
         for (uint32_t piece = threadIdx.x % abreast; piece < across; piece += abreast)
-            morphology_add_column(job, kept, z, (first + piece) * values, first_row + row, end_row,
-                                  every, sums);
+            morphology_add_column(job, kept, z, (first + piece) * values, first_row + row, end_row, every, sums);
     for (int sum = 0; sum < MORPHOLOGY_SUMS; sum++) {
         const unsigned long long own = morphology_warp_sum(sums[sum]);
 
@@ -399,9 +387,7 @@ morphology_launch(struct cuda_lane *lane, const struct morphology_job *job, stru
     const dim3 parts((unsigned)texture_most(1, (size_t)(blocks / slices)),
                      (unsigned)texture_least((size_t)slices, MORPHOLOGY_MOST));
 
-    CUDA_TRY(device,
-             cudaMemsetAsync(job->counts, 0, morphology_size(job->slices) * sizeof(*job->counts),
-                             lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(job->counts, 0, morphology_size(job->slices) * sizeof(*job->counts), lane->work));
     morphology_count_configurations<<<columns, MORPHOLOGY_THREADS, 0, lane->work>>>(*job);
     CUDA_LAUNCHED(device);
     if (lane->base.pixel == IMAGE_UINT8)
@@ -453,8 +439,7 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     rc = morphology_launch(lane, &job, error);
     if (rc)
         return rc;
-    return cuda_result_copy(lane, request->counts, own->counts, size * sizeof(*request->counts),
-                            error);
+    return cuda_result_copy(lane, request->counts, own->counts, size * sizeof(*request->counts), error);
 }
 
 const struct kernels_op cuda_morphology_op = {

@@ -46,8 +46,7 @@ tally_begin(struct tally *tally)
 /* Finds, in four words of the planes of one half, the bytes with the lane's half, without and with
  * its highest bit. */
 static __device__ __forceinline__ void
-tally_make_masks(const uint32_t (*plane)[TALLY_WARP], const struct tally &tally,
-                 uint32_t masks[2][4])
+tally_make_masks(const uint32_t (*plane)[TALLY_WARP], const struct tally &tally, uint32_t masks[2][4])
 {
     uint32_t word[TALLY_HALF][4];
 
@@ -80,16 +79,14 @@ tally_add(const struct tally_planes &planes, struct tally *tally)
     for (uint32_t i = 0; i < TALLY_WORDS; i += 4) {
         uint32_t rows[2][4], columns[2][4];
 
-        tally_make_masks((const uint32_t(*)[TALLY_WARP]) & planes.plane[TALLY_HALF][first + i],
-                         *tally, rows);
-        tally_make_masks((const uint32_t(*)[TALLY_WARP]) & planes.plane[0][first + i], *tally,
-                         columns);
+        tally_make_masks((const uint32_t(*)[TALLY_WARP]) & planes.plane[TALLY_HALF][first + i], *tally, rows);
+        tally_make_masks((const uint32_t(*)[TALLY_WARP]) & planes.plane[0][first + i], *tally, columns);
 #pragma unroll
         for (uint32_t k = 0; k < 4; k += 2)
 #pragma unroll
             for (uint32_t side = 0; side < 2; side++)
-                ptx_multiply_bits(tally->sums[side], rows[0][k], rows[1][k], rows[0][k + 1],
-                                  rows[1][k + 1], columns[side][k], columns[side][k + 1]);
+                ptx_multiply_bits(tally->sums[side], rows[0][k], rows[1][k], rows[0][k + 1], rows[1][k + 1],
+                                  columns[side][k], columns[side][k + 1]);
     }
     __syncwarp();
 }

@@ -41,8 +41,7 @@ peaks_list_rows(const double spacing[3], struct peaks_ball *ball)
             const int64_t reach = peaks_reach(spacing[0], away);
 
             if (reach >= 0 && ball->rows)
-                ball->rows[ball->row_count] =
-                    (struct peaks_row){(int32_t)y, (int32_t)z, (int32_t)reach};
+                ball->rows[ball->row_count] = (struct peaks_row){(int32_t)y, (int32_t)z, (int32_t)reach};
             ball->row_count += reach >= 0;
         }
 }
@@ -54,8 +53,7 @@ peaks_too_fine(const double spacing[3])
 
     for (int axis = 0; axis < 3; axis++)
         sides[axis] = 2 * floor(PEAKS_RADIUS_MM / spacing[axis]) + 1;
-    return !(sides[1] * sides[2] <= PEAKS_MAX_ROWS &&
-             sides[0] * sides[1] * sides[2] <= PEAKS_MAX_VOXELS);
+    return !(sides[1] * sides[2] <= PEAKS_MAX_ROWS && sides[0] * sides[1] * sides[2] <= PEAKS_MAX_VOXELS);
 }
 
 static int
@@ -73,8 +71,7 @@ peaks_make_ball(const double spacing[3], struct peaks_ball *ball)
 }
 
 int
-peaks_run(struct kernels_lane *lane, const struct peaks *peaks, struct peaks_found *found,
-          struct error *error)
+peaks_run(struct kernels_lane *lane, const struct peaks *peaks, struct peaks_found *found, struct error *error)
 {
     struct peaks_ball ball = {.rows = NULL};
     const struct peaks_request request = {peaks, &ball, found};
@@ -90,15 +87,12 @@ peaks_run(struct kernels_lane *lane, const struct peaks *peaks, struct peaks_fou
                          peaks->rescales ? peaks->table_count : 0, (long long)lane->extent.slices);
     for (int axis = 0; axis < 3; axis++)
         if (!(peaks->spacing[axis] > 0))
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "voxels of %g mm are none",
-                             peaks->spacing[axis]);
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "voxels of %g mm are none", peaks->spacing[axis]);
     if (peaks_too_fine(peaks->spacing))
-        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                         "voxels of %g x %g x %g mm are too many in 1 cm3", peaks->spacing[0],
-                         peaks->spacing[1], peaks->spacing[2]);
-    rc = peaks_make_ball(peaks->spacing, &ball)
-             ? kernels_no_memory(lane, error)
-             : kernels_op_run(lane, KERNELS_PEAKS, &request, error);
+        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE, "voxels of %g x %g x %g mm are too many in 1 cm3",
+                         peaks->spacing[0], peaks->spacing[1], peaks->spacing[2]);
+    rc = peaks_make_ball(peaks->spacing, &ball) ? kernels_no_memory(lane, error)
+                                                : kernels_op_run(lane, KERNELS_PEAKS, &request, error);
     free(ball.rows);
     return rc;
 }

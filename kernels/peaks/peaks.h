@@ -41,8 +41,7 @@ bool peaks_too_fine(const double spacing[3]);
 
 /* Finds the peaks. Returns -E2BIG with VOLUME_TOO_LARGE if voxels are too fine; -EINVAL, -EBUSY,
  * -ENOMEM. */
-int peaks_run(struct kernels_lane *lane, const struct peaks *request, struct peaks_found *found,
-              struct error *error);
+int peaks_run(struct kernels_lane *lane, const struct peaks *request, struct peaks_found *found, struct error *error);
 
 /* ---- within kernels/ ---- */
 
@@ -96,8 +95,7 @@ __host__ __device__
     static inline double
     peaks_stored(uint64_t sum, int32_t smallest)
 {
-    return (double)((int64_t)(sum & ((UINT64_C(1) << PEAKS_VALUE_BITS) - 1)) +
-                    (int64_t)peaks_voxels(sum) * smallest);
+    return (double)((int64_t)(sum & ((UINT64_C(1) << PEAKS_VALUE_BITS) - 1)) + (int64_t)peaks_voxels(sum) * smallest);
 }
 
 #ifdef __cplusplus

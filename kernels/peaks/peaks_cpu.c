@@ -56,8 +56,7 @@ peaks_stored_at(const struct peaking *job, int64_t x, int64_t y, int64_t z)
 
     if (lane->pixel == IMAGE_UINT8)
         return ((const uint8_t *)voxels)[voxel];
-    return lane->pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[voxel]
-                                      : ((const uint16_t *)voxels)[voxel];
+    return lane->pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[voxel] : ((const uint16_t *)voxels)[voxel];
 }
 
 static bool
@@ -73,8 +72,7 @@ peaks_is_padding(const struct peaking *job, int64_t z, int32_t stored)
 static uint64_t *
 peaks_sums_of(const struct peaking *job, int64_t y, int64_t z)
 {
-    return job->sums +
-           ((z - job->first[2]) * job->size[1] + y - job->first[1]) * (job->size[0] + 1);
+    return job->sums + ((z - job->first[2]) * job->size[1] + y - job->first[1]) * (job->size[0] + 1);
 }
 
 static void
@@ -109,8 +107,8 @@ peaks_span(const struct peaking *job, const uint64_t *sums, int64_t x, int64_t r
 }
 
 static void
-peaks_add_row(const struct peaking *job, const uint64_t *restrict sums, int64_t first,
-              int64_t count, int64_t reach, uint64_t *restrict chunk)
+peaks_add_row(const struct peaking *job, const uint64_t *restrict sums, int64_t first, int64_t count, int64_t reach,
+              uint64_t *restrict chunk)
 {
     int64_t inner = reach - first, outer = job->size[0] - reach - first;
 
@@ -133,16 +131,15 @@ peaks_flush(const struct peaking *job, int64_t z, int64_t count, struct peaks_ch
     for (int64_t x = 0; x < count; x++) {
         const uint64_t voxels = peaks_voxels(chunk->sums[x]);
 
-        chunk->totals[x] += rescale->slope * peaks_stored(chunk->sums[x], job->smallest) +
-                            rescale->intercept * (double)voxels;
+        chunk->totals[x] +=
+            rescale->slope * peaks_stored(chunk->sums[x], job->smallest) + rescale->intercept * (double)voxels;
         chunk->voxels[x] += voxels;
         chunk->sums[x] = 0;
     }
 }
 
 static void
-peaks_add_rows(const struct peaking *job, int64_t first, int64_t count, int64_t y, int64_t z,
-               struct peaks_chunk *chunk)
+peaks_add_rows(const struct peaking *job, int64_t first, int64_t count, int64_t y, int64_t z, struct peaks_chunk *chunk)
 {
     int64_t slice = -1;
 
@@ -151,30 +148,28 @@ peaks_add_rows(const struct peaking *job, int64_t first, int64_t count, int64_t 
         const struct peaks_row *row = &job->ball->rows[r];
         const int64_t other = y + row->y, deep = z + row->z;
 
-        if (other < job->first[1] || other >= job->first[1] + job->size[1] ||
-            deep < job->first[2] || deep >= job->first[2] + job->size[2])
+        if (other < job->first[1] || other >= job->first[1] + job->size[1] || deep < job->first[2] ||
+            deep >= job->first[2] + job->size[2])
             continue;
         if (job->peaks->table_count > 1 && slice >= 0 && deep != slice)
             peaks_flush(job, slice, count, chunk);
         slice = deep;
-        peaks_add_row(job, peaks_sums_of(job, other, deep), first - job->first[0], count,
-                      row->reach, chunk->sums);
+        peaks_add_row(job, peaks_sums_of(job, other, deep), first - job->first[0], count, row->reach, chunk->sums);
     }
     peaks_flush(job, slice, count, chunk);
 }
 
 /* Takes the mean around a voxel if the voxel's value is in range. */
 static void
-peaks_take(const struct peaking *job, int64_t x, int64_t y, int64_t z,
-           const struct peaks_chunk *chunk, int64_t at, struct peaks_found *found)
+peaks_take(const struct peaking *job, int64_t x, int64_t y, int64_t z, const struct peaks_chunk *chunk, int64_t at,
+           struct peaks_found *found)
 {
     const struct image_rescale *rescale = &job->peaks->rescales[peaks_table(job, z)];
     const int32_t stored = peaks_stored_at(job, x, y, z);
     const double value = rescale->slope * (double)stored + rescale->intercept;
     double mean;
 
-    if (peaks_is_padding(job, z, stored) ||
-        !(job->peaks->kept[0] <= value && value <= job->peaks->kept[1]))
+    if (peaks_is_padding(job, z, stored) || !(job->peaks->kept[0] <= value && value <= job->peaks->kept[1]))
         return;
     mean = chunk->totals[at] / (double)chunk->voxels[at] + 0.0; /* not -0 */
     found->balls++;
@@ -203,13 +198,11 @@ peaks_look_at_row(const struct peaking *job, int64_t y, int64_t z, struct peaks_
         if (word == end)
             continue;
         const int64_t first = word * 64 > job->first[0] ? word * 64 : job->first[0];
-        const int64_t last =
-            end * 64 < job->first[0] + job->size[0] ? end * 64 : job->first[0] + job->size[0];
+        const int64_t last = end * 64 < job->first[0] + job->size[0] ? end * 64 : job->first[0] + job->size[0];
 
         peaks_add_rows(job, first, last - first, y, z, &chunk);
         for (; word < end; word++)
-            for (uint64_t bits = texture_region_word(lane, job->peaks->region, row, word); bits;
-                 bits &= bits - 1) {
+            for (uint64_t bits = texture_region_word(lane, job->peaks->region, row, word); bits; bits &= bits - 1) {
                 const int64_t x = word * 64 + __builtin_ctzll(bits);
 
                 peaks_take(job, x, y, z, &chunk, x - first, found);
@@ -223,8 +216,7 @@ peaks_look(void *context, int64_t i)
     struct peaking *job = context;
     struct peaks_found found = {-INFINITY, -INFINITY, 0};
 
-    peaks_look_at_row(job, job->box.first[1] + i % job->box.size[1],
-                      job->box.first[2] + i / job->box.size[1], &found);
+    peaks_look_at_row(job, job->box.first[1] + i % job->box.size[1], job->box.first[2] + i / job->box.size[1], &found);
     if (found.balls == 0)
         return;
     pthread_mutex_lock(&job->mutex);
@@ -241,9 +233,8 @@ cpu_peaks_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     const struct image_extent *extent = &lane->extent;
 
-    cpu_peaks_state(lane)->sums =
-        kernels_take(&memory->host, (size_t)(extent->columns + 1) * (size_t)extent->rows,
-                     (size_t)extent->slices * sizeof(uint64_t));
+    cpu_peaks_state(lane)->sums = kernels_take(&memory->host, (size_t)(extent->columns + 1) * (size_t)extent->rows,
+                                               (size_t)extent->slices * sizeof(uint64_t));
 }
 
 static int

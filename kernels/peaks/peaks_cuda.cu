@@ -36,8 +36,7 @@ __launch_bounds__(PEAKS_THREADS) peaks_sum_rows(struct peaks_job job)
     const uint32_t in_warp = threadIdx.x % PEAKS_WARP;
     const int64_t warps = (int64_t)gridDim.x * (PEAKS_THREADS / PEAKS_WARP);
 
-    for (int64_t row =
-             (int64_t)blockIdx.x * (PEAKS_THREADS / PEAKS_WARP) + threadIdx.x / PEAKS_WARP;
+    for (int64_t row = (int64_t)blockIdx.x * (PEAKS_THREADS / PEAKS_WARP) + threadIdx.x / PEAKS_WARP;
          row < job.size[1] * job.size[2]; row += warps) {
         const int64_t y = job.first[1] + row % job.size[1], z = job.first[2] + row / job.size[1];
         uint64_t *sums = cuda_peaks_sums(job, y, z), before = 0;
@@ -46,10 +45,8 @@ __launch_bounds__(PEAKS_THREADS) peaks_sum_rows(struct peaks_job job)
             sums[0] = 0;
         for (int64_t begin = 0; begin < job.size[0]; begin += PEAKS_WARP) {
             const int64_t x = begin + in_warp;
-            const uint32_t value =
-                x < job.size[0] ? peaks_value_at<Value>(job, job.first[0] + x, y, z) : 0;
-            uint64_t sum =
-                x < job.size[0] && peaks_has_value(job, z, value) ? peaks_item(value) : 0;
+            const uint32_t value = x < job.size[0] ? peaks_value_at<Value>(job, job.first[0] + x, y, z) : 0;
+            uint64_t sum = x < job.size[0] && peaks_has_value(job, z, value) ? peaks_item(value) : 0;
 
             for (uint32_t step = 1; step < PEAKS_WARP; step *= 2) {
                 const uint64_t other = __shfl_up_sync(UINT32_MAX, sum, step);
@@ -79,9 +76,8 @@ cuda_peaks_flush(const struct peaks_job &job, int64_t z, struct peaks_sum *ball)
     const struct image_rescale rescale = job.rescales[job.per_slice ? z : 0];
     const uint64_t voxels = peaks_voxels(ball->sum);
 
-    ball->total = __dadd_rn(
-        ball->total, __dadd_rn(__dmul_rn(rescale.slope, peaks_stored(ball->sum, job.smallest)),
-                               __dmul_rn(rescale.intercept, (double)voxels)));
+    ball->total = __dadd_rn(ball->total, __dadd_rn(__dmul_rn(rescale.slope, peaks_stored(ball->sum, job.smallest)),
+                                                   __dmul_rn(rescale.intercept, (double)voxels)));
     ball->voxels += voxels;
     ball->sum = 0;
 }
@@ -126,8 +122,8 @@ __launch_bounds__(PEAKS_THREADS) peaks_look_at_voxels(struct peaks_job job)
         const int64_t y = job.box_first[1] + i / columns % rows;
         const int64_t z = job.box_first[2] + i / columns / rows;
 
-        if (texture_in_region(job.volume.region, (size_t)(z * job.volume.rows + y),
-                              job.volume.words_per_row, (uint32_t)x))
+        if (texture_in_region(job.volume.region, (size_t)(z * job.volume.rows + y), job.volume.words_per_row,
+                              (uint32_t)x))
             peaks_look_around<Value>(
                 job, x, y, z, [&] { return peaks_mean_around(job, x, y, z); }, &most);
     }
@@ -141,16 +137,15 @@ cuda_peaks_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const struct image_extent *extent = &lane->extent;
 
     cuda_counted_place(lane, memory, &own->counted);
-    cuda_take(&memory->device, &own->sums,
-              (size_t)(extent->columns + 1) * (size_t)(extent->rows * extent->slices));
+    cuda_take(&memory->device, &own->sums, (size_t)(extent->columns + 1) * (size_t)(extent->rows * extent->slices));
     cuda_take(&memory->device, &own->rows, PEAKS_MAX_ROWS);
     cuda_take(&memory->device, &own->rescales, (size_t)extent->slices);
     cuda_take(&memory->device, &own->paddings, (size_t)extent->slices);
 }
 
 static void
-cuda_peaks_surround(const struct image_extent *extent, const struct texture_box *box,
-                    const struct peaks_ball *ball, struct peaks_job *job)
+cuda_peaks_surround(const struct image_extent *extent, const struct texture_box *box, const struct peaks_ball *ball,
+                    struct peaks_job *job)
 {
     const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
 
@@ -167,8 +162,7 @@ cuda_peaks_surround(const struct image_extent *extent, const struct texture_box 
 
 /* Sends the job's inputs. */
 static int
-peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct peaks_job *job,
-           struct error *error)
+peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct peaks_job *job, struct error *error)
 {
     const struct cuda_peaks *own = cuda_peaks_state(&lane->base);
     const struct peaks *peaks = request->peaks;
@@ -209,8 +203,8 @@ static int
 peaks_fetch(struct cuda_lane *lane, struct peaks_found *found, struct error *error)
 {
     uint64_t numbers[PEAKS_NUMBERS];
-    const int rc = cuda_counted_fetch_last(lane, &cuda_peaks_state(&lane->base)->counted,
-                                           PEAKS_NUMBERS, numbers, error);
+    const int rc =
+        cuda_counted_fetch_last(lane, &cuda_peaks_state(&lane->base)->counted, PEAKS_NUMBERS, numbers, error);
 
     if (rc)
         return rc;

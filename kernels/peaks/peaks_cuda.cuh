@@ -73,13 +73,13 @@ struct peaks_most {
 
 template <typename Value, typename Mean>
 static __device__ __forceinline__ void
-peaks_look_around(const struct peaks_job &job, int64_t x, int64_t y, int64_t z,
-                  const Mean &mean_around, struct peaks_most *most)
+peaks_look_around(const struct peaks_job &job, int64_t x, int64_t y, int64_t z, const Mean &mean_around,
+                  struct peaks_most *most)
 {
     const struct image_rescale rescale = job.rescales[job.per_slice ? z : 0];
     const uint32_t stored = peaks_value_at<Value>(job, x, y, z);
-    const double value = __dadd_rn(
-        __dmul_rn(rescale.slope, (double)((int32_t)stored + job.smallest)), rescale.intercept);
+    const double value =
+        __dadd_rn(__dmul_rn(rescale.slope, (double)((int32_t)stored + job.smallest)), rescale.intercept);
 
     if (!peaks_has_value(job, z, stored) || !(job.kept[0] <= value && value <= job.kept[1]))
         return;
@@ -108,7 +108,7 @@ peaks_put(const struct peaks_job &job, const struct peaks_most &most)
 
 /* peaks_march.cu: computes balls of few rows and slices, as in most images, without the job's sums.
  * Sets *done to false if the balls are larger. */
-int cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *request,
-                     const struct peaks_job *job, bool *done, struct error *error);
+int cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *request, const struct peaks_job *job,
+                     bool *done, struct error *error);
 
 #endif

@@ -43,8 +43,7 @@ struct march_codes {
 static __host__ __device__ __forceinline__ struct march_codes
 march_codes_missing(const struct image_range padding, int32_t smallest)
 {
-    return {(uint32_t)(padding.lo - smallest),
-            padding.lo <= padding.hi ? (uint32_t)(padding.hi - padding.lo) + 1 : 0};
+    return {(uint32_t)(padding.lo - smallest), padding.lo <= padding.hi ? (uint32_t)(padding.hi - padding.lo) + 1 : 0};
 }
 
 struct peaks_march {
@@ -98,13 +97,11 @@ march_real(const struct peaks_job &job, int64_t z, uint32_t values, uint32_t vox
     const struct image_rescale rescale = job.rescales[job.per_slice ? z : 0];
     const double stored = (double)((int64_t)values + (int64_t)voxels * job.smallest);
 
-    return __dadd_rn(__dmul_rn(rescale.slope, stored),
-                     __dmul_rn(rescale.intercept, (double)voxels));
+    return __dadd_rn(__dmul_rn(rescale.slope, stored), __dmul_rn(rescale.intercept, (double)voxels));
 }
 
 static __device__ __forceinline__ void
-march_add(const struct peaks_job &, int64_t, const uint32_t (&sum)[2], uint32_t voxels,
-          struct march_whole *balls)
+march_add(const struct peaks_job &, int64_t, const uint32_t (&sum)[2], uint32_t voxels, struct march_whole *balls)
 {
     balls->sum[0] += sum[0];
     balls->sum[1] += sum[1];
@@ -119,8 +116,7 @@ march_add(const struct peaks_job &job, int64_t z, const uint32_t (&sum)[2], uint
     for (int i = 0; i < 2; i++) {
         const uint32_t own = march_voxels(voxels, i);
 
-        balls->total[i] =
-            __dadd_rn(balls->total[i], march_real(job, z, march_values(sum[i], own), own));
+        balls->total[i] = __dadd_rn(balls->total[i], march_real(job, z, march_values(sum[i], own), own));
     }
     balls->voxels += voxels;
 }
@@ -140,8 +136,8 @@ march_mean(const struct peaks_job &job, uint32_t values, uint32_t voxels)
  */
 template <typename Value>
 static __device__ __forceinline__ void
-march_look(const struct peaks_march &march, const struct march_whole &balls, int i, int64_t x,
-           int64_t y, int64_t z, struct march_found *found)
+march_look(const struct peaks_march &march, const struct march_whole &balls, int i, int64_t x, int64_t y, int64_t z,
+           struct march_found *found)
 {
     const uint32_t code = peaks_value_at<Value>(march.job, x, y, z);
     const uint32_t voxels = march_voxels(balls.voxels, i);
@@ -166,15 +162,12 @@ march_look(const struct peaks_march &march, const struct march_whole &balls, int
 
 template <typename Value>
 static __device__ __forceinline__ void
-march_look(const struct peaks_march &march, const struct march_by_slice &balls, int i, int64_t x,
-           int64_t y, int64_t z, struct march_found *found)
+march_look(const struct peaks_march &march, const struct march_by_slice &balls, int i, int64_t x, int64_t y, int64_t z,
+           struct march_found *found)
 {
     peaks_look_around<Value>(
         march.job, x, y, z,
-        [&] {
-            return __dadd_rn(__ddiv_rn(balls.total[i], (double)march_voxels(balls.voxels, i)), 0.0);
-        },
-        &found->most);
+        [&] { return __dadd_rn(__ddiv_rn(balls.total[i], (double)march_voxels(balls.voxels, i)), 0.0); }, &found->most);
 }
 
 /* Bits of the region in a thread's two rows, 32 columns each. */
@@ -187,8 +180,8 @@ struct march_rows {
     {
         const int64_t before = job.box_first[0] - column;
         const int64_t end = job.box_first[0] + job.box_size[0] - column;
-        const uint32_t inside = (before > 0 ? UINT32_MAX << before : UINT32_MAX) &
-                                (end < 32 ? (1u << end) - 1 : UINT32_MAX);
+        const uint32_t inside =
+            (before > 0 ? UINT32_MAX << before : UINT32_MAX) & (end < 32 ? (1u << end) - 1 : UINT32_MAX);
 
         shift = (uint32_t)column % 64;
         for (int i = 0; i < 2; i++, y += MARCH_DOWN) {
@@ -202,9 +195,8 @@ struct march_rows {
     {
         const int64_t words_per_slice = (int64_t)job.volume.rows * job.volume.words_per_row;
 
-        return columns[i] && job.volume.region
-                   ? (uint32_t)(words[i][z * words_per_slice] >> shift) & columns[i]
-                   : columns[i];
+        return columns[i] && job.volume.region ? (uint32_t)(words[i][z * words_per_slice] >> shift) & columns[i]
+                                               : columns[i];
     }
 };
 
@@ -257,8 +249,7 @@ march_sum(const struct peaks_march &march, const uint32_t *values, uint32_t *sum
 {
     const int32_t lane = threadIdx.x % PEAKS_WARP, rows = MARCH_ROWS + 2 * march.reach[1];
 
-    for (int32_t away = threadIdx.x / PEAKS_WARP; away <= march.reach[0];
-         away += PEAKS_THREADS / PEAKS_WARP) {
+    for (int32_t away = threadIdx.x / PEAKS_WARP; away <= march.reach[0]; away += PEAKS_THREADS / PEAKS_WARP) {
         const uint32_t *before = values + march.reach[0] + lane - away, *after = before + 2 * away;
         uint32_t *to = sums + away * (rows + 1) * PEAKS_WARP + lane, sum = 0;
 
@@ -284,8 +275,7 @@ march_at(const char *here, uint32_t bytes)
  * half span: more do not fit above their values. */
 template <bool WHOLE>
 static __device__ __forceinline__ void
-march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t (&sum)[2],
-           uint32_t *voxels)
+march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t (&sum)[2], uint32_t *voxels)
 {
     const char *below = here + MARCH_DOWN * PEAKS_WARP * sizeof(uint32_t);
     uint32_t middle = (march.reach[1] + 1) * PEAKS_WARP * (uint32_t)sizeof(uint32_t);
@@ -305,8 +295,7 @@ march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t
             if constexpr (!WHOLE) {
                 const uint32_t half = march_at(at, middle) - march_at(at, span.begin);
 
-                *voxels += ((half >> MARCH_VALUE_BITS) + ((whole - half) >> MARCH_VALUE_BITS))
-                           << 16 * k;
+                *voxels += ((half >> MARCH_VALUE_BITS) + ((whole - half) >> MARCH_VALUE_BITS)) << 16 * k;
             }
         }
         middle += march.sums;
@@ -316,8 +305,7 @@ march_disc(const struct peaks_march &march, const char *here, int disc, uint32_t
 /* Finds the slices where a warp's rows have voxels of the region: first > last if there are
  * none. */
 static __device__ __forceinline__ void
-march_find(const struct peaks_job &job, const struct march_rows &rows, int64_t first, int64_t end,
-           int32_t ends[2])
+march_find(const struct peaks_job &job, const struct march_rows &rows, int64_t first, int64_t end, int32_t ends[2])
 {
     int32_t least = INT32_MAX, most = -1;
 
@@ -343,8 +331,8 @@ march_add_discs(const struct peaks_march &march, const char *here, int32_t z, co
     for (size_t k = 0; k <= DEEP; k++) {
         const int32_t away = (int32_t)k;
 
-        if (away > march.reach[2] || !((ends[0] <= z - away && z - away <= ends[1]) ||
-                                       (ends[0] <= z + away && z + away <= ends[1])))
+        if (away > march.reach[2] ||
+            !((ends[0] <= z - away && z - away <= ends[1]) || (ends[0] <= z + away && z + away <= ends[1])))
             continue;
         if (has != march.same[away])
             march_disc<WHOLE>(march, here, away, sum, &voxels);
@@ -358,8 +346,8 @@ march_add_discs(const struct peaks_march &march, const char *here, int32_t z, co
 /* Finishes the balls around slice z - reach, and advances all by one slice. */
 template <typename Value, size_t DEEP, typename Balls>
 static __device__ __forceinline__ void
-march_on(const struct peaks_march &march, const struct march_rows &rows, int64_t column, int64_t y,
-         int32_t z, const int32_t ends[2], Balls (&balls)[2 * DEEP + 1], struct march_found *found)
+march_on(const struct peaks_march &march, const struct march_rows &rows, int64_t column, int64_t y, int32_t z,
+         const int32_t ends[2], Balls (&balls)[2 * DEEP + 1], struct march_found *found)
 {
     const int32_t lane = threadIdx.x % PEAKS_WARP, center = z - march.reach[2];
     Balls ready = balls[DEEP];
@@ -383,8 +371,7 @@ march_put(const struct peaks_march &march, struct march_found *found)
 {
     if (found->any_whole)
         found->most.global =
-            max(found->most.global,
-                peaks_ordered(march_mean(march.job, found->whole ^ march.flip, march.ball_voxels)));
+            max(found->most.global, peaks_ordered(march_mean(march.job, found->whole ^ march.flip, march.ball_voxels)));
     peaks_put(march.job, found->most);
 }
 
@@ -401,8 +388,7 @@ __launch_bounds__(PEAKS_THREADS, march_at_once<DEEP, Balls>)
     extern __shared__ uint32_t march_shared[];
     __shared__ int32_t march_ends[2];
     const struct peaks_job &job = march.job;
-    const int32_t lane = threadIdx.x % PEAKS_WARP, warp = threadIdx.x / PEAKS_WARP,
-                  deep = march.reach[2];
+    const int32_t lane = threadIdx.x % PEAKS_WARP, warp = threadIdx.x / PEAKS_WARP, deep = march.reach[2];
     const int64_t column = march.first_column + (int64_t)blockIdx.x * PEAKS_WARP;
     const int64_t top = job.box_first[1] + (int64_t)blockIdx.y * MARCH_ROWS;
     const int64_t first = job.box_first[2] + (int64_t)blockIdx.z * march.slices;
@@ -468,14 +454,14 @@ march_codes_before(const struct peaks_job *job, const struct image_rescale *resc
 
 /* Returns the codes of values between the two bounds. */
 static struct march_codes
-march_codes_of(const struct peaks_job *job, const struct image_rescale *rescale, uint32_t codes,
-               double low, double high)
+march_codes_of(const struct peaks_job *job, const struct image_rescale *rescale, uint32_t codes, double low,
+               double high)
 {
     const bool falls = rescale->slope < 0;
-    const uint32_t first = march_codes_before(
-        job, rescale, codes, [=](double value) { return falls ? value > high : value < low; });
-    const uint32_t end = march_codes_before(
-        job, rescale, codes, [=](double value) { return falls ? value >= low : value <= high; });
+    const uint32_t first =
+        march_codes_before(job, rescale, codes, [=](double value) { return falls ? value > high : value < low; });
+    const uint32_t end =
+        march_codes_before(job, rescale, codes, [=](double value) { return falls ? value >= low : value <= high; });
 
     return {first, end > first ? end - first : 0};
 }
@@ -510,8 +496,7 @@ march_add_disc(const struct peaks_ball *ball, int32_t z, struct peaks_march *mar
 
     for (int32_t away = 0; away <= march->reach[0]; away++) {
         const int32_t rows = march_span_rows(ball, z, away);
-        const uint32_t begin =
-            (uint32_t)(away * march->sums) + (uint32_t)(march->reach[1] - rows) * row;
+        const uint32_t begin = (uint32_t)(away * march->sums) + (uint32_t)(march->reach[1] - rows) * row;
 
         if (rows < 0)
             break;
@@ -530,23 +515,20 @@ march_shared_bytes(const struct peaks_march *march)
 {
     const size_t rows = MARCH_ROWS + 2 * (size_t)march->reach[1];
 
-    return (size_t)march->sums * (size_t)(march->reach[0] + 1) +
-           rows * (size_t)march->pitch * sizeof(uint32_t);
+    return (size_t)march->sums * (size_t)(march->reach[0] + 1) + rows * (size_t)march->pitch * sizeof(uint32_t);
 }
 
 /* Checks that the ball has few rows and slices, and few enough voxels to count. */
 static bool
-march_can(const struct cuda_lane *lane, const struct peaks_ball *ball,
-          const struct peaks_march *march)
+march_can(const struct cuda_lane *lane, const struct peaks_ball *ball, const struct peaks_march *march)
 {
     uint64_t voxels = 0;
 
     for (size_t r = 0; r < ball->row_count; r++)
         voxels += 2 * (uint64_t)ball->rows[r].reach + 1;
-    return ball->reach[0] <= MARCH_REACH && ball->reach[1] <= MARCH_REACH &&
-           ball->reach[2] <= MARCH_DEEP && voxels <= MARCH_VOXELS &&
-           march_shared_bytes(march) + sizeof(int32_t[2]) <=
-               cuda_device_of(&lane->base)->shared_per_block;
+    return ball->reach[0] <= MARCH_REACH && ball->reach[1] <= MARCH_REACH && ball->reach[2] <= MARCH_DEEP &&
+           voxels <= MARCH_VOXELS &&
+           march_shared_bytes(march) + sizeof(int32_t[2]) <= cuda_device_of(&lane->base)->shared_per_block;
 }
 
 /* Blocks get fewer slices while there are too few blocks for the device. */
@@ -557,13 +539,10 @@ march_blocks(const struct cuda_lane *lane, struct peaks_march *march)
     dim3 blocks;
 
     march->slices = MARCH_SLICES;
-    blocks.x =
-        (unsigned)((job->box_first[0] + job->box_size[0] - march->first_column + PEAKS_WARP - 1) /
-                   PEAKS_WARP);
+    blocks.x = (unsigned)((job->box_first[0] + job->box_size[0] - march->first_column + PEAKS_WARP - 1) / PEAKS_WARP);
     blocks.y = (unsigned)((job->box_size[1] + MARCH_ROWS - 1) / MARCH_ROWS);
-    while (march->slices > MARCH_FEW &&
-           blocks.x * blocks.y * (job->box_size[2] / march->slices + 1) <
-               MARCH_BLOCKS * cuda_device_of(&lane->base)->multiprocessors)
+    while (march->slices > MARCH_FEW && blocks.x * blocks.y * (job->box_size[2] / march->slices + 1) <
+                                            MARCH_BLOCKS * cuda_device_of(&lane->base)->multiprocessors)
         march->slices /= 2;
     blocks.z = (unsigned)((job->box_size[2] + march->slices - 1) / march->slices);
     return blocks;
@@ -571,8 +550,8 @@ march_blocks(const struct cuda_lane *lane, struct peaks_march *march)
 
 /* Returns whether this file can compute the request. */
 static bool
-march_make(const struct cuda_lane *lane, const struct peaks_request *request,
-           const struct peaks_job *job, struct peaks_march *march)
+march_make(const struct cuda_lane *lane, const struct peaks_request *request, const struct peaks_job *job,
+           struct peaks_march *march)
 {
     const struct peaks_ball *ball = request->ball;
     const struct image_rescale *rescale = request->peaks->rescales;
@@ -597,14 +576,13 @@ march_make(const struct cuda_lane *lane, const struct peaks_request *request,
 
 template <typename Value, size_t DEEP, typename Balls>
 static int
-march_launch_as(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks,
-                struct error *error)
+march_launch_as(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks, struct error *error)
 {
     const size_t shared = march_shared_bytes(march);
 
     CUDA_TRY(cuda_device_of(&lane->base),
-             cudaFuncSetAttribute(peaks_march_along<Value, DEEP, Balls>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+             cudaFuncSetAttribute(peaks_march_along<Value, DEEP, Balls>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)shared));
     peaks_march_along<Value, DEEP, Balls><<<blocks, PEAKS_THREADS, shared, lane->work>>>(*march);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
@@ -612,26 +590,23 @@ march_launch_as(const struct cuda_lane *lane, const struct peaks_march *march, d
 
 template <typename Value, typename Balls>
 static int
-march_launch(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks,
-             struct error *error)
+march_launch(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks, struct error *error)
 {
-    return march->reach[2] <= MARCH_SHALLOW
-               ? march_launch_as<Value, MARCH_SHALLOW, Balls>(lane, march, blocks, error)
-               : march_launch_as<Value, MARCH_DEEP, Balls>(lane, march, blocks, error);
+    return march->reach[2] <= MARCH_SHALLOW ? march_launch_as<Value, MARCH_SHALLOW, Balls>(lane, march, blocks, error)
+                                            : march_launch_as<Value, MARCH_DEEP, Balls>(lane, march, blocks, error);
 }
 
 template <typename Value>
 static int
-march_launch_of(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks,
-                struct error *error)
+march_launch_of(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks, struct error *error)
 {
     return march->job.per_slice ? march_launch<Value, march_by_slice>(lane, march, blocks, error)
                                 : march_launch<Value, march_whole>(lane, march, blocks, error);
 }
 
 int
-cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *request,
-                 const struct peaks_job *job, bool *done, struct error *error)
+cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *request, const struct peaks_job *job,
+                 bool *done, struct error *error)
 {
     struct peaks_march march = {};
 

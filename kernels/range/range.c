@@ -3,8 +3,8 @@
 #include "kernels/op.h"
 
 int
-kernels_volume_range(struct kernels_lane *lane, struct image_range padding,
-                     struct image_range *range, struct error *error)
+kernels_volume_range(struct kernels_lane *lane, struct image_range padding, struct image_range *range,
+                     struct error *error)
 {
     const struct range_request request = {padding, range};
 

@@ -10,8 +10,8 @@ extern "C" {
 
 /* Finds the range of values other than padding. Every slice must be announced (-EBUSY). Returns
  * -ENODATA without filling the error if all values are padding. The operation has no demand. */
-int kernels_volume_range(struct kernels_lane *lane, struct image_range padding,
-                         struct image_range *range, struct error *error);
+int kernels_volume_range(struct kernels_lane *lane, struct image_range padding, struct image_range *range,
+                         struct error *error);
 
 /* Private to kernels/: the request of the operation. */
 struct range_request {

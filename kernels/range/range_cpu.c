@@ -78,16 +78,15 @@ find_intervals(enum image_pixel pixel, struct image_range range, struct image_ra
     for (int i = 0; i < 2 && count > 0; i++) {
         const struct image_range *interval = &intervals[i < count ? i : 0];
 
-        pass[i] =
-            (struct isa_interval){(uint16_t)interval->lo, (uint16_t)(interval->hi - interval->lo)};
+        pass[i] = (struct isa_interval){(uint16_t)interval->lo, (uint16_t)(interval->hi - interval->lo)};
     }
     return count > 0;
 }
 
 /* Packs `count` voxels of a row from a column on. */
 static int64_t
-pack_voxels(const struct cpu_lane *lane, int64_t row, int64_t column, int64_t count,
-            const struct isa_interval pass[2], uint64_t *bits)
+pack_voxels(const struct cpu_lane *lane, int64_t row, int64_t column, int64_t count, const struct isa_interval pass[2],
+            uint64_t *bits)
 {
     const struct kernels_lane *base = &lane->base;
     const struct isa *isa = cpu_device_of(base)->isa;
@@ -100,8 +99,8 @@ pack_voxels(const struct cpu_lane *lane, int64_t row, int64_t column, int64_t co
 }
 
 int64_t
-range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding,
-                 int64_t z, uint64_t *bits)
+range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding, int64_t z,
+                 uint64_t *bits)
 {
     const struct kernels_lane *base = &lane->base;
     const int64_t columns = base->extent.columns, rows = base->extent.rows;
@@ -121,8 +120,7 @@ range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct i
 enum { NARROW_WORDS = 16 }; /* words at a time */
 
 static void
-narrow_row(const struct cpu_lane *lane, int64_t row, const struct isa_interval pass[2],
-           uint64_t *bits)
+narrow_row(const struct cpu_lane *lane, int64_t row, const struct isa_interval pass[2], uint64_t *bits)
 {
     const int64_t columns = lane->base.extent.columns, words = (columns + 63) / 64;
     uint64_t found[NARROW_WORDS];
@@ -133,16 +131,15 @@ narrow_row(const struct cpu_lane *lane, int64_t row, const struct isa_interval p
             continue;
         while (end < words && bits[end] != 0 && end - word < NARROW_WORDS)
             end++;
-        pack_voxels(lane, row, 64 * word, (end < words ? 64 * end : columns) - 64 * word, pass,
-                    found);
+        pack_voxels(lane, row, 64 * word, (end < words ? 64 * end : columns) - 64 * word, pass, found);
         for (int64_t i = word; i < end; i++)
             bits[i] &= found[i - word];
     }
 }
 
 void
-range_narrow_slice(const struct cpu_lane *lane, struct image_range range,
-                   struct image_range padding, int64_t z, uint64_t *bits)
+range_narrow_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding, int64_t z,
+                   uint64_t *bits)
 {
     const int64_t rows = lane->base.extent.rows, words = (lane->base.extent.columns + 63) / 64;
     struct isa_interval pass[2];

@@ -6,11 +6,11 @@
 
 /* Writes the bits of slice z: in range and not padding, rows padded with zeros. Returns the number
  * of runs of ones within rows. */
-int64_t range_pack_slice(const struct cpu_lane *lane, struct image_range range,
-                         struct image_range padding, int64_t z, uint64_t *bits);
+int64_t range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding, int64_t z,
+                         uint64_t *bits);
 
 /* Clears the bits of voxels that are out of range or padding. Skips words without bits. */
-void range_narrow_slice(const struct cpu_lane *lane, struct image_range range,
-                        struct image_range padding, int64_t z, uint64_t *bits);
+void range_narrow_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding, int64_t z,
+                        uint64_t *bits);
 
 #endif

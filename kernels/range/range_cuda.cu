@@ -107,18 +107,16 @@ launch_extremes(struct cuda_lane *lane, struct skipped skipped)
 {
     uint32_t *extremes = cuda_range_state(&lane->base)->extremes;
     size_t count = (size_t)image_voxels(&lane->base.extent);
-    size_t wanted =
-        (count * image_pixel_size(lane->base.pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
-    size_t most =
-        (size_t)cuda_device_of(&lane->base)->multiprocessors * EXTREMES_BLOCKS_PER_PROCESSOR;
+    size_t wanted = (count * image_pixel_size(lane->base.pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
+    size_t most = (size_t)cuda_device_of(&lane->base)->multiprocessors * EXTREMES_BLOCKS_PER_PROCESSOR;
     unsigned blocks = (unsigned)(wanted < most ? wanted : most);
 
     if (lane->base.pixel == IMAGE_UINT8)
-        find_extremes<uint8_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
-            (const uint8_t *)lane->device_voxels, count, skipped, extremes);
+        find_extremes<uint8_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>((const uint8_t *)lane->device_voxels, count,
+                                                                            skipped, extremes);
     else
-        find_extremes<uint16_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
-            (const uint16_t *)lane->device_voxels, count, skipped, extremes);
+        find_extremes<uint16_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>((const uint16_t *)lane->device_voxels,
+                                                                             count, skipped, extremes);
 }
 
 static int

@@ -35,8 +35,7 @@ resample_is_regular(const struct resample_frame *frame)
 
     for (int64_t z = 1; z < frame->planes->extent.slices; z++)
         for (int axis = 0; axis < 3; axis++) {
-            const double shift =
-                resample_told_shift(frame, z, axis) - resample_told_shift(frame, z - 1, axis);
+            const double shift = resample_told_shift(frame, z, axis) - resample_told_shift(frame, z - 1, axis);
 
             if (!(fabs(shift - (axis == 2 ? frame->step : 0)) <= tolerance))
                 return false;
@@ -153,8 +152,8 @@ resample_clamped(double voxel, int64_t side)
 
 /* A sample contributes to voxels less than one sample away. */
 void
-resample_around(const struct image_planes *planes, const int64_t first[3], const int64_t size[3],
-                double margin_mm, struct resample_grid *grid)
+resample_around(const struct image_planes *planes, const int64_t first[3], const int64_t size[3], double margin_mm,
+                struct resample_grid *grid)
 {
     const struct resample_frame frame = resample_frame_of(planes);
 
@@ -193,8 +192,7 @@ resample_between(const struct resample_frame *frame, double height)
             high = middle;
     }
     const double below = resample_shift(frame, low, 2);
-    return resample_rounded((double)low +
-                            (height - below) / (resample_shift(frame, high, 2) - below));
+    return resample_rounded((double)low + (height - below) / (resample_shift(frame, high, 2) - below));
 }
 
 double
@@ -259,8 +257,8 @@ resample_weights_at(double place, int64_t samples)
 {
     const double within = resample_within(place, samples), whole = floor(within);
     const double f = within - whole, g = 1 - f;
-    struct resample_weights weights = {.weight = {g * g * g / 6, 2.0 / 3 - f * f * (2 - f) / 2,
-                                                  2.0 / 3 - g * g * (2 - g) / 2, f * f * f / 6}};
+    struct resample_weights weights = {
+        .weight = {g * g * g / 6, 2.0 / 3 - f * f * (2 - f) / 2, 2.0 / 3 - g * g * (2 - g) / 2, f * f * f / 6}};
 
     for (int64_t i = 0; i < 4; i++)
         weights.at[i] = resample_mirrored((int64_t)whole - 1 + i, samples);
@@ -272,9 +270,8 @@ resample_weights_at(double place, int64_t samples)
 static struct resample_start
 resample_start_of(int64_t samples)
 {
-    struct resample_start start = {
-        .end = RESAMPLE_POLE / (RESAMPLE_POLE * RESAMPLE_POLE - 1),
-        .count = (int32_t)(samples < RESAMPLE_REACH ? samples : RESAMPLE_REACH)};
+    struct resample_start start = {.end = RESAMPLE_POLE / (RESAMPLE_POLE * RESAMPLE_POLE - 1),
+                                   .count = (int32_t)(samples < RESAMPLE_REACH ? samples : RESAMPLE_REACH)};
     double powers[2 * RESAMPLE_REACH] = {1};
 
     for (int i = 1; i < 2 * RESAMPLE_REACH; i++)
@@ -319,8 +316,8 @@ resample_place_tables(struct kernels_arena *arena, const struct kernels_lane *la
 }
 
 struct resample_pair
-resample_tap_beside(const struct resample_frame *frame, const struct resample_grid *grid,
-                    int64_t plane, int axis, int64_t i, int order)
+resample_tap_beside(const struct resample_frame *frame, const struct resample_grid *grid, int64_t plane, int axis,
+                    int64_t i, int order)
 {
     struct image_extent from = frame->planes->extent;
     const double shift = resample_shift(frame, plane, axis);
@@ -330,11 +327,9 @@ resample_tap_beside(const struct resample_frame *frame, const struct resample_gr
 }
 
 struct resample_pair
-resample_tap_between(const struct resample_frame *frame, const struct resample_grid *grid,
-                     int64_t k, int order)
+resample_tap_between(const struct resample_frame *frame, const struct resample_grid *grid, int64_t k, int order)
 {
-    return resample_tap_at(resample_between(frame, resample_mm(grid, 2, k)),
-                           frame->planes->extent.slices, order);
+    return resample_tap_at(resample_between(frame, resample_mm(grid, 2, k)), frame->planes->extent.slices, order);
 }
 
 static void
@@ -352,8 +347,7 @@ resample_fill_taps(const struct resample_request *request, struct resample_table
         tables->step[axis] = frame.regular ? 0 : side;
         for (int64_t z = 0; z < apart; z++)
             for (int64_t i = 0; i < side; i++)
-                tables->taps[axis][z * side + i] =
-                    resample_tap_beside(&frame, grid, z, axis, i, request->order);
+                tables->taps[axis][z * side + i] = resample_tap_beside(&frame, grid, z, axis, i, request->order);
     }
     for (int64_t k = 0; k < to.slices; k++)
         tables->taps[2][k] = resample_tap_between(&frame, grid, k, request->order);
@@ -361,8 +355,7 @@ resample_fill_taps(const struct resample_request *request, struct resample_table
 
 /* Returns the position along an axis of the grid for regular planes. */
 static double
-resample_regular_place(const struct resample_frame *frame, const struct resample_grid *grid,
-                       int axis, int64_t i)
+resample_regular_place(const struct resample_frame *frame, const struct resample_grid *grid, int axis, int64_t i)
 {
     const double mm = resample_mm(grid, axis, i);
 
@@ -381,8 +374,8 @@ resample_fill_tables(const struct resample_request *request, struct resample_tab
 
             tables->starts[axis] = resample_start_of(samples);
             for (int64_t i = 0; i < *resample_side(&to, axis); i++)
-                tables->weights[axis][i] = resample_weights_at(
-                    resample_regular_place(&frame, request->grid, axis, i), samples);
+                tables->weights[axis][i] =
+                    resample_weights_at(resample_regular_place(&frame, request->grid, axis, i), samples);
         }
     } else
         resample_fill_taps(request, tables);
@@ -405,12 +398,10 @@ resample_fits(const struct kernels_lane *lane, const struct resample_demand *dem
     for (int axis = 0; axis < 3; axis++) {
         struct image_extent from = lane->extent, to = *grid;
 
-        if (!resample_side_is_sound(*resample_side(&from, axis)) ||
-            !resample_side_is_sound(*resample_side(&to, axis)))
+        if (!resample_side_is_sound(*resample_side(&from, axis)) || !resample_side_is_sound(*resample_side(&to, axis)))
             return false;
     }
-    return !__builtin_mul_overflow(grid->columns * grid->rows, grid->slices, &voxels) &&
-           voxels <= KERNELS_MAX_VOXELS;
+    return !__builtin_mul_overflow(grid->columns * grid->rows, grid->slices, &voxels) && voxels <= KERNELS_MAX_VOXELS;
 }
 
 static int
@@ -445,8 +436,7 @@ resample_check_planes(const struct image_planes *planes, struct error *error)
 }
 
 static int
-resample_check(struct kernels_lane *lane, const struct resample_request *request,
-               struct error *error)
+resample_check(struct kernels_lane *lane, const struct resample_request *request, struct error *error)
 {
     const struct resample_demand *demand = kernels_state(lane, KERNELS_RESAMPLE);
     const struct image_range range = image_pixel_range(demand->pixel);
@@ -474,16 +464,15 @@ resample_check(struct kernels_lane *lane, const struct resample_request *request
         const int64_t samples = *resample_side(&from, axis), side = *resample_side(&to, axis);
 
         if (!resample_reaches(resample_regular_place(&frame, request->grid, axis, 0), samples) ||
-            !resample_reaches(resample_regular_place(&frame, request->grid, axis, side - 1),
-                              samples))
+            !resample_reaches(resample_regular_place(&frame, request->grid, axis, side - 1), samples))
             return resample_refuse(error, "a spline does not reach beyond its planes");
     }
     return 0;
 }
 
 int
-kernels_resample(struct kernels_lane *lane, const struct resample_request *request,
-                 const void **voxels, struct error *error)
+kernels_resample(struct kernels_lane *lane, const struct resample_request *request, const void **voxels,
+                 struct error *error)
 {
     const struct resample_run run = {request, voxels};
     int rc = kernels_op_check(lane, KERNELS_RESAMPLE, error);

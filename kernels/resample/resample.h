@@ -59,16 +59,15 @@ void resample_straight(const struct image_planes *planes, double mm, struct resa
  * enough voxels to cover the planes. An axis with mm 0 keeps its spacing; for planes, their mean
  * distance.
  */
-void resample_spaced(const struct image_planes *planes, const double mm[3],
-                     struct resample_grid *grid);
+void resample_spaced(const struct image_planes *planes, const double mm[3], struct resample_grid *grid);
 
 /*
  * Narrows a grid of regular planes, for kernels_resample and kernels_resample_linear_mask, without
  * changing their results there. Keeps the voxels that a mask within a box of samples may set, plus
  * a margin in mm, at least one voxel.
  */
-void resample_around(const struct image_planes *planes, const int64_t first[3],
-                     const int64_t size[3], double margin_mm, struct resample_grid *grid);
+void resample_around(const struct image_planes *planes, const int64_t first[3], const int64_t size[3], double margin_mm,
+                     struct resample_grid *grid);
 
 /* The demand of KERNELS_RESAMPLE. */
 struct resample_demand {
@@ -90,17 +89,16 @@ struct resample_request {
  * (-EBUSY), and the demand must have this extent and order. Returns -EINVAL if planes do not
  * ascend, the grid is empty or has no spacing, or order 3 does not meet the conditions above.
  */
-int kernels_resample(struct kernels_lane *lane, const struct resample_request *request,
-                     const void **voxels, struct error *error);
+int kernels_resample(struct kernels_lane *lane, const struct resample_request *request, const void **voxels,
+                     struct error *error);
 
 /*
  * Transfers a mask of the grid to the planes. Each pixel takes the bit of the grid's nearest voxel,
  * the later one of two, and 0 beyond the grid. Both masks are as in struct image_mask. Sets *voxels
  * to the number set. Runs on one thread in plain C: masks are in host memory. Returns 0 or -ENOMEM.
  */
-int kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
-                          const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
-                          struct error *error);
+int kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                          uint64_t *on_planes, int64_t *voxels, struct error *error);
 
 /*
  * Transfers a drawn mask of the planes to the grid. A voxel takes the bit of the first pixel to
@@ -109,28 +107,26 @@ int kernels_resample_mask(const struct image_planes *planes, const struct resamp
  * nearest pixel of the nearest plane, the later of two, and 0 beyond the planes. Returns 0 or
  * -ENOMEM.
  */
-int kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid,
-                           const uint64_t *bits, uint64_t *on_grid, int64_t *voxels,
-                           struct error *error);
+int kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                           uint64_t *on_grid, int64_t *voxels, struct error *error);
 
 /*
  * Resamples a mask of the planes on the grid as in IBSI 2.4, trilinear with threshold one half. The
  * result equals, bit for bit, order 1 of a volume of bytes with 1 in the mask and 0 elsewhere and
  * outside. Returns 0 or -ENOMEM.
  */
-int kernels_resample_linear_mask(const struct image_planes *planes,
-                                 const struct resample_grid *grid, const uint64_t *bits,
-                                 uint64_t *on_grid, int64_t *voxels, struct error *error);
+int kernels_resample_linear_mask(const struct image_planes *planes, const struct resample_grid *grid,
+                                 const uint64_t *bits, uint64_t *on_grid, int64_t *voxels, struct error *error);
 
 /* Finds the part of the grid's slice `k` that order 1 covers: voxels first to last along columns
  * (0) and rows (1), empty if last < first. Other voxels are `outside`. */
-void resample_reach(const struct image_planes *planes, const struct resample_grid *grid, int64_t k,
-                    int64_t first[2], int64_t last[2]);
+void resample_reach(const struct image_planes *planes, const struct resample_grid *grid, int64_t k, int64_t first[2],
+                    int64_t last[2]);
 
 /* Transfers a map of the grid to the planes, as kernels_resample_mask, x fastest and tightly
  * packed; 0 beyond the grid. */
-int kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
-                         const uint16_t *map, uint16_t *on_planes, struct error *error);
+int kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid, const uint16_t *map,
+                         uint16_t *on_planes, struct error *error);
 
 /* ---- within kernels/ ---- */
 
@@ -170,11 +166,10 @@ struct resample_pair {
 };
 
 /* Return the pair of the grid's voxel `i` along a plane's columns or rows, and along the normal. */
-struct resample_pair resample_tap_beside(const struct resample_frame *frame,
-                                         const struct resample_grid *grid, int64_t plane, int axis,
-                                         int64_t i, int order);
-struct resample_pair resample_tap_between(const struct resample_frame *frame,
-                                          const struct resample_grid *grid, int64_t k, int order);
+struct resample_pair resample_tap_beside(const struct resample_frame *frame, const struct resample_grid *grid,
+                                         int64_t plane, int axis, int64_t i, int order);
+struct resample_pair resample_tap_between(const struct resample_frame *frame, const struct resample_grid *grid,
+                                          int64_t k, int order);
 
 /* Weights for order 3. `at` is an index with mirrored ends. */
 struct resample_weights {
@@ -206,8 +201,7 @@ struct resample_tables {
 /* Takes the tables' pieces, with the number of elements from resample_table_size. */
 void resample_place_tables(struct kernels_arena *arena, const struct kernels_lane *lane,
                            const struct resample_demand *demand, struct resample_tables *tables);
-size_t resample_table_size(const struct kernels_lane *lane, const struct resample_demand *demand,
-                           int axis);
+size_t resample_table_size(const struct kernels_lane *lane, const struct resample_demand *demand, int axis);
 
 struct resample_run {
     const struct resample_request *request;

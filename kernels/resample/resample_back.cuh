@@ -92,10 +92,9 @@ template <typename Line> struct spline_back {
 
     __device__ __forceinline__ typename Line::placed made(double2 low, double2 high) const
     {
-        return line.place(
-            __dadd_rn(__dadd_rn(__dadd_rn(__dmul_rn(low.x, window[0]), __dmul_rn(low.y, window[1])),
-                                __dmul_rn(high.x, window[2])),
-                      __dmul_rn(high.y, window[3])));
+        return line.place(__dadd_rn(__dadd_rn(__dadd_rn(__dmul_rn(low.x, window[0]), __dmul_rn(low.y, window[1])),
+                                              __dmul_rn(high.x, window[2])),
+                                    __dmul_rn(high.y, window[3])));
     }
 
     /* Computes the places whose lowest coefficient is that of a span's sample, without a branch. */
@@ -124,12 +123,10 @@ template <typename Line> struct spline_back {
      * one after it has no weight. */
     __device__ __forceinline__ void turn(double value, double previous)
     {
-        window[0] =
-            axis.samples == 1
-                ? value
-                : __dmul_rn(axis.start->end, __dadd_rn(__dmul_rn(RESAMPLE_POLE, previous), value));
-        window[1] =
-            axis.samples == 1 ? value : __dmul_rn(RESAMPLE_POLE, __dsub_rn(window[0], previous));
+        window[0] = axis.samples == 1
+                        ? value
+                        : __dmul_rn(axis.start->end, __dadd_rn(__dmul_rn(RESAMPLE_POLE, previous), value));
+        window[1] = axis.samples == 1 ? value : __dmul_rn(RESAMPLE_POLE, __dsub_rn(window[0], previous));
         window[2] = window[3] = value;
     }
 

@@ -56,12 +56,11 @@ cpu_resample_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const size_t threads = (size_t)lane->device->threads;
 
     resample_place_tables(&memory->host, lane, &own->demand, &own->tables);
-    own->voxels =
-        kernels_take(&memory->host, (size_t)image_voxels(to), image_pixel_size(own->demand.pixel));
+    own->voxels = kernels_take(&memory->host, (size_t)image_voxels(to), image_pixel_size(own->demand.pixel));
     own->spaces = kernels_take(&memory->host, cpu_resample_space(lane), threads * sizeof(double));
     if (own->demand.order == RESAMPLE_CUBIC)
-        own->mixed = kernels_take(&memory->host, (size_t)image_slice_voxels(to),
-                                  (size_t)lane->extent.slices * sizeof(double));
+        own->mixed =
+            kernels_take(&memory->host, (size_t)image_slice_voxels(to), (size_t)lane->extent.slices * sizeof(double));
 }
 
 struct resampling {
@@ -150,8 +149,7 @@ resampling_mix(const double *a, const double *b, double part, int64_t count, dou
 /* Computes row j of the grid on a plane, NAN outside. `rows` must have room for two rows of the
  * volume. */
 static void
-resampling_on_plane(const struct resampling *resampling, int64_t j, int64_t z, double *rows,
-                    double *values)
+resampling_on_plane(const struct resampling *resampling, int64_t j, int64_t z, double *rows, double *values)
 {
     const int64_t columns = resampling->lane->base.extent.columns;
     const struct image_extent *to = &resampling->own->demand.extent;
@@ -210,8 +208,7 @@ resampling_slice(const struct resampling *resampling, double *space, int64_t k)
 /* Computes the spline coefficients of `lines` parallel lines of `count` samples in place. Sample k
  * of line i is at values[k * stride + i]. */
 static void
-resampling_filter(const struct resample_start *start, int64_t count, int64_t lines, int64_t stride,
-                  double *values)
+resampling_filter(const struct resample_start *start, int64_t count, int64_t lines, int64_t stride, double *values)
 {
     if (count == 1)
         return;
@@ -228,18 +225,16 @@ resampling_filter(const struct resample_start *start, int64_t count, int64_t lin
         for (int64_t i = 0; i < lines; i++)
             values[k * stride + i] += RESAMPLE_POLE * values[(k - 1) * stride + i];
     for (int64_t i = 0, k = count - 1; i < lines; i++)
-        values[k * stride + i] =
-            start->end * (RESAMPLE_POLE * values[(k - 1) * stride + i] + values[k * stride + i]);
+        values[k * stride + i] = start->end * (RESAMPLE_POLE * values[(k - 1) * stride + i] + values[k * stride + i]);
     for (int64_t k = count - 2; k >= 0; k--)
         for (int64_t i = 0; i < lines; i++)
-            values[k * stride + i] =
-                RESAMPLE_POLE * (values[(k + 1) * stride + i] - values[k * stride + i]);
+            values[k * stride + i] = RESAMPLE_POLE * (values[(k + 1) * stride + i] - values[k * stride + i]);
 }
 
 /* Evaluates one place on all lines. */
 static void
-resampling_evaluate(const struct resample_weights *weights, int64_t lines, int64_t stride,
-                    const double *values, double *mixed)
+resampling_evaluate(const struct resample_weights *weights, int64_t lines, int64_t stride, const double *values,
+                    double *mixed)
 {
     const double *a = values + weights->at[0] * stride, *b = values + weights->at[1] * stride;
     const double *c = values + weights->at[2] * stride, *d = values + weights->at[3] * stride;
@@ -251,8 +246,8 @@ resampling_evaluate(const struct resample_weights *weights, int64_t lines, int64
 
 /* Resamples rows y .. y + count - 1 of a slice along x, into rows of the grid's columns. */
 static void
-resampling_along_rows(const struct resampling *resampling, int64_t y, int64_t z, int64_t count,
-                      double *lines, double *mixed)
+resampling_along_rows(const struct resampling *resampling, int64_t y, int64_t z, int64_t count, double *lines,
+                      double *mixed)
 {
     const struct resample_tables *tables = &resampling->own->tables;
     const int64_t columns = resampling->lane->base.extent.columns;
@@ -278,18 +273,16 @@ static void
 resampling_plane(const struct resampling *resampling, double *space, int64_t z)
 {
     const struct resample_tables *tables = &resampling->own->tables;
-    const struct image_extent *from = &resampling->lane->base.extent,
-                              *to = &resampling->own->demand.extent;
+    const struct image_extent *from = &resampling->lane->base.extent, *to = &resampling->own->demand.extent;
     double *lines = space, *mixed = lines + from->columns * (LINES + 1);
     double *target = resampling->own->mixed + z * to->rows * to->columns;
 
     for (int64_t y = 0; y < from->rows; y += LINES)
-        resampling_along_rows(resampling, y, z, from->rows - y < LINES ? from->rows - y : LINES,
-                              lines, mixed + y * to->columns);
+        resampling_along_rows(resampling, y, z, from->rows - y < LINES ? from->rows - y : LINES, lines,
+                              mixed + y * to->columns);
     resampling_filter(&tables->starts[1], from->rows, to->columns, to->columns, mixed);
     for (int64_t j = 0; j < to->rows; j++)
-        resampling_evaluate(&tables->weights[1][j], to->columns, to->columns, mixed,
-                            target + j * to->columns);
+        resampling_evaluate(&tables->weights[1][j], to->columns, to->columns, mixed, target + j * to->columns);
 }
 
 /* Resamples row j of all slices of the grid along z. */
@@ -300,11 +293,10 @@ resampling_across(const struct resampling *resampling, double *space, int64_t j)
     const struct image_extent *to = &resampling->own->demand.extent;
     double *mixed = resampling->own->mixed + j * to->columns;
 
-    resampling_filter(&tables->starts[2], resampling->lane->base.extent.slices, to->columns,
-                      image_slice_voxels(to), mixed);
+    resampling_filter(&tables->starts[2], resampling->lane->base.extent.slices, to->columns, image_slice_voxels(to),
+                      mixed);
     for (int64_t k = 0; k < to->slices; k++) {
-        resampling_evaluate(&tables->weights[2][k], to->columns, image_slice_voxels(to), mixed,
-                            space);
+        resampling_evaluate(&tables->weights[2][k], to->columns, image_slice_voxels(to), mixed, space);
         resampling_store(resampling, j, k, space);
     }
 }

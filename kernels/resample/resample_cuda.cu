@@ -21,8 +21,8 @@ cuda_resample_needs(struct kernels_lane *lane, const void *demand)
     struct cuda_resample *own = cuda_resample_state(lane);
 
     own->demand = *(const struct resample_demand *)demand;
-    return resample_fits(lane, &own->demand) && (own->demand.order != RESAMPLE_CUBIC ||
-                                                 resample_spline_fits(&lane->extent, &own->demand));
+    return resample_fits(lane, &own->demand) &&
+           (own->demand.order != RESAMPLE_CUBIC || resample_spline_fits(&lane->extent, &own->demand));
 }
 
 static void
@@ -68,8 +68,8 @@ cuda_resample_send_tables(struct cuda_lane *lane, struct error *error)
 }
 
 int
-cuda_resample_begin(struct kernels_lane *base, const struct resample_request *request,
-                    struct resample_job *job, struct error *error)
+cuda_resample_begin(struct kernels_lane *base, const struct resample_request *request, struct resample_job *job,
+                    struct error *error)
 {
     struct cuda_resample *own = cuda_resample_state(base);
 
@@ -112,10 +112,9 @@ cuda_resample_run(struct kernels_lane *base, const void *given, struct error *er
         rc = cuda_resample_queue(base, &job, error);
     if (rc)
         return rc;
-    CUDA_TRY(device,
-             cudaMemcpyAsync(own->host_voxels, own->voxels,
-                             (size_t)image_voxels(&job.to) * image_pixel_size(own->demand.pixel),
-                             cudaMemcpyDeviceToHost, lane->work));
+    CUDA_TRY(device, cudaMemcpyAsync(own->host_voxels, own->voxels,
+                                     (size_t)image_voxels(&job.to) * image_pixel_size(own->demand.pixel),
+                                     cudaMemcpyDeviceToHost, lane->work));
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     *run->voxels = own->host_voxels;
     return 0;

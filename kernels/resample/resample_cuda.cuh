@@ -30,10 +30,9 @@ struct resample_due {
 struct resample_between_axes {
     double *first, *second; /* after the first axis, and after the second */
     double *marks;
-    uint32_t *missed;   /* per warp of an axis */
-    int32_t *firsts[3]; /* per axis, the first place after each sample */
-    struct resample_due
-        *due[3]; /* and the last places after each sample except the first, from the last one on */
+    uint32_t *missed;            /* per warp of an axis */
+    int32_t *firsts[3];          /* per axis, the first place after each sample */
+    struct resample_due *due[3]; /* and the last places after each sample except the first, from the last one on */
 };
 
 /* Clamps to the result's type. */
@@ -70,21 +69,19 @@ resample_blocks(int64_t count, int64_t each)
 }
 
 /* resample_pass.cu: queues orders 0 and 1 on the lane's work stream, for the lane's pixel type. */
-int resample_queue_pass(struct cuda_lane *lane, const struct resample_job *job, int order,
-                        struct error *error);
+int resample_queue_pass(struct cuda_lane *lane, const struct resample_job *job, int order, struct error *error);
 
 /* resample_spline.cu: queues order 3. */
 int resample_queue_spline(struct cuda_lane *lane, const struct resample_job *job,
                           const struct resample_between_axes *between, struct error *error);
 bool resample_spline_fits(const struct image_extent *from, const struct resample_demand *demand);
-void resample_place_spline(struct kernels_arena *arena, const struct image_extent *from,
-                           const struct image_extent *to, struct resample_between_axes *between);
+void resample_place_spline(struct kernels_arena *arena, const struct image_extent *from, const struct image_extent *to,
+                           struct resample_between_axes *between);
 
 /* resample_cuda.cu: sends the tables of a request, and queues its kernels; separate for
  * benchmarks. */
-int cuda_resample_begin(struct kernels_lane *lane, const struct resample_request *request,
-                        struct resample_job *job, struct error *error);
-int cuda_resample_queue(struct kernels_lane *lane, const struct resample_job *job,
+int cuda_resample_begin(struct kernels_lane *lane, const struct resample_request *request, struct resample_job *job,
                         struct error *error);
+int cuda_resample_queue(struct kernels_lane *lane, const struct resample_job *job, struct error *error);
 
 #endif

@@ -32,8 +32,7 @@ linear_mask_reserve(struct linear_mask *mask, struct error *error)
     mask->columns[0] = calloc(2 * taps, sizeof(struct resample_pair));
     mask->line = calloc(values, sizeof(double));
     if (!mask->columns[0] || !mask->line)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to resample a mask.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to resample a mask.");
     mask->columns[1] = mask->columns[0] + to->columns;
     mask->rows[0] = mask->columns[1] + to->columns;
     mask->rows[1] = mask->rows[0] + to->rows;
@@ -48,11 +47,9 @@ linear_mask_fill(struct linear_mask *mask, int64_t plane, int beside)
     const struct image_extent *to = &mask->grid->extent;
 
     for (int64_t i = 0; i < to->columns; i++)
-        mask->columns[beside][i] =
-            resample_tap_beside(&mask->frame, mask->grid, plane, 0, i, RESAMPLE_LINEAR);
+        mask->columns[beside][i] = resample_tap_beside(&mask->frame, mask->grid, plane, 0, i, RESAMPLE_LINEAR);
     for (int64_t j = 0; j < to->rows; j++)
-        mask->rows[beside][j] =
-            resample_tap_beside(&mask->frame, mask->grid, plane, 1, j, RESAMPLE_LINEAR);
+        mask->rows[beside][j] = resample_tap_beside(&mask->frame, mask->grid, plane, 1, j, RESAMPLE_LINEAR);
 }
 
 static const uint64_t *
@@ -99,15 +96,13 @@ linear_mask_on_plane(const struct linear_mask *mask, int64_t j, int64_t z, int b
     for (int64_t x = 0; x < columns && tap.at >= 0; x++) {
         line[x] = linear_mask_bit(linear_mask_row(mask, tap.at, z), x);
         if (tap.part > 0)
-            line[x] = (1 - tap.part) * line[x] +
-                      tap.part * linear_mask_bit(linear_mask_row(mask, tap.at + 1, z), x);
+            line[x] = (1 - tap.part) * line[x] + tap.part * linear_mask_bit(linear_mask_row(mask, tap.at + 1, z), x);
     }
     line[columns] = line[columns - 1];
     for (int64_t i = 0; i < mask->grid->extent.columns; i++) {
         const struct resample_pair x = mask->columns[beside][i];
 
-        values[i] = x.at < 0 || tap.at < 0 ? (double)NAN
-                                           : (1 - x.part) * line[x.at] + x.part * line[x.at + 1];
+        values[i] = x.at < 0 || tap.at < 0 ? (double)NAN : (1 - x.part) * line[x.at] + x.part * line[x.at + 1];
     }
 }
 
@@ -138,8 +133,7 @@ static int64_t
 linear_mask_slice(struct linear_mask *mask, int64_t k, uint64_t *slice)
 {
     const struct image_extent *to = &mask->grid->extent;
-    const struct resample_pair tap =
-        resample_tap_between(&mask->frame, mask->grid, k, RESAMPLE_LINEAR);
+    const struct resample_pair tap = resample_tap_between(&mask->frame, mask->grid, k, RESAMPLE_LINEAR);
     int64_t voxels = 0;
 
     if (tap.at < 0)
@@ -148,22 +142,18 @@ linear_mask_slice(struct linear_mask *mask, int64_t k, uint64_t *slice)
     if (tap.part > 0)
         linear_mask_fill(mask, tap.at + 1, 1);
     for (int64_t j = 0; j < to->rows; j++)
-        if (linear_mask_reaches(mask, j, tap.at, 0) ||
-            (tap.part > 0 && linear_mask_reaches(mask, j, tap.at + 1, 1)))
+        if (linear_mask_reaches(mask, j, tap.at, 0) || (tap.part > 0 && linear_mask_reaches(mask, j, tap.at + 1, 1)))
             voxels += linear_mask_take(mask, tap, j, slice + j * ((to->columns + 63) / 64));
     return voxels;
 }
 
 int
-kernels_resample_linear_mask(const struct image_planes *planes, const struct resample_grid *grid,
-                             const uint64_t *bits, uint64_t *on_grid, int64_t *voxels,
-                             struct error *error)
+kernels_resample_linear_mask(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                             uint64_t *on_grid, int64_t *voxels, struct error *error)
 {
     const int64_t slice_words = (grid->extent.columns + 63) / 64 * grid->extent.rows;
-    struct linear_mask mask = {.grid = grid,
-                               .bits = bits,
-                               .frame = resample_frame_of(planes),
-                               .words = (planes->extent.columns + 63) / 64};
+    struct linear_mask mask = {
+        .grid = grid, .bits = bits, .frame = resample_frame_of(planes), .words = (planes->extent.columns + 63) / 64};
     const int rc = linear_mask_reserve(&mask, error);
 
     *voxels = 0;
@@ -178,8 +168,8 @@ kernels_resample_linear_mask(const struct image_planes *planes, const struct res
 /* Finds the position of each slice of a grid: at one plane or, with a part, between it and the
  * next. */
 void
-resample_reach(const struct image_planes *planes, const struct resample_grid *grid, int64_t k,
-               int64_t first[2], int64_t last[2])
+resample_reach(const struct image_planes *planes, const struct resample_grid *grid, int64_t k, int64_t first[2],
+               int64_t last[2])
 {
     const struct resample_frame frame = resample_frame_of(planes);
     const struct resample_pair height = resample_tap_between(&frame, grid, k, RESAMPLE_LINEAR);

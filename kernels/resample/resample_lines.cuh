@@ -39,8 +39,8 @@ static constexpr int spline_together[3] = {1, 1, 3};
 struct spline_axis {
     const struct resample_start *start;
     const struct resample_weights *weights; /* of the places */
-    const int32_t *firsts;          /* the first place after each sample, and beyond the last */
-    const struct resample_due *due; /* per sample, as many as are computed together */
+    const int32_t *firsts;                  /* the first place after each sample, and beyond the last */
+    const struct resample_due *due;         /* per sample, as many as are computed together */
     int32_t samples, places, together;
     int32_t slots; /* per warp's ring */
     int64_t lines;
@@ -84,8 +84,7 @@ template <typename Placed> struct spline_target {
     /* Computes the address explicitly: the compiler would start from the first line each time. */
     __device__ __forceinline__ void put(Placed value, int32_t place, bool due) const
     {
-        ptx_store((Placed *)ptx_mad_wide((uint32_t)place, step, (uint64_t)first), value,
-                  due && exists);
+        ptx_store((Placed *)ptx_mad_wide((uint32_t)place, step, (uint64_t)first), value, due && exists);
     }
 };
 
@@ -102,8 +101,8 @@ template <typename Value> struct spline_rows {
 
 struct spline_row_target : spline_target<double> {
     template <typename Value>
-    __device__ __forceinline__ spline_row_target(const struct spline_rows<Value> &rows,
-                                                 const struct spline_axis &along, int64_t line)
+    __device__ __forceinline__ spline_row_target(const struct spline_rows<Value> &rows, const struct spline_axis &along,
+                                                 int64_t line)
         : spline_target<double>(along)
     {
         first = rows.target + line / rows.inner * axis.places * rows.step + line % rows.inner;
@@ -127,8 +126,8 @@ template <typename Value> struct spline_row : spline_row_target {
     Value coming[SPAN];
     double *landing; /* start of this lane's samples in the ring, if any */
 
-    __device__ __forceinline__ spline_row(const struct spline_rows<Value> &rows,
-                                          const struct spline_axis &along, int64_t line)
+    __device__ __forceinline__ spline_row(const struct spline_rows<Value> &rows, const struct spline_axis &along,
+                                          int64_t line)
         : spline_row_target(rows, along, line)
     {
         const int32_t lane = threadIdx.x % SPLINE_WARP;
@@ -207,8 +206,8 @@ template <typename Result> struct spline_side : spline_target<Result> {
 
     const double *samples;
 
-    __device__ __forceinline__ spline_side(const struct spline_sides<Result> &sides,
-                                           const struct spline_axis &along, int64_t line)
+    __device__ __forceinline__ spline_side(const struct spline_sides<Result> &sides, const struct spline_axis &along,
+                                           int64_t line)
         : spline_target<Result>(along)
     {
         const int64_t i = line % sides.pitch;
@@ -222,8 +221,7 @@ template <typename Result> struct spline_side : spline_target<Result> {
     /* Rounds to a stored value. No spline exceeds 2^31. */
     __device__ __forceinline__ Result place(double value) const
     {
-        return resample_kept<Result>(
-            __double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
+        return resample_kept<Result>(__double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
     }
 
     __device__ __forceinline__ void fetch(int32_t span, double *slot) const

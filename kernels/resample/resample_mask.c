@@ -10,8 +10,8 @@
 
 /* Finds the grid's voxel of each pixel along an axis of a plane; -1: none. */
 static void
-resample_fill_nearest(const struct resample_frame *frame, const struct resample_grid *grid,
-                      int64_t plane, int axis, int32_t *nearest)
+resample_fill_nearest(const struct resample_frame *frame, const struct resample_grid *grid, int64_t plane, int axis,
+                      int32_t *nearest)
 {
     const struct image_planes *planes = frame->planes;
     struct image_extent from = planes->extent, to = grid->extent;
@@ -20,21 +20,18 @@ resample_fill_nearest(const struct resample_frame *frame, const struct resample_
     for (int64_t i = 0; i < *resample_side(&from, axis); i++) {
         const double mm = shift + (double)i * planes->spacing[axis];
 
-        nearest[i] =
-            resample_nearest(resample_rounded((mm - grid->origin[axis]) / grid->spacing[axis]),
-                             *resample_side(&to, axis));
+        nearest[i] = resample_nearest(resample_rounded((mm - grid->origin[axis]) / grid->spacing[axis]),
+                                      *resample_side(&to, axis));
     }
 }
 
 /* Returns the grid's slice of a plane; -1: none. */
 static int32_t
-resample_nearest_slice(const struct resample_frame *frame, const struct resample_grid *grid,
-                       int64_t plane)
+resample_nearest_slice(const struct resample_frame *frame, const struct resample_grid *grid, int64_t plane)
 {
     const double height = resample_shift(frame, plane, 2);
 
-    return resample_nearest(resample_rounded((height - grid->origin[2]) / grid->spacing[2]),
-                            grid->extent.slices);
+    return resample_nearest(resample_rounded((height - grid->origin[2]) / grid->spacing[2]), grid->extent.slices);
 }
 
 /* Resamples a row from its nearest row. Returns the number of bits set. */
@@ -77,8 +74,7 @@ resample_walk_rows(struct resample_walk *walk, struct error *error)
     int32_t *columns = calloc((size_t)(from->columns + from->rows), sizeof(*columns));
 
     if (!columns)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to resample masks and maps.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to resample masks and maps.");
     int32_t *rows = columns + from->columns;
     walk->columns = columns;
     for (int64_t z = 0; z < from->slices; z++) {
@@ -112,14 +108,12 @@ resample_take_bits(struct resample_walk *walk, int64_t row, int64_t from)
     const uint64_t *bits = mask->bits + from * grid_words;
 
     if (!bits_row_is_empty(bits, grid_words))
-        mask->voxels += resample_mask_row(bits, walk->columns, columns,
-                                          mask->on_planes + row * ((columns + 63) / 64));
+        mask->voxels += resample_mask_row(bits, walk->columns, columns, mask->on_planes + row * ((columns + 63) / 64));
 }
 
 int
-kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
-                      const uint64_t *bits, uint64_t *on_planes, int64_t *voxels,
-                      struct error *error)
+kernels_resample_mask(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                      uint64_t *on_planes, int64_t *voxels, struct error *error)
 {
     const struct image_extent *from = &planes->extent;
     struct resample_mask_walk mask = {{planes, grid, resample_take_bits, NULL}, bits, on_planes, 0};
@@ -150,8 +144,8 @@ resample_take_values(struct resample_walk *walk, int64_t row, int64_t from)
 }
 
 int
-kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
-                     const uint16_t *map, uint16_t *on_planes, struct error *error)
+kernels_resample_map(const struct image_planes *planes, const struct resample_grid *grid, const uint16_t *map,
+                     uint16_t *on_planes, struct error *error)
 {
     struct resample_map_walk walk = {{planes, grid, resample_take_values, NULL}, map, on_planes};
 
@@ -175,15 +169,14 @@ resample_longest(const struct image_extent *extent)
 }
 
 static int
-resample_drawn_reserve(struct resample_drawn *drawn, const struct image_extent *from,
-                       const struct image_extent *to, struct error *error)
+resample_drawn_reserve(struct resample_drawn *drawn, const struct image_extent *from, const struct image_extent *to,
+                       struct error *error)
 {
     const int64_t own = to->columns + to->rows + to->slices;
 
     drawn->columns = calloc((size_t)(own + resample_longest(from)), sizeof(*drawn->columns));
     if (!drawn->columns)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to resample a mask.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to resample a mask.");
     drawn->rows = drawn->columns + to->columns;
     drawn->slices = drawn->rows + to->rows;
     drawn->back = drawn->slices + to->slices;
@@ -200,23 +193,22 @@ resample_invert(const int32_t *back, int64_t samples, int32_t *taken)
 }
 
 static void
-resample_fill_drawn(const struct resample_frame *frame, const struct resample_grid *grid,
-                    int64_t plane, int axis, int32_t *back, int32_t *taken)
+resample_fill_drawn(const struct resample_frame *frame, const struct resample_grid *grid, int64_t plane, int axis,
+                    int32_t *back, int32_t *taken)
 {
     struct image_extent from = frame->planes->extent, to = grid->extent;
     const double shift = resample_shift(frame, plane, axis);
 
     for (int64_t i = 0; i < *resample_side(&to, axis); i++)
-        taken[i] = resample_nearest(
-            resample_beside(frame->planes, resample_mm(grid, axis, i), shift, axis),
-            *resample_side(&from, axis));
+        taken[i] = resample_nearest(resample_beside(frame->planes, resample_mm(grid, axis, i), shift, axis),
+                                    *resample_side(&from, axis));
     resample_fill_nearest(frame, grid, plane, axis, back);
     resample_invert(back, *resample_side(&from, axis), taken);
 }
 
 static void
-resample_fill_drawn_planes(const struct resample_frame *frame, const struct resample_grid *grid,
-                           int32_t *back, int32_t *taken)
+resample_fill_drawn_planes(const struct resample_frame *frame, const struct resample_grid *grid, int32_t *back,
+                           int32_t *taken)
 {
     const int64_t planes = frame->planes->extent.slices;
 
@@ -229,8 +221,8 @@ resample_fill_drawn_planes(const struct resample_frame *frame, const struct resa
 
 /* Makes a slice of the grid from a plane's rows. Returns the number of bits set. */
 static int64_t
-resample_drawn_slice(const struct resample_drawn *drawn, const struct image_extent *from,
-                     const struct image_extent *to, const uint64_t *plane, uint64_t *slice)
+resample_drawn_slice(const struct resample_drawn *drawn, const struct image_extent *from, const struct image_extent *to,
+                     const uint64_t *plane, uint64_t *slice)
 {
     const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
     int64_t voxels = 0;
@@ -245,9 +237,8 @@ resample_drawn_slice(const struct resample_drawn *drawn, const struct image_exte
 }
 
 int
-kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid,
-                       const uint64_t *bits, uint64_t *on_grid, int64_t *voxels,
-                       struct error *error)
+kernels_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                       uint64_t *on_grid, int64_t *voxels, struct error *error)
 {
     const struct resample_frame frame = resample_frame_of(planes);
     const struct image_extent *from = &planes->extent, *to = &grid->extent;
@@ -268,8 +259,7 @@ kernels_resample_drawn(const struct image_planes *planes, const struct resample_
             continue;
         resample_fill_drawn(&frame, grid, z, 0, drawn.back, drawn.columns);
         resample_fill_drawn(&frame, grid, z, 1, drawn.back, drawn.rows);
-        *voxels += resample_drawn_slice(&drawn, from, to, bits + z * plane_words,
-                                        on_grid + k * slice_words);
+        *voxels += resample_drawn_slice(&drawn, from, to, bits + z * plane_words, on_grid + k * slice_words);
     }
     free(drawn.columns);
     return 0;

@@ -62,13 +62,10 @@ struct pass_lines {
  * the value.
  */
 __device__ static __forceinline__ void
-pass_stage(const struct pass_task &task, int32_t outside, int64_t first,
-           struct pass_step (&steps)[PASS_DEPTH])
+pass_stage(const struct pass_task &task, int32_t outside, int64_t first, struct pass_step (&steps)[PASS_DEPTH])
 {
-    for (int i = (int)(threadIdx.y * PASS_LANES + threadIdx.x); i < PASS_DEPTH;
-         i += PASS_LANES * PASS_ROWS) {
-        const struct resample_pair tap =
-            task.job.tables.taps[2][min(first + i, task.job.to.slices - 1)];
+    for (int i = (int)(threadIdx.y * PASS_LANES + threadIdx.x); i < PASS_DEPTH; i += PASS_LANES * PASS_ROWS) {
+        const struct resample_pair tap = task.job.tables.taps[2][min(first + i, task.job.to.slices - 1)];
 
         steps[i].part = tap.part;
         steps[i].rest = tap.at >= 0 ? __dsub_rn(1, tap.part) : 0;
@@ -80,8 +77,7 @@ pass_stage(const struct pass_task &task, int32_t outside, int64_t first,
 /* Calls with(struct pass_lines) for all lines of a thread, after their steps are ready. */
 template <typename With>
 __device__ static __forceinline__ void
-pass_each_lines(const struct pass_task &task, int32_t outside,
-                struct pass_step (&steps)[PASS_DEPTH], const With &with)
+pass_each_lines(const struct pass_task &task, int32_t outside, struct pass_step (&steps)[PASS_DEPTH], const With &with)
 {
     const struct image_extent &to = task.job.to;
     struct pass_lines own;
@@ -120,8 +116,7 @@ template <typename Value> struct pass_there {
 /* PAIRS: every row has a next sample, also at the last one. */
 template <typename Value, bool PAIRS>
 __device__ static __forceinline__ struct pass_there<Value>
-pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, int32_t outside,
-              int64_t plane) {
+pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, int32_t outside, int64_t plane) {
     const struct resample_pair *const columns = job.tables.taps[0] + plane * job.tables.step[0];
     const struct resample_pair y = job.tables.taps[1][plane * job.tables.step[1] + lines.j];
     const int32_t last = (int32_t)job.from.columns - 1;
@@ -136,8 +131,7 @@ pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, in
         const bool is_next = PAIRS && x.at == last;
 
         there.inside[c] = x.at >= 0 && y.at >= 0;
-        there.near[c] =
-            (const Value *)job.voxels + max(y.at, 0) * job.from.columns + max(x.at, 0) - is_next;
+        there.near[c] = (const Value *)job.voxels + max(y.at, 0) * job.from.columns + max(x.at, 0) - is_next;
         there.beside[c] = PAIRS || (x.at >= 0 && x.part > 0) ? 1 : 0;
         there.x[c][1] = is_next ? PASS_PARTS : (uint32_t)(x.part * PASS_PARTS);
         there.x[c][0] = PASS_PARTS - there.x[c][1];
@@ -167,15 +161,12 @@ pass_kept(int32_t value)
 template <typename Result> struct pass_target {
     Result *next; /* of the first column */
 
-    __device__ __forceinline__ pass_target(const struct pass_task &task,
-                                           const struct pass_lines &lines)
-        : next((Result *)task.job.resampled + lines.first * task.to_slice +
-               lines.j * task.job.to.columns + lines.i[0])
+    __device__ __forceinline__ pass_target(const struct pass_task &task, const struct pass_lines &lines)
+        : next((Result *)task.job.resampled + lines.first * task.to_slice + lines.j * task.job.to.columns + lines.i[0])
     {
     }
 
-    __device__ __forceinline__ void put(const struct pass_task &task,
-                                        const struct pass_lines &lines,
+    __device__ __forceinline__ void put(const struct pass_task &task, const struct pass_lines &lines,
                                         const Result (&values)[PASS_COLUMNS])
     {
 #pragma unroll
@@ -210,10 +201,8 @@ template <typename Value, typename Result, bool REGULAR> struct pass_samples {
     Result values[PASS_COLUMNS];
     int32_t at = -2; /* no plane */
 
-    __device__ __forceinline__ pass_samples(const struct pass_task &of,
-                                            const struct pass_lines &own, Result beyond)
-        : task(of), lines(own), outside(beyond),
-          there(pass_on_plane<Value, false>(of.job, own, beyond, 0))
+    __device__ __forceinline__ pass_samples(const struct pass_task &of, const struct pass_lines &own, Result beyond)
+        : task(of), lines(own), outside(beyond), there(pass_on_plane<Value, false>(of.job, own, beyond, 0))
     {
     }
 
@@ -242,8 +231,7 @@ template <typename Value, typename Result, bool REGULAR> struct pass_samples {
 
 template <typename Value, typename Result, bool REGULAR>
 __global__ void
-__launch_bounds__(PASS_LANES *PASS_ROWS)
-    pass_nearest_lines(const __grid_constant__ struct pass_task task)
+__launch_bounds__(PASS_LANES *PASS_ROWS) pass_nearest_lines(const __grid_constant__ struct pass_task task)
 {
     __shared__ struct pass_step steps[PASS_DEPTH];
     const Result outside = resample_kept<Result>(task.job.outside);
@@ -270,8 +258,7 @@ __launch_bounds__(PASS_LANES *PASS_ROWS)
 /* Returns the value of a column scaled by 2^32, in the lower bits of a double, exact. */
 template <typename Value>
 __device__ static __forceinline__ double
-pass_mixed(const typename pass_there<Value>::wide (&corners)[4],
-           const struct pass_there<Value> &there, int c)
+pass_mixed(const typename pass_there<Value>::wide (&corners)[4], const struct pass_there<Value> &there, int c)
 {
     typedef typename pass_there<Value>::wide wide;
     const wide low = there.y[0] * corners[0] + there.y[1] * corners[2];
@@ -287,14 +274,13 @@ template <typename Value, bool REGULAR> struct pass_planes {
     const struct pass_task &task;
     const struct pass_lines &lines;
     const int32_t outside, last;
-    struct pass_there<Value> there; /* of `ahead`; with regular planes, of all */
+    struct pass_there<Value> there;                          /* of `ahead`; with regular planes, of all */
     typename pass_there<Value>::wide ahead[PASS_COLUMNS][4]; /* two samples of each of two rows */
     int32_t at = -3;                                         /* the lower plane; initially none */
     double lower[PASS_COLUMNS] = {}, upper[PASS_COLUMNS] = {};
     bool has_lower[PASS_COLUMNS] = {}, has_upper[PASS_COLUMNS] = {};
 
-    __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own,
-                                           int32_t beyond)
+    __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own, int32_t beyond)
         : task(of), lines(own), outside(beyond), last((int32_t)of.job.from.slices - 1),
           there(pass_on_plane<Value, REGULAR>(of.job, own, beyond, 0))
     {
@@ -344,23 +330,19 @@ template <typename Value, bool REGULAR> struct pass_planes {
         rise();
     }
 
-    template <typename Result>
-    __device__ __forceinline__ Result voxel(int c, const struct pass_step &step) const
+    template <typename Result> __device__ __forceinline__ Result voxel(int c, const struct pass_step &step) const
     {
-        const double mixed =
-            __dadd_rn(__dmul_rn(step.rest, lower[c]), __dmul_rn(step.part, upper[c]));
+        const double mixed = __dadd_rn(__dmul_rn(step.rest, lower[c]), __dmul_rn(step.part, upper[c]));
 
         if (!REGULAR && (!has_lower[c] || (step.part > 0 && !has_upper[c])))
             return (Result)outside;
-        return pass_kept<Value, Result>(__double2hiint(__dadd_rd(mixed, step.added)) -
-                                        PASS_WHOLE_WORD);
+        return pass_kept<Value, Result>(__double2hiint(__dadd_rd(mixed, step.added)) - PASS_WHOLE_WORD);
     }
 };
 
 template <typename Value, typename Result, bool REGULAR>
 __global__ void
-__launch_bounds__(PASS_LANES *PASS_ROWS, PASS_BLOCKS)
-    pass_linear_lines(const __grid_constant__ struct pass_task task)
+__launch_bounds__(PASS_LANES *PASS_ROWS, PASS_BLOCKS) pass_linear_lines(const __grid_constant__ struct pass_task task)
 {
     __shared__ struct pass_step steps[PASS_DEPTH];
     const Result outside = resample_kept<Result>(task.job.outside);
@@ -399,12 +381,10 @@ template <typename Value, typename Result, bool REGULAR>
 static void
 pass_launch(cudaStream_t stream, const struct resample_job *job, int order)
 {
-    const dim3 blocks(resample_blocks(job->to.columns, PASS_LANES * PASS_COLUMNS),
-                      pass_blocks(job->to.rows, PASS_ROWS),
+    const dim3 blocks(resample_blocks(job->to.columns, PASS_LANES * PASS_COLUMNS), pass_blocks(job->to.rows, PASS_ROWS),
                       pass_blocks(job->to.slices, PASS_DEPTH));
     const dim3 threads(PASS_LANES, PASS_ROWS);
-    const struct pass_task task = {*job, job->from.rows * job->from.columns,
-                                   job->to.rows * job->to.columns};
+    const struct pass_task task = {*job, job->from.rows * job->from.columns, job->to.rows * job->to.columns};
 
     if (order == RESAMPLE_NEAREST)
         pass_nearest_lines<Value, Result, REGULAR><<<blocks, threads, 0, stream>>>(task);
@@ -418,16 +398,14 @@ pass_launch_planes(cudaStream_t stream, const struct resample_job *job, int orde
 {
     const int64_t slice = job->from.rows * job->from.columns * (int64_t)sizeof(Value);
 
-    if (job->tables.step[0] == 0 && job->tables.step[1] == 0 && job->from.columns > 1 &&
-        slice <= UINT32_MAX)
+    if (job->tables.step[0] == 0 && job->tables.step[1] == 0 && job->from.columns > 1 && slice <= UINT32_MAX)
         pass_launch<Value, Result, true>(stream, job, order);
     else
         pass_launch<Value, Result, false>(stream, job, order);
 }
 
 int
-resample_queue_pass(struct cuda_lane *lane, const struct resample_job *job, int order,
-                    struct error *error)
+resample_queue_pass(struct cuda_lane *lane, const struct resample_job *job, int order, struct error *error)
 {
     resample_typed(lane->base.pixel, [&](auto value) {
         resample_typed(job->pixel, [&](auto result) {

@@ -19,12 +19,11 @@ template <typename Line> struct spline_walk : spline_back<Line> {
     using back_of::axis, back_of::line, back_of::window;
     double *const ring, *const end; /* of this warp */
     double *marks;                  /* of this thread */
-    double before; /* forward result of the last sample; and before the last span */
+    double before;                  /* forward result of the last sample; and before the last span */
     double entry;
 
     __device__ __forceinline__ spline_walk(const struct spline_axis &along, Line &own,
-                                           struct spline_places<Line::together> &due, double *slots,
-                                           int64_t index)
+                                           struct spline_places<Line::together> &due, double *slots, int64_t index)
         : back_of(along, own, due), ring(slots), end(slots + along.slots * SPLINE_SLOT),
           marks(along.marks + min(index, along.lines - 1))
     {
@@ -44,8 +43,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
         before = __dmul_rn(axis.start->weight[0], line.gained(own[0]));
 #pragma unroll 4
         for (int32_t k = 1; k < axis.start->count; k++)
-            before = __dadd_rn(
-                before, __dmul_rn(axis.start->weight[k], line.gained(own[k * SPLINE_PITCH])));
+            before = __dadd_rn(before, __dmul_rn(axis.start->weight[k], line.gained(own[k * SPLINE_PITCH])));
     }
 
     /* Replaces samples by their forward results. The very first one must be done already. */
@@ -97,8 +95,7 @@ template <typename Line> struct spline_walk : spline_back<Line> {
     }
 
     /* Computes a span's coefficients and places, from its sample i down. */
-    template <bool ALL>
-    __device__ __forceinline__ void run_back(int32_t span, int32_t i, const double *own)
+    template <bool ALL> __device__ __forceinline__ void run_back(int32_t span, int32_t i, const double *own)
     {
         constexpr int STEPS = ALL ? 1 : SPLINE_STEPS;
 
@@ -152,8 +149,8 @@ template <typename Line> struct spline_walk : spline_back<Line> {
 
 template <typename Lines>
 __global__ void
-__launch_bounds__(SPLINE_THREADS) spline_pass(const __grid_constant__ Lines lines,
-                                              const __grid_constant__ struct spline_axis axis)
+__launch_bounds__(SPLINE_THREADS)
+    spline_pass(const __grid_constant__ Lines lines, const __grid_constant__ struct spline_axis axis)
 {
     typedef typename spline_line_of<Lines>::line Line;
     extern __shared__ __align__(16) double shared[];
@@ -167,8 +164,7 @@ __launch_bounds__(SPLINE_THREADS) spline_pass(const __grid_constant__ Lines line
     if (index - threadIdx.x % SPLINE_WARP >= axis.lines || !axis.missed[index / SPLINE_WARP])
         return;
     Line line(lines, axis, index);
-    struct spline_walk<Line> walk(axis, line, places[warp], rings + warp * axis.slots * SPLINE_SLOT,
-                                  index);
+    struct spline_walk<Line> walk(axis, line, places[warp], rings + warp * axis.slots * SPLINE_SLOT, index);
 
     walk.forth(last);
     walk.back(last);
@@ -208,14 +204,12 @@ spline_find(const __grid_constant__ struct spline_axes axes,
     between.firsts[blockIdx.y][sample] = first;
     if (sample == 0)
         return;
-    const int32_t end =
-        sample < axis.samples ? spline_first_behind(weights, axis.places, sample + 1) : first;
+    const int32_t end = sample < axis.samples ? spline_first_behind(weights, axis.places, sample + 1) : first;
 
     for (int32_t i = 0; i < axis.together; i++) {
         const double *const of = weights[max(end - 1 - i, 0)].weight;
 
-        between.due[blockIdx.y][(sample - 1) * axis.together + i] = {{of[0], of[1]},
-                                                                     {of[2], of[3]}};
+        between.due[blockIdx.y][(sample - 1) * axis.together + i] = {{of[0], of[1]}, {of[2], of[3]}};
     }
 }
 
@@ -238,22 +232,19 @@ spline_spans(int64_t samples)
 bool
 resample_spline_fits(const struct image_extent *from, const struct resample_demand *demand)
 {
-    const int64_t doubles = std::max(spline_pitch(from->rows, SPAN),
-                                     spline_pitch(demand->extent.columns, SPLINE_SECTOR));
+    const int64_t doubles =
+        std::max(spline_pitch(from->rows, SPAN), spline_pitch(demand->extent.columns, SPLINE_SECTOR));
 
     return doubles * (int64_t)sizeof(double) <= UINT32_MAX &&
-           image_slice_voxels(&demand->extent) * (int64_t)image_pixel_size(demand->pixel) <=
-               UINT32_MAX;
+           image_slice_voxels(&demand->extent) * (int64_t)image_pixel_size(demand->pixel) <= UINT32_MAX;
 }
 
 void
-resample_place_spline(struct kernels_arena *arena, const struct image_extent *from,
-                      const struct image_extent *to, struct resample_between_axes *between)
+resample_place_spline(struct kernels_arena *arena, const struct image_extent *from, const struct image_extent *to,
+                      struct resample_between_axes *between)
 {
-    const int64_t rows = spline_pitch(from->rows, SPAN),
-                  columns = spline_pitch(to->columns, SPLINE_SECTOR);
-    const int64_t lines[3] = {from->rows * from->slices, to->columns * from->slices,
-                              columns * to->rows};
+    const int64_t rows = spline_pitch(from->rows, SPAN), columns = spline_pitch(to->columns, SPLINE_SECTOR);
+    const int64_t lines[3] = {from->rows * from->slices, to->columns * from->slices, columns * to->rows};
     int64_t marks = 0, warps = 0;
 
     for (int axis = 0; axis < 3; axis++) {
@@ -270,28 +261,25 @@ resample_place_spline(struct kernels_arena *arena, const struct image_extent *fr
         struct image_extent extent = *from;
 
         cuda_take(arena, &between->firsts[axis], (size_t)*resample_side(&extent, axis) + 1);
-        cuda_take(arena, &between->due[axis],
-                  (size_t)spline_pitch(*resample_side(&extent, axis), SPAN),
+        cuda_take(arena, &between->due[axis], (size_t)spline_pitch(*resample_side(&extent, axis), SPAN),
                   (size_t)spline_together[axis]);
     }
 }
 
 template <typename Lines>
 static int
-spline_launch_sweep(struct cuda_lane *lane, const Lines &lines, const struct spline_axis &axis,
-                    struct error *error)
+spline_launch_sweep(struct cuda_lane *lane, const Lines &lines, const struct spline_axis &axis, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const int bytes = SWEEP_SLOTS * SWEEP_SLOT * (int)sizeof(double) +
                       (int)sizeof(struct spline_places<sweep_line_of<Lines>::line::together>);
 
-    CUDA_TRY(device, cudaFuncSetAttribute(spline_sweep_pass<Lines>,
-                                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    CUDA_TRY(device, cudaFuncSetAttribute(spline_sweep_pass<Lines>,
-                                          cudaFuncAttributePreferredSharedMemoryCarveout, 100));
+    CUDA_TRY(device,
+             cudaFuncSetAttribute(spline_sweep_pass<Lines>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    CUDA_TRY(device,
+             cudaFuncSetAttribute(spline_sweep_pass<Lines>, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
     spline_sweep_pass<Lines>
-        <<<resample_blocks(axis.lines, SPLINE_WARP), SPLINE_WARP, (size_t)bytes, lane->work>>>(
-            lines, axis);
+        <<<resample_blocks(axis.lines, SPLINE_WARP), SPLINE_WARP, (size_t)bytes, lane->work>>>(lines, axis);
     CUDA_LAUNCHED(device);
     return 0;
 }
@@ -299,8 +287,7 @@ spline_launch_sweep(struct cuda_lane *lane, const Lines &lines, const struct spl
 /* Launches `warps` warps per multiprocessor, each with as many slots as fit. */
 template <typename Lines>
 static int
-spline_launch(struct cuda_lane *lane, const Lines &lines, struct spline_axis axis, int warps,
-              struct error *error)
+spline_launch(struct cuda_lane *lane, const Lines &lines, struct spline_axis axis, int warps, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const int each = SPLINE_THREADS / SPLINE_WARP;
@@ -315,17 +302,15 @@ spline_launch(struct cuda_lane *lane, const Lines &lines, struct spline_axis axi
 
     if (rc)
         return rc;
-    CUDA_TRY(device, cudaFuncSetAttribute(spline_pass<Lines>,
-                                          cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    spline_pass<Lines><<<resample_blocks(axis.lines, SPLINE_THREADS), SPLINE_THREADS, (size_t)bytes,
-                         lane->work>>>(lines, axis);
+    CUDA_TRY(device, cudaFuncSetAttribute(spline_pass<Lines>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    spline_pass<Lines>
+        <<<resample_blocks(axis.lines, SPLINE_THREADS), SPLINE_THREADS, (size_t)bytes, lane->work>>>(lines, axis);
     CUDA_LAUNCHED(device);
     return 0;
 }
 
 static struct spline_axis
-spline_axis_of(const struct resample_job *job, const struct resample_between_axes *between,
-               int axis)
+spline_axis_of(const struct resample_job *job, const struct resample_between_axes *between, int axis)
 {
     struct image_extent from = job->from, to = job->to;
     struct spline_axis along = {};
@@ -343,8 +328,8 @@ spline_axis_of(const struct resample_job *job, const struct resample_between_axe
 }
 
 static int
-spline_find_places(struct cuda_lane *lane, const struct resample_job *job,
-                   const struct resample_between_axes *between, struct error *error)
+spline_find_places(struct cuda_lane *lane, const struct resample_job *job, const struct resample_between_axes *between,
+                   struct error *error)
 {
     struct spline_axes axes;
     int32_t most = 0;
@@ -353,16 +338,16 @@ spline_find_places(struct cuda_lane *lane, const struct resample_job *job,
         axes.of[axis] = spline_axis_of(job, between, axis);
         most = std::max(most, axes.of[axis].samples);
     }
-    spline_find<<<dim3(resample_blocks((int64_t)most + 1, SPLINE_THREADS), 3), SPLINE_THREADS, 0,
-                  lane->work>>>(axes, *between);
+    spline_find<<<dim3(resample_blocks((int64_t)most + 1, SPLINE_THREADS), 3), SPLINE_THREADS, 0, lane->work>>>(
+        axes, *between);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
 
 template <typename Value>
 static int
-spline_first(struct cuda_lane *lane, const struct resample_job *job,
-             const struct resample_between_axes *between, struct error *error)
+spline_first(struct cuda_lane *lane, const struct resample_job *job, const struct resample_between_axes *between,
+             struct error *error)
 {
     struct spline_axis axis = spline_axis_of(job, between, 0);
 
@@ -379,8 +364,8 @@ spline_first(struct cuda_lane *lane, const struct resample_job *job,
 }
 
 static int
-spline_second(struct cuda_lane *lane, const struct resample_job *job,
-              const struct resample_between_axes *between, struct error *error)
+spline_second(struct cuda_lane *lane, const struct resample_job *job, const struct resample_between_axes *between,
+              struct error *error)
 {
     struct spline_axis axis = spline_axis_of(job, between, 1);
 
@@ -398,14 +383,14 @@ spline_second(struct cuda_lane *lane, const struct resample_job *job,
 
 template <typename Result>
 static int
-spline_third(struct cuda_lane *lane, const struct resample_job *job,
-             const struct resample_between_axes *between, struct error *error)
+spline_third(struct cuda_lane *lane, const struct resample_job *job, const struct resample_between_axes *between,
+             struct error *error)
 {
     struct spline_axis axis = spline_axis_of(job, between, 2);
 
     const struct spline_sides<Result> sides = {
-        between->second, (Result *)job->resampled, spline_pitch(job->to.columns, SPLINE_SECTOR),
-            job->to.columns, job->to.rows * job->to.columns
+        between->second, (Result *)job->resampled,
+            spline_pitch(job->to.columns, SPLINE_SECTOR), job->to.columns, job->to.rows * job->to.columns
     };
 
     axis.lines = sides.pitch * job->to.rows;
@@ -419,14 +404,12 @@ resample_queue_spline(struct cuda_lane *lane, const struct resample_job *job,
     int rc = spline_find_places(lane, job, between, error);
 
     if (!rc)
-        rc = resample_typed(lane->base.pixel, [&](auto value) {
-            return spline_first<decltype(value)>(lane, job, between, error);
-        });
+        rc = resample_typed(lane->base.pixel,
+                            [&](auto value) { return spline_first<decltype(value)>(lane, job, between, error); });
     if (!rc)
         rc = spline_second(lane, job, between, error);
     if (rc)
         return rc;
-    return resample_typed(job->pixel, [&](auto result) {
-        return spline_third<decltype(result)>(lane, job, between, error);
-    });
+    return resample_typed(job->pixel,
+                          [&](auto result) { return spline_third<decltype(result)>(lane, job, between, error); });
 }

@@ -89,8 +89,8 @@ template <typename Value> struct sweep_stored : sweep_row {
     bool aligned;
     uint32_t coming[2][(size_t)words];
 
-    __device__ __forceinline__ sweep_stored(const struct spline_rows<Value> &rows,
-                                            const struct spline_axis &along, int64_t line)
+    __device__ __forceinline__ sweep_stored(const struct spline_rows<Value> &rows, const struct spline_axis &along,
+                                            int64_t line)
         : sweep_row(rows, along, line)
     {
         samples = rows.samples + min(line, axis.lines - 1) * rows.pitch;
@@ -141,8 +141,7 @@ template <typename Value> struct sweep_stored : sweep_row {
     /* Converts from the bits of a double of at least 2^52; fused but exact. */
     __device__ __forceinline__ double sample(Value value) const
     {
-        return __fma_rn(__hiloint2double(0x43300000, (int32_t)(uint16_t)(value ^ least)), gain,
-                        less);
+        return __fma_rn(__hiloint2double(0x43300000, (int32_t)(uint16_t)(value ^ least)), gain, less);
     }
 
     __device__ __forceinline__ void begin(int32_t span, int32_t last, double *)
@@ -157,14 +156,12 @@ template <typename Value> struct sweep_stored : sweep_row {
         return sample(held_in(coming[k / SPAN], k % SPAN));
     }
 
-    __device__ __forceinline__ static Value held_in(const uint32_t (&words_of)[(size_t)words],
-                                                    int32_t i)
+    __device__ __forceinline__ static Value held_in(const uint32_t (&words_of)[(size_t)words], int32_t i)
     {
         return (Value)(words_of[i / each] >> (i % each * 8 * (int)sizeof(Value)));
     }
 
-    __device__ __forceinline__ void take(int32_t span, int32_t last, double *,
-                                         double (&values)[SPAN])
+    __device__ __forceinline__ void take(int32_t span, int32_t last, double *, double (&values)[SPAN])
     {
 #pragma unroll
         for (int i = 0; i < SPAN; i++)
@@ -214,13 +211,12 @@ sweep_wait(int32_t span)
 
 /* Doubles: a warp reads four lines at a time. Rows are whole spans. */
 struct sweep_doubles : sweep_row {
-    const double *samples,
-        *own; /* of the warp's first line, this lane's piece; and of its own line */
+    const double *samples, *own; /* of the warp's first line, this lane's piece; and of its own line */
     uint32_t pitch;
     int32_t last_line;
 
-    __device__ __forceinline__ sweep_doubles(const struct spline_rows<double> &rows,
-                                             const struct spline_axis &along, int64_t line)
+    __device__ __forceinline__ sweep_doubles(const struct spline_rows<double> &rows, const struct spline_axis &along,
+                                             int64_t line)
         : sweep_row(rows, along, line)
     {
         const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP;
@@ -270,8 +266,7 @@ struct sweep_doubles : sweep_row {
         return gained(held_at(sweep_slot(ring, k / SPAN), k % SPAN));
     }
 
-    __device__ __forceinline__ void take(int32_t span, int32_t, double *slot,
-                                         double (&values)[SPAN]) const
+    __device__ __forceinline__ void take(int32_t span, int32_t, double *slot, double (&values)[SPAN]) const
     {
         sweep_wait(span);
         held(slot, 0, values);
@@ -297,8 +292,8 @@ template <typename Result> struct sweep_side : spline_side<Result> {
     const double *pairs; /* of the warp's lines, this lane's two */
     int32_t last_sample;
 
-    __device__ __forceinline__ sweep_side(const struct spline_sides<Result> &sides,
-                                          const struct spline_axis &along, int64_t line)
+    __device__ __forceinline__ sweep_side(const struct spline_sides<Result> &sides, const struct spline_axis &along,
+                                          int64_t line)
         : spline_side<Result>(sides, along, line), last_sample(along.samples - 1)
     {
         const int32_t lane = (int32_t)threadIdx.x % SPLINE_WARP;
@@ -339,8 +334,7 @@ template <typename Result> struct sweep_side : spline_side<Result> {
         return this->gained(held_at(sweep_slot(ring, k / SPAN), k % SPAN));
     }
 
-    __device__ __forceinline__ void take(int32_t span, int32_t, double *slot,
-                                         double (&values)[SPAN]) const
+    __device__ __forceinline__ void take(int32_t span, int32_t, double *slot, double (&values)[SPAN]) const
     {
         sweep_wait(span);
         held(slot, 0, values);
@@ -406,10 +400,8 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
     bool missed;
 
     __device__ __forceinline__ spline_sweep(const struct spline_axis &along, Line &own,
-                                            struct spline_places<Line::together> &due,
-                                            double *slots)
-        : back_of(along, own, due), ring(slots), last((along.samples - 1) / SPAN), quiet(0),
-          missed(false)
+                                            struct spline_places<Line::together> &due, double *slots)
+        : back_of(along, own, due), ring(slots), last((along.samples - 1) / SPAN), quiet(0), missed(false)
     {
     }
 
@@ -559,8 +551,7 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
 
     /* Runs back through the chunk that begins at `first`, from behind span `reach` if it exists,
      * and through zeros before the first one. */
-    __device__ __forceinline__ void chunk(int32_t first, int32_t reach,
-                                          const double (&values)[SPAN])
+    __device__ __forceinline__ void chunk(int32_t first, int32_t reach, const double (&values)[SPAN])
     {
         const int32_t end = first == quiet ? 0 : first;
         int32_t i = SPAN - 1, span = reach;
@@ -611,15 +602,13 @@ template <typename Line> struct spline_sweep : spline_back<Line> {
 template <typename Lines>
 __global__ void
 __launch_bounds__(SPLINE_WARP, SWEEP_BLOCKS)
-    spline_sweep_pass(const __grid_constant__ Lines lines,
-                      const __grid_constant__ struct spline_axis axis)
+    spline_sweep_pass(const __grid_constant__ Lines lines, const __grid_constant__ struct spline_axis axis)
 {
     typedef typename sweep_line_of<Lines>::line Line;
     extern __shared__ __align__(16) double shared[];
     Line line(lines, axis, (int64_t)blockIdx.x * SPLINE_WARP + threadIdx.x);
     struct spline_sweep<Line> sweep(
-        axis, line, *(struct spline_places<Line::together> *)(shared + SWEEP_SLOTS * SWEEP_SLOT),
-        shared);
+        axis, line, *(struct spline_places<Line::together> *)(shared + SWEEP_SLOTS * SWEEP_SLOT), shared);
     const bool made = sweep.sweep();
 
     if (threadIdx.x == 0)

@@ -34,8 +34,7 @@ value_of_voxel(const struct cpu_lane *lane, int64_t voxel)
 
     if (lane->base.pixel == IMAGE_UINT8)
         return ((const uint8_t *)voxels)[voxel];
-    return (size_t)(((const uint16_t *)voxels)[voxel] ^
-                    (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
+    return (size_t)(((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
 }
 
 /* Fills row y of slice z of the box. Voxels outside the region stay 0. */
@@ -47,19 +46,16 @@ boxed_fill_row(const struct boxing *boxing, int64_t y, int64_t z)
     const int64_t row = (box->first[2] + z) * lane->extent.rows + box->first[1] + y;
     const size_t values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES;
     const uint16_t *level_of =
-        boxing->levels->level_of +
-        (boxing->levels->table_count > 1 ? (size_t)(box->first[2] + z) * values : 0);
+        boxing->levels->level_of + (boxing->levels->table_count > 1 ? (size_t)(box->first[2] + z) * values : 0);
     uint16_t *to = boxing->boxed->levels + z * boxing->boxed->slice + y * boxing->boxed->row;
 
-    for (int64_t word = box->first[0] / 64; word <= (box->first[0] + box->size[0] - 1) / 64;
-         word++) {
+    for (int64_t word = box->first[0] / 64; word <= (box->first[0] + box->size[0] - 1) / 64; word++) {
         uint64_t bits = texture_region_word(lane, boxing->region, row, word);
 
         for (; bits; bits &= bits - 1) {
             const int64_t x = word * 64 + __builtin_ctzll(bits);
 
-            to[x - box->first[0]] =
-                level_of[value_of_voxel(boxing->lane, row * lane->extent.columns + x)];
+            to[x - box->first[0]] = level_of[value_of_voxel(boxing->lane, row * lane->extent.columns + x)];
         }
     }
 }
@@ -79,8 +75,8 @@ boxed_fill_slice(void *context, int64_t i)
 }
 
 void
-cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels, const uint64_t *region,
-               int64_t margin, uint16_t *memory, struct texture_boxed *boxed)
+cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels, const uint64_t *region, int64_t margin,
+               uint16_t *memory, struct texture_boxed *boxed)
 {
     const struct boxing boxing = {lane, levels, region, boxed};
 
@@ -90,6 +86,6 @@ cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels, const
     boxed->slice = boxed->row * (boxed->box.size[1] + 2 * margin);
     boxed->levels = memory + margin * (boxed->slice + boxed->row + 1);
     if (boxed->box.size[0] > 0)
-        cpu_pool_for(cpu_device_of(&lane->base)->pool, boxed->box.size[2] + 2 * margin,
-                     boxed_fill_slice, (void *)(uintptr_t)&boxing);
+        cpu_pool_for(cpu_device_of(&lane->base)->pool, boxed->box.size[2] + 2 * margin, boxed_fill_slice,
+                     (void *)(uintptr_t)&boxing);
 }

@@ -59,8 +59,7 @@ boxed_inside(const struct glcm_volume &volume, size_t row, uint32_t x, uint32_t 
 
     if (!volume.region)
         return inside;
-    return inside &
-           (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
+    return inside & (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
 }
 
 static __device__ __forceinline__ uint32_t
@@ -90,8 +89,7 @@ static __device__ __forceinline__ void
 boxed_make(const struct boxed_source &source, const struct cuda_box &box, const Level *table_made,
            const uint16_t *table, const int32_t at[3], Level made[BOXED_ALIGN])
 {
-    const size_t row =
-        (size_t)(source.first[2] + at[2]) * source.volume.rows + (size_t)(source.first[1] + at[1]);
+    const size_t row = (size_t)(source.first[2] + at[2]) * source.volume.rows + (size_t)(source.first[1] + at[1]);
     const uint32_t x = (uint32_t)(source.first[0] + at[0]);
     __align__(16) Value values[BOXED_ALIGN] = {};
     uint32_t inside;
@@ -124,8 +122,7 @@ boxed_make(const struct boxed_source &source, const struct cuda_box &box, const 
 template <typename Value, typename Level>
 static __global__ void
 __launch_bounds__(BOXED_THREADS)
-    boxed_fill_slices_of(struct boxed_source source, struct cuda_box box, int32_t first,
-                         int32_t end, int32_t of_tables)
+    boxed_fill_slices_of(struct boxed_source source, struct cuda_box box, int32_t first, int32_t end, int32_t of_tables)
 {
     __shared__ Level table_made[BOXED_VALUES];
     const uint32_t across = (uint32_t)box.row / BOXED_ALIGN;
@@ -142,8 +139,7 @@ __launch_bounds__(BOXED_THREADS)
                     table_made[i] = (Level)boxed_marked(source, table[i]);
             __syncthreads();
         }
-        for (uint32_t i = blockIdx.x * BOXED_THREADS + threadIdx.x; i < pieces;
-             i += gridDim.x * BOXED_THREADS) {
+        for (uint32_t i = blockIdx.x * BOXED_THREADS + threadIdx.x; i < pieces; i += gridDim.x * BOXED_THREADS) {
             const int32_t at[3] = {(int32_t)(i % across * BOXED_ALIGN) - BOXED_ALIGN,
                                    (int32_t)(i / across) - box.margin, z};
             uint4 *to = (uint4 *)(levels + (size_t)i * BOXED_ALIGN);
@@ -183,13 +179,11 @@ cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory, struc
 
 template <typename Level>
 static int
-boxed_fill_slices(struct cuda_lane *lane, const struct boxed_source *source,
-                  const struct cuda_box *box, int32_t first, int32_t end, int32_t of_tables,
-                  struct error *error)
+boxed_fill_slices(struct cuda_lane *lane, const struct boxed_source *source, const struct cuda_box *box, int32_t first,
+                  int32_t end, int32_t of_tables, struct error *error)
 {
     const size_t pieces = (size_t)box->slice / BOXED_ALIGN, turn = BOXED_THREADS * BOXED_TURNS;
-    const dim3 grid((unsigned)(pieces / turn + 1),
-                    (unsigned)texture_least((size_t)(end - first), BOXED_SLICES));
+    const dim3 grid((unsigned)(pieces / turn + 1), (unsigned)texture_least((size_t)(end - first), BOXED_SLICES));
 
     if (lane->base.pixel == IMAGE_UINT8)
         boxed_fill_slices_of<uint8_t, Level>
@@ -204,19 +198,17 @@ boxed_fill_slices(struct cuda_lane *lane, const struct boxed_source *source,
 /* With one table per slice, fills as many slices at a time as tables fit. */
 template <typename Level>
 static int
-boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
-               const struct texture_levels *levels, struct boxed_source *source,
-               const struct cuda_box *box, struct error *error)
+boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels,
+               struct boxed_source *source, const struct cuda_box *box, struct error *error)
 {
     const bool per_slice = levels->table_count > 1;
-    const int32_t slices = (int32_t)box->size[2],
-                  batch = per_slice ? (int32_t)TEXTURE_TABLES : slices;
+    const int32_t slices = (int32_t)box->size[2], batch = per_slice ? (int32_t)TEXTURE_TABLES : slices;
 
     source->values = per_slice ? texture_values(lane) : 0;
     for (int32_t z = 0; z < slices; z += batch) {
         const int32_t end = z + batch < slices ? z + batch : slices;
-        int rc = cuda_levels_send(lane, levels, (size_t)(source->first[2] + z), (size_t)(end - z),
-                                  own->tables, &source->tables, error);
+        int rc = cuda_levels_send(lane, levels, (size_t)(source->first[2] + z), (size_t)(end - z), own->tables,
+                                  &source->tables, error);
 
         if (rc)
             return rc;
@@ -230,8 +222,8 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own,
 
 /* Sets the place of the box and the source of its rows except tables. */
 static int
-boxed_begin(struct cuda_lane *lane, const struct cuda_boxed *own, const uint64_t *region,
-            struct cuda_box *box, struct boxed_source *source, struct error *error)
+boxed_begin(struct cuda_lane *lane, const struct cuda_boxed *own, const uint64_t *region, struct cuda_box *box,
+            struct boxed_source *source, struct error *error)
 {
     struct texture_box found;
 
@@ -252,26 +244,23 @@ boxed_begin(struct cuda_lane *lane, const struct cuda_boxed *own, const uint64_t
 }
 
 static int
-boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
-           const struct texture_levels *levels, int32_t margin, enum boxed_form form,
-           struct boxed_source *source, struct cuda_box *box, struct error *error)
+boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels, int32_t margin,
+           enum boxed_form form, struct boxed_source *source, struct cuda_box *box, struct error *error)
 {
     box->margin = margin;
     box->row = (int64_t)boxed_row(box->size[0]);
     box->slice = box->row * (box->size[1] + 2 * margin);
     const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
 
-    box->levels =
-        form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
+    box->levels = form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
     source->mark = form == BOXED_MARKED ? BOXED_MARK : 0;
     return form == BOXED_BYTES ? boxed_fill_all<uint8_t>(lane, own, levels, source, box, error)
                                : boxed_fill_all<uint16_t>(lane, own, levels, source, box, error);
 }
 
 int
-cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
-                const struct texture_levels *levels, const uint64_t *region, int32_t margin,
-                enum boxed_form form, struct cuda_box *box, struct error *error)
+cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels,
+                const uint64_t *region, int32_t margin, enum boxed_form form, struct cuda_box *box, struct error *error)
 {
     struct boxed_source source;
     const int rc = boxed_begin(lane, own, region, box, &source, error);
@@ -285,14 +274,12 @@ cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
 static bool
 boxed_are_values(const struct cuda_lane *lane, const struct texture_levels *levels)
 {
-    return lane->base.pixel == IMAGE_UINT8 && lane->base.extent.columns % 4 == 0 &&
-           levels->table_count == 1;
+    return lane->base.pixel == IMAGE_UINT8 && lane->base.extent.columns % 4 == 0 && levels->table_count == 1;
 }
 
 int
-cuda_boxed_bytes(struct cuda_lane *lane, const struct cuda_boxed *own,
-                 const struct texture_levels *levels, const uint64_t *region, struct cuda_box *box,
-                 struct cuda_bytes *bytes, struct error *error)
+cuda_boxed_bytes(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels,
+                 const uint64_t *region, struct cuda_box *box, struct cuda_bytes *bytes, struct error *error)
 {
     struct boxed_source source;
     int rc = boxed_begin(lane, own, region, box, &source, error);

@@ -33,14 +33,13 @@ struct cuda_boxed {
     uint16_t *tables; /* TEXTURE_TABLES */
 };
 
-void cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory,
-                      struct cuda_boxed *own);
+void cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory, struct cuda_boxed *own);
 
 /* Queues the filling of the box, with a margin of zeros. The zeros before the first row are aligned
  * for any word. */
-int cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own,
-                    const struct texture_levels *levels, const uint64_t *region, int32_t margin,
-                    enum boxed_form form, struct cuda_box *box, struct error *error);
+int cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels,
+                    const uint64_t *region, int32_t margin, enum boxed_form form, struct cuda_box *box,
+                    struct error *error);
 
 /* A box as bytes in device memory: levels, or values of the volume. Bytes outside its rows and
  * slices are undefined. */
@@ -57,9 +56,8 @@ struct cuda_bytes {
 
 /* Sets the place of the box's bytes. Queues their filling if needed: for 16-bit values, and with
  * one table per slice. Levels must be at most 255. */
-int cuda_boxed_bytes(struct cuda_lane *lane, const struct cuda_boxed *own,
-                     const struct texture_levels *levels, const uint64_t *region,
-                     struct cuda_box *box, struct cuda_bytes *bytes, struct error *error);
+int cuda_boxed_bytes(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels,
+                     const uint64_t *region, struct cuda_box *box, struct cuda_bytes *bytes, struct error *error);
 
 /* Returns the zeros before the first row of the box's first slice. */
 template <typename Level>
@@ -76,8 +74,8 @@ cuda_box_voxel(const struct cuda_box *box, int64_t first, uint64_t i)
     const uint64_t columns = (uint64_t)box->size[0], rows = (uint64_t)box->size[1];
     const uint64_t row = i / columns;
 
-    return box->levels + (first + (int64_t)(row / rows)) * box->slice +
-           (int64_t)(row % rows) * box->row + (int64_t)(i - row * columns);
+    return box->levels + (first + (int64_t)(row / rows)) * box->slice + (int64_t)(row % rows) * box->row +
+           (int64_t)(i - row * columns);
 }
 
 #endif

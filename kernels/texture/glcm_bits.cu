@@ -105,17 +105,14 @@ make_planes(const struct bits_codes &codes, uint32_t planes[4])
 {
     const uint32_t evens = 0x55555555, pairs = 0x33333333, halves = 0x0F0F0F0F;
     const uint4 &a = codes.half[0], &b = codes.half[1];
-    const uint32_t of[4] = {pick(a.x >> 4, a.y, halves), pick(a.z >> 4, a.w, halves),
-                            pick(b.x >> 4, b.y, halves), pick(b.z >> 4, b.w, halves)};
+    const uint32_t of[4] = {pick(a.x >> 4, a.y, halves), pick(a.z >> 4, a.w, halves), pick(b.x >> 4, b.y, halves),
+                            pick(b.z >> 4, b.w, halves)};
     const uint32_t low[2] = {__byte_perm(of[0], of[1], 0x5140), __byte_perm(of[2], of[3], 0x5140)};
     const uint32_t high[2] = {__byte_perm(of[0], of[1], 0x7362), __byte_perm(of[2], of[3], 0x7362)};
-    const uint32_t byte[4] = {
-        __byte_perm(low[0], low[1], 0x5410), __byte_perm(low[0], low[1], 0x7632),
-        __byte_perm(high[0], high[1], 0x5410), __byte_perm(high[0], high[1], 0x7632)};
-    const uint32_t upper[2] = {pick(byte[0] >> 2, byte[2], pairs),
-                               pick(byte[1] >> 2, byte[3], pairs)};
-    const uint32_t lower[2] = {pick(byte[0], byte[2] << 2, pairs),
-                               pick(byte[1], byte[3] << 2, pairs)};
+    const uint32_t byte[4] = {__byte_perm(low[0], low[1], 0x5410), __byte_perm(low[0], low[1], 0x7632),
+                              __byte_perm(high[0], high[1], 0x5410), __byte_perm(high[0], high[1], 0x7632)};
+    const uint32_t upper[2] = {pick(byte[0] >> 2, byte[2], pairs), pick(byte[1] >> 2, byte[3], pairs)};
+    const uint32_t lower[2] = {pick(byte[0], byte[2] << 2, pairs), pick(byte[1], byte[3] << 2, pairs)};
 
     planes[0] = pick(upper[0] >> 1, upper[1], evens);
     planes[1] = pick(upper[0], upper[1] << 1, evens);
@@ -137,8 +134,7 @@ make_masks(const struct bits_codes &codes, uint32_t there, unsigned char *at)
 #pragma unroll
     for (uint32_t level = 0; level < LEVELS; level++)
         *(uint32_t *)(at + level * PITCH) = there & (level & 4 ? planes[0] : ~planes[0]) &
-                                            (level & 2 ? planes[1] : ~planes[1]) &
-                                            (level & 1 ? planes[2] : ~planes[2]);
+                                            (level & 2 ? planes[1] : ~planes[1]) & (level & 1 ? planes[2] : ~planes[2]);
 }
 
 template <bool BEFORE, bool AFTER>
@@ -159,8 +155,7 @@ read_masks(const struct product &product, const unsigned char *at)
 static __device__ __forceinline__ uint32_t
 to_the_right(const struct masks &masks, int i, int32_t x)
 {
-    return __funnelshift_r(masks.word[i], i == WORDS - 1 ? masks.after : masks.word[i + 1],
-                           (uint32_t)x);
+    return __funnelshift_r(masks.word[i], i == WORDS - 1 ? masks.after : masks.word[i + 1], (uint32_t)x);
 }
 
 static __device__ __forceinline__ uint32_t
@@ -171,8 +166,7 @@ to_the_left(const struct masks &masks, int i, int32_t x)
 
 /* Adds the pairs of 256 voxels with neighbours `one` and `two` to two matrices. */
 static __device__ __forceinline__ void
-glcm_bits_multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2],
-                   int32_t sums[4])
+glcm_bits_multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2], int32_t sums[4])
 {
     ptx_multiply_bits(sums, one[0], two[0], one[1], two[1], voxels[0], voxels[1]);
 }
@@ -189,13 +183,10 @@ glcm_bits_count_row(const struct masks &own, const struct masks &other, struct p
 #pragma unroll
         for (int k = 0; k < 2; k++) {
             voxels[k] = own.word[i + k];
-            of[GLCM_PLACE_OWN][k] =
-                PLACES & OWN ? to_the_right(own, i + k, product->x[GLCM_PLACE_OWN]) : 0;
-            of[GLCM_PLACE_RIGHT][k] =
-                PLACES & RIGHT ? to_the_right(other, i + k, product->x[GLCM_PLACE_RIGHT]) : 0;
+            of[GLCM_PLACE_OWN][k] = PLACES & OWN ? to_the_right(own, i + k, product->x[GLCM_PLACE_OWN]) : 0;
+            of[GLCM_PLACE_RIGHT][k] = PLACES & RIGHT ? to_the_right(other, i + k, product->x[GLCM_PLACE_RIGHT]) : 0;
             of[GLCM_PLACE_ABOVE][k] = PLACES & ABOVE ? other.word[i + k] : 0;
-            of[GLCM_PLACE_LEFT][k] =
-                PLACES & LEFT ? to_the_left(other, i + k, -product->x[GLCM_PLACE_LEFT]) : 0;
+            of[GLCM_PLACE_LEFT][k] = PLACES & LEFT ? to_the_left(other, i + k, -product->x[GLCM_PLACE_LEFT]) : 0;
         }
         if (i == 0)
             voxels[0] &= product->first;
@@ -224,8 +215,7 @@ glcm_bits_advance(struct ring *ring)
 /* Calls use(codes) for each of `count` rows, while later rows load. */
 template <typename Use>
 static __device__ __forceinline__ void
-glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t count,
-                   const Use &use)
+glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t count, const Use &use)
 {
     struct bits_codes codes[BUFFERS] = {};
     const auto fetch = [&](struct bits_codes *into) {
@@ -251,13 +241,11 @@ template <int PLACES>
 static __device__ __forceinline__ void
 count_here(const struct ring &ring, struct product *product)
 {
-    const struct masks own =
-        read_masks<false, (PLACES & OWN) != 0>(*product, ring.read + ring.here);
+    const struct masks own = read_masks<false, (PLACES & OWN) != 0>(*product, ring.read + ring.here);
     struct masks other = {};
 
     if (PLACES & OTHERS)
-        other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(*product,
-                                                                        ring.read + ring.behind);
+        other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(*product, ring.read + ring.behind);
     glcm_bits_count_row<PLACES>(own, other, product);
 }
 
@@ -265,8 +253,8 @@ count_here(const struct ring &ring, struct product *product)
  * above the image have no masks. */
 template <bool SHIFTED, int PLACES>
 static __device__ __forceinline__ void
-count_strip(const struct glcm_image &image, struct word word, uint32_t first, uint32_t last,
-            struct ring ring, struct product *product)
+count_strip(const struct glcm_image &image, struct word word, uint32_t first, uint32_t last, struct ring ring,
+            struct product *product)
 {
     const uint32_t behind = ring.size / ROW - SPARE_ROWS, before = min(first, behind);
 
@@ -288,8 +276,7 @@ count_strip(const struct glcm_image &image, struct word word, uint32_t first, ui
 }
 
 static __device__ __forceinline__ struct word
-find_word(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
-          uint32_t strip)
+find_word(const struct glcm_image &image, const struct split &split, const struct glcm_set &set, uint32_t strip)
 {
     const uint32_t index = strip * OWN_WORDS + threadIdx.x % WARP;
     const uint32_t slice = index / split.words, x = index % split.words * WORD;
@@ -304,9 +291,8 @@ find_word(const struct glcm_image &image, const struct split &split, const struc
 
 template <bool SHIFTED, int PLACES>
 static __device__ __forceinline__ void
-glcm_bits_count_part(const struct glcm_image &image, const struct split &split,
-                     const struct glcm_set &set, uint32_t strip, uint32_t band,
-                     unsigned char *masks, struct product *product)
+glcm_bits_count_part(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
+                     uint32_t strip, uint32_t band, unsigned char *masks, struct product *product)
 {
     const uint32_t first = (uint32_t)((uint64_t)image.row_count * band / split.bands);
     const uint32_t last = (uint32_t)((uint64_t)image.row_count * (band + 1) / split.bands);
@@ -325,15 +311,14 @@ glcm_bits_count_part(const struct glcm_image &image, const struct split &split,
     product->after = ends ? 0 : all_bits;
     product->first = begins && strip > 0 ? 0 : all_bits;
     product->last = ends && strip + 1 < split.strips ? 0 : all_bits;
-    count_strip<SHIFTED, PLACES>(image, find_word(image, split, set, strip), first, last, ring,
-                                 product);
+    count_strip<SHIFTED, PLACES>(image, find_word(image, split, set, strip), first, last, ring, product);
 }
 
 /* Counts a warp's part of a set. */
 template <bool SHIFTED>
 static __device__ __forceinline__ struct product
-count_any(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
-          uint32_t index, unsigned char *masks)
+count_any(const struct glcm_image &image, const struct split &split, const struct glcm_set &set, uint32_t index,
+          unsigned char *masks)
 {
     const uint32_t strip = index % split.strips, band = index / split.strips;
     struct product product = {};
@@ -354,8 +339,7 @@ count_any(const struct glcm_image &image, const struct split &split, const struc
         glcm_bits_count_part<SHIFTED, LEFT>(image, split, set, strip, band, masks, &product);
         return product;
     default:
-        glcm_bits_count_part<SHIFTED, OWN | OTHERS>(image, split, set, strip, band, masks,
-                                                    &product);
+        glcm_bits_count_part<SHIFTED, OWN | OTHERS>(image, split, set, strip, band, masks, &product);
         return product;
     }
 }
@@ -374,8 +358,8 @@ add_sums(const struct product &product, uint32_t *sums)
 }
 
 static __device__ __forceinline__ void
-glcm_bits_hand_over(const struct glcm_image &image, const struct glcm_set &set,
-                    const uint32_t *sums, unsigned long long *counts)
+glcm_bits_hand_over(const struct glcm_image &image, const struct glcm_set &set, const uint32_t *sums,
+                    unsigned long long *counts)
 {
     const uint32_t levels = image.levels;
 
@@ -385,8 +369,7 @@ glcm_bits_hand_over(const struct glcm_image &image, const struct glcm_set &set,
         const uint32_t at = set.reversed[place] ? b * levels + a : a * levels + b;
 
         if (sums[i] != 0 && set.places >> place & 1)
-            atomicAdd(&counts[(size_t)set.matrix[place] * levels * levels + at],
-                      (unsigned long long)sums[i]);
+            atomicAdd(&counts[(size_t)set.matrix[place] * levels * levels + at], (unsigned long long)sums[i]);
     }
 }
 
@@ -394,9 +377,8 @@ glcm_bits_hand_over(const struct glcm_image &image, const struct glcm_set &set,
 template <bool SHIFTED>
 static __global__ void
 __launch_bounds__(THREADS, BLOCKS)
-    glcm_bits_count_sets(const __grid_constant__ struct glcm_image image,
-                         const __grid_constant__ struct split split, const struct glcm_set *sets,
-                         unsigned long long *counts)
+    glcm_bits_count_sets(const __grid_constant__ struct glcm_image image, const __grid_constant__ struct split split,
+                         const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     const struct glcm_set &set = sets[blockIdx.x / split.blocks];
@@ -447,8 +429,7 @@ glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *imag
 
     /* If more than half of the lanes have no voxels, counting pairs of a single matrix is
      * faster. */
-    return request->levels.levels <= LEVELS && are_near(request) && words <= INT32_MAX &&
-           voxels >= room / 2;
+    return request->levels.levels <= LEVELS && are_near(request) && words <= INT32_MAX && voxels >= room / 2;
 }
 
 cudaError_t
@@ -457,15 +438,12 @@ glcm_bits_allow(size_t shared)
     const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t error = cudaFuncSetAttribute(glcm_bits_count_sets<true>, most_of, (int)shared);
 
-    return error != cudaSuccess
-               ? error
-               : cudaFuncSetAttribute(glcm_bits_count_sets<false>, most_of, (int)shared);
+    return error != cudaSuccess ? error : cudaFuncSetAttribute(glcm_bits_count_sets<false>, most_of, (int)shared);
 }
 
 /* Makes as many bands as warps run at a time. No counter of a block may overflow. */
 static struct split
-split_image(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
-            size_t processors)
+split_image(const struct glcm_image *image, size_t slices, const struct glcm_share *share, size_t processors)
 {
     const size_t strips = strips_of(words_of(image, slices));
     const size_t blocks = texture_most(1, processors * BLOCKS / share->sets);
@@ -482,9 +460,8 @@ split_image(const struct glcm_image *image, size_t slices, const struct glcm_sha
 }
 
 void
-glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
-                 size_t processors, const struct glcm_set *sets, unsigned long long *counts,
-                 cudaStream_t stream)
+glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share, size_t processors,
+                 const struct glcm_set *sets, unsigned long long *counts, cudaStream_t stream)
 {
     const struct split split = split_image(image, slices, share, processors);
     const size_t shared = SUMS * sizeof(uint32_t) + (size_t)WARPS * split.kept * ROW;

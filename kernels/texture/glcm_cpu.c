@@ -90,12 +90,11 @@ struct levelling {
     int64_t voxels; /* number that may have a level */
 };
 
-#define LEVELS_OF(NAME, VALUE, LEVEL)                                                              \
-    static void NAME(const VALUE *values, const uint16_t *table, uint16_t bias, int64_t count,     \
-                     LEVEL *levels)                                                                \
-    {                                                                                              \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            levels[i] = (LEVEL)table[values[i] ^ bias];                                            \
+#define LEVELS_OF(NAME, VALUE, LEVEL)                                                                                  \
+    static void NAME(const VALUE *values, const uint16_t *table, uint16_t bias, int64_t count, LEVEL *levels)          \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            levels[i] = (LEVEL)table[values[i] ^ bias];                                                                \
     }
 
 LEVELS_OF(levels_uint8, uint8_t, uint8_t)
@@ -105,8 +104,7 @@ LEVELS_OF(wide_levels_uint16, uint16_t, uint16_t)
 /* Finds the levels of voxels from .. from + count - 1, ignoring the region. `levels` is the place
  * of the first. */
 static void
-level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t count,
-             void *levels)
+level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t count, void *levels)
 {
     const struct cpu_lane *lane = levelling->lane;
     const struct texture_levels *tables = &levelling->request->levels;
@@ -208,8 +206,7 @@ level_block(void *context, int64_t i)
         int64_t row = block.z * levelling->blocks.rows + y;
 
         level_row(levelling, block.z, row);
-        voxels += cpu_glcm_state(levelling->lane)->rows[row].end -
-                  cpu_glcm_state(levelling->lane)->rows[row].first;
+        voxels += cpu_glcm_state(levelling->lane)->rows[row].end - cpu_glcm_state(levelling->lane)->rows[row].first;
     }
     __atomic_fetch_add(&levelling->voxels, voxels, __ATOMIC_RELAXED);
 }
@@ -223,8 +220,7 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
         .lane = lane,
         .request = request,
         .wide = wide,
-        .blocks =
-            texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
+        .blocks = texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
 
     memset(cpu_glcm_state(lane)->levels, 0, MARGIN * sizeof(uint16_t));
     memset(cpu_glcm_state(lane)->empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
@@ -300,8 +296,7 @@ matrix_of(const struct counter *counter, const struct tuple_pair *pair)
     size_t levels = (size_t)request->levels.levels;
     size_t z = request->per_slice ? (size_t)(counter->z + counter->tuple->at[pair->from].z) : 0;
 
-    return counting->counts +
-           (z * request->offset_count + counting->first_offset + pair->offset) * levels * levels;
+    return counting->counts + (z * request->offset_count + counting->first_offset + pair->offset) * levels * levels;
 }
 
 /* Takes the counters of all levels of the last point. Returns their sum. */
@@ -368,8 +363,7 @@ empty_margins(struct counter *counter)
                 uint64_t sum = counter->space->sums[p][i * base + j];
 
                 if (sum > 0)
-                    texture_add(&matrix_of(counter, &tuple->pair[p])[(i - 1) * levels + j - 1],
-                                sum);
+                    texture_add(&matrix_of(counter, &tuple->pair[p])[(i - 1) * levels + j - 1], sum);
             }
 }
 
@@ -384,8 +378,7 @@ empty(struct counter *counter)
 
         for (size_t first = 0; first < base; first++)
             for (size_t second = 0; second < base; second++) {
-                uint64_t sum =
-                    taken_from(&counter->counters, counter->copies, first * base + second);
+                uint64_t sum = taken_from(&counter->counters, counter->copies, first * base + second);
                 size_t i = pair->from == 0 ? first : second, j = pair->from == 0 ? second : first;
 
                 if (sum > 0 && i > 0 && j > 0)
@@ -419,8 +412,7 @@ cpu_glcm_find_row(const struct counter *counter, struct texture_offset at, int64
     *within = cpu_glcm_state(lane)->rows[i];
     if (within->first >= within->end)
         return false;
-    *row = (const unsigned char *)cpu_glcm_state(lane)->levels +
-           ((MARGIN + i * stride_of(&lane->base) + at.x) << wide);
+    *row = (const unsigned char *)cpu_glcm_state(lane)->levels + ((MARGIN + i * stride_of(&lane->base) + at.x) << wide);
     return true;
 }
 
@@ -457,8 +449,7 @@ relieve(struct counter *counter, int64_t more)
         empty(counter);
     if (counter->low + more > INT16_MAX) {
         for (size_t i = 0; i < counter->copies; i++)
-            isa->relieve16(counter->counters.low[i], (int64_t)counter->entries,
-                           counter->counters.high);
+            isa->relieve16(counter->counters.low[i], (int64_t)counter->entries, counter->counters.high);
         counter->low = 0;
     }
     counter->pending += more;
@@ -469,9 +460,8 @@ static void
 count_chunk(struct counter *counter, const struct glcm_line *line, int64_t from, int64_t count)
 {
     const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
-    struct isa_tuple tuple = {.points = counter->tuple->points,
-                              .base = (uint16_t)base_of(counter->counting),
-                              .wide = counter->copies == 0};
+    struct isa_tuple tuple = {
+        .points = counter->tuple->points, .base = (uint16_t)base_of(counter->counting), .wide = counter->copies == 0};
 
     for (int i = 0; i < tuple.points; i++) {
         tuple.level[i] = line->row[i] + from;
@@ -515,8 +505,7 @@ count_block(struct counter *counter, const struct texture_blocks *blocks, int64_
     }
     counter->z = block.z - before;
     for (int64_t row = block.first; row < block.end; row++)
-        if (tuple_is_anchored(tuple, row, block.z) &&
-            find_line(counter, row - above, counter->z, &line))
+        if (tuple_is_anchored(tuple, row, block.z) && find_line(counter, row - above, counter->z, &line))
             cpu_glcm_count_line(counter, &line);
     if (counter->counting->request->per_slice)
         empty(counter);
@@ -587,8 +576,7 @@ levels_are_smooth(const struct cpu_lane *lane)
 
     for (int64_t row = step / 2; row < rows; row += step) {
         struct glcm_row within = cpu_glcm_state(lane)->rows[row];
-        const uint8_t *levels =
-            (const uint8_t *)cpu_glcm_state(lane)->levels + MARGIN + row * stride_of(&lane->base);
+        const uint8_t *levels = (const uint8_t *)cpu_glcm_state(lane)->levels + MARGIN + row * stride_of(&lane->base);
 
         for (int64_t x = within.first; x + 1 < within.end; x++)
             near += abs(levels[x] - levels[x + 1]) <= NEAR_LEVELS;
@@ -608,8 +596,7 @@ points_for(const struct cpu_lane *lane, const struct texture_glcm *request, int6
     int64_t base = request->levels.levels + 1, entries = base * base;
     int points = 2;
 
-    while (points < TUPLE_POINTS && entries * base <= TEXTURE_VALUES &&
-           entries * base * BUSY_TABLE <= tuples) {
+    while (points < TUPLE_POINTS && entries * base <= TEXTURE_VALUES && entries * base * BUSY_TABLE <= tuples) {
         entries *= base;
         points++;
     }
@@ -629,14 +616,10 @@ cpu_glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
     size_t matrices = request->per_slice ? (size_t)lane->extent.slices : 1;
     bool wide = levels + 1 == TEXTURE_WIDE_LEVELS;
     int64_t voxels = find_levels(cpu_lane_of(lane), request, wide);
-    int points = points_for(cpu_lane_of(lane), request,
-                            voxels / (request->per_slice ? lane->extent.slices : 1));
+    int points = points_for(cpu_lane_of(lane), request, voxels / (request->per_slice ? lane->extent.slices : 1));
     struct tuple tuples[TUPLES_TOGETHER];
-    struct glcm_counting counting = {.lane = cpu_lane_of(lane),
-                                     .request = request,
-                                     .wide = wide,
-                                     .tuples = tuples,
-                                     .counts = counts};
+    struct glcm_counting counting = {
+        .lane = cpu_lane_of(lane), .request = request, .wide = wide, .tuples = tuples, .counts = counts};
 
     (void)error;
     memset(counts, 0, matrices * request->offset_count * levels * levels * sizeof(*counts));
@@ -644,8 +627,8 @@ cpu_glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
         size_t left = request->offset_count - o;
 
         counting.first_offset = o;
-        counting.tuple_count = tuples_gather(
-            request->offsets + o, left < TUPLES_TOGETHER ? left : TUPLES_TOGETHER, points, tuples);
+        counting.tuple_count =
+            tuples_gather(request->offsets + o, left < TUPLES_TOGETHER ? left : TUPLES_TOGETHER, points, tuples);
         counting.next = counting.space = 0;
         set_blocks(&counting);
         cpu_pool_run(cpu_device_of(lane)->pool, count_tuples, &counting);

@@ -72,13 +72,11 @@ cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value valu
 /* Writes the codes of slices first .. first + gridDim.y - 1. Table 0 must be that of the first. */
 template <typename Value>
 static __global__ void
-__launch_bounds__(THREADS)
-    make_codes(struct glcm_volume volume, struct glcm_source source, uint32_t first)
+__launch_bounds__(THREADS) make_codes(struct glcm_volume volume, struct glcm_source source, uint32_t first)
 {
     __shared__ uint16_t shared_table[256];
     const uint32_t z = first + blockIdx.y;
-    const uint16_t *table =
-        volume.tables + (volume.table_per_slice ? (size_t)blockIdx.y << 8 * sizeof(Value) : 0);
+    const uint16_t *table = volume.tables + (volume.table_per_slice ? (size_t)blockIdx.y << 8 * sizeof(Value) : 0);
 
     if (sizeof(Value) == 1) {
         if (threadIdx.x < 256)
@@ -97,16 +95,14 @@ __launch_bounds__(THREADS)
         Value values[PER_THREAD];
         struct codes codes = {{0, 0, 0, 0}};
 
-        cuda_glcm_load_values((const Value *)volume.voxels + from * source.columns, column,
-                              source.columns, values);
+        cuda_glcm_load_values((const Value *)volume.voxels + from * source.columns, column, source.columns, values);
 #pragma unroll
         for (uint32_t k = 0; k < PER_THREAD; k++) {
             uint32_t value = (uint32_t)values[k] ^ volume.bias;
             uint32_t level = sizeof(Value) == 1 ? shared_table[value] : __ldg(table + value);
             bool counts = level != 0 && (in >> k & 1) != 0 && x + k < volume.columns;
 
-            codes.word[k / 4] |= (counts ? level - 1 << volume.code_shift : volume.none)
-                                 << 8 * (k % 4);
+            codes.word[k / 4] |= (counts ? level - 1 << volume.code_shift : volume.none) << 8 * (k % 4);
             counted |= (uint32_t)counts << k;
         }
         *(uint4 *)(volume.codes + row * volume.pitch + x) =
@@ -120,8 +116,8 @@ __launch_bounds__(THREADS)
  * Codes cannot mark voxels that do not count, so that bits do. */
 static __global__ void
 __launch_bounds__(THREADS)
-    glcm_count_many(struct glcm_volume volume, uint32_t levels, uint32_t in_turn,
-                    uint32_t slice_count, const struct glcm_set *sets, unsigned long long *counts)
+    glcm_count_many(struct glcm_volume volume, uint32_t levels, uint32_t in_turn, uint32_t slice_count,
+                    const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char shared_counters[];
     const struct glcm_set set = sets[blockIdx.y];
@@ -132,8 +128,8 @@ __launch_bounds__(THREADS)
 
     counts += (size_t)set.matrix[0] * levels * levels;
     texture_clear_counters<THREADS>(counters, in_turn * levels);
-    for (uint64_t i = rows * blockIdx.x / gridDim.x + threadIdx.x / WARP;
-         i < rows * (blockIdx.x + 1) / gridDim.x; i += THREADS / WARP) {
+    for (uint64_t i = rows * blockIdx.x / gridDim.x + threadIdx.x / WARP; i < rows * (blockIdx.x + 1) / gridDim.x;
+         i += THREADS / WARP) {
         int32_t y = (int32_t)(i % volume.rows);
         int32_t z = set.first_slice + (int32_t)(i / volume.rows);
         size_t a_row = (size_t)z * volume.rows + (size_t)y;
@@ -158,16 +154,14 @@ __launch_bounds__(THREADS)
         const uint32_t a = lowest + i / levels, b = i % levels;
 
         if (counters[i] != 0 && a < levels)
-            atomicAdd(&counts[set.reversed[0] ? b * levels + a : a * levels + b],
-                      (unsigned long long)counters[i]);
+            atomicAdd(&counts[set.reversed[0] ? b * levels + a : a * levels + b], (unsigned long long)counters[i]);
     }
 }
 
 /* A lane */
 
 void
-cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory,
-                   struct cuda_counted *counted)
+cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory, struct cuda_counted *counted)
 {
     const struct image_extent *extent = &lane->extent;
 
@@ -178,13 +172,12 @@ cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memor
 }
 
 int
-cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
-                    const uint64_t *region, const uint64_t **on_device, struct error *error)
+cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted, const uint64_t *region,
+                    const uint64_t **on_device, struct error *error)
 {
     const struct texture_region_state *held = texture_region_held(&lane->base, region);
     const int64_t first = held ? held->box.first[2] : 0;
-    const int rc = cuda_await_slices(
-        lane, first, held ? first + held->box.size[2] : lane->base.extent.slices, error);
+    const int rc = cuda_await_slices(lane, first, held ? first + held->box.size[2] : lane->base.extent.slices, error);
 
     *on_device = cuda_region_bits(lane, region);
     if (rc || !region || *on_device)
@@ -195,8 +188,8 @@ cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
 }
 
 int
-cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
-                   uint64_t *counts, struct error *error)
+cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters, uint64_t *counts,
+                   struct error *error)
 {
     CUDA_FETCH(lane, counted->host_counts, counted->counts, counters);
     CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
@@ -205,8 +198,8 @@ cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, s
 }
 
 int
-cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
-                        uint64_t *counts, struct error *error)
+cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters, uint64_t *counts,
+                        struct error *error)
 {
     return cuda_result_copy(lane, counts, counted->counts, counters * sizeof(*counts), error);
 }
@@ -242,8 +235,7 @@ cuda_glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
     size_t columns = (size_t)lane->extent.columns;
 
     own->code_pitch = (columns + PER_THREAD - 1) / PER_THREAD * PER_THREAD;
-    cuda_take(&memory->device, &own->codes, (size_t)(lane->extent.rows * lane->extent.slices),
-              own->code_pitch);
+    cuda_take(&memory->device, &own->codes, (size_t)(lane->extent.rows * lane->extent.slices), own->code_pitch);
     cuda_counted_place(lane, memory, &own->counted);
     cuda_take(&memory->device, &own->tables, TEXTURE_TABLES, texture_values(cuda_lane_of(lane)));
     cuda_take(&memory->device, &own->sets, TEXTURE_MATRICES);
@@ -302,8 +294,7 @@ plan_lines(bool per_slice, struct glcm_image *image)
     image->stride = (size_t)image->pitch * (image->in_z ? image->row_count : 1);
     image->across = (image->pitch + A_SPAN - 1) / A_SPAN;
     beside = image->across * (image->in_z ? image->row_count : slices);
-    image->parts =
-        (uint32_t)texture_most(1, texture_least((size_t)image->length, THREADS / WARP / beside));
+    image->parts = (uint32_t)texture_most(1, texture_least((size_t)image->length, THREADS / WARP / beside));
     image->steps = ((uint32_t)image->length + image->parts - 1) / image->parts;
     image->lines = beside * image->parts;
 }
@@ -330,8 +321,7 @@ plan_box(const struct cuda_lane *lane, const struct texture_glcm *request, struc
     for (int axis = 0; axis < 3; axis++)
         plan->source.first[axis] = (uint32_t)box.first[axis];
     plan->source.first[0] -= plan->source.first[0] % PER_THREAD;
-    volume->columns =
-        (uint32_t)texture_most(1, (size_t)(box.first[0] + box.size[0]) - plan->source.first[0]);
+    volume->columns = (uint32_t)texture_most(1, (size_t)(box.first[0] + box.size[0]) - plan->source.first[0]);
     volume->rows = (uint32_t)texture_most(1, (size_t)box.size[1]);
     volume->slices = (uint32_t)texture_most(1, (size_t)box.size[2]);
     volume->words_per_row = (volume->columns + 63) / 64;
@@ -382,8 +372,7 @@ is_too_long(const struct cuda_lane *lane)
 
 /* Handles as many slices at a time as tables fit. */
 static int
-queue_codes(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
-            struct error *error)
+queue_codes(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan, struct error *error)
 {
     struct glcm_volume *volume = &plan->volume;
     struct cuda_device *device = cuda_device_of(&lane->base);
@@ -394,24 +383,20 @@ queue_codes(struct cuda_lane *lane, const struct texture_glcm *request, struct g
     for (size_t first = 0; first < slices; first += batch) {
         size_t count = texture_least(batch, slices - first);
         size_t pieces = (size_t)volume->rows * volume->pieces.by;
-        size_t parts = texture_most(1, texture_least((pieces + THREADS - 1) / THREADS,
-                                                     (size_t)device->multiprocessors * 2 / count));
+        size_t parts = texture_most(
+            1, texture_least((pieces + THREADS - 1) / THREADS, (size_t)device->multiprocessors * 2 / count));
         dim3 grid((unsigned)parts, (unsigned)count);
 
-        const int rc =
-            each || first == 0
-                ? cuda_levels_send(lane, &request->levels, plan->source.first[2] + first, count,
-                                   cuda_glcm_of(lane)->tables, &volume->tables, error)
-                : 0;
+        const int rc = each || first == 0 ? cuda_levels_send(lane, &request->levels, plan->source.first[2] + first,
+                                                             count, cuda_glcm_of(lane)->tables, &volume->tables, error)
+                                          : 0;
 
         if (rc)
             return rc;
         if (lane->base.pixel == IMAGE_UINT8)
-            make_codes<uint8_t>
-                <<<grid, THREADS, 0, lane->work>>>(*volume, plan->source, (uint32_t)first);
+            make_codes<uint8_t><<<grid, THREADS, 0, lane->work>>>(*volume, plan->source, (uint32_t)first);
         else
-            make_codes<uint16_t>
-                <<<grid, THREADS, 0, lane->work>>>(*volume, plan->source, (uint32_t)first);
+            make_codes<uint16_t><<<grid, THREADS, 0, lane->work>>>(*volume, plan->source, (uint32_t)first);
         CUDA_LAUNCHED(device);
     }
     return 0;
@@ -426,13 +411,11 @@ launch_sets(struct cuda_lane *lane, const struct glcm_plan *plan)
         const dim3 grid(cuda_texture_parts(lane, sets), (unsigned)sets,
                         (plan->image.levels + plan->in_turn - 1) / plan->in_turn);
 
-        glcm_count_many<<<grid, THREADS, plan->shared, lane->work>>>(
-            plan->volume, plan->image.levels, plan->in_turn, plan->slices, own->sets,
-            own->counted.counts);
+        glcm_count_many<<<grid, THREADS, plan->shared, lane->work>>>(plan->volume, plan->image.levels, plan->in_turn,
+                                                                     plan->slices, own->sets, own->counted.counts);
     } else if (plan->bits) {
-        glcm_bits_launch(&plan->image, plan->slices, &plan->share,
-                         (size_t)cuda_device_of(&lane->base)->multiprocessors, own->sets,
-                         own->counted.counts, lane->work);
+        glcm_bits_launch(&plan->image, plan->slices, &plan->share, (size_t)cuda_device_of(&lane->base)->multiprocessors,
+                         own->sets, own->counted.counts, lane->work);
     } else {
         glcm_pairs_launch(&plan->image, &plan->share, own->sets, own->counted.counts, lane->work);
     }
@@ -451,27 +434,24 @@ allow_shared(struct cuda_device *device, struct error *error)
 }
 
 int
-cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
-                struct error *error)
+cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan, struct error *error)
 {
     int rc;
 
     if (is_too_long(lane))
-        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                         "there are too many rows for the GPU");
+        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE, "there are too many rows for the GPU");
     make_plan(lane, request, plan);
     plan->volume.table_per_slice = request->levels.table_count > 1;
     rc = allow_shared(cuda_device_of(&lane->base), error);
     if (rc || plan->shifted)
         return rc;
-    rc = cuda_counted_region(lane, &cuda_glcm_of(lane)->counted, request->region,
-                             &plan->volume.region, error);
+    rc = cuda_counted_region(lane, &cuda_glcm_of(lane)->counted, request->region, &plan->volume.region, error);
     return rc ? rc : queue_codes(lane, request, plan, error);
 }
 
 int
-cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
-               size_t first, size_t count, struct error *error)
+cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan, size_t first,
+               size_t count, struct error *error)
 {
     struct cuda_glcm *own = cuda_glcm_of(lane);
     struct cuda_device *device = cuda_device_of(&lane->base);
@@ -480,22 +460,20 @@ cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struc
     if (plan->bits)
         plan->share = glcm_arrange_bits(request, first, count, own->host_sets);
     else
-        plan->share = glcm_arrange(request, first, count, &plan->image,
-                                   (size_t)device->multiprocessors, own->host_sets);
+        plan->share =
+            glcm_arrange(request, first, count, &plan->image, (size_t)device->multiprocessors, own->host_sets);
     CUDA_SEND(lane, own->sets, own->host_sets, plan->share.sets);
     CUDA_TRY(device, cudaEventRecord(own->sent, lane->work));
     return 0;
 }
 
 int
-cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count,
-                struct error *error)
+cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const size_t counters = count * plan->image.levels * plan->image.levels;
 
-    CUDA_TRY(device, cudaMemsetAsync(cuda_glcm_of(lane)->counted.counts, 0,
-                                     counters * sizeof(uint64_t), lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(cuda_glcm_of(lane)->counted.counts, 0, counters * sizeof(uint64_t), lane->work));
     launch_sets(lane, plan);
     CUDA_LAUNCHED(device);
     return 0;
@@ -508,8 +486,7 @@ cuda_glcm_run(struct kernels_lane *base, const void *given, struct error *error)
     const struct texture_glcm *request = asked->glcm;
     struct cuda_lane *lane = cuda_lane_of(base);
     const size_t size = (size_t)request->levels.levels * (size_t)request->levels.levels;
-    const size_t matrices =
-        request->offset_count * (request->per_slice ? (size_t)base->extent.slices : 1);
+    const size_t matrices = request->offset_count * (request->per_slice ? (size_t)base->extent.slices : 1);
     const size_t batch = texture_least(TEXTURE_MATRICES, TEXTURE_COUNTERS / size);
     struct glcm_plan plan = {};
     int rc = cuda_glcm_begin(lane, request, &plan, error);
@@ -522,8 +499,7 @@ cuda_glcm_run(struct kernels_lane *base, const void *given, struct error *error)
             rc = cuda_glcm_count(lane, &plan, count, error);
         if (rc == 0)
             rc = (first + count < matrices ? cuda_counted_fetch : cuda_counted_fetch_last)(
-                lane, &cuda_glcm_of(lane)->counted, count * size, asked->counts + first * size,
-                error);
+                lane, &cuda_glcm_of(lane)->counted, count * size, asked->counts + first * size, error);
     }
     return rc;
 }
@@ -531,8 +507,8 @@ cuda_glcm_run(struct kernels_lane *base, const void *given, struct error *error)
 static int
 cuda_glcm_open(struct kernels_lane *lane, struct error *error)
 {
-    CUDA_TRY(cuda_device_of(lane), cudaEventCreateWithFlags(&cuda_glcm_of(cuda_lane_of(lane))->sent,
-                                                            cudaEventDisableTiming));
+    CUDA_TRY(cuda_device_of(lane),
+             cudaEventCreateWithFlags(&cuda_glcm_of(cuda_lane_of(lane))->sent, cudaEventDisableTiming));
     return 0;
 }
 

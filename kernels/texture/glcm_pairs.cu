@@ -98,8 +98,7 @@ join_next(struct pairs_codes *codes, uint32_t edge)
 /* Makes codes. MOVE: also the next word. */
 template <bool SHIFTED, bool MOVE>
 static __device__ __forceinline__ struct pairs_codes
-glcm_pairs_codes_of(const struct glcm_image &image, const struct pairs_row &row,
-                    const struct words &words)
+glcm_pairs_codes_of(const struct glcm_image &image, const struct pairs_row &row, const struct words &words)
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
     struct pairs_codes codes = {};
@@ -139,8 +138,7 @@ count_pairs(const struct counting &counting, uint32_t a, uint32_t b)
 
 template <uint32_t ADDEND>
 static __device__ __forceinline__ void
-count_words(const struct counting &counting, const struct pairs_codes &a,
-            const struct pairs_codes &b)
+count_words(const struct counting &counting, const struct pairs_codes &a, const struct pairs_codes &b)
 {
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
@@ -151,9 +149,8 @@ count_words(const struct counting &counting, const struct pairs_codes &a,
 static __device__ __forceinline__ bool
 is_empty(const struct glcm_image &image, const struct pairs_codes &codes)
 {
-    return __all_sync(all_lanes,
-                      ((codes.word[0] ^ image.none) | (codes.word[1] ^ image.none) |
-                       (codes.word[2] ^ image.none) | (codes.word[3] ^ image.none)) == 0);
+    return __all_sync(all_lanes, ((codes.word[0] ^ image.none) | (codes.word[1] ^ image.none) |
+                                  (codes.word[2] ^ image.none) | (codes.word[3] ^ image.none)) == 0);
 }
 
 /* Own words, and those of the neighbour rows of matrices ONE and TWO. */
@@ -163,13 +160,11 @@ struct fetched_rows {
 
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
-count_fetched(const struct glcm_image &image, const struct glcm_set &set,
-              const struct counting &counting, const struct pairs_row rows[GLCM_ROWS],
-              const struct fetched_rows &fetched)
+count_fetched(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
+              const struct pairs_row rows[GLCM_ROWS], const struct fetched_rows &fetched)
 {
     constexpr bool moves = ONE == GLCM_OWN || TWO == GLCM_OWN;
-    const struct pairs_codes own =
-        glcm_pairs_codes_of<SHIFTED, moves>(image, rows[GLCM_OWN], fetched.row[GLCM_OWN]);
+    const struct pairs_codes own = glcm_pairs_codes_of<SHIFTED, moves>(image, rows[GLCM_OWN], fetched.row[GLCM_OWN]);
     struct pairs_codes other = own;
 
     if (!SHIFTED && is_empty(image, own))
@@ -187,8 +182,8 @@ count_fetched(const struct glcm_image &image, const struct glcm_set &set,
 
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
-count_rows(const struct glcm_image &image, const struct glcm_set &set,
-           const struct counting &counting, struct pairs_row rows[GLCM_ROWS], uint32_t steps)
+count_rows(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
+           struct pairs_row rows[GLCM_ROWS], uint32_t steps)
 {
     constexpr int last = ONE > TWO ? ONE : TWO;
     struct fetched_rows fetched_rows[TWO == GLCM_NONE ? 3 : 2];
@@ -210,12 +205,10 @@ count_rows(const struct glcm_image &image, const struct glcm_set &set,
 /* Counts steps whose other row is that of the previous step, initially rows[1]. */
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
-count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
-                const struct counting &counting, struct pairs_row rows[GLCM_ROWS], uint32_t steps,
-                int64_t stride)
+count_kept_rows(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
+                struct pairs_row rows[GLCM_ROWS], uint32_t steps, int64_t stride)
 {
-    struct pairs_codes other =
-        glcm_pairs_codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
+    struct pairs_codes other = glcm_pairs_codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
     struct words fetched_words[3];
 
     glcm_each_row(
@@ -225,8 +218,7 @@ count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
             rows[GLCM_OWN].at += stride;
         },
         [&](const struct words &fetched) {
-            const struct pairs_codes own =
-                glcm_pairs_codes_of<SHIFTED, true>(image, rows[GLCM_OWN], fetched);
+            const struct pairs_codes own = glcm_pairs_codes_of<SHIFTED, true>(image, rows[GLCM_OWN], fetched);
 
             if (SHIFTED || !is_empty(image, own)) {
                 count_words<ONE_LOW>(counting, own, move(ONE == GLCM_OWN ? own : other, set.x[0]));
@@ -240,9 +232,8 @@ count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
 /* Counts one matrix with neighbours further away in x. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
-count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
-               const struct counting &counting, struct pairs_row own, struct far_row far,
-               uint32_t steps)
+count_far_rows(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
+               struct pairs_row own, struct far_row far, uint32_t steps)
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
     struct fetched_rows fetched_rows[2];
@@ -259,18 +250,16 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
             far.at += image.stride;
         },
         [&](const struct fetched_rows &fetched) {
-            const struct pairs_codes a =
-                glcm_pairs_codes_of<SHIFTED, false>(image, own, fetched.row[0]);
+            const struct pairs_codes a = glcm_pairs_codes_of<SHIFTED, false>(image, own, fetched.row[0]);
             struct pairs_codes b;
 
             if (!SHIFTED && is_empty(image, a))
                 return;
 #pragma unroll
             for (int i = 0; i < WORDS; i++)
-                b.word[i] = (fetched.row[1].word[i] >> shift & image.mask & far.there[i]) |
-                            (image.none & ~far.there[i]);
-            join_next(&b, (fetched.row[1].edge >> shift & image.mask & far.edge) |
-                              (image.none & ~far.edge));
+                b.word[i] =
+                    (fetched.row[1].word[i] >> shift & image.mask & far.there[i]) | (image.none & ~far.there[i]);
+            join_next(&b, (fetched.row[1].edge >> shift & image.mask & far.edge) | (image.none & ~far.edge));
             count_words<ONE_LOW>(counting, a, move(b, set.x[0] & 3));
         });
 }
@@ -291,8 +280,8 @@ aside_of(const struct glcm_image &image, const struct glcm_set &set, int which)
 /* Returns whether the row at `along` of a line has neighbours. Sets *until to the row where that
  * changes, if it is earlier. */
 static __device__ __forceinline__ bool
-has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int which,
-               const struct pairs_line &line, int32_t along, int32_t *until)
+has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int which, const struct pairs_line &line,
+               int32_t along, int32_t *until)
 {
     const int32_t ahead = ahead_of(image, set, which), to = along + ahead;
 
@@ -307,15 +296,13 @@ has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int w
 
 /* Finds a row of neighbours, or the line's own at step 0. */
 static __device__ __forceinline__ struct pairs_row
-glcm_pairs_find_row(const struct glcm_image &image, const struct pairs_line &line,
-                    const uint8_t *at, bool there)
+glcm_pairs_find_row(const struct glcm_image &image, const struct pairs_line &line, const uint8_t *at, bool there)
 {
     struct pairs_row row;
 
     row.at = at;
     row.there = there && line.active;
-    row.has_edge =
-        row.there && threadIdx.x % WARP == WARP - 1 && (uint32_t)line.x + PER_THREAD < image.pitch;
+    row.has_edge = row.there && threadIdx.x % WARP == WARP - 1 && (uint32_t)line.x + PER_THREAD < image.pitch;
     row.keep = row.there ? image.mask : 0;
     row.fill = row.there ? 0 : image.none;
     row.keep_edge = row.has_edge ? image.mask : 0;
@@ -324,8 +311,8 @@ glcm_pairs_find_row(const struct glcm_image &image, const struct pairs_line &lin
 }
 
 static __device__ __forceinline__ struct far_row
-find_far_row(const struct glcm_image &image, const struct glcm_set &set,
-             const struct pairs_line &line, const uint8_t *at, bool there)
+find_far_row(const struct glcm_image &image, const struct glcm_set &set, const struct pairs_line &line,
+             const uint8_t *at, bool there)
 {
     const int32_t aligned = set.x[0] & ~3;
     struct far_row far;
@@ -333,8 +320,7 @@ find_far_row(const struct glcm_image &image, const struct glcm_set &set,
     far.at = at + aligned;
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
-        far.there[i] =
-            there && line.active && (uint32_t)(line.x + aligned + 4 * i) < image.pitch ? ~0u : 0;
+        far.there[i] = there && line.active && (uint32_t)(line.x + aligned + 4 * i) < image.pitch ? ~0u : 0;
     far.edge = there && line.active && threadIdx.x % WARP == WARP - 1 &&
                        (uint32_t)(line.x + aligned + PER_THREAD) < image.pitch
                    ? ~0u
@@ -343,8 +329,7 @@ find_far_row(const struct glcm_image &image, const struct glcm_set &set,
 }
 
 static __device__ __forceinline__ const uint8_t *
-glcm_pairs_beside(const struct glcm_image &image, const struct glcm_set &set, int which,
-                  const uint8_t *row)
+glcm_pairs_beside(const struct glcm_image &image, const struct glcm_set &set, int which, const uint8_t *row)
 {
     return row + ((int64_t)set.z[which] * image.row_count + set.y[which]) * (int64_t)image.pitch;
 }
@@ -352,9 +337,8 @@ glcm_pairs_beside(const struct glcm_image &image, const struct glcm_set &set, in
 /* Counts rows first .. until - 1 of a line, which must have the same neighbour rows. */
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
-count_run(const struct glcm_image &image, const struct glcm_set &set,
-          const struct counting &counting, const struct pairs_line &line, int32_t first,
-          int32_t until, const bool has[2])
+count_run(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
+          const struct pairs_line &line, int32_t first, int32_t until, const bool has[2])
 {
     const uint8_t *at = line.row + (size_t)first * image.stride;
     const uint32_t steps = (uint32_t)(until - first);
@@ -362,13 +346,11 @@ count_run(const struct glcm_image &image, const struct glcm_set &set,
 
     rows[GLCM_OWN] = glcm_pairs_find_row(image, line, at, true);
     if (ONE == GLCM_FAR) {
-        count_far_rows<SHIFTED>(
-            image, set, counting, rows[GLCM_OWN],
-            find_far_row(image, set, line, glcm_pairs_beside(image, set, 0, at), has[0]), steps);
+        count_far_rows<SHIFTED>(image, set, counting, rows[GLCM_OWN],
+                                find_far_row(image, set, line, glcm_pairs_beside(image, set, 0, at), has[0]), steps);
         return;
     }
-    rows[1] = glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, ONE == 1 ? 0 : 1, at),
-                                  has[ONE != 1]);
+    rows[1] = glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, ONE == 1 ? 0 : 1, at), has[ONE != 1]);
     rows[2] = glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, 1, at), has[1]);
     count_rows<SHIFTED, ONE == GLCM_FAR ? 0 : ONE, TWO>(image, set, counting, rows, steps);
 }
@@ -377,9 +359,8 @@ count_run(const struct glcm_image &image, const struct glcm_set &set,
  * goes backwards. Without neighbours, a run is one row. */
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
-count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
-               const struct counting &counting, const struct pairs_line &line, int32_t first,
-               int32_t until, const bool has[2])
+count_kept_run(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
+               const struct pairs_line &line, int32_t first, int32_t until, const bool has[2])
 {
     constexpr int which = ONE == 1 ? 0 : 1;
     const bool backwards = ahead_of(image, set, which) > 0;
@@ -387,8 +368,7 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
     struct pairs_row rows[GLCM_ROWS];
 
     rows[GLCM_OWN] = glcm_pairs_find_row(image, line, at, true);
-    rows[1] =
-        glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, which, at), has[which]);
+    rows[1] = glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, which, at), has[which]);
     count_kept_rows<SHIFTED, ONE, TWO>(image, set, counting, rows, (uint32_t)(until - first),
                                        backwards ? -(int64_t)image.stride : (int64_t)image.stride);
 }
@@ -396,9 +376,8 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
 /* Counts rows first .. last - 1 of a line, in runs with the same neighbour rows. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
-glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set,
-                      const struct counting &counting, const struct pairs_line &line, int32_t first,
-                      int32_t last)
+glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
+                      const struct pairs_line &line, int32_t first, int32_t last)
 {
     while (first < last) {
         int32_t until = last;
@@ -417,8 +396,8 @@ glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set
 /* Counts steps first .. first + steps - 1 of line `index` of the set. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
-count_steps(const struct glcm_image &image, const struct glcm_set &set,
-            const struct counting &counting, uint32_t index, uint32_t first, uint32_t steps)
+count_steps(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting, uint32_t index,
+            uint32_t first, uint32_t steps)
 {
     const uint32_t rest = index / image.across, part = rest % image.parts;
     const int32_t begin = (int32_t)(part * image.steps + first);
@@ -429,8 +408,7 @@ count_steps(const struct glcm_image &image, const struct glcm_set &set,
     line.active = (uint32_t)line.x < image.pitch;
     if (index >= image.lines || (uint32_t)line.other >= image.others)
         return;
-    line.row = image.rows + (size_t)line.other * image.pitch * (image.in_z ? 1 : image.row_count) +
-               (size_t)line.x;
+    line.row = image.rows + (size_t)line.other * image.pitch * (image.in_z ? 1 : image.row_count) + (size_t)line.x;
     glcm_pairs_count_line<SHIFTED, ONE, TWO, KEPT>(image, set, counting, line, begin,
                                                    min(begin + (int32_t)steps, image.length));
 }
@@ -452,8 +430,8 @@ take_counter(uint32_t *first, uint32_t copies, unsigned long long *low, unsigned
 }
 
 static __device__ __forceinline__ void
-glcm_pairs_add_pair(const struct glcm_image &image, const struct glcm_set &set, int which,
-                    uint32_t a, uint32_t b, unsigned long long number, unsigned long long *counts)
+glcm_pairs_add_pair(const struct glcm_image &image, const struct glcm_set &set, int which, uint32_t a, uint32_t b,
+                    unsigned long long number, unsigned long long *counts)
 {
     const uint32_t levels = image.levels;
     const uint32_t at = set.reversed[which] ? b * levels + a : a * levels + b;
@@ -482,8 +460,8 @@ glcm_pairs_hand_over(const struct glcm_image &image, const struct glcm_set &set,
 /* Counts a part of a set's steps, which are numbered through the groups of a block's lines. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT = false>
 static __device__ void
-glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t part,
-                      uint32_t parts, uint32_t *counters, unsigned long long *counts)
+glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t part, uint32_t parts,
+                      uint32_t *counters, unsigned long long *counts)
 {
     const uint32_t at_most = TWO == GLCM_NONE ? STEPS_OF_WORDS : STEPS_OF_HALVES;
     const uint64_t total = (uint64_t)((image.lines + WARPS - 1) / WARPS) * image.steps;
@@ -492,8 +470,7 @@ glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set
     uint32_t at = (uint32_t)(total * part / parts);
     struct counting counting;
 
-    counting.own = ptx_shared_address(counters) +
-                   (threadIdx.x & (image.copies - 1)) * (uint32_t)sizeof(uint32_t);
+    counting.own = ptx_shared_address(counters) + (threadIdx.x & (image.copies - 1)) * (uint32_t)sizeof(uint32_t);
     /* Adds 0, which the compiler cannot detect: otherwise it would repeat the addition at each
      * dp2a. */
     counting.scale = ((image.levels + 1) * size | size << 16) + (counting.own >> 31);
@@ -504,8 +481,8 @@ glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set
             const uint32_t group = at / image.steps, first = at % image.steps;
             const uint32_t steps = min(image.steps - first, stop - at);
 
-            count_steps<SHIFTED, ONE, TWO, KEPT>(image, set, counting,
-                                                 group * WARPS + threadIdx.x / WARP, first, steps);
+            count_steps<SHIFTED, ONE, TWO, KEPT>(image, set, counting, group * WARPS + threadIdx.x / WARP, first,
+                                                 steps);
             at += steps;
         }
         __syncthreads();
@@ -530,10 +507,9 @@ find_set(const struct glcm_share &share, const struct glcm_set *sets, uint32_t *
 /* Each block counts a part of a set. The counts must be 0 initially. */
 template <bool SHIFTED>
 static __global__ void
-__launch_bounds__(THREADS)
-    glcm_pairs_count_sets(const __grid_constant__ struct glcm_image image,
-                          const __grid_constant__ struct glcm_share share,
-                          const struct glcm_set *sets, unsigned long long *counts)
+__launch_bounds__(THREADS) glcm_pairs_count_sets(const __grid_constant__ struct glcm_image image,
+                                                 const __grid_constant__ struct glcm_share share,
+                                                 const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) uint32_t counters[];
     const struct glcm_set set = find_set(share, sets, counters);
@@ -544,9 +520,9 @@ __launch_bounds__(THREADS)
     for (uint32_t i = threadIdx.x; i < k * k * image.copies; i += THREADS)
         counters[i] = 0;
     __syncthreads();
-#define COUNT(KIND, ...)                                                                           \
-    case KIND:                                                                                     \
-        glcm_pairs_count_part<SHIFTED, __VA_ARGS__>(image, set, part, parts, counters, counts);    \
+#define COUNT(KIND, ...)                                                                                               \
+    case KIND:                                                                                                         \
+        glcm_pairs_count_part<SHIFTED, __VA_ARGS__>(image, set, part, parts, counters, counts);                        \
         return
     switch (set.kind) {
         COUNT(GLCM_SINGLE_OWN, GLCM_OWN, GLCM_NONE);
@@ -569,9 +545,7 @@ glcm_pairs_allow(size_t shared)
     const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
     cudaError_t error = cudaFuncSetAttribute(glcm_pairs_count_sets<true>, most_of, (int)shared);
 
-    return error != cudaSuccess
-               ? error
-               : cudaFuncSetAttribute(glcm_pairs_count_sets<false>, most_of, (int)shared);
+    return error != cudaSuccess ? error : cudaFuncSetAttribute(glcm_pairs_count_sets<false>, most_of, (int)shared);
 }
 
 bool
@@ -581,12 +555,11 @@ glcm_pairs_near(const struct texture_offset *offset)
 }
 
 void
-glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share,
-                  const struct glcm_set *sets, unsigned long long *counts, cudaStream_t stream)
+glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share, const struct glcm_set *sets,
+                  unsigned long long *counts, cudaStream_t stream)
 {
     const size_t k = image->levels + 1, shared = k * k * image->copies * sizeof(uint32_t);
-    const auto count =
-        image->shift != 0 ? glcm_pairs_count_sets<true> : glcm_pairs_count_sets<false>;
+    const auto count = image->shift != 0 ? glcm_pairs_count_sets<true> : glcm_pairs_count_sets<false>;
 
     count<<<share->blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
 }

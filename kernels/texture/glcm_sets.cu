@@ -55,8 +55,7 @@ is_beside(const struct arranging *arranging, size_t i)
 {
     const struct texture_offset offset = offset_of(arranging, i);
 
-    return arranging->in_z ? offset.y == 0 && abs(offset.z) == 1
-                           : offset.z == 0 && abs(offset.y) == 1;
+    return arranging->in_z ? offset.y == 0 && abs(offset.z) == 1 : offset.z == 0 && abs(offset.y) == 1;
 }
 
 static bool
@@ -81,8 +80,7 @@ glcm_sets_put_matrix(const struct arranging *arranging, size_t i, int place, str
     set->matrix[place] = (uint32_t)i;
     set->first_slice = 0;
     if (arranging->request->per_slice)
-        set->first_slice = (int32_t)(index / arranging->request->offset_count) -
-                           (set->reversed[place] ? offset.z : 0);
+        set->first_slice = (int32_t)(index / arranging->request->offset_count) - (set->reversed[place] ? offset.z : 0);
 }
 
 static void
@@ -141,8 +139,8 @@ arrange(struct arranging *arranging, bool in_pairs)
 
         if (!near) {
             add_single(arranging, i);
-        } else if (!last_of_slice && i + 1 < arranging->count &&
-                   glcm_sets_is_near(arranging, i + 1) && in_one_row(arranging, i, i + 1)) {
+        } else if (!last_of_slice && i + 1 < arranging->count && glcm_sets_is_near(arranging, i + 1) &&
+                   in_one_row(arranging, i, i + 1)) {
             glcm_sets_add_pair(arranging, i, i + 1);
             i++;
         } else if (waiting == SIZE_MAX) {
@@ -151,14 +149,12 @@ arrange(struct arranging *arranging, bool in_pairs)
             glcm_sets_add_pair(arranging, waiting, i);
             waiting = SIZE_MAX;
         }
-        if (waiting != SIZE_MAX &&
-            ((arranging->first + i) % each == each - 1 || i + 1 == arranging->count)) {
+        if (waiting != SIZE_MAX && ((arranging->first + i) % each == each - 1 || i + 1 == arranging->count)) {
             add_single(arranging, waiting);
             waiting = SIZE_MAX;
         }
     }
-    memmove(arranging->sets + arranging->pairs,
-            arranging->sets + arranging->count - arranging->singles,
+    memmove(arranging->sets + arranging->pairs, arranging->sets + arranging->count - arranging->singles,
             arranging->singles * sizeof(*arranging->sets));
 }
 
@@ -195,8 +191,8 @@ share_out(struct glcm_set *sets, size_t count, size_t processors)
 }
 
 struct glcm_share
-glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
-             const struct glcm_image *image, size_t processors, struct glcm_set *sets)
+glcm_arrange(const struct texture_glcm *request, size_t first, size_t count, const struct glcm_image *image,
+             size_t processors, struct glcm_set *sets)
 {
     struct arranging arranging = {request, first, count, sets, 0, 0, false, image->in_z};
     struct glcm_share share = {};
@@ -223,13 +219,11 @@ has_room(const struct glcm_set *set, const struct texture_offset *offset)
 {
     const uint32_t behind = (uint32_t)-offset->y;
 
-    return !(set->places >> place_of(offset) & 1) &&
-           (behind == 0 || set->behind == 0 || set->behind == behind);
+    return !(set->places >> place_of(offset) & 1) && (behind == 0 || set->behind == 0 || set->behind == behind);
 }
 
 struct glcm_share
-glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,
-                  struct glcm_set *sets)
+glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count, struct glcm_set *sets)
 {
     const struct arranging arranging = {request, first, count, sets, 0, 0, true, false};
     struct glcm_share share = {};

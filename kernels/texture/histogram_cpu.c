@@ -70,19 +70,16 @@ static void
 tally_values(void *context)
 {
     struct tallying *tallying = context;
-    struct texture_space *space =
-        texture_claim_space(*cpu_histogram_spaces(&tallying->lane->base), &tallying->space);
+    struct texture_space *space = texture_claim_space(*cpu_histogram_spaces(&tallying->lane->base), &tallying->space);
     uint32_t *even = space->high, *odd = space->high + tallying->values;
     uint32_t *const tables[4] = {even, odd, even, odd};
     int64_t i, z = 0, pending = 0;
 
     memset(space->high, 0, 2 * tallying->values * sizeof(uint32_t));
-    while ((i = __atomic_fetch_add(&tallying->next, 1, __ATOMIC_RELAXED)) <
-           tallying->blocks.count) {
+    while ((i = __atomic_fetch_add(&tallying->next, 1, __ATOMIC_RELAXED)) < tallying->blocks.count) {
         struct texture_block block = texture_block_at(&tallying->blocks, i);
 
-        if (pending > 0 &&
-            ((tallying->per_slice && block.z != z) || pending > TEXTURE_MOST_PENDING)) {
+        if (pending > 0 && ((tallying->per_slice && block.z != z) || pending > TEXTURE_MOST_PENDING)) {
             empty_values(tallying, z, tables);
             pending = 0;
         }
@@ -120,20 +117,18 @@ cpu_histogram_run(struct kernels_lane *lane, const void *given, struct error *er
 {
     const struct texture_histogram_request *request = given;
     const bool per_slice = request->per_slice;
-    struct tallying tallying = {
-        .lane = cpu_lane_of(lane),
-        .region = request->region,
-        .per_slice = per_slice,
-        .bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0,
-        .values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES,
-        .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
-                                    per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
-        .counts = request->counts};
+    struct tallying tallying = {.lane = cpu_lane_of(lane),
+                                .region = request->region,
+                                .per_slice = per_slice,
+                                .bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0,
+                                .values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES,
+                                .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
+                                                            per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
+                                .counts = request->counts};
 
     (void)error;
     memset(request->counts, 0,
-           (per_slice ? (size_t)lane->extent.slices : 1) * tallying.values *
-               sizeof(*request->counts));
+           (per_slice ? (size_t)lane->extent.slices : 1) * tallying.values * sizeof(*request->counts));
     cpu_pool_run(cpu_device_of(lane)->pool, tally_values, &tallying);
     return 0;
 }

@@ -22,8 +22,8 @@ enum {
 /* Per type: counters per value, blocks per multiprocessor, and pieces, one of which is being
  * counted. */
 template <typename Value> struct histogram_kind {
-    static const uint32_t COPIES = sizeof(Value) == 1 ? WARP : 1,
-                          BLOCKS = sizeof(Value) == 1 ? 2 : 1, BUFFERS = sizeof(Value) == 1 ? 2 : 3;
+    static const uint32_t COPIES = sizeof(Value) == 1 ? WARP : 1, BLOCKS = sizeof(Value) == 1 ? 2 : 1,
+                          BUFFERS = sizeof(Value) == 1 ? 2 : 3;
 };
 
 /* Counters behind the others: values above the window, and voxels outside the region. */
@@ -97,8 +97,7 @@ histogram_begin(const struct histogram_job &job)
     walk.x = first % across * of_piece;
     walk.at = (const Value *)volume.voxels + (row + first / across) * volume.columns + walk.x;
     walk.end = (const Value *)volume.voxels + (row + rows) * volume.columns;
-    walk.bits =
-        volume.region ? volume.region + (row + first / across) * volume.words_per_row : NULL;
+    walk.bits = volume.region ? volume.region + (row + first / across) * volume.words_per_row : NULL;
     walk.across = across * of_piece;
     walk.x_on = every % across * of_piece;
     walk.words_on = every / across * volume.words_per_row;
@@ -144,8 +143,7 @@ histogram_sum_copies(const uint32_t *counters, uint32_t counter)
 /* Adds a block's counters for values from `lowest` on. */
 template <uint32_t COPIES>
 static __device__ __forceinline__ void
-histogram_add(const uint32_t *counters, uint32_t count, uint32_t lowest,
-              const struct histogram_place &place)
+histogram_add(const uint32_t *counters, uint32_t count, uint32_t lowest, const struct histogram_place &place)
 {
     uint32_t above = 0, end = 0;
 
@@ -194,8 +192,7 @@ histogram_end(const struct histogram_job &job, const struct histogram_place &pla
 /* Returns the byte offset of the counter of a piece's value. 8-bit values need one shift. */
 template <typename Value>
 static __device__ __forceinline__ uint32_t
-histogram_offset(const struct texture_piece<Value> &piece, uint32_t k, uint32_t bias,
-                 uint32_t lowest, uint32_t count)
+histogram_offset(const struct texture_piece<Value> &piece, uint32_t k, uint32_t bias, uint32_t lowest, uint32_t count)
 {
     const uint32_t word = piece.words[k / texture_piece<Value>::OF_WORD], byte = k % 4;
 
@@ -207,11 +204,10 @@ histogram_offset(const struct texture_piece<Value> &piece, uint32_t k, uint32_t 
 /* ALL: every voxel is in the region. */
 template <bool ALL, typename Value>
 static __device__ __forceinline__ void
-histogram_count_piece(const struct texture_piece<Value> &piece, uint32_t bias, uint32_t lowest,
-                      uint32_t count, unsigned char *counters)
+histogram_count_piece(const struct texture_piece<Value> &piece, uint32_t bias, uint32_t lowest, uint32_t count,
+                      unsigned char *counters)
 {
-    const uint32_t other =
-        (count + SPARE_OTHERS) * histogram_kind<Value>::COPIES * (uint32_t)sizeof(uint32_t);
+    const uint32_t other = (count + SPARE_OTHERS) * histogram_kind<Value>::COPIES * (uint32_t)sizeof(uint32_t);
 
 #pragma unroll
     for (uint32_t k = 0; k < texture_piece<Value>::VALUES; k++) {
@@ -241,8 +237,7 @@ __launch_bounds__(THREADS, histogram_kind<Value>::BLOCKS) histogram_count(struct
 
         texture_clear_counters<THREADS>(shared_counters, (count + SPARES) * copies);
         glcm_each_row(
-            pieces, walk.steps,
-            [&](struct texture_piece<Value> *piece) { histogram_fetch(job.volume, &walk, piece); },
+            pieces, walk.steps, [&](struct texture_piece<Value> *piece) { histogram_fetch(job.volume, &walk, piece); },
             [&](const struct texture_piece<Value> &piece) {
                 if (piece.in == all)
                     histogram_count_piece<true>(piece, bias, lowest, count, counters);
@@ -281,8 +276,7 @@ histogram_look(const struct histogram_job *job, size_t count)
     size_t there = 0;
 
     do {
-        const struct histogram_place place =
-            histogram_place_of(job->host_counts, job->values, there);
+        const struct histogram_place place = histogram_place_of(job->host_counts, job->values, there);
 
         there += __atomic_load_n(&place.span->ended, __ATOMIC_ACQUIRE) != 0;
     } while (there < count && histogram_clock() - begun < LOOKED_FOR);
@@ -291,8 +285,8 @@ histogram_look(const struct histogram_job *job, size_t count)
 
 /* Waits for the job's histograms, and copies the values that occur. */
 static int
-histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t count,
-               uint64_t *counts, struct error *error)
+histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t count, uint64_t *counts,
+               struct error *error)
 {
     memset(counts, 0, count * job->values * sizeof(*counts));
     if (!histogram_look(job, count))
@@ -302,16 +296,15 @@ histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t c
         const size_t first = VALUES - place.span->above;
 
         if (first < place.span->end)
-            memcpy(counts + i * job->values + first, place.counts + first,
-                   (place.span->end - first) * sizeof(*counts));
+            memcpy(counts + i * job->values + first, place.counts + first, (place.span->end - first) * sizeof(*counts));
     }
     return 0;
 }
 
 /* Runs `count` histograms, the first of which is that of the job's first slice. */
 static int
-run_histograms(struct cuda_lane *lane, const struct histogram_job *job, size_t count,
-               uint64_t *counts, struct error *error)
+run_histograms(struct cuda_lane *lane, const struct histogram_job *job, size_t count, uint64_t *counts,
+               struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const size_t counters = (job->window + SPARES) * sizeof(uint32_t);
@@ -319,32 +312,27 @@ run_histograms(struct cuda_lane *lane, const struct histogram_job *job, size_t c
 
     for (size_t i = 0; i < count; i++)
         histogram_place_of(job->host_counts, job->values, i).span->ended = 0;
-    CUDA_TRY(device, cudaMemsetAsync(job->counts, 0,
-                                     count * histogram_size(job->values) * sizeof(*job->counts),
-                                     lane->work));
+    CUDA_TRY(device,
+             cudaMemsetAsync(job->counts, 0, count * histogram_size(job->values) * sizeof(*job->counts), lane->work));
     if (lane->base.pixel == IMAGE_UINT8)
-        histogram_count<uint8_t>
-            <<<dim3(parts * histogram_kind<uint8_t>::BLOCKS, (unsigned)count), THREADS,
-               counters * histogram_kind<uint8_t>::COPIES, lane->work>>>(*job);
+        histogram_count<uint8_t><<<dim3(parts * histogram_kind<uint8_t>::BLOCKS, (unsigned)count), THREADS,
+                                   counters * histogram_kind<uint8_t>::COPIES, lane->work>>>(*job);
     else
-        histogram_count<uint16_t>
-            <<<dim3(parts, (unsigned)count), THREADS, counters, lane->work>>>(*job);
+        histogram_count<uint16_t><<<dim3(parts, (unsigned)count), THREADS, counters, lane->work>>>(*job);
     CUDA_LAUNCHED(device);
     return histogram_take(lane, job, count, counts, error);
 }
 
 /* Limits the volume to the slices of the region's box. */
 static void
-histogram_leave_slices(const struct cuda_lane *lane, const uint64_t *region,
-                       struct glcm_volume *volume)
+histogram_leave_slices(const struct cuda_lane *lane, const uint64_t *region, struct glcm_volume *volume)
 {
     const struct image_extent *extent = &lane->base.extent;
     struct texture_box box;
 
     texture_region_box(&lane->base, region, &box);
-    volume->voxels =
-        (const char *)volume->voxels +
-        (size_t)(box.first[2] * image_slice_voxels(extent)) * image_pixel_size(lane->base.pixel);
+    volume->voxels = (const char *)volume->voxels +
+                     (size_t)(box.first[2] * image_slice_voxels(extent)) * image_pixel_size(lane->base.pixel);
     if (volume->region)
         volume->region += (size_t)(box.first[2] * extent->rows) * volume->words_per_row;
     volume->slices = (uint32_t)box.size[2];
@@ -353,8 +341,7 @@ histogram_leave_slices(const struct cuda_lane *lane, const uint64_t *region,
 static int
 cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    const struct texture_histogram_request *request =
-        (const struct texture_histogram_request *)given;
+    const struct texture_histogram_request *request = (const struct texture_histogram_request *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
     const struct cuda_counted *counted = cuda_histogram_state(base);
@@ -364,8 +351,7 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
     struct histogram_job job = {};
     int rc;
 
-    CUDA_TRY(device, cudaFuncSetAttribute(histogram_count<uint16_t>,
-                                          cudaFuncAttributeMaxDynamicSharedMemorySize,
+    CUDA_TRY(device, cudaFuncSetAttribute(histogram_count<uint16_t>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)device->shared_per_block));
     job.volume = cuda_texture_volume(lane);
     rc = cuda_counted_region(lane, counted, request->region, &job.volume.region, error);
@@ -373,14 +359,13 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
         histogram_leave_slices(lane, request->region, &job.volume);
     job.slice_count = request->per_slice ? 1 : job.volume.slices;
     job.values = (uint32_t)values;
-    job.window =
-        (uint32_t)texture_least(values, device->shared_per_block / sizeof(uint32_t) - SPARES);
+    job.window = (uint32_t)texture_least(values, device->shared_per_block / sizeof(uint32_t) - SPARES);
     job.counts = counted->counts;
     job.host_counts = counted->host_counts;
     for (size_t first = 0; rc == 0 && first < histograms; first += batch) {
         job.first = (uint32_t)first;
-        rc = run_histograms(lane, &job, texture_least(batch, histograms - first),
-                            request->counts + first * values, error);
+        rc = run_histograms(lane, &job, texture_least(batch, histograms - first), request->counts + first * values,
+                            error);
     }
     return rc;
 }

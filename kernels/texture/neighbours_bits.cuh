@@ -128,10 +128,9 @@ bits_look_up(const struct bits_values *values, const uint32_t word[8], struct bi
         levels->word[j] = 0;
 #pragma unroll
         for (int b = 3; b >= 0; b--)
-            levels->word[j] =
-                levels->word[j] * 0x100 +
-                *(const uint32_t *)((const char *)values->level +
-                                    __dp4a(word[2 * b + j / 4], BITS_OF_LEVEL << j % 4 * 8, lane));
+            levels->word[j] = levels->word[j] * 0x100 +
+                              *(const uint32_t *)((const char *)values->level +
+                                                  __dp4a(word[2 * b + j / 4], BITS_OF_LEVEL << j % 4 * 8, lane));
     }
 }
 
@@ -175,8 +174,7 @@ struct bits_shared {
 
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
-bits_hand_over(struct bits_slot *slot, const struct bits_levels &levels,
-               const struct bits_planes<PLANES> &planes)
+bits_hand_over(struct bits_slot *slot, const struct bits_levels &levels, const struct bits_planes<PLANES> &planes)
 {
     uint32_t word[8] = {};
 
@@ -186,10 +184,9 @@ bits_hand_over(struct bits_slot *slot, const struct bits_levels &levels,
     word[7] = planes.inside;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        slot->piece[i][threadIdx.x] = make_uint4(levels.word[4 * i], levels.word[4 * i + 1],
-                                                 levels.word[4 * i + 2], levels.word[4 * i + 3]);
-        slot->piece[2 + i][threadIdx.x] =
-            make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2], word[4 * i + 3]);
+        slot->piece[i][threadIdx.x] =
+            make_uint4(levels.word[4 * i], levels.word[4 * i + 1], levels.word[4 * i + 2], levels.word[4 * i + 3]);
+        slot->piece[2 + i][threadIdx.x] = make_uint4(word[4 * i], word[4 * i + 1], word[4 * i + 2], word[4 * i + 3]);
     }
 }
 
@@ -337,8 +334,8 @@ bits_alike(const struct bits_planes<PLANES> &voxels, const struct bits_planes<PL
 /* Compares voxels of three slices (`DEEP`) or of the second one with another row. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
-bits_compare_row(const struct bits_planes<PLANES> voxels[3], const struct bits_planes<PLANES> &row,
-                 int at, struct bits_rows alike[3])
+bits_compare_row(const struct bits_planes<PLANES> voxels[3], const struct bits_planes<PLANES> &row, int at,
+                 struct bits_rows alike[3])
 {
     struct bits_beside<PLANES> beside;
 
@@ -353,8 +350,7 @@ bits_compare_row(const struct bits_planes<PLANES> voxels[3], const struct bits_p
  * `ahead`, which is then set for the next slice. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
-bits_compare_own(const struct bits_planes<PLANES> voxels[3], uint32_t ahead[3],
-                 struct bits_rows alike[3])
+bits_compare_own(const struct bits_planes<PLANES> voxels[3], uint32_t ahead[3], struct bits_rows alike[3])
 {
     const uint32_t inside = voxels[1].inside;
     struct bits_beside<PLANES> beside;
@@ -366,8 +362,8 @@ bits_compare_own(const struct bits_planes<PLANES> voxels[3], uint32_t ahead[3],
     alike[1].carry[1] = before & after;
     if (!DEEP)
         return;
-    bits_add((ahead[2] & inside) << 1, ahead[1] & inside, (ahead[0] & inside) >> 1,
-             &alike[0].sum[1], &alike[0].carry[1]);
+    bits_add((ahead[2] & inside) << 1, ahead[1] & inside, (ahead[0] & inside) >> 1, &alike[0].sum[1],
+             &alike[0].carry[1]);
 #pragma unroll
     for (int x = 0; x < 3; x++)
         ahead[x] = bits_alike(voxels[2], beside.row[x]);
@@ -404,8 +400,7 @@ bits_unpack(const uint32_t word[8], struct bits_sums *sums)
 
 /* Sums the levels of three rows and each voxel's neighbours in x. Three levels fit in a byte. */
 static __device__ __forceinline__ void
-bits_sum_levels(const uint32_t above[8], const uint32_t own[8], const uint32_t below[8],
-                struct bits_sums *sums)
+bits_sum_levels(const uint32_t above[8], const uint32_t own[8], const uint32_t below[8], struct bits_sums *sums)
 {
     const __half2 none = bits_halves(0);
     struct bits_sums rows;
@@ -453,10 +448,8 @@ bits_count(struct bits_table *table, uint32_t own, const struct bits_levels &lev
             level &= (own & 1) * 0xFF | 0xFFFFFF00;
         if (j == 7)
             level &= (own >> 31) * 0xFF000000 | 0x00FFFFFF;
-        const uint32_t low = ptx_permute<0x5140>(place[j], level),
-                       high = ptx_permute<0x7362>(place[j], level);
-        const uint32_t even = bits_sizes(deviations.word[j]),
-                       odd = bits_sizes(deviations.word[8 + j]);
+        const uint32_t low = ptx_permute<0x5140>(place[j], level), high = ptx_permute<0x7362>(place[j], level);
+        const uint32_t even = bits_sizes(deviations.word[j]), odd = bits_sizes(deviations.word[8 + j]);
 
         ptx_add_shared<1>(alike + __dp4a(low, BITS_OF_BOTH, 0u));
         ptx_add_shared<1>(alike + __dp4a(low, BITS_OF_BOTH << 16, 0u));
@@ -477,8 +470,7 @@ bits_correct(struct bits_table *table, uint32_t lacking, const struct bits_numbe
     const uint32_t at = ptx_shared_address(table->lacking);
     const uint32_t apart = (uint32_t)sizeof(table->lacking);
     const __half2 bias = bits_halves(BITS_THOUSAND);
-    uint32_t number[8] = {lacks.digit[0], lacks.digit[1], lacks.digit[2], lacks.digit[3],
-                          lacks.digit[4]};
+    uint32_t number[8] = {lacks.digit[0], lacks.digit[1], lacks.digit[2], lacks.digit[3], lacks.digit[4]};
 
     turn_bits(number);
 #pragma unroll
@@ -491,9 +483,8 @@ bits_correct(struct bits_table *table, uint32_t lacking, const struct bits_numbe
         for (int odd = 0; odd < 2; odd++) {
             const __half2 counted = deviations.word[8 * odd + j];
             const __half2 own = bits_unpack_word(level, odd);
-            const __half2 less = __hsub2(
-                bias, bits_halves(odd ? ptx_permute<0x4341>(number[j], BITS_THOUSAND >> 24)
-                                      : ptx_permute<0x4240>(number[j], BITS_THOUSAND >> 24)));
+            const __half2 less = __hsub2(bias, bits_halves(odd ? ptx_permute<0x4341>(number[j], BITS_THOUSAND >> 24)
+                                                               : ptx_permute<0x4240>(number[j], BITS_THOUSAND >> 24)));
             const uint32_t corrected = bits_sizes(__hfma2(own, less, counted));
             const uint32_t removed = bits_sizes(counted);
 
@@ -501,9 +492,8 @@ bits_correct(struct bits_table *table, uint32_t lacking, const struct bits_numbe
             for (int upper = 0; upper < 2; upper++) {
                 const int voxel = 16 * upper + 8 * odd + j;
                 const uint32_t of = 1u << 8 * upper;
-                const uint32_t place =
-                    at + __dp4a(level, BITS_OF_LEVEL << voxel / 8 * 8,
-                                __dp4a(number[j], (uint32_t)sizeof(uint32_t) << voxel / 8 * 8, 0u));
+                const uint32_t place = at + __dp4a(level, BITS_OF_LEVEL << voxel / 8 * 8,
+                                                   __dp4a(number[j], (uint32_t)sizeof(uint32_t) << voxel / 8 * 8, 0u));
 
                 if ((lacking >> voxel & 1) == 0)
                     continue;
@@ -526,14 +516,13 @@ template <uint32_t PLANES> struct bits_column {
     uint32_t inside;       /* voxels in the box */
     uint32_t own;          /* voxels to count */
 
-    struct bits_planes<PLANES>
-        planes[3];               /* of the slice before the last, of the last, of the next */
-    struct bits_second before;   /* alike so far: of the previous slice */
-    struct bits_first at;        /* alike so far: of the last slice */
-    struct bits_sums sums;       /* of the previous slice */
-    struct bits_sums deviations; /* of that slice's voxels so far */
-    uint32_t ahead[3];           /* see bits_compare_own */
-    uint32_t full[2]; /* voxels with levels above and below, for the two previous slices */
+    struct bits_planes<PLANES> planes[3]; /* of the slice before the last, of the last, of the next */
+    struct bits_second before;            /* alike so far: of the previous slice */
+    struct bits_first at;                 /* alike so far: of the last slice */
+    struct bits_sums sums;                /* of the previous slice */
+    struct bits_sums deviations;          /* of that slice's voxels so far */
+    uint32_t ahead[3];                    /* see bits_compare_own */
+    uint32_t full[2];                     /* voxels with levels above and below, for the two previous slices */
 };
 
 /* Returns voxels that lack neighbours; `full` have levels above and below. */
@@ -547,8 +536,8 @@ bits_lacking(uint32_t own, uint32_t inside, uint32_t full)
  * this one. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
-bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &levels,
-             const struct bits_sums &sums, struct bits_sums *deviations)
+bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &levels, const struct bits_sums &sums,
+             struct bits_sums *deviations)
 {
     const __half2 all = __half2half2(__int2half_rn(DEEP ? 27 : 9));
     struct bits_sums own;
@@ -563,8 +552,7 @@ bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &level
             continue;
         }
         deviations->word[i] = __hsub2(column->deviations.word[i], sum);
-        column->deviations.word[i] =
-            __hfma2(own.word[i], all, __hneg2(__hadd2(column->sums.word[i], sum)));
+        column->deviations.word[i] = __hfma2(own.word[i], all, __hneg2(__hadd2(column->sums.word[i], sum)));
         column->sums.word[i] = sum;
     }
 }
@@ -592,8 +580,7 @@ bits_miss(const struct bits_shared *shared, uint32_t z, uint32_t apart)
 #pragma unroll
     for (uint32_t s = 0; s < (DEEP ? 3 : 1); s++)
         bits_miss_rows(shared->inside[(z - s) % BITS_INSIDE], apart, &rows[s]);
-    return DEEP ? bits_sum_third(bits_sum_second(bits_sum_first(rows[0]), rows[1]), rows[2])
-                : bits_sum_rows(rows[0]);
+    return DEEP ? bits_sum_third(bits_sum_second(bits_sum_first(rows[0]), rows[1]), rows[2]) : bits_sum_rows(rows[0]);
 }
 
 /* Processes slice number z of those in the slots. Counts the previous slice with DEEP, otherwise
@@ -632,16 +619,14 @@ bits_step(struct bits_shared *shared, uint32_t z, bool counted, struct bits_colu
     bits_deviate<PLANES, DEEP>(column, levels, sums, &deviations);
     if (counted) {
         const int at = DEEP ? 0 : 1;
-        const uint32_t lacking = bits_lacking(column->own, column->planes[at].inside,
-                                              DEEP ? column->full[0] & full : full);
+        const uint32_t lacking =
+            bits_lacking(column->own, column->planes[at].inside, DEEP ? column->full[0] & full : full);
 
         if (DEEP)
             bits_read(&shared->slots[(z - 1) % BITS_SLOTS], 0, threadIdx.x, levels.word);
         if (lacking != 0)
-            bits_correct(&shared->table, lacking, bits_miss<DEEP>(shared, z, column->apart), levels,
-                         deviations);
-        bits_count<PLANES>(&shared->table, column->own, levels, column->planes[at], number,
-                           deviations);
+            bits_correct(&shared->table, lacking, bits_miss<DEEP>(shared, z, column->apart), levels, deviations);
+        bits_count<PLANES>(&shared->table, column->own, levels, column->planes[at], number, deviations);
     }
     column->full[0] = column->full[1] & full;
     column->full[1] = full;
@@ -677,9 +662,8 @@ bits_load(const struct neighbours_job &job, const struct bits_column<PLANES> &co
 /* Converts the loaded window of slice z. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
-bits_make_next(const struct neighbours_job &job, struct bits_shared *shared,
-               const struct bits_loaded &loaded, int32_t z, uint32_t slot,
-               struct bits_column<PLANES> *column)
+bits_make_next(const struct neighbours_job &job, struct bits_shared *shared, const struct bits_loaded &loaded,
+               int32_t z, uint32_t slot, struct bits_column<PLANES> *column)
 {
     uint32_t word[8], inside = (uint32_t)z < (uint32_t)job.box.size[2] ? column->inside : 0;
     struct bits_levels levels;
@@ -700,8 +684,8 @@ bits_make_next(const struct neighbours_job &job, struct bits_shared *shared,
 /* Walks through slices first .. end - 1 of a tile. */
 template <uint32_t PLANES, bool DEEP>
 static __device__ __forceinline__ void
-bits_walk(const struct neighbours_job &job, struct bits_shared *shared,
-          struct bits_column<PLANES> *column, int32_t first, int32_t end)
+bits_walk(const struct neighbours_job &job, struct bits_shared *shared, struct bits_column<PLANES> *column,
+          int32_t first, int32_t end)
 {
     const int32_t beside = DEEP ? 1 : 0;
     uint32_t slot = BITS_SLOTS * BITS_INSIDE;
@@ -774,8 +758,7 @@ bits_begin(const struct neighbours_job &job, const struct bits_part &part, uint3
 /* Adds the block's table to the matrix. */
 template <uint32_t PLANES>
 static __device__ __forceinline__ void
-bits_flush(const struct neighbours_job &job, const struct bits_table &table,
-           unsigned long long *counts)
+bits_flush(const struct neighbours_job &job, const struct bits_table &table, unsigned long long *counts)
 {
     const uint32_t plane = job.levels * job.width, all = job.width - 1;
 
@@ -789,8 +772,7 @@ bits_flush(const struct neighbours_job &job, const struct bits_table &table,
             atomicAdd(&counts[TEXTURE_ALIKE * plane + i], (unsigned long long)alike);
         if (lacking != 0) {
             atomicAdd(&counts[TEXTURE_PRESENT * plane + i], (unsigned long long)lacking);
-            atomicAdd(&counts[TEXTURE_DEVIATION * plane + i],
-                      (unsigned long long)table.corrected[level][all - n]);
+            atomicAdd(&counts[TEXTURE_DEVIATION * plane + i], (unsigned long long)table.corrected[level][all - n]);
         }
     }
     for (uint32_t level = 1 + threadIdx.x; level <= job.levels; level += BITS_THREADS) {
@@ -825,8 +807,8 @@ bits_make_values(const uint16_t *table, struct bits_values *values)
  * blockIdx.y. */
 template <uint32_t PLANES, bool DEEP>
 static __global__ void
-__launch_bounds__(BITS_THREADS) bits_count_part(struct neighbours_job job, struct bits_part part,
-                                                int64_t first, unsigned long long *counts)
+__launch_bounds__(BITS_THREADS)
+    bits_count_part(struct neighbours_job job, struct bits_part part, int64_t first, unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char bits_memory[];
     struct bits_shared *shared = (struct bits_shared *)bits_memory;
@@ -847,8 +829,7 @@ __launch_bounds__(BITS_THREADS) bits_count_part(struct neighbours_job job, struc
         if (from >= to)
             continue;
         bits_begin(job, part, tile, &column);
-        bits_walk<PLANES, DEEP>(job, shared, &column,
-                                (int32_t)(slice + (uint64_t)from * slices / steps),
+        bits_walk<PLANES, DEEP>(job, shared, &column, (int32_t)(slice + (uint64_t)from * slices / steps),
                                 (int32_t)(slice + (uint64_t)to * slices / steps));
     }
     bits_flush<PLANES>(job, shared->table, counts + (size_t)blockIdx.y * job.entries);
@@ -872,8 +853,7 @@ bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, u
     part.windows = (uint32_t)bits_windows(job->box.size[0]);
     part.chunks = (part.windows + 31) / 32;
     part.across = (part.windows + part.chunks - 1) / part.chunks;
-    part.rows =
-        (uint32_t)texture_least((size_t)BITS_THREADS / part.across, (size_t)job->box.size[1] + 2);
+    part.rows = (uint32_t)texture_least((size_t)BITS_THREADS / part.across, (size_t)job->box.size[1] + 2);
     part.tiles = (uint32_t)((job->box.size[1] + part.rows - 3) / (part.rows - 2));
     part.rows = (uint32_t)((job->box.size[1] + part.tiles - 1) / part.tiles) + 2; /* equal tiles */
     part.tiles *= part.chunks;
@@ -881,9 +861,8 @@ bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, u
     for (uint32_t tile = 0; tile < part.tiles; tile++)
         part.steps += bits_steps_of(part, tile, (uint32_t)slices);
     most = UINT32_MAX / ((size_t)BITS_LEVELS * job->width * 32 * BITS_THREADS);
-    *blocks =
-        (uint32_t)texture_most((part.steps + most - 1) / most,
-                               texture_least(part.steps, texture_most(1, processors / matrices)));
+    *blocks = (uint32_t)texture_most((part.steps + most - 1) / most,
+                                     texture_least(part.steps, texture_most(1, processors / matrices)));
     return part;
 }
 
@@ -912,8 +891,7 @@ bits_launch(const struct neighbours_job *job, int64_t first, size_t count, size_
     const dim3 grid(blocks, (unsigned)count);
 
     return bits_with_kernel(job, [&](auto *kernel) {
-        return neighbours_launch(kernel, grid, BITS_THREADS, shared, shared, stream, *job, part,
-                                 first, counts);
+        return neighbours_launch(kernel, grid, BITS_THREADS, shared, shared, stream, *job, part, first, counts);
     });
 }
 

@@ -10,9 +10,8 @@
 
 enum {
     NEIGHBOURS_CHUNK = 1024, /* columns processed together */
-    NEIGHBOURS_TABLE = TEXTURE_NEIGHBOUR_KINDS * TEXTURE_MAX_LEVELS *
-                       (2 * TEXTURE_MAX_DISTANCE + 1) * (2 * TEXTURE_MAX_DISTANCE + 1) *
-                       (2 * TEXTURE_MAX_DISTANCE + 1),
+    NEIGHBOURS_TABLE = TEXTURE_NEIGHBOUR_KINDS * TEXTURE_MAX_LEVELS * (2 * TEXTURE_MAX_DISTANCE + 1) *
+                       (2 * TEXTURE_MAX_DISTANCE + 1) * (2 * TEXTURE_MAX_DISTANCE + 1),
 };
 
 struct cpu_neighbours {
@@ -43,8 +42,8 @@ cpu_neighbours_state(const struct kernels_lane *lane)
 }
 
 static void
-add_neighbour(const uint16_t *restrict own, const uint16_t *restrict other, int64_t count,
-              uint16_t alpha, struct neighbour_sums *restrict sums)
+add_neighbour(const uint16_t *restrict own, const uint16_t *restrict other, int64_t count, uint16_t alpha,
+              struct neighbour_sums *restrict sums)
 {
     const uint16_t apart = (uint16_t)(2 * alpha);
 
@@ -59,8 +58,7 @@ add_neighbour(const uint16_t *restrict own, const uint16_t *restrict other, int6
 }
 
 static void
-add_neighbours(const struct neighbouring *job, const uint16_t *own, int64_t count,
-               struct neighbour_sums *sums)
+add_neighbours(const struct neighbouring *job, const uint16_t *own, int64_t count, struct neighbour_sums *sums)
 {
     const int64_t distance = job->request->distance, deep = job->request->in_slice ? 0 : distance;
 
@@ -125,8 +123,7 @@ neighbours_count_blocks(void *context)
             empty_table(job, z, table);
         z = block.z;
         for (int64_t y = block.first; y < block.end; y++)
-            neighbours_count_row(job, job->boxed.levels + z * job->boxed.slice + y * job->boxed.row,
-                                 table);
+            neighbours_count_row(job, job->boxed.levels + z * job->boxed.slice + y * job->boxed.row, table);
     }
     if (z >= 0)
         empty_table(job, z, table);
@@ -138,8 +135,7 @@ cpu_neighbours_place(struct kernels_lane *lane, struct kernels_memory *memory)
     struct cpu_neighbours *own = cpu_neighbours_state(lane);
 
     own->levels = cpu_boxed_take(lane, memory, sizeof(*own->levels));
-    own->tables = kernels_take(&memory->host, (size_t)lane->device->threads,
-                               NEIGHBOURS_TABLE * sizeof(*own->tables));
+    own->tables = kernels_take(&memory->host, (size_t)lane->device->threads, NEIGHBOURS_TABLE * sizeof(*own->tables));
 }
 
 static int
@@ -157,8 +153,7 @@ cpu_neighbours_run(struct kernels_lane *lane, const void *given, struct error *e
     (void)error;
     job.entries = TEXTURE_NEIGHBOUR_KINDS * (size_t)neighbours->levels.levels * job.width;
     memset(request->counts, 0,
-           (neighbours->per_slice ? (size_t)lane->extent.slices : 1) * job.entries *
-               sizeof(*request->counts));
+           (neighbours->per_slice ? (size_t)lane->extent.slices : 1) * job.entries * sizeof(*request->counts));
     cpu_boxed_fill(job.lane, &neighbours->levels, neighbours->region, neighbours->distance,
                    cpu_neighbours_state(lane)->levels, &job.boxed);
     if (job.boxed.box.size[0] == 0)

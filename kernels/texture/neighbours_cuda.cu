@@ -64,12 +64,11 @@ neighbours_count_voxel(const struct neighbours_job &job, const uint16_t *at, Cou
  * blockIdx.y. */
 template <bool SHARED>
 static __global__ void
-__launch_bounds__(THREADS)
-    neighbours_count_part(struct neighbours_job job, int64_t first, unsigned long long *counts)
+__launch_bounds__(THREADS) neighbours_count_part(struct neighbours_job job, int64_t first, unsigned long long *counts)
 {
     extern __shared__ uint32_t neighbours_counters[];
-    const uint64_t voxels = (uint64_t)(job.box.size[0] * job.box.size[1]) *
-                            (uint64_t)(job.per_slice ? 1 : job.box.size[2]);
+    const uint64_t voxels =
+        (uint64_t)(job.box.size[0] * job.box.size[1]) * (uint64_t)(job.per_slice ? 1 : job.box.size[2]);
     const uint64_t end = voxels * (blockIdx.x + 1) / gridDim.x;
     const int64_t slice = job.per_slice ? first + blockIdx.y : 0;
 
@@ -97,8 +96,7 @@ __launch_bounds__(THREADS)
 static unsigned
 neighbours_parts(const struct cuda_lane *lane, const struct neighbours_job *job, size_t matrices)
 {
-    const uint64_t voxels =
-        (uint64_t)(job->box.size[0] * job->box.size[1] * (job->per_slice ? 1 : job->box.size[2]));
+    const uint64_t voxels = (uint64_t)(job->box.size[0] * job->box.size[1] * (job->per_slice ? 1 : job->box.size[2]));
     const uint64_t most = UINT32_MAX / ((uint64_t)TEXTURE_MAX_LEVELS * job->width);
     const size_t wanted = (size_t)cuda_device_of(&lane->base)->multiprocessors * 8 / matrices;
 
@@ -107,33 +105,27 @@ neighbours_parts(const struct cuda_lane *lane, const struct neighbours_job *job,
 
 /* Adds matrices first .. first + count - 1 of the box to counts. */
 static int
-neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, int64_t first,
-                     size_t count, uint64_t *counts, struct error *error)
+neighbours_run_batch(struct cuda_lane *lane, const struct neighbours_job *job, int64_t first, size_t count,
+                     uint64_t *counts, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_counted *counted = &cuda_neighbours_state(&lane->base)->counted;
     const size_t shared = job->entries * sizeof(uint32_t);
     const dim3 grid(neighbours_parts(lane, job, count), (unsigned)count);
 
-    CUDA_TRY(device, cudaMemsetAsync(counted->counts, 0, count * job->entries * sizeof(uint64_t),
-                                     lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(counted->counts, 0, count * job->entries * sizeof(uint64_t), lane->work));
     if (bits_take(job))
-        CUDA_TRY(device, bits_launch(job, first, count, (size_t)device->multiprocessors,
-                                     counted->counts, lane->work));
+        CUDA_TRY(device, bits_launch(job, first, count, (size_t)device->multiprocessors, counted->counts, lane->work));
     else if (job->distance == 1)
-        CUDA_TRY(device, near_launch(job, first, count, (size_t)device->multiprocessors,
-                                     counted->counts, lane->work));
+        CUDA_TRY(device, near_launch(job, first, count, (size_t)device->multiprocessors, counted->counts, lane->work));
     else if (shared <= device->shared_per_block)
-        CUDA_TRY(device, neighbours_launch(neighbours_count_part<true>, grid, THREADS, shared,
-                                           device->shared_per_block, lane->work, *job, first,
-                                           counted->counts));
+        CUDA_TRY(device, neighbours_launch(neighbours_count_part<true>, grid, THREADS, shared, device->shared_per_block,
+                                           lane->work, *job, first, counted->counts));
     else
-        neighbours_count_part<false>
-            <<<grid, THREADS, 0, lane->work>>>(*job, first, counted->counts);
+        neighbours_count_part<false><<<grid, THREADS, 0, lane->work>>>(*job, first, counted->counts);
     CUDA_LAUNCHED(device);
-    return (job->per_slice && first + (int64_t)count < job->box.size[2]
-                ? cuda_counted_fetch
-                : cuda_counted_fetch_last)(lane, counted, count * job->entries, counts, error);
+    return (job->per_slice && first + (int64_t)count < job->box.size[2] ? cuda_counted_fetch : cuda_counted_fetch_last)(
+        lane, counted, count * job->entries, counts, error);
 }
 
 static void
@@ -143,8 +135,7 @@ cuda_neighbours_place(struct kernels_lane *lane, struct kernels_memory *memory)
 }
 
 static int
-neighbours_run_all(struct cuda_lane *lane, const struct neighbours_job *job, uint64_t *counts,
-                   struct error *error)
+neighbours_run_all(struct cuda_lane *lane, const struct neighbours_job *job, uint64_t *counts, struct error *error)
 {
     const int64_t matrices = job->per_slice ? job->box.size[2] : 1;
     const int64_t batch = TEXTURE_COUNTERS / job->entries;
@@ -153,8 +144,7 @@ neighbours_run_all(struct cuda_lane *lane, const struct neighbours_job *job, uin
     if (job->per_slice)
         counts += (size_t)job->box.first_slice * job->entries;
     for (int64_t first = 0; rc == 0 && first < matrices; first += batch)
-        rc = neighbours_run_batch(lane, job, first,
-                                  (size_t)(first + batch < matrices ? batch : matrices - first),
+        rc = neighbours_run_batch(lane, job, first, (size_t)(first + batch < matrices ? batch : matrices - first),
                                   counts + (size_t)first * job->entries, error);
     return rc;
 }
@@ -162,8 +152,7 @@ neighbours_run_all(struct cuda_lane *lane, const struct neighbours_job *job, uin
 static int
 cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    const struct texture_neighbours_request *request =
-        (const struct texture_neighbours_request *)given;
+    const struct texture_neighbours_request *request = (const struct texture_neighbours_request *)given;
     const struct texture_neighbours *neighbours = request->neighbours;
     const struct cuda_boxed *own = cuda_neighbours_state(base);
     struct cuda_lane *lane = cuda_lane_of(base);
@@ -177,11 +166,9 @@ cuda_neighbours_run(struct kernels_lane *base, const void *given, struct error *
     job.width = (uint32_t)texture_neighbours_width(neighbours);
     job.entries = TEXTURE_NEIGHBOUR_KINDS * job.levels * job.width;
     job.per_slice = neighbours->per_slice;
-    memset(request->counts, 0,
-           (job.per_slice ? (size_t)base->extent.slices : 1) * job.entries * sizeof(uint64_t));
+    memset(request->counts, 0, (job.per_slice ? (size_t)base->extent.slices : 1) * job.entries * sizeof(uint64_t));
     if (bits_take(&job))
-        rc = cuda_boxed_bytes(lane, own, &neighbours->levels, neighbours->region, &job.box,
-                              &job.bytes, error);
+        rc = cuda_boxed_bytes(lane, own, &neighbours->levels, neighbours->region, &job.box, &job.bytes, error);
     else
         rc = cuda_boxed_fill(lane, own, &neighbours->levels, neighbours->region, job.distance,
                              job.distance == 1 ? BOXED_MARKED : BOXED_LEVELS, &job.box, error);

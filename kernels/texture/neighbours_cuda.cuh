@@ -16,11 +16,10 @@ struct neighbours_job {
 /* Launches a kernel of these files, which may use up to `most` bytes of shared memory. */
 template <typename Kernel, typename... Arguments>
 static cudaError_t
-neighbours_launch(Kernel *kernel, dim3 grid, uint32_t threads, size_t shared, size_t most,
-                  cudaStream_t stream, const Arguments &...arguments)
+neighbours_launch(Kernel *kernel, dim3 grid, uint32_t threads, size_t shared, size_t most, cudaStream_t stream,
+                  const Arguments &...arguments)
 {
-    const cudaError_t status =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+    const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
 
     if (status == cudaSuccess)
         kernel<<<grid, threads, shared, stream>>>(arguments...);

@@ -116,8 +116,7 @@ near_sums_of(const struct near_slice &slice)
 }
 
 static __device__ __forceinline__ void
-near_count_voxel(const struct near_table &table, uint32_t own, uint32_t alike, uint32_t sum,
-                 uint32_t count)
+near_count_voxel(const struct near_table &table, uint32_t own, uint32_t alike, uint32_t sum, uint32_t count)
 {
     const uint32_t level = own & (BOXED_MARK - 1), at = (level - 1) * table.width;
     uint32_t from;
@@ -128,8 +127,7 @@ near_count_voxel(const struct near_table &table, uint32_t own, uint32_t alike, u
     atomicAdd(&table.alike[at + alike], 1u);
     if (count == table.width) {
         if (from != 0)
-            atomicAdd(&table.full[(level - 1) * table.copies + (threadIdx.x & (table.copies - 1))],
-                      from);
+            atomicAdd(&table.full[(level - 1) * table.copies + (threadIdx.x & (table.copies - 1))], from);
         return;
     }
     atomicAdd(&table.present[at + count - 1], 1u);
@@ -161,18 +159,16 @@ near_count(const struct near_table &table, uint32_t own, __half2 alike, struct n
         near_count_full(table, own, found, sums.levels);
         return;
     }
-    near_count_voxel(table, own & 0xFFFF, (found & 0xFFFF) - NEAR_COUNT, sums.levels & 0xFFFF,
-                     sums.count & 0xFFFF);
-    near_count_voxel(table, own >> 16, (found >> 16) - NEAR_COUNT, sums.levels >> 16,
-                     sums.count >> 16);
+    near_count_voxel(table, own & 0xFFFF, (found & 0xFFFF) - NEAR_COUNT, sums.levels & 0xFFFF, sums.count & 0xFFFF);
+    near_count_voxel(table, own >> 16, (found >> 16) - NEAR_COUNT, sums.levels >> 16, sums.count >> 16);
 }
 
 /* Walks through slices first .. end - 1 of two columns. `at` is the index of their surroundings in
  * the previous slice. */
 template <bool EXACT>
 static __device__ __forceinline__ void
-near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart,
-          uint32_t words, int32_t first, int32_t end, __half2 alpha)
+near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart, uint32_t words,
+          int32_t first, int32_t end, __half2 alpha)
 {
     const __half2 none = __half2half2(__ushort_as_half(NEAR_COUNT));
     uint32_t before = 0;
@@ -192,9 +188,9 @@ near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint
         const struct near_sums sums = near_sums_of(slice);
 
         if (z > first)
-            near_count(table, before, near_compare<EXACT, true>(alike_before, before, slice, alpha),
-                       {sums_before.levels + sums_at.levels + sums.levels,
-                        sums_before.count + sums_at.count + sums.count});
+            near_count(
+                table, before, near_compare<EXACT, true>(alike_before, before, slice, alpha),
+                {sums_before.levels + sums_at.levels + sums.levels, sums_before.count + sums_at.count + sums.count});
         alike_before = near_compare<EXACT, false>(alike, own, slice, alpha);
         alike = near_compare<EXACT, true>(none, next.word[4], slice, alpha);
         before = own;
@@ -206,8 +202,8 @@ near_walk(const struct near_table &table, const uint32_t *box, uint32_t at, uint
 /* Walks within slices. `at` is the index in the first one. */
 template <bool EXACT>
 static __device__ __forceinline__ void
-near_walk_slices(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart,
-                 uint32_t words, int32_t first, int32_t end, __half2 alpha)
+near_walk_slices(const struct near_table &table, const uint32_t *box, uint32_t at, uint32_t apart, uint32_t words,
+                 int32_t first, int32_t end, __half2 alpha)
 {
     const __half2 none = __half2half2(__ushort_as_half(NEAR_COUNT));
 
@@ -218,15 +214,13 @@ near_walk_slices(const struct near_table &table, const uint32_t *box, uint32_t a
         const uint32_t own = slice.word[4];
 
         near_shift(&slice);
-        near_count(table, own, near_compare<EXACT, false>(none, own, slice, alpha),
-                   near_sums_of(slice));
+        near_count(table, own, near_compare<EXACT, false>(none, own, slice, alpha), near_sums_of(slice));
     }
 }
 
 /* Adds the block's table to the matrix. */
 static __device__ __forceinline__ void
-near_flush(const struct neighbours_job &job, const struct near_table &table,
-           unsigned long long *counts)
+near_flush(const struct neighbours_job &job, const struct near_table &table, unsigned long long *counts)
 {
     const uint32_t plane = job.levels * job.width, all = job.width - 1;
 
@@ -237,8 +231,7 @@ near_flush(const struct neighbours_job &job, const struct near_table &table,
         if (table.present[i] != 0)
             atomicAdd(&counts[TEXTURE_PRESENT * plane + i], (unsigned long long)table.present[i]);
         if (table.deviation[i] != 0)
-            atomicAdd(&counts[TEXTURE_DEVIATION * plane + i],
-                      (unsigned long long)table.deviation[i]);
+            atomicAdd(&counts[TEXTURE_DEVIATION * plane + i], (unsigned long long)table.deviation[i]);
     }
     for (uint32_t level = threadIdx.x; level < job.levels; level += NEAR_THREADS) {
         unsigned long long from = 0;
@@ -249,8 +242,7 @@ near_flush(const struct neighbours_job &job, const struct near_table &table,
         for (uint32_t n = 0; n < job.width; n++)
             voxels += table.alike[level * job.width + n] - table.present[level * job.width + n];
         if (voxels != 0)
-            atomicAdd(&counts[TEXTURE_PRESENT * plane + level * job.width + all],
-                      (unsigned long long)voxels);
+            atomicAdd(&counts[TEXTURE_PRESENT * plane + level * job.width + all], (unsigned long long)voxels);
         if (from != 0)
             atomicAdd(&counts[TEXTURE_DEVIATION * plane + level * job.width + all], from);
     }
@@ -261,16 +253,14 @@ near_flush(const struct neighbours_job &job, const struct near_table &table,
 template <bool EXACT, bool DEEP>
 static __global__ void
 __launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
-    near_count_part(struct neighbours_job job, struct near_part part, int64_t first,
-                    unsigned long long *counts)
+    near_count_part(struct neighbours_job job, struct near_part part, int64_t first, unsigned long long *counts)
 {
     extern __shared__ uint32_t near_counters[];
     const uint32_t plane = job.levels * job.width;
     const uint32_t in_slice = (part.columns + NEAR_THREADS - 1) / NEAR_THREADS;
     const int32_t slice = job.per_slice ? (int32_t)(first + blockIdx.y) : 0;
     const int32_t slices = job.per_slice ? slice + 1 : (int32_t)job.box.size[2];
-    const uint32_t apart = (uint32_t)(job.box.slice / 2),
-                   shared = ptx_shared_address(near_counters);
+    const uint32_t apart = (uint32_t)(job.box.slice / 2), shared = ptx_shared_address(near_counters);
     const uint32_t *box = (const uint32_t *)cuda_box_slice<uint16_t>(&job.box, -1) - 1;
     const uint32_t of_counter = sizeof(uint32_t);
     const struct near_table table = {
@@ -281,8 +271,7 @@ __launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
         job.width,
         part.copies,
         ptx_keep(shared - (NEAR_COUNT + job.width) * of_counter),
-        ptx_keep(shared +
-                 (3 * plane - part.copies + (threadIdx.x & (part.copies - 1))) * of_counter)};
+        ptx_keep(shared + (3 * plane - part.copies + (threadIdx.x & (part.copies - 1))) * of_counter)};
 
     texture_clear_counters<NEAR_THREADS>(near_counters, 3 * plane + job.levels * part.copies);
     for (uint32_t tile = blockIdx.x; tile < part.tiles; tile += gridDim.x) {
@@ -296,8 +285,7 @@ __launch_bounds__(NEAR_THREADS, NEAR_BLOCKS)
         if (DEEP)
             near_walk<EXACT>(table, box, at, apart, part.words, from, end, part.alpha);
         else
-            near_walk_slices<EXACT>(table, box, at + apart, apart, part.words, from, end,
-                                    part.alpha);
+            near_walk_slices<EXACT>(table, box, at + apart, apart, part.words, from, end, part.alpha);
     }
     near_flush(job, table, counts + (size_t)blockIdx.y * job.entries);
 }
@@ -324,8 +312,7 @@ near_cut(const struct neighbours_job *job, size_t matrices, size_t processors, s
     part.alpha = __float2half2_rn((float)job->alpha / (1 << 21));
     in_slice = (part.columns + NEAR_THREADS - 1) / NEAR_THREADS;
     *blocks = texture_most(1, processors * NEAR_BLOCKS / matrices);
-    part.slices = (uint32_t)texture_least(texture_most(4, in_slice * slices / *blocks / 2),
-                                          (size_t)NEAR_SLICES);
+    part.slices = (uint32_t)texture_least(texture_most(4, in_slice * slices / *blocks / 2), (size_t)NEAR_SLICES);
     part.tiles = (uint32_t)(in_slice * ((slices + part.slices - 1) / part.slices));
     most = UINT32_MAX / ((size_t)TEXTURE_MAX_LEVELS * job->width * 2 * NEAR_THREADS * part.slices);
     *blocks = texture_least(part.tiles, texture_most(*blocks, (part.tiles + most - 1) / most));
@@ -357,8 +344,7 @@ near_launch(const struct neighbours_job *job, int64_t first, size_t count, size_
     const size_t most = near_shared(TEXTURE_MAX_LEVELS, 27, NEAR_COPIED / TEXTURE_MAX_LEVELS);
 
     return near_with_kernel(job, [&](auto *kernel) {
-        return neighbours_launch(kernel, grid, NEAR_THREADS, shared, most, stream, *job, part,
-                                 first, counts);
+        return neighbours_launch(kernel, grid, NEAR_THREADS, shared, most, stream, *job, part, first, counts);
     });
 }
 

@@ -55,8 +55,7 @@ struct strip {
     int64_t count;
     int16_t values[3][STRIP + 2]; /* row y is at y % 3, from the column before the first */
     int16_t bound[STRIP];
-    uint8_t codes[TEXTURE_PATTERNS]
-                 [STRIP]; /* of the strip's columns; undefined on edges and beyond */
+    uint8_t codes[TEXTURE_PATTERNS][STRIP]; /* of the strip's columns; undefined on edges and beyond */
 };
 
 /* ---------------------------------------------------------------------- the threshold ---- */
@@ -74,13 +73,11 @@ fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
     enum image_pixel pixel = lane->base.pixel;
     int32_t count = pixel == IMAGE_UINT8 ? BINS : TEXTURE_VALUES;
     /* The bias is the difference between a stored value and its lane. */
-    int32_t smallest = pixel == IMAGE_INT16 ? INT16_MIN : 0,
-            bias = pixel == IMAGE_UINT16 ? 0x8000 : 0;
+    int32_t smallest = pixel == IMAGE_INT16 ? INT16_MIN : 0, bias = pixel == IMAGE_UINT16 ? 0x8000 : 0;
 
     for (int32_t value = smallest; value < smallest + count; value++) {
         int64_t product = (int64_t)value * request->threshold_millionths;
-        int64_t bound =
-            request->strict ? floor_division(product, WHOLE) : -floor_division(-product, WHOLE);
+        int64_t bound = request->strict ? floor_division(product, WHOLE) : -floor_division(-product, WHOLE);
 
         cpu_patterns_state(lane)->bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
     }
@@ -130,8 +127,8 @@ find_codes(struct strip *strip, int64_t y)
     const struct texture_patterns *request = patterning->request;
     const struct isa *isa = cpu_device_of(&patterning->lane->base)->isa;
     int64_t whole = (strip->count + WORD - 1) / WORD * WORD; /* the loops' tails are slow */
-    struct isa_windows windows = {
-        {strip->values[(y - 1) % 3], strip->values[y % 3], strip->values[(y + 1) % 3]}, whole};
+    struct isa_windows windows = {{strip->values[(y - 1) % 3], strip->values[y % 3], strip->values[(y + 1) % 3]},
+                                  whole};
 
     if (request->wanted[TEXTURE_LBP])
         isa->beyond16(&windows, windows.row[1] + 1, false, strip->codes[TEXTURE_LBP]);
@@ -212,8 +209,7 @@ cpu_patterns_tally_row(struct strip *strip, size_t region, int64_t row)
 
     for (int64_t x = 0; x < strip->count; x += WORD) {
         int64_t word = (strip->first + x) / WORD;
-        uint64_t bits = texture_region_word(lane, bits_of, row, word) &
-                        off_the_edges(lane->extent.columns, word);
+        uint64_t bits = texture_region_word(lane, bits_of, row, word) & off_the_edges(lane->extent.columns, word);
 
         for (int p = 0; p < TEXTURE_PATTERNS && bits; p++)
             if (request->wanted[p])
@@ -231,8 +227,7 @@ empty_tables(struct strip *strip)
             for (size_t bin = 0; bin < BINS; bin++) {
                 size_t pattern = (patterning->first_region + r) * TEXTURE_PATTERNS + p;
                 uint32_t(*table)[BINS] = strip->tables[r][p];
-                uint64_t sum =
-                    (uint64_t)table[0][bin] + table[1][bin] + table[2][bin] + table[3][bin];
+                uint64_t sum = (uint64_t)table[0][bin] + table[1][bin] + table[2][bin] + table[3][bin];
 
                 texture_add(&patterning->request->histograms[pattern * BINS + bin], sum);
             }
@@ -257,11 +252,9 @@ do_strip(struct strip *strip, const struct texture_block *block)
         if (patterning->maps) {
             struct image_extent extent = patterning->lane->base.extent;
             int64_t skip = strip->first == 0;
-            int64_t end = strip->first + strip->count < extent.columns - 1
-                              ? strip->first + strip->count
-                              : extent.columns - 1;
-            int64_t at = (block->z * (extent.rows - 2) + y - 1) * (extent.columns - 2) +
-                         strip->first + skip - 1;
+            int64_t end =
+                strip->first + strip->count < extent.columns - 1 ? strip->first + strip->count : extent.columns - 1;
+            int64_t at = (block->z * (extent.rows - 2) + y - 1) * (extent.columns - 2) + strip->first + skip - 1;
 
             for (int p = 0; p < TEXTURE_PATTERNS; p++) {
                 uint8_t *map = cpu_patterns_state(patterning->lane)->base.maps[p];
@@ -283,13 +276,11 @@ find_patterns(void *context)
 {
     struct patterning *patterning = context;
     int64_t columns = patterning->lane->base.extent.columns, i;
-    struct texture_space *space =
-        texture_claim_space(cpu_patterns_state(patterning->lane)->spaces, &patterning->space);
+    struct texture_space *space = texture_claim_space(cpu_patterns_state(patterning->lane)->spaces, &patterning->space);
     struct strip strip = {.patterning = patterning, .tables = (void *)space->high};
 
     memset(strip.tables, 0, patterning->region_count * sizeof(*strip.tables));
-    while ((i = __atomic_fetch_add(&patterning->next, 1, __ATOMIC_RELAXED)) <
-           patterning->blocks.count) {
+    while ((i = __atomic_fetch_add(&patterning->next, 1, __ATOMIC_RELAXED)) < patterning->blocks.count) {
         struct texture_block block = texture_block_at(&patterning->blocks, i);
 
         for (strip.first = 0; strip.first < columns; strip.first += STRIP) {
@@ -317,13 +308,11 @@ cpu_patterns_run(struct kernels_lane *lane, const void *given, struct error *err
 
     (void)error;
     if (request->region_count > 0)
-        memset(request->histograms, 0,
-               request->region_count * TEXTURE_PATTERNS * BINS * sizeof(*request->histograms));
+        memset(request->histograms, 0, request->region_count * TEXTURE_PATTERNS * BINS * sizeof(*request->histograms));
     if (lane->extent.columns < 3 || lane->extent.rows < 3)
         return 0;
     fill_bounds(patterning.lane, request);
-    patterning.blocks =
-        texture_blocks_of(lane, lane->extent.rows - 2, lane->extent.slices, TEXTURE_BLOCK_VOXELS);
+    patterning.blocks = texture_blocks_of(lane, lane->extent.rows - 2, lane->extent.slices, TEXTURE_BLOCK_VOXELS);
     do {
         size_t left = request->region_count - patterning.first_region;
 

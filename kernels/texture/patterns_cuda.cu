@@ -133,8 +133,7 @@ struct loaded_row {
 
 /* No code depends on words beyond the row's end. There, the previous contents stay. */
 static __device__ __forceinline__ void
-cuda_patterns_load_row(const struct pattern_job *job, const uint8_t *four, uint32_t x,
-                       struct loaded_row *loaded)
+cuda_patterns_load_row(const struct pattern_job *job, const uint8_t *four, uint32_t x, struct loaded_row *loaded)
 {
     loaded->four = __ldg((const uint32_t *)four);
     if (x > 0)
@@ -205,10 +204,8 @@ cuda_patterns_codes_of(const struct signed_words &words)
 
 #pragma unroll
     for (int i = 1; i < last; i++)
-        bits = cuda_patterns_choose<false>(0x01010101u << i, negative(words.even[i], words.odd[i]),
-                                           bits);
-    return cuda_patterns_choose<!NEGATIVE>(0x01010101u << last,
-                                           negative(words.even[last], words.odd[last]), bits);
+        bits = cuda_patterns_choose<false>(0x01010101u << i, negative(words.even[i], words.odd[i]), bits);
+    return cuda_patterns_choose<!NEGATIVE>(0x01010101u << last, negative(words.even[last], words.odd[last]), bits);
 }
 
 /* Sets bits where the neighbours are at least (STRICT: above) two words of limits. */
@@ -232,18 +229,17 @@ compare_ring(const struct window_rows &rows, uint32_t limit_of_even, uint32_t li
 static __device__ __forceinline__ uint32_t
 limits(const struct pattern_job *job, uint32_t largest)
 {
-    return __byte_perm(__dp2a_lo(job->factor, largest, job->offset),
-                       __dp2a_hi(job->factor, largest, job->offset), 0x7632);
+    return __byte_perm(__dp2a_lo(job->factor, largest, job->offset), __dp2a_hi(job->factor, largest, job->offset),
+                       0x7632);
 }
 
 template <bool STRICT>
 static __device__ __forceinline__ uint32_t
 tlbap(const struct pattern_job *job, const struct window_rows &rows)
 {
-    const uint32_t of_even = __vimax3_u16x2(rows.up.largest_of_even, rows.own.largest_of_even,
-                                            rows.down.largest_of_even);
-    const uint32_t of_odd =
-        __vimax3_u16x2(rows.up.largest_of_odd, rows.own.largest_of_odd, rows.down.largest_of_odd);
+    const uint32_t of_even =
+        __vimax3_u16x2(rows.up.largest_of_even, rows.own.largest_of_even, rows.down.largest_of_even);
+    const uint32_t of_odd = __vimax3_u16x2(rows.up.largest_of_odd, rows.own.largest_of_odd, rows.down.largest_of_odd);
 
     return compare_ring<STRICT>(rows, __vmaxu2(rows.own.voxels[EVEN], limits(job, of_even)),
                                 __vmaxu2(rows.own.voxels[ODD], limits(job, of_odd)));
@@ -324,8 +320,8 @@ __launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
     const uint32_t rest = (all - blockIdx.y * length + WINDOW - 1) / WINDOW * WINDOW;
     const uint32_t count = min(length, rest), first = min(blockIdx.y * length, all - count);
     const size_t slice = job.part.first_slice + blockIdx.z;
-    const uint8_t *next = (const uint8_t *)job.voxels +
-                          (slice * job.row_count + job.part.first + first) * job.columns + x;
+    const uint8_t *next =
+        (const uint8_t *)job.voxels + (slice * job.row_count + job.part.first + first) * job.columns + x;
     size_t at = ((size_t)blockIdx.z * all + first) * job.pitch + x;
     struct row rows[WINDOW] = {};
     struct loaded_row begin[2] = {}, coming[WINDOW] = {};
@@ -342,8 +338,7 @@ __launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
     for (uint32_t left = count; left > 0; left -= WINDOW)
 #pragma unroll
         for (int k = 0; k < WINDOW; k++) {
-            const struct window_rows window = {rows[k], rows[(k + 1) % WINDOW],
-                                               rows[(k + 2) % WINDOW]};
+            const struct window_rows window = {rows[k], rows[(k + 1) % WINDOW], rows[(k + 2) % WINDOW]};
 
             rows[(k + 2) % WINDOW] = spread_row<INTEGER>(coming[k], window.own);
             cuda_patterns_load_row(&job, next += left > WINDOW ? job.columns : 0, x, &coming[k]);
@@ -395,8 +390,7 @@ tlbap_of(const struct pattern_job *job, const struct window &window)
     for (int i = 0; i < NEIGHBOURS; i++) {
         int32_t value = window.value[i];
         int64_t scaled = (int64_t)value * WHOLE;
-        bool set = job->strict ? value > window.centre && scaled > limit
-                               : value >= window.centre && scaled >= limit;
+        bool set = job->strict ? value > window.centre && scaled > limit : value >= window.centre && scaled >= limit;
 
         code |= (uint32_t)set << i;
     }
@@ -418,9 +412,7 @@ lanadp_of(const struct pattern_job *job, const struct window &window)
             after = after / 2 * 2;
             before = before / 2 * 2;
         }
-        code |=
-            (uint32_t)((after >= twice && before >= twice) || (after <= twice && before <= twice))
-            << i;
+        code |= (uint32_t)((after >= twice && before >= twice) || (after <= twice && before <= twice)) << i;
     }
     return code;
 }
@@ -435,8 +427,7 @@ __launch_bounds__(VOXEL_THREADS) codes_of_voxels(const __grid_constant__ struct 
     if (x + 1 >= job.columns)
         return;
     for (uint32_t y = blockIdx.y; y < job.part.rows; y += gridDim.y) {
-        const Value *row = (const Value *)job.voxels +
-                           (slice * job.row_count + job.part.first + y + 1) * job.columns;
+        const Value *row = (const Value *)job.voxels + (slice * job.row_count + job.part.first + y + 1) * job.columns;
         struct window window = load_window(&job, row + x);
         size_t at = ((size_t)blockIdx.z * job.part.rows + y) * job.pitch + x;
 
@@ -455,9 +446,8 @@ __launch_bounds__(VOXEL_THREADS) codes_of_voxels(const __grid_constant__ struct 
  * counters.
  */
 static __global__ void
-__launch_bounds__(COUNT_THREADS)
-    count_codes(const __grid_constant__ struct pattern_job job, const uint64_t *region,
-                uint32_t words_per_row, unsigned long long *counts)
+__launch_bounds__(COUNT_THREADS) count_codes(const __grid_constant__ struct pattern_job job, const uint64_t *region,
+                                             uint32_t words_per_row, unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char shared_counters[];
     uint32_t *counters = (uint32_t *)shared_counters;
@@ -477,10 +467,7 @@ __launch_bounds__(COUNT_THREADS)
 #pragma unroll
             for (uint32_t p = 0; p < TEXTURE_PATTERNS; p++)
                 if (job.maps[p])
-                    atomicAdd(
-                        &counters[(p * CODES + job.maps[p][(size_t)i * job.pitch + x]) * WARP +
-                                  lane],
-                        1u);
+                    atomicAdd(&counters[(p * CODES + job.maps[p][(size_t)i * job.pitch + x]) * WARP + lane], 1u);
         }
     }
     __syncthreads();
@@ -503,8 +490,8 @@ struct tight_part {
 
 /* Packs pattern blockIdx.y. */
 static __global__ void
-__launch_bounds__(VOXEL_THREADS) tight_codes(const __grid_constant__ struct pattern_job job,
-                                             const __grid_constant__ struct tight_part tight)
+__launch_bounds__(VOXEL_THREADS)
+    tight_codes(const __grid_constant__ struct pattern_job job, const __grid_constant__ struct tight_part tight)
 {
     const uint8_t *codes = job.maps[blockIdx.y];
     uint32_t *map = tight.maps[blockIdx.y];
@@ -557,8 +544,7 @@ find_limits(const struct texture_patterns *request, struct pattern_job *job)
 
     for (int64_t factor = near - 2; factor <= near + 2; factor++)
         for (uint32_t offset = 0; offset <= 0xFFFF; offset += 0xFFFF)
-            if (factor >= 0 && factor <= 0xFFFF &&
-                gives_limits(request, (uint32_t)factor, offset)) {
+            if (factor >= 0 && factor <= 0xFFFF && gives_limits(request, (uint32_t)factor, offset)) {
                 job->factor = (uint32_t)factor;
                 job->offset = offset;
                 return true;
@@ -591,19 +577,16 @@ kernel_of(bool strict, bool integer)
     if (strict)
         return integer ? columns_of_codes<WANTED, may_be_strict, may_be_integer>
                        : columns_of_codes<WANTED, may_be_strict, false>;
-    return integer ? columns_of_codes<WANTED, false, may_be_integer>
-                   : columns_of_codes<WANTED, false, false>;
+    return integer ? columns_of_codes<WANTED, false, may_be_integer> : columns_of_codes<WANTED, false, false>;
 }
 
 static void
 launch_columns(const struct pattern_job *job, cudaStream_t stream)
 {
-    columns_kernel *(*const kernels[])(bool, bool) = {kernel_of<1>, kernel_of<2>, kernel_of<3>,
-                                                      kernel_of<4>, kernel_of<5>, kernel_of<6>,
-                                                      kernel_of<7>};
+    columns_kernel *(*const kernels[])(bool, bool) = {kernel_of<1>, kernel_of<2>, kernel_of<3>, kernel_of<4>,
+                                                      kernel_of<5>, kernel_of<6>, kernel_of<7>};
     const uint32_t words = job->columns / 4;
-    const uint32_t threads =
-        (uint32_t)texture_least(COLUMN_THREADS, (words + WARP - 1) / WARP * WARP);
+    const uint32_t threads = (uint32_t)texture_least(COLUMN_THREADS, (words + WARP - 1) / WARP * WARP);
     const uint32_t across = (words + threads - 1) / threads;
     const uint32_t length = strip_length(&job->part, (words + WARP - 1) / WARP);
     const dim3 grid(across, (job->part.rows + length - 1) / length, job->part.slices);
@@ -616,14 +599,14 @@ launch_columns(const struct pattern_job *job, cudaStream_t stream)
 }
 
 void
-cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,
-                     enum image_pixel pixel, cudaStream_t stream)
+cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job, enum image_pixel pixel,
+                     cudaStream_t stream)
 {
     const dim3 grid((job->columns - 2 + VOXEL_THREADS - 1) / VOXEL_THREADS,
                     (unsigned)texture_least(job->part.rows, GRID_MOST), job->part.slices);
 
-    const bool pairs = pixel == IMAGE_UINT8 && job->columns % 4 == 0 && job->part.rows >= WINDOW &&
-                       find_limits(request, job);
+    const bool pairs =
+        pixel == IMAGE_UINT8 && job->columns % 4 == 0 && job->part.rows >= WINDOW && find_limits(request, job);
 
     if (pairs)
         launch_columns(job, stream);
@@ -698,8 +681,7 @@ cuda_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_counted_place(lane, memory, &own->counted);
     cuda_take(&memory->device, &own->maps, TEXTURE_PATTERNS * own->map_rows, own->map_pitch);
     for (int i = 0; i < TEXTURE_MAP_BATCHES; i++)
-        cuda_take(&memory->device, &own->tight[i], (size_t)own->base.demand.maps * own->map_rows,
-                  own->map_pitch);
+        cuda_take(&memory->device, &own->tight[i], (size_t)own->base.demand.maps * own->map_rows, own->map_pitch);
 }
 
 /* Parts that fit in a batch of maps: some slices, or some rows of one slice. */
@@ -718,8 +700,7 @@ cut_into_parts(const struct cuda_lane *lane)
     parts.slices = (uint32_t)lane->base.extent.slices;
     parts.rows = (uint32_t)(lane->base.extent.rows - 2);
     parts.rows_each = (uint32_t)texture_least(parts.rows, room);
-    parts.slices_each =
-        (uint32_t)texture_least(texture_least(parts.slices, GRID_MOST), room / parts.rows_each);
+    parts.slices_each = (uint32_t)texture_least(texture_least(parts.slices, GRID_MOST), room / parts.rows_each);
     if (parts.rows_each < parts.rows)
         parts.slices_each = 1;
     parts.across = (parts.rows + parts.rows_each - 1) / parts.rows_each;
@@ -749,8 +730,8 @@ struct pattern_turn {
 static uint8_t *
 map_of(const struct cuda_lane *lane, uint8_t *maps, int pattern)
 {
-    return maps + (size_t)pattern * cuda_patterns_state(&lane->base)->map_rows *
-                      cuda_patterns_state(&lane->base)->map_pitch;
+    return maps +
+           (size_t)pattern * cuda_patterns_state(&lane->base)->map_rows * cuda_patterns_state(&lane->base)->map_pitch;
 }
 
 /* Queues the copy of a region's words for a part, and the counting of its codes. */
@@ -768,9 +749,9 @@ queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const stru
         const uint64_t *region = turn->request->regions[turn->first_region + i];
 
         if (region)
-            CUDA_TRY(device, cudaMemcpyAsync(own->counted.region, region + first * words_per_row,
-                                             rows * words_per_row * sizeof(uint64_t),
-                                             cudaMemcpyHostToDevice, lane->work));
+            CUDA_TRY(device,
+                     cudaMemcpyAsync(own->counted.region, region + first * words_per_row,
+                                     rows * words_per_row * sizeof(uint64_t), cudaMemcpyHostToDevice, lane->work));
         count_codes<<<(unsigned)device->multiprocessors * 2, COUNT_THREADS,
                       TEXTURE_PATTERNS * CODES * WARP * sizeof(uint32_t), lane->work>>>(
             *job, region ? own->counted.region : NULL, (uint32_t)words_per_row,
@@ -805,8 +786,8 @@ queue_maps(struct cuda_lane *lane, const struct pattern_job *job, int slot, stru
     CUDA_TRY(device, cudaStreamWaitEvent(lane->download, own->made[slot], 0));
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         if (own->base.maps[p])
-            CUDA_TRY(device, cudaMemcpyAsync(own->base.maps[p] + first * width, tight.maps[p],
-                                             rows * width, cudaMemcpyDeviceToHost, lane->download));
+            CUDA_TRY(device, cudaMemcpyAsync(own->base.maps[p] + first * width, tight.maps[p], rows * width,
+                                             cudaMemcpyDeviceToHost, lane->download));
     CUDA_TRY(device, cudaEventRecord(own->fetched[slot], lane->download));
     return 0;
 }
@@ -877,11 +858,10 @@ run_turn(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *
     rc = run_parts(lane, turn, error);
     if (rc || bytes == 0)
         return rc;
-    CUDA_TRY(device, cudaMemcpyAsync(own->counted.host_counts, own->counted.counts, bytes,
-                                     cudaMemcpyDeviceToHost, lane->work));
+    CUDA_TRY(device,
+             cudaMemcpyAsync(own->counted.host_counts, own->counted.counts, bytes, cudaMemcpyDeviceToHost, lane->work));
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-    memcpy(turn->request->histograms + turn->first_region * TEXTURE_PATTERNS * CODES,
-           own->counted.host_counts, bytes);
+    memcpy(turn->request->histograms + turn->first_region * TEXTURE_PATTERNS * CODES, own->counted.host_counts, bytes);
     return 0;
 }
 
@@ -896,8 +876,7 @@ cuda_patterns_run(struct kernels_lane *base, const void *given, struct error *er
 
     if (extent->columns < 3 || extent->rows < 3) {
         if (request->region_count > 0)
-            memset(request->histograms, 0,
-                   request->region_count * TEXTURE_PATTERNS * CODES * sizeof(uint64_t));
+            memset(request->histograms, 0, request->region_count * TEXTURE_PATTERNS * CODES * sizeof(uint64_t));
         return 0;
     }
     CUDA_TRY(cuda_device_of(&lane->base),

@@ -72,8 +72,7 @@ texture_slice_has_bits(const uint64_t *slice, int64_t words)
 
 /* Adds the columns of a whole slice. Returns whether it has any. */
 static bool
-slice_add_columns(const uint64_t *slice, const struct image_extent *extent,
-                  struct texture_box_ends *ends)
+slice_add_columns(const uint64_t *slice, const struct image_extent *extent, struct texture_box_ends *ends)
 {
     const int64_t words = (extent->columns + WORD - 1) / WORD;
     const uint64_t inside = ~UINT64_C(0) >> (WORD * words - extent->columns);
@@ -176,19 +175,15 @@ int
 texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error)
 {
     texture_region_release(lane);
-    return region
-               ? kernels_op_run(lane, KERNELS_REGION, &(struct texture_hold){.bits = region}, error)
-               : 0;
+    return region ? kernels_op_run(lane, KERNELS_REGION, &(struct texture_hold){.bits = region}, error) : 0;
 }
 
 int
-texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels,
-                    struct error *error)
+texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels, struct error *error)
 {
     region_state(lane)->level_of = NULL;
     return levels->table_count == 1
-               ? kernels_op_run(lane, KERNELS_REGION,
-                                &(struct texture_hold){.level_of = levels->level_of}, error)
+               ? kernels_op_run(lane, KERNELS_REGION, &(struct texture_hold){.level_of = levels->level_of}, error)
                : 0;
 }
 
@@ -197,9 +192,7 @@ texture_region_held(const struct kernels_lane *lane, const uint64_t *region)
 {
     const struct texture_region_state *held = region_state(lane);
 
-    return region && held->bits == region && lane->phase[KERNELS_REGION] != KERNELS_OP_ABSENT
-               ? held
-               : NULL;
+    return region && held->bits == region && lane->phase[KERNELS_REGION] != KERNELS_OP_ABSENT ? held : NULL;
 }
 
 void

@@ -24,8 +24,7 @@ struct texture_box {
     int64_t first[3], size[3]; /* in columns, rows, slices */
 };
 
-void texture_box_of(const uint64_t *region, const struct image_extent *extent,
-                    struct texture_box *box);
+void texture_box_of(const uint64_t *region, const struct image_extent *extent, struct texture_box *box);
 
 /*
  * Holds a region of the lane's volume, or releases it for NULL, which needs none. The bits must not
@@ -35,15 +34,13 @@ void texture_box_of(const uint64_t *region, const struct image_extent *extent,
 int texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct error *error);
 
 /* Holds levels with a single table, which must not change until the region is released. */
-int texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels,
-                        struct error *error);
+int texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels, struct error *error);
 
 /* Releases the region and the levels. */
 void texture_region_release(struct kernels_lane *lane);
 
 /* Finds the box of a region of the lane's volume. For the held region it is already known. */
-void texture_region_box(const struct kernels_lane *lane, const uint64_t *region,
-                        struct texture_box *box);
+void texture_region_box(const struct kernels_lane *lane, const uint64_t *region, struct texture_box *box);
 
 /* ------------------------------------------------------------------------- within kernels/ ---- */
 
@@ -61,8 +58,7 @@ struct texture_region_state {
 };
 
 /* Returns the lane's held region if it is this one, otherwise NULL. */
-const struct texture_region_state *texture_region_held(const struct kernels_lane *lane,
-                                                       const uint64_t *region);
+const struct texture_region_state *texture_region_held(const struct kernels_lane *lane, const uint64_t *region);
 
 /* Finds the first and last column of a row in the region (NULL: all columns). Returns false if
  * there are none. */

@@ -58,8 +58,7 @@ region_read_part(void *context, int64_t i)
     struct texture_box_ends ends;
 
     texture_box_begin(&ends);
-    for (int64_t z = i * READ_SLICES; z < (i + 1) * READ_SLICES && z < reading->extent->slices;
-         z++) {
+    for (int64_t z = i * READ_SLICES; z < (i + 1) * READ_SLICES && z < reading->extent->slices; z++) {
         const uint64_t *slice = reading->bits + (size_t)z * words;
 
         (void)texture_box_add_slice(slice, reading->extent, z, &ends);
@@ -76,8 +75,8 @@ region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_r
     struct region_reading reading = {&lane->extent, bits, own, PTHREAD_MUTEX_INITIALIZER};
 
     texture_box_begin(&reading.ends);
-    cpu_pool_for(cuda_device_of(lane)->pool, (lane->extent.slices + READ_SLICES - 1) / READ_SLICES,
-                 region_read_part, &reading);
+    cpu_pool_for(cuda_device_of(lane)->pool, (lane->extent.slices + READ_SLICES - 1) / READ_SLICES, region_read_part,
+                 &reading);
     texture_box_end(&reading.ends, &own->held.box);
 }
 
@@ -86,8 +85,7 @@ region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_r
 static __global__ void
 __launch_bounds__(PULL_THREADS) region_pull(const uint64_t *from, uint64_t *to, size_t words)
 {
-    for (size_t i = (size_t)blockIdx.x * PULL_THREADS + threadIdx.x; i < words;
-         i += (size_t)gridDim.x * PULL_THREADS)
+    for (size_t i = (size_t)blockIdx.x * PULL_THREADS + threadIdx.x; i < words; i += (size_t)gridDim.x * PULL_THREADS)
         to[i] = from[i];
 }
 
@@ -103,8 +101,7 @@ region_wait(struct cuda_lane *lane, struct cuda_region *own, bool *sent, struct 
 }
 
 static int
-region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t *bits,
-                 struct error *error)
+region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t *bits, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const int rc = region_wait(lane, own, &own->bits_sent, error);
@@ -115,10 +112,8 @@ region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t
     const size_t first = (size_t)own->held.box.first[2] * own->words,
                  count = (size_t)own->held.box.size[2] * own->words;
 
-    CUDA_TRY(device,
-             cudaMemsetAsync(own->bits, 0,
-                             own->words * (size_t)lane->base.extent.slices * sizeof(*own->bits),
-                             lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(own->bits, 0, own->words * (size_t)lane->base.extent.slices * sizeof(*own->bits),
+                                     lane->work));
     region_pull<<<(unsigned)(device->multiprocessors * PULL_BLOCKS), PULL_THREADS, 0, lane->work>>>(
         own->host_bits + first, own->bits + first, count);
     CUDA_LAUNCHED(device);
@@ -128,8 +123,7 @@ region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t
 }
 
 static int
-region_hold_levels(struct cuda_lane *lane, struct cuda_region *own, const uint16_t *level_of,
-                   struct error *error)
+region_hold_levels(struct cuda_lane *lane, struct cuda_region *own, const uint16_t *level_of, struct error *error)
 {
     const size_t values = texture_values(lane);
     const int rc = region_wait(lane, own, &own->table_sent, error);
@@ -160,8 +154,8 @@ cuda_region_bits(const struct cuda_lane *lane, const uint64_t *region)
 }
 
 int
-cuda_levels_send(struct cuda_lane *lane, const struct texture_levels *levels, size_t first,
-                 size_t count, uint16_t *own, const uint16_t **tables, struct error *error)
+cuda_levels_send(struct cuda_lane *lane, const struct texture_levels *levels, size_t first, size_t count, uint16_t *own,
+                 const uint16_t **tables, struct error *error)
 {
     const struct cuda_region *region = cuda_region_state(&lane->base);
     const bool held = region->held.level_of == levels->level_of && levels->table_count == 1;

@@ -59,9 +59,9 @@ cuda_runs_state(const struct kernels_lane *lane)
 
 /* A block's counters. */
 struct runs_table {
-    uint32_t *counters; /* shared memory: [1 + levels][pitch], including zeros */
-    uint32_t *voxels;   /* shared memory: per level, voxels in runs of two or more */
-    uint32_t *all;      /* shared memory: per level and for zeros, if the block counts them */
+    uint32_t *counters;         /* shared memory: [1 + levels][pitch], including zeros */
+    uint32_t *voxels;           /* shared memory: per level, voxels in runs of two or more */
+    uint32_t *all;              /* shared memory: per level and for zeros, if the block counts them */
     unsigned long long *counts; /* of the matrix */
     uint32_t pitch, longest, reach;
     bool counts_all;
@@ -86,8 +86,7 @@ template <typename Level> struct runs_word {
     static const uint32_t CHAINS = sizeof(uint32_t) / sizeof(Level), BITS = 8 * sizeof(Level);
     static const uint32_t ONES = sizeof(Level) == 1 ? 0x01010101 : 0x00010001;
     static const uint32_t LEVEL = (1u << BITS) - 1, HIGHEST = ONES << (BITS - 1); /* bits */
-    static const uint32_t SIGNS =
-        sizeof(Level) == 1 ? 0xBA98 : 0xBB99; /* selector of ptx_permute */
+    static const uint32_t SIGNS = sizeof(Level) == 1 ? 0xBA98 : 0xBB99;           /* selector of ptx_permute */
 };
 
 /* Returns all bits set in levels that differ. */
@@ -141,8 +140,7 @@ runs_count_queue(const struct runs_table &table, struct runs_chains *chains)
         }
         const uint32_t highest = 31 - (uint32_t)__clz((int)ended.lengths);
         const uint32_t at = highest & (32 - runs_word<Level>::BITS);
-        const uint32_t level = ended.levels >> at & runs_word<Level>::LEVEL,
-                       length = ended.lengths >> at;
+        const uint32_t level = ended.levels >> at & runs_word<Level>::LEVEL, length = ended.lengths >> at;
         const uint32_t kept = KEPT ? chains->kept >> at & runs_word<Level>::LEVEL : 0;
 
         if (kept == 0)
@@ -180,9 +178,7 @@ runs_count_all(const struct runs_table &table, const uint32_t words[RUNS_STEPS],
     for (uint32_t i = 0; i < RUNS_STEPS; i++)
 #pragma unroll
         for (uint32_t c = 0; c < 32; c += runs_word<Level>::BITS)
-            atomicAdd(&table.all[(words[i] & one * runs_word<Level>::LEVEL) >> c &
-                                 runs_word<Level>::LEVEL],
-                      1u);
+            atomicAdd(&table.all[(words[i] & one * runs_word<Level>::LEVEL) >> c & runs_word<Level>::LEVEL], 1u);
 }
 
 /* Fetches levels at RUNS_STEPS steps, with zeros beyond the `left` ones. The first word is aligned.
@@ -199,8 +195,7 @@ runs_fetch(const Level *at, int64_t step, uint32_t left, uint32_t words[RUNS_STE
         words[i] = 0;
         if (i < left)
             words[i] = beyond == 0 ? __ldg(from)
-                                   : __funnelshift_r(__ldg(from), __ldg(from + 1),
-                                                     beyond * runs_word<Level>::BITS);
+                                   : __funnelshift_r(__ldg(from), __ldg(from + 1), beyond * runs_word<Level>::BITS);
     }
 }
 
@@ -225,8 +220,7 @@ static __device__ __forceinline__ void
 runs_fetch_rows(const uint16_t *at, int64_t row, uint32_t words[RUNS_STEPS])
 {
     const uint4 first = __ldg((const uint4 *)at), second = __ldg((const uint4 *)(at + row));
-    const uint32_t rows[2][4] = {{first.x, first.y, first.z, first.w},
-                                 {second.x, second.y, second.z, second.w}};
+    const uint32_t rows[2][4] = {{first.x, first.y, first.z, first.w}, {second.x, second.y, second.z, second.w}};
 
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -239,12 +233,11 @@ runs_fetch_rows(const uint16_t *at, int64_t row, uint32_t words[RUNS_STEPS])
  * on. */
 template <typename Level, typename Fetch>
 static __device__ __forceinline__ void
-runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t count,
-             uint32_t steps, const Fetch &fetch)
+runs_walk_on(const struct runs_table &table, struct runs_ended *queue, uint32_t count, uint32_t steps,
+             const Fetch &fetch)
 {
     const uint32_t ones = runs_word<Level>::ONES, bits = runs_word<Level>::BITS;
-    const uint32_t one =
-        count < runs_word<Level>::CHAINS ? ones & ((1u << count * bits) - 1) : ones;
+    const uint32_t one = count < runs_word<Level>::CHAINS ? ones & ((1u << count * bits) - 1) : ones;
     struct runs_chains chains = {0, 0, 0, one, queue, queue};
 
     for (uint32_t k = 0; k < steps; k += RUNS_STEPS) {
@@ -275,29 +268,26 @@ runs_lines_of(const struct runs_job &job, uint32_t direction)
     const int64_t step = job.steps[direction], slices = job.per_slice ? 1 : job.box.size[2];
     const uint32_t beside = (uint32_t)(step == 1 ? job.box.slice / job.box.row * slices : step);
 
-    return {beside, (beside + job.chains - 1) / job.chains,
-            step == 1 || job.deep[direction] ? 1 : (uint32_t)slices};
+    return {beside, (beside + job.chains - 1) / job.chains, step == 1 || job.deep[direction] ? 1 : (uint32_t)slices};
 }
 
 /* Counts words of rows, up to the zeros before the next rows. */
 template <typename Level>
 static __device__ __forceinline__ void
-runs_walk_rows(const struct runs_table &table, struct runs_ended *queue, const Level *at,
-               int64_t row, uint32_t count)
+runs_walk_rows(const struct runs_table &table, struct runs_ended *queue, const Level *at, int64_t row, uint32_t count)
 {
     at += BOXED_ALIGN;
-    runs_walk_on<Level>(table, queue, count, (uint32_t)row,
-                        [&](uint32_t, uint32_t words[RUNS_STEPS]) {
-                            runs_fetch_rows(at, row, words);
-                            at += RUNS_STEPS;
-                        });
+    runs_walk_on<Level>(table, queue, count, (uint32_t)row, [&](uint32_t, uint32_t words[RUNS_STEPS]) {
+        runs_fetch_rows(at, row, words);
+        at += RUNS_STEPS;
+    });
 }
 
 /* Counts words of chains. */
 template <typename Level, uint32_t AHEAD>
 static __device__ __forceinline__ void
-runs_walk_chains(const struct runs_table &table, struct runs_ended *queue, const Level *at,
-                 int64_t step, uint32_t steps, uint32_t count)
+runs_walk_chains(const struct runs_table &table, struct runs_ended *queue, const Level *at, int64_t step,
+                 uint32_t steps, uint32_t count)
 {
     runs_walk_on<Level>(table, queue, count, steps, [&](uint32_t k, uint32_t words[RUNS_STEPS]) {
         if (steps - k >= RUNS_STEPS)
@@ -335,8 +325,7 @@ runs_walk_word(const struct runs_job &job, const struct runs_table &table, struc
 
 /* Adds the block's table to the matrix, and the remaining voxels, in no run of two or more. */
 static __device__ __forceinline__ void
-runs_flush(const struct runs_job &job, const struct runs_batch &batch,
-           const struct runs_table &table)
+runs_flush(const struct runs_job &job, const struct runs_batch &batch, const struct runs_table &table)
 {
     const size_t entries = (size_t)job.levels * job.longest;
 
@@ -354,8 +343,7 @@ runs_flush(const struct runs_job &job, const struct runs_batch &batch,
     for (uint32_t level = threadIdx.x; level < job.levels; level += THREADS) {
         atomicAdd(&table.counts[level * job.longest], 0ull - table.voxels[level]);
         for (uint32_t d = 0; table.counts_all && d < batch.directions; d++)
-            atomicAdd(&table.counts[d * entries + level * job.longest],
-                      (unsigned long long)table.all[1 + level]);
+            atomicAdd(&table.counts[d * entries + level * job.longest], (unsigned long long)table.all[1 + level]);
     }
 }
 
@@ -401,11 +389,9 @@ __launch_bounds__(THREADS, RUNS_BLOCKS)
 static unsigned
 runs_parts(const struct cuda_lane *lane, const struct runs_job *job, const struct runs_batch *batch)
 {
-    const size_t blocks =
-        (size_t)cuda_device_of(&lane->base)->multiprocessors * RUNS_BLOCKS * RUNS_TURNS;
+    const size_t blocks = (size_t)cuda_device_of(&lane->base)->multiprocessors * RUNS_BLOCKS * RUNS_TURNS;
     const size_t matrices = (size_t)batch->slices * batch->directions;
-    const size_t elements =
-        (size_t)job->box.slice * (size_t)(job->per_slice ? 1 : job->box.size[2]);
+    const size_t elements = (size_t)job->box.slice * (size_t)(job->per_slice ? 1 : job->box.size[2]);
     size_t tiles = 1, each;
 
     for (uint32_t d = 0; d < batch->directions; d++) {
@@ -418,34 +404,30 @@ runs_parts(const struct cuda_lane *lane, const struct runs_job *job, const struc
 }
 
 static int
-runs_run_batch(struct cuda_lane *lane, const struct runs_job *job, const struct runs_batch *batch,
-               bool last, uint64_t *counts, struct error *error)
+runs_run_batch(struct cuda_lane *lane, const struct runs_job *job, const struct runs_batch *batch, bool last,
+               uint64_t *counts, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_counted *counted = &cuda_runs_state(&lane->base)->counted;
     const size_t matrices = (size_t)batch->slices * batch->directions;
     const size_t entries = matrices * job->levels * job->longest;
-    const size_t shared = RUNS_STEPS * THREADS * sizeof(struct runs_ended) +
-                          runs_counters(job->levels, job->pitch) * sizeof(uint32_t);
+    const size_t shared =
+        RUNS_STEPS * THREADS * sizeof(struct runs_ended) + runs_counters(job->levels, job->pitch) * sizeof(uint32_t);
     const dim3 grid((unsigned)matrices, runs_parts(lane, job, batch));
 
     CUDA_TRY(device, cudaMemsetAsync(counted->counts, 0, entries * sizeof(uint64_t), lane->work));
     if (job->levels < TEXTURE_MAX_LEVELS)
-        runs_count_part<uint8_t>
-            <<<grid, THREADS, shared, lane->work>>>(*job, *batch, counted->counts);
+        runs_count_part<uint8_t><<<grid, THREADS, shared, lane->work>>>(*job, *batch, counted->counts);
     else
-        runs_count_part<uint16_t>
-            <<<grid, THREADS, shared, lane->work>>>(*job, *batch, counted->counts);
+        runs_count_part<uint16_t><<<grid, THREADS, shared, lane->work>>>(*job, *batch, counted->counts);
     CUDA_LAUNCHED(device);
-    return (last ? cuda_counted_fetch_last : cuda_counted_fetch)(lane, counted, entries, counts,
-                                                                 error);
+    return (last ? cuda_counted_fetch_last : cuda_counted_fetch)(lane, counted, entries, counts, error);
 }
 
 /* Runs whole slices at a time while their matrices fit in the counters, otherwise some directions
  * of one slice. */
 static int
-runs_run_all(struct cuda_lane *lane, const struct runs_job *job, uint64_t *counts,
-             struct error *error)
+runs_run_all(struct cuda_lane *lane, const struct runs_job *job, uint64_t *counts, struct error *error)
 {
     const size_t entries = (size_t)job->levels * job->longest;
     const uint32_t fit = (uint32_t)texture_least(TEXTURE_COUNTERS / entries, TEXTURE_MATRICES);
@@ -457,12 +439,11 @@ runs_run_all(struct cuda_lane *lane, const struct runs_job *job, uint64_t *count
         counts += (size_t)(job->box.first_slice * job->directions) * entries;
     for (int64_t z = 0; rc == 0 && z < slices; z += whole)
         for (uint32_t d = 0; rc == 0 && d < job->directions; d += fit) {
-            const struct runs_batch batch = {z, (uint32_t)(z + whole < slices ? whole : slices - z),
-                                             d, (uint32_t)texture_least(fit, job->directions - d)};
+            const struct runs_batch batch = {z, (uint32_t)(z + whole < slices ? whole : slices - z), d,
+                                             (uint32_t)texture_least(fit, job->directions - d)};
 
-            rc =
-                runs_run_batch(lane, job, &batch, z + whole >= slices && d + fit >= job->directions,
-                               counts + ((size_t)z * job->directions + d) * entries, error);
+            rc = runs_run_batch(lane, job, &batch, z + whole >= slices && d + fit >= job->directions,
+                                counts + ((size_t)z * job->directions + d) * entries, error);
         }
     return rc;
 }
@@ -500,21 +481,16 @@ cuda_runs_run(struct kernels_lane *base, const void *given, struct error *error)
     job.levels = (uint32_t)runs->levels.levels;
     job.longest = (uint32_t)runs->longest;
     job.reach = (uint32_t)texture_most(
-        RUNS_LEAST,
-        texture_least(RUNS_MOST, RUNS_COUNTERS / (1 + job.levels) / RUNS_BANKS * RUNS_BANKS));
+        RUNS_LEAST, texture_least(RUNS_MOST, RUNS_COUNTERS / (1 + job.levels) / RUNS_BANKS * RUNS_BANKS));
     job.pitch = job.reach + RUNS_APART; /* near levels and lengths use different banks */
-    job.chains =
-        job.levels < TEXTURE_MAX_LEVELS ? runs_word<uint8_t>::CHAINS : runs_word<uint16_t>::CHAINS;
+    job.chains = job.levels < TEXTURE_MAX_LEVELS ? runs_word<uint8_t>::CHAINS : runs_word<uint16_t>::CHAINS;
     job.per_slice = runs->per_slice;
     CUDA_TRY(cuda_device_of(base),
-             cudaFuncSetAttribute(runs_count_part<uint8_t>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+             cudaFuncSetAttribute(runs_count_part<uint8_t>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
     CUDA_TRY(cuda_device_of(base),
-             cudaFuncSetAttribute(runs_count_part<uint16_t>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+             cudaFuncSetAttribute(runs_count_part<uint16_t>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
     rc = cuda_boxed_fill(lane, cuda_runs_state(base), &runs->levels, runs->region, 1,
-                         job.levels < TEXTURE_MAX_LEVELS ? BOXED_BYTES : BOXED_LEVELS, &job.box,
-                         error);
+                         job.levels < TEXTURE_MAX_LEVELS ? BOXED_BYTES : BOXED_LEVELS, &job.box, error);
     if (rc == 0 && (runs->per_slice || job.box.size[0] == 0)) /* slices outside the box */
         memset(request->counts, 0, texture_runs_size(runs, base->extent.slices) * sizeof(uint64_t));
     if (rc || job.box.size[0] == 0)

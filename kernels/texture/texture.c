@@ -25,25 +25,21 @@ texture_highest_level(const uint16_t *level_of, size_t count)
 }
 
 static int
-check_levels(const struct kernels_lane *lane, const struct texture_levels *levels,
-             struct error *error)
+check_levels(const struct kernels_lane *lane, const struct texture_levels *levels, struct error *error)
 {
     size_t values = lane->pixel == IMAGE_UINT8 ? 256 : 65536;
 
     if (levels->levels < 2 || levels->levels > TEXTURE_MAX_LEVELS)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%d grey levels are not possible; 2 to %d are",
+                         levels->levels, TEXTURE_MAX_LEVELS);
+    if (!levels->level_of || (levels->table_count != 1 && levels->table_count != (size_t)lane->extent.slices))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%d grey levels are not possible; 2 to %d are", levels->levels,
-                         TEXTURE_MAX_LEVELS);
-    if (!levels->level_of ||
-        (levels->table_count != 1 && levels->table_count != (size_t)lane->extent.slices))
-        return error_set(
-            error, -EINVAL, CODE_COMPUTE_FAILED,
-            "there are %zu tables of levels; it takes 1 or one for each of %lld slices",
-            levels->level_of ? levels->table_count : 0, (long long)lane->extent.slices);
+                         "there are %zu tables of levels; it takes 1 or one for each of %lld slices",
+                         levels->level_of ? levels->table_count : 0, (long long)lane->extent.slices);
     for (size_t i = 0; i < levels->table_count; i++)
         if (texture_highest_level(levels->level_of + i * values, values) > levels->levels)
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                             "table %zu has a level above the highest one, %d", i, levels->levels);
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "table %zu has a level above the highest one, %d", i,
+                             levels->levels);
     return 0;
 }
 
@@ -58,9 +54,8 @@ texture_check_offsets(const struct texture_glcm *request, struct error *error)
         if (offset.x < -LARGEST_OFFSET || offset.x > LARGEST_OFFSET || offset.y < -LARGEST_OFFSET ||
             offset.y > LARGEST_OFFSET || offset.z < -LARGEST_OFFSET || offset.z > LARGEST_OFFSET ||
             (offset.x == 0 && offset.y == 0 && offset.z == 0))
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                             "offset %zu, (%d, %d, %d), is none or longer than %d", i, offset.x,
-                             offset.y, offset.z, LARGEST_OFFSET);
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "offset %zu, (%d, %d, %d), is none or longer than %d",
+                             i, offset.x, offset.y, offset.z, LARGEST_OFFSET);
     }
     return 0;
 }
@@ -72,8 +67,7 @@ no_room(struct error *error)
 }
 
 int
-texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uint64_t *counts,
-                 struct error *error)
+texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uint64_t *counts, struct error *error)
 {
     const struct texture_glcm_request request = {glcm, counts};
     int rc = kernels_op_check(lane, KERNELS_GLCM, error);
@@ -88,8 +82,8 @@ texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uin
 }
 
 int
-texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbours *neighbours,
-                       uint64_t *counts, struct error *error)
+texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbours *neighbours, uint64_t *counts,
+                       struct error *error)
 {
     const struct texture_neighbours_request request = {neighbours, counts};
     int rc = kernels_op_check(lane, KERNELS_NEIGHBOURS, error);
@@ -99,16 +93,13 @@ texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbour
     if (rc)
         return rc;
     if (neighbours->distance < 1 || neighbours->distance > TEXTURE_MAX_DISTANCE)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "a distance of %d is not between 1 and %d", neighbours->distance,
-                         TEXTURE_MAX_DISTANCE);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "a distance of %d is not between 1 and %d",
+                         neighbours->distance, TEXTURE_MAX_DISTANCE);
     if (neighbours->alpha < 0 || neighbours->alpha > TEXTURE_MAX_LEVELS)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "levels that are %d apart are not alike; 0 to %d are", neighbours->alpha,
-                         TEXTURE_MAX_LEVELS);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "levels that are %d apart are not alike; 0 to %d are",
+                         neighbours->alpha, TEXTURE_MAX_LEVELS);
     if (neighbours->per_slice && !neighbours->in_slice)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "neighbours in space are not of one slice");
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "neighbours in space are not of one slice");
     return counts ? kernels_op_run(lane, KERNELS_NEIGHBOURS, &request, error) : no_room(error);
 }
 
@@ -130,8 +121,7 @@ axes_of_runs(const struct texture_runs *request)
 }
 
 int
-texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uint64_t *counts,
-                 struct error *error)
+texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uint64_t *counts, struct error *error)
 {
     const struct texture_runs_request request = {runs, counts};
     struct texture_box box;
@@ -141,16 +131,13 @@ texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uin
         rc = check_levels(lane, &runs->levels, error);
     if (rc)
         return rc;
-    if (!runs->directions || runs->direction_count < 1 ||
-        runs->direction_count > TEXTURE_MAX_DIRECTIONS)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "%zu directions are not possible; 1 to %d are", runs->direction_count,
-                         TEXTURE_MAX_DIRECTIONS);
+    if (!runs->directions || runs->direction_count < 1 || runs->direction_count > TEXTURE_MAX_DIRECTIONS)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%zu directions are not possible; 1 to %d are",
+                         runs->direction_count, TEXTURE_MAX_DIRECTIONS);
     for (size_t i = 0; i < runs->direction_count; i++)
         if (!is_direction(&runs->directions[i], runs->per_slice))
-            return error_set(
-                error, -EINVAL, CODE_COMPUTE_FAILED,
-                "direction %zu does not lead to a neighbour, or leads to another slice", i);
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                             "direction %zu does not lead to a neighbour, or leads to another slice", i);
     texture_region_box(lane, runs->region, &box);
     for (int axis = 0; axis < axes_of_runs(runs); axis++)
         if (box.size[axis] > TEXTURE_MAX_RUN)
@@ -165,14 +152,12 @@ texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uin
 }
 
 static int
-check_zones(const struct kernels_lane *lane, const struct texture_zones *request,
-            struct error *error)
+check_zones(const struct kernels_lane *lane, const struct texture_zones *request, struct error *error)
 {
     struct texture_box box;
 
     if (request->per_slice && !request->in_slice)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "zones in space are not of one slice");
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "zones in space are not of one slice");
     texture_region_box(lane, request->region, &box);
     if ((double)(box.size[0] + 2) * (double)(box.size[1] + 2) * (double)(box.size[2] + 2) >= 0x1p31)
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
@@ -202,8 +187,8 @@ texture_zones_run(struct kernels_lane *lane, const struct texture_zones *zones,
 }
 
 int
-texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
-                      uint64_t *counts, struct error *error)
+texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice, uint64_t *counts,
+                      struct error *error)
 {
     const struct texture_histogram_request request = {region, per_slice, counts};
 
@@ -212,8 +197,7 @@ texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool pe
 
 /* ------------------------------------------------------------------------------ local patterns -- */
 
-const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS + 1] = {
-    {0}, {1}, {2}, {3}};
+const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS + 1] = {{0}, {1}, {2}, {3}};
 
 _Static_assert(TEXTURE_PATTERNS == 3, "there is a demand for each number of maps");
 
@@ -257,20 +241,18 @@ check_patterns(const struct texture_patterns *request, struct error *error)
     bool any = false;
 
     if (request->threshold_millionths < 0 || request->threshold_millionths > WHOLE)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "a threshold of %d millionths is not between 0 and 1",
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "a threshold of %d millionths is not between 0 and 1",
                          request->threshold_millionths);
     for (int i = 0; i < TEXTURE_PATTERNS; i++) {
         if (request->maps[i] && !request->wanted[i])
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                             "there is a map for pattern %d, which is not wanted", i);
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is a map for pattern %d, which is not wanted",
+                             i);
         any |= request->wanted[i];
     }
     if (!any)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "no pattern is wanted");
     if (request->region_count > 0 && (!request->regions || !request->histograms))
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there is no room for the histograms of %zu regions",
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no room for the histograms of %zu regions",
                          request->region_count);
     return 0;
 }
@@ -285,9 +267,8 @@ place_maps(struct kernels_lane *lane, const struct texture_patterns *request, st
     for (int i = 0; i < TEXTURE_PATTERNS; i++)
         count += request->maps[i];
     if (count > state->demand.maps)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "there is room for %d maps of patterns, not for %d", state->demand.maps,
-                         count);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is room for %d maps of patterns, not for %d",
+                         state->demand.maps, count);
     count = 0;
     for (int i = 0; i < TEXTURE_PATTERNS; i++)
         state->maps[i] = request->maps[i] ? state->room[count++] : NULL;
@@ -295,8 +276,7 @@ place_maps(struct kernels_lane *lane, const struct texture_patterns *request, st
 }
 
 int
-texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request,
-                     struct error *error)
+texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error)
 {
     int rc = check_patterns(request, error);
 

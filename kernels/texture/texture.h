@@ -45,20 +45,20 @@ struct texture_glcm {
     const uint64_t *region;               /* bits as in struct image_mask; NULL: every voxel */
     const struct texture_offset *offsets; /* must not be (0, 0, 0); |component| <= 255 */
     size_t offset_count;                  /* at least 1; offsets may be repeated */
-    bool per_slice; /* one matrix per slice of v; otherwise one for all slices */
+    bool per_slice;                       /* one matrix per slice of v; otherwise one for all slices */
 };
 
 /* Overwrites counts[((z * offset_count) + o) * levels * levels + (i - 1) * levels + (j - 1)]; z = 0
  * unless per_slice. */
-int texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request,
-                     uint64_t *counts, struct error *error);
+int texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
+                     struct error *error);
 
 /*
  * Counts each stored value in the region (NULL: the volume) at counts[v - smallest of the pixel
  * type]. A histogram has 256 or 65536 entries. There is one per slice if per_slice, otherwise one.
  */
-int texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
-                          uint64_t *counts, struct error *error);
+int texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice, uint64_t *counts,
+                          struct error *error);
 
 /* Neighbourhoods. The neighbours of a voxel are the other voxels at most `distance` away along each
  * axis, in its slice or in space. Only voxels of the region with a level count. */
@@ -91,8 +91,8 @@ texture_neighbours_width(const struct texture_neighbours *request)
 
 /* Overwrites counts[((z * TEXTURE_NEIGHBOUR_KINDS + kind) * levels + level - 1) * width + n]; z = 0
  * unless per_slice. */
-int texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbours *request,
-                           uint64_t *counts, struct error *error);
+int texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbours *request, uint64_t *counts,
+                           struct error *error);
 
 /* Runs: maximal sequences of voxels of the region with one level, consecutive along a direction. */
 #define TEXTURE_MAX_DIRECTIONS 13
@@ -118,8 +118,8 @@ texture_runs_size(const struct texture_runs *request, int64_t slices)
 
 /* Overwrites counts[((z * direction_count + d) * levels + level - 1) * longest + length - 1].
  * Returns -E2BIG if such a side is longer than TEXTURE_MAX_RUN. */
-int texture_runs_run(struct kernels_lane *lane, const struct texture_runs *request,
-                     uint64_t *counts, struct error *error);
+int texture_runs_run(struct kernels_lane *lane, const struct texture_runs *request, uint64_t *counts,
+                     struct error *error);
 
 /*
  * Zones: voxels of the region with one level that are connected by faces, edges and corners, in
@@ -221,8 +221,7 @@ struct texture_patterns {
     uint64_t *histograms; /* NULL when region_count is 0 */
 };
 
-int texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request,
-                         struct error *error);
+int texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error);
 
 /* Returns the map of the last run: one code per voxel not on an edge, x fastest. The lane owns it,
  * and it is valid until the next run. Returns NULL if it was not requested. */

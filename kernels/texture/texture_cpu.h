@@ -90,16 +90,14 @@ struct texture_boxed {
 /* Takes memory for elements of any region's box, padded by TEXTURE_MAX_DISTANCE. */
 void *cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory, size_t size);
 
-void cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels,
-                    const uint64_t *region, int64_t margin, uint16_t *memory,
-                    struct texture_boxed *boxed);
+void cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels, const uint64_t *region, int64_t margin,
+                    uint16_t *memory, struct texture_boxed *boxed);
 
 /* Returns blocks of a box's rows. */
 static inline struct texture_blocks
 texture_blocks_of_box(const struct texture_box *box)
 {
-    struct texture_blocks blocks = {.rows = box->size[1],
-                                    .height = TEXTURE_BLOCK_VOXELS / box->size[0]};
+    struct texture_blocks blocks = {.rows = box->size[1], .height = TEXTURE_BLOCK_VOXELS / box->size[0]};
 
     if (blocks.height < 1)
         blocks.height = 1;
@@ -116,8 +114,7 @@ texture_words_per_row(const struct kernels_lane *lane)
 
 /* Returns a word of a region's row without padding bits. A NULL region has all voxels. */
 static inline uint64_t
-texture_region_word(const struct kernels_lane *lane, const uint64_t *region, int64_t row,
-                    int64_t word)
+texture_region_word(const struct kernels_lane *lane, const uint64_t *region, int64_t row, int64_t word)
 {
     int64_t left = lane->extent.columns - word * 64;
     uint64_t inside = left < 64 ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);

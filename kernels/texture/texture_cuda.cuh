@@ -56,11 +56,11 @@ enum glcm_place {
 /* Matrices that a block counts at once: one or two, or up to four of few levels. */
 struct glcm_set {
     int32_t x[GLCM_PLACES], y[GLCM_PLACES], z[GLCM_PLACES]; /* the offsets */
-    bool reversed[GLCM_PLACES];   /* counted by the opposite offset: [neighbour][voxel] */
-    uint32_t matrix[GLCM_PLACES]; /* index among the counted matrices */
+    bool reversed[GLCM_PLACES];                             /* counted by the opposite offset: [neighbour][voxel] */
+    uint32_t matrix[GLCM_PLACES];                           /* index among the counted matrices */
     enum glcm_kind kind;
-    uint32_t places, behind; /* few levels: one bit per matrix; number of rows above */
-    int32_t first_slice;     /* first slice of voxels with neighbours; may lie outside the volume */
+    uint32_t places, behind;     /* few levels: one bit per matrix; number of rows above */
+    int32_t first_slice;         /* first slice of voxels with neighbours; may lie outside the volume */
     uint32_t first_block, parts; /* the set's blocks, except with few levels */
 };
 
@@ -164,8 +164,8 @@ struct cuda_glcm {
 
 /* Sets *tables to the device address of the tables of slices first .. first + count - 1, or of the
  * single one. They are the lane's held levels, or are sent to `own`, which must have room. */
-int cuda_levels_send(struct cuda_lane *lane, const struct texture_levels *levels, size_t first,
-                     size_t count, uint16_t *own, const uint16_t **tables, struct error *error);
+int cuda_levels_send(struct cuda_lane *lane, const struct texture_levels *levels, size_t first, size_t count,
+                     uint16_t *own, const uint16_t **tables, struct error *error);
 
 static inline struct cuda_glcm *
 cuda_glcm_of(const struct cuda_lane *lane)
@@ -192,8 +192,7 @@ texture_values(const struct cuda_lane *lane)
     return lane->base.pixel == IMAGE_UINT8 ? 256 : 65536;
 }
 
-void cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory,
-                        struct cuda_counted *counted);
+void cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory, struct cuda_counted *counted);
 
 /* Returns the held region's bits, queued on `work`, or NULL if the lane does not hold this
  * region. */
@@ -201,17 +200,17 @@ const uint64_t *cuda_region_bits(const struct cuda_lane *lane, const uint64_t *r
 
 /* Sets *on_device to the region's bits, sent on `work` unless held; NULL stays NULL. Work waits for
  * the slices of its box. */
-int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
-                        const uint64_t *region, const uint64_t **on_device, struct error *error);
+int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted, const uint64_t *region,
+                        const uint64_t **on_device, struct error *error);
 
 /* Waits for `work`, and copies the first counters. */
-int cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
-                       uint64_t *counts, struct error *error);
+int cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters, uint64_t *counts,
+                       struct error *error);
 
 /* As cuda_counted_fetch, as the last work of a run. Gives up the turn while it waits, if
  * possible. */
-int cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted,
-                            size_t counters, uint64_t *counts, struct error *error);
+int cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
+                            uint64_t *counts, struct error *error);
 
 /* Returns the lane's volume, without codes. */
 struct glcm_volume cuda_texture_volume(const struct cuda_lane *lane);
@@ -239,15 +238,13 @@ texture_in_region(const uint64_t *region, size_t row, uint32_t words_per_row, ui
 enum { TEXTURE_PIECE_WORDS = 4 };
 
 template <typename Value> struct texture_piece {
-    static const uint32_t OF_WORD = sizeof(uint32_t) / sizeof(Value),
-                          VALUES = TEXTURE_PIECE_WORDS * OF_WORD;
+    static const uint32_t OF_WORD = sizeof(uint32_t) / sizeof(Value), VALUES = TEXTURE_PIECE_WORDS * OF_WORD;
     uint32_t in; /* one bit per value: in the region */
     uint32_t words[TEXTURE_PIECE_WORDS];
 
     __device__ __forceinline__ uint32_t value(uint32_t k) const
     {
-        return words[k / OF_WORD] >> k % OF_WORD * 8 * sizeof(Value) &
-               ((1u << 8 * sizeof(Value)) - 1);
+        return words[k / OF_WORD] >> k % OF_WORD * 8 * sizeof(Value) & ((1u << 8 * sizeof(Value)) - 1);
     }
 };
 
@@ -261,8 +258,7 @@ texture_load_unaligned(const void *from, uint32_t bytes, uint32_t words[TEXTURE_
 
 #pragma unroll
     for (uint32_t i = 0; i < TEXTURE_PIECE_WORDS; i++) {
-        const uint32_t next =
-            (i + 1) * sizeof(uint32_t) < past + bytes ? __ldg(aligned + i + 1) : 0;
+        const uint32_t next = (i + 1) * sizeof(uint32_t) < past + bytes ? __ldg(aligned + i + 1) : 0;
 
         words[i] = __funnelshift_r(last, next, past * 8);
         last = next;
@@ -329,16 +325,15 @@ glcm_each_row(Fetched (&fetched)[BUFFERS], uint32_t steps, const Fetch &fetch, c
  * work on a stream and do not wait. */
 
 /* Fills the plan, and queues the work before counting: region and codes. */
-int cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request,
-                    struct glcm_plan *plan, struct error *error);
+int cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
+                    struct error *error);
 
 /* Sends matrices first .. first + count - 1 of the request, and stores their sets in the plan. */
-int cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request,
-                   struct glcm_plan *plan, size_t first, size_t count, struct error *error);
+int cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan, size_t first,
+                   size_t count, struct error *error);
 
 /* Counts the sent matrices into texture->counts. */
-int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count,
-                    struct error *error);
+int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count, struct error *error);
 
 /*
  * glcm_sets.cu: arranges matrices first .. first + count - 1 of a request, two per set if allowed,
@@ -346,8 +341,7 @@ int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t
  * processors, slower sets get more of them.
  */
 struct glcm_share glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
-                               const struct glcm_image *image, size_t processors,
-                               struct glcm_set *sets);
+                               const struct glcm_image *image, size_t processors, struct glcm_set *sets);
 
 /* As glcm_arrange for few levels: up to four adjacent matrices per set. */
 struct glcm_share glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,
@@ -360,26 +354,23 @@ cudaError_t glcm_pairs_allow(size_t shared);
 bool glcm_pairs_near(const struct texture_offset *offset);
 
 /* Adds the sets' pairs to `counts`. */
-void glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share,
-                       const struct glcm_set *sets, unsigned long long *counts,
-                       cudaStream_t stream);
+void glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share, const struct glcm_set *sets,
+                       unsigned long long *counts, cudaStream_t stream);
 
 /* glcm_bits.cu: whether it counts the request faster, for matrices of `slices` slices. It needs
  * levels in the three upper bits of codes, and GLCM_BITS_NONE for voxels that do not count. */
 enum { GLCM_BITS_SHIFT = 5, GLCM_BITS_NONE = 1 << 4 };
 
-bool glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *image,
-                    size_t slices);
+bool glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *image, size_t slices);
 
 cudaError_t glcm_bits_allow(size_t shared);
 
 /* Adds the sets' pairs to `counts`. */
-void glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
-                      size_t processors, const struct glcm_set *sets, unsigned long long *counts,
-                      cudaStream_t stream);
+void glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share, size_t processors,
+                      const struct glcm_set *sets, unsigned long long *counts, cudaStream_t stream);
 
 /* Computes the codes of a part of a volume. Fills `factor` and `offset` of the job. */
-void cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,
-                          enum image_pixel pixel, cudaStream_t stream);
+void cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job, enum image_pixel pixel,
+                          cudaStream_t stream);
 
 #endif

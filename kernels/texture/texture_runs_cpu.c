@@ -35,8 +35,7 @@ cpu_runs_state(const struct kernels_lane *lane)
 
 /* Sets bytes to 1 where a run of more than one voxel begins. */
 static void
-runs_find(const uint16_t *own, const uint16_t *before, const uint16_t *after, int64_t count,
-          uint8_t *restrict begins)
+runs_find(const uint16_t *own, const uint16_t *before, const uint16_t *after, int64_t count, uint8_t *restrict begins)
 {
     for (int64_t x = 0; x < count; x++)
         begins[x] = (own[x] > 0) & (own[x] != before[x]) & (own[x] == after[x]);
@@ -55,8 +54,7 @@ runs_add(const struct running *job, int64_t level, int64_t length, uint64_t runs
 
 /* Counts runs that begin in a row. `step` is the distance between voxels of a run. */
 static void
-runs_count_row(const struct running *job, const uint16_t *row, int64_t step, uint32_t *table,
-               uint64_t *counts)
+runs_count_row(const struct running *job, const uint16_t *row, int64_t step, uint32_t *table, uint64_t *counts)
 {
     for (int64_t first = 0; first < job->boxed.box.size[0]; first += RUNS_CHUNK) {
         const int64_t left = job->boxed.box.size[0] - first;
@@ -91,10 +89,9 @@ runs_count_voxels(void *context, int64_t z)
     const struct running *job = context;
     const struct texture_runs *request = job->request;
     const size_t slice = request->per_slice ? (size_t)(job->boxed.box.first[2] + z) : 0;
-    uint64_t *counts = job->counts + slice * request->direction_count *
-                                         (size_t)(request->levels.levels * request->longest);
-    uint32_t voxels[2][TEXTURE_WIDE_LEVELS] = {
-        {0}}; /* two tables: equal levels often follow each other */
+    uint64_t *counts =
+        job->counts + slice * request->direction_count * (size_t)(request->levels.levels * request->longest);
+    uint32_t voxels[2][TEXTURE_WIDE_LEVELS] = {{0}}; /* two tables: equal levels often follow each other */
 
     for (int64_t y = 0; y < job->boxed.box.size[1]; y++) {
         const uint16_t *row = job->boxed.levels + z * job->boxed.slice + y * job->boxed.row;
@@ -104,9 +101,8 @@ runs_count_voxels(void *context, int64_t z)
     }
     for (size_t d = 0; d < request->direction_count; d++)
         for (int64_t level = 1; level <= request->levels.levels; level++)
-            texture_add(
-                &counts[((int64_t)d * request->levels.levels + level - 1) * request->longest],
-                (uint64_t)voxels[0][level] + voxels[1][level]);
+            texture_add(&counts[((int64_t)d * request->levels.levels + level - 1) * request->longest],
+                        (uint64_t)voxels[0][level] + voxels[1][level]);
 }
 
 static void
@@ -122,14 +118,12 @@ runs_count_block(const struct running *job, int64_t i, uint32_t *table)
                                          (size_t)(request->levels.levels * request->longest);
 
     for (int64_t y = block.first; y < block.end; y++)
-        runs_count_row(job, job->boxed.levels + block.z * job->boxed.slice + y * job->boxed.row,
-                       step, table, counts);
+        runs_count_row(job, job->boxed.levels + block.z * job->boxed.slice + y * job->boxed.row, step, table, counts);
     const size_t used = (size_t)job->request->levels.levels * RUNS_SHORT;
 
     for (size_t k = 0; k < used; k++)
         if (table[k] > 0)
-            runs_add(job, (int64_t)(k / RUNS_SHORT) + 1, (int64_t)(k % RUNS_SHORT), table[k],
-                     counts);
+            runs_add(job, (int64_t)(k / RUNS_SHORT) + 1, (int64_t)(k % RUNS_SHORT), table[k], counts);
     memset(table, 0, used * sizeof(*table));
 }
 
@@ -137,9 +131,8 @@ static void
 runs_count_blocks(void *context)
 {
     struct running *job = context;
-    uint32_t *table =
-        cpu_runs_state(&job->lane->base)->tables +
-        __atomic_fetch_add(&job->table, 1, __ATOMIC_RELAXED) * TEXTURE_MAX_LEVELS * RUNS_SHORT;
+    uint32_t *table = cpu_runs_state(&job->lane->base)->tables +
+                      __atomic_fetch_add(&job->table, 1, __ATOMIC_RELAXED) * TEXTURE_MAX_LEVELS * RUNS_SHORT;
     const int64_t blocks = job->blocks.count * (int64_t)job->request->direction_count;
     int64_t i;
 
@@ -166,10 +159,8 @@ cpu_runs_run(struct kernels_lane *lane, const void *given, struct error *error)
     struct running job = {.lane = cpu_lane_of(lane), .request = runs, .counts = request->counts};
 
     (void)error;
-    memset(request->counts, 0,
-           texture_runs_size(runs, lane->extent.slices) * sizeof(*request->counts));
-    cpu_boxed_fill(job.lane, &runs->levels, runs->region, 1, cpu_runs_state(lane)->levels,
-                   &job.boxed);
+    memset(request->counts, 0, texture_runs_size(runs, lane->extent.slices) * sizeof(*request->counts));
+    cpu_boxed_fill(job.lane, &runs->levels, runs->region, 1, cpu_runs_state(lane)->levels, &job.boxed);
     if (job.boxed.box.size[0] == 0)
         return 0;
     job.blocks = texture_blocks_of_box(&job.boxed.box);

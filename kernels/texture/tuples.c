@@ -132,8 +132,7 @@ make_chain(struct tuple *tuple, struct texture_offset way, int points)
 }
 
 size_t
-tuples_gather(const struct texture_offset *offsets, size_t count, int points,
-              struct tuple tuples[TUPLES_TOGETHER])
+tuples_gather(const struct texture_offset *offsets, size_t count, int points, struct tuple tuples[TUPLES_TOGETHER])
 {
     struct tuple_gathering gathering = {.offsets = offsets, .count = count};
     size_t made = 0;

@@ -8,10 +8,8 @@
 static __device__ __forceinline__ void
 turn_bytes(const uint32_t from[4], uint32_t to[4])
 {
-    const uint32_t low[2] = {ptx_permute<0x5140>(from[0], from[1]),
-                             ptx_permute<0x5140>(from[2], from[3])},
-                   high[2] = {ptx_permute<0x7362>(from[0], from[1]),
-                              ptx_permute<0x7362>(from[2], from[3])};
+    const uint32_t low[2] = {ptx_permute<0x5140>(from[0], from[1]), ptx_permute<0x5140>(from[2], from[3])},
+                   high[2] = {ptx_permute<0x7362>(from[0], from[1]), ptx_permute<0x7362>(from[2], from[3])};
 
     to[0] = ptx_permute<0x5410>(low[0], low[1]);
     to[1] = ptx_permute<0x7632>(low[0], low[1]);

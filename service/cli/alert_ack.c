@@ -40,17 +40,14 @@ ack_check(struct cli_call *call)
         return cli_usage_error(name, "--until and --undo cannot be combined");
     if (cli_time_to_ms(ack->until, &ack->until_ms) != 0)
         return cli_usage_error(name, "\"%s\" is not a time: use 2026-01-31, 12h or 3d", ack->until);
-    return ack->until_ms > clock_unix_ms()
-               ? EXIT_OK
-               : cli_usage_error(name, "--until %s is in the past", ack->until);
+    return ack->until_ms > clock_unix_ms() ? EXIT_OK : cli_usage_error(name, "--until %s is in the past", ack->until);
 }
 
 static int
 ack_run(struct cli_call *call)
 {
     static const struct cli_request request = {PROTO_ACK, "alert", write_ack, false};
-    return control_request_all(call->context->conf->root, &request, call->arguments, call->count,
-                               call->options);
+    return control_request_all(call->context->conf->root, &request, call->arguments, call->count, call->options);
 }
 
 const struct cli_command cli_ack = {
@@ -63,8 +60,7 @@ const struct cli_command cli_ack = {
         (const struct cli_option[]){
             {"until", 0, &cli_later, CLI_AT(struct ack, until),
              .help = "time when it ends: 2026-01-31, or 12h or 3d from now; default: no end"},
-            {"reason", 0, &cli_text, CLI_AT(struct ack, reason),
-             .help = "text stored with it; must not name patients"},
+            {"reason", 0, &cli_text, CLI_AT(struct ack, reason), .help = "text stored with it; must not name patients"},
             {"undo", 0, &cli_flag, CLI_AT(struct ack, undo), .help = "end the acknowledgement now"},
             {0}},
     .size = sizeof(struct ack),

@@ -31,8 +31,7 @@ alert_describe_end(struct report *report, char *text, size_t size, int64_t *sinc
         iso_time_from_ms(life.last_ms, last) != 0)
         return;
     if (life.jobs_running > 0)
-        snprintf(jobs, sizeof jobs, "; running jobs, which the next start queues again: %" PRId64,
-                 life.jobs_running);
+        snprintf(jobs, sizeof jobs, "; running jobs, which the next start queues again: %" PRId64, life.jobs_running);
     if (life.stopped)
         snprintf(text, size, ": it was stopped");
     else
@@ -63,8 +62,7 @@ alerts_query_daemon(struct cli_alerts *alerts, const char *root, struct report *
 }
 
 int
-cli_alerts_collect(struct cli_alerts *alerts, const struct conf *conf, struct report *report,
-                   struct error *error)
+cli_alerts_collect(struct cli_alerts *alerts, const struct conf *conf, struct report *report, struct error *error)
 {
     alerts_query_daemon(alerts, conf->root, report);
     return alerts_collect(&alerts->list, conf, report, clock_unix_ms(), error);
@@ -112,9 +110,9 @@ cli_alert_remedy(const struct alert *alert)
     fprintf(stream.out, "%s: ", alert->id);
     if (alert->ack.by) {
         alert_time(alert->ack.until_ms, until);
-        fprintf(stream.out, "acknowledged by %s at %s%s%s%s%s; noctule ack --undo %s",
-                alert->ack.by, alert_time(alert->ack.at_ms, at), *until ? ", until " : "", until,
-                *alert->ack.reason ? ": " : "", alert->ack.reason, alert->id);
+        fprintf(stream.out, "acknowledged by %s at %s%s%s%s%s; noctule ack --undo %s", alert->ack.by,
+                alert_time(alert->ack.at_ms, at), *until ? ", until " : "", until, *alert->ack.reason ? ": " : "",
+                alert->ack.reason, alert->id);
     } else {
         fputs(row->remedy, stream.out);
         if (row->may_acknowledge)

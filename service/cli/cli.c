@@ -23,9 +23,8 @@ load_conf(const struct cli_call *call)
         return cli_load_conf(context, context->config_path, NULL);
     context->is_in_force = true;
     if (call->command != &cli_reload) /* reload prints the reason itself */
-        cli_print_error(
-            "warning: %s; using the configuration in force instead (see noctule check-config)",
-            error.message);
+        cli_print_error("warning: %s; using the configuration in force instead (see noctule check-config)",
+                        error.message);
     return conf;
 }
 
@@ -72,8 +71,7 @@ run_call(struct cli_call *call)
 int
 main(int argc, char **argv)
 {
-    struct cli_context context = {.config_path =
-                                      daemon_line_config(NULL, getenv(DAEMON_CONFIG_VARIABLE))};
+    struct cli_context context = {.config_path = daemon_line_config(NULL, getenv(DAEMON_CONFIG_VARIABLE))};
     struct cli_call call;
     conf_set_dictionary(dicom_attribute_kind);
     int status = cli_parse(argc, argv, &context, &call);

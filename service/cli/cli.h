@@ -16,12 +16,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, cli_report, cli_jobs,
-    cli_review, cli_show, cli_features, cli_series, cli_destinations, cli_deliveries, cli_retry,
-    cli_submit, cli_cancel, cli_hold, cli_release_held, cli_pause, cli_resume, cli_drain,
-    cli_priority, cli_complete, cli_ack, cli_accept, cli_reject, cli_resend, cli_purge, cli_pull,
-    cli_quarantine, cli_reload, cli_ping, cli_check_config, cli_doctor, cli_echo, cli_presets,
-    cli_profiles, cli_cohort, cli_version, cli_help;
+extern const struct cli_command cli_run, cli_run_job, cli_explain, cli_status, cli_report, cli_jobs, cli_review,
+    cli_show, cli_features, cli_series, cli_destinations, cli_deliveries, cli_retry, cli_submit, cli_cancel, cli_hold,
+    cli_release_held, cli_pause, cli_resume, cli_drain, cli_priority, cli_complete, cli_ack, cli_accept, cli_reject,
+    cli_resend, cli_purge, cli_pull, cli_quarantine, cli_reload, cli_ping, cli_check_config, cli_doctor, cli_echo,
+    cli_presets, cli_profiles, cli_cohort, cli_version, cli_help;
 
 /*
  * Chooses the configuration if no option or variable gives one: that of the running daemon, else
@@ -37,8 +36,7 @@ int cli_choose_conf(struct cli_context *context, struct error *error);
 /* Loads the configuration. Returns NULL after printing all errors. If `findings` is not NULL,
  * warnings are printed too, and the caller must free the findings in either case. The caller must
  * call conf_free. */
-struct conf *cli_load_conf(const struct cli_context *context, const char *path,
-                           struct conf_findings *findings);
+struct conf *cli_load_conf(const struct cli_context *context, const char *path, struct conf_findings *findings);
 
 /* Returns the configuration in force of a daemon that answers, or NULL. Used if the file cannot be
  * loaded. The caller must call conf_free. */
@@ -57,8 +55,7 @@ bool cli_is_uid(const char *text);
 
 /* Finds a pipeline by name. Returns EXIT_OK, or EXIT_NOT_FOUND after printing the names of all
  * pipelines. */
-int cli_find_pipeline(const struct conf *conf, const char *name,
-                      const struct conf_pipeline **pipeline);
+int cli_find_pipeline(const struct conf *conf, const char *name, const struct conf_pipeline **pipeline);
 
 /* Adds the files of an input as input_collect does. Returns EXIT_OK, or another exit code after an
  * error message. */
@@ -94,11 +91,11 @@ int cli_take_rights(const struct conf *conf, const struct passwd **user);
 /* Tests a destination: sends a C-ECHO, tries STOW-RS, or checks that a folder is writable. Returns
  * 0 and the answer in `answer`, or -errno with a code and a message. `seconds` limits each wait; 0
  * uses the configured limits. Any thread may call it after dicom_init. */
-int cli_echo_destination(const struct conf *conf, const struct conf_destination *destination,
-                         double seconds, char *answer, size_t size, struct error *error);
+int cli_echo_destination(const struct conf *conf, const struct conf_destination *destination, double seconds,
+                         char *answer, size_t size, struct error *error);
 /* Does the same for an archive of `noctule pull`. */
-int cli_echo_source(const struct conf *conf, const struct conf_source *source, double seconds,
-                    char *answer, size_t size, struct error *error);
+int cli_echo_source(const struct conf *conf, const struct conf_source *source, double seconds, char *answer,
+                    size_t size, struct error *error);
 
 /* A progress bar on the terminal with the remaining time. Thread-safe. */
 struct progress;

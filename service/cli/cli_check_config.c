@@ -49,9 +49,8 @@ print_unvalidated(const struct conf_pipeline *pipeline)
         const struct conf_segment *segment = &pipeline->segments[i];
         if (segment->expect && segment->expect->unvalidated)
             printf("  %s: not validated, %s: %s\n", segment->label,
-                   pipeline->unreviewed
-                       ? "delivered without REVIEW (unreviewed = true)"
-                       : "each result is held for REVIEW unless the pipeline has unreviewed = true",
+                   pipeline->unreviewed ? "delivered without REVIEW (unreviewed = true)"
+                                        : "each result is held for REVIEW unless the pipeline has unreviewed = true",
                    segment->expect->unvalidated);
     }
 }
@@ -82,13 +81,11 @@ print_destination(const struct conf_destination *to)
 static void
 print_rule(const struct conf_rule *rule)
 {
-    const size_t more = rule->attribute_count + (rule->orientation != CONF_ANY_ORIENTATION) +
-                        rule->has_spacing + rule->has_contrast + (rule->min_slices > 0) +
-                        (rule->max_slices > 0) + (rule->study_count > 0) + (rule->inbox != NULL) +
-                        (rule->called_ae != NULL) + (rule->sender != NULL);
+    const size_t more = rule->attribute_count + (rule->orientation != CONF_ANY_ORIENTATION) + rule->has_spacing +
+                        rule->has_contrast + (rule->min_slices > 0) + (rule->max_slices > 0) + (rule->study_count > 0) +
+                        (rule->inbox != NULL) + (rule->called_ae != NULL) + (rule->sender != NULL);
     printf("rule: %s%s%s, %s, %s", rule->name ? rule->name : "", rule->name ? ": " : "",
-           rule->modality ? rule->modality : "any modality",
-           rule->body_part ? rule->body_part : "any body part",
+           rule->modality ? rule->modality : "any modality", rule->body_part ? rule->body_part : "any body part",
            rule->description ? rule->description : "any description");
     if (more)
         printf(", %zu more condition%s", more, more == 1 ? "" : "s");
@@ -112,8 +109,7 @@ print_inbox(const struct conf *conf, const struct conf_inbox *inbox)
 }
 
 static void
-check_config_summary(const char *path, const struct conf *conf,
-                     const struct conf_findings *findings)
+check_config_summary(const char *path, const struct conf *conf, const struct conf_findings *findings)
 {
     const size_t pipelines = conf->pipeline_count;
     printf("%s: OK\n", path);
@@ -122,17 +118,17 @@ check_config_summary(const char *path, const struct conf *conf,
         print_inbox(conf, &conf->inboxes[i]);
     print_dicom(&conf->dicom);
     if (conf->page.port)
-        printf("web UI: %s, port %d%s\n", conf->page.bind[0] ? conf->page.bind : "every address",
-               conf->page.port, conf->page.token_file ? ", with a token" : "");
+        printf("web UI: %s, port %d%s\n", conf->page.bind[0] ? conf->page.bind : "every address", conf->page.port,
+               conf->page.token_file ? ", with a token" : "");
     for (size_t i = 0; i < conf->destination_count; i++) {
         print_destination(&conf->destinations[i]);
         print_place(path, findings, pipelines + i);
     }
     for (size_t i = 0; i < conf->pull.source_count; i++) {
         const struct conf_source *source = &conf->pull.sources[i];
-        printf("source: %s, %s at %s, port %d%s, sends to %s%s%s\n", source->name, source->ae_title,
-               source->host, source->port, source->tls ? ", TLS" : "", source->move_destination,
-               source->window ? ", " : "", source->window ? source->window->text : "");
+        printf("source: %s, %s at %s, port %d%s, sends to %s%s%s\n", source->name, source->ae_title, source->host,
+               source->port, source->tls ? ", TLS" : "", source->move_destination, source->window ? ", " : "",
+               source->window ? source->window->text : "");
     }
     for (size_t i = 0; i < pipelines; i++) {
         print_pipeline(&conf->pipelines[i]);
@@ -191,8 +187,7 @@ static int
 check_config_doubt(void *context, const char *pipeline, const char *text)
 {
     (void)context, (void)pipeline;
-    cli_print_error("%swarning: %s%s", cli_style(CLI_DOUBTFUL, stderr),
-                    cli_style(CLI_PLAIN, stderr), text);
+    cli_print_error("%swarning: %s%s", cli_style(CLI_DOUBTFUL, stderr), cli_style(CLI_PLAIN, stderr), text);
     return 0;
 }
 

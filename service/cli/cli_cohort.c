@@ -22,8 +22,7 @@ static int
 cohort_check(struct cli_call *call)
 {
     const struct cohort_request *request = call->options;
-    return request->what.pipeline ? EXIT_OK
-                                  : cli_usage_error(call->command->name, "needs --pipeline NAME");
+    return request->what.pipeline ? EXIT_OK : cli_usage_error(call->command->name, "needs --pipeline NAME");
 }
 
 static int
@@ -35,12 +34,10 @@ cohort_print(struct report *report, const struct cohort_request *request)
         cli_print_error("out of memory");
         return EXIT_PARTIAL;
     }
-    int rc = report_cohort(report, &request->what, stdout,
-                           request->dictionary ? dictionary.out : NULL, &error);
+    int rc = report_cohort(report, &request->what, stdout, request->dictionary ? dictionary.out : NULL, &error);
     int saved = request->dictionary ? text_close(&dictionary) : 0;
     if (request->dictionary && rc == 0 && saved == 0)
-        saved = durable_write(AT_FDCWD, request->dictionary, dictionary.bytes, dictionary.size,
-                              0644, DURABLE_REPLACE);
+        saved = durable_write(AT_FDCWD, request->dictionary, dictionary.bytes, dictionary.size, 0644, DURABLE_REPLACE);
     if (request->dictionary)
         free(dictionary.bytes);
     if (rc) {
@@ -48,8 +45,7 @@ cohort_print(struct report *report, const struct cohort_request *request)
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
     if (saved)
-        cli_print_error("%s: cannot write the dictionary: %s", request->dictionary,
-                        strerror(-saved));
+        cli_print_error("%s: cannot write the dictionary: %s", request->dictionary, strerror(-saved));
     return saved ? EXIT_PARTIAL : EXIT_OK;
 }
 

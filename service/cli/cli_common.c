@@ -17,8 +17,7 @@ cli_print_findings(const struct conf_findings *findings, bool wrong)
     for (size_t i = 0; i < findings->count; i++)
         if (findings->items[i].wrong == wrong)
             cli_print_error("%s%s%s%s", cli_style(wrong ? CLI_PLAIN : CLI_DOUBTFUL, stderr),
-                            wrong ? "" : "warning: ", cli_style(CLI_PLAIN, stderr),
-                            findings->items[i].message);
+                            wrong ? "" : "warning: ", cli_style(CLI_PLAIN, stderr), findings->items[i].message);
     if (findings->more > 0)
         cli_print_error("and %zu more", findings->more);
 }
@@ -31,8 +30,7 @@ cli_load_conf(const struct cli_context *context, const char *path, struct conf_f
     struct conf *conf = NULL;
     int rc = conf_load_all(path, context->root, &conf, found, &error);
     if (rc < 0 && found->count == 0)
-        cli_print_error("%s%s", error.message,
-                        rc == -ENOENT ? "; give its path with --config or NOCTULE_CONFIG" : "");
+        cli_print_error("%s%s", error.message, rc == -ENOENT ? "; give its path with --config or NOCTULE_CONFIG" : "");
     else if (rc < 0 || findings)
         cli_print_findings(found, rc < 0);
     if (!findings)
@@ -72,8 +70,7 @@ cli_load_conf_in_force(const struct cli_context *context)
     struct conf *conf = NULL;
     struct error error;
     char *root = cli_find_root(context), *file = NULL;
-    if (root && *root && cli_daemon_answers(root) &&
-        asprintf(&file, "%s/" LAYOUT_CONFIG, root) >= 0) {
+    if (root && *root && cli_daemon_answers(root) && asprintf(&file, "%s/" LAYOUT_CONFIG, root) >= 0) {
         if (conf_load(file, &conf, &error) < 0)
             conf = NULL;
         free(file);

@@ -90,8 +90,7 @@ control_receive(int fd, struct proto_stream *stream, struct proto_reader *reader
 /* Sends a frame and reads the ANSWER, which points into the stream. Returns 0 for any answer, else
  * -errno. */
 static int
-control_exchange(int fd, struct proto_writer *writer, struct proto_stream *stream,
-                 struct message_answer *answer)
+control_exchange(int fd, struct proto_writer *writer, struct proto_stream *stream, struct message_answer *answer)
 {
     struct proto_reader reader;
     int rc = proto_finish(writer);
@@ -121,8 +120,7 @@ find_lock_holder(const char *path)
     unsigned major_number, minor_number;
     unsigned long long inode;
     while (locks && !found && fgets(line, sizeof line, locks)) {
-        if (sscanf(line, "%*d: FLOCK ADVISORY WRITE %d %x:%x:%llu ", &pid, &major_number,
-                   &minor_number, &inode) == 4 &&
+        if (sscanf(line, "%*d: FLOCK ADVISORY WRITE %d %x:%x:%llu ", &pid, &major_number, &minor_number, &inode) == 4 &&
             inode == lock.st_ino && makedev(major_number, minor_number) == lock.st_dev)
             found = pid;
     }
@@ -164,8 +162,7 @@ cli_no_answer(const char *root, int seconds, int rc, char *why, size_t size)
         snprintf(path, sizeof path, "%s/" LAYOUT_RUN, root);
         const struct passwd *owner = stat(path, &folder) == 0 ? getpwuid(folder.st_uid) : NULL;
         snprintf(why, size, "no permission to connect to noctuled: run this as %s%s",
-                 owner ? owner->pw_name : "its user",
-                 owner && owner->pw_uid == 0 ? "" : " or root");
+                 owner ? owner->pw_name : "its user", owner && owner->pw_uid == 0 ? "" : " or root");
         return "unknown";
     }
     if (rc == -EAGAIN || rc == -ETIMEDOUT) {
@@ -189,9 +186,7 @@ no_daemon(const char *root, int rc)
 {
     char why[PATH_MAX + 64];
     const char *state = cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
-    cli_print_error("%s%s", why,
-                    strcmp(state, "not running") == 0 ? ": start it (systemctl start noctule)"
-                                                      : "");
+    cli_print_error("%s%s", why, strcmp(state, "not running") == 0 ? ": start it (systemctl start noctule)" : "");
     return EXIT_NO_DAEMON;
 }
 
@@ -202,8 +197,7 @@ print_answer(const char *what, const struct message_answer *answer, const char *
     if (*answer->body)
         printf("%s%s", before, answer->body);
     else if (answer->status == 0)
-        printf("%s%s\n", *answer->message ? answer->message : what,
-               *answer->message ? "" : ": done");
+        printf("%s%s\n", *answer->message ? answer->message : what, *answer->message ? "" : ": done");
     else if (*answer->message)
         cli_print_error("%s", answer->message);
     else
@@ -214,8 +208,8 @@ print_answer(const char *what, const struct message_answer *answer, const char *
 }
 
 int
-control_request_all(const char *root, const struct cli_request *request, char **arguments,
-                    int count, const void *options)
+control_request_all(const char *root, const struct cli_request *request, char **arguments, int count,
+                    const void *options)
 {
     int fd = connect_daemon(root, CLI_DAEMON_SECONDS);
     if (fd < 0)
@@ -245,8 +239,7 @@ control_request_all(const char *root, const struct cli_request *request, char **
 }
 
 static void
-write_cancel(struct proto_writer *writer, enum proto_type type, const char *job,
-             const void *options)
+write_cancel(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
 {
     struct message_cancel message = {0};
     (void)options;
@@ -281,8 +274,7 @@ struct complete {
 };
 
 static void
-write_series(struct proto_writer *writer, enum proto_type type, const char *series_uid,
-             const void *options)
+write_series(struct proto_writer *writer, enum proto_type type, const char *series_uid, const void *options)
 {
     const struct complete *complete = options;
     char login[256];
@@ -296,8 +288,7 @@ write_series(struct proto_writer *writer, enum proto_type type, const char *seri
 static int
 control_request_each(const struct cli_call *call, const struct cli_request *request)
 {
-    return control_request_all(call->context->conf->root, request, call->arguments, call->count,
-                               call->options);
+    return control_request_all(call->context->conf->root, request, call->arguments, call->count, call->options);
 }
 
 /* Sends one request without an argument. */
@@ -308,9 +299,8 @@ control_request_once(const struct cli_call *call, const struct cli_request *requ
     return control_request_all(call->context->conf->root, request, &none, 1, call->options);
 }
 
-#define JOBS(least_)                                                                               \
-    .kind = &cli_job, .min_arguments = (least_), .max_arguments = INT_MAX,                         \
-    .needs = "one or more job numbers"
+#define JOBS(least_)                                                                                                   \
+    .kind = &cli_job, .min_arguments = (least_), .max_arguments = INT_MAX, .needs = "one or more job numbers"
 
 static int
 cancel_run(struct cli_call *call)
@@ -319,18 +309,15 @@ cancel_run(struct cli_call *call)
     return control_request_each(call, &request);
 }
 
-const struct cli_command cli_cancel = {.name = "cancel",
-                                       .help = "cancel jobs, running ones too",
-                                       .usage = {"JOB..."},
-                                       JOBS(1),
-                                       .run = cancel_run};
+const struct cli_command cli_cancel = {
+    .name = "cancel", .help = "cancel jobs, running ones too", .usage = {"JOB..."}, JOBS(1), .run = cancel_run};
 
 /* Sends a request for all rows that match the filter. If `would` is not NULL, only lists them with
  * this verb. */
 static int
 control_request_matching(const struct cli_context *context, const struct cli_request *request,
-                         const struct report_list *list, const struct report_filter *filter,
-                         const void *options, const char *would)
+                         const struct report_list *list, const struct report_filter *filter, const void *options,
+                         const char *would)
 {
     struct report *report;
     struct error error = {0};
@@ -400,16 +387,14 @@ const struct cli_command cli_retry = {
              .help = "use the pipeline's current configuration; default: that of the job"},
             {"force", 0, &cli_flag, CLI_AT(struct retry, force),
              .help = "include jobs that are DONE, EMPTY, under review or REJECTED"},
-            {"failed", 0, &cli_flag, CLI_AT(struct retry, failed),
-             .help = "all jobs in state FAILED"},
+            {"failed", 0, &cli_flag, CLI_AT(struct retry, failed), .help = "all jobs in state FAILED"},
             {"pipeline", 0, &cli_pipeline, CLI_AT(struct retry, filter.pipeline),
              .help = "with --failed: only jobs of this pipeline"},
-            {"code", 0, &cli_text, CLI_AT(struct retry, filter.code),
-             .help = "with --failed: only jobs with this code", .noun = "CODE"},
+            {"code", 0, &cli_text, CLI_AT(struct retry, filter.code), .help = "with --failed: only jobs with this code",
+             .noun = "CODE"},
             {"since", 0, &cli_when, CLI_AT(struct retry, filter.since),
              .help = "with --failed: only jobs that ended since: 2026-01-31, or 36h ago"},
-            {"dry-run", 0, &cli_flag, CLI_AT(struct retry, dry_run),
-             .help = "list the jobs without running them"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct retry, dry_run), .help = "list the jobs without running them"},
             {0}},
     .size = sizeof(struct retry),
     JOBS(0),
@@ -423,8 +408,7 @@ struct submit {
 };
 
 static void
-write_submit(struct proto_writer *writer, enum proto_type type, const char *series_uid,
-             const void *options)
+write_submit(struct proto_writer *writer, enum proto_type type, const char *series_uid, const void *options)
 {
     const struct submit *submit = options;
     char login[256];
@@ -464,31 +448,26 @@ submit_run(struct cli_call *call)
     struct submit *submit = call->options;
     const struct cli_request request = {PROTO_SUBMIT, "series", write_submit, submit->json};
     const struct conf_pipeline *pipeline;
-    int status = submit->pipeline
-                     ? cli_find_pipeline(call->context->conf, submit->pipeline, &pipeline)
-                     : EXIT_OK;
+    int status = submit->pipeline ? cli_find_pipeline(call->context->conf, submit->pipeline, &pipeline) : EXIT_OK;
     if (status != EXIT_OK)
         return status;
     submit->filter.state = "SETTLED";
     submit->filter.current = true;
-    return submit->all ? control_request_matching(call->context, &request, &report_series,
-                                                  &submit->filter, submit, NULL)
-                       : control_request_each(call, &request);
+    return submit->all
+               ? control_request_matching(call->context, &request, &report_series, &submit->filter, submit, NULL)
+               : control_request_each(call, &request);
 }
 
 const struct cli_command cli_submit = {
     .name = "submit",
     .help = "create jobs for stored series: with a pipeline, or by the current rules",
-    .usage = {"--pipeline NAME [OPTION]... SERIES_UID...",
-              "--pipeline NAME --all [--since WHEN] [OPTION]...",
+    .usage = {"--pipeline NAME [OPTION]... SERIES_UID...", "--pipeline NAME --all [--since WHEN] [OPTION]...",
               "--rules [OPTION]... SERIES_UID...", "--rules [--since WHEN] [OPTION]..."},
     .options =
         (const struct cli_option[]){
-            {"pipeline", 0, &cli_pipeline, CLI_AT(struct submit, pipeline),
-             .help = "pipeline to run"},
+            {"pipeline", 0, &cli_pipeline, CLI_AT(struct submit, pipeline), .help = "pipeline to run"},
             {"stacks", 0, &cli_text, CLI_AT(struct submit, stacks),
-             .help = "stacks of each series: all, first, last, b0, or a pattern of names",
-             .noun = "WHICH"},
+             .help = "stacks of each series: all, first, last, b0, or a pattern of names", .noun = "WHICH"},
             {"rules", 0, &cli_flag, CLI_AT(struct submit, rules),
              .help = "apply the rules and AE titles of the daemon's configuration"},
             {"all", 0, &cli_flag, CLI_AT(struct submit, all), .help = "all complete series"},
@@ -496,8 +475,7 @@ const struct cli_command cli_submit = {
              .help = "only series with instances received since: 2026-01-31, or 36h ago"},
             {"force", 0, &cli_flag, CLI_AT(struct submit, force),
              .help = "run again even if a job with this pipeline has ended"},
-            {"dry-run", 0, &cli_flag, CLI_AT(struct submit, dry_run),
-             .help = "list the jobs without creating them"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct submit, dry_run), .help = "list the jobs without creating them"},
             CLI_JSON(struct submit),
             {0}},
     .size = sizeof(struct submit),
@@ -517,11 +495,9 @@ const struct cli_command cli_complete = {
     .name = "complete",
     .help = "treat series as complete now, and check refused ones again",
     .usage = {"[--accept-missing] SERIES_UID..."},
-    .options =
-        (const struct cli_option[]){
-            {"accept-missing", 0, &cli_flag, CLI_AT(struct complete, accept_missing),
-             .help = "accept missing instances, also after INCOMPLETE_SERIES"},
-            {0}},
+    .options = (const struct cli_option[]){{"accept-missing", 0, &cli_flag, CLI_AT(struct complete, accept_missing),
+                                            .help = "accept missing instances, also after INCOMPLETE_SERIES"},
+                                           {0}},
     .size = sizeof(struct complete),
     .kind = &cli_uid,
     .min_arguments = 1,
@@ -552,14 +528,9 @@ static int
 hold_check(struct cli_call *call)
 {
     struct hold *hold = call->options;
-    if ((hold->pipeline != NULL) + (hold->destination != NULL) + hold->queue + (call->count > 0) !=
-        1)
-        return cli_usage_error(call->command->name,
-                               "needs job numbers, --pipeline, --destination or --queue");
-    hold->kind = hold->pipeline      ? "pipeline"
-                 : hold->destination ? "destination"
-                 : hold->queue       ? "queue"
-                                     : NULL;
+    if ((hold->pipeline != NULL) + (hold->destination != NULL) + hold->queue + (call->count > 0) != 1)
+        return cli_usage_error(call->command->name, "needs job numbers, --pipeline, --destination or --queue");
+    hold->kind = hold->pipeline ? "pipeline" : hold->destination ? "destination" : hold->queue ? "queue" : NULL;
     hold->name = hold->pipeline ? hold->pipeline : hold->destination ? hold->destination : "";
     return EXIT_OK;
 }
@@ -574,52 +545,47 @@ hold_run(struct cli_call *call)
     return hold->kind ? control_request_once(call, &request) : control_request_each(call, &request);
 }
 
-#define HOLD_OPTIONS                                                                               \
-    {"pipeline", 0, &cli_pipeline, CLI_AT(struct hold, pipeline),                                  \
-     .help = "all jobs of this pipeline"},                                                         \
-        {"destination", 0, &cli_destination, CLI_AT(struct hold, destination),                     \
-         .help = "all deliveries to this destination"},                                            \
-    {                                                                                              \
-        "queue", 0, &cli_flag, CLI_AT(struct hold, queue), .help = "all jobs and all deliveries"   \
+#define HOLD_OPTIONS                                                                                                   \
+    {"pipeline", 0, &cli_pipeline, CLI_AT(struct hold, pipeline), .help = "all jobs of this pipeline"},                \
+        {"destination", 0, &cli_destination, CLI_AT(struct hold, destination),                                         \
+         .help = "all deliveries to this destination"},                                                                \
+    {                                                                                                                  \
+        "queue", 0, &cli_flag, CLI_AT(struct hold, queue), .help = "all jobs and all deliveries"                       \
     }
 
 const struct cli_command cli_hold = {
     .name = "hold",
     .help = "hold jobs, a pipeline or a destination until noctule release",
-    .usage = {"[--reason WORDS] JOB...", "[--reason WORDS] --pipeline NAME",
-              "[--reason WORDS] --destination NAME", "[--reason WORDS] --queue"},
-    .options =
-        (const struct cli_option[]){HOLD_OPTIONS,
-                                    {"reason", 0, &cli_text, CLI_AT(struct hold, reason),
-                                     .help = "text shown with the hold; must not name patients"},
-                                    {0}},
+    .usage = {"[--reason WORDS] JOB...", "[--reason WORDS] --pipeline NAME", "[--reason WORDS] --destination NAME",
+              "[--reason WORDS] --queue"},
+    .options = (const struct cli_option[]){HOLD_OPTIONS,
+                                           {"reason", 0, &cli_text, CLI_AT(struct hold, reason),
+                                            .help = "text shown with the hold; must not name patients"},
+                                           {0}},
     .size = sizeof(struct hold),
     JOBS(0),
     .check = hold_check,
     .run = hold_run};
 
-const struct cli_command cli_release_held = {
-    .name = "release",
-    .help = "release held jobs, pipelines or destinations",
-    .usage = {"JOB...", "--pipeline NAME", "--destination NAME", "--queue"},
-    .options = (const struct cli_option[]){HOLD_OPTIONS, {0}},
-    .size = sizeof(struct hold),
-    JOBS(0),
-    .check = hold_check,
-    .run = hold_run};
+const struct cli_command cli_release_held = {.name = "release",
+                                             .help = "release held jobs, pipelines or destinations",
+                                             .usage = {"JOB...", "--pipeline NAME", "--destination NAME", "--queue"},
+                                             .options = (const struct cli_option[]){HOLD_OPTIONS, {0}},
+                                             .size = sizeof(struct hold),
+                                             JOBS(0),
+                                             .check = hold_check,
+                                             .run = hold_run};
 
 struct priority {
     int64_t priority;
 };
 
 static void
-write_priority(struct proto_writer *writer, enum proto_type type, const char *job,
-               const void *options)
+write_priority(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
 {
     char login[256];
     const struct priority *wanted = options;
-    struct message_priority message = {.priority = wanted->priority,
-                                       .login = control_login(login, sizeof(login))};
+    struct message_priority message = {.priority = wanted->priority, .login = control_login(login, sizeof(login))};
     cli_parse_number(job, &message.job);
     message_write(writer, type, &message);
 }
@@ -636,8 +602,7 @@ priority_check(struct cli_call *call)
     errno = 0;
     priority->priority = strtoll(call->arguments[1], &end, 10);
     if (errno || end == call->arguments[1] || *end)
-        return cli_usage_error(name, "\"%s\" is not a priority: use a number from -1000 to 1000",
-                               call->arguments[1]);
+        return cli_usage_error(name, "\"%s\" is not a priority: use a number from -1000 to 1000", call->arguments[1]);
     return EXIT_OK;
 }
 
@@ -672,8 +637,7 @@ write_word(struct proto_writer *writer, enum proto_type type, const char *job, c
 {
     char login[256];
     const struct rejection *rejection = options;
-    struct message_reject reject = {.reason = rejection->reason,
-                                    .login = control_login(login, sizeof login)};
+    struct message_reject reject = {.reason = rejection->reason, .login = control_login(login, sizeof login)};
     struct message_accept accept = {.login = reject.login};
     cli_parse_number(job, &reject.job);
     accept.job = reject.job;
@@ -705,23 +669,21 @@ accept_run(struct cli_call *call)
         return control_request_each(call, &request);
     accepted->filter.state = "REVIEW";
     accepted->filter.current = true;
-    return control_request_matching(call->context, &request, &report_jobs, &accepted->filter,
-                                    accepted, accepted->dry_run ? "be accepted" : NULL);
+    return control_request_matching(call->context, &request, &report_jobs, &accepted->filter, accepted,
+                                    accepted->dry_run ? "be accepted" : NULL);
 }
 
 const struct cli_command cli_accept = {
     .name = "accept",
     .help = "accept results under review and deliver them",
     .usage = {"JOB...", "[--dry-run] --pipeline NAME | --code CODE"},
-    .options =
-        (const struct cli_option[]){
-            {"pipeline", 0, &cli_pipeline, CLI_AT(struct rejection, filter.pipeline),
-             .help = "all results under review of this pipeline"},
-            {"code", 0, &cli_text, CLI_AT(struct rejection, filter.code),
-             .help = "all results under review with this code", .noun = "CODE"},
-            {"dry-run", 0, &cli_flag, CLI_AT(struct rejection, dry_run),
-             .help = "list the results without accepting them"},
-            {0}},
+    .options = (const struct cli_option[]){{"pipeline", 0, &cli_pipeline, CLI_AT(struct rejection, filter.pipeline),
+                                            .help = "all results under review of this pipeline"},
+                                           {"code", 0, &cli_text, CLI_AT(struct rejection, filter.code),
+                                            .help = "all results under review with this code", .noun = "CODE"},
+                                           {"dry-run", 0, &cli_flag, CLI_AT(struct rejection, dry_run),
+                                            .help = "list the results without accepting them"},
+                                           {0}},
     .size = sizeof(struct rejection),
     JOBS(0),
     .check = accept_check,
@@ -780,8 +742,7 @@ resend_check(struct cli_call *call)
 }
 
 static void
-write_resend(struct proto_writer *writer, enum proto_type type, const char *delivery,
-             const void *options)
+write_resend(struct proto_writer *writer, enum proto_type type, const char *delivery, const void *options)
 {
     const struct resend *resend = options;
     struct message_resend message = {.job = resend->job,
@@ -797,8 +758,7 @@ resend_run(struct cli_call *call)
 {
     static const struct cli_request by_number = {PROTO_RESEND, "delivery", write_resend, false};
     static const struct cli_request by_option = {PROTO_RESEND, "resend", write_resend, false};
-    return call->count > 0 ? control_request_each(call, &by_number)
-                           : control_request_once(call, &by_option);
+    return call->count > 0 ? control_request_each(call, &by_number) : control_request_once(call, &by_option);
 }
 
 const struct cli_command cli_resend = {
@@ -810,8 +770,7 @@ const struct cli_command cli_resend = {
             {"job", 0, &cli_job, CLI_AT(struct resend, job), .help = "all results of this job"},
             {"destination", 0, &cli_destination, CLI_AT(struct resend, destination),
              .help = "all results for this destination"},
-            {"failed", 0, &cli_flag, CLI_AT(struct resend, not_arrived),
-             .help = "only results that have not arrived"},
+            {"failed", 0, &cli_flag, CLI_AT(struct resend, not_arrived), .help = "only results that have not arrived"},
             {0}},
     .size = sizeof(struct resend),
     .kind = &cli_id,

@@ -22,17 +22,17 @@ echo_within(double configured, double seconds)
 }
 
 /* Builds a peer from a destination or a source. Both have the options of AE_ROWS. */
-#define ECHO_PEER(called)                                                                          \
-    {                                                                                              \
-        .calling_ae = (called)->calling_ae_title, .called_ae = (called)->ae_title,                 \
-        .host = (called)->host, .port = (called)->port, .certificate = (called)->certificate,      \
-        .connect_seconds = (called)->connect_seconds, .dimse_seconds = (called)->dimse_seconds     \
+#define ECHO_PEER(called)                                                                                              \
+    {                                                                                                                  \
+        .calling_ae = (called)->calling_ae_title, .called_ae = (called)->ae_title, .host = (called)->host,             \
+        .port = (called)->port, .certificate = (called)->certificate, .connect_seconds = (called)->connect_seconds,    \
+        .dimse_seconds = (called)->dimse_seconds                                                                       \
     }
 
 /* `peer` must come from ECHO_PEER. */
 static int
-echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_peer *peer,
-        char *answer, size_t size, struct error *error)
+echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_peer *peer, char *answer, size_t size,
+        struct error *error)
 {
     if (with_tls && !(peer->tls = settings_open_tls(&conf->dicom.tls, false, error)))
         return -EINVAL;
@@ -46,8 +46,7 @@ echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_pee
 }
 
 static int
-echo_stow(const struct conf_destination *destination, double seconds, char *answer, size_t size,
-          struct error *error)
+echo_stow(const struct conf_destination *destination, double seconds, char *answer, size_t size, struct error *error)
 {
     struct conf_destination bounded = *destination;
     struct stow *stow;
@@ -62,8 +61,8 @@ echo_stow(const struct conf_destination *destination, double seconds, char *answ
 }
 
 int
-cli_echo_destination(const struct conf *conf, const struct conf_destination *destination,
-                     double seconds, char *answer, size_t size, struct error *error)
+cli_echo_destination(const struct conf *conf, const struct conf_destination *destination, double seconds, char *answer,
+                     size_t size, struct error *error)
 {
     struct dicom_peer peer = ECHO_PEER(destination);
     const char *folder = destination->folder;
@@ -73,8 +72,7 @@ cli_echo_destination(const struct conf *conf, const struct conf_destination *des
         if (rc == 0 && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
             rc = -ENOTDIR;
         if (rc)
-            return error_set(error, rc, CODE_NONE, "this user cannot write the folder %s: %s",
-                             folder, strerror(-rc));
+            return error_set(error, rc, CODE_NONE, "this user cannot write the folder %s: %s", folder, strerror(-rc));
         snprintf(answer, size, "this user can write the folder %s", folder);
         return 0;
     }
@@ -83,8 +81,8 @@ cli_echo_destination(const struct conf *conf, const struct conf_destination *des
 }
 
 int
-cli_echo_source(const struct conf *conf, const struct conf_source *source, double seconds,
-                char *answer, size_t size, struct error *error)
+cli_echo_source(const struct conf *conf, const struct conf_source *source, double seconds, char *answer, size_t size,
+                struct error *error)
 {
     struct dicom_peer peer = ECHO_PEER(source);
     return echo_ae(conf, source->tls, seconds, &peer, answer, size, error);
@@ -98,28 +96,25 @@ echo_run(struct cli_call *call)
     char answer[ANSWER_SIZE] = "";
     struct error error;
     if (!destination) {
-        cli_print_error(
-            "the configuration has no destination \"%s\" (noctule destinations lists them)",
-            call->arguments[0]);
+        cli_print_error("the configuration has no destination \"%s\" (noctule destinations lists them)",
+                        call->arguments[0]);
         return EXIT_NOT_FOUND;
     }
     dicom_init();
     if (cli_echo_destination(conf, destination, 0, answer, sizeof answer, &error) < 0) {
-        cli_print_error("%s: %s%s%s", destination->name, code_name(error.code),
-                        error.code ? ": " : "", error.message);
+        cli_print_error("%s: %s%s%s", destination->name, code_name(error.code), error.code ? ": " : "", error.message);
         return EXIT_PARTIAL;
     }
     printf("%s: %s\n", destination->name, answer);
     return EXIT_OK;
 }
 
-const struct cli_command cli_echo = {
-    .name = "echo",
-    .help = "test the connection to a destination (C-ECHO, STOW-RS, folder)",
-    .usage = {"DESTINATION"},
-    .kind = &cli_destination,
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .needs = "the name of one destination",
-    .as_written = true,
-    .run = echo_run};
+const struct cli_command cli_echo = {.name = "echo",
+                                     .help = "test the connection to a destination (C-ECHO, STOW-RS, folder)",
+                                     .usage = {"DESTINATION"},
+                                     .kind = &cli_destination,
+                                     .min_arguments = 1,
+                                     .max_arguments = 1,
+                                     .needs = "the name of one destination",
+                                     .as_written = true,
+                                     .run = echo_run};

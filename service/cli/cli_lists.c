@@ -22,8 +22,7 @@ cli_try_report(const struct conf *conf, struct report **report, struct error *er
     char path[PATH_MAX];
     int length = snprintf(path, sizeof(path), "%s/" LAYOUT_DATABASE, conf->root);
     if (length < 0 || (size_t)length >= sizeof(path))
-        return error_set(error, -ENAMETOOLONG, CODE_NONE,
-                         "the path of the root folder is too long");
+        return error_set(error, -ENAMETOOLONG, CODE_NONE, "the path of the root folder is too long");
     if (layout_lacks_database(conf->root) && layout_had_database(conf->root))
         return layout_refuse_database(conf->root, error);
     return report_open(path, report, error);
@@ -79,13 +78,11 @@ describe_address(const struct conf_destination *destination, char *text, size_t 
         snprintf(text, size, "%s", destination->stow);
     else
         snprintf(text, size, strchr(destination->host, ':') ? "%s at [%s]:%d%s" : "%s at %s:%d%s",
-                 destination->ae_title, destination->host, destination->port,
-                 destination->tls ? ", TLS" : "");
+                 destination->ae_title, destination->host, destination->port, destination->tls ? ", TLS" : "");
 }
 
 static int
-answer_destinations(struct report *report, const struct report_request *request,
-                    struct error *error)
+answer_destinations(struct report *report, const struct report_request *request, struct error *error)
 {
     const size_t count = request->conf->destination_count;
     struct report_destination *configured = calloc(count + 1, sizeof(*configured));
@@ -108,8 +105,7 @@ answer_destinations(struct report *report, const struct report_request *request,
 static int
 answer_review(struct report *report, const struct report_request *request, struct error *error)
 {
-    return report_review(report, &request->filter, request->conf->root, stdout, request->json,
-                         error);
+    return report_review(report, &request->filter, request->conf->root, stdout, request->json, error);
 }
 
 static int
@@ -145,9 +141,8 @@ static int
 features_check(struct cli_call *call)
 {
     const struct report_request *request = call->options;
-    return request->json && request->csv
-               ? cli_usage_error(call->command->name, "--json and --csv cannot be combined")
-               : EXIT_OK;
+    return request->json && request->csv ? cli_usage_error(call->command->name, "--json and --csv cannot be combined")
+                                         : EXIT_OK;
 }
 
 /* Hashes of the given identifiers, for databases that store only hashes. */
@@ -175,8 +170,7 @@ report_find_hashes(struct report_request *request, struct report_hashes *words)
         filter->patient[1] = words->patient;
     }
     if (rc)
-        cli_print_error("%s/" LAYOUT_PSEUDONYM_KEY
-                        ": %s; cannot search hashed identifiers without this key",
+        cli_print_error("%s/" LAYOUT_PSEUDONYM_KEY ": %s; cannot search hashed identifiers without this key",
                         request->conf->root, strerror(-rc));
 }
 
@@ -233,58 +227,51 @@ state_of_deliveries(size_t i)
     return report_list_state(&report_deliveries, i);
 }
 
-#define FILTER(name_, kind_, member, help_, ...)                                                   \
-    {                                                                                              \
-        (name_), 0, (kind_), CLI_AT(struct report_request, filter.member), .help = (help_),        \
-                                                                           __VA_ARGS__             \
+#define FILTER(name_, kind_, member, help_, ...)                                                                       \
+    {                                                                                                                  \
+        (name_), 0, (kind_), CLI_AT(struct report_request, filter.member), .help = (help_), __VA_ARGS__                \
     }
-#define STATE(word_)                                                                               \
-    FILTER("state", &cli_choice, state, "only this state", .noun = "STATE", .word = (word_))
-#define PIPELINE    FILTER("pipeline", &cli_pipeline, pipeline, "only this pipeline", NULL)
-#define SERIES      FILTER("series", &cli_text, series, "only this series", .noun = "UID")
-#define SINCE(help) FILTER("since", &cli_when, since, help ": 2026-01-31, or 36h ago", NULL)
-#define FOUND_BY                                                                                   \
-    FILTER("modality", &cli_text, modality, "only this modality: CT, MR, ...",                     \
-           .noun = "MODALITY"),                                                                    \
-        FILTER("accession", &cli_text, accession[0], "only this Accession Number",                 \
-               .noun = "NUMBER"),                                                                  \
-        FILTER("patient", &cli_text, patient[0], "only this Patient ID", .noun = "ID"),            \
+#define STATE(word_) FILTER("state", &cli_choice, state, "only this state", .noun = "STATE", .word = (word_))
+#define PIPELINE     FILTER("pipeline", &cli_pipeline, pipeline, "only this pipeline", NULL)
+#define SERIES       FILTER("series", &cli_text, series, "only this series", .noun = "UID")
+#define SINCE(help)  FILTER("since", &cli_when, since, help ": 2026-01-31, or 36h ago", NULL)
+#define FOUND_BY                                                                                                       \
+    FILTER("modality", &cli_text, modality, "only this modality: CT, MR, ...", .noun = "MODALITY"),                    \
+        FILTER("accession", &cli_text, accession[0], "only this Accession Number", .noun = "NUMBER"),                  \
+        FILTER("patient", &cli_text, patient[0], "only this Patient ID", .noun = "ID"),                                \
         FILTER("sender", &cli_text, sender, "only from this sender (AE title)", .noun = "TITLE")
 #define CODE  FILTER("code", &cli_text, code, "only this code", .noun = "CODE")
 #define LIMIT FILTER("limit", &cli_count, limit, "max number of rows; default 50", NULL)
 #define JSON  CLI_JSON(struct report_request)
 #define WATCH WATCH_OPTIONS(struct report_request)
 
-#define REPORTS(print_, list_)                                                                     \
-    .size = sizeof(struct report_request),                                                         \
-    .initial = &(const struct report_request){.print = (print_),                                   \
-                                              .list = (list_),                                     \
-                                              .segment = REPORT_ALL_SEGMENTS},                     \
+#define REPORTS(print_, list_)                                                                                         \
+    .size = sizeof(struct report_request),                                                                             \
+    .initial = &(const struct report_request){.print = (print_), .list = (list_), .segment = REPORT_ALL_SEGMENTS},     \
     .run = report_run
 
-const struct cli_command cli_jobs = {
-    .name = "jobs",
-    .help = "list jobs, newest first",
-    .usage = {"[OPTION]..."},
-    .options = (const struct cli_option[]){STATE(state_of_jobs),
-                                           PIPELINE,
-                                           SERIES,
-                                           CODE,
-                                           FOUND_BY,
-                                           SINCE("only jobs created or ended since"),
-                                           LIMIT,
-                                           WATCH,
-                                           JSON,
-                                           {0}},
-    .check = list_check,
-    REPORTS(answer_list, &report_jobs)};
+const struct cli_command cli_jobs = {.name = "jobs",
+                                     .help = "list jobs, newest first",
+                                     .usage = {"[OPTION]..."},
+                                     .options = (const struct cli_option[]){STATE(state_of_jobs),
+                                                                            PIPELINE,
+                                                                            SERIES,
+                                                                            CODE,
+                                                                            FOUND_BY,
+                                                                            SINCE("only jobs created or ended since"),
+                                                                            LIMIT,
+                                                                            WATCH,
+                                                                            JSON,
+                                                                            {0}},
+                                     .check = list_check,
+                                     REPORTS(answer_list, &report_jobs)};
 
-const struct cli_command cli_review = {
-    .name = "review",
-    .help = "list results under review, which wait for accept or reject, oldest first",
-    .usage = {"[OPTION]..."},
-    .options = (const struct cli_option[]){PIPELINE, SERIES, LIMIT, JSON, {0}},
-    REPORTS(answer_review, NULL)};
+const struct cli_command cli_review = {.name = "review",
+                                       .help =
+                                           "list results under review, which wait for accept or reject, oldest first",
+                                       .usage = {"[OPTION]..."},
+                                       .options = (const struct cli_option[]){PIPELINE, SERIES, LIMIT, JSON, {0}},
+                                       REPORTS(answer_review, NULL)};
 
 const struct cli_command cli_show = {.name = "show",
                                      .help = "show one job with its results and events",
@@ -300,8 +287,7 @@ const struct cli_command cli_features = {
     .name = "features",
     .help = "print the features of a job",
     .usage = {"[--segment N] [--json | --csv] JOB"},
-    .options = (const struct cli_option[]){{"segment", 0, &cli_segment,
-                                            CLI_AT(struct report_request, segment),
+    .options = (const struct cli_option[]){{"segment", 0, &cli_segment, CLI_AT(struct report_request, segment),
                                             .help = "only this segment; 0: the whole volume"},
                                            JSON,
                                            {"csv", 0, &cli_flag, CLI_AT(struct report_request, csv),

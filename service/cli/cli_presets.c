@@ -69,8 +69,7 @@ static void
 shipped_append(char text[MAX_TEXT], const char *line)
 {
     const size_t used = strlen(text);
-    snprintf(text + used, MAX_TEXT - used, "%s%.*s", used > 0 ? " " : "", (int)strcspn(line, "\n"),
-             line);
+    snprintf(text + used, MAX_TEXT - used, "%s%.*s", used > 0 ? " " : "", (int)strcspn(line, "\n"), line);
 }
 
 /* Reads a line of the head. *into is the text that the next line may continue. */
@@ -141,8 +140,7 @@ static int
 shelf_list_one(const struct shelf *shelf, const char *folder, const char *file, struct json *json)
 {
     struct shipped shipped = {.shelf = shelf};
-    snprintf(shipped.name, sizeof(shipped.name), "%.*s", (int)(strlen(file) - strlen(".conf")),
-             file);
+    snprintf(shipped.name, sizeof(shipped.name), "%.*s", (int)(strlen(file) - strlen(".conf")), file);
     snprintf(shipped.path, sizeof(shipped.path), "%s/%s", folder, file);
     int rc = shipped_read(&shipped);
     if (rc < 0) {
@@ -164,8 +162,8 @@ shelf_list_one(const struct shelf *shelf, const char *folder, const char *file, 
         print_wrapped(shelf->keys[i].shown, shipped.texts[i], 4);
     if (json && shelf->included)
         json_string(json, "include",
-                    shipped.path + strlen(shipped.path) - strlen(shipped.name) -
-                        strlen(shelf->folder) - strlen("/.conf"));
+                    shipped.path + strlen(shipped.path) - strlen(shipped.name) - strlen(shelf->folder) -
+                        strlen("/.conf"));
     if (json)
         json_end_object(json);
     else
@@ -208,8 +206,7 @@ shelf_print_one(const struct shelf *shelf, const char *folder, const char *name)
     FILE *file = fopen(path, "re");
     free(path);
     if (!file) {
-        cli_print_error("there is no %s \"%s\": noctule %s lists them", shelf->one, name,
-                        shelf->folder);
+        cli_print_error("there is no %s \"%s\": noctule %s lists them", shelf->one, name, shelf->folder);
         return EXIT_NOT_FOUND;
     }
     while (fgets(line, sizeof(line), file))
@@ -228,9 +225,8 @@ static int
 shelf_check(struct cli_call *call)
 {
     const struct shelf_options *options = call->options;
-    return options->json && call->count > 0
-               ? cli_usage_error(call->command->name, "takes one name, or --json")
-               : EXIT_OK;
+    return options->json && call->count > 0 ? cli_usage_error(call->command->name, "takes one name, or --json")
+                                            : EXIT_OK;
 }
 
 /* Runs `presets` and `profiles`. */
@@ -244,34 +240,32 @@ shelf_run(struct cli_call *call)
         cli_print_error("out of memory");
         return EXIT_PARTIAL;
     }
-    const int status = call->count > 0 ? shelf_print_one(shelf, folder, call->arguments[0])
-                                       : shelf_list(shelf, folder, options->json);
+    const int status =
+        call->count > 0 ? shelf_print_one(shelf, folder, call->arguments[0]) : shelf_list(shelf, folder, options->json);
     free(folder);
     return status;
 }
 
-const struct cli_command cli_presets = {
-    .name = "presets",
-    .help = "list installed presets with their evidence and limits, or print one",
-    .usage = {"[--json]", "NAME"},
-    .options = shelf_rows,
-    .size = sizeof(struct shelf_options),
-    .kind = &cli_preset,
-    .max_arguments = 1,
-    .needs = "at most one preset name",
-    .without_conf = true,
-    .check = shelf_check,
-    .run = shelf_run};
+const struct cli_command cli_presets = {.name = "presets",
+                                        .help = "list installed presets with their evidence and limits, or print one",
+                                        .usage = {"[--json]", "NAME"},
+                                        .options = shelf_rows,
+                                        .size = sizeof(struct shelf_options),
+                                        .kind = &cli_preset,
+                                        .max_arguments = 1,
+                                        .needs = "at most one preset name",
+                                        .without_conf = true,
+                                        .check = shelf_check,
+                                        .run = shelf_run};
 
-const struct cli_command cli_profiles = {
-    .name = "profiles",
-    .help = "list installed texture profiles with their sources, or print one",
-    .usage = {"[--json]", "NAME"},
-    .options = shelf_rows,
-    .size = sizeof(struct shelf_options),
-    .kind = &cli_profile,
-    .max_arguments = 1,
-    .needs = "at most one profile name",
-    .without_conf = true,
-    .check = shelf_check,
-    .run = shelf_run};
+const struct cli_command cli_profiles = {.name = "profiles",
+                                         .help = "list installed texture profiles with their sources, or print one",
+                                         .usage = {"[--json]", "NAME"},
+                                         .options = shelf_rows,
+                                         .size = sizeof(struct shelf_options),
+                                         .kind = &cli_profile,
+                                         .max_arguments = 1,
+                                         .needs = "at most one profile name",
+                                         .without_conf = true,
+                                         .check = shelf_check,
+                                         .run = shelf_run};

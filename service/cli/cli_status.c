@@ -31,11 +31,10 @@ status_print_alert(const struct alert *alert)
 {
     char since[CLI_SINCE];
     char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
-    const enum cli_style style =
-        alert->ack.by ? CLI_HEADING : cli_alert_words[alert->severity].style;
+    const enum cli_style style = alert->ack.by ? CLI_HEADING : cli_alert_words[alert->severity].style;
     char *text = iso_time_localise(alert->text);
-    printf("%s%-11s%s %s%s\n", cli_style(style, stdout), cli_alert_heading(alert),
-           cli_style(CLI_PLAIN, stdout), text ? text : alert->text, cli_alert_since(alert, since));
+    printf("%s%-11s%s %s%s\n", cli_style(style, stdout), cli_alert_heading(alert), cli_style(CLI_PLAIN, stdout),
+           text ? text : alert->text, cli_alert_since(alert, since));
     if (remedy)
         printf("%-11s %s\n", "", remedy);
     free(remedy);
@@ -74,8 +73,8 @@ status_print(const struct status *status, struct report *report, struct error *e
         return status_print_json(status, report, error);
     int rc = report ? report_status(report, stdout, false, error) : 0;
     const bool runs = strcmp(status->alerts.daemon, "running") == 0;
-    printf("Daemon      %s%s%s\n", cli_style(runs ? CLI_GOOD : CLI_BAD, stdout),
-           status->alerts.daemon, cli_style(CLI_PLAIN, stdout));
+    printf("Daemon      %s%s%s\n", cli_style(runs ? CLI_GOOD : CLI_BAD, stdout), status->alerts.daemon,
+           cli_style(CLI_PLAIN, stdout));
     for (size_t i = 0; i < status->alerts.list.count; i++)
         status_print_alert(&status->alerts.list.items[i]);
     return rc;
@@ -145,8 +144,7 @@ status_output(struct status *status)
     for (size_t i = 0; i < status->alerts.list.count; i++)
         is_known |= strstr(status->alerts.list.items[i].text, status->refused.message) != NULL;
     if (!is_known)
-        cli_print_error("warning: %s; using the configuration in force instead",
-                        status->refused.message);
+        cli_print_error("warning: %s; using the configuration in force instead", status->refused.message);
     if (status->check)
         level = status_print_check(status, rc ? NULL : report);
     else if (rc == 0)
@@ -178,9 +176,8 @@ static int
 status_check(struct cli_call *call)
 {
     const struct status *status = call->options;
-    return status->json && status->check
-               ? cli_usage_error(call->command->name, "--json and --check cannot be combined")
-               : watch_check(call, &status->watch, status->json || status->check);
+    return status->json && status->check ? cli_usage_error(call->command->name, "--json and --check cannot be combined")
+                                         : watch_check(call, &status->watch, status->json || status->check);
 }
 
 static int
@@ -214,13 +211,11 @@ const struct cli_command cli_status = {
     .name = "status",
     .help = "show the queue, the series and current alerts",
     .usage = {"[--json]", "--watch [--interval SECONDS]", "--check"},
-    .options =
-        (const struct cli_option[]){
-            WATCH_OPTIONS(struct status),
-            CLI_JSON(struct status),
-            {"check", 0, &cli_flag, CLI_AT(struct status, check),
-             .help = "print one line and set exit status 0, 1 or 2, for Nagios"},
-            {0}},
+    .options = (const struct cli_option[]){WATCH_OPTIONS(struct status),
+                                           CLI_JSON(struct status),
+                                           {"check", 0, &cli_flag, CLI_AT(struct status, check),
+                                            .help = "print one line and set exit status 0, 1 or 2, for Nagios"},
+                                           {0}},
     .size = sizeof(struct status),
     .without_conf = true,
     .check = status_check,

@@ -14,15 +14,14 @@
 struct cli_request {
     enum proto_type type;
     const char *noun; /* for messages: "job" */
-    void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument,
-                  const void *options);
+    void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument, const void *options);
     bool array; /* print the answers as elements of one JSON array */
 };
 
 /* Sends the requests on one connection. A request without an argument has a NULL argument. Returns
  * a code of exit_codes.h. */
-int control_request_all(const char *root, const struct cli_request *request, char **arguments,
-                        int count, const void *options);
+int control_request_all(const char *root, const struct cli_request *request, char **arguments, int count,
+                        const void *options);
 
 /* Returns the login name of the operator, or "" if unknown. */
 const char *control_login(char *login, size_t size);

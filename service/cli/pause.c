@@ -19,8 +19,7 @@ struct pause {
 };
 
 static void
-write_pause(struct proto_writer *writer, enum proto_type type, const char *argument,
-            const void *options)
+write_pause(struct proto_writer *writer, enum proto_type type, const char *argument, const void *options)
 {
     const struct pause *pause = options;
     char login[256];
@@ -36,10 +35,9 @@ write_pause(struct proto_writer *writer, enum proto_type type, const char *argum
 static int
 pause_run(struct cli_call *call)
 {
-    const struct cli_request request = {call->command == &cli_resume ? PROTO_RELEASE : PROTO_HOLD,
-                                        "jobs", write_pause, false};
-    return control_request_all(call->context->conf->root, &request, (char *[]){NULL}, 1,
-                               call->options);
+    const struct cli_request request = {call->command == &cli_resume ? PROTO_RELEASE : PROTO_HOLD, "jobs", write_pause,
+                                        false};
+    return control_request_all(call->context->conf->root, &request, (char *[]){NULL}, 1, call->options);
 }
 
 /* ------------------------------------------------------------------------------- drain ------ */
@@ -54,8 +52,7 @@ drain_print_jobs(struct report *report, int64_t *printed_jobs, struct report_pau
         return EXIT_DATABASE;
     }
     if (pause->jobs_running != *printed_jobs && pause->jobs_running > 0) {
-        printf("%" PRId64 " job%s\n", pause->jobs_running,
-               pause->jobs_running == 1 ? " runs" : "s run");
+        printf("%" PRId64 " job%s\n", pause->jobs_running, pause->jobs_running == 1 ? " runs" : "s run");
         fflush(stdout);
     }
     *printed_jobs = pause->jobs_running;
@@ -73,13 +70,12 @@ drain_check(const struct cli_call *call, const struct report_pause *pause, doubl
         return EXIT_PARTIAL;
     }
     if (!cli_find_daemon(call->context->conf->root)) {
-        cli_print_error(
-            "noctuled has ended; its running jobs wait for the next start, and jobs stay paused");
+        cli_print_error("noctuled has ended; its running jobs wait for the next start, and jobs stay paused");
         return EXIT_NO_DAEMON;
     }
     if (options->seconds > 0 && clock_seconds() > until) {
-        cli_print_error("%" PRId64 " jobs still run after %" PRId64 " seconds; jobs stay paused",
-                        pause->jobs_running, options->seconds);
+        cli_print_error("%" PRId64 " jobs still run after %" PRId64 " seconds; jobs stay paused", pause->jobs_running,
+                        options->seconds);
         return EXIT_PARTIAL;
     }
     return EXIT_OK;
@@ -123,10 +119,9 @@ drain_run(struct cli_call *call)
     return rc;
 }
 
-#define PAUSE_REASON                                                                               \
-    {                                                                                              \
-        "reason", 0, &cli_text, CLI_AT(struct pause, reason),                                      \
-            .help = "text shown in noctule status"                                                 \
+#define PAUSE_REASON                                                                                                   \
+    {                                                                                                                  \
+        "reason", 0, &cli_text, CLI_AT(struct pause, reason), .help = "text shown in noctule status"                   \
     }
 
 const struct cli_command cli_pause = {.name = "pause",
@@ -136,10 +131,8 @@ const struct cli_command cli_pause = {.name = "pause",
                                       .size = sizeof(struct pause),
                                       .run = pause_run};
 
-const struct cli_command cli_resume = {.name = "resume",
-                                       .help = "start jobs again after pause or drain",
-                                       .size = sizeof(struct pause),
-                                       .run = pause_run};
+const struct cli_command cli_resume = {
+    .name = "resume", .help = "start jobs again after pause or drain", .size = sizeof(struct pause), .run = pause_run};
 
 const struct cli_command cli_drain = {
     .name = "drain",

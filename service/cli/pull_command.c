@@ -31,8 +31,7 @@ struct pull {
     /* requested items */
     struct queue_pull_wish *items; /* malloc'd, with their identifiers */
     size_t count;
-    int32_t
-        list_line; /* of the current value: line of the list, then position among the arguments */
+    int32_t list_line; /* of the current value: line of the list, then position among the arguments */
     const char *source;
 };
 
@@ -42,9 +41,7 @@ struct pull {
 static enum queue_pull_key
 pull_key(const struct pull *pull)
 {
-    return pull->accession ? QUEUE_PULL_ACCESSION
-           : pull->study   ? QUEUE_PULL_STUDY
-                           : QUEUE_PULL_SERIES;
+    return pull->accession ? QUEUE_PULL_ACCESSION : pull->study ? QUEUE_PULL_STUDY : QUEUE_PULL_SERIES;
 }
 
 /* Adds a value once. Returns an exit code. */
@@ -87,8 +84,7 @@ pull_add_line(struct pull *pull, char *line, size_t length)
     char *end = line + strlen(line);
     pull->list_line++;
     if (strlen(line) != length) {
-        cli_print_error("%s: line %" PRId32
-                        " has a NUL in it, and the list must be text. Save it as "
+        cli_print_error("%s: line %" PRId32 " has a NUL in it, and the list must be text. Save it as "
                         "plain text (ASCII or UTF-8) and try again",
                         pull->list, pull->list_line);
         return EXIT_USAGE;
@@ -158,8 +154,7 @@ pull_print_found(const struct queue_pull_wish *item, const struct pull_found *fo
         printf("%s %s: not found\n", queue_pull_key_name(item->key), item->identifier);
     for (size_t i = 0; i < found->count; i++) {
         const struct dicom_match *part = &found->parts[i];
-        printf("%s %s: study %s", queue_pull_key_name(item->key), item->identifier,
-               part->study_uid);
+        printf("%s %s: study %s", queue_pull_key_name(item->key), item->identifier, part->study_uid);
         if (*part->series_uid)
             printf(", series %s", part->series_uid);
         if (part->instances > 0)
@@ -182,8 +177,8 @@ pull_query_one(const struct pull_request *asking, const struct queue_pull_wish *
     struct error error;
     const int rc = pull_find(asking, &key, &found, &answer, &error);
     if (rc)
-        cli_print_error("%s %s: %s%s%s", queue_pull_key_name(item->key), item->identifier,
-                        code_name(error.code), error.code ? ": " : "", error.message);
+        cli_print_error("%s %s: %s%s%s", queue_pull_key_name(item->key), item->identifier, code_name(error.code),
+                        error.code ? ": " : "", error.message);
     else
         pull_print_found(item, &found);
     const bool some = rc == 0 && found.count > 0;
@@ -213,8 +208,7 @@ pull_query_all(const struct pull *pull, const struct conf *conf, const struct co
 /* -------------------------------------------------------------------------------- request ---- */
 
 static void
-write_pull(struct proto_writer *writer, enum proto_type type, const char *items,
-           const void *options)
+write_pull(struct proto_writer *writer, enum proto_type type, const char *items, const void *options)
 {
     const struct pull *pull = options;
     char login[256];
@@ -224,20 +218,17 @@ write_pull(struct proto_writer *writer, enum proto_type type, const char *items,
 }
 
 static void
-write_cancel_pull(struct proto_writer *writer, enum proto_type type, const char *argument,
-                  const void *options)
+write_cancel_pull(struct proto_writer *writer, enum proto_type type, const char *argument, const void *options)
 {
     const struct pull *pull = options;
     char login[256];
-    const struct message_cancel_pull message = {.batch = pull->cancel,
-                                                .login = control_login(login, sizeof login)};
+    const struct message_cancel_pull message = {.batch = pull->cancel, .login = control_login(login, sizeof login)};
     (void)argument;
     message_write(writer, type, &message);
 }
 
 static void
-write_pull_items(struct proto_writer *writer, enum proto_type type, const char *argument,
-                 const void *options)
+write_pull_items(struct proto_writer *writer, enum proto_type type, const char *argument, const void *options)
 {
     const struct pull *pull = options;
     struct text_stream text;
@@ -247,8 +238,8 @@ write_pull_items(struct proto_writer *writer, enum proto_type type, const char *
         return;
     }
     for (size_t i = 0; i < pull->count; i++)
-        fprintf(text.out, "%s %" PRId32 " %s\n", queue_pull_key_name(pull->items[i].key),
-                pull->items[i].list_line, pull->items[i].identifier);
+        fprintf(text.out, "%s %" PRId32 " %s\n", queue_pull_key_name(pull->items[i].key), pull->items[i].list_line,
+                pull->items[i].identifier);
     write_pull(writer, type, text_close(&text) ? "" : text.bytes, options);
     free(text.bytes);
 }
@@ -323,8 +314,7 @@ pull_order(const struct cli_call *call, struct pull *pull)
     const struct conf_source *source = conf_find_source(conf, call->arguments[0]);
     char *none = NULL;
     if (!source) {
-        cli_print_error("the configuration has no source \"%s\" (pull.sources); it has:",
-                        call->arguments[0]);
+        cli_print_error("the configuration has no source \"%s\" (pull.sources); it has:", call->arguments[0]);
         for (size_t i = 0; i < conf->pull.source_count; i++)
             cli_print_error("  %s", conf->pull.sources[i].name);
         return EXIT_NOT_FOUND;
@@ -361,29 +351,23 @@ state_of_pulls(size_t i)
 const struct cli_command cli_pull = {
     .name = "pull",
     .help = "retrieve studies from an archive, or list retrievals",
-    .usage = {"[OPTION]... SOURCE VALUE...", "[OPTION]... SOURCE --list FILE", "--cancel BATCH",
-              "[OPTION]..."},
+    .usage = {"[OPTION]... SOURCE VALUE...", "[OPTION]... SOURCE --list FILE", "--cancel BATCH", "[OPTION]..."},
     .more = "Other users can see the arguments of a process: give Accession Numbers with --list.",
     .options =
         (const struct cli_option[]){
-            {"accession", 0, &cli_flag, CLI_AT(struct pull, accession),
-             .help = "values are Accession Numbers"},
-            {"study", 0, &cli_flag, CLI_AT(struct pull, study),
-             .help = "values are Study Instance UIDs"},
-            {"series", 0, &cli_flag, CLI_AT(struct pull, series),
-             .help = "values are Series Instance UIDs"},
+            {"accession", 0, &cli_flag, CLI_AT(struct pull, accession), .help = "values are Accession Numbers"},
+            {"study", 0, &cli_flag, CLI_AT(struct pull, study), .help = "values are Study Instance UIDs"},
+            {"series", 0, &cli_flag, CLI_AT(struct pull, series), .help = "values are Series Instance UIDs"},
             {"list", 0, &cli_file, CLI_AT(struct pull, list),
              .help = "file with one value per line, # begins a comment; -: standard input"},
             {"dry-run", 0, &cli_flag, CLI_AT(struct pull, dry_run),
              .help = "only query the archive and print the matches"},
             {"cancel", 0, &cli_count, CLI_AT(struct pull, cancel), .noun = "BATCH",
              .help = "cancel the unfinished items of this batch"},
-            {"state", 0, &cli_choice, CLI_AT(struct pull, filter.state), .noun = "STATE",
-             .word = state_of_pulls, .help = "list: only this state"},
-            {"batch", 0, &cli_count, CLI_AT(struct pull, filter.batch),
-             .help = "list: only this batch"},
-            {"limit", 0, &cli_count, CLI_AT(struct pull, filter.limit),
-             .help = "list: max number of rows; default 50"},
+            {"state", 0, &cli_choice, CLI_AT(struct pull, filter.state), .noun = "STATE", .word = state_of_pulls,
+             .help = "list: only this state"},
+            {"batch", 0, &cli_count, CLI_AT(struct pull, filter.batch), .help = "list: only this batch"},
+            {"limit", 0, &cli_count, CLI_AT(struct pull, filter.limit), .help = "list: max number of rows; default 50"},
             CLI_JSON(struct pull),
             {0}},
     .size = sizeof(struct pull),

@@ -39,8 +39,8 @@ purge_is_of_patient(const struct purge *purge, const char *root, const char *pat
 }
 
 static int
-purge_match(const struct purge *purge, const char *root, struct report *report,
-            const char *series_uid, bool *matches, struct error *error)
+purge_match(const struct purge *purge, const char *root, struct report *report, const char *series_uid, bool *matches,
+            struct error *error)
 {
     char **paths;
     size_t count;
@@ -58,8 +58,7 @@ purge_match(const struct purge *purge, const char *root, struct report *report,
 
 /* Keeps the series of the patient only. */
 static int
-purge_choose_patient(struct purge *purge, const char *root, struct report *report,
-                     struct error *error)
+purge_choose_patient(struct purge *purge, const char *root, struct report *report, struct error *error)
 {
     size_t kept = 0;
     int rc = 0;
@@ -109,8 +108,7 @@ purge_takes_with_it(const struct purge *purge, const struct report_object *objec
 /* Adds the series of each object once. With --patient, selects objects of the patient on any
  * images, else old objects without stored images. Objects in an image series go with it. */
 static int
-purge_choose_objects(struct purge *purge, const char *root, struct report *report,
-                     struct error *error)
+purge_choose_objects(struct purge *purge, const char *root, struct report *report, struct error *error)
 {
     struct report_object *objects;
     size_t count;
@@ -121,11 +119,10 @@ purge_choose_objects(struct purge *purge, const char *root, struct report *repor
     purge->images = purge->count;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         const struct report_object *object = &objects[i];
-        if (object->in_series || (purge->count > purge->images &&
-                                  strcmp(purge->keys[purge->count - 1], object->series_uid) == 0))
+        if (object->in_series ||
+            (purge->count > purge->images && strcmp(purge->keys[purge->count - 1], object->series_uid) == 0))
             continue;
-        if (purge->patient ? !purge_takes_with_it(purge, object) &&
-                                 purge_is_of_patient(purge, root, object->path)
+        if (purge->patient ? !purge_takes_with_it(purge, object) && purge_is_of_patient(purge, root, object->path)
                            : object->drawn_on[0] == '\0')
             rc = purge_add_key(purge, object->series_uid, error);
     }
@@ -141,8 +138,7 @@ purge_choose(const struct cli_context *context, struct purge *purge)
     int status = cli_open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
-    int rc =
-        report_keys(report, &report_series, &purge->filter, &purge->keys, &purge->count, &error);
+    int rc = report_keys(report, &report_series, &purge->filter, &purge->keys, &purge->count, &error);
     purge->chosen = rc == 0;
     if (rc == 0 && purge->patient)
         rc = purge_choose_patient(purge, context->conf->root, report, &error);
@@ -171,8 +167,7 @@ purge_choose(const struct cli_context *context, struct purge *purge)
 /* -------------------------------------------------------------------------------- requests ---- */
 
 static void
-purge_write(struct proto_writer *writer, enum proto_type type, const char *series_uid,
-            const void *options)
+purge_write(struct proto_writer *writer, enum proto_type type, const char *series_uid, const void *options)
 {
     const struct purge *purge = options;
     char login[256];
@@ -192,8 +187,7 @@ purge_request(const struct cli_context *context, const struct purge *purge, bool
         .type = PROTO_PURGE, .noun = "series", .write = purge_write, .array = purge->json};
     struct purge options = *purge;
     options.dry_run = dry_run;
-    return control_request_all(context->conf->root, &request, purge->keys, (int)purge->count,
-                               &options);
+    return control_request_all(context->conf->root, &request, purge->keys, (int)purge->count, &options);
 }
 
 /* Asks for confirmation, after the list of removals was printed. */
@@ -270,15 +264,14 @@ const struct cli_command cli_purge = {
     .usage = {"[OPTION]... SERIES_UID...", "[OPTION]... --patient ID", "[OPTION]... --before WHEN"},
     .options =
         (const struct cli_option[]){
-            {"patient", 0, &cli_text, CLI_AT(struct purge, patient),
-             .help = "all series of this Patient ID", .noun = "ID"},
+            {"patient", 0, &cli_text, CLI_AT(struct purge, patient), .help = "all series of this Patient ID",
+             .noun = "ID"},
             {"before", 0, &cli_when, CLI_AT(struct purge, filter.before),
              .help = "series without new instances since, and quarantined files without a series: "
                      "2026-01-31, or 36h ago"},
             {"undelivered", 0, &cli_flag, CLI_AT(struct purge, undelivered),
              .help = "include series with undelivered results"},
-            {"dry-run", 0, &cli_flag, CLI_AT(struct purge, dry_run),
-             .help = "list the removals without removing"},
+            {"dry-run", 0, &cli_flag, CLI_AT(struct purge, dry_run), .help = "list the removals without removing"},
             {"yes", 0, &cli_flag, CLI_AT(struct purge, yes), .help = "do not ask for confirmation"},
             CLI_JSON(struct purge),
             {0}},

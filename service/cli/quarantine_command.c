@@ -42,8 +42,7 @@ quarantine_check(struct cli_call *call)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         known |= quarantine_is(call, verbs[i]);
     if (!known)
-        return cli_usage_error(name, "\"%s\" is not list, show, release or forget",
-                               call->arguments[0]);
+        return cli_usage_error(name, "\"%s\" is not list, show, release or forget", call->arguments[0]);
     if (call->count < 2)
         return cli_usage_error(name, "%s needs one or more file numbers", call->arguments[0]);
     for (int i = 1; i < call->count; i++)
@@ -63,8 +62,7 @@ quarantine_print(const struct cli_call *call, struct report *report, struct erro
     int64_t number = 0;
     int rc = 0;
     if (quarantine_lists(call))
-        return report_list(report, &report_quarantine, &options->filter, stdout, options->json,
-                           error);
+        return report_list(report, &report_quarantine, &options->filter, stdout, options->json, error);
     for (int i = 1; i < call->count && rc == 0; i++) {
         if (i > 1 && !options->json)
             putchar('\n');
@@ -91,13 +89,11 @@ quarantine_read(const struct cli_call *call)
 }
 
 static void
-write_quarantine(struct proto_writer *writer, enum proto_type type, const char *argument,
-                 const void *options)
+write_quarantine(struct proto_writer *writer, enum proto_type type, const char *argument, const void *options)
 {
     char login[256];
     const struct cli_call *call = options;
-    struct message_quarantine message = {.action = call->arguments[0],
-                                         .login = control_login(login, sizeof(login))};
+    struct message_quarantine message = {.action = call->arguments[0], .login = control_login(login, sizeof(login))};
     cli_parse_number(argument, &message.number);
     message_write(writer, type, &message);
 }
@@ -108,8 +104,7 @@ quarantine_run(struct cli_call *call)
     static const struct cli_request request = {PROTO_QUARANTINE, "file", write_quarantine, false};
     if (quarantine_lists(call) || quarantine_is(call, "show"))
         return quarantine_read(call);
-    return control_request_all(call->context->conf->root, &request, call->arguments + 1,
-                               call->count - 1, call);
+    return control_request_all(call->context->conf->root, &request, call->arguments + 1, call->count - 1, call);
 }
 
 const struct cli_command cli_quarantine = {
@@ -118,16 +113,14 @@ const struct cli_command cli_quarantine = {
     .usage = {"[list] [OPTION]...", "show [--json] FILE...", "release FILE...", "forget FILE..."},
     .more = "FILE is the number in the list. release receives the file again, like a new file. "
             "forget deletes the file and its row; an event records the user.",
-    .options =
-        (const struct cli_option[]){
-            {"code", 0, &cli_text, CLI_AT(struct quarantine, filter.code), .noun = "CODE",
-             .help = "list: only this code"},
-            {"since", 0, &cli_when, CLI_AT(struct quarantine, filter.since),
-             .help = "list: only files received since: 2026-01-31, or 36h ago"},
-            {"limit", 0, &cli_count, CLI_AT(struct quarantine, filter.limit),
-             .help = "list: max number of rows; default 50"},
-            CLI_JSON(struct quarantine),
-            {0}},
+    .options = (const struct cli_option[]){{"code", 0, &cli_text, CLI_AT(struct quarantine, filter.code),
+                                            .noun = "CODE", .help = "list: only this code"},
+                                           {"since", 0, &cli_when, CLI_AT(struct quarantine, filter.since),
+                                            .help = "list: only files received since: 2026-01-31, or 36h ago"},
+                                           {"limit", 0, &cli_count, CLI_AT(struct quarantine, filter.limit),
+                                            .help = "list: max number of rows; default 50"},
+                                           CLI_JSON(struct quarantine),
+                                           {0}},
     .size = sizeof(struct quarantine),
     .kind = &cli_text,
     .max_arguments = INT_MAX,

@@ -90,8 +90,7 @@ static void
 complain_error(struct direct_run *run, const char *what, const struct error *error)
 {
     cli_progress_clear(run->progress);
-    cli_print_error("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code),
-                    error->message);
+    cli_print_error("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code), error->message);
 }
 
 /* Returns whether the file is an --object, which is not reported as skipped. */
@@ -103,8 +102,7 @@ run_is_given_object(const struct direct_run *run, const char *path)
     if (stat(path, &file) != 0)
         return false;
     for (size_t i = 0; i < objects->count; i++)
-        if (stat(objects->items[i], &object) == 0 && object.st_dev == file.st_dev &&
-            object.st_ino == file.st_ino)
+        if (stat(objects->items[i], &object) == 0 && object.st_dev == file.st_dev && object.st_ino == file.st_ino)
             return true;
     return false;
 }
@@ -146,8 +144,7 @@ read_headers(struct direct_run *run)
 {
     const struct headers_watch watch = {run_headers_progress, run->progress, &stop};
     cli_progress_begin(run->progress, "reading");
-    int error = headers_read(run->files.paths, run->files.count, run->options.threads, &watch,
-                             &run->headers);
+    int error = headers_read(run->files.paths, run->files.count, run->options.threads, &watch, &run->headers);
     if (error) {
         if (error != -ECANCELED)
             cli_print_error("cannot read the files: %s", strerror(-error));
@@ -211,13 +208,12 @@ run_open_device(struct direct_run *run)
     struct error error;
     const struct conf_compute *compute = &run->conf->compute;
     /* the CPU is predicted to finish before a GPU is open */
-    const bool cpu_is_faster = strcmp(compute->backend, "auto") == 0 &&
-                               predict_seconds(run->options.pipeline, run_voxels(run),
-                                               run->options.threads) < PREDICT_OPEN_SECONDS;
-    const struct kernels_device_options options = {
-        .backend = cpu_is_faster ? "cpu" : compute->backend,
-        .device = compute->device_count > 0 ? compute->devices[0] : NULL,
-        .threads = run->options.threads};
+    const bool cpu_is_faster =
+        strcmp(compute->backend, "auto") == 0 &&
+        predict_seconds(run->options.pipeline, run_voxels(run), run->options.threads) < PREDICT_OPEN_SECONDS;
+    const struct kernels_device_options options = {.backend = cpu_is_faster ? "cpu" : compute->backend,
+                                                   .device = compute->device_count > 0 ? compute->devices[0] : NULL,
+                                                   .threads = run->options.threads};
     int rc = job_device_open(&options, 0, &run->device, &error);
     if (rc == 0)
         rc = job_lane_open(run->device, &run->lane, &error);
@@ -253,8 +249,8 @@ run_print_features(const struct feature_set *set, int32_t segment)
         if (feature->missing_reason[0])
             printf("%s%s none (%s)", before, names[i][1], feature->missing_reason);
         else
-            printf("%s%s %.6g%s%s", before, names[i][1], feature->value,
-                   strcmp(feature->unit, "1") == 0 ? "" : " ", value_unit_spoken(feature->unit));
+            printf("%s%s %.6g%s%s", before, names[i][1], feature->value, strcmp(feature->unit, "1") == 0 ? "" : " ",
+                   value_unit_spoken(feature->unit));
         before = ", ";
     }
     if (before[0] == ',')
@@ -266,13 +262,12 @@ run_print_segments(const struct pipeline_report *report)
 {
     for (int32_t i = 0; i < report->segment_count; i++) {
         const struct pipeline_segment *segment = &report->segments[i];
-        printf("  %-24s %12" PRId64 " voxels %10.2f ml%s\n", segment->label, segment->voxels,
-               segment->millilitres, segment->number > 0 ? "" : "  (hidden)");
+        printf("  %-24s %12" PRId64 " voxels %10.2f ml%s\n", segment->label, segment->voxels, segment->millilitres,
+               segment->number > 0 ? "" : "  (hidden)");
         if (segment->number > 0)
             run_print_features(&report->features, segment->number);
     }
-    if (find_feature(&report->features, 0, "mean") ||
-        find_feature(&report->features, 0, "contrast")) {
+    if (find_feature(&report->features, 0, "mean") || find_feature(&report->features, 0, "contrast")) {
         const double *spacing = report->spacing;
         printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", "(whole volume)", report->voxels,
                (double)report->voxels * spacing[0] * spacing[1] * spacing[2] / 1000);
@@ -281,8 +276,7 @@ run_print_segments(const struct pipeline_report *report)
 }
 
 static void
-run_print_done(const struct direct_run *run, const struct unit *unit,
-               const struct pipeline_report *report)
+run_print_done(const struct direct_run *run, const struct unit *unit, const struct pipeline_report *report)
 {
     if (run->options.quiet || run->options.json)
         return;
@@ -295,10 +289,9 @@ run_print_done(const struct direct_run *run, const struct unit *unit,
     if (report->features.matrix_count > 0)
         printf("%s/matrices.json\n", unit->output);
     run_print_segments(report);
-    printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n",
-           report->planes, report->columns, report->rows, report->total_seconds,
-           report->read_seconds, report->compute_seconds, report->write_seconds,
-           report->verify_seconds);
+    printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n", report->planes,
+           report->columns, report->rows, report->total_seconds, report->read_seconds, report->compute_seconds,
+           report->write_seconds, report->verify_seconds);
     if (report->note[0])
         printf("  %s\n", report->note);
 }
@@ -323,13 +316,11 @@ run_print(struct direct_run *run, const struct unit *unit, const struct job_spec
         for (size_t i = 0; i < report->breaches.count; i++)
             cli_print_error("%s: not as expected: %s", unit->output, report->breaches.at[i].text);
         if (report->review)
-            cli_print_error(
-                "%s: check preview.png; a daemon would hold this result until noctule accept",
-                unit->output);
+            cli_print_error("%s: check preview.png; a daemon would hold this result until noctule accept",
+                            unit->output);
     }
     if (run->options.json) {
-        const struct record record = {report, spec, run->options.pipeline->name,
-                                      run->options.threads};
+        const struct record record = {report, spec, run->options.pipeline->name, run->options.threads};
         record_put(&run->json, NULL, &record);
     }
 }
@@ -362,8 +353,7 @@ run_unit(struct direct_run *run, struct unit *unit)
         cli_progress_clear(run->progress);
     } else {
         report = (struct pipeline_report){.verdict = PROTO_VERDICT_REJECT, .error = unit->refusal};
-        memcpy(report.series_uid, unit->headers->instances[0]->series_uid,
-               sizeof report.series_uid);
+        memcpy(report.series_uid, unit->headers->instances[0]->series_uid, sizeof report.series_uid);
     }
     run_print(run, unit, &spec, &report);
     pipeline_report_clear(&report);
@@ -393,9 +383,8 @@ run_units(struct direct_run *run)
         return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
     }
     if (run->units.count == 0) {
-        cli_print_error(
-            "STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists the stacks",
-            options->stack ? options->stack : options->stacks);
+        cli_print_error("STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists the stacks",
+                        options->stack ? options->stack : options->stacks);
         return EXIT_NOT_FOUND;
     }
     if (run->refused > 0 || lost > 0)
@@ -448,8 +437,7 @@ run_confine(struct direct_run *run)
     const struct cli_texts *objects = &run->options.objects;
     const char *output = run->options.output;
     const char *backend = run->conf->compute.backend;
-    const bool may_use_gpu =
-        strcmp(backend, "cuda") == 0 || (strcmp(backend, "cpu") != 0 && places_have_gpus());
+    const bool may_use_gpu = strcmp(backend, "cuda") == 0 || (strcmp(backend, "cpu") != 0 && places_have_gpus());
     run->confined = may_use_gpu ? CONFINE_GPU_STEP : CONFINE_STEP;
     if (make_output(run))
         return EXIT_PARTIAL;
@@ -507,8 +495,7 @@ run_release(struct direct_run *run)
 static int
 run_command(struct cli_call *call)
 {
-    struct direct_run run = {.conf = call->context->conf,
-                             .options = *(struct options *)call->options};
+    struct direct_run run = {.conf = call->context->conf, .options = *(struct options *)call->options};
     run.options.inputs = call->arguments;
     run.options.input_count = call->count;
     run.options.threads = (int)run.options.wanted_threads;
@@ -537,15 +524,13 @@ const struct cli_command cli_run = {
             "of its pipeline, 128 plus the signal number after a signal.",
     .options =
         (const struct cli_option[]){
-            {"pipeline", 'p', &cli_pipeline, CLI_AT(struct options, wanted),
-             .help = "pipeline to run (required)"},
+            {"pipeline", 'p', &cli_pipeline, CLI_AT(struct options, wanted), .help = "pipeline to run (required)"},
             {"output", 'o', &cli_folder, CLI_AT(struct options, output),
              .help = "output folder (required); several stacks get one folder each below it"},
-            {"stack", 's', &cli_text, CLI_AT(struct options, stack),
-             .help = "only stacks with this name", .noun = "NAME"},
+            {"stack", 's', &cli_text, CLI_AT(struct options, stack), .help = "only stacks with this name",
+             .noun = "NAME"},
             {"stacks", 0, &cli_text, CLI_AT(struct options, stacks),
-             .help = "stacks of each series: all, first, last, b0, or a pattern of names",
-             .noun = "WHICH"},
+             .help = "stacks of each series: all, first, last, b0, or a pattern of names", .noun = "WHICH"},
             {"object", 0, &cli_files, CLI_AT(struct options, objects),
              .help = "RTSTRUCT, SEG or SR file; may be repeated; default: those among the inputs"},
             {"accept-missing", 0, &cli_flag, CLI_AT(struct options, accept_missing),

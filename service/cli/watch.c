@@ -50,12 +50,10 @@ watch_check(const struct cli_call *call, const struct watch *watch, bool streams
     if (watch->seconds && !watch->on)
         return cli_usage_error(call->command->name, "--interval needs --watch");
     if (watch->on && streams)
-        return cli_usage_error(call->command->name,
-                               "--watch cannot be combined with another output format");
+        return cli_usage_error(call->command->name, "--watch cannot be combined with another output format");
     if (watch->on && !isatty(STDOUT_FILENO))
-        return cli_usage_error(
-            call->command->name,
-            "--watch needs a terminal as standard output: repeat the command without it");
+        return cli_usage_error(call->command->name,
+                               "--watch needs a terminal as standard output: repeat the command without it");
     return EXIT_OK;
 }
 
@@ -112,10 +110,9 @@ screen_put_head(struct screen *screen, const struct cli_call *call, int64_t seco
     struct tm local;
     if (localtime_r(&at, &local))
         strftime(now, sizeof now, "%Y-%m-%d %H:%M:%S", &local);
-    fprintf(screen->out,
-            SCREEN_HOME "%snoctule %s%s  %s, every %lld s; press q to quit" LINE_END LINE_END,
-            cli_style(CLI_HEADING, screen->out), call->command->name,
-            cli_style(CLI_PLAIN, screen->out), now, (long long)seconds);
+    fprintf(screen->out, SCREEN_HOME "%snoctule %s%s  %s, every %lld s; press q to quit" LINE_END LINE_END,
+            cli_style(CLI_HEADING, screen->out), call->command->name, cli_style(CLI_PLAIN, screen->out), now,
+            (long long)seconds);
 }
 
 /* Returns the number of bytes up to the next visible character, or to the end. */
@@ -195,15 +192,14 @@ screen_put_text(struct screen *screen)
         line += length + 1;
     }
     if (shown < lines)
-        fprintf(screen->out, "... and %zu more line%s\033[K", lines - shown,
-                lines - shown == 1 ? "" : "s");
+        fprintf(screen->out, "... and %zu more line%s\033[K", lines - shown, lines - shown == 1 ? "" : "s");
     else if (shown < room)
         fputs(SCREEN_BELOW, screen->out);
 }
 
 static int
-screen_draw(struct screen *screen, struct cli_call *call, int64_t seconds,
-            int (*draw)(struct cli_call *call), int *status)
+screen_draw(struct screen *screen, struct cli_call *call, int64_t seconds, int (*draw)(struct cli_call *call),
+            int *status)
 {
     /* Redirect standard output and error to memory, as if they were the terminal. */
     FILE *const usual[2] = {stdout, stderr};

@@ -13,12 +13,11 @@ struct watch {
 #define WATCH_SECONDS     2
 #define MAX_WATCH_SECONDS 86400
 
-#define WATCH_OPTIONS(type)                                                                        \
-    {"watch", 'w', &cli_flag, CLI_AT(type, watch.on),                                              \
-     .help = "redraw until q or Ctrl-C; needs a terminal"},                                        \
-    {                                                                                              \
-        "interval", 0, &cli_count, CLI_AT(type, watch.seconds),                                    \
-            .help = "seconds between redraws with --watch; default 2", .noun = "SECONDS"           \
+#define WATCH_OPTIONS(type)                                                                                            \
+    {"watch", 'w', &cli_flag, CLI_AT(type, watch.on), .help = "redraw until q or Ctrl-C; needs a terminal"},           \
+    {                                                                                                                  \
+        "interval", 0, &cli_count, CLI_AT(type, watch.seconds),                                                        \
+            .help = "seconds between redraws with --watch; default 2", .noun = "SECONDS"                               \
     }
 
 /* Checks the options before data is read. `streams` is true if the output is not text for a

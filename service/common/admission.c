@@ -14,8 +14,7 @@ admission_peer(const struct conf_dicom *conf, const struct admission_caller *cal
 {
     for (size_t i = 0; i < conf->peer_count; i++) {
         const struct conf_peer *peer = &conf->peers[i];
-        if (strcmp(peer->ae_title, caller->calling_ae) == 0 &&
-            (!peer->host || strcmp(peer->host, caller->host) == 0) &&
+        if (strcmp(peer->ae_title, caller->calling_ae) == 0 && (!peer->host || strcmp(peer->host, caller->host) == 0) &&
             (!peer->certificate || strcmp(peer->certificate, caller->certificate) == 0))
             return peer;
     }
@@ -79,8 +78,7 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
         return ADMISSION_UNKNOWN_TITLE;
     /* Unknown callers have a small limit of their own, so that they cannot take places from peers. */
     if (!peer)
-        return load->of_unknown < (conf->max_associations + 3) / 4 ? ADMISSION_ECHO_ONLY
-                                                                   : ADMISSION_BUSY;
+        return load->of_unknown < (conf->max_associations + 3) / 4 ? ADMISSION_ECHO_ONLY : ADMISSION_BUSY;
     if (load->of_peers >= conf->max_associations || load->of_peer >= admission_share(conf, peer) ||
         load->leaving >= MAX_LEAVING)
         return ADMISSION_BUSY;

@@ -31,12 +31,10 @@ enum admission_verdict {
 };
 
 /* Returns the caller's row of dicom.peers, or NULL if it is not a peer. */
-const struct conf_peer *admission_peer(const struct conf_dicom *conf,
-                                       const struct admission_caller *caller);
+const struct conf_peer *admission_peer(const struct conf_dicom *conf, const struct admission_caller *caller);
 
 /* Returns the reason for which the caller is not a peer. */
-enum admission_verdict admission_mismatch(const struct conf_dicom *conf,
-                                          const struct admission_caller *caller);
+enum admission_verdict admission_mismatch(const struct conf_dicom *conf, const struct admission_caller *caller);
 
 /* Counts of open associations. */
 struct admission_load {
@@ -50,8 +48,7 @@ struct admission_load {
  * dicom.max_associations, so that one peer cannot block the others. A single peer may have all. */
 int admission_share(const struct conf_dicom *conf, const struct conf_peer *peer);
 
-enum admission_verdict admission_decide(const struct conf_dicom *conf,
-                                        const struct admission_caller *caller,
+enum admission_verdict admission_decide(const struct conf_dicom *conf, const struct admission_caller *caller,
                                         const struct admission_load *load);
 
 /* Returns whether two rows, possibly of two configurations, mean the same peer. */

@@ -46,8 +46,8 @@ file_stamp_of(int fd, struct file_stamp *stamp)
 bool
 file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b)
 {
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+    return a->device == b->device && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+           a->ctime_ns == b->ctime_ns;
 }
 
 uint64_t
@@ -294,8 +294,7 @@ file_remove_directory(int base, const char *name, const atomic_bool *stop)
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         crash_point("file_in_remove");
-        error =
-            stop && atomic_load(stop) ? -EINTR : file_remove(dirfd(directory), entry->d_name, stop);
+        error = stop && atomic_load(stop) ? -EINTR : file_remove(dirfd(directory), entry->d_name, stop);
     }
     closedir(directory);
     return !error && unlinkat(base, name, AT_REMOVEDIR) != 0 ? -errno : error;

@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char marker[] =
-    "The database noctule.db belongs to this folder. Without it noctuled does not start.\n";
+static const char marker[] = "The database noctule.db belongs to this folder. Without it noctuled does not start.\n";
 
 int
 layout_mark_database(const char *root)

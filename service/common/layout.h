@@ -12,10 +12,10 @@
 #define LAYOUT_CLUSTER_ID    "cluster.id"     /* marks Slurm jobs as submitted by this root */
 #define LAYOUT_PSEUDONYM_KEY "identifier.key" /* key of pseudonym.h */
 #define LAYOUT_INCOMING      "incoming"       /* *.part: files being received */
-#define LAYOUT_SERIES        "series"     /* series/<Series Instance UID>/<SOP Instance UID>.dcm */
-#define LAYOUT_QUARANTINE    "quarantine" /* <name>, with <name>.reason.json next to it */
-#define LAYOUT_JOBS          "jobs"       /* <job>.job: the job spec for a worker */
-#define LAYOUT_OUTBOX        "outbox"     /* outbox/<job>/seg.dcm ... */
+#define LAYOUT_SERIES        "series"         /* series/<Series Instance UID>/<SOP Instance UID>.dcm */
+#define LAYOUT_QUARANTINE    "quarantine"     /* <name>, with <name>.reason.json next to it */
+#define LAYOUT_JOBS          "jobs"           /* <job>.job: the job spec for a worker */
+#define LAYOUT_OUTBOX        "outbox"         /* outbox/<job>/seg.dcm ... */
 /* released/<n>: file n of the quarantine, to be received again. */
 #define LAYOUT_RELEASED "released"
 /* removed/<n>: moved away, to be deleted (db/retention_rows.h). */

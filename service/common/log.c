@@ -31,8 +31,7 @@ struct log_line {
 
 static const char *const level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug"};
-static const char journal_priority[] = {
-    [LOG_ERROR] = '3', [LOG_WARN] = '4', [LOG_INFO] = '6', [LOG_DEBUG] = '7'};
+static const char journal_priority[] = {[LOG_ERROR] = '3', [LOG_WARN] = '4', [LOG_INFO] = '6', [LOG_DEBUG] = '7'};
 
 static char role_name[24] = "noctule";
 static bool to_journal;
@@ -46,8 +45,7 @@ log_open(const char *role, const char *level)
     uintmax_t device, inode;
     snprintf(role_name, sizeof role_name, "%s", role);
     to_journal = stream && sscanf(stream, "%" SCNuMAX ":%" SCNuMAX, &device, &inode) == 2 &&
-                 fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device &&
-                 status.st_ino == inode;
+                 fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
     log_set_level(level);
 }
 
@@ -158,8 +156,8 @@ log_write(enum log_level level, const char *event, const struct log_field *field
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     if (to_journal)
         log_add(&line, (char[]){'<', journal_priority[level], '>'}, 3);
-    snprintf(head, sizeof head, "ts=%s.%03ldZ level=%s role=%s event=", stamp,
-             now.tv_nsec / 1000000, level_names[level], role_name);
+    snprintf(head, sizeof head, "ts=%s.%03ldZ level=%s role=%s event=", stamp, now.tv_nsec / 1000000,
+             level_names[level], role_name);
     add_text(&line, head);
     add_value(&line, event);
     for (; fields->key; fields++)

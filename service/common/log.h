@@ -24,17 +24,17 @@ struct log_field {
     } value;
 };
 
-#define LOG_STR(k, v)                                                                              \
-    {                                                                                              \
-        .key = (k), .kind = 's', .value.s = (v)                                                    \
+#define LOG_STR(k, v)                                                                                                  \
+    {                                                                                                                  \
+        .key = (k), .kind = 's', .value.s = (v)                                                                        \
     }
-#define LOG_INT(k, v)                                                                              \
-    {                                                                                              \
-        .key = (k), .kind = 'i', .value.i = (int64_t)(v)                                           \
+#define LOG_INT(k, v)                                                                                                  \
+    {                                                                                                                  \
+        .key = (k), .kind = 'i', .value.i = (int64_t)(v)                                                               \
     }
-#define LOG_NUM(k, v)                                                                              \
-    {                                                                                              \
-        .key = (k), .kind = 'f', .value.f = (double)(v)                                            \
+#define LOG_NUM(k, v)                                                                                                  \
+    {                                                                                                                  \
+        .key = (k), .kind = 'f', .value.f = (double)(v)                                                                \
     }
 
 /* Sets the role ("daemon", "intake", ...) and the level by its name in the configuration. Must be

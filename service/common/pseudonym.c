@@ -35,8 +35,7 @@ key_make_at(int folder, struct pseudonym_key *key)
 {
     if (getrandom(key->bytes, sizeof(key->bytes), 0) != (ssize_t)sizeof(key->bytes))
         return -EAGAIN;
-    int rc = durable_write(folder, LAYOUT_PSEUDONYM_KEY, key->bytes, sizeof(key->bytes), 0600,
-                           DURABLE_NEW);
+    int rc = durable_write(folder, LAYOUT_PSEUDONYM_KEY, key->bytes, sizeof(key->bytes), 0600, DURABLE_NEW);
     return rc ? rc : durable_sync_folder(folder, ".");
 }
 
@@ -77,8 +76,8 @@ pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[
     word[0] = '\0';
     if (!*identifier)
         return 0;
-    if (!HMAC(EVP_sha256(), key->bytes, sizeof(key->bytes), (const uint8_t *)identifier,
-              strlen(identifier), digest, NULL))
+    if (!HMAC(EVP_sha256(), key->bytes, sizeof(key->bytes), (const uint8_t *)identifier, strlen(identifier), digest,
+              NULL))
         return -ENOMEM;
     strcpy(word, "h:");
     for (int i = 0; i < WORD_BYTES; i++)

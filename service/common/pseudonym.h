@@ -23,7 +23,6 @@ int pseudonym_key_read(const char *root, struct pseudonym_key *key);
 int pseudonym_key_make(const char *root, struct pseudonym_key *key);
 
 /* Computes the pseudonym of an identifier; "" stays "". */
-int pseudonym_of(const struct pseudonym_key *key, const char *identifier,
-                 char word[PSEUDONYM_SIZE]);
+int pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[PSEUDONYM_SIZE]);
 
 #endif

@@ -10,8 +10,8 @@
 
 /* Returns 0, or -E2BIG with an error that names the series, its size and the option to change. */
 static inline int
-series_size_check(const struct conf_series *limits, const char *series_uid, int64_t instances,
-                  int64_t bytes, struct error *error)
+series_size_check(const struct conf_series *limits, const char *series_uid, int64_t instances, int64_t bytes,
+                  struct error *error)
 {
     const double mib = (double)bytes / (1 << 20);
     if (instances > limits->max_instances)

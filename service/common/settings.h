@@ -24,8 +24,7 @@ struct settings {
 int settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error);
 /* Opens the settings like settings_open, but returns -EACCES if the TLS files cannot be used. A child that must keep
  * its old settings may be confined to other files; a new child is not yet confined. */
-int settings_open_all(struct conf *conf, bool server, struct settings **settings,
-                      struct error *error);
+int settings_open_all(struct conf *conf, bool server, struct settings **settings, struct error *error);
 struct settings *settings_keep(struct settings *settings);
 void settings_drop(struct settings *settings); /* NULL is allowed */
 

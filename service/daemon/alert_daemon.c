@@ -42,16 +42,15 @@ alerts_add_child(void *context, const struct pool_alert *child)
     /* One of several workers needs attention only; of the other roles each process is required. */
     bool is_spare = child->works || kind == ALERT_page || kind == ALERT_probe;
     for (size_t i = 0; kind == ALERT_worker && i < workers_count(core->workers); i++)
-        is_spare |= workers_usable(core->workers, i) &&
-                    pool_works(core->pool, workers_slot(core->workers, i));
+        is_spare |= workers_usable(core->workers, i) && pool_works(core->pool, workers_slot(core->workers, i));
     const char *destination = deliveries_served_from(core->deliveries, child->slot);
     const char *peer = *destination ? destination : pulls_served_from(core->pulls, child->slot);
     char number[16] = "";
     if (kind == ALERT_worker)
         snprintf(number, sizeof number, "%d", child->number);
-    alerts_add(raising->alerts, kind, *number ? number : peer,
-               is_spare ? ALERT_ATTENTION : ALERT_BROKEN, child->since_ms, "the %s%s%s%s%s %s",
-               child->role, *number ? " " : "", number, *peer ? " for " : "", peer, child->text);
+    alerts_add(raising->alerts, kind, *number ? number : peer, is_spare ? ALERT_ATTENTION : ALERT_BROKEN,
+               child->since_ms, "the %s%s%s%s%s %s", child->role, *number ? " " : "", number, *peer ? " for " : "",
+               peer, child->text);
 }
 
 static void
@@ -64,14 +63,12 @@ alerts_add_reception(const struct core *core, struct alerts *alerts)
         int64_t parts = 1; /* of the receiver's text; "; " separates them */
         for (const char *at = text; (at = strstr(at, "; ")) != NULL; at += 2)
             parts++;
-        alerts_append(alerts, &(struct alert){.id = id,
-                                              .severity = ALERT_BROKEN,
-                                              .since_ms = reception->since_ms,
-                                              .size = parts,
-                                              .text = text});
+        alerts_append(
+            alerts,
+            &(struct alert){
+                .id = id, .severity = ALERT_BROKEN, .since_ms = reception->since_ms, .size = parts, .text = text});
     } else if (!reception->open) {
-        alerts_add(alerts, ALERT_starting, "", ALERT_BROKEN, reception->since_ms,
-                   "no data is received yet");
+        alerts_add(alerts, ALERT_starting, "", ALERT_BROKEN, reception->since_ms, "no data is received yet");
     }
 }
 
@@ -79,22 +76,19 @@ static void
 alerts_add_own(const struct core *core, struct alerts *alerts)
 {
     if (core->draining)
-        alerts_add(alerts, ALERT_stopping, "", ALERT_BROKEN, core->draining_since_ms,
-                   "noctuled is stopping");
+        alerts_add(alerts, ALERT_stopping, "", ALERT_BROKEN, core->draining_since_ms, "noctuled is stopping");
     if (core->db_failed)
         alerts_add(alerts, ALERT_database, "", ALERT_BROKEN, core->db_failed_since_ms,
-                   "the database cannot be written: %s; senders must retry, jobs wait",
-                   core->db_failure);
+                   "the database cannot be written: %s; senders must retry, jobs wait", core->db_failure);
     if (core->disk_low)
         alerts_add(alerts, ALERT_disk, "", ALERT_BROKEN, core->disk_low_since_ms,
-                   "less than min_free_mib (%g MiB) is free; senders must retry%s",
-                   core->conf->min_free_mib, core->disk_spent ? ", jobs wait" : "");
+                   "less than min_free_mib (%g MiB) is free; senders must retry%s", core->conf->min_free_mib,
+                   core->disk_spent ? ", jobs wait" : "");
     alerts_add_reception(core, alerts);
     pool_each_alert(core->pool, alerts_add_child, &(struct alerts_raising){core, alerts});
     if (*slurm_executor_problem(core->slurm))
-        alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION,
-                   slurm_executor_problem_since(core->slurm), "jobs wait for Slurm: %s",
-                   slurm_executor_problem(core->slurm));
+        alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION, slurm_executor_problem_since(core->slurm),
+                   "jobs wait for Slurm: %s", slurm_executor_problem(core->slurm));
     const char *fault = config_watch_fault(&core->config_watch);
     if (fault)
         alerts_add(alerts, ALERT_config_file, "", ALERT_ATTENTION, core->config_watch.since_ms,
@@ -102,8 +96,8 @@ alerts_add_own(const struct core *core, struct alerts *alerts)
                    "file: correct it (noctule check-config)",
                    fault);
     if (*workers_problem(core->workers))
-        alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, workers_problem_since(core->workers),
-                   "no job can run: %s", workers_problem(core->workers));
+        alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, workers_problem_since(core->workers), "no job can run: %s",
+                   workers_problem(core->workers));
 }
 
 void
@@ -119,8 +113,8 @@ alert_daemon_add(const struct core *core, struct alerts *alerts)
         queue_job_clear(&ready[i]);
     free(ready);
     if (count > 0)
-        alerts_add(alerts, ALERT_jobs_ready, "", ALERT_WAITS, 0,
-                   "ready jobs wait for a lane: %zu run", jobs_running(core->jobs));
+        alerts_add(alerts, ALERT_jobs_ready, "", ALERT_WAITS, 0, "ready jobs wait for a lane: %zu run",
+                   jobs_running(core->jobs));
 }
 
 /* ---------------------------------------------------------------------- acknowledgements ---- */
@@ -140,9 +134,7 @@ alerts_end_acks(struct core *core, const struct alerts *alerts, bool from_daemon
         return;
     while (queue_find_cleared_ack(core->queue, raised.bytes, from_daemon, alert) == 1) {
         if (!core_change(core) ||
-            core_failed(core,
-                        queue_end_ack(core->queue, alert, "noctuled", "the alert has cleared",
-                                      clock_unix_ms()),
+            core_failed(core, queue_end_ack(core->queue, alert, "noctuled", "the alert has cleared", clock_unix_ms()),
                         "end an acknowledgement"))
             break;
     }
@@ -155,8 +147,7 @@ alerts_collect_all(const struct core *core, struct alerts *alerts, struct error 
 {
     struct report *report;
     char *path = core_path(core, LAYOUT_DATABASE);
-    int rc = path ? report_open(path, &report, error)
-                  : error_set_system(error, -ENOMEM, "list the alerts");
+    int rc = path ? report_open(path, &report, error) : error_set_system(error, -ENOMEM, "list the alerts");
     free(path);
     if (rc)
         return rc;
@@ -167,19 +158,17 @@ alerts_collect_all(const struct core *core, struct alerts *alerts, struct error 
 }
 
 static int
-alerts_store_ack(struct core *core, const struct alerts *alerts, const struct message_ack *request,
-                 const char *by, struct error *error)
+alerts_store_ack(struct core *core, const struct alerts *alerts, const struct message_ack *request, const char *by,
+                 struct error *error)
 {
     const struct alert *alert = alerts_find(alerts, request->alert);
     if (!alert)
-        return error_set(error, -ENOENT, CODE_NONE,
-                         "there is no current alert %s; noctule status lists the alerts",
+        return error_set(error, -ENOENT, CODE_NONE, "there is no current alert %s; noctule status lists the alerts",
                          request->alert);
     if (!alert_row(alert->kind)->may_acknowledge)
-        return error_set(
-            error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s%s%s", alert->id,
-            alert->severity == ALERT_WAITS ? "it is no fault" : "the service does not work",
-            *alert_row(alert->kind)->remedy ? "; " : "", alert_row(alert->kind)->remedy);
+        return error_set(error, -EPERM, CODE_NONE, "%s cannot be acknowledged: %s%s%s", alert->id,
+                         alert->severity == ALERT_WAITS ? "it is no fault" : "the service does not work",
+                         *alert_row(alert->kind)->remedy ? "; " : "", alert_row(alert->kind)->remedy);
     const struct queue_ack ack = {.alert = alert->id,
                                   .by = by,
                                   .reason = request->reason,
@@ -195,8 +184,7 @@ alerts_store_ack(struct core *core, const struct alerts *alerts, const struct me
 }
 
 int
-alert_daemon_acknowledge(struct core *core, const struct message_ack *request, const char *by,
-                         struct error *error)
+alert_daemon_acknowledge(struct core *core, const struct message_ack *request, const char *by, struct error *error)
 {
     struct alerts alerts = {0};
     int rc;
@@ -216,27 +204,23 @@ alert_daemon_acknowledge(struct core *core, const struct message_ack *request, c
 static bool
 alert_is_notified(const struct alert *alert)
 {
-    return alert->severity != ALERT_WAITS && alert->kind != ALERT_starting &&
-           alert->kind != ALERT_stopping;
+    return alert->severity != ALERT_WAITS && alert->kind != ALERT_starting && alert->kind != ALERT_stopping;
 }
 
 static void
-alerts_record_beginnings(struct core *core, const struct alerts *alerts,
-                         const struct queue_raised *raised, size_t count)
+alerts_record_beginnings(struct core *core, const struct alerts *alerts, const struct queue_raised *raised,
+                         size_t count)
 {
     for (size_t i = 0; i < alerts->count; i++) {
         const struct alert *alert = &alerts->items[i];
         size_t at = 0;
         while (at < count && strcmp(raised[at].alert, alert->id) != 0)
             at++;
-        if (!alert_is_notified(alert) ||
-            (at < count && raised[at].severity >= (int)alert->severity))
+        if (!alert_is_notified(alert) || (at < count && raised[at].severity >= (int)alert->severity))
             continue;
         const char *word = alert->severity == ALERT_BROKEN ? "broken" : "attention";
         if (!core_change(core) ||
-            core_failed(core,
-                        queue_begin_alert(core->queue, alert->id, (int)alert->severity, word,
-                                          clock_unix_ms()),
+            core_failed(core, queue_begin_alert(core->queue, alert->id, (int)alert->severity, word, clock_unix_ms()),
                         "store the beginning of an alert"))
             break;
     }
@@ -259,9 +243,8 @@ alert_daemon_record(struct core *core)
             const struct alert *alert = alerts_find(&alerts, raised[i].alert);
             if (alert && alert_is_notified(alert))
                 continue;
-            if (!core_change(core) ||
-                core_failed(core, queue_end_alert(core->queue, raised[i].alert, clock_unix_ms()),
-                            "store the end of an alert"))
+            if (!core_change(core) || core_failed(core, queue_end_alert(core->queue, raised[i].alert, clock_unix_ms()),
+                                                  "store the end of an alert"))
                 break;
         }
     }
@@ -281,8 +264,7 @@ alerts_send(const struct core *core, const struct alerts *alerts)
     if (!lines)
         return;
     message_write_alerts(&writer, &(struct message_alerts){.lines = lines});
-    pool_send(core->pool, core->web,
-              &writer); /* -EPIPE: the next web UI process gets the alerts when it is ready */
+    pool_send(core->pool, core->web, &writer); /* -EPIPE: the next web UI process gets the alerts when it is ready */
     free(lines);
 }
 
@@ -301,8 +283,7 @@ alert_daemon_tick(struct core *core)
     struct alerts alerts = {0};
     alerts_add_own(core, &alerts);
     alerts_send(core, &alerts);
-    if (!core->db_failed && !core->draining &&
-        clock_steady_ms() - core->started_ms > ALERTS_START_MS)
+    if (!core->db_failed && !core->draining && clock_steady_ms() - core->started_ms > ALERTS_START_MS)
         alerts_end_acks(core, &alerts, true);
     alerts_clear(&alerts);
 }

@@ -20,7 +20,6 @@ void alert_daemon_send(const struct core *core);
 /* Acknowledges an alert of the complete list, or ends its acknowledgement. Returns 0, -ENOENT if there is no such
  * alert, -EPERM if its kind may not be acknowledged, or another -errno. Sets `error` on failure. */
 struct message_ack;
-int alert_daemon_acknowledge(struct core *core, const struct message_ack *request, const char *by,
-                             struct error *error);
+int alert_daemon_acknowledge(struct core *core, const struct message_ack *request, const char *by, struct error *error);
 
 #endif

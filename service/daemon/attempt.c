@@ -16,11 +16,8 @@ void
 attempt_add(struct attempts *attempts, struct attempt *attempt, int64_t id)
 {
     struct attempt **bucket = &attempts->buckets[attempt_bucket(id)];
-    *attempt = (struct attempt){.next = attempts->first,
-                                .link = &attempts->first,
-                                .next_in_bucket = *bucket,
-                                .all = attempts,
-                                .id = id};
+    *attempt = (struct attempt){
+        .next = attempts->first, .link = &attempts->first, .next_in_bucket = *bucket, .all = attempts, .id = id};
     if (attempt->next)
         attempt->next->link = &attempt->next;
     attempts->first = *bucket = attempt;
@@ -65,8 +62,8 @@ attempt_write(struct attempt *attempt)
     if (rc && !attempt->superseded && !core_is_transient(rc)) {
         char event[32], message[512];
         snprintf(event, sizeof event, "%s.record_failed", type->subject);
-        snprintf(message, sizeof message, "the report of the %s cannot be recorded: %s",
-                 type->child, queue_reason(attempt->all->core->queue));
+        snprintf(message, sizeof message, "the report of the %s cannot be recorded: %s", type->child,
+                 queue_reason(attempt->all->core->queue));
         log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("message", message));
         rc = type->fail(attempt, CODE_RECORD_FAILED, message);
     }

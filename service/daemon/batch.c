@@ -87,8 +87,7 @@ batch_begin(struct batch *batch)
 int
 batch_on_commit(struct batch *batch, void (*call)(void *context, int status), void *context)
 {
-    struct batch_call *grown =
-        array_grow(batch->waiting, &batch->capacity, batch->count + 1, sizeof *grown);
+    struct batch_call *grown = array_grow(batch->waiting, &batch->capacity, batch->count + 1, sizeof *grown);
     if (!grown) {
         batch_abort(batch, -ENOMEM);
         call(context, -ENOMEM);
@@ -120,8 +119,7 @@ batch_on_check(uv_check_t *check)
 }
 
 int
-batch_open(uv_loop_t *loop, struct queue *queue, const struct batch_events *events,
-           struct batch **out)
+batch_open(uv_loop_t *loop, struct queue *queue, const struct batch_events *events, struct batch **out)
 {
     struct batch *batch = calloc(1, sizeof *batch);
     if (!batch)

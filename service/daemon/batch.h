@@ -23,8 +23,7 @@ struct batch_events {
     void *context;
 };
 
-int batch_open(uv_loop_t *loop, struct queue *queue, const struct batch_events *events,
-               struct batch **batch);
+int batch_open(uv_loop_t *loop, struct queue *queue, const struct batch_events *events, struct batch **batch);
 /* Commits the open transaction and closes the two loop handles asynchronously. NULL is allowed. */
 void batch_close(struct batch *batch);
 

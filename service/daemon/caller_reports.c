@@ -23,8 +23,7 @@ callers_frame(struct core *core, struct proto_reader *reader)
     if (message_read_callers(reader, NULL) || !core_change(core))
         return;
     while (message_next_caller(reader, &message)) {
-        const struct admission_caller caller = {message.calling, message.called, message.host,
-                                                message.certificate};
+        const struct admission_caller caller = {message.calling, message.called, message.host, message.certificate};
         const struct queue_rejection rejection = {
             .calling_ae = message.calling,
             .called_ae = message.called,
@@ -47,10 +46,9 @@ callers_set(struct core *core)
     size_t count;
     int rc = queue_callers(core->queue, &callers, &count);
     for (size_t i = 0; i < count && rc == 0; i++) {
-        const struct admission_caller caller = {callers[i].calling_ae, callers[i].called_ae,
-                                                callers[i].host, callers[i].certificate};
-        rc = queue_admit_caller(core->queue, callers[i].id, callers_are_admitted(core, &caller),
-                                clock_unix_ms());
+        const struct admission_caller caller = {callers[i].calling_ae, callers[i].called_ae, callers[i].host,
+                                                callers[i].certificate};
+        rc = queue_admit_caller(core->queue, callers[i].id, callers_are_admitted(core, &caller), clock_unix_ms());
     }
     queue_callers_free(callers, count);
     return rc;

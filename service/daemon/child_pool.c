@@ -315,17 +315,15 @@ slot_spawn(struct slot *slot, uv_pipe_t *pipe)
     snprintf(share, sizeof share, "%d", slot->share);
     char name[] = "noctuled", role[] = "--role", which[] = "--slot", config[] = "--config";
     char device[] = "--device", part[] = "--share";
-    char *arguments[] = {
-        name,   role,         slot->role, which, number, config, slot->pool->config_file,
-        device, slot->device, part,       share, NULL};
+    char *arguments[] = {name,   role,         slot->role, which, number, config, slot->pool->config_file,
+                         device, slot->device, part,       share, NULL};
     if (!*slot->device)
         arguments[7] = NULL;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
-        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
-         .data.stream = (uv_stream_t *)pipe},
+        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)pipe},
     };
     const uv_process_options_t options = {
         .exit_cb = slot_on_exit,
@@ -542,10 +540,8 @@ slot_is_silent(const struct slot *slot)
 {
     const struct pool_timing *timing = &slot->pool->timing;
     const uint64_t silence = slot_now(slot) - slot->last_frame_at;
-    return slot->state == SLOT_DYING ||
-           (slot->state == SLOT_STARTING && silence > timing->hello / 4) ||
-           ((slot->state == SLOT_READY || slot->state == SLOT_LEAVING) &&
-            silence > timing->silence / 4);
+    return slot->state == SLOT_DYING || (slot->state == SLOT_STARTING && silence > timing->hello / 4) ||
+           ((slot->state == SLOT_READY || slot->state == SLOT_LEAVING) && silence > timing->silence / 4);
 }
 
 bool
@@ -560,14 +556,13 @@ static void
 slot_describe(const struct slot *slot, bool is_silent, struct pool_alert *alert)
 {
     const uint64_t silence = slot_now(slot) - slot->last_frame_at;
-    const bool restarts =
-        slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer);
+    const bool restarts = slot->state == SLOT_EMPTY && uv_is_active((const uv_handle_t *)&slot->timer);
     const uint64_t due = restarts ? uv_timer_get_due_in(&slot->timer) : 0;
     if (is_silent) {
         alert->since_ms = clock_unix_ms() - (int64_t)silence;
         if (slot->state == SLOT_DYING) /* it ends by itself unless a reason is set */
-            snprintf(alert->text, sizeof alert->text, "%s%s",
-                     *slot->gone.why ? "is being stopped: " : "is exiting", slot->gone.why);
+            snprintf(alert->text, sizeof alert->text, "%s%s", *slot->gone.why ? "is being stopped: " : "is exiting",
+                     slot->gone.why);
         else
             snprintf(alert->text, sizeof alert->text, "%s no message for %" PRIu64 " s",
                      slot->state == SLOT_STARTING ? "is starting:" : "hangs:", silence / 1000);
@@ -575,24 +570,20 @@ slot_describe(const struct slot *slot, bool is_silent, struct pool_alert *alert)
     }
     alert->since_ms = slot->dying_since_ms;
     snprintf(alert->text, sizeof alert->text, "died %d %s, the last time %s%s", slot->deaths,
-             slot->deaths == 1 ? "time" : "times", slot->last_cause,
-             alert->works ? "; it runs again" : "");
+             slot->deaths == 1 ? "time" : "times", slot->last_cause, alert->works ? "; it runs again" : "");
     const size_t length = strlen(alert->text);
     if (due > 0)
-        snprintf(alert->text + length, sizeof alert->text - length, "; restarts in %" PRIu64 " s",
-                 (due + 999) / 1000);
+        snprintf(alert->text + length, sizeof alert->text - length, "; restarts in %" PRIu64 " s", (due + 999) / 1000);
 }
 
 void
-pool_each_alert(const struct pool *pool,
-                void (*report)(void *context, const struct pool_alert *alert), void *context)
+pool_each_alert(const struct pool *pool, void (*report)(void *context, const struct pool_alert *alert), void *context)
 {
     for (int i = 0; i < pool->count; i++) {
         const struct slot *slot = pool->slots[i];
         const bool is_silent = slot_is_silent(slot) && !slot->gone.ordered;
         const bool dies = slot->deaths > 0 && slot_now(slot) - slot->died_at <= pool->timing.calm;
-        struct pool_alert alert = {
-            .role = slot->role, .slot = i, .number = slot->number, .works = pool_works(pool, i)};
+        struct pool_alert alert = {.role = slot->role, .slot = i, .number = slot->number, .works = pool_works(pool, i)};
         if (!is_silent && !(dies && slot->wanted && (!alert.works || slot->deaths > 1)))
             continue;
         slot_describe(slot, is_silent, &alert);

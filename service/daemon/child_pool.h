@@ -115,8 +115,8 @@ void pool_kill_all(struct pool *pool, const char *why);
 size_t pool_living(const struct pool *pool);
 
 /* Reports each slot whose child keeps dying, does not become ready or sends no frames. */
-void pool_each_alert(const struct pool *pool,
-                     void (*report)(void *context, const struct pool_alert *alert), void *context);
+void pool_each_alert(const struct pool *pool, void (*report)(void *context, const struct pool_alert *alert),
+                     void *context);
 
 /* Frees the pool asynchronously. All children must be gone. NULL is allowed. */
 void pool_close(struct pool *pool);

@@ -34,8 +34,7 @@ struct answer {
 };
 
 /* Sets the message of a reply. If it stays empty, the reply carries the queue's reason. */
-static void __attribute__((format(printf, 2, 3)))
-answer_set(struct answer *answer, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) answer_set(struct answer *answer, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
@@ -48,11 +47,9 @@ answer_send(void *context, int status)
 {
     struct answer *answer = context;
     if (status)
-        answer_set(answer, "the database cannot be written (%s); no change was made",
-                   strerror(-status));
-    const struct message_answer message = {.status = status ? status : answer->status,
-                                           .message = answer->message,
-                                           .body = answer->body};
+        answer_set(answer, "the database cannot be written (%s); no change was made", strerror(-status));
+    const struct message_answer message = {
+        .status = status ? status : answer->status, .message = answer->message, .body = answer->body};
     crash_point("daemon_before_answer");
     control_answer(answer->control, answer->client, &message);
     free(answer->body);
@@ -94,9 +91,8 @@ handle_retry(struct core *core, const struct control_request *request, struct an
     if (job == message->job)
         answer_set(answer, "job %" PRId64 " is ready to run again", job);
     else
-        answer_set(answer,
-                   "job %" PRId64 " will replace job %" PRId64 ", whose results stay until then",
-                   job, message->job);
+        answer_set(answer, "job %" PRId64 " will replace job %" PRId64 ", whose results stay until then", job,
+                   message->job);
     return 0;
 }
 
@@ -106,14 +102,13 @@ handle_cancel(struct core *core, const struct control_request *request, struct a
     const int64_t job = request->message.cancel.job;
     bool was_running = false;
     log_info("control.cancel", LOG_INT("job", job));
-    int error = queue_cancel_job(core->queue, job, CODE_CANCELLED, "cancelled by an operator",
-                                 clock_unix_ms(), &was_running);
+    int error =
+        queue_cancel_job(core->queue, job, CODE_CANCELLED, "cancelled by an operator", clock_unix_ms(), &was_running);
     if (error)
         return error;
     if (was_running)
         jobs_stop(core->jobs, job);
-    answer_set(answer, "job %" PRId64 " is cancelled%s", job,
-               was_running ? "; its worker stops it" : "");
+    answer_set(answer, "job %" PRId64 " is cancelled%s", job, was_running ? "; its worker stops it" : "");
     return 0;
 }
 
@@ -157,9 +152,8 @@ handle_submit(struct core *core, const struct control_request *request, struct a
     const struct message_submit *message = &request->message.submit;
     char by[2 * USER_NAME];
     request_name(request, message->login, by);
-    log_info("control.submit", LOG_STR("series", message->series_uid),
-             LOG_STR("pipeline", message->pipeline), LOG_STR("stacks", message->stacks),
-             LOG_INT("again", message->again), LOG_INT("dry_run", message->dry_run),
+    log_info("control.submit", LOG_STR("series", message->series_uid), LOG_STR("pipeline", message->pipeline),
+             LOG_STR("stacks", message->stacks), LOG_INT("again", message->again), LOG_INT("dry_run", message->dry_run),
              LOG_STR("by", by));
     return submit_series(core, message, by, &answer->body);
 }
@@ -169,13 +163,12 @@ static int
 hold_is_configured(struct core *core, const struct message_hold *message, struct answer *answer)
 {
     const bool pipeline = strcmp(message->kind, "pipeline") == 0;
-    if (pipeline ? conf_find_pipeline(core->conf, message->name) != NULL
-                 : strcmp(message->kind, "destination") != 0 ||
-                       conf_find_destination(core->conf, message->name) != NULL)
+    if (pipeline
+            ? conf_find_pipeline(core->conf, message->name) != NULL
+            : strcmp(message->kind, "destination") != 0 || conf_find_destination(core->conf, message->name) != NULL)
         return 0;
     answer_set(answer, "%s: the configuration has no %s %s",
-               code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION),
-               message->kind, message->name);
+               code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION), message->kind, message->name);
     return -EINVAL;
 }
 
@@ -186,8 +179,8 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
     const bool holds = request->type == PROTO_HOLD;
     char by[2 * USER_NAME];
     request_name(request, message->login, by);
-    log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", message->kind),
-             LOG_STR("name", message->name), LOG_STR("by", by));
+    log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", message->kind), LOG_STR("name", message->name),
+             LOG_STR("by", by));
     const struct queue_hold hold = {message->kind, message->name, by, message->reason};
     int error = holds ? hold_is_configured(core, message, answer) : 0;
     if (!error)
@@ -216,15 +209,13 @@ handle_priority(struct core *core, const struct control_request *request, struct
     const struct message_priority *message = &request->message.priority;
     char by[2 * USER_NAME];
     request_name(request, message->login, by);
-    log_info("control.priority", LOG_INT("job", message->job),
-             LOG_INT("priority", message->priority), LOG_STR("by", by));
+    log_info("control.priority", LOG_INT("job", message->job), LOG_INT("priority", message->priority),
+             LOG_STR("by", by));
     if (message->priority < CONF_MIN_PRIORITY || message->priority > CONF_MAX_PRIORITY) {
-        answer_set(answer, "a priority must be from %d to %d", CONF_MIN_PRIORITY,
-                   CONF_MAX_PRIORITY);
+        answer_set(answer, "a priority must be from %d to %d", CONF_MIN_PRIORITY, CONF_MAX_PRIORITY);
         return -EINVAL;
     }
-    int error = queue_set_priority(core->queue, message->job, (int32_t)message->priority, by,
-                                   clock_unix_ms());
+    int error = queue_set_priority(core->queue, message->job, (int32_t)message->priority, by, clock_unix_ms());
     if (error)
         return error;
     due_now(&core->jobs_due);
@@ -265,8 +256,7 @@ handle_accept(struct core *core, const struct control_request *request, struct a
         return error;
     error = routes_find(core, message->job, &routes);
     if (!error)
-        error = queue_accept_job(core->queue, message->job, routes.destinations, routes.count, by,
-                                 clock_unix_ms());
+        error = queue_accept_job(core->queue, message->job, routes.destinations, routes.count, by, clock_unix_ms());
     if (!error)
         error = queue_get_job(core->queue, message->job, &job);
     if (!error) {
@@ -294,8 +284,7 @@ handle_reject(struct core *core, const struct control_request *request, struct a
     }
     int error = queue_reject_job(core->queue, message->job, message->reason, by, clock_unix_ms());
     if (!error)
-        answer_set(answer, "job %" PRId64 " is rejected; its results are not delivered",
-                   message->job);
+        answer_set(answer, "job %" PRId64 " is rejected; its results are not delivered", message->job);
     return error;
 }
 
@@ -316,16 +305,14 @@ handle_resend(struct core *core, const struct control_request *request, struct a
     if (error)
         return error;
     deliveries_retry_now(core->deliveries);
-    answer_set(answer,
-               count == 1 ? "%" PRId64 " delivery is sent again"
-                          : "%" PRId64 " deliveries are sent again",
+    answer_set(answer, count == 1 ? "%" PRId64 " delivery is sent again" : "%" PRId64 " deliveries are sent again",
                count);
     return 0;
 }
 
 static int
-purge_describe(const struct message_purge *message, const struct queue_purged *purged, int error,
-               const char *refusal, struct answer *answer)
+purge_describe(const struct message_purge *message, const struct queue_purged *purged, int error, const char *refusal,
+               struct answer *answer)
 {
     struct text_stream text;
     if (!message->json || error == -ENOENT)
@@ -370,8 +357,7 @@ purge_format_count(int64_t count, const char *noun, char text[48])
 }
 
 static void
-purge_reply(const struct message_purge *message, const struct queue_purged *purged,
-            struct answer *answer)
+purge_reply(const struct message_purge *message, const struct queue_purged *purged, struct answer *answer)
 {
     const char *done = message->dry_run ? "would be removed" : "removed";
     char stay[120] = "", counts[4][48];
@@ -382,12 +368,12 @@ purge_reply(const struct message_purge *message, const struct queue_purged *purg
         answer_set(answer, "%s in quarantine without a known series: %s",
                    purge_format_count(purged->quarantined, "file", counts[0]), done);
     else
-        answer_set(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s",
-                   message->series_uid, purge_format_count(purged->images, "image", counts[0]),
+        answer_set(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s", message->series_uid,
+                   purge_format_count(purged->images, "image", counts[0]),
                    purge_format_count(purged->objects, "object", counts[1]),
                    purge_format_count(purged->results, "result", counts[2]),
-                   purge_format_count(purged->quarantined, "file", counts[3]),
-                   (double)purged->bytes / (1 << 20), done, stay);
+                   purge_format_count(purged->quarantined, "file", counts[3]), (double)purged->bytes / (1 << 20), done,
+                   stay);
 }
 
 static int
@@ -396,15 +382,13 @@ handle_purge(struct core *core, const struct control_request *request, struct an
     const struct message_purge *message = &request->message.purge;
     char by[2 * USER_NAME];
     request_name(request, message->login, by);
-    log_info("control.purge", LOG_STR("series", message->series_uid),
-             LOG_INT("undelivered", message->undelivered), LOG_INT("dry_run", message->dry_run),
-             LOG_STR("by", by));
+    log_info("control.purge", LOG_STR("series", message->series_uid), LOG_INT("undelivered", message->undelivered),
+             LOG_INT("dry_run", message->dry_run), LOG_STR("by", by));
     const struct queue_purge purge = {message->series_uid, message->before, message->dry_run != 0,
                                       message->undelivered != 0, by};
     struct queue_purged purged;
     int error = queue_purge(core->queue, &purge, clock_unix_ms(), &purged);
-    const int described =
-        purge_describe(message, &purged, error, queue_reason(core->queue), answer);
+    const int described = purge_describe(message, &purged, error, queue_reason(core->queue), answer);
     if (!error)
         error = described;
     if (!error && !message->dry_run)
@@ -448,8 +432,8 @@ handle_reload(struct core *core, const struct control_request *request, struct a
     }
     const int rc = core->reload(core, by, &error);
     if (rc)
-        answer_set(answer, "%s: %.400s; the previous configuration stays in force",
-                   code_name(CODE_CONFIG_REFUSED), error.message);
+        answer_set(answer, "%s: %.400s; the previous configuration stays in force", code_name(CODE_CONFIG_REFUSED),
+                   error.message);
     return rc;
 }
 
@@ -461,8 +445,7 @@ requests_end_reload(struct core *core)
         core->reloading = answer->next;
         const char *problem = core->reception.problem;
         answer->status = *problem ? -EINPROGRESS : 0;
-        answer_set(answer, "the configuration is loaded%s%.400s", *problem ? ", but " : "",
-                   problem);
+        answer_set(answer, "the configuration is loaded%s%.400s", *problem ? ", but " : "", problem);
         answer_send(answer, 0);
     }
 }
@@ -474,14 +457,12 @@ handle_ack(struct core *core, const struct control_request *request, struct answ
     struct error error = {0};
     char by[2 * USER_NAME];
     request_name(request, message->login, by);
-    log_info("control.ack", LOG_STR("alert", message->alert), LOG_INT("undo", message->undo),
-             LOG_STR("by", by));
+    log_info("control.ack", LOG_STR("alert", message->alert), LOG_INT("undo", message->undo), LOG_STR("by", by));
     const int rc = alert_daemon_acknowledge(core, message, by, &error);
     if (rc)
         answer_set(answer, "%s", error.message);
     else
-        answer_set(answer, message->undo ? "%s is no longer acknowledged" : "%s is acknowledged",
-                   message->alert);
+        answer_set(answer, message->undo ? "%s is no longer acknowledged" : "%s is acknowledged", message->alert);
     return rc;
 }
 
@@ -495,8 +476,8 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
     bool stays = false;
     int error;
     request_name(request, message->login, by);
-    log_info("control.quarantine", LOG_STR("action", message->action),
-             LOG_INT("file", message->number), LOG_STR("by", by));
+    log_info("control.quarantine", LOG_STR("action", message->action), LOG_INT("file", message->number),
+             LOG_STR("by", by));
     if (!forgets && strcmp(message->action, "release") != 0)
         return -EINVAL;
     if (forgets) {
@@ -510,8 +491,7 @@ handle_quarantine(struct core *core, const struct control_request *request, stru
     }
     if (error)
         return error;
-    answer_set(answer, "file %" PRId64 " is %s%s", message->number,
-               forgets ? "forgotten" : "received again",
+    answer_set(answer, "file %" PRId64 " is %s%s", message->number, forgets ? "forgotten" : "received again",
                stays ? "; its original is still in the inbox: delete it, or it is quarantined "
                        "again at the next start"
                      : "");
@@ -576,8 +556,7 @@ request_explain(struct core *core, int error, struct answer *answer)
 }
 
 void
-request_handle(struct core *core, struct control *control, int64_t client,
-               const struct control_request *message)
+request_handle(struct core *core, struct control *control, int64_t client, const struct control_request *message)
 {
     const struct request *request = NULL;
     for (size_t i = 0; i < sizeof requests / sizeof *requests && !request; i++)

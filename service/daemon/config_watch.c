@@ -23,8 +23,7 @@ print_of(const char *paths)
 {
     char *copy = strdup(paths), *rest = NULL;
     uint64_t print = 0;
-    for (char *path = copy ? strtok_r(copy, "\n", &rest) : NULL; path;
-         path = strtok_r(NULL, "\n", &rest)) {
+    for (char *path = copy ? strtok_r(copy, "\n", &rest) : NULL; path; path = strtok_r(NULL, "\n", &rest)) {
         struct stat status;
         if (stat(path, &status) < 0) {
             print = print_add(print, 1);
@@ -83,9 +82,7 @@ config_watch_check(struct config_watch *watch)
 const char *
 config_watch_fault(const struct config_watch *watch)
 {
-    return watch->since_ms && strcmp(watch->fault.message, watch->refused.message) != 0
-               ? watch->fault.message
-               : NULL;
+    return watch->since_ms && strcmp(watch->fault.message, watch->refused.message) != 0 ? watch->fault.message : NULL;
 }
 
 void

@@ -17,8 +17,7 @@
 const struct configured configured_none = {.memory = -1};
 
 int
-configured_read(const char *file, const char *root, struct conf **conf, char **files,
-                struct error *error)
+configured_read(const char *file, const char *root, struct conf **conf, char **files, struct error *error)
 {
     struct conf_findings findings;
     int rc = conf_load_all(file, root, conf, &findings, error);

@@ -19,8 +19,7 @@ extern const struct configured configured_none;
 /* Reads the user's configuration file, with another root if `root` is not NULL. Returns 0, or -errno after logging each
  * error on its own line. Sets *files to the files that were read, one per line, also on an error. The caller must free
  * *files; NULL: no memory. */
-int configured_read(const char *file, const char *root, struct conf **conf, char **files,
-                    struct error *error);
+int configured_read(const char *file, const char *root, struct conf **conf, char **files, struct error *error);
 
 /* Writes the configuration for children that start later. Returns 0, or -errno with the former file unchanged. A full
  * disk must not prevent a start: children then read the configuration from memory that this process holds. */

@@ -68,10 +68,8 @@ client_on_frame(void *context, struct channel *channel, struct proto_reader *rea
     struct control_request request;
     /* Message types that the CLI must not send are rejected as broken frames are. */
     const struct message *type = message_find(reader->type);
-    if (!type || strcmp(type->from, "command") != 0 ||
-        message_read(reader, reader->type, &request.message)) {
-        log_warn("control.refused", LOG_INT("client", client->number),
-                 LOG_STR("frame", message_name(reader->type)));
+    if (!type || strcmp(type->from, "command") != 0 || message_read(reader, reader->type, &request.message)) {
+        log_warn("control.refused", LOG_INT("client", client->number), LOG_STR("frame", message_name(reader->type)));
         client_drop(client);
         return;
     }
@@ -89,8 +87,7 @@ client_on_end(void *context, struct channel *channel, int status)
     (void)channel;
     struct client *client = context;
     if (status < 0)
-        log_warn("control.broken", LOG_INT("client", client->number),
-                 LOG_STR("reason", strerror(-status)));
+        log_warn("control.broken", LOG_INT("client", client->number), LOG_STR("reason", strerror(-status)));
     client_drop(client);
 }
 
@@ -118,8 +115,7 @@ control_add_client(struct control *control, int fd)
             if (waits != first_waits ? first_waits : other->last_frame_at <= first->last_frame_at)
                 first = other;
         }
-        log_warn("control.pushed_out", LOG_INT("client", first->number),
-                 LOG_INT("user", first->user));
+        log_warn("control.pushed_out", LOG_INT("client", first->number), LOG_INT("user", first->user));
         client_drop(first);
     }
     const struct channel_events events = {client_on_frame, client_on_end, client};
@@ -194,14 +190,12 @@ control_listen(const char *path, const char *folder)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = fd < 0 ? -errno : 0;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base,
-             strrchr(path, '/') + 1);
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base, strrchr(path, '/') + 1);
     if (!error && unlink(path) < 0 && errno != ENOENT)
         error = -errno;
     /* The file gets the mode that the socket has when it is bound, so it is never open to others. */
-    if (!error &&
-        (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
-         listen(fd, LISTEN_LENGTH) < 0))
+    if (!error && (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+                   listen(fd, LISTEN_LENGTH) < 0))
         error = -errno;
     close(base);
     if (error && fd >= 0)
@@ -221,8 +215,7 @@ control_on_closed(uv_handle_t *handle)
 }
 
 int
-control_open(uv_loop_t *loop, const char *root, const struct control_events *events,
-             struct control **out)
+control_open(uv_loop_t *loop, const char *root, const struct control_events *events, struct control **out)
 {
     struct control *control = calloc(1, sizeof *control);
     char *folder = NULL;

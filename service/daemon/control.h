@@ -28,8 +28,7 @@ struct control_events {
 };
 
 /* Replaces a socket that a dead daemon left: the caller must hold the lock of the root. */
-int control_open(uv_loop_t *loop, const char *root, const struct control_events *events,
-                 struct control **control);
+int control_open(uv_loop_t *loop, const char *root, const struct control_events *events, struct control **control);
 void control_answer(struct control *control, int64_t client, const struct message_answer *answer);
 /* Flushes replies, removes the socket, frees asynchronously. NULL is allowed. */
 void control_close(struct control *control);

@@ -44,8 +44,7 @@ core_is_transient(int error)
 static const char *
 core_failure_text(int error)
 {
-    return error == -EUCLEAN ? "SQLite reports damage (if it persists, restore a backup)"
-                             : strerror(-error);
+    return error == -EUCLEAN ? "SQLite reports damage (if it persists, restore a backup)" : strerror(-error);
 }
 
 bool

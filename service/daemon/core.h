@@ -61,7 +61,7 @@ struct core {
     struct due jobs_due, deliveries_due; /* time of the next check for work to start */
     int64_t windows_due_ms;              /* next opening or closing of a window; 0: unknown */
     int receiver;                        /* slot; -1: not added yet */
-    int web; /* slot, empty if no web UI is configured; -1: not added yet */
+    int web;                             /* slot, empty if no web UI is configured; -1: not added yet */
     struct receiver_state reception;
     struct pseudonym_key pseudonym_key;
     struct config_watch config_watch;
@@ -116,8 +116,7 @@ int64_t core_ageing_ms(const struct core *core);
 void core_send_receiver(const struct core *core, struct proto_writer *writer);
 
 /* Returns the configured inbox that contains the path, or NULL. Sets *rest to the path below it. */
-const struct conf_inbox *core_find_inbox(const struct conf *conf, const char *path,
-                                         const char **rest);
+const struct conf_inbox *core_find_inbox(const struct conf *conf, const char *path, const char **rest);
 
 /* Returns "<root>/<path>", or a copy of an absolute path. The caller must free it; NULL: no memory. */
 char *core_path(const struct core *core, const char *path);

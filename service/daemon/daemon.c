@@ -89,8 +89,8 @@ daemon_watch_clock(struct daemon *daemon)
     char detail[96];
     if (!before_ms || llabs(by_ms) < CLOCK_MIN_MILLIS)
         return;
-    snprintf(detail, sizeof detail, "the clock was set %s by %.1f s",
-             by_ms > 0 ? "forward" : "back", fabs((double)by_ms) / 1000);
+    snprintf(detail, sizeof detail, "the clock was set %s by %.1f s", by_ms > 0 ? "forward" : "back",
+             fabs((double)by_ms) / 1000);
     log_warn("clock.set", LOG_NUM("by_seconds", (double)by_ms / 1000));
     core_note(core, "CLOCK_SET", detail);
     if (core_change(core))
@@ -106,8 +106,7 @@ daemon_watch_clock(struct daemon *daemon)
 static size_t
 daemon_unrecorded(const struct core *core)
 {
-    return jobs_unrecorded(core->jobs) + deliveries_unrecorded(core->deliveries) +
-           pulls_unrecorded(core->pulls);
+    return jobs_unrecorded(core->jobs) + deliveries_unrecorded(core->deliveries) + pulls_unrecorded(core->pulls);
 }
 
 static void
@@ -120,8 +119,7 @@ daemon_before_commit(void *context)
     pulls_before_commit(core->pulls);
     /* Stop after the last child is reaped and its work recorded. If it cannot be recorded now, the next start does
      * it. */
-    if (core->draining && pool_living(core->pool) == 0 &&
-        (daemon_unrecorded(core) == 0 || core->db_failed))
+    if (core->draining && pool_living(core->pool) == 0 && (daemon_unrecorded(core) == 0 || core->db_failed))
         uv_stop(&core->loop);
 }
 
@@ -163,8 +161,8 @@ daemon_open_control(struct daemon *daemon)
 }
 
 static int
-daemon_store_configuration(struct daemon *daemon, const char *cause, const char *by,
-                           const char *files, const char *reason)
+daemon_store_configuration(struct daemon *daemon, const char *cause, const char *by, const char *files,
+                           const char *reason)
 {
     const struct queue_configuration is = {cause, by, files ? files : "", reason};
     return queue_set_configuration(daemon->core.queue, &is, clock_unix_ms());
@@ -185,8 +183,7 @@ daemon_recover(struct daemon *daemon)
     if (!error)
         error = orphans_adopt(core);
     if (!error) /* the clock may have been set back while no daemon ran */
-        error = queue_bound_waits(core->queue,
-                                  now_ms + (int64_t)(max_ms * conf->jobs.retry_max_seconds),
+        error = queue_bound_waits(core->queue, now_ms + (int64_t)(max_ms * conf->jobs.retry_max_seconds),
                                   now_ms + (int64_t)(max_ms * conf->delivery.retry_max_seconds));
     if (!error)
         error = windows_set(core);
@@ -196,15 +193,13 @@ daemon_recover(struct daemon *daemon)
         error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
     if (!error && daemon->renewed)
         error = queue_note(core->queue, "DATABASE_RENEWED",
-                           "noctuled --new-database: the database of this root was lost",
-                           clock_unix_ms());
+                           "noctuled --new-database: the database of this root was lost", clock_unix_ms());
     if (!error)
         error = daemon_store_configuration(daemon, "start", "", daemon->files, "");
     daemon->recovered = !error;
     if (!core_failed(core, error, "repair the state left by the last daemon"))
         log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
-                 LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned),
-                 LOG_INT("landlock", confine_landlock()),
+                 LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned), LOG_INT("landlock", confine_landlock()),
                  LOG_INT("seccomp", call_filter_possible()));
     return core->db_failed ? 0 : error; /* transient errors are retried */
 }
@@ -269,8 +264,7 @@ daemon_announce(struct daemon *daemon)
 {
     const struct receiver_state *reception = &daemon->core.reception;
     const bool ready = !daemon->announced && reception->open;
-    const bool reloaded =
-        daemon->reloading && !reception->awaited && (reception->open || *reception->problem);
+    const bool reloaded = daemon->reloading && !reception->awaited && (reception->open || *reception->problem);
     if (ready || (daemon->announced && reloaded))
         notify("READY=1");
     daemon->announced = daemon->announced || ready;
@@ -364,8 +358,7 @@ static void
 daemon_drain(struct daemon *daemon, int number)
 {
     struct core *core = &daemon->core;
-    log_info("daemon.draining", LOG_INT("signal", number),
-             LOG_INT("running", jobs_running(core->jobs)),
+    log_info("daemon.draining", LOG_INT("signal", number), LOG_INT("running", jobs_running(core->jobs)),
              LOG_INT("sending", deliveries_under_way(core->deliveries, NULL)));
     core->draining = true;
     core->draining_since_ms = clock_unix_ms();
@@ -417,12 +410,11 @@ daemon_load_config(struct daemon *daemon, char **files, struct error *error)
         return NULL;
     int rc = 0;
     if (strcmp(fresh->root, daemon->core.conf->root) != 0)
-        rc = error_set(error, -EINVAL, CODE_NONE,
-                       "root cannot change while noctuled runs (%s to %s)", daemon->core.conf->root,
-                       fresh->root);
+        rc = error_set(error, -EINVAL, CODE_NONE, "root cannot change while noctuled runs (%s to %s)",
+                       daemon->core.conf->root, fresh->root);
     else if ((rc = configured_write(&daemon->configured, daemon->root, fresh)))
-        error_set(error, rc, CODE_NONE,
-                  "the configuration cannot be written for the child processes: %s", strerror(-rc));
+        error_set(error, rc, CODE_NONE, "the configuration cannot be written for the child processes: %s",
+                  strerror(-rc));
     if (!rc)
         return fresh;
     log_error("config.refused", LOG_STR("reason", error->message));
@@ -469,9 +461,8 @@ daemon_reload(struct daemon *daemon, const char *cause, const char *by, struct e
     daemon->reloading = true;
     struct conf *fresh = daemon_load_config(daemon, &files, error);
     if (core_change(core))
-        core_failed(
-            core, daemon_store_configuration(daemon, cause, by, files, fresh ? "" : error->message),
-            "store the outcome of a reload");
+        core_failed(core, daemon_store_configuration(daemon, cause, by, files, fresh ? "" : error->message),
+                    "store the outcome of a reload");
     if (fresh) {
         free(daemon->files);
         daemon->files = files;
@@ -720,15 +711,13 @@ daemon_run(struct daemon *daemon)
             daemon_drain(daemon, 0);
         uv_run(&core->loop, UV_RUN_DEFAULT);
         const size_t lost = daemon_unrecorded(core);
-        core_note(core, "STOP",
-                  lost ? "with jobs or deliveries that ended without a record" : "clean");
+        core_note(core, "STOP", lost ? "with jobs or deliveries that ended without a record" : "clean");
         status = batch_commit(core->batch) || lost ? EXIT_DATABASE : EXIT_OK;
         log_info("daemon.stopped", LOG_INT("unrecorded", lost));
     }
     if (error) {
         status = daemon_status(error, EX_OSERR);
-        log_error("daemon.failed", LOG_STR("error", strerror(-error)),
-                  LOG_STR("reason", queue_reason(core->queue)));
+        log_error("daemon.failed", LOG_STR("error", strerror(-error)), LOG_STR("reason", queue_reason(core->queue)));
     }
     daemon_close_parts(daemon);
     uv_loop_close(&core->loop);
@@ -773,20 +762,17 @@ daemon_run_with_queue(struct daemon *daemon)
     if (layout_lacks_database(daemon->root) || queue_is_empty(daemon->database))
         daemon->renewed = layout_had_database(daemon->root);
     if (daemon->renewed && !options->new_database && layout_refuse_database(daemon->root, &error)) {
-        log_error("database.lost", LOG_STR("file", daemon->database),
-                  LOG_STR("reason", error.message));
+        log_error("database.lost", LOG_STR("file", daemon->database), LOG_STR("reason", error.message));
         return EXIT_LOST;
     }
     int rc = queue_open(daemon->database, &daemon->core.queue, &error);
     if (rc) {
-        log_error("database.refused", LOG_STR("file", daemon->database),
-                  LOG_STR("reason", error.message));
+        log_error("database.refused", LOG_STR("file", daemon->database), LOG_STR("reason", error.message));
         return daemon_status(rc, EXIT_DATABASE);
     }
     rc = layout_mark_database(daemon->root);
     if (rc)
-        log_warn("root.not_marked", LOG_STR("file", LAYOUT_DATABASE_MADE),
-                 LOG_STR("error", strerror(-rc)));
+        log_warn("root.not_marked", LOG_STR("file", LAYOUT_DATABASE_MADE), LOG_STR("error", strerror(-rc)));
     daemon_rebuild_database(daemon);
     int status = daemon_run(daemon);
     queue_close(daemon->core.queue);
@@ -810,8 +796,8 @@ daemon_run_in_root(struct daemon *daemon)
     } else {
         rc = pseudonym_key_make(daemon->root, &daemon->core.pseudonym_key);
         if (rc)
-            log_error("root.refused", LOG_STR("root", daemon->root),
-                      LOG_STR("file", LAYOUT_PSEUDONYM_KEY), LOG_STR("reason", strerror(-rc)));
+            log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("file", LAYOUT_PSEUDONYM_KEY),
+                      LOG_STR("reason", strerror(-rc)));
     }
     int status = rc ? daemon_status(rc, EX_CANTCREAT) : daemon_run_with_queue(daemon);
     spool_unlock(daemon->locks);
@@ -836,8 +822,7 @@ daemon_main(const struct daemon_options *options)
     core->config_watch.file = options->config_file;
     core->config_watch.root = options->root;
     int status = EX_TEMPFAIL; /* if there is no memory */
-    int rc =
-        configured_read(options->config_file, options->root, &core->conf, &daemon->files, &error);
+    int rc = configured_read(options->config_file, options->root, &core->conf, &daemon->files, &error);
     if (rc) {
         status = daemon_status(rc, EXIT_CONFIG);
     } else {

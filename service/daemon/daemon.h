@@ -33,8 +33,7 @@ int orphans_adopt(struct core *core);
 /* --------------------------------------------------------------------- command_requests.c ---- */
 
 /* Handles a request and sends the reply when the change is on disk. */
-void request_handle(struct core *core, struct control *control, int64_t client,
-                    const struct control_request *request);
+void request_handle(struct core *core, struct control *control, int64_t client, const struct control_request *request);
 
 /* Answers reload requests, once the ports are open as configured or one has failed to open. */
 void requests_end_reload(struct core *core);

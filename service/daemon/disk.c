@@ -42,8 +42,7 @@ disk_watch(struct core *core)
     core->disk_low_since_ms = clock_unix_ms();
     snprintf(detail, sizeof detail, "%.0f MiB are free, min_free_mib is %.0f", free_mib, min_mib);
     if (low)
-        log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)),
-                  LOG_NUM("min_free_mib", min_mib));
+        log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", min_mib));
     else
         log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", min_mib));
     core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);

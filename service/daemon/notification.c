@@ -63,8 +63,7 @@ notification_write_event(struct json *json, const struct queue_notified *event)
 
 /* malloc'd; NULL: no memory. */
 static char *
-notification_to_json(const struct conf_notify *row, const struct queue_notified *events,
-                     size_t count)
+notification_to_json(const struct conf_notify *row, const struct queue_notified *events, size_t count)
 {
     struct text_stream stream;
     char host[128] = "";
@@ -90,17 +89,15 @@ notification_record(struct notifications *notifications, const char *failure)
 {
     struct core *core = notifications->core;
     if (*failure)
-        log_error("notification.failed", LOG_STR("name", notifications->name),
-                  LOG_STR("reason", failure));
+        log_error("notification.failed", LOG_STR("name", notifications->name), LOG_STR("reason", failure));
     else
-        log_info("notification.sent", LOG_STR("name", notifications->name),
-                 LOG_INT("event", notifications->event_id));
+        log_info("notification.sent", LOG_STR("name", notifications->name), LOG_INT("event", notifications->event_id));
     /* If the database cannot be written, the command receives the events again. */
     if (core_change(core))
-        core_failed(core,
-                    queue_end_notification(core->queue, notifications->name,
-                                           notifications->event_id, failure, clock_unix_ms()),
-                    "store the end of a notification");
+        core_failed(
+            core,
+            queue_end_notification(core->queue, notifications->name, notifications->event_id, failure, clock_unix_ms()),
+            "store the end of a notification");
 }
 
 static void
@@ -128,9 +125,7 @@ notification_run(struct notifications *notifications, const struct conf_notify *
     };
     snprintf(notifications->name, NAME_SIZE, "%s", row->name);
     notifications->event_id = events[count - 1].id;
-    const int rc = json
-                       ? site_command_start(&notifications->core->loop, &order, &notifications->run)
-                       : -ENOMEM;
+    const int rc = json ? site_command_start(&notifications->core->loop, &order, &notifications->run) : -ENOMEM;
     free(json);
     if (rc)
         notification_record(notifications, strerror(-rc));
@@ -138,13 +133,11 @@ notification_run(struct notifications *notifications, const struct conf_notify *
 
 /* The time of the next run, as Unix time. A clock that was set back must not stop the runs. */
 static int64_t
-notification_due_ms(const struct conf_notify *row, const struct queue_notification *stored,
-                    int64_t now_ms)
+notification_due_ms(const struct conf_notify *row, const struct queue_notification *stored, int64_t now_ms)
 {
     int64_t wait_ms = (int64_t)(1000 * row->interval_seconds);
     if (stored->failures > 0) {
-        const int64_t retry_ms =
-            backoff_ms(RETRY_SECONDS, RETRY_MAX_SECONDS, stored->failures, stored->event_id);
+        const int64_t retry_ms = backoff_ms(RETRY_SECONDS, RETRY_MAX_SECONDS, stored->failures, stored->event_id);
         wait_ms = retry_ms > wait_ms ? retry_ms : wait_ms;
     }
     return stored->ended_ms > now_ms ? now_ms : stored->ended_ms + wait_ms;
@@ -161,20 +154,17 @@ notification_look(struct notifications *notifications, size_t i)
     size_t count = 0;
     int64_t last;
     char kinds[128]; /* " KIND KIND ", as queue_list_notified takes them */
-    if (core_failed(core, queue_read_notification(core->queue, row->name, &stored),
-                    "read a notification") ||
+    if (core_failed(core, queue_read_notification(core->queue, row->name, &stored), "read a notification") ||
         notification_due_ms(row, &stored, clock_unix_ms()) > clock_unix_ms())
         return;
     int64_t *considered = &notifications->considered[i];
-    snprintf(kinds, sizeof kinds, " %s%s%s%s",
-             row->events & CONF_NOTIFY_ALERT ? "ALERT_BEGAN ALERT_ENDED " : "",
+    snprintf(kinds, sizeof kinds, " %s%s%s%s", row->events & CONF_NOTIFY_ALERT ? "ALERT_BEGAN ALERT_ENDED " : "",
              row->events & CONF_NOTIFY_JOB_FAILED ? "JOB_FAILED " : "",
              row->events & CONF_NOTIFY_JOB_REVIEW ? "JOB_REVIEW " : "",
              row->events & CONF_NOTIFY_SERIES_REFUSED ? "SERIES_REFUSED " : "");
     if (core_failed(core,
-                    queue_list_notified(
-                        core->queue, *considered > stored.event_id ? *considered : stored.event_id,
-                        kinds, EVENTS_MAX, &events, &count, &last),
+                    queue_list_notified(core->queue, *considered > stored.event_id ? *considered : stored.event_id,
+                                        kinds, EVENTS_MAX, &events, &count, &last),
                     "look for events to notify"))
         return;
     if (count > 0)
@@ -197,9 +187,9 @@ notifications_set(struct notifications *notifications)
     int64_t *considered = calloc(count + 1, sizeof *considered);
     for (size_t i = 0; names && i < count; i++)
         names[i] = core->conf->notify[i].name;
-    notifications->is_set = names && considered && core_change(core) &&
-                            !core_failed(core, queue_set_notifications(core->queue, names, count),
-                                         "store the rows of notify");
+    notifications->is_set =
+        names && considered && core_change(core) &&
+        !core_failed(core, queue_set_notifications(core->queue, names, count), "store the rows of notify");
     free(names);
     if (!notifications->is_set) {
         free(considered);
@@ -215,8 +205,7 @@ void
 notifications_tick(struct notifications *notifications)
 {
     struct core *core = notifications->core;
-    if (core->draining || core->db_failed ||
-        (!notifications->is_set && !notifications_set(notifications)))
+    if (core->draining || core->db_failed || (!notifications->is_set && !notifications_set(notifications)))
         return;
     const size_t count = core->conf->notify_count;
     unsigned events = 0;

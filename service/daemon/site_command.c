@@ -67,8 +67,8 @@ site_command_failure(struct site_command *command, char failure[SITE_COMMAND_MES
          line = strtok_r(NULL, "\r\n", &rest))
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", line);
     if (command->late)
-        snprintf(how, sizeof how, "it took longer than %s (%g s)%s", command->limit,
-                 (double)command->timeout_ms / 1000, *text ? ": " : "");
+        snprintf(how, sizeof how, "it took longer than %s (%g s)%s", command->limit, (double)command->timeout_ms / 1000,
+                 *text ? ": " : "");
     else if (!*text && command->signal)
         snprintf(how, sizeof how, "it was ended by signal %d", command->signal);
     else if (!*text)
@@ -156,8 +156,7 @@ site_command_spawn(uv_loop_t *loop, char **arguments, int input, struct site_com
     uv_stdio_container_t stdio[] = {
         {.flags = input < 0 ? UV_IGNORE : UV_INHERIT_FD, .data.fd = input},
         {.flags = UV_IGNORE},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
-         .data.stream = (uv_stream_t *)&command->output},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&command->output},
     };
     const uv_process_options_t options = {
         .exit_cb = site_command_on_exit,
@@ -188,8 +187,7 @@ site_command_start_with(uv_loop_t *loop, const struct site_command_options *opti
     uv_pipe_init(loop, &made->output, 0); /* cannot fail */
     int rc = site_command_spawn(loop, options->arguments, input, made);
     if (!rc)
-        rc = uv_read_start((uv_stream_t *)&made->output, site_command_on_alloc,
-                           site_command_on_output);
+        rc = uv_read_start((uv_stream_t *)&made->output, site_command_on_alloc, site_command_on_output);
     if (rc) {
         site_command_cancel(made);
         return rc;
@@ -200,8 +198,7 @@ site_command_start_with(uv_loop_t *loop, const struct site_command_options *opti
 }
 
 int
-site_command_start(uv_loop_t *loop, const struct site_command_options *options,
-                   struct site_command **command)
+site_command_start(uv_loop_t *loop, const struct site_command_options *options, struct site_command **command)
 {
     int input = -1, rc = 0;
     /* Before the handles: libuv must not close a process handle that uv_spawn() did not get. */

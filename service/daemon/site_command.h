@@ -23,8 +23,7 @@ struct site_command_options {
 };
 
 /* Starts the process. Returns 0, or -errno without calling done(). */
-int site_command_start(uv_loop_t *loop, const struct site_command_options *options,
-                       struct site_command **command);
+int site_command_start(uv_loop_t *loop, const struct site_command_options *options, struct site_command **command);
 /* Ends the process without calling done(), and frees it asynchronously. NULL is allowed. */
 void site_command_cancel(struct site_command *command);
 

@@ -29,18 +29,16 @@ spool_make(const char *root, struct error *error)
     if (!rc && base < 0)
         rc = -errno;
     for (size_t i = 0; !rc && i < sizeof folders / sizeof folders[0]; i++)
-        rc = mkdirat(base, folders[i], strcmp(folders[i], LAYOUT_PULL) == 0 ? 0700 : 0750) == 0 ||
-                     errno == EEXIST
+        rc = mkdirat(base, folders[i], strcmp(folders[i], LAYOUT_PULL) == 0 ? 0700 : 0750) == 0 || errno == EEXIST
                  ? 0
                  : -errno;
     /* A file system that is mounted read-only may become writable later. */
     if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
         rc = -errno;
     if (rc == -EACCES)
-        error_set(
-            error, rc, CODE_NONE,
-            "%s cannot be used as the root: %s; it must belong to user %u, as which noctuled runs",
-            root, strerror(-rc), (unsigned)geteuid());
+        error_set(error, rc, CODE_NONE,
+                  "%s cannot be used as the root: %s; it must belong to user %u, as which noctuled runs", root,
+                  strerror(-rc), (unsigned)geteuid());
     else if (rc)
         error_set(error, rc, CODE_NONE, "%s cannot be used as the root: %s", root, strerror(-rc));
     if (base >= 0)
@@ -123,8 +121,7 @@ spool_remove_files(const char *folder, const char *ending)
         return;
     const struct dirent *entry;
     while ((entry = readdir(directory))) {
-        if (text_ends_in(entry->d_name, ending) && strcmp(entry->d_name, ".") != 0 &&
-            strcmp(entry->d_name, "..") != 0)
+        if (text_ends_in(entry->d_name, ending) && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(directory), entry->d_name, 0);
     }
     closedir(directory);

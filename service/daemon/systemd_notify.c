@@ -19,8 +19,7 @@ notify_reloading(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
-               (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 }
 
 uint64_t

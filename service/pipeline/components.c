@@ -84,8 +84,7 @@ sets_join_rows(struct label_sets *sets, const struct slice_runs *a, int64_t a_ro
 static const uint64_t *
 mask_row(const struct components *components, int64_t y, int64_t z)
 {
-    return components->mask->bits +
-           (z * components->extent->rows + y) * components->mask->words_per_row;
+    return components->mask->bits + (z * components->extent->rows + y) * components->mask->words_per_row;
 }
 
 /* Returns the next voxel from `x` on that is `set`, or the number of columns. */
@@ -157,8 +156,7 @@ band_sweep_slice(const struct components *components, struct component_band *ban
     const struct image_extent *extent = components->extent;
     band->now.rows[0] = 0;
     for (int64_t y = 0; y < extent->rows; y++) {
-        band->now.rows[y + 1] =
-            band_add_row(band, mask_row(components, y, z), extent->columns, band->now.rows[y]);
+        band->now.rows[y + 1] = band_add_row(band, mask_row(components, y, z), extent->columns, band->now.rows[y]);
         if (y > 0)
             sets_join_rows(&band->sets, &band->now, y, 0, &band->now, y - 1, 0);
         if (z > band->first)
@@ -224,8 +222,7 @@ components_begin(const struct image_extent *extent, const struct image_mask *mas
                  struct components **made)
 {
     const int64_t count = bands < extent->slices ? bands : extent->slices;
-    struct components *components =
-        calloc(1, sizeof *components + (size_t)count * sizeof *components->bands);
+    struct components *components = calloc(1, sizeof *components + (size_t)count * sizeof *components->bands);
     *made = components;
     if (!components)
         return -ENOMEM;

@@ -16,8 +16,8 @@ struct components;
  * Makes at most `bands` bands, and not more than there are slices. Borrows extent and mask. Returns
  * 0 or -ENOMEM.
  */
-int components_begin(const struct image_extent *extent, const struct image_mask *mask,
-                     int64_t bands, struct components **components);
+int components_begin(const struct image_extent *extent, const struct image_mask *mask, int64_t bands,
+                     struct components **components);
 int64_t components_bands(const struct components *components);
 
 /* Sweeps a band. Call it once per band. Returns 0 or -ENOMEM. */

@@ -65,8 +65,7 @@ decode_compare(const void *left, const void *right, void *context)
 {
     const struct decode_request *request = context;
     const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    const int32_t of_a = decode_instance_in_order(request, a),
-                  of_b = decode_instance_in_order(request, b);
+    const int32_t of_a = decode_instance_in_order(request, a), of_b = decode_instance_in_order(request, b);
     if (of_a != of_b)
         return of_a < of_b ? -1 : 1;
     return of_a < 0 ? a - b : request->stack->planes[a].frame - request->stack->planes[b].frame;
@@ -83,8 +82,7 @@ decode_plan(struct decoding *decoding, struct error *error)
         return error_set_system(error, -ENOMEM, "decode the pixels");
     for (int32_t z = 0; z < count; z++)
         decoding->order[z] = z;
-    qsort_r(decoding->order, (size_t)count, sizeof *decoding->order, decode_compare,
-            (void *)(uintptr_t)request);
+    qsort_r(decoding->order, (size_t)count, sizeof *decoding->order, decode_compare, (void *)(uintptr_t)request);
     for (int32_t i = 0, last = -1; i < count; i++) {
         const int32_t instance = decode_instance_in_order(request, decoding->order[i]);
         if (instance < 0 || instance != last)
@@ -98,8 +96,7 @@ decode_plan(struct decoding *decoding, struct error *error)
 /* ---- threads ---- */
 
 static bool
-decode_round(struct decoding *decoding, struct parallel *loop, int64_t round,
-             struct open_reader *reader)
+decode_round(struct decoding *decoding, struct parallel *loop, int64_t round, struct open_reader *reader)
 {
     const struct pipeline_watch *watch = decoding->request->watch;
     const double planes = (double)decoding->request->stack->plane_count;
@@ -144,8 +141,7 @@ decode_stack(const struct decode_request *request, struct error *error)
     const struct geometry_stack *stack = request->stack;
     struct decoding decoding = {
         .request = request,
-        .plane_bytes =
-            (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel),
+        .plane_bytes = (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel),
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .error = error,
     };

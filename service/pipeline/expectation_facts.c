@@ -28,8 +28,7 @@ slice_add_int16(struct expect_slice *slice, const int16_t *values, int count)
 
 /* Adds the stored values of up to 64 voxels in a row. A full word of 64 is vectorised. */
 static void
-slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, int64_t begin,
-              int count)
+slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, int64_t begin, int count)
 {
     if (volume->pixel == IMAGE_INT16) {
         const int16_t *values = (const int16_t *)volume->voxels + begin;
@@ -49,8 +48,8 @@ slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, in
 
 /* Adds the voxels of a row, run by run within each word. */
 static void
-slice_add_row(struct expect_slice *slice, const struct expect_facts *facts, const uint64_t *row,
-              int64_t y, int64_t begin)
+slice_add_row(struct expect_slice *slice, const struct expect_facts *facts, const uint64_t *row, int64_t y,
+              int64_t begin)
 {
     for (int64_t w = 0; w < facts->mask->words_per_row; w++)
         for (uint64_t bits = row[w]; bits;) {
@@ -95,8 +94,8 @@ voxel_is_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64
 
 /* Returns the set of faces that a row touches, from its first voxel to its last. */
 static unsigned
-faces_of_row(const struct expect_volume *volume, const struct expect_window *window, int64_t first,
-             int64_t last, int64_t y, int64_t z)
+faces_of_row(const struct expect_volume *volume, const struct expect_window *window, int64_t first, int64_t last,
+             int64_t y, int64_t z)
 {
     const int64_t *low = window->first, *high = window->last;
     unsigned faces = 0;
@@ -124,8 +123,7 @@ slice_look(const struct expect_facts *facts, int64_t z)
     const struct image_extent *extent = &volume->extent;
     const struct expect_window whole = {{0, 0}, {extent->columns - 1, extent->rows - 1}};
     const struct expect_window *window = volume->windows ? &volume->windows[z] : &whole;
-    struct expect_slice slice = {
-        .box = {{INT64_MAX, INT64_MAX}, {-1, -1}}, .lowest = INT32_MAX, .highest = INT32_MIN};
+    struct expect_slice slice = {.box = {{INT64_MAX, INT64_MAX}, {-1, -1}}, .lowest = INT32_MAX, .highest = INT32_MIN};
     struct expect_window *box = &slice.box;
     for (int64_t y = 0; y < extent->rows; y++) {
         const int64_t at = z * extent->rows + y;
@@ -168,11 +166,11 @@ expect_facts_find(struct expect_facts *facts)
     if (!facts->slices)
         return -ENOMEM;
     /* Make two bands per thread, since bands differ in their number of voxels. */
-    if (facts->components && components_begin(&facts->volume->extent, facts->mask,
-                                              threads > 1 ? 2 * threads : 1, &facts->bands))
+    if (facts->components &&
+        components_begin(&facts->volume->extent, facts->mask, threads > 1 ? 2 * threads : 1, &facts->bands))
         return -ENOMEM;
-    struct parallel loop = {.count = facts->volume->extent.slices +
-                                     (facts->components ? components_bands(facts->bands) : 0),
+    struct parallel loop = {.count =
+                                facts->volume->extent.slices + (facts->components ? components_bands(facts->bands) : 0),
                             .body = facts_share,
                             .context = facts};
     parallel_run(&loop, threads);
@@ -234,8 +232,7 @@ expect_facts_measure(const struct expect_facts *facts, struct segment_measures *
     const double x = (double)columns / voxels, y = (double)rows / voxels, z = position / voxels;
     for (int i = 0; frame && i < 3; i++)
         measures->centroid[i] = frame->origin[i] + frame->axes[i] * volume->spacing[0] * x +
-                                frame->axes[3 + i] * volume->spacing[1] * y +
-                                frame->axes[6 + i] * z;
+                                frame->axes[3 + i] * volume->spacing[1] * y + frame->axes[6 + i] * z;
 }
 
 int64_t

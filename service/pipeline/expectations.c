@@ -22,9 +22,8 @@ const struct segment_measures segment_measures_none = {
 
 /* ----------------------------------------------------------------------------------- breaches */
 
-static const char *const face_names[EXPECT_FACES] = {
-    "first column", "last column",   "first row", "last row",
-    "lowest slice", "highest slice", "padding"};
+static const char *const face_names[EXPECT_FACES] = {"first column", "last column",   "first row", "last row",
+                                                     "lowest slice", "highest slice", "padding"};
 
 struct expect_look {
     const struct conf_pipeline *pipeline;
@@ -40,8 +39,7 @@ look_add(const struct expect_look *look, const struct expect_breach *given, cons
     struct expect_breach *breach = &look->breaches->at[look->breaches->count++];
     *breach = *given;
     breach->segment = look->segment;
-    int length = snprintf(breach->text, sizeof breach->text,
-                          "%s: ", look->pipeline->segments[look->segment].label);
+    int length = snprintf(breach->text, sizeof breach->text, "%s: ", look->pipeline->segments[look->segment].label);
     va_list values;
     va_start(values, format);
     if (length > 0 && (size_t)length < sizeof breach->text)
@@ -55,8 +53,8 @@ look_add(const struct expect_look *look, const struct expect_breach *given, cons
  * bounds. The number has six digits, or all if six would look like a value within the bounds.
  */
 static void
-look_compare(const struct expect_look *look, const char *expectation, const double bounds[2],
-             double found, const char *before, const char *behind)
+look_compare(const struct expect_look *look, const char *expectation, const double bounds[2], double found,
+             const char *before, const char *behind)
 {
     char number[TEXT_DIGITS], expected[80];
     if (found >= bounds[0] && found <= bounds[1])
@@ -69,21 +67,17 @@ look_compare(const struct expect_look *look, const char *expectation, const doub
         snprintf(expected, sizeof expected, "%.10g to %.10g", bounds[0], bounds[1]);
     else
         snprintf(expected, sizeof expected, "%.10g", bounds[0]);
-    const struct expect_breach breach = {.expectation = expectation,
-                                         .found = found,
-                                         .bounded = true,
-                                         .allowed = {bounds[0], bounds[1]}};
+    const struct expect_breach breach = {
+        .expectation = expectation, .found = found, .bounded = true, .allowed = {bounds[0], bounds[1]}};
     look_add(look, &breach, "%s%s%s, expected %s%s", before, number, behind, expected, behind);
 }
 
 static void
-look_at_touches(const struct expect_look *look, const struct expect_facts *facts,
-                enum conf_touches touches)
+look_at_touches(const struct expect_look *look, const struct expect_facts *facts, enum conf_touches touches)
 {
     static const unsigned allowed[] = {
         [CONF_TOUCHES_ANY] = ~0u,
-        [CONF_TOUCHES_TOP_BOTTOM] =
-            1u << EXPECT_FACE_LOWEST_SLICE | 1u << EXPECT_FACE_HIGHEST_SLICE,
+        [CONF_TOUCHES_TOP_BOTTOM] = 1u << EXPECT_FACE_LOWEST_SLICE | 1u << EXPECT_FACE_HIGHEST_SLICE,
         [CONF_TOUCHES_NONE] = 0,
     };
     char names[160] = "";
@@ -103,8 +97,7 @@ look_at_touches(const struct expect_look *look, const struct expect_facts *facts
     const struct expect_breach breach = {.expectation = "touches", .found = broken};
     if (broken)
         look_add(look, &breach, "reaches the edge of the volume (%s), expected %s", names,
-                 touches == CONF_TOUCHES_NONE ? "to reach none"
-                                              : "in the lowest and the highest slice alone");
+                 touches == CONF_TOUCHES_NONE ? "to reach none" : "in the lowest and the highest slice alone");
 }
 
 static void
@@ -117,35 +110,31 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
     const int64_t whole = look->masks[other].voxels;
     const struct expect_breach breach = {.expectation = "share_of"};
     if (whole == 0) {
-        look_add(look, &breach, "its share of %s is not known: that segment is empty",
-                 share->label);
+        look_add(look, &breach, "its share of %s is not known: that segment is empty", share->label);
         return;
     }
     snprintf(before, sizeof before, "share of %s ", share->label);
-    look_compare(look, "share_of", share->range,
-                 (double)look->masks[look->segment].voxels / (double)whole, before, "");
+    look_compare(look, "share_of", share->range, (double)look->masks[look->segment].voxels / (double)whole, before, "");
 }
 
 /* Compares the measures of the segment's voxels. */
 static void
-look_at_facts(const struct expect_look *look, const struct expect_facts *facts,
-              const struct segment_measures *measures, const struct conf_expect *expect)
+look_at_facts(const struct expect_look *look, const struct expect_facts *facts, const struct segment_measures *measures,
+              const struct conf_expect *expect)
 {
     if (expect->mean.given)
         look_compare(look, "mean", expect->mean.at, measures->mean, "mean ", look->volume->unit);
     if (expect->components.given)
-        look_compare(look, "components", expect->components.at, (double)facts->component_count,
-                     "components: ", "");
+        look_compare(look, "components", expect->components.at, (double)facts->component_count, "components: ", "");
     if (expect->slices.given)
-        look_compare(look, "slices", expect->slices.at, (double)measures->slices,
-                     "slices with voxels: ", "");
+        look_compare(look, "slices", expect->slices.at, (double)measures->slices, "slices with voxels: ", "");
     look_at_touches(look, facts, expect->touches);
     if (expect->share_of)
         look_at_share(look, expect->share_of);
     if (expect->share_of_box.given)
         look_compare(look, "share_of_box", expect->share_of_box.at,
-                     (double)facts->mask->voxels / (double)expect_box_voxels(measures),
-                     "share of the box around it ", "");
+                     (double)facts->mask->voxels / (double)expect_box_voxels(measures), "share of the box around it ",
+                     "");
 }
 
 /* Compares a segment that has voxels with its expectations. */
@@ -163,8 +152,7 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
     }
     if (expect->volume_ml.given)
         look_compare(look, "volume_ml", expect->volume_ml.at,
-                     (double)facts->mask->voxels * volume->spacing[0] * volume->spacing[1] *
-                         volume->spacing[2] / 1000,
+                     (double)facts->mask->voxels * volume->spacing[0] * volume->spacing[1] * volume->spacing[2] / 1000,
                      "volume ", " ml");
     look_at_facts(look, facts, measures, expect);
     /* Positions in decimal digits may be off by a micrometre. */
@@ -172,12 +160,10 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
     if (slice_mm->given && slices > 0)
         look_compare(look, "slice_mm", slice_mm->at, slices, "slices of ", " mm");
     else if (slice_mm->given)
-        look_add(look, &(struct expect_breach){.expectation = "slice_mm"},
-                 "how thick the slices are is not known");
+        look_add(look, &(struct expect_breach){.expectation = "slice_mm"}, "how thick the slices are is not known");
     if (expect->unit && strcmp(unit, expect->unit) != 0)
-        look_add(look, &(struct expect_breach){.expectation = "unit"},
-                 "the images' values are %s%s, expected in %s", *unit ? "in " : "of no known unit",
-                 value_unit_spoken(unit), value_unit_spoken(expect->unit));
+        look_add(look, &(struct expect_breach){.expectation = "unit"}, "the images' values are %s%s, expected in %s",
+                 *unit ? "in " : "of no known unit", value_unit_spoken(unit), value_unit_spoken(expect->unit));
     if (expect->has_contrast && volume->contrast != expect->contrast)
         look_add(look, &(struct expect_breach){.expectation = "contrast"},
                  "the images name %s contrast agent, expected %s", expect->contrast ? "no" : "a",
@@ -193,8 +179,7 @@ look_at_segment(const struct expect_look *look, struct segment_measures *measure
     *measures = segment_measures_none;
     if (mask->voxels == 0) {
         if (expect && !segment->object.optional)
-            look_add(look, &(struct expect_breach){.expectation = "expect"},
-                     "the segment is empty");
+            look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");
         return 0;
     }
     struct expect_facts facts = {.volume = look->volume,
@@ -213,13 +198,12 @@ look_at_segment(const struct expect_look *look, struct segment_measures *measure
 enum { MOST_OF_A_SEGMENT = 11 }; /* one per option */
 
 int
-expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
-             const struct image_mask *masks, struct segment_measures *measures,
-             struct expect_breaches *breaches, struct error *error)
+expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume, const struct image_mask *masks,
+             struct segment_measures *measures, struct expect_breaches *breaches, struct error *error)
 {
     struct expect_look look = {pipeline, volume, masks, breaches, 0};
-    *breaches = (struct expect_breaches){
-        .at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
+    *breaches =
+        (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
     int rc = breaches->at ? 0 : -ENOMEM;
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
         rc = look_at_segment(&look, &measures[look.segment]);

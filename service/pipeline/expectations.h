@@ -79,8 +79,8 @@ struct expect_breaches {
  * once. Returns 0, or -ENOMEM: OUT_OF_MEMORY.
  */
 int expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
-                 const struct image_mask *masks, struct segment_measures *measures,
-                 struct expect_breaches *breaches, struct error *error);
+                 const struct image_mask *masks, struct segment_measures *measures, struct expect_breaches *breaches,
+                 struct error *error);
 void expect_clear(struct expect_breaches *breaches);
 
 /* Writes all breaches as text; if there is no room, ends with the number of those left out. */

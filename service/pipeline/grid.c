@@ -52,13 +52,12 @@ grid_check_size(const struct grid *grid, struct error *error)
     const double voxels = (double)extent->columns * (double)extent->rows * (double)extent->slices;
     if (voxels <= (double)KERNELS_MAX_VOXELS)
         return 0;
-    return error_set(
-        error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-        "the %s grid would have %lld x %lld x %lld voxels, which are more than the limit of %lld: "
-        "give the pipeline a larger %s",
-        grid->straight ? "stack's upright" : "texture's", (long long)extent->columns,
-        (long long)extent->rows, (long long)extent->slices, (long long)KERNELS_MAX_VOXELS,
-        grid->straight ? "grid.mm" : "texture.resample");
+    return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                     "the %s grid would have %lld x %lld x %lld voxels, which are more than the limit of %lld: "
+                     "give the pipeline a larger %s",
+                     grid->straight ? "stack's upright" : "texture's", (long long)extent->columns,
+                     (long long)extent->rows, (long long)extent->slices, (long long)KERNELS_MAX_VOXELS,
+                     grid->straight ? "grid.mm" : "texture.resample");
 }
 
 /* --------------------------------------------------------------------------- the instances -- */
@@ -132,20 +131,19 @@ grid_describe(struct grid *grid)
     if (source->tilted)
         snprintf(tilt, sizeof tilt, "tilted by %.1f degrees", source->tilt_degrees);
     if (source->uneven)
-        snprintf(steps, sizeof steps, "%s%.3g to %.3g mm apart", source->tilted ? " and " : "",
-                 grid->steps[0], grid->steps[1]);
+        snprintf(steps, sizeof steps, "%s%.3g to %.3g mm apart", source->tilted ? " and " : "", grid->steps[0],
+                 grid->steps[1]);
     snprintf(grid->because, sizeof grid->because, "%s%s", tilt, steps);
     snprintf(grid->text, sizeof grid->text,
-             "straightened: %d planes %s to %d slices of %.3g mm; volumes are of that grid",
-             source->plane_count, grid->because, grid->own.plane_count, grid->own.spacing[2]);
+             "straightened: %d planes %s to %d slices of %.3g mm; volumes are of that grid", source->plane_count,
+             grid->because, grid->own.plane_count, grid->own.spacing[2]);
 }
 
 int
 grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
           const struct geometry_stack *stack, struct grid *grid, struct error *error)
 {
-    *grid = (struct grid){
-        .instances = instances, .stack = stack, .source = stack, .source_instances = instances};
+    *grid = (struct grid){.instances = instances, .stack = stack, .source = stack, .source_instances = instances};
     for (int32_t z = 1; z < stack->plane_count; z++) {
         const double step = stack->planes[z].position - stack->planes[z - 1].position;
         grid->steps[0] = z == 1 ? step : fmin(grid->steps[0], step);
@@ -201,25 +199,22 @@ grid_other_rescale(const struct grid *from)
  * another.
  */
 static int
-grid_check_alike(const struct texture_resample *wanted, const struct grid *from,
-                 struct error *error)
+grid_check_alike(const struct texture_resample *wanted, const struct grid *from, struct error *error)
 {
     struct dicom_instance *const *instances = from->instances;
     const struct geometry_plane *planes = from->stack->planes;
     const int32_t other = grid_other_rescale(from);
     if (other > 0 && wanted->spacing == TEXTURE_ISOTROPIC)
-        return error_set_files(
-            error, -EINVAL, CODE_RESCALE_VARIES, instances[planes[0].instance]->path,
-            instances[planes[other].instance]->path,
-            "the slices differ in their rescale, so that values between them have "
-            "no stored value to be rounded to: use texture.resample with "
-            "in_plane_mm, measure without it, or give the series one rescale");
+        return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, instances[planes[0].instance]->path,
+                               instances[planes[other].instance]->path,
+                               "the slices differ in their rescale, so that values between them have "
+                               "no stored value to be rounded to: use texture.resample with "
+                               "in_plane_mm, measure without it, or give the series one rescale");
     const struct image_range padding = volume_padding(instances[planes[0].instance]);
     for (int32_t z = 1; z < from->stack->plane_count; z++) {
         const struct image_range own = volume_padding(instances[planes[z].instance]);
         if (own.lo != padding.lo || own.hi != padding.hi)
-            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED,
-                                   instances[planes[0].instance]->path,
+            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, instances[planes[0].instance]->path,
                                    instances[planes[z].instance]->path,
                                    "the slices differ in their padding, and texture.resample "
                                    "interpolates between them: measure without it, or correct the "
@@ -229,8 +224,7 @@ grid_check_alike(const struct texture_resample *wanted, const struct grid *from,
 }
 
 int
-grid_make_spaced(const struct texture_resample *wanted, const struct grid *from, struct grid *grid,
-                 struct error *error)
+grid_make_spaced(const struct texture_resample *wanted, const struct grid *from, struct grid *grid, struct error *error)
 {
     static const int orders[INTERPOLATIONS] = {
 #define INTERPOLATION(id, name, scheme, code, meaning, order) order,
@@ -249,15 +243,13 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
         return rc;
     for (int32_t z = 0; z < source->plane_count; z++)
         for (int i = 0; i < 3; i++)
-            grid->origins[3 * z + i] =
-                source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
+            grid->origins[3 * z + i] = source->origin[i] + z * source->spacing[2] * source->axes[6 + i];
     resample_spaced(&grid->planes, all, &grid->to);
     rc = grid_check_size(grid, error);
     if (rc)
         return rc;
     /* A spline can undershoot the values that it interpolates. */
-    const bool is_signed =
-        source->pixel == IMAGE_UINT8 || wanted->interpolation == INTERPOLATION_CUBIC;
+    const bool is_signed = source->pixel == IMAGE_UINT8 || wanted->interpolation == INTERPOLATION_CUBIC;
     grid->demand = (struct resample_demand){
         .extent = grid->to.extent,
         .order = orders[wanted->interpolation],
@@ -267,9 +259,9 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
     rc = grid_fill_stack(grid, error);
     if (rc == 0)
         snprintf(grid->text, sizeof grid->text,
-                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation)",
-                 own->columns, own->rows, own->plane_count, own->spacing[0], own->spacing[1],
-                 own->spacing[2], interpolation_names[wanted->interpolation]);
+                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation)", own->columns, own->rows,
+                 own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2],
+                 interpolation_names[wanted->interpolation]);
     return rc;
 }
 
@@ -282,8 +274,7 @@ grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], do
     own->columns = (int32_t)grid->to.extent.columns;
     own->rows = (int32_t)grid->to.extent.rows;
     own->plane_count = (int32_t)grid->to.extent.slices;
-    memmove(own->planes, own->planes + grid->to.first[2],
-            (size_t)own->plane_count * sizeof *own->planes);
+    memmove(own->planes, own->planes + grid->to.first[2], (size_t)own->plane_count * sizeof *own->planes);
 }
 
 void
@@ -340,8 +331,7 @@ grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline)
 /* ----------------------------------------------------------------------------- the masks ---- */
 
 static int
-grid_reserve_mask(const struct image_extent *extent, uint64_t **bits, struct image_mask *mask,
-                  struct error *error)
+grid_reserve_mask(const struct image_extent *extent, uint64_t **bits, struct image_mask *mask, struct error *error)
 {
     *bits = calloc((size_t)extent_words(extent), sizeof **bits);
     *mask = (struct image_mask){.bits = *bits, .words_per_row = (extent->columns + 63) / 64};
@@ -353,34 +343,27 @@ grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, uint
                     struct image_mask *on_planes, struct error *error)
 {
     int rc = grid_reserve_mask(&grid->planes.extent, bits, on_planes, error);
-    return rc ? rc
-              : kernels_resample_mask(&grid->planes, &grid->to, mask->bits, *bits,
-                                      &on_planes->voxels, error);
+    return rc ? rc : kernels_resample_mask(&grid->planes, &grid->to, mask->bits, *bits, &on_planes->voxels, error);
 }
 
 int
-grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
-                  struct image_mask *mask, struct error *error)
+grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
+                  struct error *error)
 {
     int rc = grid_reserve_mask(&grid->to.extent, bits, mask, error);
-    return rc ? rc
-              : kernels_resample_linear_mask(&grid->planes, &grid->to, on_planes, *bits,
-                                             &mask->voxels, error);
+    return rc ? rc : kernels_resample_linear_mask(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
 }
 
 int
-grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
-                    struct image_mask *mask, struct error *error)
+grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
+                    struct error *error)
 {
     int rc = grid_reserve_mask(&grid->to.extent, bits, mask, error);
-    return rc ? rc
-              : kernels_resample_drawn(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels,
-                                       error);
+    return rc ? rc : kernels_resample_drawn(&grid->planes, &grid->to, on_planes, *bits, &mask->voxels, error);
 }
 
 int
-grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_planes,
-                   struct error *error)
+grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_planes, struct error *error)
 {
     *on_planes = NULL;
     if (!map)

@@ -42,8 +42,8 @@ struct grid {
     /* The volume to compute on: the source's, or the grid's own. */
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
-    bool straight;  /* the grid is not the stack; the members below describe it */
-    char text[256]; /* "straightened: 28 planes tilted by 18.5 degrees to 37 slices of ..."; "" */
+    bool straight;     /* the grid is not the stack; the members below describe it */
+    char text[256];    /* "straightened: 28 planes tilted by 18.5 degrees to 37 slices of ..."; "" */
     char because[128]; /* "tilted by 18.5 degrees and 2.5 to 5 mm apart"; "" */
     double steps
         /*
@@ -79,8 +79,8 @@ int grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const
  * -EINVAL with the file if slices differ: PADDING_MIXED, or RESCALE_VARIES if voxels lie between
  * slices.
  */
-int grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
-                     struct grid *grid, struct error *error);
+int grid_make_spaced(const struct texture_resample *wanted, const struct grid *from, struct grid *grid,
+                     struct error *error);
 void grid_release(struct grid *grid);
 
 /*
@@ -88,8 +88,7 @@ void grid_release(struct grid *grid);
  * the planes' voxels. Call it before memory is reserved for the grid. The stack keeps its origin;
  * the grid begins at grid->to.first.
  */
-void grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3],
-                 double margin_mm);
+void grid_narrow(struct grid *grid, const int64_t first[3], const int64_t size[3], double margin_mm);
 
 /*
  * Returns the bytes that a job needs for the grid besides the prediction of its lane; 0 without a
@@ -119,12 +118,12 @@ grid_first_instance(const struct grid *grid)
  * afterwards. Returns errors of kernels_resample() and kernels_volume_begin(), GRID_VALUES_FULL
  * (-EINVAL) or OUT_OF_MEMORY.
  */
-int grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels,
-                  int64_t most_bytes, struct error *error);
+int grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
+                  struct error *error);
 
 /* Fills a grid of other voxels. Returns GRID_VALUES_FULL also if a spline exceeds 16-bit pixels. */
-int grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels,
-                     int64_t most_bytes, struct error *error);
+int grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
+                     struct error *error);
 
 /*
  * Computes the window of each slice of a straight grid; the caller must free it. A mask at the edge
@@ -144,13 +143,12 @@ void grid_cut_padding(const struct grid *grid, const void *voxels, struct image_
 int grid_mask_on_planes(const struct grid *grid, const struct image_mask *mask, uint64_t **bits,
                         struct image_mask *on_planes, struct error *error);
 /* Converts a mask of the planes to the grid, as above. */
-int grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
-                        struct image_mask *mask, struct error *error);
+int grid_mask_of_planes(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
+                        struct error *error);
 /* Converts a mask of the planes to the grid; a voxel is set if at least half of it is. As above. */
-int grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits,
-                      struct image_mask *mask, struct error *error);
+int grid_mask_by_half(const struct grid *grid, const uint64_t *on_planes, uint64_t **bits, struct image_mask *mask,
+                      struct error *error);
 /* Converts a map of the grid to the planes, as above; NULL makes no map. */
-int grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_planes,
-                       struct error *error);
+int grid_map_on_planes(const struct grid *grid, const uint16_t *map, uint16_t **on_planes, struct error *error);
 
 #endif

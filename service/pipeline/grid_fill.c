@@ -30,8 +30,8 @@ grid_source_padding(const struct grid *grid)
 
 /* Finds `count` values that no voxel has and that do not lie between two values of voxels. */
 static int
-grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel pixel,
-                  int64_t count, int32_t *outside, struct error *error)
+grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel pixel, int64_t count, int32_t *outside,
+                  struct error *error)
 {
     const struct image_range limits = image_pixel_range(grid->demand.pixel);
     int32_t lo = INT32_MAX, hi = INT32_MIN;
@@ -54,8 +54,8 @@ grid_find_outside(const struct grid *grid, const void *voxels, enum image_pixel 
 
 /* Marks the source's padding voxels, in their order; NULL: no padding. */
 static int
-grid_find_padding(const struct grid *grid, const void *voxels, const struct image_range *padding,
-                  uint64_t **bits, struct error *error)
+grid_find_padding(const struct grid *grid, const void *voxels, const struct image_range *padding, uint64_t **bits,
+                  struct error *error)
 {
     const int64_t count = image_voxels(&grid->planes.extent);
     bool any = false;
@@ -80,8 +80,7 @@ grid_find_padding(const struct grid *grid, const void *voxels, const struct imag
 /* -------------------------------------------------------------------------------- resampling -- */
 
 static int
-grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const void **voxels,
-         struct error *error)
+grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const void **voxels, struct error *error)
 {
     const struct resample_request request = {
         .planes = &grid->planes,
@@ -97,8 +96,8 @@ grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, co
  * not 0, padding contributes at least half a stored value.
  */
 static int
-grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits,
-                    int32_t outside, int64_t most_bytes, struct error *error)
+grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits, int32_t outside,
+                    int64_t most_bytes, struct error *error)
 {
     struct resample_demand demand = grid->demand;
     struct kernels_demand all = {.of = {[KERNELS_RESAMPLE] = &demand}, .most_bytes = most_bytes};
@@ -137,8 +136,7 @@ grid_set_padding(struct grid *grid, const struct image_range *padding, int32_t o
 }
 
 int
-grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
-              struct error *error)
+grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes, struct error *error)
 {
     const struct image_range padding = grid_source_padding(grid);
     const void *resampled;
@@ -147,8 +145,7 @@ grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, 
     grid->voxels = malloc(grid_voxel_bytes(grid));
     int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
     if (rc == 0 && volume_range_is_empty(padding))
-        rc = grid_find_outside(grid, voxels, grid->source->pixel,
-                               image_voxels(&grid->planes.extent), &outside, error);
+        rc = grid_find_outside(grid, voxels, grid->source->pixel, image_voxels(&grid->planes.extent), &outside, error);
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);
     if (rc == 0)
@@ -172,18 +169,17 @@ grid_check_swing(const struct grid *grid, struct error *error)
     for (int64_t i = 0; i < image_voxels(&grid->to.extent); i++) {
         const int32_t value = image_value(grid->voxels, grid->demand.pixel, i);
         if ((value == limits.lo || value == limits.hi) && !padding_has(&padding, value))
-            return error_set(
-                error, -EINVAL, CODE_GRID_VALUES_FULL,
-                "a cubic spline through the stored values swings beyond %d to %d, which "
-                "16 bits hold: use texture.resample with interpolation = \"linear\"",
-                limits.lo, limits.hi);
+            return error_set(error, -EINVAL, CODE_GRID_VALUES_FULL,
+                             "a cubic spline through the stored values swings beyond %d to %d, which "
+                             "16 bits hold: use texture.resample with interpolation = \"linear\"",
+                             limits.lo, limits.hi);
     }
     return 0;
 }
 
 int
-grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels,
-                 int64_t most_bytes, struct error *error)
+grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
+                 struct error *error)
 {
     const struct image_range none = {.lo = 1, .hi = 0};
     uint64_t *bits = NULL;
@@ -203,8 +199,7 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
         memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
     /* Voxels between padding and values get a value that no other voxel has. */
     if (rc == 0 && bits)
-        rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel,
-                               image_voxels(&grid->to.extent), &outside, error);
+        rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel, image_voxels(&grid->to.extent), &outside, error);
     if (rc == 0 && bits)
         rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
     if (rc == 0 && bits)

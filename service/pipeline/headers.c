@@ -26,14 +26,12 @@ read_share(struct parallel *loop, void *context)
     while (parallel_take(loop, &i)) {
         headers->rc[i] = dicom_peek(reading->paths[i], &headers->instances[i], &headers->errors[i]);
         if (reading->watch->progress)
-            reading->watch->progress(reading->watch->context,
-                                     (double)(i + 1) / (double)loop->count);
+            reading->watch->progress(reading->watch->context, (double)(i + 1) / (double)loop->count);
     }
 }
 
 int
-headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
-             struct headers *headers)
+headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch, struct headers *headers)
 {
     static const struct headers_watch nobody = {0};
     double begun = clock_seconds();
@@ -47,10 +45,8 @@ headers_read(char *const *paths, size_t count, int threads, const struct headers
         return -ENOMEM;
     }
     struct reading reading = {paths, headers, watch ? watch : &nobody};
-    struct parallel loop = {.count = (int64_t)count,
-                            .stop = reading.watch->stop,
-                            .body = read_share,
-                            .context = &reading};
+    struct parallel loop = {
+        .count = (int64_t)count, .stop = reading.watch->stop, .body = read_share, .context = &reading};
     parallel_run(&loop, threads);
     if (parallel_stopped(&loop)) {
         headers_free(headers);
@@ -99,10 +95,8 @@ static void *
 digest_run(void *context)
 {
     struct headers_digests *digests = context;
-    struct parallel loop = {.count = (int64_t)digests->headers->count,
-                            .stop = &digests->cancel,
-                            .body = digest_share,
-                            .context = digests};
+    struct parallel loop = {
+        .count = (int64_t)digests->headers->count, .stop = &digests->cancel, .body = digest_share, .context = digests};
     parallel_run(&loop, digests->threads);
     return NULL;
 }

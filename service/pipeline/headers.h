@@ -35,8 +35,8 @@ int headers_read(char *const *paths, size_t count, int threads, const struct hea
  * and segmenting. `headers` and `stack` must stay valid until headers_digest_end(). Returns NULL if
  * there is no memory.
  */
-struct headers_digests *headers_digest_begin(const struct headers *headers,
-                                             const struct geometry_stack *stack, int threads);
+struct headers_digests *headers_digest_begin(const struct headers *headers, const struct geometry_stack *stack,
+                                             int threads);
 /*
  * Waits for the digests and frees `digests`, which may be NULL. With `cancel`, reads no further
  * file. Returns 0, -ECANCELED, or -errno with the error of a file.

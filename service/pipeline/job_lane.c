@@ -32,8 +32,8 @@ struct job_lane {
 /* ------------------------------------------------------------------------------- device ---- */
 
 int
-job_device_open(const struct kernels_device_options *options, int64_t most_bytes,
-                struct job_device **out, struct error *error)
+job_device_open(const struct kernels_device_options *options, int64_t most_bytes, struct job_device **out,
+                struct error *error)
 {
     struct job_device *device = calloc(1, sizeof *device);
     if (!device)
@@ -120,8 +120,7 @@ job_lane_run_once(struct job_lane *lane, const struct job_spec *spec, const stru
                                              .valuing = lane->valuing,
                                              .threads = (threads + running - 1) / running,
                                              .most_bytes = lane->device->most_bytes,
-                                             .fallback_device =
-                                                 lane->fallback ? lane->device->fallback : NULL,
+                                             .fallback_device = lane->fallback ? lane->device->fallback : NULL,
                                              .fallback_lane = lane->fallback};
     if (headers)
         pipeline_run_headers(spec, headers, &compute, watch, report);
@@ -137,10 +136,8 @@ job_lane_run(struct job_lane *lane, const struct job_spec *spec, const struct he
 {
     atomic_fetch_add(&lane->device->running, 1);
     job_lane_run_once(lane, spec, headers, watch, report);
-    if (!lane->fallback && report->verdict == PROTO_VERDICT_RETRY &&
-        report->error.code == CODE_OUT_OF_MEMORY &&
-        strcmp(kernels_device_backend(lane->device->device), "cpu") != 0 &&
-        job_lane_open_fallback(lane)) {
+    if (!lane->fallback && report->verdict == PROTO_VERDICT_RETRY && report->error.code == CODE_OUT_OF_MEMORY &&
+        strcmp(kernels_device_backend(lane->device->device), "cpu") != 0 && job_lane_open_fallback(lane)) {
         pipeline_report_clear(report);
         job_lane_run_once(lane, spec, headers, watch, report);
     }

@@ -18,8 +18,8 @@ struct job_lane;
  * time share them; 0: one per processor. most_bytes: memory limit per job; 0: the free memory.
  * Returns 0, or -errno with the error filled.
  */
-int job_device_open(const struct kernels_device_options *options, int64_t most_bytes,
-                    struct job_device **device, struct error *error);
+int job_device_open(const struct kernels_device_options *options, int64_t most_bytes, struct job_device **device,
+                    struct error *error);
 const char *job_device_description(const struct job_device *device);
 /* Returns the threads of a job that runs alone. */
 int job_device_threads(const struct job_device *device);

@@ -66,8 +66,7 @@ open_job(struct job *job)
     struct error *error = &job->report->error, why;
     int rc = conf_pipeline_from_text(job->spec->settings, &job->settings, &why);
     if (rc)
-        return error_set(error, rc, CODE_PIPELINE_INVALID,
-                         "the pipeline of the job cannot be read: %s", why.message);
+        return error_set(error, rc, CODE_PIPELINE_INVALID, "the pipeline of the job cannot be read: %s", why.message);
     job->pipeline = job->settings;
     rc = output_open(folder, !job->spec->folder, &job->output);
     if (rc == -EBUSY)
@@ -104,13 +103,11 @@ note_stack(struct job *job)
 {
     const struct geometry_series *series = job->series;
     const struct geometry_plane *plane = &job->stack->planes[0];
-    const struct dicom_frame *frame =
-        &job->headers->instances[plane->instance]->frames[plane->frame];
+    const struct dicom_frame *frame = &job->headers->instances[plane->instance]->frames[plane->frame];
     char text[160];
     /* The stack can be complete although the series is not. */
     if (series->times < series->times_announced) {
-        snprintf(text, sizeof text, "%d of %d temporal positions are there", series->times,
-                 series->times_announced);
+        snprintf(text, sizeof text, "%d of %d temporal positions are there", series->times, series->times_announced);
         pipeline_note(job->report, text);
     }
     if (geometry_has_own_mapping(frame)) {
@@ -129,8 +126,8 @@ choose_stack(struct job *job)
     struct geometry_limits limits = pipeline_limits(job->pipeline);
     limits.allow_missing = true; /* decided when the series was inspected */
     memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
-    int rc = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
-                            &job->series, &report->error);
+    int rc =
+        geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits, &job->series, &report->error);
     if (rc)
         return rc;
     for (int32_t i = 0; i < job->series->stack_count && !job->stack; i++) {
@@ -154,8 +151,7 @@ static int
 choose_grid(struct job *job)
 {
     struct pipeline_report *report = job->report;
-    int rc =
-        grid_make(job->pipeline, job->headers->instances, job->stack, &job->grid, &report->error);
+    int rc = grid_make(job->pipeline, job->headers->instances, job->stack, &job->grid, &report->error);
     if (rc)
         return rc;
     const struct geometry_stack *stack = job->grid.stack;
@@ -179,8 +175,7 @@ static void
 use_lane(struct job *job, const struct kernels_device *device, struct kernels_lane *lane)
 {
     job->lane = lane;
-    snprintf(job->report->backend, sizeof job->report->backend, "%s",
-             kernels_device_backend(device));
+    snprintf(job->report->backend, sizeof job->report->backend, "%s", kernels_device_backend(device));
 }
 
 /*
@@ -197,8 +192,7 @@ reserve(struct job *job, const struct geometry_stack *stack, const struct kernel
         char text[sizeof error.message + 32];
         use_lane(job, job->compute->fallback_device, job->compute->fallback_lane);
         snprintf(text, sizeof text, "ran on the %s: %s",
-                 strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend,
-                 error.message);
+                 strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend, error.message);
         pipeline_note(job->report, text);
         rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
     }
@@ -318,10 +312,8 @@ most_of_groups(const struct job *job)
 static int
 prepare_groups_on(struct job *job, struct kernels_device *device, struct error *error)
 {
-    job->groups = (struct texture_groups){.pipeline = job->pipeline,
-                                          .grid = &job->grid,
-                                          .watch = job->watch,
-                                          .valuing = job->compute->valuing};
+    job->groups = (struct texture_groups){
+        .pipeline = job->pipeline, .grid = &job->grid, .watch = job->watch, .valuing = job->compute->valuing};
     return texture_groups_prepare(&job->groups, device, most_of_groups(job), error);
 }
 
@@ -332,8 +324,7 @@ prepare_groups(struct job *job)
     const struct pipeline_compute *compute = job->compute;
     struct error error; /* not used if the CPU runs it */
     const bool is_fallback = job->lane == compute->fallback_lane;
-    int rc =
-        prepare_groups_on(job, is_fallback ? compute->fallback_device : compute->device, &error);
+    int rc = prepare_groups_on(job, is_fallback ? compute->fallback_device : compute->device, &error);
     if (rc == -ENOMEM && compute->fallback_device && !is_fallback) {
         texture_groups_release(&job->groups);
         rc = prepare_groups_on(job, compute->fallback_device, &error);
@@ -367,8 +358,7 @@ decode(struct job *job)
     rc = begin_volume(job);
     if (rc)
         return rc;
-    memcpy(job->voxels, job->grid.voxels,
-           (size_t)job->report->voxels * image_pixel_size(job->grid.stack->pixel));
+    memcpy(job->voxels, job->grid.voxels, (size_t)job->report->voxels * image_pixel_size(job->grid.stack->pixel));
     return kernels_volume_ready(job->lane, 0, job->grid.stack->plane_count, &job->report->error);
 }
 
@@ -378,14 +368,12 @@ check_contrast(struct job *job)
     int32_t value;
     struct error *error = &job->report->error;
     struct image_range padding = volume_common_padding(job->grid.instances, job->grid.stack);
-    switch (volume_find_contrast(job->voxels, job->grid.stack->pixel, job->report->voxels, padding,
-                                 &value)) {
+    switch (volume_find_contrast(job->voxels, job->grid.stack->pixel, job->report->voxels, padding, &value)) {
     case CONTRAST_NO_VALUE:
-        return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS,
-                         "every pixel of the series is padding");
+        return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS, "every pixel of the series is padding");
     case CONTRAST_ONE_VALUE:
-        return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS,
-                         "every pixel of the series has the stored value %d", value);
+        return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS, "every pixel of the series has the stored value %d",
+                         value);
     case CONTRAST_SOME:
         break;
     }
@@ -440,18 +428,15 @@ report_segments(struct job *job)
         segment->number = conf_segment_number(job->pipeline, i);
         segment->method = conf_method_names[job->pipeline->segments[i].method];
         segment->voxels = found->masks[i].voxels;
-        segment->millilitres =
-            (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
+        segment->millilitres = (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
         if (method->report)
             method->report(found, i, segment);
         if (segment->absent[0])
-            segment_append(absent, sizeof absent, "%s%.60s", absents++ > 0 ? ", " : "",
-                           segment->label);
+            segment_append(absent, sizeof absent, "%s%.60s", absents++ > 0 ? ", " : "", segment->label);
     }
     if (absents > 0) {
         text_utf8_mend_end(absent);
-        snprintf(text, sizeof text,
-                 "empty segments (%" PRId32 " of %" PRId32 "; job.json has the reasons): %s",
+        snprintf(text, sizeof text, "empty segments (%" PRId32 " of %" PRId32 "; job.json has the reasons): %s",
                  absents, report->segment_count, absent);
         pipeline_note(report, text);
     }
@@ -461,8 +446,7 @@ report_segments(struct job *job)
         if (report->segments[i].told[0])
             pipeline_note(report, report->segments[i].told);
     }
-    report->segmented_voxels =
-        count_union(found, found->masks[0].words_per_row * report->rows * report->planes);
+    report->segmented_voxels = count_union(found, found->masks[0].words_per_row * report->rows * report->planes);
     return 0;
 }
 
@@ -523,8 +507,7 @@ check_segments(struct job *job, struct segment_measures *measures)
     };
     describe_slices(job, &volume);
     if (rc == 0)
-        rc = expect_check(job->pipeline, &volume, job->segmentation.masks, measures,
-                          &report->breaches, &report->error);
+        rc = expect_check(job->pipeline, &volume, job->segmentation.masks, measures, &report->breaches, &report->error);
 out:
     free(rescale);
     free(padding);
@@ -541,8 +524,7 @@ measure_segments(struct job *job)
     struct segment_measures *measures = calloc(count + 1, sizeof *measures);
     if (!measures)
         return error_set_system(&report->error, -ENOMEM, "measure the segments");
-    snprintf(report->unit, sizeof report->unit, "%s",
-             value_unit_of(job->grid.instances, job->grid.stack));
+    snprintf(report->unit, sizeof report->unit, "%s", value_unit_of(job->grid.instances, job->grid.stack));
     int rc = check_segments(job, measures);
     for (size_t i = 0; rc == 0 && i < count; i++)
         report->segments[i].measures = measures[i];
@@ -584,8 +566,8 @@ measure_texture(struct job *job)
         return 0;
     int rc = pipeline_enter(job->watch, "texture");
     if (rc == 0)
-        rc = texture_groups_measure(&job->groups, job->lane, job->voxels, job->segmentation.masks,
-                                    most_of_groups(job), result, &job->report->error);
+        rc = texture_groups_measure(&job->groups, job->lane, job->voxels, job->segmentation.masks, most_of_groups(job),
+                                    result, &job->report->error);
     if (rc)
         tell_whose_memory(job);
     job->report->features = result->features;
@@ -645,9 +627,8 @@ write_results(struct job *job, double begun)
 static enum proto_verdict
 verdict_of(int error)
 {
-    static const int passing[] = {ENOMEM, ENOSPC,  EDQUOT, EFBIG,     EIO,    EBUSY,
-                                  EAGAIN, EINTR,   EMFILE, ENFILE,    EACCES, EPERM,
-                                  EROFS,  ENOTDIR, ESTALE, ETIMEDOUT, ENODEV};
+    static const int passing[] = {ENOMEM, ENOSPC, EDQUOT, EFBIG, EIO,     EBUSY,  EAGAIN,    EINTR, EMFILE,
+                                  ENFILE, EACCES, EPERM,  EROFS, ENOTDIR, ESTALE, ETIMEDOUT, ENODEV};
     if (error == -ECANCELED)
         return PROTO_VERDICT_STOPPED;
     for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
@@ -714,15 +695,11 @@ end_report(struct pipeline_report *report, int rc, double begun)
 
 void
 pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
-                     const struct pipeline_compute *compute_with,
-                     const struct pipeline_watch *watch, struct pipeline_report *report)
+                     const struct pipeline_compute *compute_with, const struct pipeline_watch *watch,
+                     struct pipeline_report *report)
 {
     double begun = clock_seconds() - headers->seconds;
-    struct job job = {.spec = spec,
-                      .headers = headers,
-                      .compute = compute_with,
-                      .watch = watch,
-                      .report = report};
+    struct job job = {.spec = spec, .headers = headers, .compute = compute_with, .watch = watch, .report = report};
     memset(report, 0, sizeof *report);
     if (spec->note && spec->note[0])
         pipeline_note(report, spec->note);
@@ -759,8 +736,7 @@ pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute
         .progress = copy.progress ? headers_progress : NULL, .context = &copy, .stop = copy.stop};
     double begun = clock_seconds();
     crash_point("worker_before_read");
-    const int error =
-        headers_read(spec->inputs, spec->input_count, compute_with->threads, &reading, &headers);
+    const int error = headers_read(spec->inputs, spec->input_count, compute_with->threads, &reading, &headers);
     if (error == 0) {
         pipeline_run_headers(spec, &headers, compute_with, watch, report);
         headers_free(&headers);

@@ -40,8 +40,8 @@ void pipeline_run(const struct job_spec *spec, const struct pipeline_compute *co
 
 /* Runs a job whose headers, all of one series, were read before (borrowed). */
 void pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
-                          const struct pipeline_compute *compute,
-                          const struct pipeline_watch *watch, struct pipeline_report *report);
+                          const struct pipeline_compute *compute, const struct pipeline_watch *watch,
+                          struct pipeline_report *report);
 
 /* Seconds to open a GPU: 81 runs on an H200 host took 0.31 s longer each with CUDA than without. */
 #define PREDICT_OPEN_SECONDS 0.3

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const pipeline_stages[] = {"headers", "pixels", "compute", "texture",
-                                       "write",   "verify", NULL};
+const char *const pipeline_stages[] = {"headers", "pixels", "compute", "texture", "write", "verify", NULL};
 
 bool
 pipeline_stopped(const struct pipeline_watch *watch)

@@ -30,8 +30,7 @@ predict_seconds(const struct conf_pipeline *pipeline, int64_t voxels, int thread
     for (size_t i = 0; i < pipeline->texture_count; i++) {
         const struct texture_options *texture = &pipeline->texture[i];
         /* A finer grid may have any number of voxels. */
-        const bool any_time =
-            texture_wants(texture, TEXTURE_FAMILY_spatial_correlation) || texture->resample;
+        const bool any_time = texture_wants(texture, TEXTURE_FAMILY_spatial_correlation) || texture->resample;
         rate += any_time ? INFINITY : OF_TEXTURE;
     }
     return rate * (double)voxels / 1e9 / counted;

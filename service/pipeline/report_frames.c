@@ -15,8 +15,7 @@ report_write_progress(struct proto_writer *writer, int64_t job, const char *stag
 }
 
 void
-report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features,
-                      size_t count)
+report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features, size_t count)
 {
     message_write_features(writer, &(struct message_features){.job = job});
     for (size_t i = 0; i < count; i++) {
@@ -38,8 +37,7 @@ report_write_features(struct proto_writer *writer, int64_t job, const struct fea
 }
 
 void
-report_write_histogram(struct proto_writer *writer, int64_t job,
-                       const struct feature_histogram *histogram)
+report_write_histogram(struct proto_writer *writer, int64_t job, const struct feature_histogram *histogram)
 {
     const struct message_histogram message = {
         .job = job,
@@ -103,8 +101,7 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
 
 /* Writes segments; hidden ones are only in job.json. */
 static void
-report_write_segments(struct proto_writer *writer, int64_t job,
-                      const struct pipeline_report *report)
+report_write_segments(struct proto_writer *writer, int64_t job, const struct pipeline_report *report)
 {
     message_write_segments(writer, &(struct message_segments){.job = job, .unit = report->unit});
     for (int32_t i = 0; i < report->segment_count; i++) {
@@ -135,8 +132,7 @@ report_write_segments(struct proto_writer *writer, int64_t job,
 }
 
 static void
-report_write_breaches(struct proto_writer *writer, int64_t job,
-                      const struct pipeline_report *report)
+report_write_breaches(struct proto_writer *writer, int64_t job, const struct pipeline_report *report)
 {
     message_write_breaches(writer, &(struct message_breaches){.job = job});
     for (size_t i = 0; i < report->breaches.count; i++) {
@@ -170,8 +166,7 @@ report_write_measurements(int64_t job, const struct pipeline_report *report,
     }
     for (size_t at = 0; at < set->count && more; at += FEATURES_PER_FRAME) {
         const size_t left = set->count - at;
-        report_write_features(&frame, job, set->items + at,
-                              left < FEATURES_PER_FRAME ? left : FEATURES_PER_FRAME);
+        report_write_features(&frame, job, set->items + at, left < FEATURES_PER_FRAME ? left : FEATURES_PER_FRAME);
         more = take(context, &frame);
     }
     for (size_t i = 0; i < set->histogram_count && more; i++) {
@@ -183,12 +178,11 @@ report_write_measurements(int64_t job, const struct pipeline_report *report,
 }
 
 void
-report_write(int64_t job, const struct pipeline_report *report,
-             bool (*take)(void *context, struct proto_writer *frame), void *context)
+report_write(int64_t job, const struct pipeline_report *report, bool (*take)(void *context, struct proto_writer *frame),
+             void *context)
 {
     struct proto_writer frame;
-    if (report->verdict == PROTO_VERDICT_DONE &&
-        !report_write_measurements(job, report, take, context))
+    if (report->verdict == PROTO_VERDICT_DONE && !report_write_measurements(job, report, take, context))
         return;
     report_write_done(&frame, job, report);
     take(context, &frame);

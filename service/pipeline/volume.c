@@ -8,15 +8,14 @@ static const struct image_range nothing = {.lo = 1, .hi = 0};
 
 /* Returns the number of values from `from` on up to the first that fails `bound`. */
 static int32_t
-volume_first_beyond(struct image_range limits, double bound, bool strictly, double slope,
-                    double intercept)
+volume_first_beyond(struct image_range limits, double bound, bool strictly, double slope, double intercept)
 {
     int32_t low = limits.lo, high = limits.hi + 1;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         double value = slope * middle + intercept;
-        bool beyond = slope > 0 ? (strictly ? value > bound : value >= bound)
-                                : (strictly ? value < bound : value <= bound);
+        bool beyond =
+            slope > 0 ? (strictly ? value > bound : value >= bound) : (strictly ? value < bound : value <= bound);
         if (beyond)
             high = middle;
         else
@@ -26,8 +25,7 @@ volume_first_beyond(struct image_range limits, double bound, bool strictly, doub
 }
 
 struct image_range
-volume_stored_range(const double range[2], double slope, double intercept,
-                    struct image_range limits)
+volume_stored_range(const double range[2], double slope, double intercept, struct image_range limits)
 {
     if (slope == 0 || !isfinite(slope) || !isfinite(intercept) || !(range[0] <= range[1]))
         return nothing;
@@ -45,8 +43,7 @@ struct image_rescale
 volume_rescale(struct dicom_instance *const *instances, const struct geometry_plane *plane)
 {
     const struct dicom_frame *frame = &instances[plane->instance]->frames[plane->frame];
-    return frame->has_rescale ? (struct image_rescale){frame->slope, frame->intercept}
-                              : (struct image_rescale){1, 0};
+    return frame->has_rescale ? (struct image_rescale){frame->slope, frame->intercept} : (struct image_rescale){1, 0};
 }
 
 struct image_range
@@ -67,8 +64,8 @@ volume_tables(struct dicom_instance *const *instances, const struct geometry_sta
         const struct geometry_plane *plane = &stack->planes[z];
         const struct image_rescale own = volume_rescale(instances, plane);
         const struct image_range other = volume_padding(instances[plane->instance]);
-        alike &= own.slope == rescale.slope && own.intercept == rescale.intercept &&
-                 other.lo == padding.lo && other.hi == padding.hi;
+        alike &= own.slope == rescale.slope && own.intercept == rescale.intercept && other.lo == padding.lo &&
+                 other.hi == padding.hi;
         if (rescales)
             rescales[z] = own;
         if (paddings)
@@ -90,8 +87,7 @@ volume_common_padding(struct dicom_instance *const *instances, const struct geom
 }
 
 void
-volume_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack,
-             double voxel[3])
+volume_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack, double voxel[3])
 {
     const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
     switch (unit) {
@@ -109,8 +105,8 @@ volume_point(const double point[3], enum conf_unit unit, const struct geometry_s
 }
 
 enum contrast
-volume_find_contrast(const void *voxels, enum image_pixel pixel, int64_t count,
-                     struct image_range padding, int32_t *value)
+volume_find_contrast(const void *voxels, enum image_pixel pixel, int64_t count, struct image_range padding,
+                     int32_t *value)
 {
     enum contrast found = CONTRAST_NO_VALUE;
     for (int64_t i = 0; i < count; i++) {

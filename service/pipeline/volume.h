@@ -27,8 +27,7 @@ struct image_range volume_stored_range(const double range[2], double slope, doub
                                        struct image_range limits);
 
 /* Returns slope and intercept of a plane: 1 and 0 if the source has none. */
-struct image_rescale volume_rescale(struct dicom_instance *const *instances,
-                                    const struct geometry_plane *plane);
+struct image_rescale volume_rescale(struct dicom_instance *const *instances, const struct geometry_plane *plane);
 
 /* Returns the padding of an instance; empty (lo > hi): it has none. */
 struct image_range volume_padding(const struct dicom_instance *instance);
@@ -41,12 +40,10 @@ size_t volume_tables(struct dicom_instance *const *instances, const struct geome
                      struct image_rescale *rescales, struct image_range *paddings);
 
 /* Returns the common padding of all planes; empty (lo > hi): they have none, or differ. */
-struct image_range volume_common_padding(struct dicom_instance *const *instances,
-                                         const struct geometry_stack *stack);
+struct image_range volume_common_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack);
 
 /* Converts a point of the configuration to voxel coordinates. */
-void volume_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack,
-                  double voxel[3]);
+void volume_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack, double voxel[3]);
 
 /* A series of a single value is a defect. */
 enum contrast {

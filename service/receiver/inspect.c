@@ -103,16 +103,16 @@ peek_some(struct parallel *loop, void *context)
 }
 
 static void
-inspect_add_stack(struct inspect *inspect, const struct geometry_series *series,
-                  const struct geometry_stack *stack, const struct rules_facts *facts, int options)
+inspect_add_stack(struct inspect *inspect, const struct geometry_series *series, const struct geometry_stack *stack,
+                  const struct rules_facts *facts, int options)
 {
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
     char cosines[COSINES] = ""; /* Image Orientation (Patient) */
     size_t length = 0;
     for (int i = 0; i < 6 && stack->has_geometry; i++)
-        length += (size_t)snprintf(cosines + length, sizeof cosines - length, "%s%.6g",
-                                   i ? "\\" : "", stack->axes[i] + 0.0); /* no negative zero */
+        length += (size_t)snprintf(cosines + length, sizeof cosines - length, "%s%.6g", i ? "\\" : "",
+                                   stack->axes[i] + 0.0); /* no negative zero */
     const struct message_stack row = {
         .name = stack->name,
         .accepted = stack->accepted,

@@ -49,8 +49,7 @@ receiver_now_ms(const struct receiver *receiver)
 }
 
 void
-receiver_queue_work(struct receiver *receiver, uv_work_t *work, uv_work_cb run,
-                    uv_after_work_cb after)
+receiver_queue_work(struct receiver *receiver, uv_work_t *work, uv_work_cb run, uv_after_work_cb after)
 {
     receiver->working++;
     uv_queue_work(&receiver->loop, work, run, after); /* fails only without a callback */
@@ -80,9 +79,8 @@ static void
 handle_stored(struct receiver *receiver, struct proto_reader *reader)
 {
     struct message_stored stored;
-    struct import_token *item = message_read_stored(reader, &stored) == 0
-                                    ? import_token_find(&receiver->tokens, stored.token)
-                                    : NULL;
+    struct import_token *item =
+        message_read_stored(reader, &stored) == 0 ? import_token_find(&receiver->tokens, stored.token) : NULL;
     if (!item || !item->sent) /* a frame that was sent twice is answered twice */
         return;
     if (item->handover) {
@@ -98,9 +96,8 @@ static void
 handle_gone(struct receiver *receiver, struct proto_reader *reader)
 {
     struct message_gone gone;
-    struct import_token *item = message_read_gone(reader, &gone) == 0
-                                    ? import_token_find(&receiver->tokens, gone.token)
-                                    : NULL;
+    struct import_token *item =
+        message_read_gone(reader, &gone) == 0 ? import_token_find(&receiver->tokens, gone.token) : NULL;
     if (item && item->sent)
         receiver_close_item(receiver, item, INBOX_AGAIN);
 }
@@ -176,8 +173,7 @@ on_turn(uv_prepare_t *turn)
     receive_allow(receiver->queue, receiver->begun && !receiver->child.draining, receiver->paused);
     if (receiver->child.draining) {
         listener_stop(receiver->listener);
-        if (receiver->tokens.count == 0 && receiver->working == 0 &&
-            listener_idle(receiver->listener))
+        if (receiver->tokens.count == 0 && receiver->working == 0 && listener_idle(receiver->listener))
             receiver_stop(receiver);
         return;
     }
@@ -261,13 +257,11 @@ open_files(struct receiver *receiver, const char *config_file)
     if (rc)
         return rc;
     if (error.code != CODE_NONE)
-        log_error("intake.tls", LOG_STR("code", code_name(error.code)),
-                  LOG_STR("error", error.message));
+        log_error("intake.tls", LOG_STR("code", code_name(error.code)), LOG_STR("error", error.message));
     receiver->conf = receiver->settings->conf;
     rc = store_open(receiver->conf->root, &receiver->store);
     if (rc) {
-        log_error("intake.root", LOG_STR("root", receiver->conf->root),
-                  LOG_STR("error", strerror(-rc)));
+        log_error("intake.root", LOG_STR("root", receiver->conf->root), LOG_STR("error", strerror(-rc)));
         settings_drop(receiver->settings);
         return rc;
     }
@@ -281,8 +275,8 @@ open_loop(struct receiver *receiver)
     int error = uv_loop_init(&receiver->loop);
     if (error)
         return error;
-    uv_timer_t *const timers[] = {&receiver->again, &receiver->retry, &receiver->callers,
-                                  &receiver->drain, &receiver->stop};
+    uv_timer_t *const timers[] = {&receiver->again, &receiver->retry, &receiver->callers, &receiver->drain,
+                                  &receiver->stop};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&receiver->loop, timers[i]); /* cannot fail */
         timers[i]->data = receiver;
@@ -295,8 +289,7 @@ open_loop(struct receiver *receiver)
     if (!error && !receiver->rejected)
         error = -ENOMEM;
     if (!error)
-        error = listener_open(&receiver->loop, receiver->queue, receiver->rejected,
-                              &receiver->listener);
+        error = listener_open(&receiver->loop, receiver->queue, receiver->rejected, &receiver->listener);
     if (!error)
         error = call_filter_install(CONFINE_INTAKE);
     if (!error)

@@ -60,8 +60,7 @@ receiver_on_found(void *context, struct inbox *inbox, const struct inbox_find *f
         inbox_done(inbox, find->relative, &find->stamp, INBOX_AGAIN);
         return;
     }
-    *ready = (struct ready){
-        .inbox = inbox, .stamp = find->stamp, .error = find->error, .reported = find->reported};
+    *ready = (struct ready){.inbox = inbox, .stamp = find->stamp, .error = find->error, .reported = find->reported};
     memcpy(ready->relative, find->relative, length);
     STAILQ_INSERT_TAIL(&receiver->ready, ready, next);
 }
@@ -75,8 +74,7 @@ receiver_on_forgot(void *context, struct inbox *inbox, const uint64_t *keys, siz
         return;
     message_write_forget(&writer, &(struct message_forget){.inbox = inbox_conf(inbox)->path});
     for (size_t i = 0; i < count; i++)
-        message_add_forgotten_file(&writer,
-                                   &(struct message_forgotten_file){.key = (int64_t)keys[i]});
+        message_add_forgotten_file(&writer, &(struct message_forgotten_file){.key = (int64_t)keys[i]});
     receiver_send_frame(context, &writer);
 }
 
@@ -125,8 +123,8 @@ after_finish(uv_work_t *work, int status)
     else if (error == -ENOENT)
         fate = INBOX_GONE;
     else
-        log_warn("original.kept", LOG_STR("inbox", item->import.folder),
-                 LOG_INT("inode", item->import.stamp.inode), LOG_STR("error", strerror(-error)));
+        log_warn("original.kept", LOG_STR("inbox", item->import.folder), LOG_INT("inode", item->import.stamp.inode),
+                 LOG_STR("error", strerror(-error)));
     receiver_close_item(receiver, item, fate);
 }
 
@@ -152,13 +150,11 @@ receiver_delay(struct receiver *receiver, int error)
     const int64_t now = receiver_now_ms(receiver);
     if (now < receiver->retry_at_ms)
         return; /* another batch had the same error */
-    receiver->retry_delay_ms =
-        receiver->retry_delay_ms ? 2 * receiver->retry_delay_ms : RETRY_FIRST_MS;
+    receiver->retry_delay_ms = receiver->retry_delay_ms ? 2 * receiver->retry_delay_ms : RETRY_FIRST_MS;
     if (receiver->retry_delay_ms > RETRY_MAX_MS)
         receiver->retry_delay_ms = RETRY_MAX_MS;
     receiver->retry_at_ms = now + receiver->retry_delay_ms;
-    log_error("import.delayed", LOG_STR("error", strerror(-error)),
-              LOG_INT("retry_ms", receiver->retry_delay_ms));
+    log_error("import.delayed", LOG_STR("error", strerror(-error)), LOG_INT("retry_ms", receiver->retry_delay_ms));
     if (error == -EACCES) /* a folder of the spool may have been replaced */
         child_check_places(&receiver->child, receiver->conf);
 }
@@ -170,8 +166,8 @@ log_taken(const struct import_token *item)
     if (item->import.outcome == IMPORT_ARRIVED)
         log_debug("file.arrived", LOG_STR("path", report->path), LOG_INT("bytes", report->size));
     else /* must not log the original's name or the message: both may contain a patient's name */
-        log_warn("file.quarantined", LOG_STR("code", code_name(report->code)),
-                 LOG_STR("inbox", item->import.folder), LOG_INT("inode", item->import.stamp.inode));
+        log_warn("file.quarantined", LOG_STR("code", code_name(report->code)), LOG_STR("inbox", item->import.folder),
+                 LOG_INT("inode", item->import.stamp.inode));
 }
 
 static void
@@ -190,8 +186,7 @@ receiver_dispatch(struct receiver *receiver, struct import_token *item)
         receiver_send_item(receiver, item);
         break;
     case IMPORT_OWN_RESULT:
-        log_debug("file.own_result", LOG_STR("inbox", item->import.folder),
-                  LOG_INT("inode", item->import.stamp.inode));
+        log_debug("file.own_result", LOG_STR("inbox", item->import.folder), LOG_INT("inode", item->import.stamp.inode));
         receiver_finish_original(receiver, item);
         break;
     case IMPORT_CHANGED:
@@ -262,8 +257,7 @@ pick_up(struct receiver *receiver, struct receiver_batch *batch)
 {
     struct ready *ready = STAILQ_FIRST(&receiver->ready);
     STAILQ_REMOVE_HEAD(&receiver->ready, next);
-    struct import_token *item =
-        import_token_add(&receiver->tokens, ready->inbox, ready->relative, &ready->stamp);
+    struct import_token *item = import_token_add(&receiver->tokens, ready->inbox, ready->relative, &ready->stamp);
     if (!item) {
         inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
     } else {
@@ -312,8 +306,7 @@ void
 receiver_take_handovers(struct receiver *receiver)
 {
     struct handover *handover;
-    while (import_tokens_room(&receiver->tokens) > 0 &&
-           (handover = receive_next(receiver->queue))) {
+    while (import_tokens_room(&receiver->tokens) > 0 && (handover = receive_next(receiver->queue))) {
         struct import_token *item = import_token_add_handover(&receiver->tokens, handover);
         if (!item) {
             receive_answer(receiver->queue, handover, HANDOVER_DROPPED);

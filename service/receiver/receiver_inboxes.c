@@ -49,8 +49,7 @@ receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
         if (*inbox) {
             failed = inbox_configure(*inbox, wanted);
         } else {
-            failed = inbox_open(&receiver->loop, wanted, receiver->conf->root,
-                                &receiver_inbox_events, receiver, inbox);
+            failed = inbox_open(&receiver->loop, wanted, receiver->conf->root, &receiver_inbox_events, receiver, inbox);
             if (!failed && receiver->known)
                 inbox_begin(*inbox);
         }
@@ -61,8 +60,7 @@ receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
         struct inbox *inbox = receiver->inboxes[i];
         bool is_configured = false;
         for (size_t c = 0; c <= conf->inbox_count && !is_configured; c++)
-            is_configured =
-                strcmp(nth_inbox(receiver, conf, c)->path, inbox_conf(inbox)->path) == 0;
+            is_configured = strcmp(nth_inbox(receiver, conf, c)->path, inbox_conf(inbox)->path) == 0;
         if (is_configured)
             continue;
         inbox_close(inbox);

@@ -86,8 +86,7 @@ struct receiver {
 
 int64_t receiver_now_ms(const struct receiver *receiver);
 /* Queues pool work and counts it. Its `after` must decrement intake->working. */
-void receiver_queue_work(struct receiver *receiver, uv_work_t *work, uv_work_cb run,
-                         uv_after_work_cb after);
+void receiver_queue_work(struct receiver *receiver, uv_work_t *work, uv_work_cb run, uv_after_work_cb after);
 void receiver_send_frame(struct receiver *receiver, struct proto_writer *writer);
 
 /* ---------------------------------------------------------------- receiver_batches.c ------ */
@@ -110,8 +109,7 @@ void receiver_send_again(struct receiver *receiver, int64_t older_than_ms);
 /* Finishes the original, once the daemon has the row. */
 void receiver_finish_original(struct receiver *receiver, struct import_token *item);
 /* Releases an item. */
-void receiver_close_item(struct receiver *receiver, struct import_token *item,
-                         enum inbox_fate fate);
+void receiver_close_item(struct receiver *receiver, struct import_token *item, enum inbox_fate fate);
 
 /* Delays further work after a transient error. The delay doubles with each error. */
 void receiver_delay(struct receiver *receiver, int error);

@@ -52,9 +52,8 @@ static void
 on_recover(uv_work_t *work)
 {
     struct receiver *receiver = work->data;
-    receiver->recover_more =
-        recover_step(receiver->recover, receiver->recovery.imports, receiver->recovery.count,
-                     receiver->with_rows, &receiver->recover_found);
+    receiver->recover_more = recover_step(receiver->recover, receiver->recovery.imports, receiver->recovery.count,
+                                          receiver->with_rows, &receiver->recover_found);
 }
 
 static void
@@ -169,11 +168,10 @@ receiver_report_reception(struct receiver *receiver)
             return;
         const size_t length = strlen(problem);
         if (*why)
-            snprintf(problem + length, sizeof problem - length, "%sinbox %s: %s",
-                     length ? "; " : "", inbox_conf(receiver->inboxes[i])->path, why);
+            snprintf(problem + length, sizeof problem - length, "%sinbox %s: %s", length ? "; " : "",
+                     inbox_conf(receiver->inboxes[i])->path, why);
     }
-    if (receiver->reported_any && open == receiver->reported_open &&
-        !strcmp(problem, receiver->reported))
+    if (receiver->reported_any && open == receiver->reported_open && !strcmp(problem, receiver->reported))
         return;
     receiver->reported_any = true;
     receiver->reported_open = open;

@@ -17,8 +17,7 @@ struct pull_task {
     const struct conf_source *source; /* belongs to the settings */
     int64_t pull;
     bool moves;
-    char accession_number[DICOM_ACCESSION_SIZE], study_uid[DICOM_UID_SIZE],
-        series_uid[DICOM_UID_SIZE];
+    char accession_number[DICOM_ACCESSION_SIZE], study_uid[DICOM_UID_SIZE], series_uid[DICOM_UID_SIZE];
     atomic_bool stop;
     /* The outcome. */
     enum proto_pull outcome;
@@ -33,13 +32,11 @@ static void
 pull_task_run(uv_work_t *work)
 {
     struct pull_task *task = work->data;
-    const struct pull_request asking = {task->settings->conf, task->source, task->settings->tls,
-                                        &task->stop};
+    const struct pull_request asking = {task->settings->conf, task->source, task->settings->tls, &task->stop};
     const struct pull_key key = {task->accession_number, task->study_uid, task->series_uid};
     struct dicom_answer answer;
-    const int rc =
-        task->moves ? pull_move(&asking, task->study_uid, task->series_uid, &answer, &task->error)
-                    : pull_find(&asking, &key, &task->found, &answer, &task->error);
+    const int rc = task->moves ? pull_move(&asking, task->study_uid, task->series_uid, &answer, &task->error)
+                               : pull_find(&asking, &key, &task->found, &answer, &task->error);
     crash_point(task->moves ? "courier_after_move" : "courier_after_find");
     if (rc == 0) {
         task->outcome = PROTO_PULL_OK;
@@ -47,9 +44,8 @@ pull_task_run(uv_work_t *work)
     } else if (atomic_load(&task->stop)) {
         task->outcome = PROTO_PULL_RETURNED;
     } else {
-        task->outcome = dicom_outcome_of(task->error.code, &answer) == DICOM_PERMANENT
-                            ? PROTO_PULL_PERMANENT
-                            : PROTO_PULL_TRANSIENT;
+        task->outcome = dicom_outcome_of(task->error.code, &answer) == DICOM_PERMANENT ? PROTO_PULL_PERMANENT
+                                                                                       : PROTO_PULL_TRANSIENT;
     }
 }
 
@@ -57,10 +53,8 @@ static void
 pull_task_send_moved(const struct pull_task *task)
 {
     struct proto_writer writer;
-    const struct message_moved message = {.pull = task->pull,
-                                          .outcome = task->outcome,
-                                          .code = task->error.code,
-                                          .message = task->error.message};
+    const struct message_moved message = {
+        .pull = task->pull, .outcome = task->outcome, .code = task->error.code, .message = task->error.message};
     message_write_moved(&writer, &message);
     child_send(task->archive->child, &writer);
 }
@@ -69,10 +63,8 @@ static void
 pull_task_send_found(const struct pull_task *task)
 {
     struct proto_writer writer;
-    const struct message_found message = {.pull = task->pull,
-                                          .outcome = task->outcome,
-                                          .code = task->error.code,
-                                          .message = task->error.message};
+    const struct message_found message = {
+        .pull = task->pull, .outcome = task->outcome, .code = task->error.code, .message = task->error.message};
     message_write_found(&writer, &message);
     for (size_t i = 0; task->outcome == PROTO_PULL_OK && i < task->found.count; i++) {
         const struct dicom_match *part = &task->found.parts[i];
@@ -137,8 +129,8 @@ pull_task_copy(char *to, size_t size, const char *text, struct proto_reader *rea
 
 /* Begins a FIND, or a MOVE, which has no accession number. */
 static void
-pull_archive_begin(struct pull_archive *archive, struct settings *settings,
-                   struct proto_reader *reader, const struct message_find *message)
+pull_archive_begin(struct pull_archive *archive, struct settings *settings, struct proto_reader *reader,
+                   const struct message_find *message)
 {
     struct pull_task *task = calloc(1, sizeof *task);
     if (!task) {
@@ -152,8 +144,7 @@ pull_archive_begin(struct pull_archive *archive, struct settings *settings,
     task->moves = reader->type == PROTO_MOVE;
     task->work.data = task;
     atomic_init(&task->stop, false);
-    if (pull_task_copy(task->accession_number, sizeof task->accession_number, message->accession,
-                       reader) &&
+    if (pull_task_copy(task->accession_number, sizeof task->accession_number, message->accession, reader) &&
         pull_task_copy(task->study_uid, sizeof task->study_uid, message->study, reader) &&
         pull_task_copy(task->series_uid, sizeof task->series_uid, message->series, reader))
         pull_task_begin(task);
@@ -162,8 +153,7 @@ pull_archive_begin(struct pull_archive *archive, struct settings *settings,
 }
 
 void
-pull_archive_handle(struct pull_archive *archive, struct settings *settings,
-                    struct proto_reader *reader)
+pull_archive_handle(struct pull_archive *archive, struct settings *settings, struct proto_reader *reader)
 {
     struct message_find find;
     struct message_move move;
@@ -174,11 +164,8 @@ pull_archive_handle(struct pull_archive *archive, struct settings *settings,
     } else if (reader->type == PROTO_MOVE) {
         if (message_read_move(reader, &move) != 0)
             return;
-        find = (struct message_find){.pull = move.pull,
-                                     .source = move.source,
-                                     .accession = "",
-                                     .study = move.study,
-                                     .series = move.series};
+        find = (struct message_find){
+            .pull = move.pull, .source = move.source, .accession = "", .study = move.study, .series = move.series};
         pull_archive_begin(archive, settings, reader, &find);
     } else if (message_read_stop_pull(reader, &stop) == 0) {
         for (struct pull_task *task = archive->tasks; task; task = task->next)

@@ -15,8 +15,7 @@ struct pull_archive {
 
 /* Handles FIND, MOVE and STOP_PULL, reading the frame to its end. Each of the first two is answered
  * by exactly one FOUND or MOVED. */
-void pull_archive_handle(struct pull_archive *archive, struct settings *settings,
-                         struct proto_reader *reader);
+void pull_archive_handle(struct pull_archive *archive, struct settings *settings, struct proto_reader *reader);
 /* Cancels the requests as soon as the peers allow it, and returns them. */
 void pull_archive_stop(struct pull_archive *archive);
 

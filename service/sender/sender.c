@@ -68,8 +68,7 @@ send_delivered(struct sender *sender, const struct sender_task *task, enum proto
         .code = attempt->error.code,
         .message = attempt->error.message,
         .commitment = attempt->commitment,
-        .transaction_uid =
-            attempt->commitment == PROTO_COMMITMENT_REQUESTED ? attempt->transaction : "",
+        .transaction_uid = attempt->commitment == PROTO_COMMITMENT_REQUESTED ? attempt->transaction : "",
     };
     message_write_delivered(&writer, &message);
     sender->options.events.frame(sender->options.events.context, &writer);
@@ -79,8 +78,7 @@ static void
 send_returned(struct sender *sender, const struct sender_task *task)
 {
     struct send_attempt attempt = {.store_status = -1};
-    error_set(&attempt.error, -ECANCELED, CODE_RETURNED,
-              "It was not tried: the courier is ending.");
+    error_set(&attempt.error, -ECANCELED, CODE_RETURNED, "It was not tried: the courier is ending.");
     send_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
 }
 
@@ -93,9 +91,8 @@ describe_peer(const struct sender *sender, struct dicom_peer *peer, struct error
     const struct conf_destination *destination = sender->options.destination;
     const struct conf_dicom *dicom = sender->options.dicom;
     if (destination->tls && !sender->options.tls)
-        return error_set(
-            error, -ENOKEY, CODE_TLS_FAILED,
-            "Our own TLS certificate, key or authorities cannot be used: see the log.");
+        return error_set(error, -ENOKEY, CODE_TLS_FAILED,
+                         "Our own TLS certificate, key or authorities cannot be used: see the log.");
     *peer = (struct dicom_peer){.calling_ae = destination->calling_ae_title,
                                 .called_ae = destination->ae_title,
                                 .host = destination->host,
@@ -149,14 +146,12 @@ has_class(char classes[][DICOM_UID_SIZE], size_t count, const char *sop_class)
 
 /* Collects the storage classes of the task and of those queued behind it. Copies the strings under the lock. */
 static size_t
-collect_classes(struct sender *sender, const struct sender_task *task,
-                char classes[][DICOM_UID_SIZE])
+collect_classes(struct sender *sender, const struct sender_task *task, char classes[][DICOM_UID_SIZE])
 {
     size_t count = 1;
     snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
     pthread_mutex_lock(&sender->mutex);
-    for (const struct sender_task *next = sender->first; next && count < MAX_CLASSES;
-         next = next->next) {
+    for (const struct sender_task *next = sender->first; next && count < MAX_CLASSES; next = next->next) {
         if (!has_class(classes, count, next->sop_class))
             snprintf(classes[count++], DICOM_UID_SIZE, "%s", next->sop_class);
     }
@@ -182,8 +177,7 @@ connect_for(struct sender *sender, const struct sender_task *task, struct send_a
     int rc = describe_peer(sender, &peer, &attempt->error);
     if (rc)
         return rc;
-    return dicom_connect(&peer, contexts, count, &sender->association, &attempt->answer,
-                         &attempt->error);
+    return dicom_connect(&peer, contexts, count, &sender->association, &attempt->answer, &attempt->error);
 }
 
 /* ---------------------------------------------------------------------------- delivering ---- */
@@ -196,8 +190,7 @@ sender_commit(struct sender *sender, const struct sender_task *task, struct send
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return error_set_system(&attempt->error, -EIO, "get random bytes");
     uid_from_bytes(bytes, attempt->transaction);
-    int rc = dicom_commit(sender->association, attempt->transaction, &reference, 1,
-                          &attempt->answer, &attempt->error);
+    int rc = dicom_commit(sender->association, attempt->transaction, &reference, 1, &attempt->answer, &attempt->error);
     if (rc == 0) {
         sender->expected_reports++;
         attempt->commitment = PROTO_COMMITMENT_REQUESTED;
@@ -222,12 +215,11 @@ ask_commitment(struct sender *sender, const struct sender_task *task, struct sen
     const struct error why = attempt->error;
     attempt->commitment = PROTO_COMMITMENT_REFUSED;
     if (why.code != CODE_COMMIT_UNSUPPORTED)
-        error_set(
-            &attempt->error, -EREMOTEIO, CODE_COMMIT_FAILED,
-            "It has stored the object, but takes no request for storage commitment: %s Let it "
-            "know the AE title %s with our host and port (Orthanc: DicomModalities), or take "
-            "`commit` from the destination.",
-            why.message, sender->options.destination->calling_ae_title);
+        error_set(&attempt->error, -EREMOTEIO, CODE_COMMIT_FAILED,
+                  "It has stored the object, but takes no request for storage commitment: %s Let it "
+                  "know the AE title %s with our host and port (Orthanc: DicomModalities), or take "
+                  "`commit` from the destination.",
+                  why.message, sender->options.destination->calling_ae_title);
 }
 
 static int
@@ -272,11 +264,9 @@ static enum dicom_outcome
 deliver_by_stow(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
-    int rc =
-        sender->stow ? 0 : stow_open(sender->options.destination, &sender->stow, &attempt->error);
+    int rc = sender->stow ? 0 : stow_open(sender->options.destination, &sender->stow, &attempt->error);
     if (rc == 0)
-        rc = stow_store(sender->stow, task->file, task->sop_instance, &attempt->answer,
-                        &attempt->error);
+        rc = stow_store(sender->stow, task->file, task->sop_instance, &attempt->answer, &attempt->error);
     attempt->store_status = attempt->answer.status;
     crash_point("courier_after_store");
     if (rc == 0)
@@ -285,16 +275,13 @@ deliver_by_stow(struct sender *sender, const struct sender_task *task, struct se
 }
 
 static enum dicom_outcome
-sender_deliver_task(struct sender *sender, const struct sender_task *task,
-                    struct send_attempt *attempt)
+sender_deliver_task(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     const struct conf_destination *destination = sender->options.destination;
     if (!destination->folder)
-        return destination->stow ? deliver_by_stow(sender, task, attempt)
-                                 : deliver_to_ae(sender, task, attempt);
+        return destination->stow ? deliver_by_stow(sender, task, attempt) : deliver_to_ae(sender, task, attempt);
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
-    int rc =
-        sender_folder_deliver(destination->folder, task->file, task->sop_instance, &attempt->error);
+    int rc = sender_folder_deliver(destination->folder, task->file, task->sop_instance, &attempt->error);
     return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 
@@ -312,13 +299,11 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
     const enum dicom_outcome outcome = sender_deliver_task(sender, task, &attempt);
     const double seconds = clock_seconds() - start;
     if (outcome == DICOM_SENT)
-        log_info("courier.sent", LOG_INT("delivery", task->delivery),
-                 LOG_STR("destination", destination), LOG_INT("status", attempt.store_status),
-                 LOG_NUM("seconds", seconds));
+        log_info("courier.sent", LOG_INT("delivery", task->delivery), LOG_STR("destination", destination),
+                 LOG_INT("status", attempt.store_status), LOG_NUM("seconds", seconds));
     else
-        log_warn("courier.failed", LOG_INT("delivery", task->delivery),
-                 LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
-                 LOG_STR("code", code_name(attempt.error.code)),
+        log_warn("courier.failed", LOG_INT("delivery", task->delivery), LOG_STR("destination", destination),
+                 LOG_STR("outcome", names[outcome]), LOG_STR("code", code_name(attempt.error.code)),
                  LOG_INT("status", attempt.store_status), LOG_STR("message", attempt.error.message),
                  LOG_NUM("seconds", seconds));
     send_delivered(sender, task, message[outcome], &attempt);

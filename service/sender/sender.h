@@ -48,7 +48,6 @@ void sender_close(struct sender *sender);
 /* Copies `file`. An existing file with the same bytes counts as delivered. One with other bytes
  * stays, and the call fails. Creates the folder if it is missing. Blocks. Returns 0, or -errno with
  * a code: FOLDER_CONFLICT (-EEXIST), FOLDER_UNWRITABLE, DISK_FULL or FILE_UNREADABLE. */
-int sender_folder_deliver(const char *folder, const char *file, const char *sop_instance,
-                          struct error *error);
+int sender_folder_deliver(const char *folder, const char *file, const char *sop_instance, struct error *error);
 
 #endif

@@ -20,17 +20,14 @@ static int
 fail_folder(struct error *error, int rc, const char *folder)
 {
     if (rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG)
-        return error_set(error, rc, CODE_DISK_FULL, "There is no space left in %s (%s).", folder,
-                         strerror(-rc));
-    return error_set(error, rc, CODE_FOLDER_UNWRITABLE, "Nothing can be written to %s (%s).",
-                     folder, strerror(-rc));
+        return error_set(error, rc, CODE_DISK_FULL, "There is no space left in %s (%s).", folder, strerror(-rc));
+    return error_set(error, rc, CODE_FOLDER_UNWRITABLE, "Nothing can be written to %s (%s).", folder, strerror(-rc));
 }
 
 static int
 fail_source(struct error *error, int rc, const char *file)
 {
-    return error_set(error, rc, CODE_FILE_UNREADABLE, "%s cannot be read (%s).", file,
-                     strerror(-rc));
+    return error_set(error, rc, CODE_FILE_UNREADABLE, "%s cannot be read (%s).", file, strerror(-rc));
 }
 
 /* Compares an existing file of that name with the source. */
@@ -47,13 +44,11 @@ compare(int source, int base, const char *name, const char *folder, struct error
     if (same)
         return 0;
     return error_set(error, -EEXIST, CODE_FOLDER_CONFLICT,
-                     "%s has another file %s already, which stays. Move it away and resend.",
-                     folder, name);
+                     "%s has another file %s already, which stays. Move it away and resend.", folder, name);
 }
 
 static int
-deliver(int source, int base, const char *folder, const char *file, const char *sop_instance,
-        struct error *error)
+deliver(int source, int base, const char *folder, const char *file, const char *sop_instance, struct error *error)
 {
     char name[PART_SIZE], part[PART_SIZE];
     bool read_failed = false;
@@ -77,8 +72,7 @@ deliver(int source, int base, const char *folder, const char *file, const char *
 }
 
 int
-sender_folder_deliver(const char *folder, const char *file, const char *sop_instance,
-                      struct error *error)
+sender_folder_deliver(const char *folder, const char *file, const char *sop_instance, struct error *error)
 {
     int source = open(file, O_RDONLY | O_CLOEXEC);
     if (source < 0)
@@ -88,8 +82,7 @@ sender_folder_deliver(const char *folder, const char *file, const char *sop_inst
         base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         base = base < 0 ? -errno : base;
     }
-    int rc = base < 0 ? fail_folder(error, base, folder)
-                      : deliver(source, base, folder, file, sop_instance, error);
+    int rc = base < 0 ? fail_folder(error, base, folder) : deliver(source, base, folder, file, sop_instance, error);
     if (base >= 0)
         close(base);
     close(source);

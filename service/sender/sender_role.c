@@ -130,8 +130,7 @@ sender_role_on_news(uv_async_t *news)
 
 /* Returns the sender of a destination of the settings in force, created if necessary. */
 static int
-open_entry(struct sender_process *process, const struct conf_destination *destination,
-           struct sender **out)
+open_entry(struct sender_process *process, const struct conf_destination *destination, struct sender **out)
 {
     struct sender_entry *entry = process->entries;
     while (entry && entry->destination != destination)
@@ -143,12 +142,11 @@ open_entry(struct sender_process *process, const struct conf_destination *destin
     entry = calloc(1, sizeof *entry);
     if (!entry)
         return -ENOMEM;
-    const struct sender_options options = {.destination = destination,
-                                           .dicom = &process->settings->conf->dicom,
-                                           .tls = process->settings->tls,
-                                           .events = {.frame = sender_role_on_frame,
-                                                      .ended = sender_role_on_ended,
-                                                      .context = process}};
+    const struct sender_options options = {
+        .destination = destination,
+        .dicom = &process->settings->conf->dicom,
+        .tls = process->settings->tls,
+        .events = {.frame = sender_role_on_frame, .ended = sender_role_on_ended, .context = process}};
     int error = sender_open(&options, &entry->sender);
     if (error) {
         free(entry);
@@ -194,18 +192,15 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
     struct sender *sender;
     if (message_read_deliver(reader, &message) != 0)
         return;
-    if (*message.file != '/' || !sender_role_is_uid(message.sop_class) ||
-        !sender_role_is_uid(message.sop_instance)) {
+    if (*message.file != '/' || !sender_role_is_uid(message.sop_class) || !sender_role_is_uid(message.sop_instance)) {
         reader->error = -EBADMSG;
         return;
     }
-    const struct conf_destination *destination =
-        conf_find_destination(process->settings->conf, message.destination);
+    const struct conf_destination *destination = conf_find_destination(process->settings->conf, message.destination);
     if (!destination || process->child.draining)
         sender_role_return_delivery(process, message.delivery);
     else if (open_entry(process, destination, &sender) != 0 ||
-             sender_deliver(sender, message.delivery, message.file, message.sop_class,
-                            message.sop_instance) != 0)
+             sender_deliver(sender, message.delivery, message.file, message.sop_class, message.sop_instance) != 0)
         child_fail(&process->child, "no memory or thread for a delivery");
 }
 
@@ -308,8 +303,7 @@ sender_role_load_settings(struct sender_process *process, const char *config_fil
     log_set_level(conf->log_level);
     rc = settings_open(conf, false, &process->settings, &error);
     if (rc == 0 && error.code != CODE_NONE)
-        log_error("courier.tls", LOG_STR("code", code_name(error.code)),
-                  LOG_STR("message", error.message));
+        log_error("courier.tls", LOG_STR("code", code_name(error.code)), LOG_STR("message", error.message));
     return rc;
 }
 
@@ -318,8 +312,7 @@ sender_main(const struct role_args *args)
 {
     struct sender_process process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     process.last = &process.first;
-    process.archive =
-        (struct pull_archive){&process.child, NULL, sender_role_end_if_idle, &process};
+    process.archive = (struct pull_archive){&process.child, NULL, sender_role_end_if_idle, &process};
     dicom_init();
     int error = sender_role_load_settings(&process, args->config_file);
     if (error)

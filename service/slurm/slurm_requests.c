@@ -28,8 +28,7 @@ struct proto_writer *
 slurm_request_reply(struct slurm_request *request)
 {
     static struct proto_writer nowhere; /* never sent, since the process fails */
-    struct proto_writer *grown =
-        array_grow(request->answers, &request->room, request->answer_count + 1, sizeof *grown);
+    struct proto_writer *grown = array_grow(request->answers, &request->room, request->answer_count + 1, sizeof *grown);
     if (!grown) {
         request->out_of_memory = true;
         return &nowhere;
@@ -49,8 +48,7 @@ slurm_request_id(int64_t job, int64_t number, const char *nonce)
 /* ---------------------------------------------------------------------------- submitting ---- */
 
 static int
-slurm_request_make_folder(const struct slurm_request *request, const struct message_task_job *row,
-                          struct error *error)
+slurm_request_make_folder(const struct slurm_request *request, const struct message_task_job *row, struct error *error)
 {
     const struct conf *conf = request->site->conf;
     struct job_spec *spec = NULL;
@@ -77,8 +75,7 @@ slurm_request_make_attempt(struct slurm_request *request, const struct message_t
 {
     struct error error = {0};
     char name[ATTEMPT_NAME_SIZE], *path = NULL;
-    const struct slurm_attempt_id id =
-        slurm_request_id(row->job, row->number, request->message.submit_task.nonce);
+    const struct slurm_attempt_id id = slurm_request_id(row->job, row->number, request->message.submit_task.nonce);
     int rc = slurm_request_make_folder(request, row, &error);
     slurm_folder_name_write(&id, name);
     if (!rc && asprintf(&path, "%s/%s", request->site->folder, name) < 0)
@@ -95,8 +92,8 @@ slurm_request_make_attempt(struct slurm_request *request, const struct message_t
 }
 
 static int
-slurm_request_run_sbatch(const struct slurm_request *request, const char *const *folders,
-                         size_t count, int64_t *slurm_id, struct error *error)
+slurm_request_run_sbatch(const struct slurm_request *request, const char *const *folders, size_t count,
+                         int64_t *slurm_id, struct error *error)
 {
     const struct message_submit_task *message = &request->message.submit_task;
     const struct conf *conf = request->site->conf;
@@ -107,15 +104,14 @@ slurm_request_run_sbatch(const struct slurm_request *request, const char *const 
         free(output);
         return error_set_system(error, -ENOMEM, "name the folder of series");
     }
-    const struct slurm_order order = {
-        .name = request->site->name,
-        .comment = message->nonce,
-        .exclude = message->exclude,
-        .output = output,
-        .script = request->site->script,
-        .series = slurm_folder_is_shared(conf->compute.slurm.share, series) ? series : "",
-        .folders = folders,
-        .folder_count = count};
+    const struct slurm_order order = {.name = request->site->name,
+                                      .comment = message->nonce,
+                                      .exclude = message->exclude,
+                                      .output = output,
+                                      .script = request->site->script,
+                                      .series = slurm_folder_is_shared(conf->compute.slurm.share, series) ? series : "",
+                                      .folders = folders,
+                                      .folder_count = count};
     crash_point("cluster_before_sbatch");
     const int rc = slurm_submit(&conf->compute.slurm, &order, slurm_id, error);
     crash_point("cluster_after_sbatch");
@@ -142,15 +138,13 @@ slurm_request_submit(struct slurm_request *request)
     }
     /* Create only the last folder: if the share is not mounted, none must take its place. */
     if (mkdir(site->folder, 0700) < 0 && errno != EEXIST)
-        log_warn("cluster.share", LOG_STR("folder", site->folder),
-                 LOG_STR("error", strerror(errno)));
+        log_warn("cluster.share", LOG_STR("folder", site->folder), LOG_STR("error", strerror(errno)));
     while (count < limit && message_next_task_job(&request->rows, &row)) {
         folders[count] = slurm_request_make_attempt(request, &row);
         count += folders[count] != NULL;
     }
     if (count > 0)
-        rc = slurm_request_run_sbatch(request, (const char *const *)folders, count, &slurm_id,
-                                      &error);
+        rc = slurm_request_run_sbatch(request, (const char *const *)folders, count, &slurm_id, &error);
     const struct message_submitted message = {.nonce = request->message.submit_task.nonce,
                                               .slurm_id = rc ? 0 : slurm_id,
                                               .unsure = rc && error.code != CODE_SLURM_REFUSED,
@@ -213,12 +207,10 @@ slurm_request_poll(struct slurm_request *request)
 /* ---------------------------------------------------------------------------- collecting ---- */
 
 static int
-slurm_request_fetch_results(const struct slurm_request *request, const struct manifest *manifest,
-                            struct error *error)
+slurm_request_fetch_results(const struct slurm_request *request, const struct manifest *manifest, struct error *error)
 {
     char *output;
-    if (asprintf(&output, "%s/" LAYOUT_OUTBOX "/%" PRId64, request->site->conf->root,
-                 request->message.collect.job) < 0)
+    if (asprintf(&output, "%s/" LAYOUT_OUTBOX "/%" PRId64, request->site->conf->root, request->message.collect.job) < 0)
         return error_set_system(error, -ENOMEM, "name the folder of results");
     crash_point("cluster_before_results");
     const int rc = manifest_collect(manifest, output, &request->site->stop, error);
@@ -231,8 +223,7 @@ void
 slurm_request_collect(struct slurm_request *request)
 {
     const struct message_collect *message = &request->message.collect;
-    const struct slurm_attempt_id id =
-        slurm_request_id(message->job, message->number, message->nonce);
+    const struct slurm_attempt_id id = slurm_request_id(message->job, message->number, message->nonce);
     struct manifest *manifest = NULL;
     struct proto_reader frame;
     struct error error = {0};
@@ -278,8 +269,7 @@ slurm_request_cancel(struct slurm_request *request)
     struct error error;
     const int64_t id = request->message.cancel_task.slurm_id;
     if (slurm_cancel(&id, 1, &error))
-        log_warn("cluster.not_cancelled", LOG_INT("slurm_id", id),
-                 LOG_STR("message", error.message));
+        log_warn("cluster.not_cancelled", LOG_INT("slurm_id", id), LOG_STR("message", error.message));
 }
 
 /* Also removes logs of Slurm jobs that are a week old. */
@@ -297,17 +287,15 @@ slurm_request_list_folders(struct slurm_request *request)
         if (!slurm_folder_name_read(entry->d_name, &id)) {
             const int folder = dirfd(directory);
             if (strncmp(entry->d_name, "task-", 5) == 0 &&
-                fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                status.st_mtime < old)
+                fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_mtime < old)
                 unlinkat(folder, entry->d_name, 0);
             continue;
         }
         if (rows++ % ROWS_MAX == 0)
             message_write_folders(slurm_request_reply(request), &(struct message_folders){});
         if (!request->out_of_memory)
-            message_add_folder(
-                &request->answers[request->answer_count - 1],
-                &(struct message_folder){.job = id.job, .number = id.number, .nonce = id.nonce});
+            message_add_folder(&request->answers[request->answer_count - 1],
+                               &(struct message_folder){.job = id.job, .number = id.number, .nonce = id.nonce});
     }
     closedir(directory);
 }

@@ -29,8 +29,8 @@ web_access_read_token(const struct conf_page *page, struct web_access *access, s
     if (fd >= 0)
         close(fd);
     if (got < 0)
-        return error_set(error, -failure, CODE_NONE, "cannot read %s (page.token_file): %s",
-                         page->token_file, strerror(failure));
+        return error_set(error, -failure, CODE_NONE, "cannot read %s (page.token_file): %s", page->token_file,
+                         strerror(failure));
     const size_t length = strcspn(access->token, "\r\n");
     const bool whole = access->token[length] != '\0' || got < WEB_ACCESS_TOKEN - 1;
     access->token[length] = '\0';
@@ -60,8 +60,7 @@ web_access_password(const char *encoded, char text[WEB_ACCESS_TOKEN + HOST])
     const size_t length = strlen(encoded);
     if (length == 0 || length % 4 != 0 || length / 4 * 3 >= WEB_ACCESS_TOKEN + HOST)
         return NULL;
-    const int size =
-        EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)encoded, (int)length);
+    const int size = EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)encoded, (int)length);
     if (size < 0)
         return NULL;
     text[size] = '\0'; /* padding is decoded to zero bytes as well */

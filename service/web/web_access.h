@@ -20,8 +20,7 @@ struct web_access {
 
 /* Reads the first line of the token file, if one is configured. Returns 0 or -errno with a
  * message. */
-int web_access_read_token(const struct conf_page *page, struct web_access *access,
-                          struct error *error);
+int web_access_read_token(const struct conf_page *page, struct web_access *access, struct error *error);
 
 /* Checks the Host header. Accepts addresses, localhost and configured names. If no name is
  * configured and other machines can reach the web UI, accepts all names, because a token is needed

@@ -25,16 +25,16 @@ web_alerts_receive(struct web_alerts *alerts, struct proto_reader *reader, int64
 }
 
 int
-web_alerts_make(struct web_alerts *alerts, const struct conf *conf, struct report *report,
-                int64_t now_ms, struct error *error)
+web_alerts_make(struct web_alerts *alerts, const struct conf *conf, struct report *report, int64_t now_ms,
+                struct error *error)
 {
     if (alerts->made_ms > 0 && now_ms - alerts->made_ms < FRESH_MS)
         return 0;
     alerts_clear(&alerts->list);
     alerts->made_ms = 0;
     if (!alerts->lines || now_ms - alerts->received_ms > 1000 * WEB_ALERTS_SECONDS)
-        alerts_add(&alerts->list, ALERT_daemon, "", ALERT_BROKEN, 0,
-                   "noctuled has not reported for %d s", WEB_ALERTS_SECONDS);
+        alerts_add(&alerts->list, ALERT_daemon, "", ALERT_BROKEN, 0, "noctuled has not reported for %d s",
+                   WEB_ALERTS_SECONDS);
     else
         alerts_from_lines(&alerts->list, alerts->lines);
     const int rc = alerts_collect(&alerts->list, conf, report, clock_unix_ms(), error);
@@ -67,9 +67,8 @@ web_alerts_write(const struct alerts *alerts, bool with_subject, FILE *out)
         if (alert->severity == ALERT_WAITS)
             continue;
         fprintf(out, "%s: %s (%s%s%s%s)\n", with_subject ? alert->id : row->name, row->message,
-                alert->severity == ALERT_BROKEN ? "broken" : "attention",
-                alert->ack.by ? ", acknowledged" : "", has_since ? ", since " : "",
-                has_since ? since : "");
+                alert->severity == ALERT_BROKEN ? "broken" : "attention", alert->ack.by ? ", acknowledged" : "",
+                has_since ? ", since " : "", has_since ? since : "");
     }
     return is_ready;
 }

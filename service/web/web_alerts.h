@@ -23,8 +23,8 @@ struct web_alerts {
 void web_alerts_receive(struct web_alerts *alerts, struct proto_reader *reader, int64_t now_ms);
 
 /* Makes the list, unless it is less than a second old. Returns 0 or -errno with a message. */
-int web_alerts_make(struct web_alerts *alerts, const struct conf *conf, struct report *report,
-                    int64_t now_ms, struct error *error);
+int web_alerts_make(struct web_alerts *alerts, const struct conf *conf, struct report *report, int64_t now_ms,
+                    struct error *error);
 void web_alerts_clear(struct web_alerts *alerts);
 
 /* Writes /readyz: a line per alert, "ID: message (attention, since WHEN)". If with_subject is

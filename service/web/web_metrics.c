@@ -49,9 +49,8 @@ web_metrics_sample(struct web_metrics *metrics, enum metric_name name, const cha
             return sample;
         labels += sample->name == name;
     }
-    struct sample *grown = labels < MAX_LABELS ? array_grow(metrics->samples, &metrics->room,
-                                                            metrics->count + 1, sizeof *grown)
-                                               : NULL;
+    struct sample *grown =
+        labels < MAX_LABELS ? array_grow(metrics->samples, &metrics->room, metrics->count + 1, sizeof *grown) : NULL;
     if (!grown)
         return NULL;
     metrics->samples = grown;
@@ -118,8 +117,7 @@ web_metrics_read(struct web_metrics *metrics, struct report *report, struct erro
         return rc;
     for (int i = 0; rc == 0 && i < METRIC_COUNT; i++) {
         struct web_metrics_reading reading = {metrics, (enum metric_name)i};
-        rc = report_each_sample(report, reading.name, metrics->seen, until, web_metrics_take,
-                                &reading, error);
+        rc = report_each_sample(report, reading.name, metrics->seen, until, web_metrics_take, &reading, error);
     }
     metrics->seen = until;
     if (rc) {
@@ -150,8 +148,7 @@ web_metrics_write_label(const char *text, FILE *out)
 
 /* Writes NAME{LABEL="...",le="..."}. */
 static void
-web_metrics_write_name(const struct sample *sample, const char *suffix, const char *bound,
-                       FILE *out)
+web_metrics_write_name(const struct sample *sample, const char *suffix, const char *bound, FILE *out)
 {
     const struct metric *metric = &metric_table[sample->name];
     const bool labelled = *metric->label != '\0';
@@ -199,9 +196,7 @@ static void
 web_metrics_write_one(const struct web_metrics *metrics, enum metric_name name, FILE *out)
 {
     const struct metric *metric = &metric_table[name];
-    const char *type = metric->bounds               ? "histogram"
-                       : web_metrics_is_gauge(name) ? "gauge"
-                                                    : "counter";
+    const char *type = metric->bounds ? "histogram" : web_metrics_is_gauge(name) ? "gauge" : "counter";
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name, type);
     for (size_t i = 0; i < metrics->count; i++) {
         const struct sample *sample = &metrics->samples[i];
@@ -217,15 +212,14 @@ web_metrics_write_one(const struct web_metrics *metrics, enum metric_name name, 
 }
 
 int
-web_metrics_write(struct web_metrics *metrics, struct report *report, const struct alerts *alerts,
-                  FILE *out, struct error *error)
+web_metrics_write(struct web_metrics *metrics, struct report *report, const struct alerts *alerts, FILE *out,
+                  struct error *error)
 {
     const int rc = web_metrics_read(metrics, report, error);
     for (size_t i = 0; rc == 0 && i < alerts->count; i++) {
         const struct alert *alert = &alerts->items[i];
         if (alert->severity != ALERT_WAITS) /* acknowledged ones have the value 0 */
-            web_metrics_add(metrics, METRIC_noctule_alert, alert->id,
-                            alert->ack.by ? 0 : (double)alert->severity);
+            web_metrics_add(metrics, METRIC_noctule_alert, alert->id, alert->ack.by ? 0 : (double)alert->severity);
     }
     for (int i = 0; rc == 0 && i < METRIC_COUNT; i++)
         web_metrics_write_one(metrics, (enum metric_name)i, out);

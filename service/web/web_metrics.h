@@ -21,11 +21,10 @@ int web_metrics_open(struct report *report, struct web_metrics **opened, struct 
 void web_metrics_close(struct web_metrics *metrics); /* NULL is allowed */
 
 /* Adds to a counter or histogram of the web UI. Without memory, the value is lost. */
-void web_metrics_add(struct web_metrics *metrics, enum metric_name name, const char *label,
-                     double value);
+void web_metrics_add(struct web_metrics *metrics, enum metric_name name, const char *label, double value);
 
 /* Reads new values of the database and writes all metrics. Returns 0 or -errno with a message. */
-int web_metrics_write(struct web_metrics *metrics, struct report *report,
-                      const struct alerts *alerts, FILE *out, struct error *error);
+int web_metrics_write(struct web_metrics *metrics, struct report *report, const struct alerts *alerts, FILE *out,
+                      struct error *error);
 
 #endif

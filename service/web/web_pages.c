@@ -6,11 +6,9 @@
 int
 web_view_now(const struct web_view *view, struct error *error)
 {
-    static const enum report_list_name figures[] = {WEB_NOW, WEB_NOW_SERIES, WEB_NOW_DELIVERIES,
-                                                    REPORT_LIST_COUNT};
+    static const enum report_list_name figures[] = {WEB_NOW, WEB_NOW_SERIES, WEB_NOW_DELIVERIES, REPORT_LIST_COUNT};
 
-    static const enum report_list_name lists[] = {WEB_RUNNING, WEB_CONFIGURATION,
-                                                  REPORT_LIST_COUNT};
+    static const enum report_list_name lists[] = {WEB_RUNNING, WEB_CONFIGURATION, REPORT_LIST_COUNT};
 
     const struct alerts *alerts = &view->web->alerts.list;
     const enum alert_severity worst = alerts_worst(alerts);
@@ -30,8 +28,7 @@ web_view_now(const struct web_view *view, struct error *error)
 int
 web_view_devices(const struct web_view *view, struct error *error)
 {
-    static const enum report_list_name lists[] = {WEB_DEVICES, WEB_DEVICE_EVENTS,
-                                                  REPORT_LIST_COUNT};
+    static const enum report_list_name lists[] = {WEB_DEVICES, WEB_DEVICE_EVENTS, REPORT_LIST_COUNT};
 
     const struct conf_compute *compute = &view->web->conf->compute;
     fputs("<section><h2>Configuration</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);
@@ -51,8 +48,8 @@ web_view_job(const struct web_view *view, struct error *error)
 {
     static const enum report_list_name first[] = {WEB_JOB, WEB_JOB_SEGMENTS, REPORT_LIST_COUNT};
 
-    static const enum report_list_name rest[] = {WEB_JOB_RESULTS, WEB_JOB_DELIVERIES,
-                                                 WEB_JOB_EVENTS, REPORT_LIST_COUNT};
+    static const enum report_list_name rest[] = {WEB_JOB_RESULTS, WEB_JOB_DELIVERIES, WEB_JOB_EVENTS,
+                                                 REPORT_LIST_COUNT};
 
     const int rc = web_view_lists(view, first, error);
     if (rc)

@@ -32,8 +32,7 @@ void
 web_preview_image(const struct web_view *view, int64_t job)
 {
     fprintf(view->out,
-            "<img alt=\"Preview of the segments of job %" PRId64 "\" src=\"preview?id=%" PRId64
-            "\" loading=\"lazy\">",
+            "<img alt=\"Preview of the segments of job %" PRId64 "\" src=\"preview?id=%" PRId64 "\" loading=\"lazy\">",
             job, job);
 }
 

@@ -13,8 +13,7 @@
 /* Finds the recorded period that ended on a date, by local time. Returns 0 or -errno with a
  * message. */
 static int
-web_report_span(const struct web_view *view, const char *day, int64_t *since_ms, int64_t *until_ms,
-                struct error *error)
+web_report_span(const struct web_view *view, const char *day, int64_t *since_ms, int64_t *until_ms, struct error *error)
 {
     struct report_table list;
     const struct report_query query = {.text = {day}};
@@ -23,8 +22,7 @@ web_report_span(const struct web_view *view, const char *day, int64_t *since_ms,
         return rc;
     if (list.row_count == 0 || iso_time_to_ms(report_cell(&list, 0, "since"), since_ms) != 0 ||
         iso_time_to_ms(report_cell(&list, 0, "until"), until_ms) != 0)
-        rc = error_set(error, -ENOENT, CODE_NONE,
-                       "no report period that ended on this date is recorded");
+        rc = error_set(error, -ENOENT, CODE_NONE, "no report period that ended on this date is recorded");
     report_table_free(&list);
     return rc;
 }

@@ -11,9 +11,8 @@
 #include <stdio.h>
 
 /* Names of query parameters. Others are ignored. */
-#define REQUEST_VALUES(VALUE)                                                                      \
-    VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(still)
-#define REQUEST_VALUE(name) REQUEST_##name,
+#define REQUEST_VALUES(VALUE) VALUE(id) VALUE(uid) VALUE(q) VALUE(after) VALUE(list) VALUE(day) VALUE(still)
+#define REQUEST_VALUE(name)   REQUEST_##name,
 
 enum request_value { REQUEST_VALUES(REQUEST_VALUE) REQUEST_VALUE_COUNT };
 

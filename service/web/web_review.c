@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 static void
-review_line(const struct report_table *table, size_t row, const char *key, const char *class,
-            FILE *out)
+review_line(const struct report_table *table, size_t row, const char *key, const char *class, FILE *out)
 {
     const char *text = report_cell(table, row, key);
     if (!text || !*text)
@@ -27,8 +26,7 @@ review_figure(const struct web_view *view, const struct report_table *table, siz
         web_preview_image(view, number);
     else
         fputs("<span class=\"small\">no preview</span>", out);
-    fprintf(out, "</a><figcaption><strong><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, ",
-            number, number);
+    fprintf(out, "</a><figcaption><strong><a href=\"job?id=%" PRId64 "\">Job %" PRId64 "</a>, ", number, number);
     html_text(report_cell(table, row, "pipeline"), out);
     fputs("</strong>", out);
     review_line(table, row, "message", "found", out);
@@ -57,8 +55,7 @@ web_view_review(const struct web_view *view, struct error *error)
     if (list.row_count == 0)
         fputs("<p class=\"faint\">no results under review</p>", view->out);
     else
-        fprintf(view->out, "<p class=\"hint small faint\">See <code>%s</code></p>",
-                list.list->hint);
+        fprintf(view->out, "<p class=\"hint small faint\">See <code>%s</code></p>", list.list->hint);
     fputs("</section>\n", view->out);
     web_view_more(view, &list);
     report_table_free(&list);

@@ -64,8 +64,7 @@ role_add_counts(struct web_role *role)
         if (counts->answers[i].count == 0)
             continue;
         snprintf(label, sizeof label, "%d", counts->answers[i].status);
-        web_metrics_add(role->web.metrics, METRIC_noctule_page_requests_total, label,
-                        counts->answers[i].count);
+        web_metrics_add(role->web.metrics, METRIC_noctule_page_requests_total, label, counts->answers[i].count);
         counts->answers[i].count = 0;
     }
     web_metrics_add(role->web.metrics, METRIC_noctule_page_request_seconds, "", counts->seconds);
@@ -115,8 +114,7 @@ role_on_message(void *context, struct proto_reader *reader)
     pthread_mutex_unlock(&role->lock);
 }
 
-static const struct child_role web_role = {
-    .name = "page", .confined = CONFINE_PAGE, .message = role_on_message};
+static const struct child_role web_role = {.name = "page", .confined = CONFINE_PAGE, .message = role_on_message};
 
 /* A failed database may have been replaced by another file, which only a new process can open. */
 static void
@@ -217,8 +215,7 @@ role_serve(struct web_role *role)
 int
 web_main(const struct role_args *args)
 {
-    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                            .counts.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct web_role role = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.lock = PTHREAD_MUTEX_INITIALIZER};
     struct error error = {0};
     int rc = conf_load(args->config_file, &role.conf, &error);
     if (rc == 0) {

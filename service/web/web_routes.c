@@ -23,8 +23,7 @@ struct route {
     int (*view)(const struct web_view *view, struct error *error); /* of a page, or: */
     const enum report_list_name *lists;                            /* up to REPORT_LIST_COUNT */
     /* for programs */
-    int (*answer)(struct web *web, const struct web_request *request, struct web_reply *answer,
-                  struct error *error);
+    int (*answer)(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error);
     bool in_menu, refreshes;
     bool open;     /* no token needed */
     bool is_alone; /* does not use the database */
@@ -39,8 +38,7 @@ web_make_alerts(struct web *web, struct error *error)
 /* ------------------------------------------------------------------- answers for programs ---- */
 
 static int
-answer_health(struct web *web, const struct web_request *request, struct web_reply *answer,
-              struct error *error)
+answer_health(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     (void)web, (void)request, (void)error;
     answer->type = "text/plain; charset=utf-8";
@@ -51,34 +49,29 @@ answer_health(struct web *web, const struct web_request *request, struct web_rep
 /* Returns the readiness of the service. Ids of alerts name destinations and pipelines, so they need
  * the token. */
 static int
-answer_ready(struct web *web, const struct web_request *request, struct web_reply *answer,
-             struct error *error)
+answer_ready(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     const int rc = web_make_alerts(web, error);
     if (rc)
         return rc;
     answer->type = "text/plain; charset=utf-8";
-    if (!web_alerts_write(&web->alerts.list,
-                          web_access_is_authorized(&web->access, request->authorization),
+    if (!web_alerts_write(&web->alerts.list, web_access_is_authorized(&web->access, request->authorization),
                           answer->out))
         answer->status = UNAVAILABLE;
     return 0;
 }
 
 static int
-answer_metrics(struct web *web, const struct web_request *request, struct web_reply *answer,
-               struct error *error)
+answer_metrics(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     (void)request;
     const int rc = web_make_alerts(web, error);
     answer->type = METRICS_TYPE;
-    return rc ? rc
-              : web_metrics_write(web->metrics, web->report, &web->alerts.list, answer->out, error);
+    return rc ? rc : web_metrics_write(web->metrics, web->report, &web->alerts.list, answer->out, error);
 }
 
 static int
-answer_style(struct web *web, const struct web_request *request, struct web_reply *answer,
-             struct error *error)
+answer_style(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     (void)web, (void)request, (void)error;
     answer->type = "text/css; charset=utf-8";
@@ -89,8 +82,7 @@ answer_style(struct web *web, const struct web_request *request, struct web_repl
 }
 
 static int
-answer_preview(struct web *web, const struct web_request *request, struct web_reply *answer,
-               struct error *error)
+answer_preview(struct web *web, const struct web_request *request, struct web_reply *answer, struct error *error)
 {
     unsigned char *bytes;
     const int64_t job = web_request_number(request, REQUEST_id);
@@ -101,10 +93,10 @@ answer_preview(struct web *web, const struct web_request *request, struct web_re
     return 0;
 }
 
-#define LISTS(...)                                                                                 \
-    .lists = (const enum report_list_name[])                                                       \
-    {                                                                                              \
-        __VA_ARGS__, REPORT_LIST_COUNT                                                             \
+#define LISTS(...)                                                                                                     \
+    .lists = (const enum report_list_name[])                                                                           \
+    {                                                                                                                  \
+        __VA_ARGS__, REPORT_LIST_COUNT                                                                                 \
     }
 
 static const struct route routes[] = {
@@ -157,12 +149,9 @@ frame_state(const struct alerts *alerts, FILE *out)
 }
 
 static void
-frame_menu(const struct route *here, const struct web_request *request, const struct alerts *alerts,
-           FILE *out)
+frame_menu(const struct route *here, const struct web_request *request, const struct alerts *alerts, FILE *out)
 {
-    fputs(
-        "<header><a class=\"skip\" href=\"#content\">Skip to content</a><nav aria-label=\"Pages\">",
-        out);
+    fputs("<header><a class=\"skip\" href=\"#content\">Skip to content</a><nav aria-label=\"Pages\">", out);
     for (int i = 0; i < ROUTES; i++)
         if (routes[i].in_menu)
             fprintf(out, "<a href=\"%s\"%s>%s</a>", routes[i].path[1] ? routes[i].path + 1 : "./",
@@ -197,11 +186,11 @@ frame_refresh(const struct route *here, const struct web_request *request, FILE 
 }
 
 static void
-frame_write(const struct route *here, const char *title, const struct web_request *request,
-            const struct alerts *alerts, const char *content, FILE *out)
+frame_write(const struct route *here, const char *title, const struct web_request *request, const struct alerts *alerts,
+            const char *content, FILE *out)
 {
-    const bool refreshes = here && here->refreshes && !*request->values[REQUEST_still] &&
-                           !*request->values[REQUEST_after];
+    const bool refreshes =
+        here && here->refreshes && !*request->values[REQUEST_still] && !*request->values[REQUEST_after];
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<meta name=\"robots\" content=\"noindex\">\n",
@@ -232,8 +221,8 @@ route_find(const char *path)
 }
 
 static void
-route_refuse(const struct route *route, const struct web_request *request, int status,
-             const char *title, const char *why, struct web_reply *answer)
+route_refuse(const struct route *route, const struct web_request *request, int status, const char *title,
+             const char *why, struct web_reply *answer)
 {
     char *text = NULL;
     size_t size = 0;
@@ -257,8 +246,8 @@ route_refuse(const struct route *route, const struct web_request *request, int s
 
 /* Writes the complete web or an error. A truncated web could look complete. */
 static int
-route_view(struct web *web, const struct route *route, const struct web_request *request,
-           struct web_reply *answer, struct error *error)
+route_view(struct web *web, const struct route *route, const struct web_request *request, struct web_reply *answer,
+           struct error *error)
 {
     struct text_stream content;
     int rc = text_open(&content);
@@ -273,8 +262,7 @@ route_view(struct web *web, const struct route *route, const struct web_request 
         return rc ? rc : error_set_system(error, closed, "make the page");
     if (rc == 0) {
         char title[64];
-        const int64_t job =
-            route->view == web_view_job ? web_request_number(request, REQUEST_id) : 0;
+        const int64_t job = route->view == web_view_job ? web_request_number(request, REQUEST_id) : 0;
         if (job > 0) /* "Job 12" */
             snprintf(title, sizeof title, "%s %lld", route->title, (long long)job);
         else
@@ -311,14 +299,13 @@ web_close_database(struct web *web, int rc)
 }
 
 static int
-route_handle(struct web *web, const struct route *route, const struct web_request *request,
-             struct web_reply *answer, struct error *error)
+route_handle(struct web *web, const struct route *route, const struct web_request *request, struct web_reply *answer,
+             struct error *error)
 {
     int rc = route->is_alone ? 0 : web_open_database(web, error);
     if (rc)
         return rc == -ENOENT ? -EIO : rc; /* the requested item may exist */
-    rc = route->title ? route_view(web, route, request, answer, error)
-                      : route->answer(web, request, answer, error);
+    rc = route->title ? route_view(web, route, request, answer, error) : route->answer(web, request, answer, error);
     if (!route->is_alone)
         web_close_database(web, rc);
     return rc;
@@ -326,20 +313,18 @@ route_handle(struct web *web, const struct route *route, const struct web_reques
 
 /* The reason may contain paths. Only the log and authorized users get it. */
 static void
-route_fail(const struct route *route, const struct web_request *request, int rc,
-           const struct error *error, struct web_reply *answer)
+route_fail(const struct route *route, const struct web_request *request, int rc, const struct error *error,
+           struct web_reply *answer)
 {
     if (rc == -ENOENT) {
         route_refuse(route, request, NOT_FOUND, "Not found", error->message, answer);
     } else if (rc == -ETIMEDOUT) {
-        route_refuse(
-            route, request, UNAVAILABLE, "Too slow",
-            "the database query took too long; use sqlite3 instead (views v_jobs, v_series)",
-            answer);
+        route_refuse(route, request, UNAVAILABLE, "Too slow",
+                     "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
     } else {
         log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error->message));
-        route_refuse(route, request, UNAVAILABLE, "Not ready",
-                     route->open ? "see the log of noctuled" : error->message, answer);
+        route_refuse(route, request, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error->message,
+                     answer);
     }
 }
 
@@ -347,9 +332,7 @@ enum web_server_turn
 web_turn(const char *path)
 {
     const struct route *route = route_find(path);
-    return !route || !route->open ? WEB_SERVER_IN_TURN
-           : route->is_alone      ? WEB_SERVER_NOW
-                                  : WEB_SERVER_NEXT;
+    return !route || !route->open ? WEB_SERVER_IN_TURN : route->is_alone ? WEB_SERVER_NOW : WEB_SERVER_NEXT;
 }
 
 void
@@ -358,10 +341,9 @@ web_answer(struct web *web, const struct web_request *request, struct web_reply 
     const struct route *route = route_find(request->path);
     struct error error = {0};
     if (!web_access_is_known_host(&web->access, request->host)) {
-        route_refuse(route, request, MISDIRECTED, "Wrong host name",
-                     "this host name is not configured (page.hosts)", answer);
-    } else if (!(route && route->open) &&
-               !web_access_is_authorized(&web->access, request->authorization)) {
+        route_refuse(route, request, MISDIRECTED, "Wrong host name", "this host name is not configured (page.hosts)",
+                     answer);
+    } else if (!(route && route->open) && !web_access_is_authorized(&web->access, request->authorization)) {
         answer->needs_token = true;
         route_refuse(route, request, UNAUTHORIZED, "Token required",
                      "enter any user name, and the token of page.token_file as password", answer);

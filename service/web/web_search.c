@@ -9,8 +9,7 @@ static void
 search_pseudonym(const struct web *web, const char *text, char word[PSEUDONYM_SIZE])
 {
     word[0] = '\0';
-    if (web->conf->identifiers == CONF_IDENTIFIERS_HASHED &&
-        pseudonym_of(&web->key, text, word) != 0)
+    if (web->conf->identifiers == CONF_IDENTIFIERS_HASHED && pseudonym_of(&web->key, text, word) != 0)
         word[0] = '\0';
 }
 
@@ -26,8 +25,8 @@ search_job(const struct web_view *view, int64_t job, struct error *error)
         return rc;
     if (list.row_count > 0)
         fprintf(view->out,
-                "<section><h2>Job with this number</h2><p><a href=\"job?id=%" PRId64
-                "\">Job %" PRId64 "</a></p></section>\n",
+                "<section><h2>Job with this number</h2><p><a href=\"job?id=%" PRId64 "\">Job %" PRId64
+                "</a></p></section>\n",
                 job, job);
     report_table_free(&list);
     return 0;
@@ -48,8 +47,7 @@ search_series(const struct web_view *view, struct report_query query, struct err
     if (list.row_count > 0)
         html_table(&list, web_view_links, view->out);
     else
-        fputs("<section><h2>Results</h2><p class=\"faint\">no matching series</p></section>\n",
-              view->out);
+        fputs("<section><h2>Results</h2><p class=\"faint\">no matching series</p></section>\n", view->out);
     web_view_more(view, &list);
     report_table_free(&list);
     return 0;
@@ -63,8 +61,7 @@ search_print_help(const struct web_view *view)
             "<section><p>Search series by %sthe UID of a series, a study, an instance or a result; "
             "search jobs by number.%s Enter the complete value.</p></section>\n",
             none ? "" : "accession number, patient ID, or ",
-            none ? " Accession numbers and patient IDs are not stored here (option identifiers)."
-                 : "");
+            none ? " Accession numbers and patient IDs are not stored here (option identifiers)." : "");
 }
 
 int

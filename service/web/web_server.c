@@ -83,16 +83,13 @@ web_server_add_headers(struct MHD_Response *response, const struct web_reply *an
 {
     bool all = true;
     for (size_t i = 0; i < sizeof web_server_headers / sizeof *web_server_headers; i++)
-        all &=
-            MHD_add_response_header(response, web_server_headers[i][0], web_server_headers[i][1]);
-    all &= MHD_add_response_header(response, "Cache-Control",
-                                   answer->keeps ? "private, max-age=3600" : "no-store");
+        all &= MHD_add_response_header(response, web_server_headers[i][0], web_server_headers[i][1]);
+    all &= MHD_add_response_header(response, "Cache-Control", answer->keeps ? "private, max-age=3600" : "no-store");
     all &= MHD_add_response_header(response, "Content-Type", answer->type);
     if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         all &= MHD_add_response_header(response, "Allow", "GET, HEAD");
     if (answer->needs_token)
-        all &= MHD_add_response_header(response, "WWW-Authenticate",
-                                       "Basic realm=\"Noctule\", charset=\"UTF-8\"");
+        all &= MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"Noctule\", charset=\"UTF-8\"");
     return all;
 }
 
@@ -101,8 +98,7 @@ web_server_add_headers(struct MHD_Response *response, const struct web_reply *an
 static struct MHD_Response *
 web_server_response(struct web_reply *answer)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *response = MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
     if (!response) {
         free(answer->bytes);
         answer->bytes = NULL;
@@ -117,17 +113,15 @@ web_server_response(struct web_reply *answer)
 
 /* Sends an answer. Without memory, the connection ends. */
 static enum MHD_Result
-web_server_send(struct web_server *server, struct MHD_Connection *connection,
-                struct web_reply *answer, int64_t since_ms)
+web_server_send(struct web_server *server, struct MHD_Connection *connection, struct web_reply *answer,
+                int64_t since_ms)
 {
     struct MHD_Response *response = web_server_response(answer);
     if (!response)
         return MHD_NO;
-    const enum MHD_Result queued =
-        MHD_queue_response(connection, (unsigned)answer->status, response);
+    const enum MHD_Result queued = MHD_queue_response(connection, (unsigned)answer->status, response);
     MHD_destroy_response(response);
-    server->events.answered(server->events.context, answer->status,
-                            (double)(clock_steady_ms() - since_ms) / 1000.0);
+    server->events.answered(server->events.context, answer->status, (double)(clock_steady_ms() - since_ms) / 1000.0);
     return queued;
 }
 
@@ -147,8 +141,7 @@ web_server_request(struct MHD_Connection *connection, const char *path)
                                   .host = web_server_header(connection, "Host"),
                                   .authorization = web_server_header(connection, "Authorization")};
     for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
-        const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND,
-                                                        web_request_value_names[i]);
+        const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
         request.values[i] = value ? value : "";
     }
     return request;
@@ -156,8 +149,8 @@ web_server_request(struct MHD_Connection *connection, const char *path)
 
 /* Makes an answer, or with `why` a refusal. Without memory, answer->bytes is NULL. */
 static void
-web_server_make(struct web_server *server, const struct web_request *request, int status,
-                const char *why, struct web_reply *answer)
+web_server_make(struct web_server *server, const struct web_request *request, int status, const char *why,
+                struct web_reply *answer)
 {
     struct text_stream stream;
     *answer = (struct web_reply){.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8"};
@@ -189,10 +182,8 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, i
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     const char *length = web_server_header(connection, "Content-Length");
-    const bool has_body = *web_server_header(connection, "Transfer-Encoding") ||
-                          (*length && strcmp(length, "0") != 0);
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const bool has_body = *web_server_header(connection, "Transfer-Encoding") || (*length && strcmp(length, "0") != 0);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (info && info->header_size > LIMIT_PAGE_REQUEST_BYTES) {
         *status = MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
         return "the request is too large";
@@ -209,8 +200,7 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, i
 static struct web_server_client *
 web_server_note_request(struct web_server *server, struct MHD_Connection *connection)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct web_server_client *client = info ? info->socket_context : NULL;
     pthread_mutex_lock(&server->lock);
     if (client)
@@ -220,8 +210,8 @@ web_server_note_request(struct web_server *server, struct MHD_Connection *connec
 }
 
 static enum MHD_Result
-web_server_answer_now(struct web_server *server, struct MHD_Connection *connection,
-                      const struct web_request *request, int status, const char *why)
+web_server_answer_now(struct web_server *server, struct MHD_Connection *connection, const struct web_request *request,
+                      int status, const char *why)
 {
     struct web_reply answer;
     const int64_t since_ms = clock_steady_ms();
@@ -231,8 +221,8 @@ web_server_answer_now(struct web_server *server, struct MHD_Connection *connecti
 
 /* Suspends the connection until the second thread has made its answer. */
 static enum MHD_Result
-web_server_enqueue(struct web_server *server, const struct web_server_job *asked,
-                   enum web_server_turn turn, void **state)
+web_server_enqueue(struct web_server *server, const struct web_server_job *asked, enum web_server_turn turn,
+                   void **state)
 {
     struct web_server_job *job = malloc(sizeof *job);
     if (!job)
@@ -256,18 +246,15 @@ web_server_enqueue(struct web_server *server, const struct web_server_job *asked
 
 /* Called when the request's head is there, whatever comes behind it; and again for a connection that was resumed. */
 static enum MHD_Result
-web_server_on_request(void *context, struct MHD_Connection *connection, const char *path,
-                      const char *method, const char *version, const char *body, size_t *body_size,
-                      void **state)
+web_server_on_request(void *context, struct MHD_Connection *connection, const char *path, const char *method,
+                      const char *version, const char *body, size_t *body_size, void **state)
 {
     struct web_server *server = context;
     struct web_server_job *made = *state;
     int status;
     (void)version, (void)body, (void)body_size;
     if (made)
-        return made->answer.bytes
-                   ? web_server_send(server, connection, &made->answer, made->since_ms)
-                   : MHD_NO;
+        return made->answer.bytes ? web_server_send(server, connection, &made->answer, made->since_ms) : MHD_NO;
     const struct web_server_job job = {.connection = connection,
                                        .client = web_server_note_request(server, connection),
                                        .request = web_server_request(connection, path),
@@ -275,9 +262,8 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
     const char *why = web_server_find_refusal(connection, method, &status);
     const enum web_server_turn turn =
         why || !job.client || !server->events.turn ? WEB_SERVER_NOW : server->events.turn(path);
-    return turn == WEB_SERVER_NOW
-               ? web_server_answer_now(server, connection, &job.request, status, why)
-               : web_server_enqueue(server, &job, turn, state);
+    return turn == WEB_SERVER_NOW ? web_server_answer_now(server, connection, &job.request, status, why)
+                                  : web_server_enqueue(server, &job, turn, state);
 }
 
 static void
@@ -350,24 +336,21 @@ web_server_stop_maker(struct web_server *server)
 static void
 web_server_name_host(struct MHD_Connection *connection, char host[INET6_ADDRSTRLEN])
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *address = info ? info->client_addr : NULL;
     host[0] = '\0';
     if (address && address->sa_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, host,
-                  INET6_ADDRSTRLEN);
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, host, INET6_ADDRSTRLEN);
     else if (address && address->sa_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, host,
-                  INET6_ADDRSTRLEN);
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, host, INET6_ADDRSTRLEN);
 }
 
 /* Finds the oldest connection of the host (NULL: of any host) without a complete request, else the
  * oldest one. Never returns the newcomer. Sets *count to the open connections of that host. The
  * caller must hold the lock. */
 static struct web_server_client *
-web_server_oldest(const struct web_server *server, const char *host,
-                  const struct web_server_client *newcomer, size_t *count)
+web_server_oldest(const struct web_server *server, const char *host, const struct web_server_client *newcomer,
+                  size_t *count)
 {
     struct web_server_client *client, *oldest = NULL;
     *count = 0;
@@ -415,12 +398,10 @@ web_server_on_connection(void *context, struct MHD_Connection *connection, void 
     struct web_server_client *client = *socket_context;
     pthread_mutex_lock(&server->lock);
     if (event == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         client = info ? calloc(1, sizeof *client) : NULL;
         if (client) {
-            *client =
-                (struct web_server_client){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
+            *client = (struct web_server_client){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
             web_server_name_host(connection, client->host);
             LIST_INSERT_HEAD(&server->clients, client, next);
             web_server_make_room(server, client);
@@ -491,14 +472,12 @@ web_server_open(int fd, const struct web_server_events *events, struct web_serve
     }
     errno = 0;
     server->daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-            MHD_USE_ERROR_LOG,
-        0, NULL, NULL, web_server_on_request, server, MHD_OPTION_EXTERNAL_LOGGER, web_server_on_log,
-        NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(LIMIT_PAGE_CONNECTIONS + SPARE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)LIMIT_PAGE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, web_server_on_connection,
-        server, MHD_OPTION_NOTIFY_COMPLETED, web_server_on_completed, server, MHD_OPTION_END);
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+        web_server_on_request, server, MHD_OPTION_EXTERNAL_LOGGER, web_server_on_log, NULL, MHD_OPTION_LISTEN_SOCKET,
+        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)(LIMIT_PAGE_CONNECTIONS + SPARE_CONNECTIONS),
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LIMIT_PAGE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
+        web_server_on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, web_server_on_completed, server, MHD_OPTION_END);
     if (!server->daemon) {
         const int error = errno ? -errno : -ENOMEM;
         web_server_stop_maker(server);
@@ -521,8 +500,7 @@ web_server_empty(struct web_server *server)
     pthread_mutex_lock(&server->lock);
     for (client = LIST_FIRST(&server->clients); client; client = LIST_NEXT(client, next))
         shutdown(client->fd, SHUT_RDWR);
-    while (!LIST_EMPTY(&server->clients) &&
-           pthread_cond_timedwait(&server->empty, &server->lock, &until) == 0)
+    while (!LIST_EMPTY(&server->clients) && pthread_cond_timedwait(&server->empty, &server->lock, &until) == 0)
         continue;
     pthread_mutex_unlock(&server->lock);
 }

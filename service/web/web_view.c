@@ -28,8 +28,7 @@ web_view_more(const struct web_view *view, const struct report_table *table)
 
     if (!*table->next)
         return;
-    fprintf(view->out, "<p class=\"more\"><a href=\"%s?list=%s&amp;after=", view->request->path + 1,
-            table->list->key);
+    fprintf(view->out, "<p class=\"more\"><a href=\"%s?list=%s&amp;after=", view->request->path + 1, table->list->key);
     html_query(table->next, view->out);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         const char *value = view->request->values[kept[i]];
@@ -63,8 +62,7 @@ web_view_list(const struct web_view *view, enum report_list_name name, struct er
         if (table.row_count > 0)
             html_table(&table, web_view_links, view->out);
         else if (list->none)
-            fprintf(view->out, "<section><h2>%s</h2><p class=\"faint\">%s</p></section>\n",
-                    list->heading, list->none);
+            fprintf(view->out, "<section><h2>%s</h2><p class=\"faint\">%s</p></section>\n", list->heading, list->none);
         web_view_more(view, &table);
     }
     report_table_free(&table);

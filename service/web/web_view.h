@@ -26,8 +26,7 @@ struct report_query web_view_query(const struct web_view *view, enum report_list
  * of rows, writes only that one. Returns -ENOENT for details without a row. */
 int web_view_list(const struct web_view *view, enum report_list_name name, struct error *error);
 /* Writes several lists, up to REPORT_LIST_COUNT. */
-int web_view_lists(const struct web_view *view, const enum report_list_name *names,
-                   struct error *error);
+int web_view_lists(const struct web_view *view, const enum report_list_name *names, struct error *error);
 /* Writes the link to the next rows, if there are more. */
 void web_view_more(const struct web_view *view, const struct report_table *table);
 

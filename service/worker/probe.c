@@ -45,10 +45,8 @@ probe_main(const struct role_args *args)
     const int count = kernels_gpus(gpus, MAX_GPUS);
     message_write_devices(&writer, NULL);
     for (int i = 0; i < count && i < MAX_GPUS; i++) {
-        const struct message_device device = {.index = gpus[i].index,
-                                              .uuid = gpus[i].uuid,
-                                              .name = gpus[i].name,
-                                              .memory_bytes = gpus[i].memory_bytes};
+        const struct message_device device = {
+            .index = gpus[i].index, .uuid = gpus[i].uuid, .name = gpus[i].name, .memory_bytes = gpus[i].memory_bytes};
         message_add_device(&writer, &device);
     }
     child_send(&child, &writer);

@@ -126,8 +126,7 @@ run_task(struct job_slot *slot, struct task *task)
     int rc = job_spec_read(task->file, &spec, &error);
     if (rc) {
         task->report.verdict = PROTO_VERDICT_RETRY;
-        error_set(&task->report.error, rc, CODE_JOB_FILE_UNREADABLE, "%.200s: %s", task->file,
-                  error.message);
+        error_set(&task->report.error, rc, CODE_JOB_FILE_UNREADABLE, "%.200s: %s", task->file, error.message);
         return;
     }
     job_lane_run(slot->lane, spec, NULL, &watch, &task->report);
@@ -224,9 +223,8 @@ int
 slots_open(const struct slots_options *options, struct slots **out, struct error *error)
 {
     const bool is_cpu = strcmp(options->device, "cpu") == 0;
-    const struct kernels_device_options device = {.backend = is_cpu ? "cpu" : "cuda",
-                                                  .device = is_cpu ? "" : options->device,
-                                                  .threads = options->threads};
+    const struct kernels_device_options device = {
+        .backend = is_cpu ? "cpu" : "cuda", .device = is_cpu ? "" : options->device, .threads = options->threads};
     struct slots *slots = calloc(1, sizeof *slots);
     if (slots)
         slots->items = calloc((size_t)options->count, sizeof *slots->items);
@@ -368,10 +366,8 @@ take_progress(struct slots *slots, struct slots_event *event)
         if (!slot->has_news)
             continue;
         slot->has_news = false;
-        *event = (struct slots_event){.kind = SLOTS_PROGRESS,
-                                      .job = slot->running->job,
-                                      .stage = slot->stage,
-                                      .fraction = slot->fraction};
+        *event = (struct slots_event){
+            .kind = SLOTS_PROGRESS, .job = slot->running->job, .stage = slot->stage, .fraction = slot->fraction};
         return true;
     }
     return false;

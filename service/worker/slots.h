@@ -16,7 +16,7 @@ struct slots_options {
     int threads;        /* of a job that runs alone; 0: one per processor */
     int64_t max_bytes;  /* memory limit of each slot; 0: the machine's memory */
     int count;
-    int64_t keep_bytes; /* pinned memory that each slot takes at its start and keeps; 0: not used */
+    int64_t keep_bytes;  /* pinned memory that each slot takes at its start and keeps; 0: not used */
     double rest_seconds; /* without a job, after which a slot frees the memory beyond keep_bytes */
     void (*wake)(void *context);
     void *context;

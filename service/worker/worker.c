@@ -76,8 +76,7 @@ worker_on_news(uv_async_t *news)
             break;
         case SLOTS_DONE:
             report_write(event.job, &event.report, worker_take_frame, worker);
-            log_debug("worker.done", LOG_INT("job", event.job),
-                      LOG_STR("verdict", pipeline_outcome(&event.report)),
+            log_debug("worker.done", LOG_INT("job", event.job), LOG_STR("verdict", pipeline_outcome(&event.report)),
                       LOG_STR("code", code_name(event.report.error.code)),
                       LOG_NUM("seconds", event.report.total_seconds));
             pipeline_report_clear(&event.report);
@@ -139,8 +138,7 @@ worker_on_drain(void *context)
 
 /* Has no reload: a job file contains its own settings, and the daemon restarts workers when their
  * slots change. */
-static const struct child_role worker_role = {
-    .name = "worker", .message = worker_on_message, .drain = worker_on_drain};
+static const struct child_role worker_role = {.name = "worker", .message = worker_on_message, .drain = worker_on_drain};
 
 /* ---------------------------------------------------------------------------- the process ---- */
 
@@ -199,8 +197,7 @@ static void
 bound_lanes(const struct conf *conf, int threads)
 {
     const double lanes = conf->compute.lanes;
-    const double bytes =
-        lanes * ((double)memory_of(conf) + (64 << 20) * (double)threads) + OWN_BYTES;
+    const double bytes = lanes * ((double)memory_of(conf) + (64 << 20) * (double)threads) + OWN_BYTES;
     if (!(conf->jobs.memory_mib > 0))
         return;
     const int64_t data = bound_data();
@@ -233,13 +230,12 @@ open_slots(struct worker_process *worker, const struct conf *conf, const struct 
                                           .context = worker};
     int rc = slots_open(&options, &worker->slots, &error);
     if (rc) {
-        log_error("worker.device", LOG_STR("device", args->device),
-                  LOG_STR("error", error.message));
+        log_error("worker.device", LOG_STR("device", args->device), LOG_STR("error", error.message));
         return rc;
     }
     bound_lanes(conf, options.threads);
-    log_info("worker.ready", LOG_STR("device", slots_description(worker->slots)),
-             LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
+    log_info("worker.ready", LOG_STR("device", slots_description(worker->slots)), LOG_INT("lanes", conf->compute.lanes),
+             LOG_INT("threads", options.threads));
     return 0;
 }
 

@@ -76,8 +76,7 @@ admit(char *const *paths, size_t count, int threads, int32_t *accepted)
     if (geometry_group(instances, images, &limits, &series, &error))
         give_up(error.message);
     const double end = seconds_of(CLOCK_MONOTONIC);
-    const struct times times = {between - start, end - between,
-                                seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor};
+    const struct times times = {between - start, end - between, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor};
     *accepted = 0;
     for (int32_t i = 0; i < series->stack_count; i++)
         *accepted += series->stacks[i].accepted;
@@ -110,8 +109,7 @@ time_threads(char *const *paths, size_t count, int threads, int repeats)
     qsort(processor, (size_t)repeats, sizeof(*processor), compare);
     printf("{\"bench\": \"admission\", \"files\": %zu, \"stacks\": %d, \"threads\": %d, "
            "\"repeats\": %d, \"reading_s\": %.4f, \"grouping_s\": %.4f, \"cpu_s\": %.4f}\n",
-           count, accepted, threads, repeats, reading[repeats / 2], grouping[repeats / 2],
-           processor[0]);
+           count, accepted, threads, repeats, reading[repeats / 2], grouping[repeats / 2], processor[0]);
 }
 
 int

@@ -198,8 +198,7 @@ time_families(struct scene *scene, const char *name, unsigned families, bool who
         features = measure(scene, &options);
         const struct cost after = cost_now();
 
-        costs[i] =
-            (struct cost){after.seconds - before.seconds, after.processor - before.processor};
+        costs[i] = (struct cost){after.seconds - before.seconds, after.processor - before.processor};
     }
     qsort(costs, (size_t)repeat, sizeof(*costs), compare_costs);
     printf("{\"family\": \"%s\", \"features\": %zu, \"device\": \"%s\", \"seconds\": %.5f, "
@@ -226,32 +225,27 @@ main(int argc, char **argv)
 
     if (argc < 5 || argc > 8 || repeat < 1 || repeat > MAX_REPEAT ||
         sscanf(argv[3], "%lld,%lld,%lld", &size[0], &size[1], &size[2]) != 3 ||
-        sscanf(argv[4], "%lf,%lf,%lf", &scene.spacing[0], &scene.spacing[1], &scene.spacing[2]) !=
-            3)
+        sscanf(argv[4], "%lf,%lf,%lf", &scene.spacing[0], &scene.spacing[1], &scene.spacing[2]) != 3)
         fail("usage: bench_features VOXELS MASK C,R,S X,Y,Z [THREADS|cuda [REPEAT [FAMILY]]]");
     scene.extent = (struct image_extent){size[0], size[1], size[2]};
     read_scene(&scene, argv[1], argv[2]);
     make_stack(&scene);
     scene.device = argc > 5 ? argv[5] : "2";
     if (strcmp(scene.device, "cuda") == 0)
-        options =
-            (struct kernels_device_options){.backend = "cuda", .threads = parallel_processors()};
+        options = (struct kernels_device_options){.backend = "cuda", .threads = parallel_processors()};
     else
         options.threads = atoi(scene.device);
-    if (kernels_device_open(&options, &device, &error) ||
-        kernels_lane_open(device, &scene.lane, &error))
+    if (kernels_device_open(&options, &device, &error) || kernels_lane_open(device, &scene.lane, &error))
         fail(error.message);
     scene.valuing = valuing_open();
     if (!scene.valuing)
         fail("no memory");
     for (int family = 0; family < TEXTURE_FAMILIES; family++)
         if (asked(argc, argv, texture_family_names[family]))
-            time_families(&scene, texture_family_names[family], 1u << family,
-                          family == TEXTURE_FAMILY_all, repeat);
+            time_families(&scene, texture_family_names[family], 1u << family, family == TEXTURE_FAMILY_all, repeat);
     if (asked(argc, argv, "all but spatial-correlation"))
         time_families(&scene, "all but spatial-correlation",
-                      (1u << TEXTURE_FAMILY_all) - 1 - (1u << TEXTURE_FAMILY_spatial_correlation),
-                      true, repeat);
+                      (1u << TEXTURE_FAMILY_all) - 1 - (1u << TEXTURE_FAMILY_spatial_correlation), true, repeat);
     valuing_close(scene.valuing);
     kernels_lane_close(scene.lane);
     kernels_device_close(device);

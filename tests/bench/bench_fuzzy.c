@@ -92,8 +92,7 @@ make_phantom(enum content content, int64_t slices)
     } else if (content == SMOOTH) {
         ref_smooth(phantom.extent, IMAGE_INT16, TOP, 1, phantom.voxels);
         phantom.seed = (struct kernels_voxel){COLUMNS / 2, ROWS / 2, slices / 2};
-        phantom.object.mean =
-            phantom.voxels[(phantom.seed.z * ROWS + phantom.seed.y) * COLUMNS + phantom.seed.x];
+        phantom.object.mean = phantom.voxels[(phantom.seed.z * ROWS + phantom.seed.y) * COLUMNS + phantom.seed.x];
     } else {
         dig_corridors(content, &phantom);
     }
@@ -276,8 +275,7 @@ time_dijkstra(struct dijkstra *dijkstra, const struct phantom *phantom)
 }
 
 static int64_t
-count_differences(const struct dijkstra *dijkstra, const struct phantom *phantom,
-                  const uint16_t *map)
+count_differences(const struct dijkstra *dijkstra, const struct phantom *phantom, const uint16_t *map)
 {
     int64_t differences = 0;
 
@@ -322,8 +320,8 @@ check(int rc, const char *message)
 }
 
 static struct cost
-time_run(struct kernels_lane *lane, const struct phantom *phantom,
-         const struct kernels_fuzzy_object *object, struct kernels_fuzzy_result *result)
+time_run(struct kernels_lane *lane, const struct phantom *phantom, const struct kernels_fuzzy_object *object,
+         struct kernels_fuzzy_result *result)
 {
     const struct kernels_fuzzy_demand one = {.objects = 1, .maps = object->map};
     const struct kernels_demand demand = {.of[KERNELS_FUZZY] = &one};
@@ -331,8 +329,7 @@ time_run(struct kernels_lane *lane, const struct phantom *phantom,
     void *voxels;
     struct cost begun;
 
-    check(kernels_volume_begin(lane, phantom->extent, IMAGE_INT16, &demand, &voxels, &error),
-          error.message);
+    check(kernels_volume_begin(lane, phantom->extent, IMAGE_INT16, &demand, &voxels, &error), error.message);
     memcpy(voxels, phantom->voxels, (size_t)ref_voxels(phantom->extent) * sizeof(int16_t));
     check(kernels_volume_ready(lane, 0, phantom->extent.slices, NULL), "cannot announce slices");
     begun = cost_now();
@@ -345,13 +342,13 @@ print_cost(const struct phantom *phantom, const char *result, int threads, struc
 {
     printf("{\"case\":\"%s-%lld\",\"result\":\"%s\",\"threads\":%d,\"median_seconds\":%.4f,"
            "\"processor_seconds\":%.4f,\"nanoseconds_per_voxel\":%.2f",
-           phantom->name, (long long)phantom->extent.slices, result, threads, cost.seconds,
-           cost.processor, cost.seconds / (double)ref_voxels(phantom->extent) * 1e9);
+           phantom->name, (long long)phantom->extent.slices, result, threads, cost.seconds, cost.processor,
+           cost.seconds / (double)ref_voxels(phantom->extent) * 1e9);
 }
 
 static void
-bench_case(const struct phantom *phantom, const struct dijkstra *dijkstra, double seconds,
-           int threads, bool map, int repeat)
+bench_case(const struct phantom *phantom, const struct dijkstra *dijkstra, double seconds, int threads, bool map,
+           int repeat)
 {
     struct kernels_device_options options = {.backend = "cpu", .threads = threads};
     struct kernels_fuzzy_object object = phantom->object;
@@ -369,11 +366,9 @@ bench_case(const struct phantom *phantom, const struct dijkstra *dijkstra, doubl
         costs[i] = time_run(lane, phantom, &object, &result);
     middle = median(costs, repeat);
     print_cost(phantom, map ? "map" : "object", threads, middle);
-    printf(",\"over_dijkstra\":%.2f,\"object_voxels\":%lld", seconds / middle.seconds,
-           (long long)result.object.voxels);
+    printf(",\"over_dijkstra\":%.2f,\"object_voxels\":%lld", seconds / middle.seconds, (long long)result.object.voxels);
     if (map)
-        printf(",\"differences\":%lld",
-               (long long)count_differences(dijkstra, phantom, result.map));
+        printf(",\"differences\":%lld", (long long)count_differences(dijkstra, phantom, result.map));
     printf(",\"peak_mib\":%.0f}\n", peak_mib());
     fflush(stdout);
     kernels_lane_close(lane);

@@ -28,8 +28,7 @@ static void
 check(int rc, const char *what)
 {
     if (rc < 0) {
-        fprintf(stderr, "bench_queue: %s: %s (%s)\n", what, strerror(-rc),
-                queue ? queue_reason(queue) : "");
+        fprintf(stderr, "bench_queue: %s: %s (%s)\n", what, strerror(-rc), queue ? queue_reason(queue) : "");
         exit(1);
     }
 }
@@ -43,10 +42,8 @@ add_instance(int64_t number)
     char series[64], sop[64], path[160];
     enum queue_arrival arrival;
     int64_t id;
-    snprintf(series, sizeof series, "1.3.6.1.4.1.14519.5.2.1.6279.6001.%lld",
-             (long long)(100000000 + number / 300));
-    snprintf(sop, sizeof sop, "1.3.6.1.4.1.14519.5.2.1.6279.6002.%lld",
-             (long long)(number * 7919 % 1000000007));
+    snprintf(series, sizeof series, "1.3.6.1.4.1.14519.5.2.1.6279.6001.%lld", (long long)(100000000 + number / 300));
+    snprintf(sop, sizeof sop, "1.3.6.1.4.1.14519.5.2.1.6279.6002.%lld", (long long)(number * 7919 % 1000000007));
     snprintf(path, sizeof path, "series/%s/%s.dcm", series, sop);
     struct queue_instance instance = {.sop_instance_uid = sop,
                                       .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
@@ -74,8 +71,7 @@ make_jobs(int64_t count)
     for (int64_t i = 0; i < count; i++) {
         int64_t series, job;
         add_instance(300 * i);
-        snprintf(uid, sizeof uid, "1.3.6.1.4.1.14519.5.2.1.6279.6001.%lld",
-                 (long long)(100000000 + i));
+        snprintf(uid, sizeof uid, "1.3.6.1.4.1.14519.5.2.1.6279.6001.%lld", (long long)(100000000 + i));
         check(queue_find_series(queue, uid, &series), "find");
         check(queue_settle(queue, series, 1, "bench", &stack, 1, NOW_MS), "settle");
         check(queue_add_job(queue,
@@ -117,9 +113,8 @@ change_job(int64_t number)
     if (number % (2 * LANES) < LANES)
         check(queue_start_job(queue, job, "worker-0", (int32_t)lane, NOW_MS), "start");
     else
-        check(queue_finish_job(
-                  queue, job,
-                  &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""}, NOW_MS),
+        check(queue_finish_job(queue, job, &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
+                               NOW_MS),
               "finish");
 }
 
@@ -202,8 +197,7 @@ close_and_remove(const char *folder, const char *path)
 }
 
 static void
-bench(const char *name, void (*change)(int64_t), void (*make)(int64_t), int64_t jobs, int batch,
-      double seconds)
+bench(const char *name, void (*change)(int64_t), void (*make)(int64_t), int64_t jobs, int batch, double seconds)
 {
     char folder[32], path[64];
     open_fresh(folder, sizeof folder, path, sizeof path);
@@ -212,8 +206,7 @@ bench(const char *name, void (*change)(int64_t), void (*make)(int64_t), int64_t 
     struct measure m = run(change, batch, seconds, make ? 2 * jobs : INT64_MAX);
     printf("{\"case\": \"%s\", \"batch\": %d, \"changes\": %lld, \"seconds\": %.3f, "
            "\"per_second\": %.0f, \"commit_median_ms\": %.3f, \"commit_p99_ms\": %.3f}\n",
-           name, batch, (long long)m.changes, m.seconds, (double)m.changes / m.seconds, m.median_ms,
-           m.p99_ms);
+           name, batch, (long long)m.changes, m.seconds, (double)m.changes / m.seconds, m.median_ms, m.p99_ms);
     fflush(stdout);
     close_and_remove(folder, path);
 }

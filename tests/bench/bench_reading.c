@@ -177,8 +177,7 @@ main(int argc, char **argv)
         const double read_us = median_us(threads, repeats, read_bytes);
         const double cpu_start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
         const double us = median_us(threads, repeats, read_image);
-        const double cpu_us =
-            (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_start) / repeats / file_count * 1e6;
+        const double cpu_us = (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_start) / repeats / file_count * 1e6;
         if (threads == 1)
             alone = us;
         struct rusage usage;
@@ -187,8 +186,7 @@ main(int argc, char **argv)
                "\"repeats\": %d, \"us_per_file\": %.1f, \"speedup\": %.2f, \"cpu_us\": %.1f, "
                "\"read_us\": %.1f, "
                "\"max_rss_mib\": %ld}\n",
-               file_count, SIDE * SIDE * 2, threads, repeats, us, alone / us, cpu_us, read_us,
-               usage.ru_maxrss / 1024);
+               file_count, SIDE * SIDE * 2, threads, repeats, us, alone / us, cpu_us, read_us, usage.ru_maxrss / 1024);
     }
     remove_files();
     return 0;

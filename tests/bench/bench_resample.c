@@ -91,8 +91,7 @@ make_planes(struct image_extent extent, double step, double shear)
 }
 
 static void
-time_grid(const char *name, const struct image_planes *planes, const struct resample_grid *grid,
-          int order)
+time_grid(const char *name, const struct image_planes *planes, const struct resample_grid *grid, int order)
 {
     const struct resample_demand demand = {grid->extent, order, IMAGE_INT16};
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
@@ -115,21 +114,18 @@ time_grid(const char *name, const struct image_planes *planes, const struct resa
     printf("{\"case\":\"%s\",\"backend\":\"%s\",\"threads\":%d,\"extent\":[%lld,%lld,%lld],"
            "\"grid\":[%lld,%lld,%lld],\"median_seconds\":%.6f,\"floor_bytes\":%lld,"
            "\"floor_seconds\":%.6f}\n",
-           name, kernels_device_backend(device), kernels_device_threads(device),
-           (long long)planes->extent.columns, (long long)planes->extent.rows,
-           (long long)planes->extent.slices, (long long)grid->extent.columns,
-           (long long)grid->extent.rows, (long long)grid->extent.slices, median(seconds),
-           (long long)bytes, copy_seconds((size_t)bytes / 2));
+           name, kernels_device_backend(device), kernels_device_threads(device), (long long)planes->extent.columns,
+           (long long)planes->extent.rows, (long long)planes->extent.slices, (long long)grid->extent.columns,
+           (long long)grid->extent.rows, (long long)grid->extent.slices, median(seconds), (long long)bytes,
+           copy_seconds((size_t)bytes / 2));
     fflush(stdout);
 }
 
 static void
 time_mask(const struct image_planes *planes, const struct resample_grid *grid)
 {
-    const size_t words =
-        (size_t)((grid->extent.columns + 63) / 64 * grid->extent.rows * grid->extent.slices);
-    const size_t on_planes =
-        (size_t)((planes->extent.columns + 63) / 64 * planes->extent.rows * planes->extent.slices);
+    const size_t words = (size_t)((grid->extent.columns + 63) / 64 * grid->extent.rows * grid->extent.slices);
+    const size_t on_planes = (size_t)((planes->extent.columns + 63) / 64 * planes->extent.rows * planes->extent.slices);
     uint64_t *bits = allocate(words, sizeof(*bits)), *back = allocate(on_planes, sizeof(*back));
     double seconds[MOST_REPEATS];
     int64_t voxels;
@@ -140,8 +136,8 @@ time_mask(const struct image_planes *planes, const struct resample_grid *grid)
         must(kernels_resample_mask(planes, grid, bits, back, &voxels, &error));
         seconds[i] = ref_clock() - begun;
     }
-    printf("{\"case\":\"mask-back\",\"median_seconds\":%.6f,\"voxels\":%lld,\"floor_bytes\":%zu}\n",
-           median(seconds), (long long)voxels, (words + on_planes) * sizeof(*bits));
+    printf("{\"case\":\"mask-back\",\"median_seconds\":%.6f,\"voxels\":%lld,\"floor_bytes\":%zu}\n", median(seconds),
+           (long long)voxels, (words + on_planes) * sizeof(*bits));
     free(bits);
     free(back);
 }
@@ -175,8 +171,7 @@ time_contours(void)
     }
     printf("{\"case\":\"contours\",\"contours\":%d,\"points\":%d,\"voxels\":%lld,"
            "\"median_seconds\":%.6f,\"floor_bytes\":%d}\n",
-           COUNT, POINTS, (long long)drawn.voxels, median(seconds),
-           24 * COUNT * POINTS + SIDE * SIDE / 8 * COUNT);
+           COUNT, POINTS, (long long)drawn.voxels, median(seconds), 24 * COUNT * POINTS + SIDE * SIDE / 8 * COUNT);
 }
 
 int

@@ -37,8 +37,7 @@ static void
 end(struct timing *timing)
 {
     timing->wall[timing->count] = seconds_of(CLOCK_MONOTONIC) - timing->wall_begun;
-    timing->processor[timing->count++] =
-        seconds_of(CLOCK_PROCESS_CPUTIME_ID) - timing->processor_begun;
+    timing->processor[timing->count++] = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - timing->processor_begun;
 }
 
 /* Draws one sphere per segment, with different centres. Every plane must have voxels of every segment. */
@@ -182,10 +181,9 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
            "\"bytes\": %lld, \"write_s\": %.4f, \"sync_s\": %.4f, \"verify_s\": %.4f, "
            "\"write_processor_s\": %.4f, \"verify_processor_s\": %.4f, "
            "\"write_peak_kib\": %ld, \"verify_peak_kib\": %ld}\n",
-           bench->fractional ? "FRACTIONAL" : "BINARY", bench->planes, bench->segments,
-           (long long)summary.frames, (long long)summary.bytes, median_wall(&write),
-           median_wall(&sync), median_wall(&verify), least_processor(&write),
-           least_processor(&verify), grown_write, grown_verify);
+           bench->fractional ? "FRACTIONAL" : "BINARY", bench->planes, bench->segments, (long long)summary.frames,
+           (long long)summary.bytes, median_wall(&write), median_wall(&sync), median_wall(&verify),
+           least_processor(&write), least_processor(&verify), grown_write, grown_verify);
     fflush(stdout);
     seg_sample_free(&sample);
 }

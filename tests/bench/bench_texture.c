@@ -108,8 +108,7 @@ check(int rc, const char *message)
 /* ------------------------------------------------------------------------------- a run ---- */
 
 /* The four directions of scikit-image within a slice: 0, 45, 90, 135 degrees of its rows and columns. */
-static const struct texture_offset offsets_2d[DIRECTIONS_2D] = {
-    {1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
+static const struct texture_offset offsets_2d[DIRECTIONS_2D] = {{1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
 
 static const struct texture_offset offsets_3d[DIRECTIONS_3D] = {
     {1, 0, 0},  {-1, 1, 0}, {0, 1, 0}, {1, 1, 0},  {-1, -1, 1}, {0, -1, 1}, {1, -1, 1},
@@ -141,8 +140,7 @@ results_of(const struct job *job)
     results.levels = allocate(VALUES, sizeof(*results.levels));
     results.counts = allocate((int64_t)results.entries, sizeof(*results.counts));
     for (int32_t value = 0; value <= job->volume->top; value++)
-        results.levels[value - INT16_MIN] =
-            (uint16_t)(1 + (int64_t)value * job->levels / (job->volume->top + 1));
+        results.levels[value - INT16_MIN] = (uint16_t)(1 + (int64_t)value * job->levels / (job->volume->top + 1));
     return results;
 }
 
@@ -153,8 +151,7 @@ run(struct kernels_lane *lane, const struct job *job, struct results *results, s
     struct texture_glcm glcm = {.levels = {job->levels, results->levels, 1},
                                 .region = region,
                                 .offsets = job->task == GLCM_2D ? offsets_2d : offsets_3d,
-                                .offset_count =
-                                    job->task == GLCM_2D ? DIRECTIONS_2D : DIRECTIONS_3D,
+                                .offset_count = job->task == GLCM_2D ? DIRECTIONS_2D : DIRECTIONS_3D,
                                 .per_slice = job->per_slice};
     struct texture_patterns patterns = {.wanted = {true, true, true},
                                         .maps = {true, true, true},
@@ -210,14 +207,12 @@ static void
 load(struct kernels_lane *lane, const struct volume *volume)
 {
     struct error error = {0};
-    struct kernels_demand demand = {
-        .of = {[KERNELS_GLCM] = &kernels_asked,
-               [KERNELS_HISTOGRAM] = &kernels_asked,
-               [KERNELS_PATTERNS] = &texture_patterns_demands[TEXTURE_PATTERNS]}};
+    struct kernels_demand demand = {.of = {[KERNELS_GLCM] = &kernels_asked,
+                                           [KERNELS_HISTOGRAM] = &kernels_asked,
+                                           [KERNELS_PATTERNS] = &texture_patterns_demands[TEXTURE_PATTERNS]}};
     void *voxels;
 
-    check(kernels_volume_begin(lane, volume->extent, IMAGE_INT16, &demand, &voxels, &error),
-          error.message);
+    check(kernels_volume_begin(lane, volume->extent, IMAGE_INT16, &demand, &voxels, &error), error.message);
     memcpy(voxels, volume->voxels, (size_t)ref_voxels(volume->extent) * sizeof(int16_t));
     check(kernels_volume_ready(lane, 0, volume->extent.slices, NULL), "cannot announce slices");
 }

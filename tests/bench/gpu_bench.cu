@@ -86,8 +86,8 @@ queue_read(cudaStream_t stream, const void *memory, size_t bytes)
 {
     int blocks = READ_BLOCKS_PER_PROCESSOR * device_attribute(cudaDevAttrMultiProcessorCount);
 
-    read_all<<<(unsigned)blocks, READ_THREADS, 0, stream>>>((const uint4 *)memory,
-                                                            bytes / sizeof(uint4), scratch_word());
+    read_all<<<(unsigned)blocks, READ_THREADS, 0, stream>>>((const uint4 *)memory, bytes / sizeof(uint4),
+                                                            scratch_word());
 }
 
 void
@@ -105,11 +105,9 @@ gpu_bench_flush_l2(cudaStream_t stream)
 }
 
 double
-gpu_bench_read_ms(const struct gpu_bench *bench, cudaStream_t stream, const void *memory,
-                  size_t bytes)
+gpu_bench_read_ms(const struct gpu_bench *bench, cudaStream_t stream, const void *memory, size_t bytes)
 {
-    return gpu_bench_median_ms(bench, stream,
-                               [&](cudaStream_t on) { queue_read(on, memory, bytes); });
+    return gpu_bench_median_ms(bench, stream, [&](cudaStream_t on) { queue_read(on, memory, bytes); });
 }
 
 double
@@ -163,17 +161,15 @@ gpu_bench_report(const struct gpu_bench *bench, const struct gpu_bench_result *r
 
     GPU_BENCH_TRY(cudaGetDevice(&device));
     GPU_BENCH_TRY(cudaGetDeviceProperties(&properties, device));
-    fprintf(bench->out, "{\"case\":\"%s\",\"device\":\"%s\",\"bytes\":%zu", result->name,
-            properties.name, result->bytes);
+    fprintf(bench->out, "{\"case\":\"%s\",\"device\":\"%s\",\"bytes\":%zu", result->name, properties.name,
+            result->bytes);
     print_number(bench->out, "median_ms", true, result->median_ms);
     print_number(bench->out, "read_ms", true, result->read_ms);
     print_number(bench->out, "ratio_to_read", true, result->median_ms / result->read_ms);
     print_number(bench->out, "upload_ms", result->upload_ms > 0, result->upload_ms);
-    print_number(bench->out, "ratio_to_upload", result->upload_ms > 0,
-                 result->median_ms / result->upload_ms);
+    print_number(bench->out, "ratio_to_upload", result->upload_ms > 0, result->median_ms / result->upload_ms);
     print_number(bench->out, "paper_ms", result->paper_ms > 0, result->paper_ms);
-    print_number(bench->out, "ratio_to_paper", result->paper_ms > 0,
-                 result->paper_ms / result->median_ms);
+    print_number(bench->out, "ratio_to_paper", result->paper_ms > 0, result->paper_ms / result->median_ms);
     print_number(bench->out, "mismatches", result->mismatches >= 0, (double)result->mismatches);
     fprintf(bench->out, ",\"rounds\":%d,\"version\":\"%s\"}\n", bench->rounds, NOCTULE_VERSION);
     fflush(bench->out);

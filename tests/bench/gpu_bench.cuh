@@ -72,11 +72,9 @@ gpu_bench_median_ms(const struct gpu_bench *bench, cudaStream_t stream, const Ru
 }
 
 /* Times only one read of `bytes` of device memory, 16-byte aligned. */
-double gpu_bench_read_ms(const struct gpu_bench *bench, cudaStream_t stream, const void *memory,
-                         size_t bytes);
+double gpu_bench_read_ms(const struct gpu_bench *bench, cudaStream_t stream, const void *memory, size_t bytes);
 
 /* Times one copy of `bytes` from pinned memory to device memory, which it overwrites. */
-double gpu_bench_upload_ms(const struct gpu_bench *bench, cudaStream_t stream, void *memory,
-                           size_t bytes);
+double gpu_bench_upload_ms(const struct gpu_bench *bench, cudaStream_t stream, void *memory, size_t bytes);
 
 #endif

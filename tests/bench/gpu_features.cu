@@ -52,14 +52,12 @@ struct features_waves {
             of_row.push_back(std::cos((double)i * 0.027));
         }
         for (int64_t i = 0; i < EDGE * EDGE; i++)
-            of_slice.push_back(60 *
-                               std::sin((double)(i / EDGE) * 0.023 + (double)(i % EDGE) * 0.011));
+            of_slice.push_back(60 * std::sin((double)(i / EDGE) * 0.023 + (double)(i % EDGE) * 0.011));
     }
 
     int at(int64_t x, int64_t y, int64_t z) const
     {
-        return (int)(127.5 + of_column[(size_t)x] * of_row[(size_t)y] +
-                     of_slice[(size_t)(z * EDGE + x)]);
+        return (int)(127.5 + of_column[(size_t)x] * of_row[(size_t)y] + of_slice[(size_t)(z * EDGE + x)]);
     }
 };
 
@@ -100,8 +98,7 @@ features_ball(int64_t radius)
     std::vector<uint64_t> bits((size_t)(EDGE / 64 * EDGE * EDGE));
 
     for (int64_t i = 0; i < EDGE * EDGE * EDGE; i++) {
-        const int64_t x = i % EDGE - EDGE / 2, y = i / EDGE % EDGE - EDGE / 2,
-                      z = i / (EDGE * EDGE) - EDGE / 2;
+        const int64_t x = i % EDGE - EDGE / 2, y = i / EDGE % EDGE - EDGE / 2, z = i / (EDGE * EDGE) - EDGE / 2;
 
         if (x * x + y * y + z * z < radius * radius)
             bits[(size_t)(i / 64)] |= UINT64_C(1) << i % 64;
@@ -121,13 +118,12 @@ struct features_lane {
         struct error error = {};
         void *voxels;
 
-        for (int op : {KERNELS_REGION, KERNELS_HISTOGRAM, KERNELS_NEIGHBOURS, KERNELS_RUNS,
-                       KERNELS_ZONES, KERNELS_MORPHOLOGY, KERNELS_LAGS, KERNELS_PEAKS})
+        for (int op : {KERNELS_REGION, KERNELS_HISTOGRAM, KERNELS_NEIGHBOURS, KERNELS_RUNS, KERNELS_ZONES,
+                       KERNELS_MORPHOLOGY, KERNELS_LAGS, KERNELS_PEAKS})
             demand.of[op] = &kernels_asked;
         features_must(kernels_device_open(&options, &device, &error), &error);
         features_must(kernels_lane_open(device, &lane, &error), &error);
-        features_must(kernels_volume_begin(lane, {EDGE, EDGE, EDGE}, features_pixel(content),
-                                           &demand, &voxels, &error),
+        features_must(kernels_volume_begin(lane, {EDGE, EDGE, EDGE}, features_pixel(content), &demand, &voxels, &error),
                       &error);
         features_fill(content, voxels);
         features_must(kernels_volume_ready(lane, 0, EDGE, &error), &error);
@@ -162,17 +158,15 @@ features_time_case(const gpu_bench *bench, const features_lane &gpu, const featu
     int64_t differ = ours.size() != theirs.size();
     for (size_t i = 0; i < ours.size() && i < theirs.size(); i++)
         differ += ours[i] != theirs[i];
-    const double median = gpu_bench_median_ms(bench, lane->work, [&](cudaStream_t) {
-        features_must(chosen.run(gpu.lane, &ours, &error), &error);
-    });
-    const gpu_bench_result result = {
-        chosen.name.c_str(),
-        bytes,
-        median,
-        gpu_bench_read_ms(bench, lane->work, lane->device_voxels, bytes),
-        0,
-        0,
-        differ};
+    const double median = gpu_bench_median_ms(
+        bench, lane->work, [&](cudaStream_t) { features_must(chosen.run(gpu.lane, &ours, &error), &error); });
+    const gpu_bench_result result = {chosen.name.c_str(),
+                                     bytes,
+                                     median,
+                                     gpu_bench_read_ms(bench, lane->work, lane->device_voxels, bytes),
+                                     0,
+                                     0,
+                                     differ};
 
     gpu_bench_report(bench, &result);
     return differ > 0;
@@ -189,8 +183,7 @@ features_levels()
 }
 
 static int
-features_run_zones(kernels_lane *lane, const texture_zones &zones, feature_counts *counts,
-                   struct error *error)
+features_run_zones(kernels_lane *lane, const texture_zones &zones, feature_counts *counts, struct error *error)
 {
     texture_zone_list lists[TEXTURE_ZONE_KINDS] = {};
     const int rc = texture_zones_run(lane, &zones, lists, error);
@@ -207,8 +200,7 @@ features_run_zones(kernels_lane *lane, const texture_zones &zones, feature_count
 }
 
 static int
-features_run_peaks(kernels_lane *lane, const uint64_t *region, feature_counts *counts,
-                   struct error *error)
+features_run_peaks(kernels_lane *lane, const uint64_t *region, feature_counts *counts, struct error *error)
 {
     static const image_rescale as_stored = {1, 0};
     static const image_range none = {1, 0};
@@ -242,8 +234,7 @@ features_cases(const std::string &end, const std::vector<uint16_t> &table, const
         directions.push_back({i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1});
     const texture_neighbours neighbours = {levels, region, 1, 0, false, false};
     const texture_runs runs = {levels, region, directions.data(), directions.size(), EDGE, false};
-    const texture_zones zones = {levels, region, false, false, false},
-                        distances = {levels, region, true, false, false};
+    const texture_zones zones = {levels, region, false, false, false}, distances = {levels, region, true, false, false};
     return {
         {"features/histogram/" + end,
          [=](kernels_lane *lane, feature_counts *counts, struct error *error) {
@@ -252,8 +243,7 @@ features_cases(const std::string &end, const std::vector<uint16_t> &table, const
          }},
         {"features/neighbours/" + end,
          [=](kernels_lane *lane, feature_counts *counts, struct error *error) {
-             counts->resize((size_t)(TEXTURE_NEIGHBOUR_KINDS * LEVELS) *
-                            texture_neighbours_width(&neighbours));
+             counts->resize((size_t)(TEXTURE_NEIGHBOUR_KINDS * LEVELS) * texture_neighbours_width(&neighbours));
              return texture_neighbours_run(lane, &neighbours, counts->data(), error);
          }},
         {"features/runs/" + end,
@@ -261,10 +251,8 @@ features_cases(const std::string &end, const std::vector<uint16_t> &table, const
              counts->resize(texture_runs_size(&runs, EDGE));
              return texture_runs_run(lane, &runs, counts->data(), error);
          }},
-        {"features/zones/" + end,
-         [=](kernels_lane *lane, feature_counts *counts, struct error *error) {
-             return features_run_zones(lane, zones, counts, error);
-         }},
+        {"features/zones/" + end, [=](kernels_lane *lane, feature_counts *counts,
+                                      struct error *error) { return features_run_zones(lane, zones, counts, error); }},
         {"features/distance-zones/" + end,
          [=](kernels_lane *lane, feature_counts *counts, struct error *error) {
              return features_run_zones(lane, distances, counts, error);
@@ -325,8 +313,7 @@ features_stored_cases(const std::string &end, const uint64_t *region)
 
 /* Runs the cases of one content. The first selected one opens the lanes. */
 static int
-features_run_content(const gpu_bench *bench, enum features_content content,
-                     const std::vector<features_case> &cases)
+features_run_content(const gpu_bench *bench, enum features_content content, const std::vector<features_case> &cases)
 {
     std::vector<const features_case *> wanted;
     int wrong = 0;
@@ -349,20 +336,13 @@ gpu_bench_features(const struct gpu_bench *bench)
     const std::vector<uint64_t> large = features_ball(200), small = features_ball(61);
     int wrong = 0;
 
-    wrong +=
-        features_run_content(bench, FEATURES_SMOOTH, features_cases("512/smooth", table, nullptr));
-    wrong += features_run_content(bench, FEATURES_SMOOTH,
-                                  features_cases("512/ball", table, large.data()));
-    wrong += features_run_content(bench, FEATURES_SMOOTH,
-                                  features_region_cases(large.data(), small.data()));
-    wrong +=
-        features_run_content(bench, FEATURES_NOISE, features_cases("512/noise", table, nullptr));
-    wrong +=
-        features_run_content(bench, FEATURES_LEVEL, features_cases("512/level", table, nullptr));
-    wrong += features_run_content(bench, FEATURES_CHECKER,
-                                  features_cases("512/checker", table, nullptr));
+    wrong += features_run_content(bench, FEATURES_SMOOTH, features_cases("512/smooth", table, nullptr));
+    wrong += features_run_content(bench, FEATURES_SMOOTH, features_cases("512/ball", table, large.data()));
+    wrong += features_run_content(bench, FEATURES_SMOOTH, features_region_cases(large.data(), small.data()));
+    wrong += features_run_content(bench, FEATURES_NOISE, features_cases("512/noise", table, nullptr));
+    wrong += features_run_content(bench, FEATURES_LEVEL, features_cases("512/level", table, nullptr));
+    wrong += features_run_content(bench, FEATURES_CHECKER, features_cases("512/checker", table, nullptr));
     wrong += features_run_content(bench, FEATURES_STORED, features_stored_cases("stored", nullptr));
-    wrong += features_run_content(bench, FEATURES_STORED,
-                                  features_stored_cases("stored-ball", large.data()));
+    wrong += features_run_content(bench, FEATURES_STORED, features_stored_cases("stored-ball", large.data()));
     return wrong;
 }

@@ -84,8 +84,7 @@ stamp_ball(const image_extent &extent, const branch &branch, std::vector<uint8_t
 
     for (int axis = 0; axis < 3; axis++) {
         low[axis] = std::max<int64_t>(0, (int64_t)std::ceil(branch.at[axis] - branch.radius));
-        high[axis] =
-            std::min<int64_t>(size[axis] - 1, (int64_t)std::floor(branch.at[axis] + branch.radius));
+        high[axis] = std::min<int64_t>(size[axis] - 1, (int64_t)std::floor(branch.at[axis] + branch.radius));
     }
     for (int64_t z = low[2]; z <= high[2]; z++)
         for (int64_t y = low[1]; y <= high[1]; y++)
@@ -160,8 +159,7 @@ fill_vessels(const image_extent &extent, int16_t *voxels)
 
     each_slice(extent, [&, voxels, slice](int64_t z) {
         for (int64_t i = z * slice; i < (z + 1) * slice; i++)
-            voxels[i] =
-                (int16_t)std::lround((vessel[(size_t)i] ? 200 : 100) + 20 * noise((uint64_t)i));
+            voxels[i] = (int16_t)std::lround((vessel[(size_t)i] ? 200 : 100) + 20 * noise((uint64_t)i));
     });
 }
 
@@ -174,8 +172,7 @@ fill_smooth(const image_extent &extent, int16_t *voxels)
                 int64_t i = (z * extent.rows + y) * extent.columns + x;
                 double dx = (double)x, dy = (double)y, dz = (double)z;
                 double value = 150 + 40 * std::sin(dx * 0.05) * std::cos(dy * 0.043) +
-                               40 * std::sin(dz * 0.037 + dx * 0.021) +
-                               20 * std::sin((dx + dy + dz) * 0.11);
+                               40 * std::sin(dz * 0.037 + dx * 0.021) + 20 * std::sin((dx + dy + dz) * 0.11);
 
                 voxels[i] = (int16_t)std::lround(value + 3 * noise((uint64_t)i));
             }
@@ -186,8 +183,7 @@ fill_smooth(const image_extent &extent, int16_t *voxels)
 static void
 fill_maze(const image_extent &extent, int16_t *voxels)
 {
-    const int64_t cells[3] = {(extent.columns + 1) / 2, (extent.rows + 1) / 2,
-                              (extent.slices + 1) / 2};
+    const int64_t cells[3] = {(extent.columns + 1) / 2, (extent.rows + 1) / 2, (extent.slices + 1) / 2};
     std::vector<bool> seen((size_t)(cells[0] * cells[1] * cells[2]));
     std::vector<std::array<int64_t, 3>> path = {{0, 0, 0}};
     uint64_t state = 3;
@@ -195,8 +191,7 @@ fill_maze(const image_extent &extent, int16_t *voxels)
         return (size_t)((at[2] * cells[1] + at[1]) * cells[0] + at[0]);
     };
     auto open = [&](int64_t x, int64_t y, int64_t z) {
-        voxels[(z * extent.rows + y) * extent.columns + x] =
-            (int16_t)(500 + (int)(uniform(&state) * 100));
+        voxels[(z * extent.rows + y) * extent.columns + x] = (int16_t)(500 + (int)(uniform(&state) * 100));
     };
 
     std::fill_n(voxels, extent.columns * extent.rows * extent.slices, (int16_t)0);
@@ -261,8 +256,7 @@ put(setting *setting, const std::vector<Element> &host)
 {
     Element *device = take<Element>(setting, host.size());
 
-    GPU_BENCH_TRY(
-        cudaMemcpy(device, host.data(), host.size() * sizeof(Element), cudaMemcpyHostToDevice));
+    GPU_BENCH_TRY(cudaMemcpy(device, host.data(), host.size() * sizeof(Element), cudaMemcpyHostToDevice));
     return device;
 }
 
@@ -293,20 +287,15 @@ put_seed(setting *setting)
 {
     const fuzzy_grid *grid = &setting->volume.grid;
     const kernels_voxel *seed = &setting->seed;
-    int64_t tile =
-        ((seed->z >> 4) * grid->tiles[1] + (seed->y >> 4)) * grid->tiles[0] + (seed->x >> 4);
-    int64_t place =
-        tile * FUZZY_TILE_VOXELS + ((seed->z & 15) << 8 | (seed->y & 15) << 4 | (seed->x & 15));
+    int64_t tile = ((seed->z >> 4) * grid->tiles[1] + (seed->y >> 4)) * grid->tiles[0] + (seed->x >> 4);
+    int64_t place = tile * FUZZY_TILE_VOXELS + ((seed->z & 15) << 8 | (seed->y & 15) << 4 | (seed->x & 15));
     uint32_t word = 1u << (place & 31);
     const image_extent &extent = setting->extent;
 
     setting->seeds =
-        put(setting, std::vector<uint32_t>{
-                         (uint32_t)(seed->x + extent.columns * (seed->y + extent.rows * seed->z))});
-    GPU_BENCH_TRY(
-        cudaMemset(setting->memory.seeds, 0, (size_t)grid->tile_count * (FUZZY_TILE_VOXELS / 8)));
-    GPU_BENCH_TRY(
-        cudaMemcpy(setting->memory.seeds + place / 32, &word, sizeof word, cudaMemcpyHostToDevice));
+        put(setting, std::vector<uint32_t>{(uint32_t)(seed->x + extent.columns * (seed->y + extent.rows * seed->z))});
+    GPU_BENCH_TRY(cudaMemset(setting->memory.seeds, 0, (size_t)grid->tile_count * (FUZZY_TILE_VOXELS / 8)));
+    GPU_BENCH_TRY(cudaMemcpy(setting->memory.seeds + place / 32, &word, sizeof word, cudaMemcpyHostToDevice));
 }
 
 static void
@@ -340,8 +329,7 @@ set_up(const gpu_bench *bench, setting *setting)
     edge_flood_place_volume(&setting->edges, &arena);
     put_seed(setting);
     setting->map = take<uint16_t>(setting, setting->voxels);
-    setting->output.bits =
-        take<unsigned long long>(setting, (size_t)(words_per_row * extent.rows * extent.slices));
+    setting->output.bits = take<unsigned long long>(setting, (size_t)(words_per_row * extent.rows * extent.slices));
     setting->output.words_per_row = words_per_row;
     setting->output.count = take<unsigned long long>(setting, 1);
     setting->output.threshold = setting->what->object.threshold;
@@ -361,8 +349,7 @@ fetch_paper_map(const setting *setting, const wang2016_memory &paper)
 {
     std::vector<uint32_t> wide(setting->voxels);
 
-    GPU_BENCH_TRY(
-        cudaMemcpy(wide.data(), paper.map, wide.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(cudaMemcpy(wide.data(), paper.map, wide.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost));
     return std::vector<uint16_t>(wide.begin(), wide.end());
 }
 
@@ -378,8 +365,7 @@ differing(const std::vector<uint16_t> &one, const std::vector<uint16_t> &other)
 
 /* Reports the voxels that are still wrong after the paper's two and three iterations. */
 static void
-report_corrections(const gpu_bench *bench, const setting *setting, const char *name,
-                   const wang2016_memory &paper)
+report_corrections(const gpu_bench *bench, const setting *setting, const char *name, const wang2016_memory &paper)
 {
     for (int iterations = 2; iterations <= 3; iterations++) {
         wang2016_begin(&paper, &setting->extent, &setting->seed, setting->stream);
@@ -388,8 +374,7 @@ report_corrections(const gpu_bench *bench, const setting *setting, const char *n
         fprintf(bench->out,
                 "{\"case\":\"%s\",\"wang2016_iterations\":%d,\"wrong_voxels\":%zu,"
                 "\"voxels\":%zu}\n",
-                name, iterations, differing(fetch_paper_map(setting, paper), setting->truth),
-                setting->voxels);
+                name, iterations, differing(fetch_paper_map(setting, paper), setting->truth), setting->voxels);
     }
 }
 
@@ -417,8 +402,7 @@ run_paper(const gpu_bench *bench, setting *setting, const char *name)
     GPU_BENCH_TRY(cudaEventElapsedTime(&milliseconds, begun, ended));
     setting->paper_ms = milliseconds;
     setting->truth = fetch_paper_map(setting, paper);
-    fprintf(bench->out, "{\"case\":\"%s\",\"wang2016_launches\":%d,\"ms\":%.1f}\n", name,
-            2 * iterations, milliseconds);
+    fprintf(bench->out, "{\"case\":\"%s\",\"wang2016_launches\":%d,\"ms\":%.1f}\n", name, 2 * iterations, milliseconds);
     report_corrections(bench, setting, name, paper);
     GPU_BENCH_TRY(cudaEventDestroy(begun));
     GPU_BENCH_TRY(cudaEventDestroy(ended));
@@ -440,8 +424,7 @@ find_truth(const gpu_bench *bench, setting *setting, const char *name)
     object.seeds = &setting->seed;
     object.seed_count = 1;
     setting->truth.resize(setting->voxels);
-    ref_fuzzy_map(setting->extent, IMAGE_INT16, setting->host.data(), &object,
-                  setting->truth.data());
+    ref_fuzzy_map(setting->extent, IMAGE_INT16, setting->host.data(), &object, setting->truth.data());
 }
 
 static int64_t
@@ -451,15 +434,14 @@ wrong_bits(const setting *setting)
     int64_t words_per_row = setting->output.words_per_row, wrong = 0;
     std::vector<uint64_t> bits((size_t)(words_per_row * extent.rows * extent.slices));
 
-    GPU_BENCH_TRY(cudaMemcpy(bits.data(), setting->output.bits, bits.size() * sizeof(uint64_t),
-                             cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(
+        cudaMemcpy(bits.data(), setting->output.bits, bits.size() * sizeof(uint64_t), cudaMemcpyDeviceToHost));
     for (int64_t row = 0; row < extent.rows * extent.slices; row++)
         for (int64_t x = 0; x < words_per_row * 64; x++) {
             bool in = (bits[(size_t)(row * words_per_row + x / 64)] >> (x % 64) & 1) != 0;
 
-            wrong +=
-                in != (x < extent.columns && setting->truth[(size_t)(row * extent.columns + x)] >
-                                                 setting->output.threshold);
+            wrong += in != (x < extent.columns &&
+                            setting->truth[(size_t)(row * extent.columns + x)] > setting->output.threshold);
         }
     return wrong;
 }
@@ -469,16 +451,14 @@ wrong_voxels(const setting *setting)
 {
     std::vector<uint16_t> map(setting->voxels);
 
-    GPU_BENCH_TRY(cudaMemcpy(map.data(), setting->map, map.size() * sizeof(uint16_t),
-                             cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(cudaMemcpy(map.data(), setting->map, map.size() * sizeof(uint16_t), cudaMemcpyDeviceToHost));
     return (int64_t)differing(map, setting->truth);
 }
 
 static void
 run_map(setting *setting, int multiprocessors, cudaStream_t stream)
 {
-    GPU_BENCH_TRY(fuzzy_map_run(&setting->volume, &setting->memory, &setting->output,
-                                multiprocessors, stream));
+    GPU_BENCH_TRY(fuzzy_map_run(&setting->volume, &setting->memory, &setting->output, multiprocessors, stream));
 }
 
 /* Runs the flood and, if it is stopped, the map of affinities that are 0 or 65535. */
@@ -488,13 +468,12 @@ run_object(setting *setting, int multiprocessors, cudaStream_t stream)
     const edge_flood_volume *edges = &setting->edges;
     const fuzzy_output *output = &setting->output;
 
-    GPU_BENCH_TRY(fuzzy_object_edges(setting->volume.voxels, setting->volume.pixel, &setting->reach,
-                                     edges, stream));
+    GPU_BENCH_TRY(fuzzy_object_edges(setting->volume.voxels, setting->volume.pixel, &setting->reach, edges, stream));
     GPU_BENCH_TRY(edge_flood_seed(edges, setting->seeds, 1, stream));
     GPU_BENCH_TRY(edge_flood_run(edges, multiprocessors, stream));
     GPU_BENCH_TRY(edge_flood_write(edges, output->bits, output->count, stream));
-    GPU_BENCH_TRY(cudaMemcpyAsync(setting->counts, edges->counts, sizeof *setting->counts,
-                                  cudaMemcpyDeviceToHost, stream));
+    GPU_BENCH_TRY(
+        cudaMemcpyAsync(setting->counts, edges->counts, sizeof *setting->counts, cudaMemcpyDeviceToHost, stream));
     GPU_BENCH_TRY(cudaStreamSynchronize(stream));
     if (setting->counts->stopped != 0)
         run_map(setting, multiprocessors, stream);
@@ -504,13 +483,8 @@ static int64_t
 run_ours(const gpu_bench *bench, setting *setting, const char *name, bool map)
 {
     int device, multiprocessors;
-    gpu_bench_result result = {name,
-                               setting->voxels * sizeof(int16_t),
-                               0,
-                               setting->read_ms,
-                               setting->upload_ms,
-                               setting->paper_ms,
-                               0};
+    gpu_bench_result result = {
+        name, setting->voxels * sizeof(int16_t), 0, setting->read_ms, setting->upload_ms, setting->paper_ms, 0};
 
     GPU_BENCH_TRY(cudaGetDevice(&device));
     GPU_BENCH_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
@@ -528,12 +502,10 @@ run_ours(const gpu_bench *bench, setting *setting, const char *name, bool map)
 }
 
 static int
-run_case(const gpu_bench *bench, const content *what, const image_extent &extent,
-         const kernels_voxel &seed)
+run_case(const gpu_bench *bench, const content *what, const image_extent &extent, const kernels_voxel &seed)
 {
-    const std::string size = std::string("/") + what->name + "/" + std::to_string(extent.columns) +
-                             "x" + std::to_string(extent.rows) + "x" +
-                             std::to_string(extent.slices);
+    const std::string size = std::string("/") + what->name + "/" + std::to_string(extent.columns) + "x" +
+                             std::to_string(extent.rows) + "x" + std::to_string(extent.slices);
     const std::string map = "fuzzy/scene" + size, object = "fuzzy/object" + size;
     bool want_map = gpu_bench_wants(bench, map.c_str());
     bool want_object = gpu_bench_wants(bench, object.c_str());

@@ -82,8 +82,8 @@ static void
 set_passes(struct resident *resident)
 {
     struct level_set_job *job = &resident->job;
-    std::vector<struct level_set_pass> passes(
-        (size_t)job->slices, level_set_make_pass(job->pixel, resident->range, {1, 0}));
+    std::vector<struct level_set_pass> passes((size_t)job->slices,
+                                              level_set_make_pass(job->pixel, resident->range, {1, 0}));
     size_t bytes = passes.size() * sizeof(passes[0]);
     void *memory = take(resident, bytes);
 
@@ -137,10 +137,9 @@ open_resident(struct resident *resident, const struct sized_case *given, const v
     const struct image_extent *extent = &given->extent;
     size_t bytes = (size_t)ref_voxels(*extent) * sizeof(int16_t);
 
-    resident->sphere = {
-        KERNELS_SPHERE,
-        {(double)(extent->columns / 2), (double)(extent->rows / 2), (double)(extent->slices / 2)},
-        {given->radius, 0, 0}};
+    resident->sphere = {KERNELS_SPHERE,
+                        {(double)(extent->columns / 2), (double)(extent->rows / 2), (double)(extent->slices / 2)},
+                        {given->radius, 0, 0}};
     resident->range = {IN_VALUE, IN_VALUE};
     resident->label = {&resident->sphere, 1, &resident->range, 1, {1, 0}, NULL, NULL, 0, false};
     resident->voxels = take(resident, bytes);
@@ -185,8 +184,7 @@ queue_flood(const struct resident *resident, bool lazy, cudaStream_t stream)
         level_set_pack(job, 0, job->slices, stream);
         GPU_BENCH_TRY(cudaStreamWaitEvent(stream, resident->joined, 0));
     }
-    GPU_BENCH_TRY(
-        level_set_flood(job, lazy, resident->blocks[lazy], level_set_budget(job), stream));
+    GPU_BENCH_TRY(level_set_flood(job, lazy, resident->blocks[lazy], level_set_budget(job), stream));
 }
 
 /* Runs the stages like a job: the host checks whether the flood was stopped. */
@@ -199,8 +197,7 @@ segment(const struct resident *resident, bool lazy, bool may_stop, cudaStream_t 
     queue_flood(resident, lazy, stream);
     if (!may_stop)
         return;
-    GPU_BENCH_TRY(
-        cudaMemcpyAsync(&counts, job->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
+    GPU_BENCH_TRY(cudaMemcpyAsync(&counts, job->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
     GPU_BENCH_TRY(cudaStreamSynchronize(stream));
     if (!counts.stopped)
         return;
@@ -214,8 +211,7 @@ was_stopped(const struct resident *resident)
 {
     struct level_set_counts counts;
 
-    GPU_BENCH_TRY(
-        cudaMemcpy(&counts, resident->job.counts, sizeof(counts), cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(cudaMemcpy(&counts, resident->job.counts, sizeof(counts), cudaMemcpyDeviceToHost));
     return counts.stopped != 0;
 }
 
@@ -224,8 +220,8 @@ fetch_region(const struct resident *resident)
 {
     std::vector<uint64_t> region((size_t)resident->job.words);
 
-    GPU_BENCH_TRY(cudaMemcpy(region.data(), resident->job.inside, region.size() * sizeof(region[0]),
-                             cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(
+        cudaMemcpy(region.data(), resident->job.inside, region.size() * sizeof(region[0]), cudaMemcpyDeviceToHost));
     return region;
 }
 
@@ -241,23 +237,22 @@ count_differing(const uint64_t *a, const std::vector<uint64_t> &b)
 
 /* Runs the paper's method. Returns its time and the region of its codes. */
 static double
-time_paper(const struct gpu_bench *bench, const struct resident *resident,
-           std::vector<uint64_t> *region)
+time_paper(const struct gpu_bench *bench, const struct resident *resident, std::vector<uint64_t> *region)
 {
     const struct level_set_job *job = &resident->job;
     const struct image_extent extent = {job->columns, job->rows, job->slices};
     size_t count = (size_t)ref_voxels(extent);
     struct gpu_bench few = *bench;
     std::vector<int8_t> codes(count);
-    struct trapani2018 paper = {
-        extent, job->pixel, resident->voxels, resident->range, resident->sphere, NULL, NULL, NULL};
+    struct trapani2018 paper = {extent, job->pixel, resident->voxels, resident->range, resident->sphere, NULL,
+                                NULL,   NULL};
 
     few.rounds = bench->rounds < 3 ? bench->rounds : 3;
     GPU_BENCH_TRY(cudaMalloc(&paper.states, count));
     GPU_BENCH_TRY(cudaMalloc(&paper.active, trapani2018_blocks(extent)));
     GPU_BENCH_TRY(cudaHostAlloc(&paper.changed, sizeof(*paper.changed), cudaHostAllocMapped));
-    double milliseconds = gpu_bench_median_ms(
-        &few, resident->stream, [&](cudaStream_t stream) { trapani2018_run(&paper, stream); });
+    double milliseconds =
+        gpu_bench_median_ms(&few, resident->stream, [&](cudaStream_t stream) { trapani2018_run(&paper, stream); });
     GPU_BENCH_TRY(cudaMemcpy(codes.data(), paper.states, count, cudaMemcpyDeviceToHost));
     GPU_BENCH_TRY(cudaFree(paper.states));
     GPU_BENCH_TRY(cudaFree(paper.active));
@@ -271,8 +266,8 @@ time_paper(const struct gpu_bench *bench, const struct resident *resident,
 }
 
 static int
-time_resident(const struct gpu_bench *bench, const struct resident *resident,
-              struct gpu_bench_result result, const std::vector<uint64_t> &expected)
+time_resident(const struct gpu_bench *bench, const struct resident *resident, struct gpu_bench_result result,
+              const std::vector<uint64_t> &expected)
 {
     const std::string name = result.name;
     int wrong = 0;
@@ -284,9 +279,8 @@ time_resident(const struct gpu_bench *bench, const struct resident *resident,
         GPU_BENCH_TRY(cudaStreamSynchronize(resident->stream));
         bool may_stop = was_stopped(resident);
         result.name = full.c_str();
-        result.median_ms = gpu_bench_median_ms(bench, resident->stream, [&](cudaStream_t stream) {
-            segment(resident, lazy, may_stop, stream);
-        });
+        result.median_ms = gpu_bench_median_ms(bench, resident->stream,
+                                               [&](cudaStream_t stream) { segment(resident, lazy, may_stop, stream); });
         result.mismatches = count_differing(fetch_region(resident).data(), expected);
         wrong += result.mismatches != 0;
         gpu_bench_report(bench, &result);
@@ -296,8 +290,8 @@ time_resident(const struct gpu_bench *bench, const struct resident *resident,
 
 /* Times a job from pinned memory to the mask in host memory, without decoding: the slices are in memory. */
 static double
-time_job(const struct gpu_bench *bench, struct kernels_lane *lane, const struct resident *resident,
-         const void *voxels, struct image_mask *mask)
+time_job(const struct gpu_bench *bench, struct kernels_lane *lane, const struct resident *resident, const void *voxels,
+         struct image_mask *mask)
 {
     const struct level_set_job *job = &resident->job;
     const struct image_extent extent = {job->columns, job->rows, job->slices};

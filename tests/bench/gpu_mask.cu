@@ -41,8 +41,7 @@ struct mask_lane {
         request.padding = {1, 0};
         mask_must(kernels_device_open(&options, &device, &error), &error);
         mask_must(kernels_lane_open(device, &lane, &error), &error);
-        mask_must(kernels_volume_begin(lane, chosen->extent, IMAGE_UINT8, &demand, &voxels, &error),
-                  &error);
+        mask_must(kernels_volume_begin(lane, chosen->extent, IMAGE_UINT8, &demand, &voxels, &error), &error);
         std::copy(in.begin(), in.end(), (uint8_t *)voxels);
         mask_must(kernels_volume_ready(lane, 0, chosen->extent.slices, &error), &error);
         mask_must(kernels_mask_run(lane, 0, &request, &begun, &error), &error);
@@ -97,13 +96,7 @@ time_case(const gpu_bench *bench, const mask_case *chosen)
         mask_must(cuda_mask_queue(gpu.lane, 0, 1, chosen->steps, chosen->count, &error), &error);
     });
     const gpu_bench_result result = {
-        name.c_str(),
-        floor,
-        median,
-        gpu_bench_read_ms(bench, lane->work, lane->device_voxels, floor),
-        0,
-        0,
-        differ};
+        name.c_str(), floor, median, gpu_bench_read_ms(bench, lane->work, lane->device_voxels, floor), 0, 0, differ};
 
     gpu_bench_report(bench, &result);
     return differ > 0;
@@ -136,13 +129,11 @@ time_range(const gpu_bench *bench)
     const double median = gpu_bench_median_ms(bench, lane->work, [&](cudaStream_t stream) {
         mask_range_queue(&grid, IMAGE_UINT8, lane->device_voxels, pass, true, bits, stream);
     });
-    GPU_BENCH_TRY(
-        cudaMemcpy(found.data(), bits, found.size() * sizeof(*bits), cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(cudaMemcpy(found.data(), bits, found.size() * sizeof(*bits), cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < found.size(); i++)
         differ += __builtin_popcountll(found[i] ^ cpu.begun.mask.bits[i]);
     const gpu_bench_result result = {
-        name, voxels, median, gpu_bench_read_ms(bench, lane->work, lane->device_voxels, voxels),
-        0,    0,      differ};
+        name, voxels, median, gpu_bench_read_ms(bench, lane->work, lane->device_voxels, voxels), 0, 0, differ};
 
     gpu_bench_report(bench, &result);
     GPU_BENCH_TRY(cudaFree(pass));

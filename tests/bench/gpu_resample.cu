@@ -65,9 +65,7 @@ struct resample_lane {
         demand.of[KERNELS_RESAMPLE] = &wanted;
         resample_must(kernels_device_open(&options, &device, &error), &error);
         resample_must(kernels_lane_open(device, &lane, &error), &error);
-        resample_must(
-            kernels_volume_begin(lane, planes.planes.extent, IMAGE_INT16, &demand, &voxels, &error),
-            &error);
+        resample_must(kernels_volume_begin(lane, planes.planes.extent, IMAGE_INT16, &demand, &voxels, &error), &error);
         resample_fill(planes.planes.extent, (int16_t *)voxels);
         resample_must(kernels_volume_ready(lane, 0, planes.planes.extent.slices, &error), &error);
     }
@@ -89,8 +87,7 @@ struct resample_lane {
 };
 
 static int
-resample_time_case(const gpu_bench *bench, const char *name, const resample_planes &planes,
-                   int order)
+resample_time_case(const gpu_bench *bench, const char *name, const resample_planes &planes, int order)
 {
     const int64_t voxels = image_voxels(&planes.grid.extent);
     const resample_lane gpu("cuda", planes, order), cpu("cpu", planes, order);
@@ -104,15 +101,13 @@ resample_time_case(const gpu_bench *bench, const char *name, const resample_plan
     for (int64_t i = 0; i < voxels; i++)
         differ += ours[i] != theirs[i];
     resample_must(cuda_resample_begin(gpu.lane, &gpu.request, &job, &error), &error);
-    const double median = gpu_bench_median_ms(bench, lane->work, [&](cudaStream_t) {
-        resample_must(cuda_resample_queue(gpu.lane, &job, &error), &error);
-    });
+    const double median = gpu_bench_median_ms(
+        bench, lane->work, [&](cudaStream_t) { resample_must(cuda_resample_queue(gpu.lane, &job, &error), &error); });
     const gpu_bench_result result = {
         name,
         bytes,
         median,
-        gpu_bench_read_ms(bench, lane->work, lane->device_voxels,
-                          2 * (size_t)image_voxels(&planes.planes.extent)),
+        gpu_bench_read_ms(bench, lane->work, lane->device_voxels, 2 * (size_t)image_voxels(&planes.planes.extent)),
         0,
         0,
         differ};

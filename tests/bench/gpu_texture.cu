@@ -58,8 +58,7 @@ fill(const image_extent &extent, bool rough, uint8_t *voxels)
 
         for (int64_t x = 0; x < extent.columns; x++) {
             state = state * UINT64_C(6364136223846793005) + 1;
-            voxels[row * extent.columns + x] =
-                rough ? (uint8_t)(state >> 56) : (uint8_t)(wave[(size_t)x] + shift);
+            voxels[row * extent.columns + x] = rough ? (uint8_t)(state >> 56) : (uint8_t)(wave[(size_t)x] + shift);
         }
     }
 }
@@ -78,17 +77,14 @@ open_setting(const gpu_bench *bench, setting *setting)
     setting->bytes = (size_t)(extent.columns * extent.rows * extent.slices);
     must(kernels_device_open(&options, &setting->device, &error), error.message);
     must(kernels_lane_open(setting->device, &setting->lane, &error), error.message);
-    must(kernels_volume_begin(setting->lane, extent, IMAGE_UINT8, &demand, &voxels, &error),
-         error.message);
+    must(kernels_volume_begin(setting->lane, extent, IMAGE_UINT8, &demand, &voxels, &error), error.message);
     setting->cuda = cuda_lane_of(setting->lane);
     setting->pinned = (uint8_t *)voxels;
-    setting->upload_ms = gpu_bench_upload_ms(bench, setting->cuda->work,
-                                             setting->cuda->device_voxels, setting->bytes);
+    setting->upload_ms = gpu_bench_upload_ms(bench, setting->cuda->work, setting->cuda->device_voxels, setting->bytes);
     fill(extent, setting->rough, setting->pinned);
     must(kernels_volume_ready(setting->lane, 0, extent.slices, NULL), "a slice was not taken");
     GPU_BENCH_TRY(cudaDeviceSynchronize());
-    setting->read_ms =
-        gpu_bench_read_ms(bench, setting->cuda->work, setting->cuda->device_voxels, setting->bytes);
+    setting->read_ms = gpu_bench_read_ms(bench, setting->cuda->work, setting->cuda->device_voxels, setting->bytes);
 }
 
 /* Returns whether the case is selected; if so, its volume is on the device. */
@@ -112,12 +108,11 @@ close_setting(setting *setting)
 }
 
 static int
-report(const gpu_bench *bench, const setting *setting, const std::string &name, double median_ms,
-       double paper_ms, int64_t mismatches)
+report(const gpu_bench *bench, const setting *setting, const std::string &name, double median_ms, double paper_ms,
+       int64_t mismatches)
 {
-    const gpu_bench_result result = {name.c_str(),     setting->bytes,     median_ms,
-                                     setting->read_ms, setting->upload_ms, paper_ms,
-                                     mismatches};
+    const gpu_bench_result result = {name.c_str(),       setting->bytes, median_ms, setting->read_ms,
+                                     setting->upload_ms, paper_ms,       mismatches};
 
     gpu_bench_report(bench, &result);
     return mismatches > 0;
@@ -157,14 +152,13 @@ wrong_counts(const setting *setting, const std::vector<texture_offset> &offsets,
     uint32_t *counts;
     int64_t wrong = 0;
 
-    GPU_BENCH_TRY(cudaMemcpy(ours.data(), cuda_glcm_of(setting->cuda)->counted.counts,
-                             ours.size() * sizeof(uint64_t), cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(cudaMemcpy(ours.data(), cuda_glcm_of(setting->cuda)->counted.counts, ours.size() * sizeof(uint64_t),
+                             cudaMemcpyDeviceToHost));
     GPU_BENCH_TRY(cudaMalloc(&counts, size * sizeof(uint32_t)));
     for (size_t o = 0; o < offsets.size(); o++) {
         hong2018_scheme_1(paper_of(setting, levels, offsets[o], counts), setting->cuda->work);
         GPU_BENCH_TRY(cudaStreamSynchronize(setting->cuda->work));
-        GPU_BENCH_TRY(
-            cudaMemcpy(theirs.data(), counts, size * sizeof(uint32_t), cudaMemcpyDeviceToHost));
+        GPU_BENCH_TRY(cudaMemcpy(theirs.data(), counts, size * sizeof(uint32_t), cudaMemcpyDeviceToHost));
         for (size_t i = 0; i < size; i++)
             wrong += ours[o * size + i] != theirs[i];
     }
@@ -193,16 +187,15 @@ time_paper(const gpu_bench *bench, const setting *setting, const std::string &na
             else
                 hong2018_scheme_2(run, stream);
         });
-        report(&rounds, setting, "hong2018/scheme" + std::to_string(scheme) + "/" + name, median, 0,
-               -1);
+        report(&rounds, setting, "hong2018/scheme" + std::to_string(scheme) + "/" + name, median, 0, -1);
     }
     GPU_BENCH_TRY(cudaFree(counts));
     return median;
 }
 
 static int
-run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
-         const std::vector<texture_offset> &offsets, int levels, const uint64_t *region)
+run_glcm(const gpu_bench *bench, setting *setting, const std::string &name, const std::vector<texture_offset> &offsets,
+         int levels, const uint64_t *region)
 {
     const std::vector<uint16_t> table = paper_levels(levels);
     const bool flat = setting->extent.slices == 1;
@@ -237,17 +230,14 @@ median_of_calls(const gpu_bench *bench, const Run &run)
     for (int round = 0; round < std::min(bench->rounds, few_rounds); round++) {
         auto begun = std::chrono::steady_clock::now();
         run();
-        times.push_back(
-            std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - begun)
-                .count());
+        times.push_back(std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - begun).count());
     }
     return gpu_bench_median(times);
 }
 
 /* Times upload in slabs and counting. The paper's scheme 3 does both per slab on two streams. */
 static int
-run_upload(const gpu_bench *bench, setting *setting, const std::string &name, int levels,
-           const texture_offset &offset)
+run_upload(const gpu_bench *bench, setting *setting, const std::string &name, int levels, const texture_offset &offset)
 {
     const std::vector<uint16_t> table = paper_levels(levels);
     std::vector<uint64_t> counts((size_t)(levels * levels));
@@ -268,14 +258,13 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
     for (cudaStream_t &stream : streams)
         GPU_BENCH_TRY(cudaStreamCreate(&stream));
     paper_ms = median_of_calls(bench, [&] {
-        hong2018_scheme_3(paper_of(setting, levels, offset, paper_counts), setting->pinned,
-                          paper_slabs, (uint8_t *)setting->cuda->device_voxels, streams);
+        hong2018_scheme_3(paper_of(setting, levels, offset, paper_counts), setting->pinned, paper_slabs,
+                          (uint8_t *)setting->cuda->device_voxels, streams);
     });
     median = median_of_calls(bench, [&] {
         void *voxels;
 
-        must(kernels_volume_begin(setting->lane, setting->extent, IMAGE_UINT8, &demand, &voxels,
-                                  &error),
+        must(kernels_volume_begin(setting->lane, setting->extent, IMAGE_UINT8, &demand, &voxels, &error),
              error.message);
         must(kernels_volume_ready(setting->lane, 0, setting->extent.slices, NULL), "not taken");
         must(texture_glcm_run(setting->lane, &request, counts.data(), &error), error.message);
@@ -304,8 +293,8 @@ run_image(const gpu_bench *bench, int64_t edge, bool rough)
             failed += run_glcm(bench, &setting, "glcm/" + by + to, {offset}, levels, nullptr);
             failed += run_upload(bench, &setting, "glcm/upload/" + by + to, levels, offset);
         }
-        failed += run_glcm(bench, &setting, "glcm/" + by + "four",
-                           {{1, 0, 0}, {1, -1, 0}, {0, -1, 0}, {-1, -1, 0}}, levels, nullptr);
+        failed += run_glcm(bench, &setting, "glcm/" + by + "four", {{1, 0, 0}, {1, -1, 0}, {0, -1, 0}, {-1, -1, 0}},
+                           levels, nullptr);
     }
     close_setting(&setting);
     return failed;
@@ -346,17 +335,15 @@ wrong_codes(const setting *setting, const pattern_job &job, const masur2022 &pap
     int64_t wrong = 0;
 
     for (int p : {(int)TEXTURE_TLBAP, (int)TEXTURE_LANADP}) {
-        GPU_BENCH_TRY(cudaMemcpy(theirs.data(), p == TEXTURE_TLBAP ? paper.tlbap : paper.lanadp,
-                                 setting->bytes, cudaMemcpyDeviceToHost));
-        GPU_BENCH_TRY(cudaMemcpy(ours.data(), job.maps[p],
-                                 (size_t)(extent.columns * (extent.rows - 2) * extent.slices),
+        GPU_BENCH_TRY(cudaMemcpy(theirs.data(), p == TEXTURE_TLBAP ? paper.tlbap : paper.lanadp, setting->bytes,
+                                 cudaMemcpyDeviceToHost));
+        GPU_BENCH_TRY(cudaMemcpy(ours.data(), job.maps[p], (size_t)(extent.columns * (extent.rows - 2) * extent.slices),
                                  cudaMemcpyDeviceToHost));
         for (int64_t row = 0; row < (extent.rows - 2) * extent.slices; row++) {
             int64_t from = row / (extent.rows - 2) * extent.rows + row % (extent.rows - 2) + 1;
 
             for (int64_t x = 1; x + 1 < extent.columns; x++)
-                wrong += ours[(size_t)(row * extent.columns + x)] !=
-                         theirs[(size_t)(from * extent.columns + x)];
+                wrong += ours[(size_t)(row * extent.columns + x)] != theirs[(size_t)(from * extent.columns + x)];
         }
     }
     return wrong;
@@ -382,12 +369,10 @@ patterns_of(const setting *setting, const texture_patterns &request, uint8_t *me
 }
 
 static double
-time_patterns(const gpu_bench *bench, const setting *setting, const texture_patterns &request,
-              pattern_job *job)
+time_patterns(const gpu_bench *bench, const setting *setting, const texture_patterns &request, pattern_job *job)
 {
-    return gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t stream) {
-        cuda_patterns_launch(&request, job, IMAGE_UINT8, stream);
-    });
+    return gpu_bench_median_ms(bench, setting->cuda->work,
+                               [&](cudaStream_t stream) { cuda_patterns_launch(&request, job, IMAGE_UINT8, stream); });
 }
 
 /* Runs the default patterns of a job, then those of the paper's listing, compared with the paper's kernels. */
@@ -410,20 +395,16 @@ run_patterns(const gpu_bench *bench, const image_extent &extent, bool rough)
     report(bench, &setting, name, time_patterns(bench, &setting, request, &job), 0, -1);
     request.strict = request.integer_average = true;
     job = patterns_of(&setting, request, memory);
-    const masur2022 paper = {
-        (const uint8_t *)job.voxels, (int)extent.columns,          (int)extent.rows,
-        (int)extent.slices,          request.threshold_millionths, memory + 3 * setting.bytes,
-        memory + 4 * setting.bytes};
+    const masur2022 paper = {(const uint8_t *)job.voxels, (int)extent.columns,          (int)extent.rows,
+                             (int)extent.slices,          request.threshold_millionths, memory + 3 * setting.bytes,
+                             memory + 4 * setting.bytes};
     for (int shared = 0; shared < 2; shared++) {
-        paper_ms = gpu_bench_median_ms(bench, setting.cuda->work, [&](cudaStream_t stream) {
-            masur2022_run(paper, shared != 0, stream);
-        });
-        report(bench, &setting, std::string("masur2022/") + (shared ? "shared/" : "global/") + name,
-               paper_ms, 0, -1);
+        paper_ms = gpu_bench_median_ms(bench, setting.cuda->work,
+                                       [&](cudaStream_t stream) { masur2022_run(paper, shared != 0, stream); });
+        report(bench, &setting, std::string("masur2022/") + (shared ? "shared/" : "global/") + name, paper_ms, 0, -1);
     }
     const double median = time_patterns(bench, &setting, request, &job);
-    failed = report(bench, &setting, name + "/listing", median, paper_ms,
-                    wrong_codes(&setting, job, paper));
+    failed = report(bench, &setting, name + "/listing", median, paper_ms, wrong_codes(&setting, job, paper));
     GPU_BENCH_TRY(cudaFree(memory));
     close_setting(&setting);
     return failed;
@@ -434,8 +415,7 @@ static void
 run_maps(const gpu_bench *bench, const image_extent &extent, bool rough)
 {
     const std::string name = std::string("patterns/") + (rough ? "rough/" : "smooth/") +
-                             std::to_string(extent.columns) + "x" + std::to_string(extent.slices) +
-                             "/maps";
+                             std::to_string(extent.columns) + "x" + std::to_string(extent.slices) + "/maps";
     setting setting = {extent, rough, TEXTURE_PATTERNS};
     texture_patterns request = {};
     struct error error = {};
@@ -446,14 +426,14 @@ run_maps(const gpu_bench *bench, const image_extent &extent, bool rough)
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         request.wanted[p] = request.maps[p] = true;
     must(texture_patterns_run(setting.lane, &request, &error), error.message);
-    const double median = median_of_calls(
-        bench, [&] { must(texture_patterns_run(setting.lane, &request, &error), error.message); });
+    const double median =
+        median_of_calls(bench, [&] { must(texture_patterns_run(setting.lane, &request, &error), error.message); });
     const double copies = median_of_calls(bench, [&] {
         for (int p = 0; p < TEXTURE_PATTERNS; p++)
-            GPU_BENCH_TRY(cudaMemcpyAsync(
-                const_cast<uint8_t *>(texture_patterns_map(setting.lane, (enum texture_pattern)p)),
-                setting.cuda->device_voxels, texture_patterns_codes(&extent),
-                cudaMemcpyDeviceToHost, setting.cuda->download));
+            GPU_BENCH_TRY(
+                cudaMemcpyAsync(const_cast<uint8_t *>(texture_patterns_map(setting.lane, (enum texture_pattern)p)),
+                                setting.cuda->device_voxels, texture_patterns_codes(&extent), cudaMemcpyDeviceToHost,
+                                setting.cuda->download));
         GPU_BENCH_TRY(cudaStreamSynchronize(setting.cuda->download));
     });
     report(bench, &setting, "copies/" + name, copies, 0, -1);

@@ -18,8 +18,7 @@ pair_of(const hong2018 &run, int64_t pixel, int *pair)
 
     if (x < 0 || y < 0 || x >= run.width || y >= run.height)
         return false;
-    *pair = run.image[pixel] * run.levels / 256 * run.levels +
-            run.image[y * run.width + x] * run.levels / 256;
+    *pair = run.image[pixel] * run.levels / 256 * run.levels + run.image[y * run.width + x] * run.levels / 256;
     return true;
 }
 
@@ -43,8 +42,8 @@ vote_in_copies(const hong2018 run, const slab rows, int copies)
     for (int i = (int)threadIdx.x; i < size * copies; i += (int)blockDim.x)
         sub_glcm[i] = 0;
     __syncthreads();
-    for (int64_t pixel = rows.first * run.width + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-         pixel < end; pixel += step) {
+    for (int64_t pixel = rows.first * run.width + (int64_t)blockIdx.x * blockDim.x + threadIdx.x; pixel < end;
+         pixel += step) {
         int pair;
 
         if (pair_of(run, pixel, &pair))
@@ -76,10 +75,8 @@ queue_copies(const hong2018 &run, const slab &rows, cudaStream_t stream)
 
     GPU_BENCH_TRY(cudaGetDevice(&device));
     GPU_BENCH_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    const int64_t blocks =
-        std::min<int64_t>(wanted, (int64_t)processors * (int64_t)(2048 / threads));
-    vote_in_copies<<<(unsigned)blocks, threads, (size_t)copies * counts_size(run), stream>>>(
-        run, rows, copies);
+    const int64_t blocks = std::min<int64_t>(wanted, (int64_t)processors * (int64_t)(2048 / threads));
+    vote_in_copies<<<(unsigned)blocks, threads, (size_t)copies * counts_size(run), stream>>>(run, rows, copies);
 }
 
 void
@@ -101,8 +98,7 @@ hong2018_scheme_2(const hong2018 &run, cudaStream_t stream)
 
 /* Slab i has its own rows and those of the halo, because pairs may reach into the next slab. */
 void
-hong2018_scheme_3(const hong2018 &run, const uint8_t *pinned, int slabs, uint8_t *image,
-                  const cudaStream_t streams[2])
+hong2018_scheme_3(const hong2018 &run, const uint8_t *pinned, int slabs, uint8_t *image, const cudaStream_t streams[2])
 {
     const int64_t halo = std::abs(run.dy);
 
@@ -114,8 +110,7 @@ hong2018_scheme_3(const hong2018 &run, const uint8_t *pinned, int slabs, uint8_t
         const int64_t end = std::min(run.height, rows.end + (run.dy > 0 ? halo : 0));
 
         GPU_BENCH_TRY(cudaMemcpyAsync(image + first * run.width, pinned + first * run.width,
-                                      (size_t)((end - first) * run.width), cudaMemcpyHostToDevice,
-                                      streams[i % 2]));
+                                      (size_t)((end - first) * run.width), cudaMemcpyHostToDevice, streams[i % 2]));
         queue_copies(run, rows, streams[i % 2]);
     }
     for (int i = 0; i < 2; i++)

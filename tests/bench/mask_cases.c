@@ -4,36 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRUNK                                                                                      \
-    {                                                                                              \
-        512, 512, 300                                                                              \
+#define TRUNK                                                                                                          \
+    {                                                                                                                  \
+        512, 512, 300                                                                                                  \
     }
-#define CUBE_512                                                                                   \
-    {                                                                                              \
-        512, 512, 512                                                                              \
+#define CUBE_512                                                                                                       \
+    {                                                                                                                  \
+        512, 512, 512                                                                                                  \
     }
-#define FINE                                                                                       \
-    {                                                                                              \
-        0.8, 0.8, 1                                                                                \
+#define FINE                                                                                                           \
+    {                                                                                                                  \
+        0.8, 0.8, 1                                                                                                    \
     }
 
 const struct mask_case mask_cases[] = {
-    {"mask/copy-body",
-     "a body as it is",
-     MASK_BODY,
-     TRUNK,
-     FINE,
-     {{KERNELS_MASK_STEPS, 0, false}},
-     0,
-     false},
-    {"mask/copy-noise",
-     "noise as it is, 31 % in",
-     MASK_NOISE,
-     TRUNK,
-     FINE,
-     {{KERNELS_MASK_STEPS, 0, false}},
-     0,
-     false},
+    {"mask/copy-body", "a body as it is", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false}}, 0, false},
+    {"mask/copy-noise", "noise as it is, 31 % in", MASK_NOISE, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false}}, 0, false},
     {"mask/keep-1-body",
      "largest component of a body",
      MASK_BODY,
@@ -66,30 +52,9 @@ const struct mask_case mask_cases[] = {
      {{KERNELS_MASK_FILL_VOLUME, 0, false}},
      1,
      false},
-    {"mask/open-3-body",
-     "a body opened by 3 mm",
-     MASK_BODY,
-     TRUNK,
-     FINE,
-     {{KERNELS_MASK_OPEN, 3, false}},
-     1,
-     false},
-    {"mask/open-10-body",
-     "a body opened by 10 mm",
-     MASK_BODY,
-     TRUNK,
-     FINE,
-     {{KERNELS_MASK_OPEN, 10, false}},
-     1,
-     false},
-    {"mask/close-5-lungs",
-     "lungs closed by 5 mm",
-     MASK_LUNGS,
-     TRUNK,
-     FINE,
-     {{KERNELS_MASK_CLOSE, 5, false}},
-     1,
-     false},
+    {"mask/open-3-body", "a body opened by 3 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 3, false}}, 1, false},
+    {"mask/open-10-body", "a body opened by 10 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 10, false}}, 1, false},
+    {"mask/close-5-lungs", "lungs closed by 5 mm", MASK_LUNGS, TRUNK, FINE, {{KERNELS_MASK_CLOSE, 5, false}}, 1, false},
     {"mask/cut-bridges-3-lungs",
      "lungs without what joins them",
      MASK_LUNGS,
@@ -103,9 +68,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_OPEN, 3, false},
-      {KERNELS_MASK_KEEP, 1, false},
-      {KERNELS_MASK_FILL_SLICES, 0, false}},
+     {{KERNELS_MASK_OPEN, 3, false}, {KERNELS_MASK_KEEP, 1, false}, {KERNELS_MASK_FILL_SLICES, 0, false}},
      3,
      false},
     {"mask/preset-lungs",
@@ -196,8 +159,7 @@ case_is_air(const double at[3])
     const double branch[3] = {0.5, 0.5, 0.55}, across[3] = {0.14, 0.012, 0.02};
 
     return case_ellipsoid(at, left, lung) < 1 || case_ellipsoid(at, right, lung) < 1 ||
-           (at[2] > 0.55 && case_ellipsoid(at, trachea, tube) < 1) ||
-           case_ellipsoid(at, branch, across) < 1;
+           (at[2] > 0.55 && case_ellipsoid(at, trachea, tube) < 1) || case_ellipsoid(at, branch, across) < 1;
 }
 
 static bool
@@ -240,10 +202,9 @@ mask_case_draw(enum mask_content content, struct image_extent extent, uint8_t *i
         abort();
     ref_smooth(extent, IMAGE_UINT16, 1000, 1, vessels);
     for (int64_t i = 0; i < count; i++) {
-        const double at[3] = {
-            ((double)(i % extent.columns) + 0.5) / (double)extent.columns,
-            ((double)(i / extent.columns % extent.rows) + 0.5) / (double)extent.rows,
-            ((double)(i / extent.columns / extent.rows) + 0.5) / (double)extent.slices};
+        const double at[3] = {((double)(i % extent.columns) + 0.5) / (double)extent.columns,
+                              ((double)(i / extent.columns % extent.rows) + 0.5) / (double)extent.rows,
+                              ((double)(i / extent.columns / extent.rows) + 0.5) / (double)extent.slices};
         const bool air = case_is_air(at) && vessels[i] < 620;
         const bool speck = ref_random(&random) % 4096 == 0;
 
@@ -306,6 +267,5 @@ mask_case_parse(const char *text, struct kernels_mask_step *step)
 int64_t
 mask_case_floor(struct image_extent extent)
 {
-    return 2 * (int64_t)sizeof(uint64_t) * ((extent.columns + 63) / 64) * extent.rows *
-           extent.slices;
+    return 2 * (int64_t)sizeof(uint64_t) * ((extent.columns + 63) / 64) * extent.rows * extent.slices;
 }

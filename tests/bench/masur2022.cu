@@ -86,8 +86,8 @@ void
 masur2022_run(const masur2022 &run, bool shared, cudaStream_t stream)
 {
     const dim3 threads(EDGE, EDGE);
-    const dim3 grid((unsigned)(run.width - 2 + EDGE - 1) / EDGE,
-                    (unsigned)(run.height - 2 + EDGE - 1) / EDGE, (unsigned)run.slices);
+    const dim3 grid((unsigned)(run.width - 2 + EDGE - 1) / EDGE, (unsigned)(run.height - 2 + EDGE - 1) / EDGE,
+                    (unsigned)run.slices);
 
     if (shared) {
         find_codes<true, false><<<grid, threads, 0, stream>>>(run);

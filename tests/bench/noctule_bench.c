@@ -63,9 +63,9 @@ struct level_set_case {
     bool only_by_name;
 };
 
-#define CUBE(side)                                                                                 \
-    {                                                                                              \
-        side, side, side                                                                           \
+#define CUBE(side)                                                                                                     \
+    {                                                                                                                  \
+        side, side, side                                                                                               \
     }
 
 static const struct level_set_case cases[] = {
@@ -83,13 +83,11 @@ static const struct level_set_case cases[] = {
     {"sphere-512-uint8", "sphere, uint8", SPHERE, CUBE(512), 0, IMAGE_UINT8, 1, false},
     {"sphere-512-labels-4", "sphere, int16, 4 labels", SPHERE, CUBE(512), 0, IMAGE_INT16, 4, false},
     {"sphere-1024", "sphere, int16", SPHERE, CUBE(1024), 0, IMAGE_INT16, 1, true},
-    {"sphere-1024-inward", "sphere, int16, from outside", SPHERE, CUBE(1024), 512, IMAGE_INT16, 1,
-     true},
+    {"sphere-1024-inward", "sphere, int16, from outside", SPHERE, CUBE(1024), 512, IMAGE_INT16, 1, true},
     {"maze-x-512", "serpentine along x", SERPENTINE_X, CUBE(512), 0, IMAGE_INT16, 1, false},
     {"maze-y-512", "serpentine along y", SERPENTINE_Y, CUBE(512), 0, IMAGE_INT16, 1, false},
     {"maze-z-512", "serpentine along z", SERPENTINE_Z, CUBE(512), 0, IMAGE_INT16, 1, false},
-    {"maze-random-512", "spanning tree of random walks", RANDOM_MAZE, CUBE(512), 0, IMAGE_INT16, 1,
-     false},
+    {"maze-random-512", "spanning tree of random walks", RANDOM_MAZE, CUBE(512), 0, IMAGE_INT16, 1, false},
     {"checkerboard-512", "checkerboard", CHECKERBOARD, CUBE(512), 0, IMAGE_INT16, 1, false},
     {"noise-30-512", "noise, 30 % in range", NOISE_30, CUBE(512), 0, IMAGE_INT16, 1, false},
     {"noise-60-512", "noise, 60 % in range", NOISE_60, CUBE(512), 0, IMAGE_INT16, 1, false},
@@ -106,24 +104,9 @@ struct fuzzy_case {
 
 /* Numbers of slices as in Wang 2016's three series. */
 static const struct fuzzy_case fuzzy_cases[] = {
-    {"fuzzy-vessels-131",
-     "vessels in noise, connectedness map",
-     VESSELS,
-     {512, 512, 131},
-     true,
-     false},
-    {"fuzzy-vessels-261",
-     "vessels in noise, connectedness map",
-     VESSELS,
-     {512, 512, 261},
-     true,
-     true},
-    {"fuzzy-vessels-576",
-     "vessels in noise, connectedness map",
-     VESSELS,
-     {512, 512, 576},
-     true,
-     true},
+    {"fuzzy-vessels-131", "vessels in noise, connectedness map", VESSELS, {512, 512, 131}, true, false},
+    {"fuzzy-vessels-261", "vessels in noise, connectedness map", VESSELS, {512, 512, 261}, true, true},
+    {"fuzzy-vessels-576", "vessels in noise, connectedness map", VESSELS, {512, 512, 576}, true, true},
     {"fuzzy-smooth-131", "smooth field, connectedness map", SMOOTH, {512, 512, 131}, true, false},
     {"fuzzy-smooth-261", "smooth field, connectedness map", SMOOTH, {512, 512, 261}, true, true},
     {"fuzzy-smooth-576", "smooth field, connectedness map", SMOOTH, {512, 512, 576}, true, true},
@@ -263,8 +246,7 @@ measure_read(const struct bench *bench, const struct ref_job *job)
 }
 
 static void
-run_job(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-        double *seconds)
+run_job(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results, double *seconds)
 {
     struct error error = {0};
     int rc = ref_run(lane, whole, results, seconds, &error);
@@ -389,8 +371,7 @@ results_voxels(const struct ref_whole *whole, const struct ref_results *results)
 }
 
 static void
-measure(const struct bench *bench, const char *name, const struct ref_whole *whole,
-        struct ref_results *results)
+measure(const struct bench *bench, const char *name, const struct ref_whole *whole, struct ref_results *results)
 {
     const struct ref_job *job = &whole->job;
     struct measured own = measure_job(bench, whole, results);
@@ -402,10 +383,10 @@ measure(const struct bench *bench, const char *name, const struct ref_whole *who
            "\"extent\":[%" PRId64 ",%" PRId64 ",%" PRId64 "],\"pixel\":\"%s\",\"labels\":%zu,"
            "\"objects\":%zu,\"bytes\":%" PRId64 ",\"repeat\":%d,\"median_seconds\":%.6f,"
            "\"min_seconds\":%.6f,\"read_seconds\":%.6f,\"ratio_to_read\":%.2f,",
-           name, kernels_device_backend(bench->device), kernels_device_description(bench->device),
-           bench->threads, job->extent.columns, job->extent.rows, job->extent.slices,
-           pixel_name(job->pixel), job->label_count, whole->object_count, bytes,
-           bench->options->repeat, own.median, own.least, plain.median, own.median / plain.median);
+           name, kernels_device_backend(bench->device), kernels_device_description(bench->device), bench->threads,
+           job->extent.columns, job->extent.rows, job->extent.slices, pixel_name(job->pixel), job->label_count,
+           whole->object_count, bytes, bench->options->repeat, own.median, own.least, plain.median,
+           own.median / plain.median);
     if (bench->gpu)
         print_gpu(bench, whole, own.median, (size_t)bytes);
     printf("\"voxels_per_second\":%.4g,\"segmented_voxels\":%" PRId64 ",\"version\":\"%s\"}\n",
@@ -448,9 +429,7 @@ run_case(const struct bench *bench, const struct level_set_case *chosen)
     struct image_range range = {IN_VALUE, IN_VALUE};
     double radius = chosen->radius > 0 ? chosen->radius : (double)extent.columns / 8;
     struct kernels_shape sphere = {
-        KERNELS_SPHERE,
-        {(double)extent.columns / 2, (double)extent.rows / 2, (double)extent.slices / 2},
-        {radius}};
+        KERNELS_SPHERE, {(double)extent.columns / 2, (double)extent.rows / 2, (double)extent.slices / 2}, {radius}};
     struct kernels_level_set_label labels[REF_MOST];
     struct ref_results results;
     size_t count = (size_t)ref_voxels(extent);
@@ -464,11 +443,8 @@ run_case(const struct bench *bench, const struct level_set_case *chosen)
                                       .threads = bench->announcers}};
 
     for (size_t i = 0; i < chosen->labels; i++)
-        labels[i] = (struct kernels_level_set_label){.shapes = &sphere,
-                                                     .shape_count = 1,
-                                                     .ranges = &range,
-                                                     .range_count = 1,
-                                                     .padding = {1, 0}};
+        labels[i] = (struct kernels_level_set_label){
+            .shapes = &sphere, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
     generate(chosen->pattern, extent, in);
     ref_paint(chosen->pixel, in, (int64_t)count, IN_VALUE, OUT_VALUE, voxels);
     free(in);
@@ -515,12 +491,10 @@ run_fuzzy_case(const struct bench *bench, const struct fuzzy_case *chosen)
                                           .threshold = 32767,
                                           .padding = {1, 0},
                                           .map = chosen->map};
-    struct ref_whole whole = {.job = {.extent = chosen->extent,
-                                      .pixel = IMAGE_INT16,
-                                      .voxels = voxels,
-                                      .threads = bench->announcers},
-                              .objects = &object,
-                              .object_count = 1};
+    struct ref_whole whole = {
+        .job = {.extent = chosen->extent, .pixel = IMAGE_INT16, .voxels = voxels, .threads = bench->announcers},
+        .objects = &object,
+        .object_count = 1};
     struct ref_results results;
 
     measure(bench, chosen->name, &whole, &results);
@@ -569,21 +543,18 @@ fail_on_error(int rc, const struct error *error)
 
 /* Makes the voxels in range mask 0 of the lane. */
 static struct kernels_mask_result
-begin_masks(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel,
-            const void *voxels, struct image_range range)
+begin_masks(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel, const void *voxels,
+            struct image_range range)
 {
     const struct kernels_mask_demand masks = mask_case_demand(chosen);
     const struct kernels_demand demand = {.of = {[KERNELS_MASK] = &masks}};
-    const struct kernels_mask_request request = {
-        .ranges = &range, .range_count = 1, .padding = {1, 0}};
+    const struct kernels_mask_request request = {.ranges = &range, .range_count = 1, .padding = {1, 0}};
     size_t bytes = (size_t)ref_voxels(chosen->extent) * image_pixel_size(pixel);
     struct kernels_mask_result result;
     struct error error = {0};
     void *resident;
 
-    fail_on_error(
-        kernels_volume_begin(bench->lane, chosen->extent, pixel, &demand, &resident, &error),
-        &error);
+    fail_on_error(kernels_volume_begin(bench->lane, chosen->extent, pixel, &demand, &resident, &error), &error);
     memcpy(resident, voxels, bytes);
     fail_on_error(kernels_volume_ready(bench->lane, 0, chosen->extent.slices, &error), &error);
     fail_on_error(kernels_mask_run(bench->lane, 0, &request, &result, &error), &error);
@@ -607,8 +578,8 @@ measure_floor(const struct bench *bench, size_t bytes)
 
 /* Times only the steps, from mask to mask of the lane. On a GPU this includes the download of the result. */
 static void
-measure_mask(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel,
-             const void *voxels, struct image_range range)
+measure_mask(const struct bench *bench, const struct mask_case *chosen, enum image_pixel pixel, const void *voxels,
+             struct image_range range)
 {
     const int repeat = bench->options->repeat;
     const struct kernels_mask_result begun = begin_masks(bench, chosen, pixel, voxels, range);
@@ -635,10 +606,9 @@ measure_mask(const struct bench *bench, const struct mask_case *chosen, enum ima
            "\"floor_bytes\":%" PRId64 ",\"read_seconds\":%.6f,\"ratio_to_read\":%.2f,"
            "\"voxels_before\":%" PRId64 ",\"segmented_voxels\":%" PRId64 ",\"components\":%" PRId64
            ",\"version\":\"%s\"}\n",
-           chosen->name, kernels_device_backend(bench->device),
-           kernels_device_description(bench->device), chosen->description, bench->threads,
-           chosen->extent.columns, chosen->extent.rows, chosen->extent.slices, chosen->spacing[0],
-           chosen->spacing[1], chosen->spacing[2], chosen->count, repeat, own.median, own.least,
+           chosen->name, kernels_device_backend(bench->device), kernels_device_description(bench->device),
+           chosen->description, bench->threads, chosen->extent.columns, chosen->extent.rows, chosen->extent.slices,
+           chosen->spacing[0], chosen->spacing[1], chosen->spacing[2], chosen->count, repeat, own.median, own.least,
            floor, plain.median, own.median / plain.median, begun.mask.voxels, result.mask.voxels,
            result.components_found, NOCTULE_VERSION);
     fflush(stdout);
@@ -666,10 +636,8 @@ run_raw_mask(const struct bench *bench)
 {
     const struct options *options = bench->options;
     size_t bytes = (size_t)ref_voxels(options->extent) * image_pixel_size(options->pixel);
-    struct mask_case given = {.name = "raw",
-                              .description = "steps",
-                              .extent = options->extent,
-                              .count = options->step_count};
+    struct mask_case given = {
+        .name = "raw", .description = "steps", .extent = options->extent, .count = options->step_count};
     void *voxels = allocate(bytes);
 
     memcpy(given.spacing, options->spacing, sizeof(given.spacing));
@@ -684,11 +652,8 @@ run_raw(const struct bench *bench)
 {
     const struct options *options = bench->options;
     size_t bytes = (size_t)ref_voxels(options->extent) * image_pixel_size(options->pixel);
-    struct kernels_level_set_label label = {.shapes = &options->sphere,
-                                            .shape_count = 1,
-                                            .ranges = &options->range,
-                                            .range_count = 1,
-                                            .padding = {1, 0}};
+    struct kernels_level_set_label label = {
+        .shapes = &options->sphere, .shape_count = 1, .ranges = &options->range, .range_count = 1, .padding = {1, 0}};
     struct ref_results results;
     void *voxels = allocate(bytes);
     struct ref_whole whole = {.job = {.extent = options->extent,
@@ -770,23 +735,21 @@ run_kernels(const struct bench *bench)
         .rounds = bench->options->repeat, .filter = bench->options->kernel_filter, .out = stdout};
 
     if (bench->gpu)
-        return gpu_bench_level_set(&kernels) + gpu_bench_fuzzy(&kernels) +
-               gpu_bench_mask(&kernels) + gpu_bench_resample(&kernels) +
-               gpu_bench_texture(&kernels) + gpu_bench_features(&kernels);
+        return gpu_bench_level_set(&kernels) + gpu_bench_fuzzy(&kernels) + gpu_bench_mask(&kernels) +
+               gpu_bench_resample(&kernels) + gpu_bench_texture(&kernels) + gpu_bench_features(&kernels);
 #else
     (void)bench;
 #endif
     return 0;
 }
 
-static const char usage[] =
-    "usage: noctule-bench [--backend NAME] [--threads N] [--repeat N] [CASE...]\n"
-    "       noctule-bench --kernels[=PART OF A NAME] [--repeat N]    on a GPU, input resident\n"
-    "       noctule-bench --list\n"
-    "       noctule-bench --raw FILE --extent COLUMNS,ROWS,SLICES --pixel int16|uint16|uint8\n"
-    "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n"
-    "       noctule-bench --raw FILE --extent ... --pixel ... --range LO,HI --spacing X,Y,Z\n"
-    "                     --step KIND[=AMOUNT][,corners] [--step ...] [--mask-out FILE]\n";
+static const char usage[] = "usage: noctule-bench [--backend NAME] [--threads N] [--repeat N] [CASE...]\n"
+                            "       noctule-bench --kernels[=PART OF A NAME] [--repeat N]    on a GPU, input resident\n"
+                            "       noctule-bench --list\n"
+                            "       noctule-bench --raw FILE --extent COLUMNS,ROWS,SLICES --pixel int16|uint16|uint8\n"
+                            "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n"
+                            "       noctule-bench --raw FILE --extent ... --pixel ... --range LO,HI --spacing X,Y,Z\n"
+                            "                     --step KIND[=AMOUNT][,corners] [--step ...] [--mask-out FILE]\n";
 
 static void
 refuse(void)
@@ -838,8 +801,7 @@ parse_geometry(struct options *options, int option, const char *text)
     switch (option) {
     case 'e':
         parse_numbers(text, numbers, 3);
-        options->extent =
-            (struct image_extent){(int64_t)numbers[0], (int64_t)numbers[1], (int64_t)numbers[2]};
+        options->extent = (struct image_extent){(int64_t)numbers[0], (int64_t)numbers[1], (int64_t)numbers[2]};
         break;
     case 'i':
         parse_numbers(text, options->spacing, 3);
@@ -850,8 +812,7 @@ parse_geometry(struct options *options, int option, const char *text)
         break;
     default:
         parse_numbers(text, numbers, 4);
-        options->sphere = (struct kernels_shape){
-            KERNELS_SPHERE, {numbers[0], numbers[1], numbers[2]}, {numbers[3]}};
+        options->sphere = (struct kernels_shape){KERNELS_SPHERE, {numbers[0], numbers[1], numbers[2]}, {numbers[3]}};
         break;
     }
 }
@@ -876,8 +837,7 @@ parse_options(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct options options = {
-        .backend = "auto", .repeat = 7, .pixel = IMAGE_INT16, .spacing = {1, 1, 1}};
+    struct options options = {.backend = "auto", .repeat = 7, .pixel = IMAGE_INT16, .spacing = {1, 1, 1}};
     int option;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -911,8 +871,7 @@ parse_options(int argc, char **argv)
             options.kernel_filter = optarg;
             break;
         case 'o':
-            if (options.step_count == MASK_CASE_STEPS ||
-                !mask_case_parse(optarg, &options.steps[options.step_count++]))
+            if (options.step_count == MASK_CASE_STEPS || !mask_case_parse(optarg, &options.steps[options.step_count++]))
                 refuse();
             break;
         case 'e':
@@ -925,8 +884,8 @@ parse_options(int argc, char **argv)
             refuse();
         }
     }
-    if (options.raw && (options.extent.columns < 1 || options.extent.rows < 1 ||
-                        options.extent.slices < 1 || optind < argc))
+    if (options.raw &&
+        (options.extent.columns < 1 || options.extent.rows < 1 || options.extent.slices < 1 || optind < argc))
         refuse();
     return options;
 }
@@ -934,8 +893,7 @@ parse_options(int argc, char **argv)
 static void
 open_bench(struct bench *bench)
 {
-    struct kernels_device_options device = {.backend = bench->options->backend,
-                                            .threads = bench->options->threads};
+    struct kernels_device_options device = {.backend = bench->options->backend, .threads = bench->options->threads};
     struct error error = {0};
 
     if (kernels_device_open(&device, &bench->device, &error) ||

@@ -18,8 +18,8 @@ struct place {
 __device__ static bool
 exists(const struct trapani2018 &run, struct place at)
 {
-    return at.x >= 0 && at.x < (int)run.extent.columns && at.y >= 0 &&
-           at.y < (int)run.extent.rows && at.z >= 0 && at.z < (int)run.extent.slices;
+    return at.x >= 0 && at.x < (int)run.extent.columns && at.y >= 0 && at.y < (int)run.extent.rows && at.z >= 0 &&
+           at.z < (int)run.extent.slices;
 }
 
 __device__ static int64_t
@@ -109,8 +109,7 @@ load_states(const struct trapani2018 &run, int8_t *states)
     int thread = (int)((threadIdx.z * EDGE + threadIdx.y) * EDGE + threadIdx.x);
 
     for (int i = thread; i < HALO_VOXELS; i += THREADS) {
-        struct place at = {corner.x + i % HALO - 1, corner.y + i / HALO % HALO - 1,
-                           corner.z + i / (HALO * HALO) - 1};
+        struct place at = {corner.x + i % HALO - 1, corner.y + i / HALO % HALO - 1, corner.z + i / (HALO * HALO) - 1};
 
         states[i] = exists(run, at) ? run.states[index_of(run, at)] : OUTSIDE_VOLUME;
     }
@@ -130,9 +129,8 @@ spread_voxel(int i)
 __device__ static bool
 beside(const volatile int8_t *states, int i, int8_t state)
 {
-    return states[i - 1] == state || states[i + 1] == state || states[i - HALO] == state ||
-           states[i + HALO] == state || states[i - HALO * HALO] == state ||
-           states[i + HALO * HALO] == state;
+    return states[i - 1] == state || states[i + 1] == state || states[i - HALO] == state || states[i + HALO] == state ||
+           states[i - HALO * HALO] == state || states[i + HALO * HALO] == state;
 }
 
 __device__ static bool
@@ -168,9 +166,8 @@ __launch_bounds__(THREADS) stage_2(struct trapani2018 run)
         changed |= again;
     }
     for (int i = 0; i < 8; i++) {
-        int8_t state =
-            states[((2 * threadIdx.z + i / 4 + 1) * HALO + 2 * threadIdx.y + i / 2 % 2 + 1) * HALO +
-                   2 * threadIdx.x + i % 2 + 1];
+        int8_t state = states[((2 * threadIdx.z + i / 4 + 1) * HALO + 2 * threadIdx.y + i / 2 % 2 + 1) * HALO +
+                              2 * threadIdx.x + i % 2 + 1];
 
         open |= state == -1 || state == 2;
         if (changed && exists(run, own_voxel(i)))
@@ -191,12 +188,9 @@ __launch_bounds__(THREADS) stage_3(struct trapani2018 run)
 
     load_states(run, states);
     for (int i = 0; i < 8; i++) {
-        int at =
-            ((2 * (int)threadIdx.z + i / 4 + 1) * HALO + 2 * (int)threadIdx.y + i / 2 % 2 + 1) *
-                HALO +
-            2 * (int)threadIdx.x + i % 2 + 1;
-        const int near[6] = {at - 1,    at + 1,           at - HALO,
-                             at + HALO, at - HALO * HALO, at + HALO * HALO};
+        int at = ((2 * (int)threadIdx.z + i / 4 + 1) * HALO + 2 * (int)threadIdx.y + i / 2 % 2 + 1) * HALO +
+                 2 * (int)threadIdx.x + i % 2 + 1;
+        const int near[6] = {at - 1, at + 1, at - HALO, at + HALO, at - HALO * HALO, at + HALO * HALO};
         bool inside = states[at] > 0, border = false;
 
         for (int n = 0; n < 6; n++)
@@ -210,8 +204,7 @@ __launch_bounds__(THREADS) stage_3(struct trapani2018 run)
 static dim3
 grid_of(struct image_extent extent)
 {
-    return dim3((unsigned)((extent.columns - 1) / SPAN + 1),
-                (unsigned)((extent.rows - 1) / SPAN + 1),
+    return dim3((unsigned)((extent.columns - 1) / SPAN + 1), (unsigned)((extent.rows - 1) / SPAN + 1),
                 (unsigned)((extent.slices - 1) / SPAN + 1));
 }
 

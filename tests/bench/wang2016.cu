@@ -15,10 +15,8 @@ own_place(const struct fuzzy_grid &grid, struct place *place)
     place->at[0] = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     place->at[1] = (int64_t)blockIdx.y * blockDim.y + threadIdx.y;
     place->at[2] = (int64_t)blockIdx.z * blockDim.z + threadIdx.z;
-    place->voxel =
-        (size_t)((place->at[2] * grid.size[1] + place->at[1]) * grid.size[0] + place->at[0]);
-    return place->at[0] < grid.size[0] && place->at[1] < grid.size[1] &&
-           place->at[2] < grid.size[2];
+    place->voxel = (size_t)((place->at[2] * grid.size[1] + place->at[1]) * grid.size[0] + place->at[0]);
+    return place->at[0] < grid.size[0] && place->at[1] < grid.size[1] && place->at[2] < grid.size[2];
 }
 
 /* Finds the voxel's neighbour 0 .. 5. Returns false if there is none. */
@@ -80,8 +78,7 @@ advance_front(const struct wang2016_memory memory, const struct fuzzy_grid grid)
 }
 
 static __device__ uint32_t
-best_of_neighbours(const struct wang2016_memory &memory, const struct fuzzy_volume &volume,
-                   const struct place &place)
+best_of_neighbours(const struct wang2016_memory &memory, const struct fuzzy_volume &volume, const struct place &place)
 {
     uint32_t best = 0;
 
@@ -90,8 +87,8 @@ best_of_neighbours(const struct wang2016_memory &memory, const struct fuzzy_volu
         size_t other;
 
         if (neighbour_of(volume.grid, place, i, &other))
-            best = max(best, min(*(volatile uint32_t *)&memory.map[other],
-                                 affinity_between(volume, place.voxel, other)));
+            best =
+                max(best, min(*(volatile uint32_t *)&memory.map[other], affinity_between(volume, place.voxel, other)));
     }
     return best;
 }
@@ -112,8 +109,7 @@ update_blocks(const struct wang2016_memory memory, const struct fuzzy_volume vol
 static dim3
 blocks_of(const struct fuzzy_grid *grid, dim3 block)
 {
-    return dim3((unsigned)fuzzy_ceil(grid->size[0], block.x),
-                (unsigned)fuzzy_ceil(grid->size[1], block.y),
+    return dim3((unsigned)fuzzy_ceil(grid->size[0], block.x), (unsigned)fuzzy_ceil(grid->size[1], block.y),
                 (unsigned)fuzzy_ceil(grid->size[2], block.z));
 }
 
@@ -128,14 +124,12 @@ wang2016_begin(const struct wang2016_memory *memory, const struct image_extent *
     GPU_BENCH_TRY(cudaMemsetAsync(memory->map, 0, voxels * sizeof(uint32_t), stream));
     GPU_BENCH_TRY(cudaMemsetAsync(memory->front, 0, voxels, stream));
     GPU_BENCH_TRY(cudaMemsetAsync(memory->next_front, 0, voxels, stream));
-    GPU_BENCH_TRY(
-        cudaMemcpyAsync(memory->map + voxel, &full, sizeof full, cudaMemcpyHostToDevice, stream));
+    GPU_BENCH_TRY(cudaMemcpyAsync(memory->map + voxel, &full, sizeof full, cudaMemcpyHostToDevice, stream));
     GPU_BENCH_TRY(cudaMemsetAsync(memory->front + voxel, 1, 1, stream));
 }
 
 int
-wang2016_converge(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
-                  cudaStream_t stream)
+wang2016_converge(const struct wang2016_memory *memory, const struct fuzzy_volume *volume, cudaStream_t stream)
 {
     const dim3 block(64, 4, 1);
     const dim3 blocks = blocks_of(&volume->grid, block);
@@ -147,16 +141,15 @@ wang2016_converge(const struct wang2016_memory *memory, const struct fuzzy_volum
             update_neighbours<<<blocks, block, 0, stream>>>(*memory, *volume);
             advance_front<<<blocks, block, 0, stream>>>(*memory, volume->grid);
         }
-        GPU_BENCH_TRY(cudaMemcpyAsync(&changed, memory->changed, sizeof(int),
-                                      cudaMemcpyDeviceToHost, stream));
+        GPU_BENCH_TRY(cudaMemcpyAsync(&changed, memory->changed, sizeof(int), cudaMemcpyDeviceToHost, stream));
         GPU_BENCH_TRY(cudaStreamSynchronize(stream));
     }
     return iterations;
 }
 
 void
-wang2016_correct(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
-                 int iterations, cudaStream_t stream)
+wang2016_correct(const struct wang2016_memory *memory, const struct fuzzy_volume *volume, int iterations,
+                 cudaStream_t stream)
 {
     const dim3 block(8, 8, 8);
 

@@ -24,15 +24,14 @@ void wang2016_begin(const struct wang2016_memory *memory, const struct image_ext
  * ones the next front. The host checks for the end only every few iterations. Returns the number of iterations.
  * Volumes must be int16.
  */
-int wang2016_converge(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
-                      cudaStream_t stream);
+int wang2016_converge(const struct wang2016_memory *memory, const struct fuzzy_volume *volume, cudaStream_t stream);
 
 /*
  * Corrects the map by iterations of whole blocks. Each block of 8^3 threads updates its voxels until they are
  * consistent within the block. Changes that cross blocks too late need another iteration; the paper runs two (or
  * three).
  */
-void wang2016_correct(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
-                      int iterations, cudaStream_t stream);
+void wang2016_correct(const struct wang2016_memory *memory, const struct fuzzy_volume *volume, int iterations,
+                      cudaStream_t stream);
 
 #endif

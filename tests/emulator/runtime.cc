@@ -103,21 +103,18 @@ emulator::may_launch(const void *kernel, dim3 grid, dim3 size, size_t shared)
 {
     std::lock_guard<std::mutex> held(mutex);
     const auto asked = shared_asked.find(kernel);
-    const size_t most =
-        asked == shared_asked.end() ? (size_t)SHARED_UNASKED : (size_t)asked->second;
+    const size_t most = asked == shared_asked.end() ? (size_t)SHARED_UNASKED : (size_t)asked->second;
     const uint64_t threads = (uint64_t)size.x * size.y * size.z;
     struct gpu gpu;
     int loses;
 
     if (shared > std::max<size_t>(most, SHARED_UNASKED) || threads == 0 || threads > 1024 ||
-        (uint64_t)grid.x * grid.y * grid.z == 0 || grid.x > INT32_MAX || grid.y > UINT16_MAX ||
-        grid.z > UINT16_MAX) {
+        (uint64_t)grid.x * grid.y * grid.z == 0 || grid.x > INT32_MAX || grid.y > UINT16_MAX || grid.z > UINT16_MAX) {
         last = cudaErrorInvalidConfiguration;
         return false;
     }
     kernels++;
-    if (!find_gpu(device, &gpu) ||
-        (sscanf(gpu.how.c_str(), "lost %d", &loses) == 1 && kernels >= loses))
+    if (!find_gpu(device, &gpu) || (sscanf(gpu.how.c_str(), "lost %d", &loses) == 1 && kernels >= loses))
         is_lost = true;
     return met() == cudaSuccess;
 }
@@ -251,10 +248,9 @@ cudaGetDeviceProperties(cudaDeviceProp *found, int index)
     found->sharedMemPerMultiprocessor = SHARED + 1024;
     found->maxThreadsPerMultiProcessor = 2048;
     found->l2CacheSize = 1 << 20;
-    sscanf(gpu.pci.c_str(), "%x:%x:%x", (unsigned *)&found->pciDomainID,
-           (unsigned *)&found->pciBusID, (unsigned *)&found->pciDeviceID);
-    for (size_t i = 0, at = strlen("GPU-"); i < sizeof found->uuid.bytes && at < gpu.uuid.size();
-         i++, at += 2) {
+    sscanf(gpu.pci.c_str(), "%x:%x:%x", (unsigned *)&found->pciDomainID, (unsigned *)&found->pciBusID,
+           (unsigned *)&found->pciDeviceID);
+    for (size_t i = 0, at = strlen("GPU-"); i < sizeof found->uuid.bytes && at < gpu.uuid.size(); i++, at += 2) {
         at += gpu.uuid[at] == '-';
         found->uuid.bytes[i] = (char)std::stoi(gpu.uuid.substr(at, 2), nullptr, 16);
     }

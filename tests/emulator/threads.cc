@@ -34,8 +34,8 @@ enum class state { READY, AT_WARP, AT_BLOCK, ENDED };
 [[noreturn]] void
 give_up(const char *why)
 {
-    fprintf(stderr, "emulator: block %u,%u,%u thread %u,%u,%u: %s\n", blockIdx.x, blockIdx.y,
-            blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, why);
+    fprintf(stderr, "emulator: block %u,%u,%u thread %u,%u,%u: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x,
+            threadIdx.y, threadIdx.z, why);
     abort();
 }
 
@@ -134,8 +134,8 @@ runner::runner() : grid(nullptr), strands(new struct strand[THREADS]), random(se
     };
 
     for (uint32_t i = 0; i < THREADS; i++)
-        strands[i].fiber = boost::context::fiber(
-            std::allocator_arg, boost::context::protected_fixedsize_stack(STACK), live);
+        strands[i].fiber =
+            boost::context::fiber(std::allocator_arg, boost::context::protected_fixedsize_stack(STACK), live);
 }
 
 /* Switches back to the scheduler, which tracks the state of each strand. */
@@ -168,8 +168,7 @@ runner::begin()
     at_block = 0;
     predicates = 0;
     for (uint32_t i = 0; i < count; i++) {
-        strands[i].index =
-            make_uint3(i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y);
+        strands[i].index = make_uint3(i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y);
         strands[i].state = state::READY;
     }
     for (uint32_t w = 0; w * WARP < count; w++) {
@@ -241,8 +240,7 @@ runner::run_ready(struct warp &warp)
     const uint32_t first = (uint32_t)(&warp - warps) * WARP;
 
     while (warp.ready) {
-        uint32_t turned = draw(WARP),
-                 from_here = warp.ready >> turned ? warp.ready >> turned << turned : warp.ready,
+        uint32_t turned = draw(WARP), from_here = warp.ready >> turned ? warp.ready >> turned << turned : warp.ready,
                  lane = (uint32_t)__builtin_ctz(from_here);
         go_on(first + lane);
         if (strands[first + lane].state == state::ENDED) {
@@ -306,8 +304,7 @@ runner::run(size_t shared_bytes, const std::function<void()> &work, pthread_barr
 
 /* Keeps idle runners, because their stacks take long to create. */
 std::mutex idle_mutex;
-auto &idle = *new std::vector<
-    std::unique_ptr<runner>>; /* never destroyed: its fibers wait in kernels' frames */
+auto &idle = *new std::vector<std::unique_ptr<runner>>; /* never destroyed: its fibers wait in kernels' frames */
 
 std::unique_ptr<runner>
 take_runner()
@@ -330,8 +327,8 @@ give_back(std::unique_ptr<runner> done)
 }
 
 void
-run_block(runner *by, uint64_t number, dim3 grid, dim3 size, size_t shared_bytes,
-          const std::function<void()> &kernel, pthread_barrier_t *of_grid)
+run_block(runner *by, uint64_t number, dim3 grid, dim3 size, size_t shared_bytes, const std::function<void()> &kernel,
+          pthread_barrier_t *of_grid)
 {
     blockIdx = make_uint3((unsigned)(number % grid.x), (unsigned)(number / grid.x % grid.y),
                           (unsigned)(number / grid.x / grid.y));
@@ -404,8 +401,7 @@ lane()
 }
 
 void
-run_grid(dim3 grid, dim3 size, size_t shared_bytes, bool is_cooperative,
-         const std::function<void()> &kernel)
+run_grid(dim3 grid, dim3 size, size_t shared_bytes, bool is_cooperative, const std::function<void()> &kernel)
 {
     const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
 

@@ -56,8 +56,7 @@ void wait_for_groups(size_t pending);
 uint32_t lane();
 
 /* Runs `kernel` for each thread of all blocks: one block after the other, or all at once if cooperative. */
-void run_grid(dim3 grid, dim3 size, size_t shared_bytes, bool is_cooperative,
-              const std::function<void()> &kernel);
+void run_grid(dim3 grid, dim3 size, size_t shared_bytes, bool is_cooperative, const std::function<void()> &kernel);
 
 } /* namespace emulator */
 

@@ -46,8 +46,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         words = accept_all(contexts, 2);
     words.insert(words.end(), bytes + 1, bytes + size);
     const Session session(words);
-    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr,      nullptr,
-                                    1,         1,      1,         0,   DICOM_PDU_MIN};
+    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr, nullptr, 1, 1, 1, 0, DICOM_PDU_MIN};
     auto association = std::make_unique<dicom_association>(peer);
     struct dicom_answer answer;
     struct error error = {};

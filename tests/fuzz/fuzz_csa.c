@@ -9,8 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static const char *const names[] = {"NumberOfImagesInMosaic", "B_value",
-                                        "DiffusionGradientDirection", "B_matrix", ""};
+    static const char *const names[] = {"NumberOfImagesInMosaic", "B_value", "DiffusionGradientDirection", "B_matrix",
+                                        ""};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char values[6][CSA_VALUE];
         const size_t count = csa_values(bytes, size, names[i], values, 6);

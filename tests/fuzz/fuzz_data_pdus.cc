@@ -66,8 +66,7 @@ class Reference
         if (length < 2 || length > pdu_end_ - at_ - 4)
             return -EPROTO;
         const uint8_t header = bytes_[at_ + 5];
-        fragment = {bytes_[at_ + 4], (header & 1) != 0, (header & 2) != 0,
-                    bytes_ + at_ + pdv_head_size, length - 2};
+        fragment = {bytes_[at_ + 4], (header & 1) != 0, (header & 2) != 0, bytes_ + at_ + pdv_head_size, length - 2};
         at_ += 4 + length;
         within_ = !fragment.is_last;
         return 0;

@@ -40,8 +40,7 @@ key(char text[DICOM_DS_SIZE], uint8_t value)
 }
 
 static void
-describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
-         struct dicom_frame *frame)
+describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance, struct dicom_frame *frame)
 {
     snprintf(instance->sop_instance_uid, sizeof(instance->sop_instance_uid), "1.%d", index);
     strcpy(instance->series_uid, "1.2");
@@ -97,8 +96,7 @@ check_accepted(struct dicom_instance *const *instances, const struct geometry_st
 }
 
 static void
-check_series(struct dicom_instance *const *instances, int32_t count,
-             const struct geometry_series *series)
+check_series(struct dicom_instance *const *instances, int32_t count, const struct geometry_series *series)
 {
     int seen[MOST_FRAMES] = {0};
     for (int32_t i = 0; i < series->stack_count; i++) {
@@ -147,8 +145,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct dicom_frame frames[MOST_FRAMES] = {0};
     struct dicom_instance *forward[MOST_FRAMES], *backward[MOST_FRAMES];
     char paths[MOST_FRAMES][16];
-    const int32_t count =
-        (int32_t)(size / FRAME_BYTES < MOST_FRAMES ? size / FRAME_BYTES : MOST_FRAMES);
+    const int32_t count = (int32_t)(size / FRAME_BYTES < MOST_FRAMES ? size / FRAME_BYTES : MOST_FRAMES);
     for (int32_t i = 0; i < count; i++) {
         snprintf(paths[i], sizeof(paths[i]), "%d", i);
         storage[i].path = paths[i];

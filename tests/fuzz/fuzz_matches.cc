@@ -42,8 +42,7 @@ on_match(void *context, const struct dicom_match *match)
 bool
 on_progress(void *context, const struct dicom_moved *moved)
 {
-    must(moved->remaining >= -1 && moved->completed >= -1 && moved->failed >= -1 &&
-         moved->warned >= -1);
+    must(moved->remaining >= -1 && moved->completed >= -1 && moved->failed >= -1 && moved->warned >= -1);
     return static_cast<const struct visit *>(context)->goes_on;
 }
 
@@ -58,8 +57,7 @@ ask(struct dicom_association *association, uint8_t how)
     struct dicom_moved moved;
     struct error error = {};
     if (how & MOVES) {
-        const int rc = dicom_move(association, &query, "NOCTULE", on_progress, &visit, &moved,
-                                  &answer, &error);
+        const int rc = dicom_move(association, &query, "NOCTULE", on_progress, &visit, &moved, &answer, &error);
         must(rc == 0 || rc == -ECANCELED ? error.code == CODE_NONE : error.code != CODE_NONE);
     } else {
         const int rc = dicom_find(association, &query, on_match, &visit, &answer, &error);
@@ -77,8 +75,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     std::vector<uint8_t> words = accept_all(contexts, 2);
     words.insert(words.end(), bytes + 1, bytes + size);
     const Session session(words);
-    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr,      nullptr,
-                                    1,         1,      1,         0,   DICOM_PDU_MIN};
+    const struct dicom_peer peer = {"NOCTULE", "FUZZ", "nowhere", 104, nullptr, nullptr, 1, 1, 1, 0, DICOM_PDU_MIN};
     auto association = std::make_unique<dicom_association>(peer);
     struct dicom_answer answer;
     struct error error = {};

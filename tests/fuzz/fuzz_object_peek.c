@@ -23,8 +23,7 @@ is_kind(const char *kind)
 static void
 check_reference(const char *line)
 {
-    static const char *const heads[] = {OBJECT_OF_SERIES, OBJECT_OF_INSTANCE, OBJECT_OF_FRAME,
-                                        OBJECT_OF_PREDECESSOR};
+    static const char *const heads[] = {OBJECT_OF_SERIES, OBJECT_OF_INSTANCE, OBJECT_OF_FRAME, OBJECT_OF_PREDECESSOR};
     size_t i = 0;
     while (i < sizeof heads / sizeof heads[0] && strncmp(line, heads[i], strlen(heads[i])) != 0)
         i++;

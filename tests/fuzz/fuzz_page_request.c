@@ -62,8 +62,7 @@ read_configuration(void)
     struct error error = {0};
     snprintf(configuration, sizeof configuration, "%s/noctule.conf", folder);
     FILE *file = fopen(configuration, "w");
-    must(file && fprintf(file, "root = \"%s\"; min_free_mib = 0;\n", folder) > 0 &&
-         fclose(file) == 0);
+    must(file && fprintf(file, "root = \"%s\"; min_free_mib = 0;\n", folder) > 0 && fclose(file) == 0);
     must(conf_load(configuration, &conf, &error) == 0);
     loaded = conf->page;
     page.conf = conf;
@@ -128,16 +127,14 @@ must_have_shown_token(const char *authorization)
     const size_t length = strlen(authorization), token = strlen(TOKEN);
     const bool bearer = strncasecmp(authorization, "Bearer ", 7) == 0 && length >= 7 + token &&
                         strcmp(authorization + length - token, TOKEN) == 0;
-    must(bearer ||
-         (strncasecmp(authorization, "Basic ", 6) == 0 && hides_token(authorization + 6)));
+    must(bearer || (strncasecmp(authorization, "Basic ", 6) == 0 && hides_token(authorization + 6)));
 }
 
 /* Checks that the host is an address or localhost, with or without a port, or the configured name. */
 static void
 must_be_ours(const char *host)
 {
-    must(host[strspn(host, "0123456789abcdefABCDEF.:[]")] == '\0' ||
-         strncasecmp(host, "localhost", 9) == 0 ||
+    must(host[strspn(host, "0123456789abcdefABCDEF.:[]")] == '\0' || strncasecmp(host, "localhost", 9) == 0 ||
          (conf->page.host_count > 0 && strncasecmp(host, NAME, strlen(NAME)) == 0) ||
          (conf->page.host_count == 0 && conf->page.bind == everywhere));
 }
@@ -145,8 +142,7 @@ must_be_ours(const char *host)
 static bool
 is_open(const char *path)
 {
-    return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 ||
-           strcmp(path, "/style.css") == 0;
+    return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 || strcmp(path, "/style.css") == 0;
 }
 
 static void
@@ -161,14 +157,12 @@ check_status(const struct web_request *request, const struct web_reply *answer)
     must((answer->status == 421) == !known);
     must(!known || (answer->status == 401) == !(in || is_open(request->path)));
     must(answer->needs_token == (answer->status == 401));
-    must(answer->status == 200 || answer->status == 401 || answer->status == 404 ||
-         answer->status == 421);
+    must(answer->status == 200 || answer->status == 401 || answer->status == 404 || answer->status == 421);
 }
 
 /* Checks that the answer reveals only the requested facts about this machine. */
 static void
-check_text(const struct web_request *request, const struct web_reply *answer, const char *text,
-           size_t size)
+check_text(const struct web_request *request, const struct web_reply *answer, const char *text, size_t size)
 {
     static const char end[] = "</html>\n";
     must(!memmem(text, size, "<script", strlen("<script")));
@@ -199,23 +193,20 @@ set_gate(unsigned flags)
     conf->page.bind = flags & GATE_IS_REACHED ? everywhere : local;
     conf->page.hosts = names;
     conf->page.host_count = flags & GATE_HAS_NAME ? 1 : 0;
-    snprintf(page.access.token, sizeof page.access.token, "%s",
-             flags & GATE_HAS_TOKEN ? TOKEN : "");
+    snprintf(page.access.token, sizeof page.access.token, "%s", flags & GATE_HAS_TOKEN ? TOKEN : "");
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     const char *lines[LINES];
-    char *text = strndup((const char *)bytes, size),
-         *rest = text; /* a sanitizer detects reads beyond its end */
+    char *text = strndup((const char *)bytes, size), *rest = text; /* a sanitizer detects reads beyond its end */
     const char *access = strsep(&rest, "\n");
     for (int i = 0; i < LINES; i++) {
         lines[i] = strsep(&rest, "\n");
         lines[i] = lines[i] ? lines[i] : "";
     }
-    struct web_request request = {
-        .path = lines[PATH], .host = lines[HOST], .authorization = lines[AUTHORIZATION]};
+    struct web_request request = {.path = lines[PATH], .host = lines[HOST], .authorization = lines[AUTHORIZATION]};
     memcpy(request.values, lines + VALUES, sizeof request.values);
     open_page();
     set_gate((unsigned char)*access);

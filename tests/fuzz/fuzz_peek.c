@@ -26,9 +26,8 @@ check_frame(const struct dicom_frame *frame)
 #undef KEY
     must(!frame->acquired[0] || strlen(frame->acquired) == 21);
     must(frame->tiles >= 0);
-    must(frame->excluded == CODE_NONE || frame->excluded == CODE_MOSAIC ||
-         frame->excluded == CODE_LOCALIZER || frame->excluded == CODE_SCREENSHOT ||
-         frame->excluded == CODE_DERIVED_IMAGE);
+    must(frame->excluded == CODE_NONE || frame->excluded == CODE_MOSAIC || frame->excluded == CODE_LOCALIZER ||
+         frame->excluded == CODE_SCREENSHOT || frame->excluded == CODE_DERIVED_IMAGE);
 }
 
 static void
@@ -42,12 +41,10 @@ check_instance(const struct dicom_instance *i)
     must(i->bits_stored >= 8 && i->bits_stored <= i->bits_allocated);
     must(i->high_bit >= i->bits_stored - 1 && i->high_bit < i->bits_allocated);
     must(i->pixel_offset == -1 ||
-         i->pixel_offset + (int64_t)i->rows * i->columns * i->frame_count * i->bits_allocated / 8 <=
-             i->file_size);
+         i->pixel_offset + (int64_t)i->rows * i->columns * i->frame_count * i->bits_allocated / 8 <= i->file_size);
     must(i->padding_lo <= i->padding_hi);
     must((i->tile_rows == 0) == (i->tile_columns == 0));
-    must(i->tile_rows == 0 ||
-         (i->frame_count <= i->tile_rows * i->tile_columns && !i->multi_frame));
+    must(i->tile_rows == 0 || (i->frame_count <= i->tile_rows * i->tile_columns && !i->multi_frame));
     for (int32_t f = 0; f < i->frame_count; f++)
         check_frame(&i->frames[f]);
 }

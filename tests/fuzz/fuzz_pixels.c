@@ -26,10 +26,9 @@ static const struct {
     const char *uid;
     bool encapsulated;
 } syntaxes[] = {
-    {ROOT ".1", false},    {ROOT ".2", false},    {ROOT ".1.99", false}, {ROOT ".5", true},
-    {ROOT ".4.50", true},  {ROOT ".4.51", true},  {ROOT ".4.57", true},  {ROOT ".4.70", true},
-    {ROOT ".4.80", true},  {ROOT ".4.81", true},  {ROOT ".4.90", true},  {ROOT ".4.91", true},
-    {ROOT ".4.201", true}, {ROOT ".4.202", true}, {ROOT ".4.203", true},
+    {ROOT ".1", false},   {ROOT ".2", false},   {ROOT ".1.99", false}, {ROOT ".5", true},     {ROOT ".4.50", true},
+    {ROOT ".4.51", true}, {ROOT ".4.57", true}, {ROOT ".4.70", true},  {ROOT ".4.80", true},  {ROOT ".4.81", true},
+    {ROOT ".4.90", true}, {ROOT ".4.91", true}, {ROOT ".4.201", true}, {ROOT ".4.202", true}, {ROOT ".4.203", true},
 };
 
 static struct {

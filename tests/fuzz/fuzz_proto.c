@@ -45,8 +45,7 @@ read_message(struct proto_reader *reader, const struct message *message)
         touch(reader, message->row, values);
         message_add(&writer, message->type, values);
     }
-    if (proto_finish(&writer) != 0 || writer.size != reader->size ||
-        memcmp(writer.bytes, frame, writer.size) != 0)
+    if (proto_finish(&writer) != 0 || writer.size != reader->size || memcmp(writer.bytes, frame, writer.size) != 0)
         abort();
     proto_release(&writer);
     free(frame);

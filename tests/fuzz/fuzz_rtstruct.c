@@ -51,8 +51,7 @@ check_roi(const struct rtstruct *set, int32_t roi)
 {
     struct rtstruct_contours contours;
     struct error error = {0};
-    must(!set->rois[roi].frame_of_reference_uid[0] ||
-         is_uid(set->rois[roi].frame_of_reference_uid));
+    must(!set->rois[roi].frame_of_reference_uid[0] || is_uid(set->rois[roi].frame_of_reference_uid));
     must(memchr(set->rois[roi].name, '\0', DICOM_LO_SIZE) != NULL);
     must(memchr(set->rois[roi].type, '\0', DICOM_CS_SIZE) != NULL);
     const int rc = rtstruct_contours_read(set, roi, &contours, &error);

@@ -33,8 +33,7 @@ check_pixel(const struct seg_source *source, uint16_t pixel)
 }
 
 static void
-check_frame(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame,
-            uint16_t *pixels)
+check_frame(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame, uint16_t *pixels)
 {
     const struct seg_source_frame *told = &source->frames[frame];
     struct error error = {0};
@@ -54,8 +53,7 @@ static void
 check_source(const struct seg_source *source)
 {
     const int64_t count = (int64_t)source->rows * source->columns;
-    must(is_uid(source->sop_instance_uid) && is_uid(source->study_uid) &&
-         is_uid(source->series_uid));
+    must(is_uid(source->sop_instance_uid) && is_uid(source->study_uid) && is_uid(source->series_uid));
     for (int32_t i = 0; i < source->series_count; i++)
         must(is_uid(source->series[i]));
     for (int32_t i = 0; i < source->segment_count; i++) {

@@ -54,8 +54,7 @@ on_end(void *context, const struct dicom_store *, int64_t bytes, int rc)
 }
 
 uint16_t
-on_committed(void *, const struct dicom_association_request *,
-             const struct dicom_commitment *report)
+on_committed(void *, const struct dicom_association_request *, const struct dicom_commitment *report)
 {
     must(command_uid_is_valid(report->transaction_uid));
     for (size_t i = 0; i < report->count; i++)

@@ -25,8 +25,7 @@ check_figure(const struct sr_source_figure *figure)
 static void
 check_source(const struct sr_source *source)
 {
-    must(is_uid(source->sop_instance_uid) && is_uid(source->study_uid) &&
-         is_uid(source->series_uid));
+    must(is_uid(source->sop_instance_uid) && is_uid(source->study_uid) && is_uid(source->series_uid));
     for (int32_t i = 0; i < source->series_count; i++)
         must(is_uid(source->series[i]));
     for (int32_t i = 0; i < source->item_count; i++) {

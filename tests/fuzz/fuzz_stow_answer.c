@@ -18,8 +18,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     char *copy = malloc(size ? size : 1); /* a sanitizer detects reads beyond its end */
     memcpy(copy, bytes, size);
     stow_answer_read(copy, size, instance, &answer);
-    if (answer.reason < -1 || answer.reason > UINT16_MAX || answer.warning < 0 ||
-        answer.warning > UINT16_MAX)
+    if (answer.reason < -1 || answer.reason > UINT16_MAX || answer.warning < 0 || answer.warning > UINT16_MAX)
         abort();
     if (answer.stored && !memmem(bytes, size, instance, strlen(instance)))
         abort();

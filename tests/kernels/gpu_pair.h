@@ -58,8 +58,7 @@ gpu_pair_case(Suite *suite, const char *name)
  * error is reported and that closing works. Ends with a run of the work without a failure.
  */
 static inline void
-fail_each_call(enum cuda_fault_kind kind, int (*work)(struct kernels_lane *lane, void *context),
-               void *context)
+fail_each_call(enum cuda_fault_kind kind, int (*work)(struct kernels_lane *lane, void *context), void *context)
 {
     struct error error = {0};
     int rc = -EIO;
@@ -75,8 +74,7 @@ fail_each_call(enum cuda_fault_kind kind, int (*work)(struct kernels_lane *lane,
             rc = kernels_lane_open(device, &lane, &error);
         if (!rc)
             rc = work(lane, context);
-        ck_assert_msg(rc != 0 || nth > cuda_fault_calls(), "call %lld failed unnoticed",
-                      (long long)nth);
+        ck_assert_msg(rc != 0 || nth > cuda_fault_calls(), "call %lld failed unnoticed", (long long)nth);
         cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
         if (lane)
             kernels_lane_close(lane);

@@ -20,8 +20,7 @@ dot(const double a[3], const double b[3], const double axis[3])
 static int64_t
 place(const struct image_planes *planes, int64_t plane, const double point[3], int axis)
 {
-    const double pixels =
-        dot(point, planes->origins + 3 * plane, planes->axes + 3 * axis) / planes->spacing[axis];
+    const double pixels = dot(point, planes->origins + 3 * plane, planes->axes + 3 * axis) / planes->spacing[axis];
     return (int64_t)rint(ldexp(pixels, 32));
 }
 
@@ -33,8 +32,7 @@ struct ref_planes {
 
 /* Finds a point of a contour. If `centres` is set, a point near the centre of a voxel moves there. */
 static void
-ref_point(const struct ref_planes *on, const struct contour *contour, int64_t number,
-          ref_product at[2])
+ref_point(const struct ref_planes *on, const struct contour *contour, int64_t number, ref_product at[2])
 {
     const double *point = contour->points + 3 * (number % contour->count);
     const double near = 0.05 * ldexp(1, 32);
@@ -51,8 +49,7 @@ ref_point(const struct ref_planes *on, const struct contour *contour, int64_t nu
 }
 
 static bool
-is_left(const struct ref_planes *on, const struct contour *contour, int64_t edge, int64_t column,
-        int64_t row)
+is_left(const struct ref_planes *on, const struct contour *contour, int64_t edge, int64_t column, int64_t row)
 {
     const ref_product x = (ref_product)column << 32, y = (ref_product)row << 32;
     ref_product a[2], b[2];
@@ -73,8 +70,7 @@ is_between(ref_product value, ref_product a, ref_product b)
 }
 
 static bool
-is_on(const struct ref_planes *on, const struct contour *contour, int64_t edge, int64_t column,
-      int64_t row)
+is_on(const struct ref_planes *on, const struct contour *contour, int64_t edge, int64_t column, int64_t row)
 {
     const ref_product x = (ref_product)column << 32, y = (ref_product)row << 32;
     ref_product a[2], b[2];
@@ -103,8 +99,7 @@ static int64_t
 nearest(const struct image_planes *planes, const struct contour *contour)
 {
     const double *a = planes->axes, *b = planes->axes + 3;
-    const double normal[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2],
-                              a[0] * b[1] - a[1] * b[0]};
+    const double normal[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
     int64_t best = 0;
 
     for (int64_t z = 1; z < planes->extent.slices; z++)
@@ -198,8 +193,8 @@ ref_reduce(bool **areas, int *directions, int64_t areas_count, int64_t voxels)
 }
 
 void
-ref_contours_plane(const struct image_planes *planes, const struct contour *contours, int64_t count,
-                   int64_t z, bool centres, bool *mask)
+ref_contours_plane(const struct image_planes *planes, const struct contour *contours, int64_t count, int64_t z,
+                   bool centres, bool *mask)
 {
     const struct ref_planes on = {planes, z, centres};
     const int64_t fewest = centres ? 1 : 3;
@@ -210,15 +205,13 @@ ref_contours_plane(const struct image_planes *planes, const struct contour *cont
 
     memset(mask, 0, (size_t)voxels * sizeof(*mask));
     for (int64_t i = 0; i < count; i++)
-        if (contours[i].count >= fewest && !contours[i].is_xor &&
-            nearest(planes, &contours[i]) == z) {
+        if (contours[i].count >= fewest && !contours[i].is_xor && nearest(planes, &contours[i]) == z) {
             directions[of_plane] = ref_direction(&on, &contours[i]);
             areas[of_plane++] = ref_area(&on, &contours[i]);
         }
     of_plane = ref_reduce(areas, directions, of_plane, voxels);
     for (int64_t i = 0; i < count; i++)
-        if (contours[i].count >= fewest && contours[i].is_xor &&
-            nearest(planes, &contours[i]) == z) {
+        if (contours[i].count >= fewest && contours[i].is_xor && nearest(planes, &contours[i]) == z) {
             bool *area = ref_area(&on, &contours[i]);
             for (int64_t v = 0; v < voxels; v++)
                 mask[v] ^= area[v];

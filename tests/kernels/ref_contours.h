@@ -10,7 +10,7 @@
  * Fills the mask of plane z, rows of columns. Each contour lies on its nearest plane. `centres`: see struct
  * contours_request.
  */
-void ref_contours_plane(const struct image_planes *planes, const struct contour *contours,
-                        int64_t count, int64_t z, bool centres, bool *mask);
+void ref_contours_plane(const struct image_planes *planes, const struct contour *contours, int64_t count, int64_t z,
+                        bool centres, bool *mask);
 
 #endif

@@ -56,11 +56,9 @@ ref_clock(void)
 }
 
 int
-ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_mask *masks,
-            double *seconds)
+ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_mask *masks, double *seconds)
 {
-    size_t bytes = (size_t)(job->extent.columns * job->extent.rows * job->extent.slices) *
-                   image_pixel_size(job->pixel);
+    size_t bytes = (size_t)(job->extent.columns * job->extent.rows * job->extent.slices) * image_pixel_size(job->pixel);
     const struct kernels_level_set_demand labels = {job->label_count};
     const struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &labels};
     double begun = ref_clock(), copied;

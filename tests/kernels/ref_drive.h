@@ -28,8 +28,7 @@ struct ref_job {
  * Runs a whole level set job. If seconds is not NULL, sets it to the time from kernels_volume_begin to the masks.
  * This excludes the copy of the voxels into the lane.
  */
-int ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_mask *masks,
-                double *seconds);
+int ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_mask *masks, double *seconds);
 
 /* Returns the seconds of a monotonic clock. */
 double ref_clock(void);

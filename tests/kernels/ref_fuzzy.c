@@ -230,8 +230,7 @@ ref_fuzzy_map(struct image_extent extent, enum image_pixel pixel, const void *vo
         strengthen(&search, (seed->z * extent.rows + seed->y) * extent.columns + seed->x, 65535);
     }
     for (int64_t i = 0; object->start && i < ref_voxels(extent); i++)
-        if (object->start[i / extent.columns * ((extent.columns + 63) / 64) +
-                          i % extent.columns / 64] >>
+        if (object->start[i / extent.columns * ((extent.columns + 63) / 64) + i % extent.columns / 64] >>
                 i % extent.columns % 64 &
             1)
             strengthen(&search, i, 65535);
@@ -248,21 +247,18 @@ ref_fuzzy_map(struct image_extent extent, enum image_pixel pixel, const void *vo
 }
 
 static bool
-wins(const struct kernels_fuzzy_object *objects, uint16_t *const *maps, size_t count, size_t which,
-     int64_t i)
+wins(const struct kernels_fuzzy_object *objects, uint16_t *const *maps, size_t count, size_t which, int64_t i)
 {
     for (size_t other = 0; other < count; other++)
-        if (other != which && maps[other][i] > objects[other].threshold &&
-            maps[other][i] >= maps[which][i])
+        if (other != which && maps[other][i] > objects[other].threshold && maps[other][i] >= maps[which][i])
             return false;
     return true;
 }
 
 void
-ref_fuzzy_object(int64_t voxels, const struct kernels_fuzzy_object *objects, uint16_t *const *maps,
-                 size_t count, size_t which, bool relative, uint8_t *in)
+ref_fuzzy_object(int64_t voxels, const struct kernels_fuzzy_object *objects, uint16_t *const *maps, size_t count,
+                 size_t which, bool relative, uint8_t *in)
 {
     for (int64_t i = 0; i < voxels; i++)
-        in[i] = maps[which][i] > objects[which].threshold &&
-                (!relative || wins(objects, maps, count, which, i));
+        in[i] = maps[which][i] > objects[which].threshold && (!relative || wins(objects, maps, count, which, i));
 }

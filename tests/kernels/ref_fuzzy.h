@@ -20,8 +20,7 @@ void ref_fuzzy_map(struct image_extent extent, enum image_pixel pixel, const voi
  * Sets each voxel to 1 if it belongs to the object `which` of `count`, else to 0. maps[i] is the map of object i.
  * Maps of other objects are read only with `relative`.
  */
-void ref_fuzzy_object(int64_t voxels, const struct kernels_fuzzy_object *objects,
-                      uint16_t *const *maps, size_t count, size_t which, bool relative,
-                      uint8_t *in);
+void ref_fuzzy_object(int64_t voxels, const struct kernels_fuzzy_object *objects, uint16_t *const *maps, size_t count,
+                      size_t which, bool relative, uint8_t *in);
 
 #endif

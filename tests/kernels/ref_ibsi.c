@@ -56,8 +56,7 @@ lane_with_phantom(struct kernels_device *device, const struct ibsi_phantom *phan
         if (feature_families[f]->count && !feature_families[f]->demand)
             demand.of[feature_families[f]->op] = &kernels_asked;
     ck_assert_int_eq(kernels_lane_open(device, &lane, NULL), 0);
-    ck_assert_int_eq(kernels_volume_begin(lane, ibsi_extent, IMAGE_UINT8, &demand, &voxels, NULL),
-                     0);
+    ck_assert_int_eq(kernels_volume_begin(lane, ibsi_extent, IMAGE_UINT8, &demand, &voxels, NULL), 0);
     memcpy(voxels, phantom->voxels, sizeof(phantom->voxels));
     ck_assert_int_eq(kernels_volume_ready(lane, 0, ibsi_extent.slices, NULL), 0);
     return lane;
@@ -108,12 +107,10 @@ ibsi_measure(const struct feature_family *family, const struct texture_options *
 }
 
 static const struct ibsi_published *
-find_published(const struct feature_definition *definition, const struct ibsi_published *published,
-               size_t count)
+find_published(const struct feature_definition *definition, const struct ibsi_published *published, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(published[i].code, definition->ibsi) == 0 &&
-            published[i].percent == definition->percent)
+        if (strcmp(published[i].code, definition->ibsi) == 0 && published[i].percent == definition->percent)
             return &published[i];
     ck_abort_msg("%s (%s) is not among what is published", definition->name, definition->ibsi);
     return NULL;
@@ -134,10 +131,9 @@ ibsi_check(const struct feature_family *family, const struct texture_options *op
         if (definition->ibsi[0] == '\0' || (family->tells && !family->tells(options, f)))
             continue;
         snprintf(text, sizeof(text), "%.3g", values[f].value);
-        snprintf(wanted, sizeof(wanted), "%.3g",
-                 find_published(definition, published, count)->value);
-        ck_assert_msg(values[f].missing == FEATURE_PRESENT && strcmp(text, wanted) == 0,
-                      "%s (%s) is %s, not %s", definition->name, definition->ibsi, text, wanted);
+        snprintf(wanted, sizeof(wanted), "%.3g", find_published(definition, published, count)->value);
+        ck_assert_msg(values[f].missing == FEATURE_PRESENT && strcmp(text, wanted) == 0, "%s (%s) is %s, not %s",
+                      definition->name, definition->ibsi, text, wanted);
         found++;
     }
     ck_assert_uint_eq(found, count);

@@ -21,8 +21,8 @@ extern const struct image_extent ibsi_extent;
 void ibsi_fill(struct ibsi_phantom *phantom);
 
 /* Measures a set of a family on the phantom. */
-void ibsi_measure(const struct feature_family *family, const struct texture_options *options,
-                  size_t set, struct feature_value values[FEATURE_FAMILY_MAX]);
+void ibsi_measure(const struct feature_family *family, const struct texture_options *options, size_t set,
+                  struct feature_value values[FEATURE_FAMILY_MAX]);
 
 /* A value as printed by IBSI, with three digits. `percent` is the percentage of the definition. */
 struct ibsi_published {
@@ -32,7 +32,7 @@ struct ibsi_published {
 };
 
 /* Checks that a set of the family has the values published by IBSI for the phantom, and only codes among those. */
-void ibsi_check(const struct feature_family *family, const struct texture_options *options,
-                size_t set, const struct ibsi_published *published, size_t count);
+void ibsi_check(const struct feature_family *family, const struct texture_options *options, size_t set,
+                const struct ibsi_published *published, size_t count);
 
 #endif

@@ -28,8 +28,7 @@ ref_mask_words(struct image_extent extent)
 static struct kernels_fuzzy_demand
 fuzzy_demand_of(const struct ref_whole *whole)
 {
-    struct kernels_fuzzy_demand demand = {.objects = whole->object_count,
-                                          .relative = whole->relative};
+    struct kernels_fuzzy_demand demand = {.objects = whole->object_count, .relative = whole->relative};
 
     for (size_t i = 0; i < whole->object_count; i++)
         demand.maps += whole->objects[i].map;
@@ -37,13 +36,11 @@ fuzzy_demand_of(const struct ref_whole *whole)
 }
 
 static int
-run_fuzzy(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-          struct error *error)
+run_fuzzy(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results, struct error *error)
 {
     if (whole->object_count == 0)
         return 0;
-    return kernels_fuzzy_run(lane, whole->objects, whole->object_count, whole->relative,
-                             results->fuzzy, error);
+    return kernels_fuzzy_run(lane, whole->objects, whole->object_count, whole->relative, results->fuzzy, error);
 }
 
 static int
@@ -52,14 +49,12 @@ run_level_set(struct kernels_lane *lane, const struct ref_whole *whole, struct r
 {
     if (whole->job.label_count == 0)
         return 0;
-    return kernels_level_set_run(lane, whole->job.labels, whole->job.label_count, results->masks,
-                                 error);
+    return kernels_level_set_run(lane, whole->job.labels, whole->job.label_count, results->masks, error);
 }
 
 /* Does all work after the voxels are in the lane. */
 static int
-work(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-     struct error *error)
+work(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results, struct error *error)
 {
     const struct ref_job *job = &whole->job;
     int rc = 0;
@@ -78,15 +73,14 @@ work(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_result
 }
 
 int
-ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-        double *seconds, struct error *error)
+ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results, double *seconds,
+        struct error *error)
 {
     const struct ref_job *job = &whole->job;
     const struct kernels_level_set_demand labels = {job->label_count};
     const struct kernels_fuzzy_demand objects = fuzzy_demand_of(whole);
-    const struct kernels_demand demand = {
-        .of = {[KERNELS_LEVEL_SET] = job->label_count > 0 ? &labels : NULL,
-               [KERNELS_FUZZY] = whole->object_count > 0 ? &objects : NULL}};
+    const struct kernels_demand demand = {.of = {[KERNELS_LEVEL_SET] = job->label_count > 0 ? &labels : NULL,
+                                                 [KERNELS_FUZZY] = whole->object_count > 0 ? &objects : NULL}};
     size_t bytes = (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel);
     double begun = ref_clock(), spent;
     void *voxels;
@@ -152,8 +146,7 @@ expect_one(void *argument)
         return NULL;
     }
     own->outcome->map = allocate(ref_voxels(job->extent), sizeof(uint16_t));
-    ref_fuzzy_map(job->extent, job->pixel, job->voxels, &own->whole->objects[own->index],
-                  own->outcome->map);
+    ref_fuzzy_map(job->extent, job->pixel, job->voxels, &own->whole->objects[own->index], own->outcome->map);
     return NULL;
 }
 
@@ -196,11 +189,10 @@ ref_expect(const struct ref_whole *whole, struct ref_expected *expected)
 
     memset(expected, 0, sizeof(*expected));
     for (size_t i = 0; i < whole->job.label_count; i++)
-        expectations[count++] = (struct expectation){
-            .whole = whole, .index = i, .is_label = true, .outcome = &expected->labels[i]};
-    for (size_t i = 0; i < whole->object_count; i++)
         expectations[count++] =
-            (struct expectation){.whole = whole, .index = i, .outcome = &expected->objects[i]};
+            (struct expectation){.whole = whole, .index = i, .is_label = true, .outcome = &expected->labels[i]};
+    for (size_t i = 0; i < whole->object_count; i++)
+        expectations[count++] = (struct expectation){.whole = whole, .index = i, .outcome = &expected->objects[i]};
     expect_all(expectations, count);
     expect_objects(whole, expected->objects);
 }
@@ -227,8 +219,8 @@ ref_expected_free(struct ref_expected *expected)
 static _Thread_local char difference[sizeof(struct error)];
 
 static bool
-mask_differs(struct image_extent extent, const struct image_mask *mask,
-             const struct ref_outcome *outcome, const char *what, size_t index)
+mask_differs(struct image_extent extent, const struct image_mask *mask, const struct ref_outcome *outcome,
+             const char *what, size_t index)
 {
     size_t words = (size_t)ref_mask_words(extent), first = 0;
 
@@ -239,15 +231,13 @@ mask_differs(struct image_extent extent, const struct image_mask *mask,
     else if (memcmp(mask->bits, outcome->bits, words * sizeof(*mask->bits)) != 0) {
         while (mask->bits[first] == outcome->bits[first])
             first++;
-        snprintf(difference, sizeof(difference), "%s %zu differs first in word %zu of %zu", what,
-                 index, first, words);
+        snprintf(difference, sizeof(difference), "%s %zu differs first in word %zu of %zu", what, index, first, words);
     }
     return difference[0] != '\0';
 }
 
 static bool
-codes_differ(struct kernels_lane *lane, const struct ref_job *job,
-             const struct ref_outcome *outcome, size_t label)
+codes_differ(struct kernels_lane *lane, const struct ref_job *job, const struct ref_outcome *outcome, size_t label)
 {
     int64_t count = ref_voxels(job->extent);
     int8_t *codes = allocate(count, 1);
@@ -263,8 +253,8 @@ codes_differ(struct kernels_lane *lane, const struct ref_job *job,
 }
 
 static bool
-map_differs(const struct ref_whole *whole, const struct kernels_fuzzy_result *result,
-            const struct ref_outcome *outcome, size_t object)
+map_differs(const struct ref_whole *whole, const struct kernels_fuzzy_result *result, const struct ref_outcome *outcome,
+            size_t object)
 {
     int64_t count = ref_voxels(whole->job.extent), wrong = 0;
 
@@ -275,14 +265,12 @@ map_differs(const struct ref_whole *whole, const struct kernels_fuzzy_result *re
     for (int64_t i = 0; i < count && result->map; i++)
         wrong += result->map[i] != outcome->map[i];
     if (wrong > 0)
-        snprintf(difference, sizeof(difference), "%lld voxels of map %zu differ", (long long)wrong,
-                 object);
+        snprintf(difference, sizeof(difference), "%lld voxels of map %zu differ", (long long)wrong, object);
     return wrong > 0;
 }
 
 const char *
-ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
-            const struct ref_expected *expected)
+ref_compare(struct kernels_lane *lane, const struct ref_whole *whole, const struct ref_expected *expected)
 {
     const struct ref_job *job = &whole->job;
     struct ref_results results;
@@ -298,8 +286,7 @@ ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
             codes_differ(lane, job, &expected->labels[i], i))
             return difference;
     for (size_t i = 0; i < whole->object_count; i++)
-        if (mask_differs(job->extent, &results.fuzzy[i].object, &expected->objects[i], "object",
-                         i) ||
+        if (mask_differs(job->extent, &results.fuzzy[i].object, &expected->objects[i], "object", i) ||
             map_differs(whole, &results.fuzzy[i], &expected->objects[i], i))
             return difference;
     return "";
@@ -492,15 +479,13 @@ random_object(uint64_t *random, struct image_extent extent, struct kernels_voxel
     object->seeds = seeds;
     object->seed_count = (size_t)ref_random_below(random, REF_MOST + 1);
     for (size_t i = 0; i < object->seed_count; i++)
-        seeds[i] = (struct kernels_voxel){random_place(random, extent.columns),
-                                          random_place(random, extent.rows),
+        seeds[i] = (struct kernels_voxel){random_place(random, extent.columns), random_place(random, extent.rows),
                                           random_place(random, extent.slices)};
     object->mean = (double)ref_random_below(random, 32) / 4;
     object->sigma = 0.5 + (double)ref_random_below(random, 16) / 4;
     object->homogeneity_sigma = 0.25 + (double)ref_random_below(random, 12) / 4;
     object->weight = weights[ref_random_below(random, sizeof(weights) / sizeof(weights[0]))];
-    object->threshold =
-        thresholds[ref_random_below(random, sizeof(thresholds) / sizeof(thresholds[0]))];
+    object->threshold = thresholds[ref_random_below(random, sizeof(thresholds) / sizeof(thresholds[0]))];
     object->padding = random_padding(random);
     object->map = ref_random_below(random, 2) == 0;
     if (ref_random_below(random, 3) == 0)

@@ -30,8 +30,8 @@ struct ref_results {
  * without the copy of the voxels. Without voxels, copies none: a benchmark may use those of the previous job, which
  * must have the same extent and demand.
  */
-int ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-            double *seconds, struct error *error);
+int ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results, double *seconds,
+            struct error *error);
 
 /* Result of one label or object. Bits have the layout of kernels.h. */
 struct ref_outcome {
@@ -54,8 +54,7 @@ void ref_expected_free(struct ref_expected *expected);
  * Runs the job on the lane and compares masks, counts, codes, objects and maps. Returns "" if all are equal, else a
  * message about the first difference or error. The message is valid until the thread's next call.
  */
-const char *ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
-                        const struct ref_expected *expected);
+const char *ref_compare(struct kernels_lane *lane, const struct ref_whole *whole, const struct ref_expected *expected);
 
 /*
  * Makes a random job with its own memory. Extents are odd and thin, pixel types vary. It has labels, objects or both.

@@ -23,9 +23,7 @@ ref_in_shape(const struct kernels_shape *shape, int64_t x, int64_t y, int64_t z)
     case KERNELS_SPHERE:
         return dx * dx + dy * dy + dz * dz <= radius[0] * radius[0];
     case KERNELS_ELLIPSOID:
-        return squared_ratio(dx, radius[0]) + squared_ratio(dy, radius[1]) +
-                   squared_ratio(dz, radius[2]) <=
-               1;
+        return squared_ratio(dx, radius[0]) + squared_ratio(dy, radius[1]) + squared_ratio(dz, radius[2]) <= 1;
     case KERNELS_BOX:
         return fabs(dx) <= radius[0] && fabs(dy) <= radius[1] && fabs(dz) <= radius[2];
     }
@@ -65,10 +63,9 @@ ref_level_set_start(struct image_extent extent, enum image_pixel pixel, const vo
         for (int64_t y = 0; y < extent.rows; y++)
             for (int64_t x = 0; x < extent.columns; x++, i++) {
                 int32_t value = ref_stored(pixel, voxels, i);
-                bool in_range = holds(label->ranges[label->range_count == 1 ? 0 : z], value) &&
-                                !holds(label->padding, value);
-                bool initial =
-                    in_any_shape(label, x, y, z) || in_mask(extent, label->mask, x, y, z);
+                bool in_range =
+                    holds(label->ranges[label->range_count == 1 ? 0 : z], value) && !holds(label->padding, value);
+                bool initial = in_any_shape(label, x, y, z) || in_mask(extent, label->mask, x, y, z);
 
                 for (size_t m = 0; m < label->within_count; m++)
                     in_range = in_range && in_mask(extent, label->within[m], x, y, z);

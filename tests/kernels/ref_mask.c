@@ -37,8 +37,8 @@ struct component {
 
 /* Numbers components from 1 in the order of their first voxels. The caller must free both. */
 static int64_t
-label_components(struct image_extent extent, const uint8_t *in, bool corners, bool flat,
-                 int64_t **label_of, struct component **components)
+label_components(struct image_extent extent, const uint8_t *in, bool corners, bool flat, int64_t **label_of,
+                 struct component **components)
 {
     int64_t count = 0, voxels = ref_voxels(extent);
     int64_t *labels = ref_mask_memory(voxels, sizeof(*labels));
@@ -92,8 +92,8 @@ rank_of(const struct component *all, int64_t count, int64_t label)
 }
 
 static bool
-component_stays(const struct kernels_mask_step *step, const double spacing[3],
-                const struct component *all, int64_t count, int64_t label, int64_t largest)
+component_stays(const struct kernels_mask_step *step, const double spacing[3], const struct component *all,
+                int64_t count, int64_t label, int64_t largest)
 {
     double size = (double)all[label].size;
 
@@ -105,8 +105,8 @@ component_stays(const struct kernels_mask_step *step, const double spacing[3],
 }
 
 static void
-keep(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step,
-     uint8_t *in, int64_t *found, int64_t *kept)
+keep(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, uint8_t *in,
+     int64_t *found, int64_t *kept)
 {
     int64_t *label_of, largest = 0;
     struct component *all;
@@ -137,8 +137,7 @@ fill(struct image_extent extent, const struct kernels_mask_step *step, uint8_t *
 
     for (int64_t i = 0; i < voxels; i++)
         out[i] = !in[i];
-    label_components(extent, out, step->corners, step->kind == KERNELS_MASK_FILL_SLICES, &label_of,
-                     &all);
+    label_components(extent, out, step->corners, step->kind == KERNELS_MASK_FILL_SLICES, &label_of, &all);
     for (int64_t i = 0; i < voxels; i++)
         in[i] = in[i] || !all[label_of[i]].at_border;
     free(out);
@@ -166,8 +165,7 @@ static struct offset *
 ball_offsets(struct image_extent extent, const double spacing[3], double mm, int64_t *count)
 {
     int64_t nx = extent.columns, ny = extent.rows, nz = extent.slices;
-    struct offset *offsets =
-        ref_mask_memory((2 * nx + 1) * (2 * ny + 1) * (2 * nz + 1), sizeof(*offsets));
+    struct offset *offsets = ref_mask_memory((2 * nx + 1) * (2 * ny + 1) * (2 * nz + 1), sizeof(*offsets));
 
     *count = 0;
     for (int64_t k = -nz; k <= nz; k++)
@@ -224,8 +222,8 @@ is_near(struct image_extent extent, const uint8_t *in, bool corners, int64_t at)
 }
 
 static void
-cut(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step,
-    uint8_t *in, int64_t *found, int64_t *kept)
+cut(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, uint8_t *in,
+    int64_t *found, int64_t *kept)
 {
     int64_t voxels = ref_voxels(extent), *label_of, count;
     uint8_t *one = ref_mask_memory(voxels, 1);
@@ -254,8 +252,8 @@ cut(struct image_extent extent, const double spacing[3], const struct kernels_ma
 }
 
 void
-ref_mask_step(struct image_extent extent, const double spacing[3],
-              const struct kernels_mask_step *step, uint8_t *in, int64_t *found, int64_t *kept)
+ref_mask_step(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, uint8_t *in,
+              int64_t *found, int64_t *kept)
 {
     const double mm = step->amount;
 
@@ -304,8 +302,7 @@ bit_of(struct image_extent extent, const uint64_t *bits, int64_t at)
 
 /* Returns whether the voxel is within the request's bounds. */
 static bool
-is_bounded(const struct ref_mask_job *job, const struct ref_mask_request *request,
-           const uint64_t *before, int64_t at)
+is_bounded(const struct ref_mask_job *job, const struct ref_mask_request *request, const uint64_t *before, int64_t at)
 {
     const struct kernels_mask_request *given = &request->given;
 
@@ -320,8 +317,7 @@ is_bounded(const struct ref_mask_job *job, const struct ref_mask_request *reques
 }
 
 static bool
-begins_in(const struct ref_mask_job *job, const struct ref_mask_request *request,
-          const uint64_t *before, int64_t at)
+begins_in(const struct ref_mask_job *job, const struct ref_mask_request *request, const uint64_t *before, int64_t at)
 {
     const struct kernels_mask_request *given = &request->given;
     int64_t z = at / job->extent.columns / job->extent.rows;
@@ -330,12 +326,10 @@ begins_in(const struct ref_mask_job *job, const struct ref_mask_request *request
         struct image_range range = given->ranges[given->range_count > 1 ? z : 0];
         int32_t value = ref_stored(job->pixel, job->voxels, at);
 
-        if (value < range.lo || value > range.hi ||
-            (value >= given->padding.lo && value <= given->padding.hi))
+        if (value < range.lo || value > range.hi || (value >= given->padding.lo && value <= given->padding.hi))
             return false;
     }
-    return (!given->found || bit_of(job->extent, given->found, at)) &&
-           is_bounded(job, request, before, at);
+    return (!given->found || bit_of(job->extent, given->found, at)) && is_bounded(job, request, before, at);
 }
 
 static void
@@ -354,8 +348,8 @@ tell_found(struct image_extent extent, const uint8_t *in, struct ref_mask_found 
         if (!in[at])
             continue;
         found->voxels++;
-        found->bits[(where[2] * extent.rows + where[1]) * ((extent.columns + 63) / 64) +
-                    where[0] / 64] |= UINT64_C(1) << where[0] % 64;
+        found->bits[(where[2] * extent.rows + where[1]) * ((extent.columns + 63) / 64) + where[0] / 64] |=
+            UINT64_C(1) << where[0] % 64;
         for (int axis = 0; axis < 3; axis++) {
             if (where[axis] < found->first[axis])
                 found->first[axis] = where[axis];
@@ -378,8 +372,7 @@ ref_mask_expect(const struct ref_mask_job *job, struct ref_mask_found *found)
         for (int64_t at = 0; at < ref_voxels(job->extent); at++)
             in[at] = begins_in(job, request, before, at);
         for (size_t i = 0; i < request->given.step_count; i++) {
-            ref_mask_step(job->extent, job->demand.spacing, &request->steps[i], in, &found[r].found,
-                          &found[r].kept);
+            ref_mask_step(job->extent, job->demand.spacing, &request->steps[i], in, &found[r].found, &found[r].kept);
             for (int64_t at = 0; at < ref_voxels(job->extent); at++)
                 in[at] = in[at] && is_bounded(job, request, before, at);
         }
@@ -398,10 +391,9 @@ ref_mask_found_free(const struct ref_mask_job *job, struct ref_mask_found *found
 /* ---------------------------------------------------------------------- random jobs ---- */
 
 static const struct image_extent mask_extents[] = {
-    {16, 5, 2},  {1, 1, 1},   {1, 40, 3},   {37, 1, 4},   {5, 7, 9},    {65, 17, 5},
-    {64, 33, 3}, {700, 5, 4}, {1, 1, 200},  {3, 3, 3},    {300, 1, 1},  {1, 300, 1},
-    {63, 12, 6}, {130, 8, 5}, {512, 9, 3},  {20, 20, 20}, {127, 3, 7},  {2, 2, 2},
-    {48, 48, 1}, {257, 3, 3}, {1030, 2, 2}, {4, 100, 12}, {2500, 3, 2}, {4200, 2, 2},
+    {16, 5, 2},  {1, 1, 1}, {1, 40, 3},  {37, 1, 4},  {5, 7, 9},    {65, 17, 5},  {64, 33, 3},  {700, 5, 4},
+    {1, 1, 200}, {3, 3, 3}, {300, 1, 1}, {1, 300, 1}, {63, 12, 6},  {130, 8, 5},  {512, 9, 3},  {20, 20, 20},
+    {127, 3, 7}, {2, 2, 2}, {48, 48, 1}, {257, 3, 3}, {1030, 2, 2}, {4, 100, 12}, {2500, 3, 2}, {4200, 2, 2},
 };
 
 enum { MASK_EXTENTS = sizeof(mask_extents) / sizeof(mask_extents[0]) };
@@ -459,8 +451,7 @@ random_set(struct image_extent extent, uint64_t *random)
 
     draw(extent, random, in);
     for (int64_t at = 0; at < ref_voxels(extent); at++)
-        bits[at / extent.columns * per_row + at % extent.columns / 64] |=
-            (uint64_t)in[at] << at % extent.columns % 64;
+        bits[at / extent.columns * per_row + at % extent.columns / 64] |= (uint64_t)in[at] << at % extent.columns % 64;
     for (int64_t last = per_row - 1; last < words; last += per_row)
         bits[last] |= ref_random(random) & padding;
     free(in);
@@ -479,9 +470,8 @@ random_mm(const double spacing[3], double reach, uint64_t *random)
 static struct kernels_mask_step
 random_step(const struct kernels_mask_demand *demand, uint64_t *random)
 {
-    struct kernels_mask_step step = {
-        .kind = (enum kernels_mask_step_kind)ref_random_below(random, KERNELS_MASK_STEPS),
-        .corners = ref_random_below(random, 2) > 0};
+    struct kernels_mask_step step = {.kind = (enum kernels_mask_step_kind)ref_random_below(random, KERNELS_MASK_STEPS),
+                                     .corners = ref_random_below(random, 2) > 0};
     double ml = demand->spacing[0] * demand->spacing[1] * demand->spacing[2] / 1000;
 
     if (step.kind == KERNELS_MASK_CUT_BRIDGES && !demand->bridges)
@@ -501,8 +491,7 @@ static struct kernels_mask_demand
 random_demand(struct image_extent extent, uint64_t *random)
 {
     static const double some[] = {1, 0.8, 2.5, 0.1, 1e-3, 1e4, 0.7421875, 3.3};
-    struct kernels_mask_demand demand = {.masks = REF_MASKS,
-                                         .bridges = ref_random_below(random, 2) > 0};
+    struct kernels_mask_demand demand = {.masks = REF_MASKS, .bridges = ref_random_below(random, 2) > 0};
     double least = 1e9;
 
     for (int axis = 0; axis < 3; axis++) {
@@ -515,8 +504,7 @@ random_demand(struct image_extent extent, uint64_t *random)
 }
 
 static void
-random_request(const struct ref_mask_job *job, struct ref_mask_request *request, bool first,
-               uint64_t *random)
+random_request(const struct ref_mask_job *job, struct ref_mask_request *request, bool first, uint64_t *random)
 {
     struct kernels_mask_request *given = &request->given;
     struct image_extent extent = job->extent;
@@ -524,13 +512,11 @@ random_request(const struct ref_mask_job *job, struct ref_mask_request *request,
     given->padding = (struct image_range){1, 0};
     if (ref_random_below(random, 4) == 0)
         given->padding = (struct image_range){50, (int32_t)ref_random_below(random, 120)};
-    given->range_count = ref_random_below(random, 3)   ? 1
-                         : ref_random_below(random, 2) ? (size_t)extent.slices
-                                                       : 0;
+    given->range_count = ref_random_below(random, 3) ? 1 : ref_random_below(random, 2) ? (size_t)extent.slices : 0;
     request->ranges = ref_mask_memory((int64_t)given->range_count, sizeof(*request->ranges));
     for (size_t i = 0; i < given->range_count; i++)
-        request->ranges[i] = ref_random_below(random, 8) ? (struct image_range){90, 110}
-                                                         : (struct image_range){-70000, 70000};
+        request->ranges[i] =
+            ref_random_below(random, 8) ? (struct image_range){90, 110} : (struct image_range){-70000, 70000};
     given->ranges = request->ranges;
     given->within = request->within;
     given->minus = request->minus;
@@ -626,30 +612,27 @@ compare_one(const struct ref_mask_job *job, size_t r, const struct ref_mask_foun
     for (int64_t i = 0; i < words; i++)
         if (result->mask.bits[i] != expected->bits[i]) {
             snprintf(mask_message, sizeof(mask_message),
-                     "mask %zu of %lldx%lldx%lld: word %lld is %016llx, not %016llx", r,
-                     (long long)extent.columns, (long long)extent.rows, (long long)extent.slices,
-                     (long long)i, (unsigned long long)result->mask.bits[i],
-                     (unsigned long long)expected->bits[i]);
+                     "mask %zu of %lldx%lldx%lld: word %lld is %016llx, not %016llx", r, (long long)extent.columns,
+                     (long long)extent.rows, (long long)extent.slices, (long long)i,
+                     (unsigned long long)result->mask.bits[i], (unsigned long long)expected->bits[i]);
             return mask_message;
         }
     bool box = empty ? result->first[0] > result->last[0]
                      : memcmp(result->first, expected->first, sizeof(result->first)) == 0 &&
                            memcmp(result->last, expected->last, sizeof(result->last)) == 0;
-    if (box && result->mask.voxels == expected->voxels &&
-        result->mask.words_per_row == (extent.columns + 63) / 64 &&
+    if (box && result->mask.voxels == expected->voxels && result->mask.words_per_row == (extent.columns + 63) / 64 &&
         result->components_found == expected->found && result->components_kept == expected->kept)
         return "";
     snprintf(mask_message, sizeof(mask_message),
-             "mask %zu: %lld voxels, %lld components, %lld kept, box %d; expected %lld, %lld, %lld",
-             r, (long long)result->mask.voxels, (long long)result->components_found,
-             (long long)result->components_kept, box, (long long)expected->voxels,
-             (long long)expected->found, (long long)expected->kept);
+             "mask %zu: %lld voxels, %lld components, %lld kept, box %d; expected %lld, %lld, %lld", r,
+             (long long)result->mask.voxels, (long long)result->components_found, (long long)result->components_kept,
+             box, (long long)expected->voxels, (long long)expected->found, (long long)expected->kept);
     return mask_message;
 }
 
 static int
-run_request(struct kernels_lane *lane, const struct ref_mask_job *job, size_t r,
-            struct kernels_mask_result *results, struct error *error)
+run_request(struct kernels_lane *lane, const struct ref_mask_job *job, size_t r, struct kernels_mask_result *results,
+            struct error *error)
 {
     const struct ref_mask_request *request = &job->requests[r];
     struct kernels_mask_request given = request->given;
@@ -667,8 +650,8 @@ run_request(struct kernels_lane *lane, const struct ref_mask_job *job, size_t r,
 }
 
 const char *
-ref_mask_compare(struct kernels_lane *lane, const struct ref_mask_job *job,
-                 const struct ref_mask_found *expected, int *rc)
+ref_mask_compare(struct kernels_lane *lane, const struct ref_mask_job *job, const struct ref_mask_found *expected,
+                 int *rc)
 {
     struct kernels_demand demand = {.of = {[KERNELS_MASK] = &job->demand}};
     struct kernels_mask_result results[REF_MASKS];

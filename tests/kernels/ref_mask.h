@@ -37,9 +37,8 @@ struct ref_mask_found {
  * ref_mask_of makes a volume with 100 where `in` is set. It has one request with these steps, up to REF_MASK_STEPS,
  * and balls of up to 100 mm. ref_mask_random makes a random job. The caller must free both with ref_mask_free.
  */
-struct ref_mask_job *ref_mask_of(struct image_extent extent, const double spacing[3],
-                                 const uint8_t *in, const struct kernels_mask_step *steps,
-                                 size_t count);
+struct ref_mask_job *ref_mask_of(struct image_extent extent, const double spacing[3], const uint8_t *in,
+                                 const struct kernels_mask_step *steps, size_t count);
 struct ref_mask_job *ref_mask_random(uint64_t seed);
 void ref_mask_free(struct ref_mask_job *job);
 
@@ -58,8 +57,7 @@ const char *ref_mask_compare(struct kernels_lane *lane, const struct ref_mask_jo
  * Applies one step of a request to bytes, 0 or 1 per voxel. Sets `found` and `kept` like the result, but only if the
  * step finds components.
  */
-void ref_mask_step(struct image_extent extent, const double spacing[3],
-                   const struct kernels_mask_step *step, uint8_t *in, int64_t *found,
-                   int64_t *kept);
+void ref_mask_step(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step,
+                   uint8_t *in, int64_t *found, int64_t *kept);
 
 #endif

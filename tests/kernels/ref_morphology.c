@@ -7,16 +7,14 @@
 #include <string.h>
 
 bool
-ref_morphology_has(struct image_extent extent, const struct morphology_region *region, int64_t x,
-                   int64_t y, int64_t z)
+ref_morphology_has(struct image_extent extent, const struct morphology_region *region, int64_t x, int64_t y, int64_t z)
 {
-    return x >= 0 && y >= 0 && z >= 0 && x < extent.columns && y < extent.rows &&
-           z < extent.slices && ref_in_region(region->bits, extent, x, y, z);
+    return x >= 0 && y >= 0 && z >= 0 && x < extent.columns && y < extent.rows && z < extent.slices &&
+           ref_in_region(region->bits, extent, x, y, z);
 }
 
 static uint64_t
-value_of(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x,
-         int64_t y, int64_t z)
+value_of(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x, int64_t y, int64_t z)
 {
     const int64_t voxel = (z * extent.rows + y) * extent.columns + x;
 
@@ -37,21 +35,20 @@ ref_morphology_keeps(struct image_extent extent, enum image_pixel pixel, const v
 }
 
 static void
-add_cell(struct image_extent extent, const struct morphology_region *region, int64_t x, int64_t y,
-         int64_t z, uint64_t *counts)
+add_cell(struct image_extent extent, const struct morphology_region *region, int64_t x, int64_t y, int64_t z,
+         uint64_t *counts)
 {
     int configuration = 0;
 
     for (int corner = 0; corner < 8; corner++)
-        configuration |= ref_morphology_has(extent, region, x + (corner & 1), y + (corner >> 1 & 1),
-                                            z + (corner >> 2))
+        configuration |= ref_morphology_has(extent, region, x + (corner & 1), y + (corner >> 1 & 1), z + (corner >> 2))
                          << corner;
     counts[configuration] += configuration > 0;
 }
 
 static void
-add_voxel(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x,
-          int64_t y, int64_t z, uint64_t *sums)
+add_voxel(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x, int64_t y, int64_t z,
+          uint64_t *sums)
 {
     const uint64_t value = value_of(extent, pixel, voxels, x, y, z);
 
@@ -73,14 +70,12 @@ ref_morphology(struct image_extent extent, enum image_pixel pixel, const void *v
             for (int64_t x = -1; x < extent.columns; x++) {
                 add_cell(extent, region, x, y, z, counts);
                 if (ref_morphology_keeps(extent, pixel, voxels, region, x, y, z))
-                    add_voxel(extent, pixel, voxels, x, y, z,
-                              counts + MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS);
+                    add_voxel(extent, pixel, voxels, x, y, z, counts + MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS);
             }
 }
 
 static void
-add_pair(const struct texture_box *box, const int64_t apart[3], const uint64_t values[2],
-         uint64_t *counts)
+add_pair(const struct texture_box *box, const int64_t apart[3], const uint64_t values[2], uint64_t *counts)
 {
     const size_t lags = lags_size(box) / LAGS_KINDS;
     const int64_t x = llabs(apart[0]), y = llabs(apart[1]), z = llabs(apart[2]);
@@ -97,14 +92,12 @@ coordinate(const struct image_extent *extent, int64_t voxel, int axis)
 {
     const int64_t row = voxel / extent->columns;
 
-    return axis == 0   ? voxel % extent->columns
-           : axis == 1 ? row % extent->rows
-                       : row / extent->rows;
+    return axis == 0 ? voxel % extent->columns : axis == 1 ? row % extent->rows : row / extent->rows;
 }
 
 void
-ref_lags(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-         const struct lags *lags, uint64_t *counts)
+ref_lags(struct image_extent extent, enum image_pixel pixel, const void *voxels, const struct lags *lags,
+         uint64_t *counts)
 {
     int64_t *kept = calloc((size_t)ref_voxels(extent), sizeof(*kept)), count = 0;
     struct texture_box box;

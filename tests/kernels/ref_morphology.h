@@ -15,15 +15,15 @@ void ref_morphology(struct image_extent extent, enum image_pixel pixel, const vo
                     const struct morphology_region *region, uint64_t *counts);
 
 /* Counts like lags_run, over every pair of voxels. */
-void ref_lags(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-              const struct lags *lags, uint64_t *counts);
+void ref_lags(struct image_extent extent, enum image_pixel pixel, const void *voxels, const struct lags *lags,
+              uint64_t *counts);
 
 /*
  * Return whether the voxel is in the morphological mask, and whether its value is also kept. Voxels beyond the volume
  * are not.
  */
-bool ref_morphology_has(struct image_extent extent, const struct morphology_region *region,
-                        int64_t x, int64_t y, int64_t z);
+bool ref_morphology_has(struct image_extent extent, const struct morphology_region *region, int64_t x, int64_t y,
+                        int64_t z);
 bool ref_morphology_keeps(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                           const struct morphology_region *region, int64_t x, int64_t y, int64_t z);
 

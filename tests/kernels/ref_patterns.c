@@ -58,8 +58,7 @@ tlbap(int32_t centre, const int32_t neighbours[8], int32_t threshold_millionths)
     for (int i = 1; i < 8; i++)
         if (neighbours[i] > highest)
             highest = neighbours[i];
-    return lbp(centre, neighbours) &
-           pattern_on(neighbours, (int64_t)threshold_millionths * highest, 1000000);
+    return lbp(centre, neighbours) & pattern_on(neighbours, (int64_t)threshold_millionths * highest, 1000000);
 }
 
 static unsigned

@@ -23,8 +23,7 @@ table_of(const struct scene *scene, int64_t z)
 static int32_t
 stored_at(const struct scene *scene, int64_t x, int64_t y, int64_t z)
 {
-    return ref_stored(scene->pixel, scene->voxels,
-                      (z * scene->extent.rows + y) * scene->extent.columns + x);
+    return ref_stored(scene->pixel, scene->voxels, (z * scene->extent.rows + y) * scene->extent.columns + x);
 }
 
 static bool
@@ -46,19 +45,16 @@ value_at(const struct scene *scene, int64_t x, int64_t y, int64_t z)
 
 /* Adds the voxels of a slice in the ball around a voxel. */
 static void
-add_slice(const struct scene *scene, const int64_t centre[3], int64_t z, int64_t *stored,
-          int64_t *voxels)
+add_slice(const struct scene *scene, const int64_t centre[3], int64_t z, int64_t *stored, int64_t *voxels)
 {
     const double *spacing = scene->request->spacing;
 
     for (int64_t y = 0; y < scene->extent.rows; y++)
         for (int64_t x = 0; x < scene->extent.columns; x++) {
-            const double away[3] = {(double)(x - centre[0]) * spacing[0],
-                                    (double)(y - centre[1]) * spacing[1],
+            const double away[3] = {(double)(x - centre[0]) * spacing[0], (double)(y - centre[1]) * spacing[1],
                                     (double)(z - centre[2]) * spacing[2]};
 
-            if (away[0] * away[0] + away[1] * away[1] + away[2] * away[2] >
-                    PEAKS_RADIUS_MM * PEAKS_RADIUS_MM ||
+            if (away[0] * away[0] + away[1] * away[1] + away[2] * away[2] > PEAKS_RADIUS_MM * PEAKS_RADIUS_MM ||
                 !has_value(scene, x, y, z))
                 continue;
             *stored += stored_at(scene, x, y, z);
@@ -87,8 +83,8 @@ mean_around(const struct scene *scene, const int64_t centre[3])
 }
 
 void
-ref_peaks(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-          const struct peaks *request, struct peaks_found *found)
+ref_peaks(struct image_extent extent, enum image_pixel pixel, const void *voxels, const struct peaks *request,
+          struct peaks_found *found)
 {
     const struct scene scene = {extent, pixel, voxels, request};
 
@@ -99,8 +95,7 @@ ref_peaks(struct image_extent extent, enum image_pixel pixel, const void *voxels
         const double value = value_at(&scene, centre[0], centre[1], centre[2]);
 
         if (!ref_in_region(request->region, extent, centre[0], centre[1], centre[2]) ||
-            !has_value(&scene, centre[0], centre[1], centre[2]) || value < request->kept[0] ||
-            value > request->kept[1])
+            !has_value(&scene, centre[0], centre[1], centre[2]) || value < request->kept[0] || value > request->kept[1])
             continue;
         const double mean = mean_around(&scene, centre);
 
@@ -128,8 +123,7 @@ static int64_t
 depth_of(struct image_extent extent, int64_t i)
 {
     const int64_t sides[3] = {extent.columns, extent.rows, extent.slices};
-    const int64_t at[3] = {i % extent.columns, i / extent.columns % extent.rows,
-                           i / extent.columns / extent.rows};
+    const int64_t at[3] = {i % extent.columns, i / extent.columns % extent.rows, i / extent.columns / extent.rows};
     int64_t least = INT64_MAX;
 
     for (int axis = 0; axis < 3; axis++) {
@@ -158,13 +152,11 @@ make_voxels(struct peaks_case *each, uint64_t *random)
 {
     const struct image_range range = image_pixel_range(each->pixel);
     /* Use few values, so that several voxels have the largest; or use all values. */
-    const int64_t values =
-        ref_random_below(random, 2) ? 5 : (int64_t)range.hi - (int64_t)range.lo + 1;
+    const int64_t values = ref_random_below(random, 2) ? 5 : (int64_t)range.hi - (int64_t)range.lo + 1;
 
     each->voxels = room(ref_voxels(each->extent), image_pixel_size(each->pixel));
     for (int64_t i = 0; i < ref_voxels(each->extent); i++)
-        ref_store(each->pixel, each->voxels, i,
-                  range.lo + (int32_t)ref_random_below(random, values));
+        ref_store(each->pixel, each->voxels, i, range.lo + (int32_t)ref_random_below(random, values));
 }
 
 static void
@@ -185,8 +177,7 @@ make_tables(struct peaks_case *each, uint64_t *random)
 {
     const struct image_range range = image_pixel_range(each->pixel);
     const bool per_slice = ref_random_below(random, 2), padded = ref_random_below(random, 2);
-    const int64_t falls =
-        ref_random_below(random, 3); /* one slice of three; the first may stand for all */
+    const int64_t falls = ref_random_below(random, 3); /* one slice of three; the first may stand for all */
     const bool flat = ref_random_below(random, 10) == 0;
 
     each->request.table_count = per_slice ? (size_t)each->extent.slices : 1;
@@ -213,13 +204,12 @@ make_range(struct peaks_case *each, uint64_t *random)
     request->kept[0] = -INFINITY;
     request->kept[1] = INFINITY;
     if (ref_random_below(random, 2))
-        request->kept[1] = value_at(&scene, chosen % each->extent.columns,
-                                    chosen / each->extent.columns % each->extent.rows,
-                                    chosen / each->extent.columns / each->extent.rows);
+        request->kept[1] =
+            value_at(&scene, chosen % each->extent.columns, chosen / each->extent.columns % each->extent.rows,
+                     chosen / each->extent.columns / each->extent.rows);
     request->largest = -INFINITY;
     for (int64_t i = 0; i < ref_voxels(each->extent); i++) {
-        const int64_t x = i % each->extent.columns,
-                      y = i / each->extent.columns % each->extent.rows;
+        const int64_t x = i % each->extent.columns, y = i / each->extent.columns % each->extent.rows;
         const int64_t z = i / each->extent.columns / each->extent.rows;
         const double value = value_at(&scene, x, y, z);
 
@@ -244,8 +234,7 @@ peaks_make_case(struct peaks_case *each, uint64_t seed)
         each->extent = (struct image_extent){1100, 1, 1};
     const bool lies_within = seed % 12 == 11;
     if (lies_within) /* room for balls and rows */
-        each->extent = (struct image_extent){40 + ref_random_below(&random, 30),
-                                             20 + ref_random_below(&random, 15),
+        each->extent = (struct image_extent){40 + ref_random_below(&random, 30), 20 + ref_random_below(&random, 15),
                                              18 + ref_random_below(&random, 14)};
     const int64_t finest = seed % 20 == 7 ? 0 : 2; /* balls of many voxels are slow */
     for (int axis = 0; axis < 3; axis++)
@@ -270,8 +259,7 @@ peaks_free_case(struct peaks_case *each)
 }
 
 int
-peaks_run_case(struct kernels_lane *lane, const struct peaks_case *each, struct peaks_found *found,
-               struct error *error)
+peaks_run_case(struct kernels_lane *lane, const struct peaks_case *each, struct peaks_found *found, struct error *error)
 {
     const struct kernels_demand demand = {.of = {[KERNELS_PEAKS] = &kernels_asked}};
     void *voxels;

@@ -7,8 +7,8 @@
 
 #include "kernels/peaks/peaks.h"
 
-void ref_peaks(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-               const struct peaks *request, struct peaks_found *found);
+void ref_peaks(struct image_extent extent, enum image_pixel pixel, const void *voxels, const struct peaks *request,
+               struct peaks_found *found);
 
 /* A random volume with a region, paddings, rescales and a range; small enough for the reference. */
 struct peaks_case {
@@ -25,7 +25,7 @@ void peaks_make_case(struct peaks_case *each, uint64_t seed);
 void peaks_free_case(struct peaks_case *each);
 
 /* Runs a whole job. Returns its first error. */
-int peaks_run_case(struct kernels_lane *lane, const struct peaks_case *each,
-                   struct peaks_found *found, struct error *error);
+int peaks_run_case(struct kernels_lane *lane, const struct peaks_case *each, struct peaks_found *found,
+                   struct error *error);
 
 #endif

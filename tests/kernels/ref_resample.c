@@ -94,8 +94,7 @@ place(const struct resample_request *request, int axis, int64_t i, int64_t z)
         return rounded(mm / these.step);
     while (low + 2 < slices && shift(planes, low + 1, 2) <= mm)
         low++;
-    return rounded((double)low + (mm - shift(planes, low, 2)) /
-                                     (shift(planes, low + 1, 2) - shift(planes, low, 2)));
+    return rounded((double)low + (mm - shift(planes, low, 2)) / (shift(planes, low + 1, 2) - shift(planes, low, 2)));
 }
 
 static struct along
@@ -136,8 +135,7 @@ on_plane(const struct source *source, int64_t i, int64_t j, int64_t z, double *v
     double columns[2];
 
     for (int64_t k = 0; k < 2; k++)
-        columns[k] = (1 - y.part) * stored(source, x.at + k, y.at, z) +
-                     y.part * stored(source, x.at + k, y.at + 1, z);
+        columns[k] = (1 - y.part) * stored(source, x.at + k, y.at, z) + y.part * stored(source, x.at + k, y.at + 1, z);
     *value = (1 - x.part) * columns[0] + x.part * columns[1];
     return !x.outside && !y.outside;
 }
@@ -190,8 +188,8 @@ spline_at(const double *line, int64_t count, double where)
 {
     where = fmax(0, fmin(where, (double)(count - 1)));
     const double f = where - floor(where), g = 1 - f;
-    const double weights[] = {g * g * g / 6, 2.0 / 3 - f * f * (2 - f) / 2,
-                              2.0 / 3 - g * g * (2 - g) / 2, f * f * f / 6};
+    const double weights[] = {g * g * g / 6, 2.0 / 3 - f * f * (2 - f) / 2, 2.0 / 3 - g * g * (2 - g) / 2,
+                              f * f * f / 6};
     double sum = 0;
 
     for (int64_t i = 0; i < 4; i++) {
@@ -206,8 +204,7 @@ spline_at(const double *line, int64_t count, double where)
 
 /* Resamples lines of `from` samples, `stride` apart, to lines of `to`. Both volumes are x fastest. */
 static double *
-resample_axis(const struct resample_request *request, double *values, struct image_extent *extent,
-              int axis)
+resample_axis(const struct resample_request *request, double *values, struct image_extent *extent, int axis)
 {
     const int64_t from = side(*extent, axis), to = side(request->grid->extent, axis);
     int64_t stride = 1, others = 1;
@@ -262,14 +259,10 @@ ref_resample(const struct resample_request *request, enum image_pixel pixel, con
     for (int64_t n = 0; n < image_voxels(grid); n++) {
         const double value =
             values ? values[n]
-                   : linear(&source, n % grid->columns, n / grid->columns % grid->rows,
-                            n / image_slice_voxels(grid));
+                   : linear(&source, n % grid->columns, n / grid->columns % grid->rows, n / image_slice_voxels(grid));
         const double whole = floor(value + 0.5);
 
-        ref_store(result, resampled, n,
-                  (int32_t)(whole < range.lo   ? range.lo
-                            : whole > range.hi ? range.hi
-                                               : whole));
+        ref_store(result, resampled, n, (int32_t)(whole < range.lo ? range.lo : whole > range.hi ? range.hi : whole));
     }
     free(values);
 }
@@ -278,12 +271,10 @@ ref_resample(const struct resample_request *request, enum image_pixel pixel, con
 
 /* Returns the grid's voxel of pixel i of plane z along an axis, -1 if there is none. */
 static int64_t
-voxel_of(const struct image_planes *planes, const struct resample_grid *grid, int axis, int64_t i,
-         int64_t z)
+voxel_of(const struct image_planes *planes, const struct resample_grid *grid, int axis, int64_t i, int64_t z)
 {
     const double own = axis < 2 ? (double)i * planes->spacing[axis] : 0;
-    const double samples =
-        rounded((shift(planes, z, axis) + own - grid->origin[axis]) / grid->spacing[axis]);
+    const double samples = rounded((shift(planes, z, axis) + own - grid->origin[axis]) / grid->spacing[axis]);
     const int64_t count = side(grid->extent, axis);
     const int64_t nearest = (int64_t)floor(samples + 0.5);
 
@@ -305,8 +296,8 @@ voxel_for(const struct image_planes *planes, const struct resample_grid *grid, i
 }
 
 void
-ref_resample_map(const struct image_planes *planes, const struct resample_grid *grid,
-                 const uint16_t *map, uint16_t *on_planes)
+ref_resample_map(const struct image_planes *planes, const struct resample_grid *grid, const uint16_t *map,
+                 uint16_t *on_planes)
 {
     begin(planes);
     for (int64_t pixel = 0; pixel < image_voxels(&planes->extent); pixel++) {
@@ -317,8 +308,8 @@ ref_resample_map(const struct image_planes *planes, const struct resample_grid *
 }
 
 int64_t
-ref_resample_mask(const struct image_planes *planes, const struct resample_grid *grid,
-                  const uint64_t *bits, uint64_t *on_planes)
+ref_resample_mask(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                  uint64_t *on_planes)
 {
     const struct image_extent *from = &planes->extent, *to = &grid->extent;
     const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
@@ -334,8 +325,7 @@ ref_resample_mask(const struct image_planes *planes, const struct resample_grid 
                 const int64_t j = voxel_of(planes, grid, 1, y, z);
                 const int64_t k = voxel_of(planes, grid, 2, 0, z);
 
-                if (i < 0 || j < 0 || k < 0 ||
-                    !(bits[(k * to->rows + j) * grid_words + i / 64] >> i % 64 & 1))
+                if (i < 0 || j < 0 || k < 0 || !(bits[(k * to->rows + j) * grid_words + i / 64] >> i % 64 & 1))
                     continue;
                 on_planes[(z * from->rows + y) * words + x / 64] |= UINT64_C(1) << x % 64;
                 voxels++;
@@ -360,8 +350,8 @@ drawn_of(const struct resample_request *request, int axis, int64_t i, int64_t z)
 }
 
 int64_t
-ref_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid,
-                   const uint64_t *bits, uint64_t *on_grid)
+ref_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
+                   uint64_t *on_grid)
 {
     const struct resample_request request = {planes, grid, RESAMPLE_NEAREST, 0};
     const struct image_extent *from = &planes->extent, *to = &grid->extent;

@@ -27,8 +27,7 @@ ref_in_region(const uint64_t *region, struct image_extent extent, int64_t x, int
 
 /* Returns the index of a voxel's stored value in a table or a histogram. */
 static size_t
-place_of(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x,
-         int64_t y, int64_t z)
+place_of(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x, int64_t y, int64_t z)
 {
     const int64_t voxel = (z * extent.rows + y) * extent.columns + x;
 
@@ -60,8 +59,8 @@ level_at(const struct scene *scene, int64_t x, int64_t y, int64_t z)
 }
 
 static void
-count_pair(const struct scene *scene, const struct texture_glcm *request, size_t o, int64_t x,
-           int64_t y, int64_t z, uint64_t *counts)
+count_pair(const struct scene *scene, const struct texture_glcm *request, size_t o, int64_t x, int64_t y, int64_t z,
+           uint64_t *counts)
 {
     const struct texture_offset offset = request->offsets[o];
     const size_t n = (size_t)request->levels.levels;
@@ -90,8 +89,8 @@ ref_texture_glcm(struct image_extent extent, enum image_pixel pixel, const void 
 }
 
 void
-ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-                      const uint64_t *region, bool per_slice, uint64_t *counts)
+ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const void *voxels, const uint64_t *region,
+                      bool per_slice, uint64_t *counts)
 {
     const size_t values = ref_texture_values(pixel);
     const size_t histograms = per_slice ? (size_t)extent.slices : 1;
@@ -101,8 +100,7 @@ ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const 
         for (int64_t y = 0; y < extent.rows; y++)
             for (int64_t x = 0; x < extent.columns; x++)
                 if (ref_in_region(region, extent, x, y, z))
-                    counts[(per_slice ? (size_t)z * values : 0) +
-                           place_of(extent, pixel, voxels, x, y, z)]++;
+                    counts[(per_slice ? (size_t)z * values : 0) + place_of(extent, pixel, voxels, x, y, z)]++;
 }
 
 struct neighbourhood {
@@ -111,8 +109,7 @@ struct neighbourhood {
 };
 
 static struct neighbourhood
-neighbourhood_at(const struct scene *scene, const struct texture_neighbours *request, int64_t x,
-                 int64_t y, int64_t z)
+neighbourhood_at(const struct scene *scene, const struct texture_neighbours *request, int64_t x, int64_t y, int64_t z)
 {
     const int64_t d = request->distance, deep = request->in_slice ? 0 : d;
     const int own = level_at(scene, x, y, z);
@@ -146,22 +143,20 @@ ref_texture_neighbours(struct image_extent extent, enum image_pixel pixel, const
         const int64_t x = i % extent.columns, y = i / extent.columns % extent.rows;
         const int64_t z = i / extent.columns / extent.rows, level = level_at(&scene, x, y, z);
         const struct neighbourhood found = neighbourhood_at(&scene, request, x, y, z);
-        uint64_t *own =
-            counts + (request->per_slice ? (size_t)z * entries : 0) + (size_t)(level - 1) * width;
+        uint64_t *own = counts + (request->per_slice ? (size_t)z * entries : 0) + (size_t)(level - 1) * width;
 
         if (level == 0)
             continue;
         own[TEXTURE_ALIKE * plane + found.alike]++;
         own[TEXTURE_PRESENT * plane + found.present]++;
-        own[TEXTURE_DEVIATION * plane + found.present] +=
-            (uint64_t)llabs((int64_t)found.present * level - found.sum);
+        own[TEXTURE_DEVIATION * plane + found.present] += (uint64_t)llabs((int64_t)found.present * level - found.sum);
     }
 }
 
 /* Counts a run at its last voxel, by going back from there. */
 static void
-count_run(const struct scene *scene, const struct texture_runs *request, size_t d, int64_t x,
-          int64_t y, int64_t z, uint64_t *counts)
+count_run(const struct scene *scene, const struct texture_runs *request, size_t d, int64_t x, int64_t y, int64_t z,
+          uint64_t *counts)
 {
     const struct texture_offset to = request->directions[d];
     const int level = level_at(scene, x, y, z);
@@ -172,9 +167,8 @@ count_run(const struct scene *scene, const struct texture_runs *request, size_t 
         return;
     while (level_at(scene, x - length * to.x, y - length * to.y, z - length * to.z) == level)
         length++;
-    counts[(matrix * (size_t)request->levels.levels + (size_t)level - 1) *
-               (size_t)request->longest +
-           (size_t)length - 1]++;
+    counts[(matrix * (size_t)request->levels.levels + (size_t)level - 1) * (size_t)request->longest + (size_t)length -
+           1]++;
 }
 
 void
@@ -213,12 +207,11 @@ steps_out(const struct scene *scene, bool in_slice, int64_t x, int64_t y, int64_
 
 /* Grows a zone from a voxel, with a list of the reached voxels. */
 static uint64_t
-grow_zone(const struct scene *scene, const struct texture_zones *request,
-          enum texture_zone_kind kind, int64_t first, uint8_t *seen, int64_t *reached)
+grow_zone(const struct scene *scene, const struct texture_zones *request, enum texture_zone_kind kind, int64_t first,
+          uint8_t *seen, int64_t *reached)
 {
     const int64_t columns = scene->extent.columns, rows = scene->extent.rows;
-    const int level =
-        level_at(scene, first % columns, first / columns % rows, first / columns / rows);
+    const int level = level_at(scene, first % columns, first / columns % rows, first / columns / rows);
     const int64_t deep = request->in_slice ? 0 : 1;
     int64_t count = 1;
     uint64_t least = UINT64_MAX;
@@ -228,8 +221,7 @@ grow_zone(const struct scene *scene, const struct texture_zones *request,
     for (int64_t i = 0; i < count; i++) {
         const int64_t x = reached[i] % columns, y = reached[i] / columns % rows;
         const int64_t z = reached[i] / columns / rows;
-        const uint64_t steps =
-            kind == TEXTURE_ZONE_DISTANCES ? steps_out(scene, request->in_slice, x, y, z) : 0;
+        const uint64_t steps = kind == TEXTURE_ZONE_DISTANCES ? steps_out(scene, request->in_slice, x, y, z) : 0;
 
         least = steps < least ? steps : least;
         for (int64_t n = 0; n < 9 * (2 * deep + 1); n++) {
@@ -298,8 +290,7 @@ ref_directions(bool in_slice, int32_t distance, struct texture_offset *offsets)
     for (int32_t z = 0; z <= depth; z++)
         for (int32_t y = -distance; y <= distance; y++)
             for (int32_t x = -distance; x <= distance; x++) {
-                const bool at_distance =
-                    abs(x) == distance || abs(y) == distance || abs(z) == distance;
+                const bool at_distance = abs(x) == distance || abs(y) == distance || abs(z) == distance;
                 const bool first_of_pair = z > 0 || (z == 0 && (y > 0 || (y == 0 && x > 0)));
 
                 if (at_distance && first_of_pair)

@@ -8,12 +8,10 @@
 #include "kernels/texture/texture.h"
 
 /* Members of a struct kernels_demand. */
-#define REF_TEXTURE_DEMAND                                                                         \
-    .of[KERNELS_REGION] = &kernels_asked, .of[KERNELS_GLCM] = &kernels_asked,                      \
-    .of[KERNELS_HISTOGRAM] = &kernels_asked,                                                       \
-    .of[KERNELS_PATTERNS] = &texture_patterns_demands[TEXTURE_PATTERNS],                           \
-    .of[KERNELS_NEIGHBOURS] = &kernels_asked, .of[KERNELS_RUNS] = &kernels_asked,                  \
-    .of[KERNELS_ZONES] = &kernels_asked, .of[KERNELS_MORPHOLOGY] = &kernels_asked,                 \
+#define REF_TEXTURE_DEMAND                                                                                             \
+    .of[KERNELS_REGION] = &kernels_asked, .of[KERNELS_GLCM] = &kernels_asked, .of[KERNELS_HISTOGRAM] = &kernels_asked, \
+    .of[KERNELS_PATTERNS] = &texture_patterns_demands[TEXTURE_PATTERNS], .of[KERNELS_NEIGHBOURS] = &kernels_asked,     \
+    .of[KERNELS_RUNS] = &kernels_asked, .of[KERNELS_ZONES] = &kernels_asked, .of[KERNELS_MORPHOLOGY] = &kernels_asked, \
     .of[KERNELS_LAGS] = &kernels_asked
 
 /* Count like texture_glcm_run and texture_histogram_run, for a volume of this extent and pixel type. */
@@ -33,8 +31,7 @@ void ref_texture_runs(struct image_extent extent, enum image_pixel pixel, const 
  * must have room for one per voxel.
  */
 uint64_t ref_texture_zones(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-                           const struct texture_zones *request, enum texture_zone_kind kind,
-                           uint64_t *keys);
+                           const struct texture_zones *request, enum texture_zone_kind kind, uint64_t *keys);
 uint64_t ref_texture_listed(const struct texture_zone_list *list, uint64_t *keys);
 
 /* Return the number of stored values of a pixel type, and the smallest of them. */
@@ -42,8 +39,7 @@ size_t ref_texture_values(enum image_pixel pixel);
 int32_t ref_texture_smallest(enum image_pixel pixel);
 
 /* Returns whether the voxel is in the region, whose rows are padded to whole words. NULL: every voxel is. */
-bool ref_in_region(const uint64_t *region, struct image_extent extent, int64_t x, int64_t y,
-                   int64_t z);
+bool ref_in_region(const uint64_t *region, struct image_extent extent, int64_t x, int64_t y, int64_t z);
 
 /*
  * Finds one of each pair of opposite directions at a Chebyshev distance, within a slice or in space: 4 and 13 at

@@ -106,8 +106,7 @@ ref_random_maze(struct image_extent extent, uint64_t seed, uint8_t *in)
 
         for (int way = 0; way < 6; way++) {
             int axis = way / 2, side = way % 2 ? 1 : -1;
-            if (cell[axis] + side >= 0 && cell[axis] + side < size[axis] &&
-                !in[at + 2 * side * step[axis]])
+            if (cell[axis] + side >= 0 && cell[axis] + side < size[axis] && !in[at + 2 * side * step[axis]])
                 ways[count++] = way;
         }
         if (count == 0) {
@@ -207,8 +206,7 @@ ref_store(enum image_pixel pixel, void *voxels, int64_t i, int32_t value)
 }
 
 void
-ref_paint(enum image_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value,
-          int32_t out_value, void *voxels)
+ref_paint(enum image_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value, int32_t out_value, void *voxels)
 {
     for (int64_t i = 0; i < count; i++)
         ref_store(pixel, voxels, i, in[i] ? in_value : out_value);
@@ -240,8 +238,7 @@ lattice_node(uint64_t seed, int64_t node, int64_t spacing, int64_t y, int64_t z)
 }
 
 static void
-add_lattice(uint64_t seed, int64_t spacing, double strength, int64_t y, int64_t z, int64_t columns,
-            double *line)
+add_lattice(uint64_t seed, int64_t spacing, double strength, int64_t y, int64_t z, int64_t columns, double *line)
 {
     double left = 0, right = lattice_node(seed, 0, spacing, y, z);
 
@@ -255,8 +252,7 @@ add_lattice(uint64_t seed, int64_t spacing, double strength, int64_t y, int64_t 
 }
 
 void
-ref_smooth(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed,
-           void *voxels)
+ref_smooth(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed, void *voxels)
 {
     size_t bytes = (size_t)extent.columns * sizeof(double);
     double *line = malloc(bytes);
@@ -277,8 +273,8 @@ ref_smooth(struct image_extent extent, enum image_pixel pixel, int32_t top, uint
 }
 
 void
-ref_plateaus(struct image_extent extent, enum image_pixel pixel, int32_t top, int32_t levels,
-             uint64_t seed, void *voxels)
+ref_plateaus(struct image_extent extent, enum image_pixel pixel, int32_t top, int32_t levels, uint64_t seed,
+             void *voxels)
 {
     ref_smooth(extent, pixel, top, seed, voxels);
     for (int64_t i = 0; i < ref_voxels(extent); i++) {
@@ -288,16 +284,14 @@ ref_plateaus(struct image_extent extent, enum image_pixel pixel, int32_t top, in
 }
 
 void
-ref_scatter(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed,
-            void *voxels)
+ref_scatter(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed, void *voxels)
 {
     for (int64_t i = 0; i < ref_voxels(extent); i++)
         ref_store(pixel, voxels, i, (int32_t)ref_random_below(&seed, top + 1));
 }
 
 void
-ref_islands(struct image_extent extent, enum image_pixel pixel, int count, int32_t value,
-            uint64_t seed, void *voxels)
+ref_islands(struct image_extent extent, enum image_pixel pixel, int count, int32_t value, uint64_t seed, void *voxels)
 {
     int64_t size[3] = {extent.columns, extent.rows, extent.slices};
 
@@ -368,8 +362,7 @@ static bool
 is_outside(struct image_extent extent, const struct tip *tip)
 {
     return tip->at[0] < 0 || tip->at[0] >= (double)extent.columns || tip->at[1] < 0 ||
-           tip->at[1] >= (double)extent.rows || tip->at[2] < 0 ||
-           tip->at[2] >= (double)extent.slices;
+           tip->at[1] >= (double)extent.rows || tip->at[2] < 0 || tip->at[2] >= (double)extent.slices;
 }
 
 /* Grows a tree from its root: every tip wanders, gets thinner, and sometimes forks. */
@@ -410,20 +403,18 @@ random_normal(uint64_t *state)
 }
 
 static void
-paint_vessels(int64_t count, enum image_pixel pixel, int32_t top, const uint8_t *in,
-              uint64_t *state, void *voxels)
+paint_vessels(int64_t count, enum image_pixel pixel, int32_t top, const uint8_t *in, uint64_t *state, void *voxels)
 {
     for (int64_t i = 0; i < count; i++) {
-        double value = in[i] ? top * (0.75 + 0.04 * random_normal(state))
-                             : top * (0.25 + 0.07 * random_normal(state));
+        double value = in[i] ? top * (0.75 + 0.04 * random_normal(state)) : top * (0.25 + 0.07 * random_normal(state));
 
         ref_store(pixel, voxels, i, (int32_t)value);
     }
 }
 
 void
-ref_vessels(struct image_extent extent, enum image_pixel pixel, int32_t top, int trees,
-            uint64_t seed, void *voxels, struct kernels_voxel *roots)
+ref_vessels(struct image_extent extent, enum image_pixel pixel, int32_t top, int trees, uint64_t seed, void *voxels,
+            struct kernels_voxel *roots)
 {
     int64_t count = ref_voxels(extent), shortest = extent.columns;
     uint8_t *in = calloc((size_t)count, 1);
@@ -435,8 +426,7 @@ ref_vessels(struct image_extent extent, enum image_pixel pixel, int32_t top, int
     for (int i = 0; i < trees; i++) {
         struct tip tip = {.radius = 1 + (double)shortest / 20};
 
-        roots[i] = (struct kernels_voxel){ref_random_below(&seed, extent.columns),
-                                          ref_random_below(&seed, extent.rows),
+        roots[i] = (struct kernels_voxel){ref_random_below(&seed, extent.columns), ref_random_below(&seed, extent.rows),
                                           ref_random_below(&seed, extent.slices)};
         tip.at[0] = (double)roots[i].x;
         tip.at[1] = (double)roots[i].y;

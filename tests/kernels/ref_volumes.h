@@ -37,33 +37,31 @@ void ref_noise(struct image_extent extent, double density, uint64_t seed, uint8_
 /* Read one stored value, write one, or write all of them as in_value or out_value. */
 int32_t ref_stored(enum image_pixel pixel, const void *voxels, int64_t i);
 void ref_store(enum image_pixel pixel, void *voxels, int64_t i, int32_t value);
-void ref_paint(enum image_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value,
-               int32_t out_value, void *voxels);
+void ref_paint(enum image_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value, int32_t out_value,
+               void *voxels);
 
 /*
  * The volumes below are stored values in 0 .. top. Smooth: random numbers on lattices of 16, 8 and 4 voxels, each
  * half as strong as the one before, interpolated.
  */
-void ref_smooth(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed,
-                void *voxels);
+void ref_smooth(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed, void *voxels);
 
 /*
  * Vessels: `trees` trees of tubes that wander, branch and get thinner. They have about 3/4 of top with little noise,
  * in noise of about 1/4 of top. Sets roots[i] to each tree's root, which is inside it.
  */
-void ref_vessels(struct image_extent extent, enum image_pixel pixel, int32_t top, int trees,
-                 uint64_t seed, void *voxels, struct kernels_voxel *roots);
+void ref_vessels(struct image_extent extent, enum image_pixel pixel, int32_t top, int trees, uint64_t seed,
+                 void *voxels, struct kernels_voxel *roots);
 
 /* Plateaus: `levels` values, including 0 and top, in steps of the smooth volume; many ties. */
-void ref_plateaus(struct image_extent extent, enum image_pixel pixel, int32_t top, int32_t levels,
-                  uint64_t seed, void *voxels);
+void ref_plateaus(struct image_extent extent, enum image_pixel pixel, int32_t top, int32_t levels, uint64_t seed,
+                  void *voxels);
 
 /* Scatter: independent values, all equally probable. */
-void ref_scatter(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed,
-                 void *voxels);
+void ref_scatter(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed, void *voxels);
 
 /* Sets `count` boxes of up to a third of each side to this value. */
-void ref_islands(struct image_extent extent, enum image_pixel pixel, int count, int32_t value,
-                 uint64_t seed, void *voxels);
+void ref_islands(struct image_extent extent, enum image_pixel pixel, int count, int32_t value, uint64_t seed,
+                 void *voxels);
 
 #endif

@@ -52,11 +52,10 @@ resample_stack(struct resample_case *each, bool regular, uint64_t *random)
     image_planes_normal(&each->planes, normal);
     for (int64_t z = 0; z < each->planes.extent.slices; z++) {
         for (int i = 0; i < 3; i++)
-            each->origins[3 * z + i] = (double)(i * 100 - 130) + height * normal[i] +
-                                       shear * height * b[i] + 0.1 * shear * height * a[i];
+            each->origins[3 * z + i] =
+                (double)(i * 100 - 130) + height * normal[i] + shear * height * b[i] + 0.1 * shear * height * a[i];
         /* Regular planes must include some that are only just regular, by steps that differ. */
-        height += step * (regular ? resample_random(random, 0.996, 1.004)
-                                  : resample_random(random, 0.2, 1.5));
+        height += step * (regular ? resample_random(random, 0.996, 1.004) : resample_random(random, 0.2, 1.5));
     }
 }
 
@@ -66,9 +65,8 @@ resample_make_case(struct resample_case *each, uint64_t seed, int order)
 {
     uint64_t random = 77 + seed;
 
-    *each = (struct resample_case){.order = order,
-                                   .pixel = (enum image_pixel)(seed % 3),
-                                   .result = (enum image_pixel)(seed / 3 % 3)};
+    *each = (struct resample_case){
+        .order = order, .pixel = (enum image_pixel)(seed % 3), .result = (enum image_pixel)(seed / 3 % 3)};
     each->planes = (struct image_planes){
         .extent = {1 + ref_random_below(&random, 90), 1 + ref_random_below(&random, 40),
                    1 + ref_random_below(&random, seed % 7 ? 12 : RESAMPLE_MOST_PLANES)},
@@ -79,8 +77,7 @@ resample_make_case(struct resample_case *each, uint64_t seed, int order)
     resample_stack(each, order == RESAMPLE_CUBIC || seed % 2, &random);
     each->outside = (int32_t)ref_random_below(&random, 200);
     const double mm[3] = {seed % 5 ? resample_random(&random, 0.4, 4) : 0,
-                          seed % 3 ? resample_random(&random, 0.4, 4) : 0,
-                          resample_random(&random, 0.4, 4)};
+                          seed % 3 ? resample_random(&random, 0.4, 4) : 0, resample_random(&random, 0.4, 4)};
     if (order != RESAMPLE_CUBIC && seed % 4 == 0)
         resample_straight(&each->planes, seed % 8 ? mm[2] : 0, &each->grid);
     else

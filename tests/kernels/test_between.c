@@ -14,8 +14,7 @@ enum { COLUMNS = 70, ROWS = 33, SLICES = 9, WORDS = 2 };
 
 static uint64_t bits[SLICES * ROWS * WORDS];
 static double origins[3 * SLICES];
-static struct image_planes planes = {
-    {COLUMNS, ROWS, SLICES}, {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
+static struct image_planes planes = {{COLUMNS, ROWS, SLICES}, {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
 static struct error error;
 
 static void
@@ -44,10 +43,8 @@ static void
 draw(int z, uint64_t *random)
 {
     for (int part = 0; part < 2; part++) {
-        const double cx = (double)ref_random_below(random, COLUMNS),
-                     rx = 3 + (double)ref_random_below(random, 15);
-        const double cy = (double)ref_random_below(random, ROWS),
-                     ry = 2 + (double)ref_random_below(random, 9);
+        const double cx = (double)ref_random_below(random, COLUMNS), rx = 3 + (double)ref_random_below(random, 15);
+        const double cy = (double)ref_random_below(random, ROWS), ry = 2 + (double)ref_random_below(random, 9);
 
         for (int y = 0; y < ROWS; y++)
             for (int x = 0; x < COLUMNS; x++)
@@ -79,8 +76,8 @@ expect_between(int low, int high)
             const double a = signed_distance(low, y, x), b = signed_distance(high, y, x);
 
             for (int z = low + 1; z < high; z++) {
-                const double part = (origins[3 * z + 2] - origins[3 * low + 2]) /
-                                    (origins[3 * high + 2] - origins[3 * low + 2]);
+                const double part =
+                    (origins[3 * z + 2] - origins[3 * low + 2]) / (origins[3 * high + 2] - origins[3 * low + 2]);
                 const double value = (1 - part) * a + part * b;
 
                 if (fabs(value) > 1e-2)
@@ -187,14 +184,13 @@ alternation_make(struct alternation *made, int32_t columns, int32_t rows, int32_
                                  .words = rows * (columns / 64)};
     made->bits = calloc(slices, (size_t)made->words * sizeof(uint64_t));
     ck_assert(made->drawn && made->origins && made->bits && columns % 64 == 0);
-    made->planes = (struct image_planes){
-        {columns, rows, (int32_t)slices}, {1, 0, 0, 0, 1, 0}, {1, 1}, 1, made->origins};
+    made->planes =
+        (struct image_planes){{columns, rows, (int32_t)slices}, {1, 0, 0, 0, 1, 0}, {1, 1}, 1, made->origins};
     for (size_t z = 0; z < slices; z++) {
         made->origins[3 * z + 2] = (double)z;
         made->drawn[z] = z % 2 == 0;
         if (z % 4 == 0)
-            memset(made->bits + (int64_t)z * made->words, 0xFF,
-                   (size_t)made->words * sizeof(uint64_t));
+            memset(made->bits + (int64_t)z * made->words, 0xFF, (size_t)made->words * sizeof(uint64_t));
     }
 }
 

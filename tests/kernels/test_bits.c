@@ -70,10 +70,8 @@ START_TEST(packing_equals_plain_loops)
         uint16_t *large = allocate(count, 2);
         uint64_t *bits = allocate((count + 63) / 64, 8);
         bool *in = allocate(count, 1);
-        struct isa_interval pass8[2] = {random_interval(&random, 256),
-                                        random_interval(&random, 256)};
-        struct isa_interval pass16[2] = {random_interval(&random, 65536),
-                                         random_interval(&random, 65536)};
+        struct isa_interval pass8[2] = {random_interval(&random, 256), random_interval(&random, 256)};
+        struct isa_interval pass16[2] = {random_interval(&random, 65536), random_interval(&random, 65536)};
 
         for (int64_t i = 0; i < count; i++) {
             small[i] = (uint8_t)ref_random(&random);

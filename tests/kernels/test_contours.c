@@ -56,9 +56,8 @@ static void
 tilt(double degrees)
 {
     const double turn = degrees * acos(-1) / 180;
-    const double axes[6] = {
-        cos(turn / 3), sin(turn / 3), 0, -sin(turn / 3) * cos(turn), cos(turn / 3) * cos(turn),
-        sin(turn)};
+    const double axes[6] = {cos(turn / 3), sin(turn / 3), 0, -sin(turn / 3) * cos(turn), cos(turn / 3) * cos(turn),
+                            sin(turn)};
 
     memcpy(drawing.planes.axes, axes, sizeof(axes));
     drawing.planes.spacing[0] = 0.9765625;
@@ -77,8 +76,7 @@ add_point(int64_t z, double x, double y, double off)
     struct contour *contour = &drawing.contours[drawing.count];
     double *point = drawing.points + 3 * drawing.used++;
     const double *a = drawing.planes.axes, *b = a + 3;
-    const double normal[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2],
-                              a[0] * b[1] - a[1] * b[0]};
+    const double normal[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 
     ck_assert_int_le(drawing.used, MOST_POINTS);
     if (contour->count++ == 0)
@@ -107,8 +105,7 @@ add_box(int64_t z, double left, double top, double right, double bottom)
 static int
 draw(void)
 {
-    const struct contours_request request = {&drawing.planes, drawing.contours, drawing.count,
-                                             false, drawing.centres};
+    const struct contours_request request = {&drawing.planes, drawing.contours, drawing.count, false, drawing.centres};
 
     return kernels_mask_contours(&request, drawing.bits, &drawing.drawn, &drawing.error);
 }
@@ -133,8 +130,7 @@ expect_reference(void)
 
     ck_assert_msg(draw() == 0, "%s", drawing.error.message);
     for (int64_t z = 0; z < extent->slices; z++) {
-        ref_contours_plane(&drawing.planes, drawing.contours, drawing.count, z, drawing.centres,
-                           mask);
+        ref_contours_plane(&drawing.planes, drawing.contours, drawing.count, z, drawing.centres, mask);
         for (int64_t y = 0; y < extent->rows; y++)
             for (int64_t x = 0; x < (extent->columns + 63) / 64 * 64; x++) {
                 const bool expected = x < extent->columns && mask[y * extent->columns + x];
@@ -210,8 +206,7 @@ END_TEST
 /* Checks that each voxel is in exactly one of the triangles of a fan, whose edges and vertices are centres. */
 START_TEST(adjacent_parts_neither_overlap_nor_leave_gaps)
 {
-    static const double rim[][2] = {{1, 1},  {5, 1},  {9, 1},  {9, 6},
-                                    {9, 11}, {4, 11}, {1, 11}, {1, 4}};
+    static const double rim[][2] = {{1, 1}, {5, 1}, {9, 1}, {9, 6}, {9, 11}, {4, 11}, {1, 11}, {1, 4}};
     int64_t sum = 0;
 
     for (size_t i = 0; i < 8; i++) {
@@ -350,8 +345,7 @@ START_TEST(a_ring_of_one_voxel)
             drawing.centres = true;
             for (int n = 0; n < copies * (1 + hole); n++) {
                 for (int i = 0; i < 4; i++)
-                    add_point(0, ring[n % 2 && hole ? 3 - i : i][0],
-                              ring[n % 2 && hole ? 3 - i : i][1], 0);
+                    add_point(0, ring[n % 2 && hole ? 3 - i : i][0], ring[n % 2 && hole ? 3 - i : i][1], 0);
                 end_contour();
             }
             expect_reference();
@@ -488,8 +482,7 @@ START_TEST(contours_at_the_maximum_distance_from_a_plane)
             drawing.origins[5] = 4;
             drawing.origins[8] = 5;
             for (int i = 0; i < 3; i++)
-                add_point(_i, i % 2 ? 1.5 : 5.5, 2 * i + 0.5,
-                          side * room[_i] * (beyond ? 1.001 : 0.999));
+                add_point(_i, i % 2 ? 1.5 : 5.5, 2 * i + 0.5, side * room[_i] * (beyond ? 1.001 : 0.999));
             end_contour();
             ck_assert_int_eq(draw(), beyond ? -EBADMSG : 0);
             if (beyond)
@@ -538,8 +531,7 @@ START_TEST(invalid_and_distant_coordinates_are_refused)
     add_box(1, 1, 1, 3, 3);
     drawing.points[3 + _i % 2] = values[_i / 2];
     ck_assert_int_eq(draw(), -EBADMSG);
-    ck_assert(drawing.error.code == CODE_SIZE_IMPLAUSIBLE ||
-              (drawing.error.code == CODE_CONTOUR_OFF_PLANES && _i < 6));
+    ck_assert(drawing.error.code == CODE_SIZE_IMPLAUSIBLE || (drawing.error.code == CODE_CONTOUR_OFF_PLANES && _i < 6));
 }
 
 END_TEST

@@ -112,8 +112,7 @@ END_TEST
 
 START_TEST(a_missing_gpu_is_refused)
 {
-    static const char *const unknown[] = {"9999", "0x", "GPU-00000000-0000-0000-0000-000000000000",
-                                          "abacus"};
+    static const char *const unknown[] = {"9999", "0x", "GPU-00000000-0000-0000-0000-000000000000", "abacus"};
 
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
         struct kernels_device_options options = {.backend = "cuda", .device = unknown[i]};
@@ -144,8 +143,7 @@ END_TEST
 static void
 check_range(uint64_t *random)
 {
-    struct image_extent extent = {1 + ref_random_below(random, 300),
-                                  1 + ref_random_below(random, 40),
+    struct image_extent extent = {1 + ref_random_below(random, 300), 1 + ref_random_below(random, 40),
                                   1 + ref_random_below(random, 9)};
     enum image_pixel pixel = (enum image_pixel)ref_random_below(random, 3);
     int32_t lo = (int32_t)ref_random_below(random, 70000) - 35000;
@@ -198,8 +196,7 @@ START_TEST(every_slice_is_uploaded)
     for (int64_t z = 0; z < extent.slices; z += quick ? 7 : 3) {
         struct image_range range;
 
-        ck_assert_int_eq(
-            kernels_volume_begin(gpu_lane, extent, IMAGE_UINT16, &nothing, &memory, NULL), 0);
+        ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_UINT16, &nothing, &memory, NULL), 0);
         voxels = memory;
         memset(voxels, 0, (size_t)ref_voxels(extent) * sizeof(*voxels));
         voxels[z * slice + ref_random_below(&random, slice)] = (uint16_t)(z + 1);
@@ -241,8 +238,7 @@ check_pattern(struct image_extent extent, const uint8_t *in, const char *what)
 {
     double large = (double)(extent.columns + extent.rows + extent.slices);
     const struct kernels_shape corner = {.kind = KERNELS_SPHERE, .radius = {1.5}};
-    const struct kernels_shape half = {
-        .kind = KERNELS_BOX, .center = {large, 0, 0}, .radius = {large, large, large}};
+    const struct kernels_shape half = {.kind = KERNELS_BOX, .center = {large, 0, 0}, .radius = {large, large, large}};
     const struct kernels_shape most = {
         .kind = KERNELS_BOX, .center = {1 + large, 0, 0}, .radius = {large, large, large}};
     struct image_range range = {5, 5};
@@ -250,8 +246,7 @@ check_pattern(struct image_extent extent, const uint8_t *in, const char *what)
         {.shapes = &corner, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none},
         {.shapes = &half, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none},
         {.shapes = &most, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none}};
-    const struct kernels_voxel first = {0, 0, 0},
-                               last = {extent.columns - 1, extent.rows - 1, extent.slices - 1};
+    const struct kernels_voxel first = {0, 0, 0}, last = {extent.columns - 1, extent.rows - 1, extent.slices - 1};
     const struct kernels_fuzzy_object objects[] = {{.seeds = &first,
                                                     .seed_count = 1,
                                                     .mean = 5,
@@ -316,9 +311,8 @@ check_patterns(struct image_extent extent)
 
 /* The first ones are the quick selection. */
 static const struct image_extent extents[] = {
-    {65, 9, 8},    {33, 20, 17},  {1, 1, 1},    {1, 1, 40},   {1, 40, 1},
-    {200, 1, 1},   {9, 66, 7},    {8, 9, 67},   {64, 12, 12}, {70, 1, 900},
-    {130, 90, 50}, {600, 34, 20}, {64, 64, 80}, {900, 90, 1}, {1, 600, 50},
+    {65, 9, 8},   {33, 20, 17}, {1, 1, 1},     {1, 1, 40},    {1, 40, 1},   {200, 1, 1},  {9, 66, 7},   {8, 9, 67},
+    {64, 12, 12}, {70, 1, 900}, {130, 90, 50}, {600, 34, 20}, {64, 64, 80}, {900, 90, 1}, {1, 600, 50},
 };
 
 enum { QUICK_EXTENTS = 2, EXTENTS = sizeof(extents) / sizeof(extents[0]) };
@@ -354,8 +348,7 @@ END_TEST
 enum grey { SMOOTH, VESSELS, PLATEAUS, SCATTER, GREYS };
 
 static void
-draw_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, int32_t top,
-          void *voxels)
+draw_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, int32_t top, void *voxels)
 {
     struct kernels_voxel roots[2];
 
@@ -394,8 +387,7 @@ check_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, b
         {extent.columns / 2, extent.rows / 2, extent.slices / 2},
         {extent.columns / 3, extent.rows / 3, extent.slices / 3},
     };
-    const struct kernels_voxel border[] = {{0, extent.rows - 1, 0},
-                                           {extent.columns - 1, 0, extent.slices - 1}};
+    const struct kernels_voxel border[] = {{0, extent.rows - 1, 0}, {extent.columns - 1, 0, extent.slices - 1}};
     struct kernels_fuzzy_object objects[] = {{.seeds = middle,
                                               .seed_count = 2,
                                               .mean = 0.75 * top,
@@ -485,10 +477,9 @@ START_TEST(a_small_object_is_the_reference)
                                                 .padding = none,
                                                 .map = _i == 1};
     int16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
-    const struct ref_whole whole = {
-        .job = {.extent = extent, .pixel = IMAGE_INT16, .voxels = voxels, .threads = 1},
-        .objects = &object,
-        .object_count = 1};
+    const struct ref_whole whole = {.job = {.extent = extent, .pixel = IMAGE_INT16, .voxels = voxels, .threads = 1},
+                                    .objects = &object,
+                                    .object_count = 1};
 
     ref_smooth(extent, IMAGE_INT16, 3000, 9, voxels);
     check_job(&whole, "a small object");
@@ -563,8 +554,7 @@ work_on_lane(void *argument)
 
         ref_expect(whole, &expected);
         for (int round = 0; round < 3; round++)
-            snprintf(work->difference, sizeof(work->difference), "%s",
-                     ref_compare(lane, whole, &expected));
+            snprintf(work->difference, sizeof(work->difference), "%s", ref_compare(lane, whole, &expected));
         ref_expected_free(&expected);
         ref_random_job_free(whole);
     }
@@ -600,8 +590,7 @@ START_TEST(memory_is_reused_by_the_next_job)
 
     ck_assert_int_eq(kernels_volume_begin(gpu_lane, large, IMAGE_INT16, &demand, &first, NULL), 0);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(kernels_volume_begin(gpu_lane, i == 0 ? small : large, IMAGE_INT16,
-                                              &demand, &voxels, NULL),
+        ck_assert_int_eq(kernels_volume_begin(gpu_lane, i == 0 ? small : large, IMAGE_INT16, &demand, &voxels, NULL),
                          0);
         ck_assert_ptr_eq(voxels, first);
     }
@@ -614,8 +603,7 @@ START_TEST(a_job_may_be_cancelled)
 {
     int64_t side = quick ? 60 : 300;
     struct image_extent extent = {side, side, 120};
-    const struct kernels_shape shape = {
-        KERNELS_SPHERE, {(double)side / 2, (double)side / 2, 60}, {50}};
+    const struct kernels_shape shape = {KERNELS_SPHERE, {(double)side / 2, (double)side / 2, 60}, {50}};
     const struct image_range range = {0, 0};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
@@ -625,8 +613,7 @@ START_TEST(a_job_may_be_cancelled)
     for (int64_t slices = 0; slices <= extent.slices; slices += 40) {
         struct ref_whole *whole = ref_random_job((uint64_t)slices);
 
-        ck_assert_int_eq(
-            kernels_volume_begin(gpu_lane, extent, IMAGE_INT16, &demand, &voxels, NULL), 0);
+        ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_INT16, &demand, &voxels, NULL), 0);
         memset(voxels, 0, (size_t)ref_voxels(extent) * 2);
         ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL), 0);
         ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, slices, NULL), 0);
@@ -645,13 +632,10 @@ START_TEST(an_oversized_job_is_out_of_memory)
     void *voxels;
 
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
-        struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] =
-                                            &(struct kernels_level_set_demand){labels[i]}};
+        struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){labels[i]}};
 
-        ck_assert_int_eq(
-            kernels_volume_begin(gpu_lane, large, IMAGE_INT16, &demand, &voxels, &error), -ENOMEM);
-        ck_assert_msg(strstr(error.message, "2048") && strstr(error.message, "memory"), "%s",
-                      error.message);
+        ck_assert_int_eq(kernels_volume_begin(gpu_lane, large, IMAGE_INT16, &demand, &voxels, &error), -ENOMEM);
+        ck_assert_msg(strstr(error.message, "2048") && strstr(error.message, "memory"), "%s", error.message);
         ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, 1, NULL), -EINVAL);
         check_job(whole, "after one that did not fit");
     }
@@ -673,8 +657,7 @@ START_TEST(more_than_2_31_voxels_are_flooded)
     struct image_mask mask;
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_UINT8, &demand, &voxels, NULL),
-                     0);
+    ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_UINT8, &demand, &voxels, NULL), 0);
     memset(voxels, 0, (size_t)ref_voxels(extent));
     memset((uint8_t *)voxels + wall * slice, 1, (size_t)hole);
     ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL), 0);
@@ -714,9 +697,8 @@ check_series(const char *path, struct image_extent extent, enum image_pixel pixe
     int64_t index = (middle.z * extent.rows + middle.y) * extent.columns + middle.x;
     int32_t value = ref_stored(pixel, voxels, index);
     const struct image_range range = {value - 60, value + 60};
-    const struct kernels_shape shape = {KERNELS_SPHERE,
-                                        {(double)middle.x, (double)middle.y, (double)middle.z},
-                                        {(double)extent.columns / 8}};
+    const struct kernels_shape shape = {
+        KERNELS_SPHERE, {(double)middle.x, (double)middle.y, (double)middle.z}, {(double)extent.columns / 8}};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
     const struct kernels_fuzzy_object object = {.seeds = &middle,
@@ -751,9 +733,9 @@ START_TEST(real_series_are_the_references)
         char path[4096], name[8];
         int pixel = 0;
 
-        ck_assert_msg(sscanf(entry, "%4095[^:]:%ld,%ld,%ld:%7s", path, &extent.columns,
-                             &extent.rows, &extent.slices, name) == 5,
-                      "%s is no volume", entry);
+        ck_assert_msg(
+            sscanf(entry, "%4095[^:]:%ld,%ld,%ld:%7s", path, &extent.columns, &extent.rows, &extent.slices, name) == 5,
+            "%s is no volume", entry);
         while (pixel < 3 && strcmp(pixel_names[pixel], name) != 0)
             pixel++;
         ck_assert_msg(pixel < 3, "%s has no pixel type", entry);
@@ -782,8 +764,7 @@ START_TEST(memory_is_reserved_before_the_first_job)
         if (reserved)
             ck_assert_int_eq(kernels_lane_reserve(fresh, 64 << 20), 0);
         cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
-        ck_assert_int_eq(kernels_volume_begin(fresh, extent, IMAGE_INT16, &demand, &voxels, NULL),
-                         0);
+        ck_assert_int_eq(kernels_volume_begin(fresh, extent, IMAGE_INT16, &demand, &voxels, NULL), 0);
         calls[reserved] = cuda_fault_calls();
         memset(voxels, 1, (size_t)256 * 256 * 128 * 2);
         kernels_lane_close(fresh);
@@ -798,8 +779,7 @@ END_TEST
  * it.
  */
 static void
-check_lane_after(struct kernels_lane *lane, int rc, const struct ref_whole *whole,
-                 const struct ref_expected *expected)
+check_lane_after(struct kernels_lane *lane, int rc, const struct ref_whole *whole, const struct ref_expected *expected)
 {
     struct ref_results results;
 
@@ -910,8 +890,7 @@ START_TEST(any_call_may_fail)
             ck_assert_int_gt(nth, 20);
             break;
         }
-        ck_assert_msg(rc == -EIO || rc == -ENOMEM || rc == -ENODEV, "call %d: %s", (int)nth,
-                      strerror(-rc));
+        ck_assert_msg(rc == -EIO || rc == -ENOMEM || rc == -ENODEV, "call %d: %s", (int)nth, strerror(-rc));
         const char *difference = ref_compare(cpu_lane, &whole, &expected);
         ck_assert_msg(*difference == '\0', "the CPU after call %d: %s", (int)nth, difference);
     }
@@ -965,8 +944,7 @@ make_suite(void)
     tcase_add_test(lanes, more_than_2_31_voxels_are_flooded);
 #ifdef NOCTULE_CUDA
     tcase_add_test(lanes, memory_is_reserved_before_the_first_job);
-    tcase_add_loop_test(add_case(suite, "faults"), any_call_may_fail, CUDA_FAULT_UNKNOWN,
-                        CUDA_FAULT_LOST + 1);
+    tcase_add_loop_test(add_case(suite, "faults"), any_call_may_fail, CUDA_FAULT_UNKNOWN, CUDA_FAULT_LOST + 1);
 #endif
     return suite;
 }

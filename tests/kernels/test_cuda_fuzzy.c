@@ -66,8 +66,7 @@ draw_pattern(enum content content, struct image_extent extent, uint64_t seed, ui
 }
 
 static void *
-draw(enum content content, struct image_extent extent, enum image_pixel pixel, int32_t top,
-     uint64_t seed)
+draw(enum content content, struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed)
 {
     int64_t count = ref_voxels(extent);
     void *voxels = allocate(count, image_pixel_size(pixel));
@@ -95,10 +94,9 @@ static void
 check_job(struct image_extent extent, enum image_pixel pixel, const void *voxels,
           const struct kernels_fuzzy_object *objects, size_t count, const char *what)
 {
-    const struct ref_whole whole = {
-        .job = {.extent = extent, .pixel = pixel, .voxels = voxels, .threads = ANNOUNCERS},
-        .objects = objects,
-        .object_count = count};
+    const struct ref_whole whole = {.job = {.extent = extent, .pixel = pixel, .voxels = voxels, .threads = ANNOUNCERS},
+                                    .objects = objects,
+                                    .object_count = count};
     struct ref_expected expected;
 
     ref_expect(&whole, &expected);
@@ -113,15 +111,13 @@ check_job(struct image_extent extent, enum image_pixel pixel, const void *voxels
 static struct kernels_voxel
 random_voxel(uint64_t *random, struct image_extent extent)
 {
-    return (struct kernels_voxel){ref_random_below(random, extent.columns),
-                                  ref_random_below(random, extent.rows),
+    return (struct kernels_voxel){ref_random_below(random, extent.columns), ref_random_below(random, extent.rows),
                                   ref_random_below(random, extent.slices)};
 }
 
 /* Makes seeds anywhere, also in padding, with one of them twice; or none. */
 static struct kernels_fuzzy_object
-random_object(uint64_t *random, struct image_extent extent, int32_t top,
-              struct kernels_voxel *seeds)
+random_object(uint64_t *random, struct image_extent extent, int32_t top, struct kernels_voxel *seeds)
 {
     static const uint16_t thresholds[] = {0, 1, 9000, 20000, 32767, 50000, 65534, 65535};
     static const double weights[] = {0, 0.3, 0.5, 1};
@@ -173,15 +169,14 @@ check_random(uint64_t seed)
     size_t count = 1 + (size_t)ref_random_below(&random, REF_MOST);
     struct kernels_voxel seeds[REF_MOST][MOST_SEEDS];
     struct kernels_fuzzy_object objects[REF_MOST];
-    void *voxels =
-        draw((enum content)ref_random_below(&random, CONTENTS), extent, pixel, top, seed);
+    void *voxels = draw((enum content)ref_random_below(&random, CONTENTS), extent, pixel, top, seed);
     char what[96];
 
     ref_islands(extent, pixel, (int)ref_random_below(&random, 3), 0, seed, voxels);
     for (size_t i = 0; i < count; i++)
         objects[i] = random_object(&random, extent, top, seeds[i]);
-    snprintf(what, sizeof(what), "volume %llu of %lldx%lldx%lld", (unsigned long long)seed,
-             (long long)extent.columns, (long long)extent.rows, (long long)extent.slices);
+    snprintf(what, sizeof(what), "volume %llu of %lldx%lldx%lld", (unsigned long long)seed, (long long)extent.columns,
+             (long long)extent.rows, (long long)extent.slices);
     check_job(extent, pixel, voxels, objects, count, what);
     free(voxels);
 }
@@ -201,9 +196,8 @@ START_TEST(objects_in_many_tiles_are_the_references)
 
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); i++) {
         const struct image_extent extent = extents[i];
-        const struct kernels_voxel seeds[] = {{0, 0, 0},
-                                              {extent.columns - 1, extent.rows - 1, 0},
-                                              {extent.columns / 2, 0, extent.slices - 1}};
+        const struct kernels_voxel seeds[] = {
+            {0, 0, 0}, {extent.columns - 1, extent.rows - 1, 0}, {extent.columns / 2, 0, extent.slices - 1}};
         struct kernels_fuzzy_object objects[] = {{.seeds = seeds,
                                                   .seed_count = 1,
                                                   .mean = 200,
@@ -295,8 +289,7 @@ START_TEST(a_map_of_pairs_across_tiles_equals_the_reference)
     for (int64_t z = 0; z < extent.slices; z += 2)
         for (int64_t y = 0; y < extent.rows; y += 2)
             for (int64_t x = 15; x <= 16; x++)
-                voxels[(z * extent.rows + y) * extent.columns + x] =
-                    (uint8_t)(50 + ref_random_below(&random, 100));
+                voxels[(z * extent.rows + y) * extent.columns + x] = (uint8_t)(50 + ref_random_below(&random, 100));
     check_job(extent, IMAGE_UINT8, voxels, &object, 1, "pairs");
     free(voxels);
 }

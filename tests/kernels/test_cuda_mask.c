@@ -57,8 +57,7 @@ START_TEST(balls_extend_over_several_words)
     ck_assert_ptr_nonnull(in);
     for (size_t r = 0; r < sizeof(reaches) / sizeof(reaches[0]); r++)
         for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CUT_BRIDGES; kind++) {
-            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r],
-                                                   false};
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r], false};
             bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
             struct ref_mask_job *job;
 
@@ -80,12 +79,11 @@ START_TEST(balls_beyond_are_refused)
     const struct kernels_demand demand = {.of = {[KERNELS_MASK] = &masks}};
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(lanes[1], (struct image_extent){2500, 3, 2}, IMAGE_UINT8,
-                                          &demand, &voxels, &error),
-                     -ENOMEM);
-    ck_assert_int_eq(kernels_volume_begin(lanes[0], (struct image_extent){2500, 3, 2}, IMAGE_UINT8,
-                                          &demand, &voxels, &error),
-                     0);
+    ck_assert_int_eq(
+        kernels_volume_begin(lanes[1], (struct image_extent){2500, 3, 2}, IMAGE_UINT8, &demand, &voxels, &error),
+        -ENOMEM);
+    ck_assert_int_eq(
+        kernels_volume_begin(lanes[0], (struct image_extent){2500, 3, 2}, IMAGE_UINT8, &demand, &voxels, &error), 0);
 }
 
 END_TEST
@@ -145,14 +143,12 @@ check_beside_cpu(const struct ref_mask_job *job, const char *name, uint64_t numb
     const char *message;
     void *voxels;
 
-    ck_assert_int_eq(
-        kernels_volume_begin(lanes[0], job->extent, job->pixel, &demand, &voxels, &error), 0);
+    ck_assert_int_eq(kernels_volume_begin(lanes[0], job->extent, job->pixel, &demand, &voxels, &error), 0);
     memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel));
     ck_assert_int_eq(kernels_volume_ready(lanes[0], 0, job->extent.slices, NULL), 0);
     ck_assert_int_eq(kernels_mask_run(lanes[0], 0, &job->requests[0].given, &result, &error), 0);
-    expected = (struct ref_mask_found){.voxels = result.mask.voxels,
-                                       .found = result.components_found,
-                                       .kept = result.components_kept};
+    expected = (struct ref_mask_found){
+        .voxels = result.mask.voxels, .found = result.components_found, .kept = result.components_kept};
     memcpy(expected.first, result.first, sizeof(expected.first));
     memcpy(expected.last, result.last, sizeof(expected.last));
     expected.bits = malloc((size_t)words * sizeof(*expected.bits));
@@ -261,9 +257,8 @@ START_TEST(any_call_may_fail)
 
     ref_noise(extent, 0.9, 2, in);
     for (size_t i = 0; i < FAULT_JOBS; i++) {
-        whole.jobs[i] = i < STEP_LISTS
-                            ? ref_mask_of(extent, spacing, in, all_steps[i], REF_MASK_STEPS)
-                            : ref_mask_random(i + 1);
+        whole.jobs[i] =
+            i < STEP_LISTS ? ref_mask_of(extent, spacing, in, all_steps[i], REF_MASK_STEPS) : ref_mask_random(i + 1);
         ref_mask_expect(whole.jobs[i], whole.expected[i]);
     }
     fail_each_call((enum cuda_fault_kind)_i, run_jobs, &whole);

@@ -20,12 +20,10 @@ START_TEST(random_cases_are_the_cpus)
 
         peaks_make_case(&each, seed);
         for (int i = 0; i < 2; i++)
-            ck_assert_msg(peaks_run_case(lanes[i], &each, &found[i], &error) == 0, "%s",
-                          error.message);
+            ck_assert_msg(peaks_run_case(lanes[i], &each, &found[i], &error) == 0, "%s", error.message);
         ck_assert_msg(memcmp(&found[0], &found[1], sizeof(found[0])) == 0,
-                      "case %llu: %.17g and %.17g on the CPU, %.17g and %.17g on the GPU",
-                      (unsigned long long)seed, found[0].local, found[0].global, found[1].local,
-                      found[1].global);
+                      "case %llu: %.17g and %.17g on the CPU, %.17g and %.17g on the GPU", (unsigned long long)seed,
+                      found[0].local, found[0].global, found[1].local, found[1].global);
         peaks_free_case(&each);
     }
 }

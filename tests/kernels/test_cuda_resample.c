@@ -19,16 +19,15 @@ is_noise(enum content content, const struct image_extent *extent, int64_t i)
 {
     const double at[3] = {(double)(i % extent->columns) / (double)extent->columns - 0.5,
                           (double)(i / extent->columns % extent->rows) / (double)extent->rows - 0.5,
-                          (double)(i / extent->columns / extent->rows) / (double)extent->slices -
-                              0.5};
+                          (double)(i / extent->columns / extent->rows) / (double)extent->slices - 0.5};
 
     return content == NOISE || at[0] * at[0] + at[1] * at[1] + at[2] * at[2] < 0.03;
 }
 
 /* Runs a whole job. Returns its first error. */
 static int
-resample_content_in(struct kernels_lane *lane, const struct resample_case *each,
-                    enum content content, uint64_t seed, const void **resampled)
+resample_content_in(struct kernels_lane *lane, const struct resample_case *each, enum content content, uint64_t seed,
+                    const void **resampled)
 {
     const struct resample_demand demand = {each->grid.extent, each->order, each->result};
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
@@ -40,8 +39,7 @@ resample_content_in(struct kernels_lane *lane, const struct resample_case *each,
     int rc = kernels_volume_begin(lane, *extent, each->pixel, &asked, &voxels, &error);
 
     for (int64_t i = 0; !rc && i < image_voxels(extent); i++) {
-        const int32_t noise =
-            range.lo + (int32_t)ref_random_below(&random, (int64_t)range.hi - range.lo + 1);
+        const int32_t noise = range.lo + (int32_t)ref_random_below(&random, (int64_t)range.hi - range.lo + 1);
 
         ref_store(each->pixel, voxels, i,
                   is_noise(content, extent, i)  ? noise
@@ -60,13 +58,11 @@ expect_the_cpus_of(const struct resample_case *each, enum content content, uint6
     const void *resampled[2];
 
     for (int i = 0; i < 2; i++)
-        ck_assert_msg(resample_content_in(lanes[i], each, content, seed, &resampled[i]) == 0, "%s",
-                      error.message);
+        ck_assert_msg(resample_content_in(lanes[i], each, content, seed, &resampled[i]) == 0, "%s", error.message);
     for (int64_t i = 0; i < voxels; i++)
         if (ref_stored(each->result, resampled[0], i) != ref_stored(each->result, resampled[1], i))
-            ck_abort_msg("case %llu, order %d: voxel %lld is %d on the CPU, %d on the GPU",
-                         (unsigned long long)seed, each->order, (long long)i,
-                         (int)ref_stored(each->result, resampled[0], i),
+            ck_abort_msg("case %llu, order %d: voxel %lld is %d on the CPU, %d on the GPU", (unsigned long long)seed,
+                         each->order, (long long)i, (int)ref_stored(each->result, resampled[0], i),
                          (int)ref_stored(each->result, resampled[1], i));
 }
 
@@ -102,8 +98,7 @@ START_TEST(large_cases_are_the_cpus)
     for (int z = 0; z < 66000; z++)
         origins[3 * z + 2] = z;
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); i++) {
-        struct resample_case each = {
-            .order = orders[_i], .pixel = IMAGE_INT16, .result = IMAGE_INT16};
+        struct resample_case each = {.order = orders[_i], .pixel = IMAGE_INT16, .result = IMAGE_INT16};
         each.planes = (struct image_planes){extents[i], {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
         resample_spaced(&each.planes, mm, &each.grid);
         expect_the_cpus(&each, i);
@@ -127,11 +122,9 @@ START_TEST(uniform_stretches_equal_the_cpu)
         origins[3 * z + 2] = z;
     for (size_t i = 0; i < sizeof(spacings) / sizeof(spacings[0]); i++)
         for (int content = 0; content < CONTENTS; content++) {
-            struct resample_case each = {
-                .order = orders[_i], .pixel = IMAGE_INT16, .result = IMAGE_INT16};
+            struct resample_case each = {.order = orders[_i], .pixel = IMAGE_INT16, .result = IMAGE_INT16};
 
-            each.planes =
-                (struct image_planes){extents[i % 2], {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
+            each.planes = (struct image_planes){extents[i % 2], {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
             resample_spaced(&each.planes, spacings[i], &each.grid);
             expect_the_cpus_of(&each, (enum content)content, 100 + i);
         }
@@ -151,8 +144,7 @@ END_TEST
 #ifdef NOCTULE_CUDA
 
 static int
-resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_t seed,
-            const void **resampled)
+resample_in(struct kernels_lane *lane, const struct resample_case *each, uint64_t seed, const void **resampled)
 {
     return resample_content_in(lane, each, NOISE, seed, resampled);
 }

@@ -120,8 +120,8 @@ begin_with(const void *source, enum image_pixel pixel, struct image_extent exten
     for (int i = 0; i < 2; i++) {
         void *voxels;
 
-        ck_assert_msg(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels, &error) == 0,
-                      "%s", error.message);
+        ck_assert_msg(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels, &error) == 0, "%s",
+                      error.message);
         memcpy(voxels, source, voxels_of(extent) * image_pixel_size(pixel));
         ck_assert_int_eq(kernels_volume_ready(lanes[i], 0, extent.slices, NULL), 0);
         voxels_now = voxels;
@@ -168,8 +168,8 @@ assert_same(const uint64_t *cpu, const uint64_t *gpu, size_t count, const char *
 {
     for (size_t i = 0; i < count; i++)
         if (cpu[i] != gpu[i])
-            ck_abort_msg("%s: number %zu is %llu on the CPU, %llu on the GPU", what, i,
-                         (unsigned long long)cpu[i], (unsigned long long)gpu[i]);
+            ck_abort_msg("%s: number %zu is %llu on the CPU, %llu on the GPU", what, i, (unsigned long long)cpu[i],
+                         (unsigned long long)gpu[i]);
 }
 
 /* Levels */
@@ -197,15 +197,13 @@ static void
 compare_glcm(const struct texture_glcm *request, struct image_extent extent, const char *what)
 {
     const size_t levels = (size_t)request->levels.levels;
-    const size_t count =
-        (request->per_slice ? (size_t)extent.slices : 1) * request->offset_count * levels * levels;
+    const size_t count = (request->per_slice ? (size_t)extent.slices : 1) * request->offset_count * levels * levels;
     uint64_t *counts[2];
 
     for (int i = 0; i < 2; i++) {
         counts[i] = allocate(count, sizeof(uint64_t));
         memset(counts[i], 0xEE, count * sizeof(uint64_t));
-        ck_assert_msg(texture_glcm_run(lanes[i], request, counts[i], &error) == 0, "%s",
-                      error.message);
+        ck_assert_msg(texture_glcm_run(lanes[i], request, counts[i], &error) == 0, "%s", error.message);
     }
     assert_same(counts[0], counts[1], count, what);
     if (voxels_of(extent) <= SMALL) {
@@ -218,8 +216,8 @@ compare_glcm(const struct texture_glcm *request, struct image_extent extent, con
 }
 
 static void
-check_glcm(struct image_extent extent, enum binning binning, int levels,
-           const struct texture_offset *offsets, size_t count)
+check_glcm(struct image_extent extent, enum binning binning, int levels, const struct texture_offset *offsets,
+           size_t count)
 {
     const size_t tables = binning == BY_SLICE ? (size_t)extent.slices : 1;
     uint16_t *level_of = make_levels(binning, pixel_now, tables, levels);
@@ -234,10 +232,9 @@ check_glcm(struct image_extent extent, enum binning binning, int levels,
                                        .offset_count = count,
                                        .per_slice = (way / REGIONS) % 2 != 0};
 
-        snprintf(what, sizeof(what),
-                 "%dx%dx%d, pixel %d, binning %d, %d levels, %zu offsets, region %d, per slice %d",
-                 (int)extent.columns, (int)extent.rows, (int)extent.slices, (int)pixel_now,
-                 (int)binning, levels, count, way % REGIONS, request.per_slice);
+        snprintf(what, sizeof(what), "%dx%dx%d, pixel %d, binning %d, %d levels, %zu offsets, region %d, per slice %d",
+                 (int)extent.columns, (int)extent.rows, (int)extent.slices, (int)pixel_now, (int)binning, levels, count,
+                 way % REGIONS, request.per_slice);
         compare_glcm(&request, extent, what);
         free(region);
     }
@@ -265,9 +262,8 @@ static size_t
 farther(struct texture_offset *offsets)
 {
     static const struct texture_offset some[] = {
-        {4, 0, 0},    {4, -4, 0},  {0, 2, 0},   {1, 3, 0},   {-1, 5, 0},  {1, -2, 0},
-        {-255, 0, 0}, {17, 0, 1},  {-16, 1, 0}, {15, -1, 0}, {-3, 2, -1}, {32, 0, 0},
-        {0, 0, 255},  {5, 255, 0}, {1, 0, 0},   {1, 0, 0},
+        {4, 0, 0},   {4, -4, 0},  {0, 2, 0},   {1, 3, 0},  {-1, 5, 0},  {1, -2, 0},  {-255, 0, 0}, {17, 0, 1},
+        {-16, 1, 0}, {15, -1, 0}, {-3, 2, -1}, {32, 0, 0}, {0, 0, 255}, {5, 255, 0}, {1, 0, 0},    {1, 0, 0},
     };
 
     memcpy(offsets, some, sizeof(some));
@@ -286,8 +282,7 @@ START_TEST(matrices_are_the_cpus)
         const enum binning binning = (enum binning)((i + (size_t)_i) % BINNINGS);
         const size_t fewer = levels[i] > 64 ? 10 : 0;
 
-        begin((enum content)((i + (size_t)_i) % CONTENTS), (enum image_pixel)(i % PIXELS),
-              extents[_i]);
+        begin((enum content)((i + (size_t)_i) % CONTENTS), (enum image_pixel)(i % PIXELS), extents[_i]);
         check_glcm(extents[_i], binning, levels[i], offsets, nearest(offsets) - fewer);
         begin(i % 2 ? RANDOM : CHECKERBOARD, IMAGE_UINT8, extents[_i]);
         check_glcm(extents[_i], PAPER, levels[i], offsets, farther(offsets) - fewer);
@@ -311,8 +306,8 @@ END_TEST
 
 /* Compares neighbourhoods and runs of both lanes and, for small volumes, of the references. */
 static void
-compare_counts(struct image_extent extent, const struct texture_neighbours *neighbours,
-               const struct texture_runs *runs, size_t count, const char *what)
+compare_counts(struct image_extent extent, const struct texture_neighbours *neighbours, const struct texture_runs *runs,
+               size_t count, const char *what)
 {
     uint64_t *counts[3];
 
@@ -336,8 +331,7 @@ compare_counts(struct image_extent extent, const struct texture_neighbours *neig
 }
 
 static void
-check_neighbours(struct image_extent extent, const struct texture_levels *levels,
-                 const uint64_t *region, int way)
+check_neighbours(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region, int way)
 {
     struct texture_neighbours request = {.levels = *levels,
                                          .region = region,
@@ -349,14 +343,13 @@ check_neighbours(struct image_extent extent, const struct texture_levels *levels
                          (size_t)levels->levels * texture_neighbours_width(&request);
     char what[128];
 
-    snprintf(what, sizeof(what), "neighbours of %dx%dx%d, %d levels, way %d", (int)extent.columns,
-             (int)extent.rows, (int)extent.slices, levels->levels, way);
+    snprintf(what, sizeof(what), "neighbours of %dx%dx%d, %d levels, way %d", (int)extent.columns, (int)extent.rows,
+             (int)extent.slices, levels->levels, way);
     compare_counts(extent, &request, NULL, count, what);
 }
 
 static void
-check_runs(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region,
-           int way)
+check_runs(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region, int way)
 {
     struct texture_offset directions[13];
     struct texture_runs request = {.levels = *levels,
@@ -370,8 +363,8 @@ check_runs(struct image_extent extent, const struct texture_levels *levels, cons
     request.longest = extent.rows > request.longest ? extent.rows : request.longest;
     if (way % 2 == 0) /* some directions lead along z */
         request.longest = extent.slices > request.longest ? extent.slices : request.longest;
-    snprintf(what, sizeof(what), "runs of %dx%dx%d, %d levels, way %d", (int)extent.columns,
-             (int)extent.rows, (int)extent.slices, levels->levels, way);
+    snprintf(what, sizeof(what), "runs of %dx%dx%d, %d levels, way %d", (int)extent.columns, (int)extent.rows,
+             (int)extent.slices, levels->levels, way);
     compare_counts(extent, NULL, &request, texture_runs_size(&request, extent.slices), what);
 }
 
@@ -395,12 +388,10 @@ START_TEST(equal_neighbours_are_the_cpus)
         char what[128];
 
         begin((enum content)(way % CONTENTS), IMAGE_INT16, extent);
-        snprintf(what, sizeof(what), "equal neighbours of %dx%dx%d, %d levels, way %d",
-                 (int)extent.columns, (int)extent.rows, (int)extent.slices, count, way);
+        snprintf(what, sizeof(what), "equal neighbours of %dx%dx%d, %d levels, way %d", (int)extent.columns,
+                 (int)extent.rows, (int)extent.slices, count, way);
         compare_counts(extent, &request, NULL,
-                       matrices * TEXTURE_NEIGHBOUR_KINDS * (size_t)count *
-                           texture_neighbours_width(&request),
-                       what);
+                       matrices * TEXTURE_NEIGHBOUR_KINDS * (size_t)count * texture_neighbours_width(&request), what);
         free(region);
         free(level_of);
     }
@@ -419,8 +410,7 @@ START_TEST(long_runs_are_the_cpus)
 
     random_state = (uint64_t)_i + 8;
     for (size_t i = 0; i < voxels_of(extent); i++)
-        voxels[i] = i < along[_i] || random_below(90) == 0 ? (uint8_t)(random_below(3) * 100)
-                                                           : voxels[i - along[_i]];
+        voxels[i] = i < along[_i] || random_below(90) == 0 ? (uint8_t)(random_below(3) * 100) : voxels[i - along[_i]];
     begin_with(voxels, IMAGE_UINT8, extent);
     for (int i = 0; i < 4; i++) {
         uint16_t *level_of = make_levels(PAPER, IMAGE_UINT8, 1, levels[i]);
@@ -435,8 +425,8 @@ START_TEST(long_runs_are_the_cpus)
 END_TEST
 
 static void
-check_zones_of(struct image_extent extent, const struct texture_zones *request,
-               enum texture_zone_kind kind, const struct texture_zone_list lists[2])
+check_zones_of(struct image_extent extent, const struct texture_zones *request, enum texture_zone_kind kind,
+               const struct texture_zone_list lists[2])
 {
     uint64_t *keys[3], count[3] = {0};
 
@@ -456,19 +446,14 @@ check_zones_of(struct image_extent extent, const struct texture_zones *request,
 }
 
 static void
-check_zones(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region,
-            int way)
+check_zones(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region, int way)
 {
-    const struct texture_zones request = {.levels = *levels,
-                                          .region = region,
-                                          .distances = way / 2 % 2,
-                                          .in_slice = way % 2,
-                                          .per_slice = way % 4 == 1};
+    const struct texture_zones request = {
+        .levels = *levels, .region = region, .distances = way / 2 % 2, .in_slice = way % 2, .per_slice = way % 4 == 1};
     struct texture_zone_list lists[2][TEXTURE_ZONE_KINDS] = {{{NULL, 0}}};
 
     for (int i = 0; i < 2; i++)
-        ck_assert_msg(texture_zones_run(lanes[i], &request, lists[i], &error) == 0, "%s",
-                      error.message);
+        ck_assert_msg(texture_zones_run(lanes[i], &request, lists[i], &error) == 0, "%s", error.message);
     for (int kind = 0; kind <= request.distances; kind++)
         check_zones_of(extent, &request, (enum texture_zone_kind)kind,
                        (struct texture_zone_list[]){lists[0][kind], lists[1][kind]});
@@ -478,8 +463,7 @@ check_zones(struct image_extent extent, const struct texture_levels *levels, con
 
 /* Keeps each value that has a level. */
 static void
-check_morphology(struct image_extent extent, const struct texture_levels *levels,
-                 const uint64_t *region)
+check_morphology(struct image_extent extent, const struct texture_levels *levels, const uint64_t *region)
 {
     const size_t size = morphology_size(extent.slices), values = values_of(pixel_now);
     const size_t entries = levels->table_count * values;
@@ -491,8 +475,7 @@ check_morphology(struct image_extent extent, const struct texture_levels *levels
     for (int i = 0; i < 3; i++)
         counts[i] = allocate(size, sizeof(uint64_t));
     for (int i = 0; i < 2; i++)
-        ck_assert_msg(morphology_run(lanes[i], &request, counts[i], &error) == 0, "%s",
-                      error.message);
+        ck_assert_msg(morphology_run(lanes[i], &request, counts[i], &error) == 0, "%s", error.message);
     assert_same(counts[0], counts[1], size, "morphology");
     ref_morphology(extent, pixel_now, voxels_now, &request, counts[2]);
     assert_same(counts[2], counts[1], size, "morphology");
@@ -583,9 +566,8 @@ make_ball(struct image_extent extent, bool holes)
                 const int64_t across[3] = {2 * x - extent.columns + 1, 2 * y - extent.rows + 1,
                                            2 * z - extent.slices + 1};
 
-                if (across[0] * across[0] * 4 < 5 * extent.columns * extent.columns -
-                                                    4 * across[1] * across[1] -
-                                                    4 * across[2] * across[2] &&
+                if (across[0] * across[0] * 4 <
+                        5 * extent.columns * extent.columns - 4 * across[1] * across[1] - 4 * across[2] * across[2] &&
                     (!holes || random_below(500) > 0))
                     region[(z * extent.rows + y) * words_per_row + x / 64] |= UINT64_C(1) << x % 64;
             }
@@ -609,9 +591,8 @@ static size_t
 beside_size(const struct beside *beside)
 {
     const size_t levels = (size_t)beside->levels.levels;
-    const size_t sizes[BESIDE] = {13 * levels * (size_t)beside->extent.columns,
-                                  TEXTURE_NEIGHBOUR_KINDS * levels * 27, 13 * levels * levels,
-                                  2 + TEXTURE_ZONE_KINDS * voxels_of(beside->extent),
+    const size_t sizes[BESIDE] = {13 * levels * (size_t)beside->extent.columns, TEXTURE_NEIGHBOUR_KINDS * levels * 27,
+                                  13 * levels * levels, 2 + TEXTURE_ZONE_KINDS * voxels_of(beside->extent),
                                   values_of(IMAGE_UINT8)};
 
     return sizes[beside->operation];
@@ -620,15 +601,14 @@ beside_size(const struct beside *beside)
 static int
 beside_zones(struct beside *beside)
 {
-    const struct texture_zones request = {
-        .levels = beside->levels, .region = beside->region, .distances = true};
+    const struct texture_zones request = {.levels = beside->levels, .region = beside->region, .distances = true};
     struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
     const int rc = texture_zones_run(beside->lane, &request, lists, &beside->error);
 
     for (int kind = 0; kind < TEXTURE_ZONE_KINDS; kind++) {
         if (rc == 0)
-            beside->counts[kind] = ref_texture_listed(
-                &lists[kind], beside->counts + 2 + (size_t)kind * voxels_of(beside->extent));
+            beside->counts[kind] =
+                ref_texture_listed(&lists[kind], beside->counts + 2 + (size_t)kind * voxels_of(beside->extent));
         free(lists[kind].zones);
     }
     return rc;
@@ -644,12 +624,9 @@ beside_run(void *context)
                                       .directions = offsets,
                                       .direction_count = nearest(offsets),
                                       .longest = beside->extent.columns};
-    const struct texture_neighbours near = {
-        .levels = beside->levels, .region = beside->region, .distance = 1};
-    const struct texture_glcm glcm = {.levels = beside->levels,
-                                      .region = beside->region,
-                                      .offsets = offsets,
-                                      .offset_count = nearest(offsets)};
+    const struct texture_neighbours near = {.levels = beside->levels, .region = beside->region, .distance = 1};
+    const struct texture_glcm glcm = {
+        .levels = beside->levels, .region = beside->region, .offsets = offsets, .offset_count = nearest(offsets)};
 
     if (beside->operation == BESIDE_RUNS)
         beside->rc = texture_runs_run(beside->lane, &runs, beside->counts, &beside->error);
@@ -660,8 +637,7 @@ beside_run(void *context)
     else if (beside->operation == BESIDE_ZONES)
         beside->rc = beside_zones(beside);
     else
-        beside->rc = texture_histogram_run(beside->lane, beside->region, false, beside->counts,
-                                           &beside->error);
+        beside->rc = texture_histogram_run(beside->lane, beside->region, false, beside->counts, &beside->error);
     return NULL;
 }
 
@@ -716,8 +692,7 @@ START_TEST(runs_of_several_threads_equal_the_cpu)
         for (int i = 0; i < 2; i++)
             hold(lanes[i], round < 4 ? region : NULL,
                  round % 4 < 2 ? &(struct texture_levels){levels, level_of, 1} : NULL);
-        check_beside(
-            &(struct beside){.extent = extent, .levels = {levels, level_of, 1}, .region = region});
+        check_beside(&(struct beside){.extent = extent, .levels = {levels, level_of, 1}, .region = region});
         for (int i = 0; i < 2; i++)
             texture_region_release(lanes[i]);
         free(level_of);
@@ -730,8 +705,7 @@ END_TEST
 START_TEST(zones_of_many_tiles_equal_the_cpu)
 {
     static const struct image_extent many[] = {
-        {70, 37, 35}, {33, 17, 17}, {64, 32, 32},  {100, 530, 3},
-        {5, 300, 40}, {129, 9, 50}, {300, 260, 2},
+        {70, 37, 35}, {33, 17, 17}, {64, 32, 32}, {100, 530, 3}, {5, 300, 40}, {129, 9, 50}, {300, 260, 2},
     };
     static const int levels[] = {2, 32, 256, 5, 64, 3};
 
@@ -747,8 +721,7 @@ START_TEST(zones_of_many_tiles_equal_the_cpu)
 
             begin((enum content)_i, pixel, many[i]);
             for (int kind = 0; kind < 4; kind++)
-                check_zones(many[i], &(struct texture_levels){count, level_of, tables}, region,
-                            kind);
+                check_zones(many[i], &(struct texture_levels){count, level_of, tables}, region, kind);
             free(level_of);
             free(region);
         }
@@ -765,9 +738,8 @@ flat(int distance, struct texture_offset *offsets)
 {
     const int32_t d = distance;
     const struct texture_offset some[] = {
-        {d, 0, 0},   {d, -d, 0}, {0, -d, 0}, {-d, -d, 0},    {31, -d, 0}, {-d, d, 0},
-        {-31, d, 0}, {-d, 0, 0}, {31, 0, 0}, {0, d, 0},      {0, 8, 0},   {1, -8, 0},
-        {d, 0, 0},   {d, 0, 0},  {-1, d, 0}, {-1, d + 1, 0},
+        {d, 0, 0},  {d, -d, 0}, {0, -d, 0}, {-d, -d, 0}, {31, -d, 0}, {-d, d, 0}, {-31, d, 0}, {-d, 0, 0},
+        {31, 0, 0}, {0, d, 0},  {0, 8, 0},  {1, -8, 0},  {d, 0, 0},   {d, 0, 0},  {-1, d, 0},  {-1, d + 1, 0},
     };
 
     memcpy(offsets, some, sizeof(some));
@@ -791,10 +763,8 @@ START_TEST(few_levels_are_the_cpus)
     for (int i = 0; i < (quick ? 2 : 7); i++) {
         const size_t count = flat(1 + (i + _i) % 7, offsets);
 
-        begin((enum content)((i + _i) % CONTENTS), (enum image_pixel)((i + _i) % 2 * (i % PIXELS)),
-              wide[_i]);
-        check_glcm(wide[_i], i % 2 ? (enum binning)(_i % BINNINGS) : PAPER, levels[i], offsets,
-                   count);
+        begin((enum content)((i + _i) % CONTENTS), (enum image_pixel)((i + _i) % 2 * (i % PIXELS)), wide[_i]);
+        check_glcm(wide[_i], i % 2 ? (enum binning)(_i % BINNINGS) : PAPER, levels[i], offsets, count);
         for (size_t k = 0; k < 4; k++)
             check_glcm(wide[_i], PAPER, levels[i], offsets + k, 1 + (size_t)i % 3);
     }
@@ -873,8 +843,8 @@ codes_in(struct image_extent extent)
 
 /* Compares one pattern's codes with Masur 2022's text or its listing. */
 static void
-compare_with_reference(const struct texture_patterns *request, int pattern,
-                       struct image_extent extent, const uint8_t *map, const char *what)
+compare_with_reference(const struct texture_patterns *request, int pattern, struct image_extent extent,
+                       const uint8_t *map, const char *what)
 {
     const size_t voxels = (size_t)(extent.columns * extent.rows);
     const size_t codes = codes_in(extent) / (size_t)extent.slices;
@@ -888,12 +858,11 @@ compare_with_reference(const struct texture_patterns *request, int pattern,
         if (pattern == TEXTURE_LBP)
             ref_lbp_text(&slice, expected);
         else if (pattern == TEXTURE_TLBAP)
-            (request->strict ? ref_tlbap_listing
-                             : ref_tlbap_text)(&slice, request->threshold_millionths, expected);
+            (request->strict ? ref_tlbap_listing : ref_tlbap_text)(&slice, request->threshold_millionths, expected);
         else
             (request->integer_average ? ref_lanadp_listing : ref_lanadp_text)(&slice, expected);
-        ck_assert_msg(memcmp(expected, map + z * codes, codes) == 0,
-                      "%s: pattern %d of slice %zu is not its reference", what, pattern, z);
+        ck_assert_msg(memcmp(expected, map + z * codes, codes) == 0, "%s: pattern %d of slice %zu is not its reference",
+                      what, pattern, z);
     }
     free(values);
     free(expected);
@@ -919,12 +888,11 @@ compare_patterns(struct texture_patterns request, struct image_extent extent, co
         ck_assert_int_eq(texture_histogram_run(lanes[i], NULL, false, others, &error), 0);
     }
     for (int p = 0; p < TEXTURE_PATTERNS; p++) {
-        ck_assert((maps[0][p] != NULL) == request.wanted[p] &&
-                  (maps[1][p] != NULL) == request.wanted[p]);
+        ck_assert((maps[0][p] != NULL) == request.wanted[p] && (maps[1][p] != NULL) == request.wanted[p]);
         for (size_t i = 0; i < codes && request.wanted[p]; i++)
             if (maps[0][p][i] != maps[1][p][i])
-                ck_abort_msg("%s: code %zu of pattern %d is %d on the CPU, %d on the GPU", what, i,
-                             p, maps[0][p][i], maps[1][p][i]);
+                ck_abort_msg("%s: code %zu of pattern %d is %d on the CPU, %d on the GPU", what, i, p, maps[0][p][i],
+                             maps[1][p][i]);
         if (request.wanted[p] && voxels_of(extent) <= SMALL)
             compare_with_reference(&request, p, extent, maps[1][p], what);
     }
@@ -948,8 +916,8 @@ check_patterns(struct image_extent extent, int32_t threshold, int way)
 
     if (way >= 4)
         request.wanted[way % TEXTURE_PATTERNS] = false;
-    snprintf(what, sizeof(what), "%dx%dx%d, threshold %d, way %d", (int)extent.columns,
-             (int)extent.rows, (int)extent.slices, threshold, way);
+    snprintf(what, sizeof(what), "%dx%dx%d, threshold %d, way %d", (int)extent.columns, (int)extent.rows,
+             (int)extent.slices, threshold, way);
     compare_patterns(request, extent, what);
     free(region);
 }
@@ -963,10 +931,9 @@ START_TEST(patterns_are_the_cpus)
         for (int content = 0; content < (quick ? 2 : CONTENTS); content++) {
             begin((enum content)content, (enum image_pixel)pixel, extents[_i]);
             for (int way = 0; way < 8; way++)
-                check_patterns(extents[_i],
-                               thresholds[(size_t)(way + content + pixel) %
-                                          (sizeof(thresholds) / sizeof(thresholds[0]))],
-                               way);
+                check_patterns(
+                    extents[_i],
+                    thresholds[(size_t)(way + content + pixel) % (sizeof(thresholds) / sizeof(thresholds[0]))], way);
         }
 }
 
@@ -1011,9 +978,8 @@ START_TEST(any_patterns_are_the_cpus)
     begin(FEW, IMAGE_UINT8, extent);
     for (unsigned wanted = 1; wanted < 1U << TEXTURE_PATTERNS; wanted++)
         for (unsigned way = 0; way < 4; way++) {
-            struct texture_patterns request = {.threshold_millionths = 900000,
-                                               .strict = (way & 1) != 0,
-                                               .integer_average = (way & 2) != 0};
+            struct texture_patterns request = {
+                .threshold_millionths = 900000, .strict = (way & 1) != 0, .integer_average = (way & 2) != 0};
             char what[64];
 
             for (int p = 0; p < TEXTURE_PATTERNS; p++)
@@ -1134,9 +1100,9 @@ START_TEST(real_series_are_the_cpus)
         char path[4096], name[8];
         int pixel = 0;
 
-        ck_assert_msg(sscanf(entry, "%4095[^:]:%ld,%ld,%ld:%7s", path, &extent.columns,
-                             &extent.rows, &extent.slices, name) == 5,
-                      "%s is no volume", entry);
+        ck_assert_msg(
+            sscanf(entry, "%4095[^:]:%ld,%ld,%ld:%7s", path, &extent.columns, &extent.rows, &extent.slices, name) == 5,
+            "%s is no volume", entry);
         while (pixel < PIXELS && strcmp(pixel_names[pixel], name) != 0)
             pixel++;
         ck_assert_msg(pixel < PIXELS, "%s has no pixel type", entry);
@@ -1160,22 +1126,13 @@ run_job(struct kernels_lane *lane, void *context)
     static uint16_t level_of[256];
     static uint64_t region[16];
     const uint64_t *regions[1] = {region};
-    struct texture_glcm glcm = {
-        .levels = {8, level_of, 1}, .region = region, .offsets = offsets, .offset_count = 2};
-    const struct texture_patterns patterns = {.wanted = {true},
-                                              .maps = {true},
-                                              .regions = regions,
-                                              .region_count = 1,
-                                              .histograms = counts};
-    const struct texture_neighbours neighbours = {
-        .levels = {8, level_of, 1}, .region = region, .distance = 1};
-    const struct texture_runs runs = {.levels = {8, level_of, 1},
-                                      .region = region,
-                                      .directions = offsets,
-                                      .direction_count = 2,
-                                      .longest = 32};
-    const struct texture_zones zones = {
-        .levels = {8, level_of, 1}, .region = region, .distances = true};
+    struct texture_glcm glcm = {.levels = {8, level_of, 1}, .region = region, .offsets = offsets, .offset_count = 2};
+    const struct texture_patterns patterns = {
+        .wanted = {true}, .maps = {true}, .regions = regions, .region_count = 1, .histograms = counts};
+    const struct texture_neighbours neighbours = {.levels = {8, level_of, 1}, .region = region, .distance = 1};
+    const struct texture_runs runs = {
+        .levels = {8, level_of, 1}, .region = region, .directions = offsets, .direction_count = 2, .longest = 32};
+    const struct texture_zones zones = {.levels = {8, level_of, 1}, .region = region, .distances = true};
     struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
     void *voxels;
     int rc = kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, &error);

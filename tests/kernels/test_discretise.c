@@ -22,13 +22,12 @@ level(int stored)
 }
 
 static int
-levels_of(const struct discretisation_options *settings, const struct image_rescale *rescales,
-          size_t tables, double lo, double hi)
+levels_of(const struct discretisation_options *settings, const struct image_rescale *rescales, size_t tables, double lo,
+          double hi)
 {
     int levels = -1, too_high = 0;
 
-    ck_assert_int_eq(
-        discretise(settings, rescales, tables, INT16_VALUES, -32768, lo, hi, table, &levels), 0);
+    ck_assert_int_eq(discretise(settings, rescales, tables, INT16_VALUES, -32768, lo, hi, table, &levels), 0);
     ck_assert_int_ge(levels, 2);
     for (size_t i = 0; i < tables * INT16_VALUES; i++)
         too_high += table[i] > levels;
@@ -50,8 +49,7 @@ START_TEST(paper)
     const struct image_rescale steep = {-2, 7};
 
     for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++) {
-        const struct discretisation_options settings = {.kind = DISCRETISATION_STORED_256,
-                                                        .levels = numbers[n]};
+        const struct discretisation_options settings = {.kind = DISCRETISATION_STORED_256, .levels = numbers[n]};
 
         ck_assert_int_eq(levels_of(&settings, &as_stored, 1, 0, 255), numbers[n]);
         for (int g = 0; g < 256; g++)
@@ -87,8 +85,7 @@ END_TEST
 /* IBSI 2.7: the largest value belongs to the last bin, all others to bins closed below. */
 START_TEST(fixed_bin_number)
 {
-    const struct discretisation_options four = {.kind = DISCRETISATION_FIXED_BIN_NUMBER,
-                                                .levels = 4};
+    const struct discretisation_options four = {.kind = DISCRETISATION_FIXED_BIN_NUMBER, .levels = 4};
     struct discretisation_options any = four;
     int wrong = 0;
 
@@ -116,8 +113,7 @@ END_TEST
 /* Bins start at the lower end of the re-segmentation range, if there is one. */
 START_TEST(fixed_bin_size)
 {
-    struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
-                                              .bin_width = 25};
+    struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE, .bin_width = 25};
 
     ck_assert_int_eq(levels_of(&settings, &as_stored, 1, -7, 100), 5);
     ck_assert_int_eq(level(-7), 1);
@@ -144,8 +140,7 @@ END_TEST
 /* Bins start at multiples of the width. The first bin in use is number one. */
 START_TEST(bin_width_of_pyradiomics)
 {
-    const struct discretisation_options settings = {.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH,
-                                                    .bin_width = 25};
+    const struct discretisation_options settings = {.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH, .bin_width = 25};
 
     ck_assert_int_eq(levels_of(&settings, &as_stored, 1, -7, 100), 6);
     ck_assert_int_eq(level(-7), 1);
@@ -164,8 +159,7 @@ END_TEST
 START_TEST(re_segmentation)
 {
     for (int kind = 0; kind < 4; kind++) {
-        const struct discretisation_options settings = {
-            (enum discretisation)kind, 16, 10, true, {20, 100}};
+        const struct discretisation_options settings = {(enum discretisation)kind, 16, 10, true, {20, 100}};
 
         levels_of(&settings, &as_stored, 1, 30, 90);
         ck_assert_int_eq(level(29), 0);
@@ -186,8 +180,7 @@ END_TEST
 START_TEST(a_rescale_for_each_slice)
 {
     const struct image_rescale rescales[2] = {{2, -100}, {-0.5, 40}};
-    const struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
-                                                    .bin_width = 10};
+    const struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE, .bin_width = 10};
 
     ck_assert_int_eq(levels_of(&settings, rescales, 2, -100, 100), 21);
     for (int value = -100; value <= 100; value += 2) {
@@ -205,11 +198,9 @@ END_TEST
 
 START_TEST(too_many_levels)
 {
-    struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
-                                              .bin_width = 1};
+    struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE, .bin_width = 1};
 
-    for (int kind = DISCRETISATION_FIXED_BIN_SIZE; kind <= DISCRETISATION_PYRADIOMICS_BIN_WIDTH;
-         kind++) {
+    for (int kind = DISCRETISATION_FIXED_BIN_SIZE; kind <= DISCRETISATION_PYRADIOMICS_BIN_WIDTH; kind++) {
         settings.kind = (enum discretisation)kind;
         settings.bin_width = 1;
         ck_assert_int_eq(levels_of(&settings, &as_stored, 1, 0, 255), 256);
@@ -244,8 +235,7 @@ START_TEST(flat_and_empty_regions)
             filled += level(g) > 0;
         ck_assert_int_eq(filled, 1);
         ck_assert_int_eq(level(77), kind == DISCRETISATION_STORED_256 ? 77 * 8 / 256 + 1 : 1);
-        ck_assert_int_eq(levels_of(&settings, &as_stored, 1, INFINITY, -INFINITY),
-                         by_width ? 2 : 8);
+        ck_assert_int_eq(levels_of(&settings, &as_stored, 1, INFINITY, -INFINITY), by_width ? 2 : 8);
         filled = 0;
         for (int g = -32768; g <= 32767; g++)
             filled += level(g) > 0;
@@ -257,8 +247,7 @@ END_TEST
 
 START_TEST(bytes)
 {
-    const struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_NUMBER,
-                                                    .levels = 256};
+    const struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_NUMBER, .levels = 256};
     uint16_t of_bytes[256];
     int levels;
 

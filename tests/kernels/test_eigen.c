@@ -100,8 +100,7 @@ check_known(double *known, int n, double scale)
     for (int i = 0; i < 3; i++)
         turn(matrix, n, &random);
     qsort(known, (size_t)n, sizeof(*known), ascending);
-    ck_assert_double_eq_tol(norm_of(matrix, n), fmax(fabs(known[0]), fabs(known[n - 1])),
-                            1e-13 * scale);
+    ck_assert_double_eq_tol(norm_of(matrix, n), fmax(fabs(known[0]), fabs(known[n - 1])), 1e-13 * scale);
     found = eigenvalues_of(matrix, n);
     for (int i = 0; i < n; i++)
         ck_assert_double_eq_tol(found[i], known[i], 1e-13 * scale);

@@ -34,8 +34,7 @@ struct scene {
 };
 
 static void
-open_scene(struct scene *scene, struct image_extent extent, const uint8_t *voxels,
-           const uint64_t *bits, bool per_slice)
+open_scene(struct scene *scene, struct image_extent extent, const uint8_t *voxels, const uint64_t *bits, bool per_slice)
 {
     const size_t histograms = per_slice ? (size_t)extent.slices : 1;
 
@@ -85,19 +84,17 @@ take(const struct scene *scene, struct feature_value values[ALL_FEATURES])
 static double
 present(const struct feature_value values[ALL_FEATURES], int feature)
 {
-    ck_assert_msg(values[feature].missing == FEATURE_PRESENT, "%s is missing",
-                  definition_of(feature)->name);
+    ck_assert_msg(values[feature].missing == FEATURE_PRESENT, "%s is missing", definition_of(feature)->name);
     return values[feature].value;
 }
 
 static void
-check_value(const struct feature_value values[ALL_FEATURES], int feature, double expected,
-            double tolerance)
+check_value(const struct feature_value values[ALL_FEATURES], int feature, double expected, double tolerance)
 {
     const double value = present(values, feature);
 
-    ck_assert_msg(fabs(value - expected) <= tolerance, "%s is %.17g, not %.17g",
-                  definition_of(feature)->name, value, expected);
+    ck_assert_msg(fabs(value - expected) <= tolerance, "%s is %.17g, not %.17g", definition_of(feature)->name, value,
+                  expected);
 }
 
 /* ----------------------------------------------------------- the digital phantom of IBSI -- */
@@ -147,8 +144,7 @@ START_TEST(phantom_of_ibsi)
         check_value(values, published[i].feature, published[i].value, published[i].printed_to);
     }
     check_value(values, SHAPE_VOXEL_COUNT, 74, 0);
-    check_value(values, INTENSITY(STANDARD_DEVIATION), sqrt(values[INTENSITY(VARIANCE)].value),
-                1e-15);
+    check_value(values, INTENSITY(STANDARD_DEVIATION), sqrt(values[INTENSITY(VARIANCE)].value), 1e-15);
     check_value(values, SHAPE_BOX_X, 10, 0);
     check_value(values, SHAPE_BOX_Y, 8, 0);
     check_value(values, SHAPE_BOX_Z, 8, 0);
@@ -208,8 +204,7 @@ END_TEST
 /* Oblique axes: the affine places the centre; spacings are along the axes. */
 START_TEST(place_in_space)
 {
-    static const double affine[3][4] = {
-        {0.5, -0.3, 0.1, -120}, {0.2, 0.6, -0.4, 35.5}, {0, 0.7, 2.5, -800}};
+    static const double affine[3][4] = {{0.5, -0.3, 0.1, -120}, {0.2, 0.6, -0.4, 35.5}, {0, 0.7, 2.5, -800}};
     struct feature_value values[ALL_FEATURES];
     uint8_t voxels[5 * 4 * 3] = {0};
     uint64_t bits[12] = {0};
@@ -223,9 +218,7 @@ START_TEST(place_in_space)
     take(&scene, values);
     for (int i = 0; i < 3; i++)
         check_value(values, SHAPE_CENTROID_X + i,
-                    affine[i][0] * 4 / 3 + affine[i][1] * 4 / 3 + affine[i][2] * 2 / 3 +
-                        affine[i][3],
-                    1e-12);
+                    affine[i][0] * 4 / 3 + affine[i][1] * 4 / 3 + affine[i][2] * 2 / 3 + affine[i][3], 1e-12);
     check_value(values, SHAPE_BOX_X, 1, 1e-15);
     check_value(values, SHAPE_BOX_Y, 1.5, 1e-15);
     check_value(values, SHAPE_BOX_Z, 7.5, 1e-15);
@@ -317,8 +310,7 @@ START_TEST(signed_values)
 {
     static uint64_t histogram[65536];
     static const struct image_rescale far_off = {1, 1e7};
-    const struct feature_volume volume = {
-        .tables = 1, .values = 65536, .smallest = -32768, .rescales = &far_off};
+    const struct feature_volume volume = {.tables = 1, .values = 65536, .smallest = -32768, .rescales = &far_off};
     const struct feature_region region = {
         .volume = &volume, .histograms = histogram, .no_levels = FEATURE_NOT_DISCRETISED};
     double list[5] = {1e7 - 32768, 1e7 - 3, 1e7 - 3, 1e7, 1e7 + 32767};
@@ -340,8 +332,7 @@ START_TEST(entropy_of_levels)
     static uint64_t histograms[2 * 256];
     static uint16_t level_of[2 * 256];
     const struct feature_volume volume = {.tables = 2, .values = 256, .rescales = rescales};
-    struct feature_region region = {
-        .volume = &volume, .histograms = histograms, .level_of = level_of, .levels = 3};
+    struct feature_region region = {.volume = &volume, .histograms = histograms, .level_of = level_of, .levels = 3};
     struct feature_value values[ALL_FEATURES];
 
     histograms[2] = 3;
@@ -472,20 +463,13 @@ START_TEST(finite_or_absent)
     uint64_t random = 21;
 
     for (int round = 0; round < 5000; round++) {
-        const struct image_rescale rescales[2] = {
-            {pow(10, (double)ref_random_below(&random, 9) - 4), 3.3}, {-0.7, 1e6}};
+        const struct image_rescale rescales[2] = {{pow(10, (double)ref_random_below(&random, 9) - 4), 3.3},
+                                                  {-0.7, 1e6}};
         const uint64_t bits = (UINT64_C(2) << ref_random_below(&random, 9)) - 1;
-        const struct feature_volume volume = {.columns = 64,
-                                              .rows = 1,
-                                              .slices = 1,
-                                              .tables = 2,
-                                              .values = 256,
-                                              .rescales = rescales};
-        const struct scene scene = {.region = {.volume = &volume,
-                                               .bits = &bits,
-                                               .histograms = histograms,
-                                               .level_of = level_of,
-                                               .levels = 4}};
+        const struct feature_volume volume = {
+            .columns = 64, .rows = 1, .slices = 1, .tables = 2, .values = 256, .rescales = rescales};
+        const struct scene scene = {
+            .region = {.volume = &volume, .bits = &bits, .histograms = histograms, .level_of = level_of, .levels = 4}};
         struct feature_value values[ALL_FEATURES];
 
         memset(histograms, 0, sizeof(histograms));
@@ -501,8 +485,7 @@ START_TEST(finite_or_absent)
             ck_assert(values[f].missing == FEATURE_PRESENT || values[f].value == 0);
         }
         ck_assert_double_ge(values[INTENSITY(INTERQUARTILE_RANGE)].value, 0);
-        ck_assert_double_le(values[INTENSITY(INTERQUARTILE_RANGE)].value,
-                            values[INTENSITY(RANGE)].value);
+        ck_assert_double_le(values[INTENSITY(INTERQUARTILE_RANGE)].value, values[INTENSITY(RANGE)].value);
     }
 }
 

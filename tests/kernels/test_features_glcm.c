@@ -101,16 +101,13 @@ static const struct published published[GLCM_FEATURES] = {
     {"JN9H",
      {"0.487", "0.263", "0.487", "0.291", "0.52", "0.269"},
      {"0.487457", "0.262509", "0.487095", "0.29117", "0.519588", "0.269169"}},
-    {"",
-     {"", "", "", "", "", ""},
-     {"0.404424", "0.170477", "0.400977", "0.227580", "0.440543", "0.218356"}},
+    {"", {"", "", "", "", "", ""}, {"0.404424", "0.170477", "0.400977", "0.227580", "0.440543", "0.218356"}},
 };
 
 /* Counts as the aggregation requires. The caller must free the counts. */
 static uint64_t *
-count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
-      const uint16_t *level_of, int levels, enum aggregation aggregation, int64_t *slices,
-      int64_t *directions)
+count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region, const uint16_t *level_of, int levels,
+      enum aggregation aggregation, int64_t *slices, int64_t *directions)
 {
     struct texture_offset offsets[13];
     struct texture_glcm request = {
@@ -140,8 +137,7 @@ digits(double value, int count_of_digits, char text[32])
 }
 
 static void
-check_digits(const struct feature_value *value, const char *expected, int count_of_digits,
-             const char *name)
+check_digits(const struct feature_value *value, const char *expected, int count_of_digits, const char *name)
 {
     char text[32], wanted[32];
 
@@ -161,8 +157,7 @@ START_TEST(phantom_of_ibsi)
     uint64_t *counts;
 
     ibsi_fill(&scene);
-    counts = count(ibsi_extent, scene.voxels, scene.region, scene.level_of, 6, aggregation, &slices,
-                   &directions);
+    counts = count(ibsi_extent, scene.voxels, scene.region, scene.level_of, 6, aggregation, &slices, &directions);
     ck_assert_int_eq(directions, aggregation_is_2d(aggregation) ? 4 : 13);
     ck_assert_int_eq(glcm_features(&settings, counts, slices, directions, values), 0);
     for (int f = 0; f < GLCM_FEATURES; f++) {
@@ -190,8 +185,8 @@ START_TEST(counts_of_the_phantom)
     uint64_t *counts, sum = 0;
 
     ibsi_fill(&scene);
-    counts = count(ibsi_extent, scene.voxels, scene.region, scene.level_of, 6,
-                   AGGREGATION_3D_MERGED, &slices, &directions);
+    counts =
+        count(ibsi_extent, scene.voxels, scene.region, scene.level_of, 6, AGGREGATION_3D_MERGED, &slices, &directions);
     for (int64_t i = 0; i < directions * 36; i++)
         sum += 2 * counts[i];
     ck_assert_uint_eq(sum, 1054);
@@ -212,22 +207,20 @@ END_TEST
 
 /* Counts one slice in one direction; `symmetric` adds the transpose. */
 static void
-count_slice(int64_t size, const uint8_t *voxels, int levels, struct texture_offset offset,
-            bool symmetric, uint64_t *counts)
+count_slice(int64_t size, const uint8_t *voxels, int levels, struct texture_offset offset, bool symmetric,
+            uint64_t *counts)
 {
     const struct image_extent extent = {size, size, 1};
     uint64_t directional[64];
     uint16_t level_of[256] = {0};
-    struct texture_glcm request = {
-        .levels = {levels, level_of, 1}, .offsets = &offset, .offset_count = 1};
+    struct texture_glcm request = {.levels = {levels, level_of, 1}, .offsets = &offset, .offset_count = 1};
 
     for (int level = 0; level <= levels; level++)
         level_of[level] = (uint16_t)level;
     ref_texture_glcm(extent, IMAGE_UINT8, voxels, &request, directional);
     for (int i = 0; i < levels; i++)
         for (int j = 0; j < levels; j++)
-            counts[i * levels + j] =
-                directional[i * levels + j] + (symmetric ? directional[j * levels + i] : 0);
+            counts[i * levels + j] = directional[i * levels + j] + (symmetric ? directional[j * levels + i] : 0);
 }
 
 /* The example of graycomatrix, at 0 degrees. Its levels 0 .. 3 are 1 .. 4 here. */
@@ -245,10 +238,8 @@ END_TEST
 
 START_TEST(example_of_pyradiomics)
 {
-    static const uint8_t voxels[25] = {1, 2, 5, 2, 3, 3, 2, 1, 3, 1, 1, 3, 5,
-                                       5, 2, 1, 1, 1, 1, 2, 1, 2, 4, 3, 5};
-    static const uint64_t expected[25] = {6, 4, 3, 0, 0, 4, 0, 2, 1, 3, 3, 2, 0,
-                                          1, 2, 0, 1, 1, 0, 0, 0, 3, 2, 0, 2};
+    static const uint8_t voxels[25] = {1, 2, 5, 2, 3, 3, 2, 1, 3, 1, 1, 3, 5, 5, 2, 1, 1, 1, 1, 2, 1, 2, 4, 3, 5};
+    static const uint64_t expected[25] = {6, 4, 3, 0, 0, 4, 0, 2, 1, 3, 3, 2, 0, 1, 2, 0, 1, 1, 0, 0, 0, 3, 2, 0, 2};
     uint64_t counts[25];
 
     count_slice(5, voxels, 5, (struct texture_offset){1, 0, 0}, true, counts);
@@ -260,8 +251,7 @@ END_TEST
 /* ------------------------------------------------------------------------ known matrices -- */
 
 static void
-features_of(int levels, bool symmetric, const uint64_t *counts,
-            struct feature_value values[GLCM_FEATURES])
+features_of(int levels, bool symmetric, const uint64_t *counts, struct feature_value values[GLCM_FEATURES])
 {
     const struct glcm_settings settings = {levels, AGGREGATION_3D_MERGED, symmetric};
 
@@ -271,19 +261,17 @@ features_of(int levels, bool symmetric, const uint64_t *counts,
 static double
 present(const struct feature_value values[GLCM_FEATURES], enum glcm_feature feature)
 {
-    ck_assert_msg(values[feature].missing == FEATURE_PRESENT, "%s is missing",
-                  family_glcm.definitions[feature].name);
+    ck_assert_msg(values[feature].missing == FEATURE_PRESENT, "%s is missing", family_glcm.definitions[feature].name);
     return values[feature].value;
 }
 
 static void
-check_value(const struct feature_value values[GLCM_FEATURES], enum glcm_feature feature,
-            double expected)
+check_value(const struct feature_value values[GLCM_FEATURES], enum glcm_feature feature, double expected)
 {
     const double value = present(values, feature);
 
-    ck_assert_msg(fabs(value - expected) <= 1e-14 * fmax(1, fabs(expected)),
-                  "%s is %.17g, not %.17g", family_glcm.definitions[feature].name, value, expected);
+    ck_assert_msg(fabs(value - expected) <= 1e-14 * fmax(1, fabs(expected)), "%s is %.17g, not %.17g",
+                  family_glcm.definitions[feature].name, value, expected);
 }
 
 /* With independent levels every count is a product: one level gives no information on the other. */
@@ -347,8 +335,7 @@ START_TEST(one_level_follows_another)
     check_value(values, GLCM_DISSIMILARITY, 10.0 / 6); /* (5 * 1 + 5) / 6 */
     check_value(values, GLCM_DIFFERENCE_VARIANCE, 5 - 100.0 / 36);
     check_value(values, GLCM_INVERSE_VARIANCE, (5 + 0.04) / 6);
-    check_value(values, GLCM_NORMALISED_INVERSE_DIFFERENCE,
-                (5 / (1 + 1.0 / 6) + 1 / (1 + 5.0 / 6)) / 6);
+    check_value(values, GLCM_NORMALISED_INVERSE_DIFFERENCE, (5 / (1 + 1.0 / 6) + 1 / (1 + 5.0 / 6)) / 6);
     check_value(values, GLCM_AUTOCORRELATION, 76.0 / 6); /* 2 + 6 + 12 + 20 + 30 + 6 */
     check_value(values, GLCM_CORRELATION, (76.0 / 6 - 12.25) / (35.0 / 12));
     check_value(values, GLCM_INFORMATION_CORRELATION_1, -1);
@@ -382,8 +369,7 @@ START_TEST(transposed)
     features_of(7, false, turned, others);
     for (size_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++)
         ck_assert_double_eq_tol(present(values, alike[i]), present(others, alike[i]), 1e-13);
-    ck_assert_double_ge(
-        fabs(present(values, GLCM_JOINT_AVERAGE) - present(others, GLCM_JOINT_AVERAGE)), 0.1);
+    ck_assert_double_ge(fabs(present(values, GLCM_JOINT_AVERAGE) - present(others, GLCM_JOINT_AVERAGE)), 0.1);
 }
 
 END_TEST
@@ -402,8 +388,7 @@ START_TEST(symmetric_and_directional)
     features_of(9, true, counts, once);
     features_of(9, false, both, twice);
     for (int f = 0; f < GLCM_FEATURES; f++)
-        ck_assert_double_eq_tol(present(once, (enum glcm_feature)f),
-                                present(twice, (enum glcm_feature)f), 1e-12);
+        ck_assert_double_eq_tol(present(once, (enum glcm_feature)f), present(twice, (enum glcm_feature)f), 1e-12);
 }
 
 END_TEST
@@ -438,8 +423,7 @@ START_TEST(levels_without_voxels)
         features_of(256, symmetric, many, others);
         for (size_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++)
             ck_assert_double_eq_tol(present(values, alike[i]), present(others, alike[i]), 1e-11);
-        ck_assert_double_eq_tol(present(values, GLCM_JOINT_AVERAGE) + 251,
-                                present(others, GLCM_JOINT_AVERAGE), 1e-11);
+        ck_assert_double_eq_tol(present(values, GLCM_JOINT_AVERAGE) + 251, present(others, GLCM_JOINT_AVERAGE), 1e-11);
         ck_assert_double_ge(present(others, GLCM_NORMALISED_INVERSE_DIFFERENCE),
                             present(values, GLCM_NORMALISED_INVERSE_DIFFERENCE));
     }
@@ -452,8 +436,8 @@ END_TEST
 
 /* Averages matrices of 3 levels. */
 static void
-average_of(const uint64_t (*matrices)[9], int64_t slices, int64_t directions,
-           enum aggregation aggregation, struct feature_value values[GLCM_FEATURES])
+average_of(const uint64_t (*matrices)[9], int64_t slices, int64_t directions, enum aggregation aggregation,
+           struct feature_value values[GLCM_FEATURES])
 {
     const struct glcm_settings settings = {3, aggregation, true};
 
@@ -540,9 +524,8 @@ START_TEST(one_level)
 
     average_of(matrices, 1, 3, AGGREGATION_3D_AVERAGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
-        ck_assert_int_eq(values[f].missing, needs_two_levels((enum glcm_feature)f)
-                                                ? FEATURE_ONE_GREY_LEVEL
-                                                : FEATURE_PRESENT);
+        ck_assert_int_eq(values[f].missing,
+                         needs_two_levels((enum glcm_feature)f) ? FEATURE_ONE_GREY_LEVEL : FEATURE_PRESENT);
     check_value(values, GLCM_JOINT_MAXIMUM, 1);
     check_value(values, GLCM_JOINT_AVERAGE, 2);
     check_value(values, GLCM_JOINT_VARIANCE, 0);
@@ -580,14 +563,13 @@ START_TEST(finite_or_absent)
     for (int round = 0; round < 20000; round++) {
         const int levels = 2 + (int)ref_random_below(&random, 7);
         const int64_t filled = ref_random_below(&random, 6);
-        const struct glcm_settings settings = {
-            levels, (enum aggregation)ref_random_below(&random, AGGREGATIONS), round % 2};
+        const struct glcm_settings settings = {levels, (enum aggregation)ref_random_below(&random, AGGREGATIONS),
+                                               round % 2};
         struct feature_value v[GLCM_FEATURES];
 
         memset(counts, 0, sizeof(counts));
         for (int64_t i = 0; i < filled; i++)
-            counts[ref_random_below(&random, 3 * levels * levels)] =
-                UINT64_C(1) << ref_random_below(&random, 44);
+            counts[ref_random_below(&random, 3 * levels * levels)] = UINT64_C(1) << ref_random_below(&random, 44);
         ck_assert_int_eq(glcm_features(&settings, counts, 1, 3, v), 0);
         for (int f = 0; f < GLCM_FEATURES; f++) {
             ck_assert(isfinite(v[f].value));
@@ -600,8 +582,7 @@ START_TEST(finite_or_absent)
         ck_assert_double_le(v[GLCM_INFORMATION_CORRELATION_2].value, 1);
         ck_assert_double_le(v[GLCM_MAXIMAL_CORRELATION_COEFFICIENT].value, 1);
         ck_assert_double_le(fabs(v[GLCM_CORRELATION].value), 1 + 1e-9);
-        ck_assert_double_le(fabs(v[GLCM_CORRELATION].value),
-                            v[GLCM_MAXIMAL_CORRELATION_COEFFICIENT].value + 1e-9);
+        ck_assert_double_le(fabs(v[GLCM_CORRELATION].value), v[GLCM_MAXIMAL_CORRELATION_COEFFICIENT].value + 1e-9);
         ck_assert_double_ge(v[GLCM_JOINT_ENTROPY].value, 0);
     }
 }
@@ -610,9 +591,8 @@ END_TEST
 
 START_TEST(names_and_codes)
 {
-    static const char *const names[AGGREGATIONS] = {"2d-averaged",           "2d-slice-merged",
-                                                    "2.5d-direction-merged", "2.5d-merged",
-                                                    "3d-averaged",           "3d-merged"};
+    static const char *const names[AGGREGATIONS] = {"2d-averaged", "2d-slice-merged", "2.5d-direction-merged",
+                                                    "2.5d-merged", "3d-averaged",     "3d-merged"};
     static const char *const codes[AGGREGATIONS] = {"BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD"};
 
     for (int i = 0; i < AGGREGATIONS; i++) {

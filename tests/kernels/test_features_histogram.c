@@ -15,16 +15,14 @@ static const struct texture_options as_stored = {.first_order = true};
 START_TEST(levels_of_the_phantom)
 {
     static const struct ibsi_published published[] = {
-        {"X6K6", 0, 2.15}, {"CH89", 0, 3.05}, {"88K1", 0, 1.08},  {"C3I7", 0, -0.355},
-        {"WIFQ", 0, 1},    {"1PR8", 0, 1},    {"GPMT", 0, 1},     {"OZ0C", 0, 4},
-        {"3NCY", 0, 6},    {"AMMC", 0, 1},    {"WR0O", 0, 3},     {"5Z3W", 0, 5},
-        {"D2ZX", 0, 1.55}, {"WRZB", 0, 1.11}, {"4RNL", 0, 1.15},  {"CWYJ", 0, 0.812},
-        {"SLWD", 0, 0.6},  {"TLU2", 0, 1.27}, {"BJ5W", 0, 0.512}, {"12CE", 0, 8},
-        {"8E6O", 0, 3},    {"VQB3", 0, -50},  {"RHQZ", 0, 1},
+        {"X6K6", 0, 2.15},  {"CH89", 0, 3.05}, {"88K1", 0, 1.08}, {"C3I7", 0, -0.355}, {"WIFQ", 0, 1},
+        {"1PR8", 0, 1},     {"GPMT", 0, 1},    {"OZ0C", 0, 4},    {"3NCY", 0, 6},      {"AMMC", 0, 1},
+        {"WR0O", 0, 3},     {"5Z3W", 0, 5},    {"D2ZX", 0, 1.55}, {"WRZB", 0, 1.11},   {"4RNL", 0, 1.15},
+        {"CWYJ", 0, 0.812}, {"SLWD", 0, 0.6},  {"TLU2", 0, 1.27}, {"BJ5W", 0, 0.512},  {"12CE", 0, 8},
+        {"8E6O", 0, 3},     {"VQB3", 0, -50},  {"RHQZ", 0, 1},
     };
 
-    ibsi_check(&family_intensity_histogram, &as_stored, 0, published,
-               sizeof(published) / sizeof(published[0]));
+    ibsi_check(&family_intensity_histogram, &as_stored, 0, published, sizeof(published) / sizeof(published[0]));
 }
 
 END_TEST
@@ -32,12 +30,10 @@ END_TEST
 START_TEST(volume_by_intensity_of_the_phantom)
 {
     static const struct ibsi_published published[] = {
-        {"BC2M", 10, 0.324}, {"BC2M", 90, 0.0946}, {"GBPN", 10, 5},
-        {"GBPN", 90, 2},     {"DDTU", 0, 0.23},    {"CNV2", 0, 3},
+        {"BC2M", 10, 0.324}, {"BC2M", 90, 0.0946}, {"GBPN", 10, 5}, {"GBPN", 90, 2}, {"DDTU", 0, 0.23}, {"CNV2", 0, 3},
     };
 
-    ibsi_check(&family_volume_histogram, &as_stored, 0, published,
-               sizeof(published) / sizeof(published[0]));
+    ibsi_check(&family_volume_histogram, &as_stored, 0, published, sizeof(published) / sizeof(published[0]));
 }
 
 END_TEST
@@ -48,8 +44,7 @@ static uint64_t histogram[256];
 static uint16_t level_of[256];
 static struct image_rescale rescale;
 static struct texture_options options;
-static const struct feature_volume volume = {
-    .options = &options, .tables = 1, .values = 256, .rescales = &rescale};
+static const struct feature_volume volume = {.options = &options, .tables = 1, .values = 256, .rescales = &rescale};
 static struct feature_region region;
 static struct feature_value values[FEATURE_FAMILY_MAX];
 
@@ -57,8 +52,8 @@ static struct feature_value values[FEATURE_FAMILY_MAX];
 static void
 take(const struct feature_family *family, int levels, const uint64_t *counts)
 {
-    region = (struct feature_region){
-        .volume = &volume, .histograms = histogram, .level_of = level_of, .levels = levels};
+    region =
+        (struct feature_region){.volume = &volume, .histograms = histogram, .level_of = level_of, .levels = levels};
     for (int i = 0; i < 256; i++) {
         histogram[i] = i > 0 && i <= levels ? counts[i - 1] : 0;
         level_of[i] = (uint16_t)(i > 0 && i <= levels ? i : 0);
@@ -130,8 +125,7 @@ END_TEST
 START_TEST(division_by_zero_gives_no_value)
 {
     take(&family_intensity_histogram, 5, (uint64_t[]){1, 0, 0, 0, 1});
-    ck_assert_int_eq(values[INTENSITY_HISTOGRAM_ROBUST_MEAN_ABSOLUTE_DEVIATION].missing,
-                     FEATURE_DIVISION_BY_ZERO);
+    ck_assert_int_eq(values[INTENSITY_HISTOGRAM_ROBUST_MEAN_ABSOLUTE_DEVIATION].missing, FEATURE_DIVISION_BY_ZERO);
     check_value(INTENSITY_HISTOGRAM_MEAN_ABSOLUTE_DEVIATION, 2);
 }
 
@@ -198,8 +192,8 @@ START_TEST(reported_features)
         options.ivh.kind = (enum volume_histogram_kind)kind;
         for (size_t f = 0; f < family_volume_histogram.definition_count; f++) {
             told += family_volume_histogram.tells(&options, f);
-            with_unit += family_volume_histogram.tells(&options, f) &&
-                         family_volume_histogram.definitions[f].value_power == 1;
+            with_unit +=
+                family_volume_histogram.tells(&options, f) && family_volume_histogram.definitions[f].value_power == 1;
         }
         ck_assert_int_eq(told, VOLUME_HISTOGRAM_FEATURES);
         ck_assert_int_eq(with_unit, kind == VOLUME_HISTOGRAM_BIN_NUMBER ? 0 : 3);
@@ -212,8 +206,7 @@ START_TEST(no_steps)
 {
     static const struct image_rescale rescales[2] = {{1, 0}, {2, 0}};
     static uint64_t two[2 * 256];
-    const struct feature_volume slices = {
-        .options = &options, .tables = 2, .values = 256, .rescales = rescales};
+    const struct feature_volume slices = {.options = &options, .tables = 2, .values = 256, .rescales = rescales};
     const struct feature_region of_two = {.volume = &slices, .histograms = two};
 
     take(&family_volume_histogram, 3, (uint64_t[]){0, 8, 0});

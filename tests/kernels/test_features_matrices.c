@@ -19,44 +19,32 @@ struct printed {
 };
 
 static const struct printed glrlm[] = {
-    {"22OV", {0.641, 0.661, 0.665, 0.68, 0.705, 0.729}},
-    {"W4KF", {3.78, 3.51, 3.46, 3.27, 3.06, 2.76}},
-    {"V3SW", {0.604, 0.609, 0.58, 0.585, 0.603, 0.607}},
-    {"G3QZ", {9.82, 9.74, 10.3, 10.2, 9.7, 9.64}},
-    {"HTZT", {0.294, 0.311, 0.296, 0.312, 0.352, 0.372}},
-    {"GD3A", {8.57, 8.67, 9.03, 9.05, 8.54, 8.67}},
-    {"IVPO", {3.14, 2.92, 2.79, 2.63, 2.39, 2.16}},
-    {"3KUM", {17.4, 16.1, 17.9, 17, 17.6, 15.6}},
-    {"R5YN", {5.2, 20.5, 19.5, 77.1, 21.8, 281}},
-    {"OVBL", {0.46, 0.456, 0.413, 0.412, 0.43, 0.43}},
-    {"W92Y", {6.12, 21.6, 22.3, 83.2, 26.9, 328}},
-    {"IC23", {0.492, 0.441, 0.461, 0.445, 0.513, 0.501}},
-    {"9ZK5", {0.627, 0.627, 0.632, 0.632, 0.68, 0.68}},
-    {"8CE5", {3.35, 3.37, 3.58, 3.59, 3.46, 3.48}},
-    {"SXLW", {0.761, 0.778, 0.758, 0.767, 0.574, 0.598}},
-    {"HJ9O", {2.17, 2.57, 2.52, 2.76, 2.43, 2.62}},
+    {"22OV", {0.641, 0.661, 0.665, 0.68, 0.705, 0.729}},  {"W4KF", {3.78, 3.51, 3.46, 3.27, 3.06, 2.76}},
+    {"V3SW", {0.604, 0.609, 0.58, 0.585, 0.603, 0.607}},  {"G3QZ", {9.82, 9.74, 10.3, 10.2, 9.7, 9.64}},
+    {"HTZT", {0.294, 0.311, 0.296, 0.312, 0.352, 0.372}}, {"GD3A", {8.57, 8.67, 9.03, 9.05, 8.54, 8.67}},
+    {"IVPO", {3.14, 2.92, 2.79, 2.63, 2.39, 2.16}},       {"3KUM", {17.4, 16.1, 17.9, 17, 17.6, 15.6}},
+    {"R5YN", {5.2, 20.5, 19.5, 77.1, 21.8, 281}},         {"OVBL", {0.46, 0.456, 0.413, 0.412, 0.43, 0.43}},
+    {"W92Y", {6.12, 21.6, 22.3, 83.2, 26.9, 328}},        {"IC23", {0.492, 0.441, 0.461, 0.445, 0.513, 0.501}},
+    {"9ZK5", {0.627, 0.627, 0.632, 0.632, 0.68, 0.68}},   {"8CE5", {3.35, 3.37, 3.58, 3.59, 3.46, 3.48}},
+    {"SXLW", {0.761, 0.778, 0.758, 0.767, 0.574, 0.598}}, {"HJ9O", {2.17, 2.57, 2.52, 2.76, 2.43, 2.62}},
 };
 
 static const struct printed glszm[] = {
-    {"5QRC", {0.363, 0.368, 0.255}},    {"48P8", {43.9, 34.2, 550}},
-    {"XMSY", {0.371, 0.368, 0.253}},    {"5GN9", {16.4, 16.2, 15.6}},
-    {"5RAI", {0.0259, 0.0295, 0.0256}}, {"HW1V", {10.3, 9.87, 2.76}},
-    {"YH51", {40.4, 30.6, 503}},        {"J17V", {113, 107, 1.49e3}},
-    {"JNSA", {1.41, 5.44, 1.4}},        {"Y1RO", {0.323, 0.302, 0.28}},
-    {"4JP3", {1.49, 3.44, 1}},          {"VB3A", {0.333, 0.191, 0.2}},
-    {"P30P", {0.24, 0.243, 0.0676}},    {"BYLV", {3.97, 3.92, 2.64}},
-    {"3NSA", {21, 17.3, 331}},          {"GU8N", {1.93, 3.08, 2.32}},
+    {"5QRC", {0.363, 0.368, 0.255}}, {"48P8", {43.9, 34.2, 550}},        {"XMSY", {0.371, 0.368, 0.253}},
+    {"5GN9", {16.4, 16.2, 15.6}},    {"5RAI", {0.0259, 0.0295, 0.0256}}, {"HW1V", {10.3, 9.87, 2.76}},
+    {"YH51", {40.4, 30.6, 503}},     {"J17V", {113, 107, 1.49e3}},       {"JNSA", {1.41, 5.44, 1.4}},
+    {"Y1RO", {0.323, 0.302, 0.28}},  {"4JP3", {1.49, 3.44, 1}},          {"VB3A", {0.333, 0.191, 0.2}},
+    {"P30P", {0.24, 0.243, 0.0676}}, {"BYLV", {3.97, 3.92, 2.64}},       {"3NSA", {21, 17.3, 331}},
+    {"GU8N", {1.93, 3.08, 2.32}},
 };
 
 static const struct printed gldzm[] = {
-    {"0GBI", {0.946, 0.917, 1}},     {"MB4I", {1.21, 1.33, 1}},
-    {"S1RA", {0.371, 0.368, 0.253}}, {"K26C", {16.4, 16.2, 15.6}},
-    {"RUVG", {0.367, 0.362, 0.253}}, {"DKNJ", {15.2, 14.3, 15.6}},
-    {"A7WM", {0.386, 0.391, 0.253}}, {"KLTH", {21.3, 23.7, 15.6}},
-    {"VFT7", {1.41, 5.44, 1.4}},     {"7HP3", {0.323, 0.302, 0.28}},
-    {"V294", {3.79, 14.4, 5}},       {"IATH", {0.898, 0.802, 1}},
-    {"VIWW", {0.24, 0.243, 0.0676}}, {"QK93", {3.97, 3.92, 2.64}},
-    {"7WT1", {0.051, 0.0988, 0}},    {"GBDU", {1.73, 2, 1.92}},
+    {"0GBI", {0.946, 0.917, 1}},     {"MB4I", {1.21, 1.33, 1}},       {"S1RA", {0.371, 0.368, 0.253}},
+    {"K26C", {16.4, 16.2, 15.6}},    {"RUVG", {0.367, 0.362, 0.253}}, {"DKNJ", {15.2, 14.3, 15.6}},
+    {"A7WM", {0.386, 0.391, 0.253}}, {"KLTH", {21.3, 23.7, 15.6}},    {"VFT7", {1.41, 5.44, 1.4}},
+    {"7HP3", {0.323, 0.302, 0.28}},  {"V294", {3.79, 14.4, 5}},       {"IATH", {0.898, 0.802, 1}},
+    {"VIWW", {0.24, 0.243, 0.0676}}, {"QK93", {3.97, 3.92, 2.64}},    {"7WT1", {0.051, 0.0988, 0}},
+    {"GBDU", {1.73, 2, 1.92}},
 };
 
 static const struct printed ngtdm[] = {
@@ -87,15 +75,13 @@ static const struct printed ngldm[] = {
 static struct texture_options
 options_of(enum aggregation aggregation)
 {
-    return (struct texture_options){.families = 1u << TEXTURE_FAMILY_all,
-                                    .aggregation = aggregation,
-                                    .ngtdm_distance = 1,
-                                    .ngldm_distance = 1};
+    return (struct texture_options){
+        .families = 1u << TEXTURE_FAMILY_all, .aggregation = aggregation, .ngtdm_distance = 1, .ngldm_distance = 1};
 }
 
 static void
-check_printed(const struct feature_family *family, enum aggregation aggregation,
-              const struct printed *printed, size_t count, size_t column)
+check_printed(const struct feature_family *family, enum aggregation aggregation, const struct printed *printed,
+              size_t count, size_t column)
 {
     const struct texture_options options = options_of(aggregation);
     struct ibsi_published published[FEATURE_FAMILY_MAX];
@@ -143,19 +129,12 @@ tear_down(void)
 
 /* Measures a row of voxels whose values are their levels; 0 is outside the region. */
 static void
-take(const struct feature_family *family, enum aggregation aggregation, const uint8_t *row,
-     int64_t columns)
+take(const struct feature_family *family, enum aggregation aggregation, const uint8_t *row, int64_t columns)
 {
     const struct texture_options options = options_of(aggregation);
-    const struct kernels_demand demand = {.of[KERNELS_NEIGHBOURS] = &kernels_asked,
-                                          .of[KERNELS_RUNS] = &kernels_asked};
-    const struct feature_volume volume = {.lane = lane,
-                                          .options = &options,
-                                          .columns = columns,
-                                          .rows = 1,
-                                          .slices = 1,
-                                          .tables = 1,
-                                          .values = 256};
+    const struct kernels_demand demand = {.of[KERNELS_NEIGHBOURS] = &kernels_asked, .of[KERNELS_RUNS] = &kernels_asked};
+    const struct feature_volume volume = {
+        .lane = lane, .options = &options, .columns = columns, .rows = 1, .slices = 1, .tables = 1, .values = 256};
     uint16_t level_of[256];
     uint64_t bits = 0, *counts = NULL;
     void *voxels;
@@ -164,12 +143,10 @@ take(const struct feature_family *family, enum aggregation aggregation, const ui
         level_of[i] = (uint16_t)(i < 8 ? i : 0);
     for (int64_t x = 0; x < columns; x++)
         bits |= (uint64_t)(row[x] > 0) << x;
-    const struct feature_region region = {
-        .volume = &volume, .bits = &bits, .level_of = level_of, .levels = 8};
+    const struct feature_region region = {.volume = &volume, .bits = &bits, .level_of = level_of, .levels = 8};
 
-    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){columns, 1, 1}, IMAGE_UINT8,
-                                          &demand, &voxels, NULL),
-                     0);
+    ck_assert_int_eq(
+        kernels_volume_begin(lane, (struct image_extent){columns, 1, 1}, IMAGE_UINT8, &demand, &voxels, NULL), 0);
     memcpy(voxels, row, (size_t)columns);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), 0);
     ck_assert_int_eq(family->count(&region, 0, &counts, NULL), 0);

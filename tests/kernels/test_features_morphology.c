@@ -26,16 +26,14 @@ static uint64_t random_state;
 START_TEST(phantom_of_ibsi)
 {
     static const struct ibsi_published published[] = {
-        {"RNU0", 0, 0.556}, {"C0JK", 0, 388},   {"2PR5", 0, 0.698}, {"SKGS", 0, 0.0411},
-        {"BQWJ", 0, 0.599}, {"KRCK", 0, 1.19},  {"QCFX", 0, 0.843}, {"25C7", 0, 0.186},
-        {"KLMA", 0, 0.672}, {"L0JK", 0, 13.1},  {"TDIC", 0, 11.4},  {"P9VJ", 0, 9.31},
-        {"7J51", 0, 8.54},  {"Q3CK", 0, 0.816}, {"N17B", 0, 0.749}, {"PBX1", 0, 0.869},
-        {"R59B", 0, 0.866}, {"6BDE", 0, 1.17},  {"RDD2", 0, 1.36},  {"R3ER", 0, 0.961},
+        {"RNU0", 0, 0.556}, {"C0JK", 0, 388},   {"2PR5", 0, 0.698}, {"SKGS", 0, 0.0411}, {"BQWJ", 0, 0.599},
+        {"KRCK", 0, 1.19},  {"QCFX", 0, 0.843}, {"25C7", 0, 0.186}, {"KLMA", 0, 0.672},  {"L0JK", 0, 13.1},
+        {"TDIC", 0, 11.4},  {"P9VJ", 0, 9.31},  {"7J51", 0, 8.54},  {"Q3CK", 0, 0.816},  {"N17B", 0, 0.749},
+        {"PBX1", 0, 0.869}, {"R59B", 0, 0.866}, {"6BDE", 0, 1.17},  {"RDD2", 0, 1.36},   {"R3ER", 0, 0.961},
         {"7T7F", 0, 1.03},  {"99N0", 0, 1.20},
     };
 
-    ibsi_check(&family_morphology, &options, 0, published,
-               sizeof(published) / sizeof(published[0]));
+    ibsi_check(&family_morphology, &options, 0, published, sizeof(published) / sizeof(published[0]));
 }
 
 END_TEST
@@ -44,8 +42,7 @@ START_TEST(neighbours_of_the_phantom)
 {
     static const struct ibsi_published published[] = {{"N365", 0, 0.0397}, {"NPT7", 0, 0.974}};
 
-    ibsi_check(&family_spatial_correlation, &options, 0, published,
-               sizeof(published) / sizeof(published[0]));
+    ibsi_check(&family_spatial_correlation, &options, 0, published, sizeof(published) / sizeof(published[0]));
 }
 
 END_TEST
@@ -69,8 +66,7 @@ solid_fill(struct solid *solid, int64_t one_in)
 
     memset(solid, 0, sizeof(*solid));
     for (int i = 0; i < SIDE * SIDE * SIDE; i++)
-        solid->bits[i / SIDE] |= (uint64_t)(ref_random_below(&random_state, one_in) == 0)
-                                 << i % SIDE;
+        solid->bits[i / SIDE] |= (uint64_t)(ref_random_below(&random_state, one_in) == 0) << i % SIDE;
     solid->region = (struct morphology_region){solid->bits, every_value, 1};
     ref_morphology(cube, IMAGE_UINT8, voxels, &solid->region, solid->counts);
 }
@@ -107,21 +103,18 @@ mesh_add_triangle(struct mesh *mesh, int32_t corners[3][3], const double spacing
             sides[side][i] = (corners[side + 1][i] - corners[0][i]) * spacing[i] / 2;
     }
     for (int i = 0; i < 3; i++)
-        normal[i] = sides[0][(i + 1) % 3] * sides[1][(i + 2) % 3] -
-                    sides[0][(i + 2) % 3] * sides[1][(i + 1) % 3];
+        normal[i] = sides[0][(i + 1) % 3] * sides[1][(i + 2) % 3] - sides[0][(i + 2) % 3] * sides[1][(i + 1) % 3];
     mesh->area += sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]) / 2;
 }
 
 static void
-mesh_add_cell(struct mesh *mesh, const struct morphology_region *region, const int32_t at[3],
-              const double spacing[3])
+mesh_add_cell(struct mesh *mesh, const struct morphology_region *region, const int32_t at[3], const double spacing[3])
 {
     int configuration = 0, edges[MESH_CORNERS];
 
     for (int c = 0; c < 8; c++)
-        configuration |= ref_morphology_has(cube, region, at[0] - 1 + (c & 1),
-                                            at[1] - 1 + (c >> 1 & 1), at[2] - 1 + (c >> 2))
-                         << c;
+        configuration |=
+            ref_morphology_has(cube, region, at[0] - 1 + (c & 1), at[1] - 1 + (c >> 1 & 1), at[2] - 1 + (c >> 2)) << c;
     const int count = mesh_configuration_edges(configuration, edges);
     for (int i = 0; i < count; i += 3) {
         int32_t corners[3][3];
@@ -147,12 +140,10 @@ START_TEST(meshes_are_closed)
         solid_fill(&solid, 1 + number % 6);
         memset(&mesh, 0, sizeof(mesh));
         for (int32_t i = 0; i < CELLS * CELLS * CELLS; i++)
-            mesh_add_cell(&mesh, &solid.region,
-                          (int32_t[3]){i % CELLS, i / CELLS % CELLS, i / CELLS / CELLS}, spacing);
+            mesh_add_cell(&mesh, &solid.region, (int32_t[3]){i % CELLS, i / CELLS % CELLS, i / CELLS / CELLS}, spacing);
         for (int i = 0; i < 8 * PLACES * PLACES * PLACES; i++)
             ck_assert_int_eq((&mesh.edges[0][0][0])[i], 0);
-        ck_assert_double_eq_tol(mesh_volume(solid.counts, spacing), (double)mesh.volume / 48 * 0.75,
-                                1e-12);
+        ck_assert_double_eq_tol(mesh_volume(solid.counts, spacing), (double)mesh.volume / 48 * 0.75, 1e-12);
         ck_assert_double_eq_tol(mesh_area(solid.counts, spacing), mesh.area, 1e-10);
     }
 }
@@ -168,13 +159,10 @@ above(const struct hull *hull, size_t facet, const struct hull_point *point)
 
     for (int i = 0; i < 3; i++) {
         a[i] = point->at[i] - hull->points[hull->facets[facet][0]].at[i];
-        b[i] =
-            hull->points[hull->facets[facet][1]].at[i] - hull->points[hull->facets[facet][0]].at[i];
-        c[i] =
-            hull->points[hull->facets[facet][2]].at[i] - hull->points[hull->facets[facet][0]].at[i];
+        b[i] = hull->points[hull->facets[facet][1]].at[i] - hull->points[hull->facets[facet][0]].at[i];
+        c[i] = hull->points[hull->facets[facet][2]].at[i] - hull->points[hull->facets[facet][0]].at[i];
     }
-    return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) +
-           a[2] * (b[0] * c[1] - b[1] * c[0]);
+    return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]);
 }
 
 /*
@@ -226,8 +214,7 @@ clear_sides(struct hull sides[HULL_SIDES])
 
 /* Checks that the hull is the same for any axis that separates the sides. */
 static void
-check_turned(const struct hull_point *points, size_t count, const double step[3],
-             const struct hull sides[HULL_SIDES])
+check_turned(const struct hull_point *points, size_t count, const double step[3], const struct hull sides[HULL_SIDES])
 {
     const double turned_step[3] = {step[1], step[2], step[0]};
     struct hull_point turned[200];
@@ -356,8 +343,7 @@ START_TEST(outlines)
             struct hull_point *points;
             size_t count;
 
-            ck_assert_int_eq(
-                outline_points(solid.bits, &cube, side, 0, cube.slices, &points, &count), 0);
+            ck_assert_int_eq(outline_points(solid.bits, &cube, side, 0, cube.slices, &points, &count), 0);
             ck_assert_int_eq(hull_make(points, count, side, &hull[side]), rc);
             ck_assert_int_eq(vertices == 0, hull[side].facet_count == 0);
             free(points);
@@ -386,9 +372,7 @@ check_bands(const uint64_t *bits, const struct image_extent *extent, enum hull_s
         size_t before = 0;
 
         for (int band = 0; band < 2; band++) {
-            ck_assert_int_eq(
-                outline_points(bits, extent, side, ends[band], ends[band + 1], &own, &own_count),
-                0);
+            ck_assert_int_eq(outline_points(bits, extent, side, ends[band], ends[band + 1], &own, &own_count), 0);
             ck_assert_uint_le(before + own_count, count);
             if (own_count > 0)
                 ck_assert_mem_eq(own, all + before, own_count * sizeof(*own));
@@ -435,14 +419,12 @@ END_TEST
 /* If two axes are equal, IBSI's series has a closed sum. */
 START_TEST(areas_of_ellipsoids)
 {
-    static const double sphere[3] = {3, 3, 3}, two_long[3] = {2, 2, 1.8},
-                        two_short[3] = {2, 1.8, 1.8};
+    static const double sphere[3] = {3, 3, 3}, two_long[3] = {2, 2, 1.8}, two_short[3] = {2, 1.8, 1.8};
     const double pi = acos(-1), e = sqrt(1 - 0.9 * 0.9);
 
     ck_assert_double_eq_tol(ellipsoid_area(sphere), 36 * pi, 1e-12);
     ck_assert_double_eq_tol(ellipsoid_area(two_long), 8 * pi * (asin(e) / e + 0.9), 1e-12);
-    ck_assert_double_eq_tol(ellipsoid_area(two_short),
-                            4 * pi * 1.8 * (atanh(e) / e + 1 - e * atanh(e)), 1e-12);
+    ck_assert_double_eq_tol(ellipsoid_area(two_short), 4 * pi * 1.8 * (atanh(e) / e + 1 - e * atanh(e)), 1e-12);
 }
 
 END_TEST
@@ -472,8 +454,7 @@ take(struct scene *scene, const uint64_t *bits, const uint8_t *voxels, const uin
                                             .tables = 1,
                                             .values = 256,
                                             .rescales = &scene->rescale};
-    scene->region = (struct feature_region){
-        .volume = &scene->volume, .bits = bits, .histograms = scene->histogram};
+    scene->region = (struct feature_region){.volume = &scene->volume, .bits = bits, .histograms = scene->histogram};
     for (int f = 0; f < MORPHOLOGY_FEATURES; f++)
         values[f] = feature_absent(FEATURE_EMPTY_REGION);
     ck_assert_int_eq(family_morphology.values(&scene->region, 0, scene->counts, values), 0);
@@ -514,8 +495,7 @@ START_TEST(one_voxel)
     ck_assert_double_eq_tol(values[MORPHOLOGY_HULL_VOLUME_DENSITY].value, 1, 1e-15);
     ck_assert_double_eq_tol(values[MORPHOLOGY_HULL_AREA_DENSITY].value, 1, 1e-15);
     ck_assert_double_eq_tol(values[MORPHOLOGY_BOX_VOLUME_DENSITY].value, 1.0 / 6, 1e-15);
-    ck_assert(values[MORPHOLOGY_MAJOR_AXIS].missing == FEATURE_PRESENT &&
-              values[MORPHOLOGY_MAJOR_AXIS].value == 0);
+    ck_assert(values[MORPHOLOGY_MAJOR_AXIS].missing == FEATURE_PRESENT && values[MORPHOLOGY_MAJOR_AXIS].value == 0);
     ck_assert_int_eq(values[MORPHOLOGY_ELONGATION].missing, FEATURE_DIVISION_BY_ZERO);
     ck_assert_int_eq(values[MORPHOLOGY_FLATNESS].missing, FEATURE_DIVISION_BY_ZERO);
     ck_assert_int_eq(values[MORPHOLOGY_ELLIPSOID_VOLUME_DENSITY].missing, FEATURE_DIVISION_BY_ZERO);
@@ -546,8 +526,7 @@ START_TEST(one_slice)
     ck_assert_int_eq(values[MORPHOLOGY_ELLIPSOID_VOLUME_DENSITY].missing, FEATURE_DIVISION_BY_ZERO);
     ck_assert_int_eq(values[MORPHOLOGY_ELLIPSOID_AREA_DENSITY].missing, FEATURE_PRESENT);
     ck_assert_double_eq_tol(values[MORPHOLOGY_CENTRE_SHIFT].value, 1, 1e-15); /* at 3, not at 2 */
-    ck_assert_double_eq_tol(values[MORPHOLOGY_INTEGRATED_INTENSITY].value,
-                            2 * values[MORPHOLOGY_VOLUME].value, 1e-18);
+    ck_assert_double_eq_tol(values[MORPHOLOGY_INTEGRATED_INTENSITY].value, 2 * values[MORPHOLOGY_VOLUME].value, 1e-18);
 }
 
 END_TEST

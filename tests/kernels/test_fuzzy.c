@@ -116,8 +116,7 @@ expected_free(struct expected *expected)
 }
 
 static void
-check_variant(const struct variant *variant, const struct job *job, const struct expected *expected,
-              const char *what)
+check_variant(const struct variant *variant, const struct job *job, const struct expected *expected, const char *what)
 {
     struct kernels_fuzzy_result results[MAX_OBJECTS];
     size_t map_bytes = (size_t)ref_voxels(job->extent) * sizeof(uint16_t);
@@ -125,16 +124,13 @@ check_variant(const struct variant *variant, const struct job *job, const struct
     ck_assert_int_eq(run(variant->lane, job, results), 0);
     for (size_t i = 0; i < job->count; i++) {
         ck_assert_msg(!results[i].map == !job->objects[i].map,
-                      "%s, object %zu: a map is where none was wanted, or none where one was", what,
-                      i);
+                      "%s, object %zu: a map is where none was wanted, or none where one was", what, i);
         ck_assert_msg(!results[i].map || memcmp(results[i].map, expected->maps[i], map_bytes) == 0,
-                      "%s, object %zu: wrong map on %s with %d threads", what, i, variant->isa,
-                      variant->threads);
+                      "%s, object %zu: wrong map on %s with %d threads", what, i, variant->isa, variant->threads);
         ck_assert_int_eq(results[i].object.words_per_row, (job->extent.columns + 63) / 64);
-        ck_assert_msg(memcmp(results[i].object.bits, expected->bits[i],
-                             (size_t)words_of(job->extent) * sizeof(uint64_t)) == 0,
-                      "%s, object %zu: wrong object on %s with %d threads", what, i, variant->isa,
-                      variant->threads);
+        ck_assert_msg(
+            memcmp(results[i].object.bits, expected->bits[i], (size_t)words_of(job->extent) * sizeof(uint64_t)) == 0,
+            "%s, object %zu: wrong object on %s with %d threads", what, i, variant->isa, variant->threads);
         ck_assert_int_eq(results[i].object.voxels, expected->voxels[i]);
     }
 }
@@ -161,8 +157,7 @@ random_extent(uint64_t *random)
 {
     static const int64_t columns[] = {1, 2, 3, 7, 31, 63, 64, 65, 127, 129, 513, 700};
     static const int64_t others[] = {1, 1, 2, 3, 5, 9, 17, 35};
-    struct image_extent extent = {columns[ref_random_below(random, 12)],
-                                  others[ref_random_below(random, 8)],
+    struct image_extent extent = {columns[ref_random_below(random, 12)], others[ref_random_below(random, 8)],
                                   others[ref_random_below(random, 8)]};
 
     /* Make x thin in some jobs. */
@@ -226,9 +221,9 @@ random_object(uint64_t *random, const struct job *job, int32_t top, struct kerne
     };
 
     for (size_t i = 0; i < object.seed_count; i++)
-        seeds[i] = (struct kernels_voxel){ref_random_below(random, extent.columns),
-                                          ref_random_below(random, extent.rows),
-                                          ref_random_below(random, extent.slices)};
+        seeds[i] =
+            (struct kernels_voxel){ref_random_below(random, extent.columns), ref_random_below(random, extent.rows),
+                                   ref_random_below(random, extent.slices)};
     if (object.seed_count > 1 && ref_random_below(random, 2))
         seeds[1] = seeds[0];
     if (ref_random_below(random, 2))
@@ -380,13 +375,11 @@ START_TEST(only_padding)
 {
     int16_t voxels[4 * 3 * 2] = {0};
     struct kernels_voxel seed = {3, 2, 1};
-    struct job job = {
-        .extent = {4, 3, 2},
-        .pixel = IMAGE_INT16,
-        .voxels = voxels,
-        .count = 1,
-        .objects = {
-            {.seeds = &seed, .seed_count = 1, .sigma = 1, .homogeneity_sigma = 1, .map = true}}};
+    struct job job = {.extent = {4, 3, 2},
+                      .pixel = IMAGE_INT16,
+                      .voxels = voxels,
+                      .count = 1,
+                      .objects = {{.seeds = &seed, .seed_count = 1, .sigma = 1, .homogeneity_sigma = 1, .map = true}}};
 
     check_job(&job, "padding");
 }
@@ -412,8 +405,7 @@ START_TEST(the_range_of_a_sum_is_that_of_its_affinities)
             ck_assert(fuzzy_fill_reach(&tables, thresholds[i], reach));
             for (int32_t s = 0; s <= 2 * SPAN; s++)
                 for (int32_t d = 0; d <= SPAN; d++)
-                    ck_assert_int_eq(d <= reach[s],
-                                     fuzzy_affinity_of(&tables, s, d) > thresholds[i]);
+                    ck_assert_int_eq(d <= reach[s], fuzzy_affinity_of(&tables, s, d) > thresholds[i]);
             ck_assert_int_eq(reach[2 * SPAN + 1], -1);
         }
     }
@@ -519,18 +511,15 @@ START_TEST(lanes_work_side_by_side)
 
 END_TEST
 
-static const struct kernels_fuzzy_object sound = {
-    .sigma = 1, .homogeneity_sigma = 1, .weight = 0.5, .padding = {1, 0}};
+static const struct kernels_fuzzy_object sound = {.sigma = 1, .homogeneity_sigma = 1, .weight = 0.5, .padding = {1, 0}};
 
 static void
 begin(struct kernels_lane *lane, size_t objects)
 {
-    const struct kernels_demand demand = {.of[KERNELS_FUZZY] =
-                                              &(struct kernels_fuzzy_demand){.objects = objects}};
+    const struct kernels_demand demand = {.of[KERNELS_FUZZY] = &(struct kernels_fuzzy_demand){.objects = objects}};
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){5, 4, 3}, IMAGE_UINT8,
-                                          &demand, &voxels, NULL),
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){5, 4, 3}, IMAGE_UINT8, &demand, &voxels, NULL),
                      0);
     memset(voxels, 0, 60);
 }
@@ -538,10 +527,8 @@ begin(struct kernels_lane *lane, size_t objects)
 START_TEST(unsound_objects_are_refused)
 {
     struct kernels_lane *lane = variants[0].lane;
-    struct kernels_voxel outside[] = {{-1, 0, 0}, {5, 0, 0},  {0, -1, 0},
-                                      {0, 4, 0},  {0, 0, -1}, {0, 0, 3}};
-    struct kernels_fuzzy_object bad[] = {sound, sound, sound, sound, sound,
-                                         sound, sound, sound, sound};
+    struct kernels_voxel outside[] = {{-1, 0, 0}, {5, 0, 0}, {0, -1, 0}, {0, 4, 0}, {0, 0, -1}, {0, 0, 3}};
+    struct kernels_fuzzy_object bad[] = {sound, sound, sound, sound, sound, sound, sound, sound, sound};
     struct kernels_fuzzy_result result;
     struct error error = {0};
 
@@ -608,11 +595,10 @@ START_TEST(missing_memory_is_reported_at_once)
 
     for (size_t i = 0; i < sizeof(demands) / sizeof(demands[0]); i++) {
         error.message[0] = '\0';
-        ck_assert_int_eq(
-            kernels_volume_begin(lane, extent, IMAGE_UINT8,
-                                 &(struct kernels_demand){.of[KERNELS_FUZZY] = &demands[i]},
-                                 &voxels, &error),
-            -ENOMEM);
+        ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8,
+                                              &(struct kernels_demand){.of[KERNELS_FUZZY] = &demands[i]}, &voxels,
+                                              &error),
+                         -ENOMEM);
         ck_assert_ptr_nonnull(strstr(error.message, "no memory"));
     }
     check_random_volume(1);

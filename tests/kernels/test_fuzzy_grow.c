@@ -43,12 +43,8 @@ make_field(struct image_extent extent, enum image_pixel pixel)
 
     field.in = allocate((size_t)field.count);
     field.voxels = allocate((size_t)field.count * sizeof(uint16_t));
-    field.object = (struct kernels_fuzzy_object){.seed_count = 1,
-                                                 .mean = TOP,
-                                                 .sigma = 15,
-                                                 .homogeneity_sigma = 15,
-                                                 .weight = 0.5,
-                                                 .padding = {1, 0}};
+    field.object = (struct kernels_fuzzy_object){
+        .seed_count = 1, .mean = TOP, .sigma = 15, .homogeneity_sigma = 15, .weight = 0.5, .padding = {1, 0}};
     return field;
 }
 
@@ -189,8 +185,7 @@ END_TEST
 START_TEST(padding_of_any_bounds)
 {
     static const struct image_range paddings[] = {
-        {INT32_MIN, INT32_MAX}, {INT32_MIN, -1}, {TOP + 1, INT32_MAX},
-        {INT32_MIN, 215},       {220, 225},      {0, 0},
+        {INT32_MIN, INT32_MAX}, {INT32_MIN, -1}, {TOP + 1, INT32_MAX}, {INT32_MIN, 215}, {220, 225}, {0, 0},
         {INT32_MAX, INT32_MIN},
     };
     struct field field = make_field((struct image_extent){41, 33, 9}, pixels[_i]);

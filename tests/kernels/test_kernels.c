@@ -48,9 +48,8 @@ begin(size_t labels)
 
     ck_assert_int_eq(kernels_volume_begin(
                          lane, extent, IMAGE_INT16,
-                         &(struct kernels_demand){
-                             .of[KERNELS_LEVEL_SET] =
-                                 labels > 0 ? &(struct kernels_level_set_demand){labels} : NULL},
+                         &(struct kernels_demand){.of[KERNELS_LEVEL_SET] =
+                                                      labels > 0 ? &(struct kernels_level_set_demand){labels} : NULL},
                          &voxels, NULL),
                      0);
     memset(voxels, 0, 5 * 4 * 3 * 2);
@@ -122,14 +121,13 @@ START_TEST(impossible_volumes_are_refused)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         error.message[0] = '\0';
-        ck_assert_int_eq(kernels_volume_begin(lane, cases[i].extent, IMAGE_UINT8,
-                                              &(struct kernels_demand){0}, &voxels, &error),
-                         cases[i].rc);
+        ck_assert_int_eq(
+            kernels_volume_begin(lane, cases[i].extent, IMAGE_UINT8, &(struct kernels_demand){0}, &voxels, &error),
+            cases[i].rc);
         ck_assert_str_ne(error.message, "");
     }
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, (enum image_pixel)7,
-                                          &(struct kernels_demand){0}, &voxels, &error),
-                     -EINVAL);
+    ck_assert_int_eq(
+        kernels_volume_begin(lane, extent, (enum image_pixel)7, &(struct kernels_demand){0}, &voxels, &error), -EINVAL);
     ck_assert_uint_eq(image_pixel_size((enum image_pixel)7), 0);
 }
 
@@ -143,9 +141,8 @@ START_TEST(more_than_the_available_memory_is_refused)
 
     for (size_t i = 0; i < 3; i++) {
         ck_assert_int_eq(kernels_volume_begin(lane, large, IMAGE_INT16,
-                                              &(struct kernels_demand){
-                                                  .of[KERNELS_LEVEL_SET] = &(
-                                                      struct kernels_level_set_demand){counts[i]}},
+                                              &(struct kernels_demand){.of[KERNELS_LEVEL_SET] = &(
+                                                                           struct kernels_level_set_demand){counts[i]}},
                                               &voxels, &error),
                          -ENOMEM);
         ck_assert_ptr_nonnull(strstr(error.message, "2048"));
@@ -181,16 +178,14 @@ START_TEST(more_than_the_limit_is_out_of_memory)
     tight = before;
     tight.rlim_cur = address_space() + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
-    rc = kernels_volume_begin(
-        lane, large, IMAGE_INT16,
-        &(struct kernels_demand){.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}},
-        &voxels, &error);
+    rc = kernels_volume_begin(lane, large, IMAGE_INT16,
+                              &(struct kernels_demand){.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}},
+                              &voxels, &error);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
     ck_assert_int_eq(rc, -ENOMEM);
     ck_assert_int_eq(
         kernels_volume_begin(lane, large, IMAGE_INT16,
-                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] =
-                                                          &(struct kernels_level_set_demand){1}},
+                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}},
                              &voxels, NULL),
         0);
 }
@@ -224,11 +219,8 @@ START_TEST(unsound_labels_are_refused)
         .shapes = NULL, .shape_count = 1, .ranges = three, .range_count = 3, .padding = {1, 0}};
     ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), -EINVAL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        label = (struct kernels_level_set_label){.shapes = &bad[i],
-                                                 .shape_count = 1,
-                                                 .ranges = three,
-                                                 .range_count = 3,
-                                                 .padding = {1, 0}};
+        label = (struct kernels_level_set_label){
+            .shapes = &bad[i], .shape_count = 1, .ranges = three, .range_count = 3, .padding = {1, 0}};
         ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), -EINVAL);
     }
     label = (struct kernels_level_set_label){
@@ -329,8 +321,7 @@ START_TEST(a_lane_runs_consecutive_jobs)
         begin(3);
         ck_assert_int_eq(kernels_volume_begin(
                              lane, cube, IMAGE_UINT8,
-                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] =
-                                                          &(struct kernels_level_set_demand){1}},
+                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}},
                              &voxels, NULL),
                          0);
         memset(voxels, 0, (size_t)(side * side * side));
@@ -414,8 +405,7 @@ check_range(struct kernels_lane *on, uint64_t *random)
     struct image_range padding = {lo, lo + (int32_t)ref_random_below(random, 40000) - 1}, range;
     void *voxels;
 
-    ck_assert_int_eq(
-        kernels_volume_begin(on, size, pixel, &(struct kernels_demand){0}, &voxels, NULL), 0);
+    ck_assert_int_eq(kernels_volume_begin(on, size, pixel, &(struct kernels_demand){0}, &voxels, NULL), 0);
     for (int64_t i = 0; i < ref_voxels(size); i++) {
         int64_t value;
         ref_paint(pixel, &(uint8_t){1}, 1, (int32_t)(ref_random(random) & 0xFFFF), 0,

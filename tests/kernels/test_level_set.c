@@ -83,8 +83,8 @@ expected_free(struct expected *expected)
 }
 
 static void
-check_variant(const struct variant *variant, const struct ref_job *job,
-              const struct expected *expected, bool no_hint, const char *what)
+check_variant(const struct variant *variant, const struct ref_job *job, const struct expected *expected, bool no_hint,
+              const char *what)
 {
     struct image_mask masks[MAX_LABELS];
     int64_t count = ref_voxels(job->extent);
@@ -96,15 +96,12 @@ check_variant(const struct variant *variant, const struct ref_job *job,
     ck_assert_int_eq(ref_segment(variant->lane, &own, masks, NULL), 0);
     for (size_t i = 0; i < job->label_count; i++) {
         ck_assert_int_eq(masks[i].words_per_row, (job->extent.columns + 63) / 64);
-        ck_assert_msg(memcmp(masks[i].bits, expected[i].bits,
-                             (size_t)expected[i].words * sizeof(uint64_t)) == 0,
-                      "%s, label %zu: wrong mask on %s with %d threads", what, i, variant->isa,
-                      variant->threads);
+        ck_assert_msg(memcmp(masks[i].bits, expected[i].bits, (size_t)expected[i].words * sizeof(uint64_t)) == 0,
+                      "%s, label %zu: wrong mask on %s with %d threads", what, i, variant->isa, variant->threads);
         ck_assert_int_eq(masks[i].voxels, expected[i].voxels);
         ck_assert_int_eq(kernels_level_set_codes(variant->lane, i, codes, NULL), 0);
         ck_assert_msg(memcmp(codes, expected[i].codes, (size_t)count) == 0,
-                      "%s, label %zu: wrong codes on %s with %d threads", what, i, variant->isa,
-                      variant->threads);
+                      "%s, label %zu: wrong codes on %s with %d threads", what, i, variant->isa, variant->threads);
     }
     free(codes);
 }
@@ -250,8 +247,7 @@ static void
 check_random_volume(uint64_t seed)
 {
     uint64_t random = seed;
-    struct ref_job job = {.extent = random_extent(&random),
-                          .pixel = (enum image_pixel)ref_random_below(&random, 3)};
+    struct ref_job job = {.extent = random_extent(&random), .pixel = (enum image_pixel)ref_random_below(&random, 3)};
     struct kernels_level_set_label labels[MAX_LABELS] = {0};
     struct kernels_shape shapes[MAX_LABELS][MAX_SHAPES];
     struct image_range *ranges[MAX_LABELS];
@@ -312,8 +308,7 @@ check_pattern(struct image_extent extent, const uint8_t *in, bool automaton, con
     static uint64_t number;
     double large = (double)(extent.columns + extent.rows + extent.slices);
     const struct kernels_shape corner = {.kind = KERNELS_SPHERE, .radius = {1.5}};
-    const struct kernels_shape half = {
-        .kind = KERNELS_BOX, .center = {large, 0, 0}, .radius = {large, large, large}};
+    const struct kernels_shape half = {.kind = KERNELS_BOX, .center = {large, 0, 0}, .radius = {large, large, large}};
     const struct kernels_shape most = {
         .kind = KERNELS_BOX,
         .center = {1 + large, 0, 0},
@@ -321,19 +316,11 @@ check_pattern(struct image_extent extent, const uint8_t *in, bool automaton, con
     };
     struct image_range range = {5, 5};
     struct kernels_level_set_label labels[] = {
-        {.shapes = &corner,
-         .shape_count = 1,
-         .ranges = &range,
-         .range_count = 1,
-         .padding = {1, 0}},
+        {.shapes = &corner, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}},
         {.shapes = &half, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}},
         {.shapes = &most, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}}};
     uint8_t *voxels = allocate(ref_voxels(extent), 1);
-    struct ref_job job = {.extent = extent,
-                          .pixel = IMAGE_UINT8,
-                          .voxels = voxels,
-                          .labels = labels,
-                          .label_count = 3};
+    struct ref_job job = {.extent = extent, .pixel = IMAGE_UINT8, .voxels = voxels, .labels = labels, .label_count = 3};
 
     ref_paint(IMAGE_UINT8, in, ref_voxels(extent), 5, 0, voxels);
     if (test_share_has(number++))
@@ -372,8 +359,7 @@ check_patterns(struct image_extent extent, bool automaton)
 }
 
 static const struct image_extent small_extents[] = {
-    {1, 1, 1},  {1, 1, 40}, {1, 40, 1}, {200, 1, 1},
-    {65, 9, 8}, {9, 66, 7}, {8, 9, 67}, {64, 12, 12},
+    {1, 1, 1}, {1, 1, 40}, {1, 40, 1}, {200, 1, 1}, {65, 9, 8}, {9, 66, 7}, {8, 9, 67}, {64, 12, 12},
 };
 
 START_TEST(patterns_equal_the_automaton)
@@ -425,18 +411,10 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
     uint8_t *in = allocate(count, 1);
     int16_t *voxels = allocate(count, 2);
     struct image_range range = {900, 1100};
-    struct kernels_shape shapes[] = {{KERNELS_SPHERE, {48, 48, 48}, {12}},
-                                     {KERNELS_SPHERE, {48, 48, 48}, {48}}};
-    struct kernels_level_set_label labels[] = {{.shapes = &shapes[0],
-                                                .shape_count = 1,
-                                                .ranges = &range,
-                                                .range_count = 1,
-                                                .padding = {1, 0}},
-                                               {.shapes = &shapes[1],
-                                                .shape_count = 1,
-                                                .ranges = &range,
-                                                .range_count = 1,
-                                                .padding = {1, 0}}};
+    struct kernels_shape shapes[] = {{KERNELS_SPHERE, {48, 48, 48}, {12}}, {KERNELS_SPHERE, {48, 48, 48}, {48}}};
+    struct kernels_level_set_label labels[] = {
+        {.shapes = &shapes[0], .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}},
+        {.shapes = &shapes[1], .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}}};
     struct ref_job job = {extent, IMAGE_INT16, voxels, labels, 2, 2, NULL, false};
     struct image_mask masks[2];
     int64_t wrong = 0;
@@ -484,8 +462,7 @@ check_mask(struct image_extent extent, int axis, bool with_shape)
     ref_serpentine(extent, axis, in);
     check_job(&job, false, with_shape ? "mask and shape" : "mask");
     memset(mask, 0, (size_t)(words_per_row * extent.rows * extent.slices) * sizeof(*mask));
-    mask[words_per_row * extent.rows * extent.slices - 1] = UINT64_C(1)
-                                                            << (extent.columns - 1) % 64;
+    mask[words_per_row * extent.rows * extent.slices - 1] = UINT64_C(1) << (extent.columns - 1) % 64;
     check_job(&job, false, with_shape ? "far mask and shape" : "far mask");
     free(mask);
     free(in);
@@ -524,8 +501,7 @@ START_TEST(more_than_2_31_voxels_are_flooded)
     ck_assert_int_eq(kernels_lane_open(device, &lane, NULL), 0);
     ck_assert_int_eq(
         kernels_volume_begin(lane, extent, IMAGE_UINT8,
-                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] =
-                                                          &(struct kernels_level_set_demand){1}},
+                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}},
                              &voxels, NULL),
         0);
     memset(voxels, 0, (size_t)ref_voxels(extent));
@@ -567,9 +543,8 @@ check_chain(struct kernels_lane *lane, const uint8_t *in, struct image_extent ex
                                                 .weight = 0.5,
                                                 .threshold = 60000,
                                                 .padding = {1, 0}};
-    const struct kernels_demand demand = {
-        .of = {[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1},
-               [KERNELS_FUZZY] = &(struct kernels_fuzzy_demand){.objects = 1}}};
+    const struct kernels_demand demand = {.of = {[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1},
+                                                 [KERNELS_FUZZY] = &(struct kernels_fuzzy_demand){.objects = 1}}};
     const struct image_range range = {0, 0};
     const struct kernels_shape shape = {KERNELS_SPHERE, {0, 0, 0}, {9}};
     const struct kernels_level_set_label hinted = {
@@ -673,12 +648,10 @@ main(void)
     tcase_add_unchecked_fixture(small, open_variants, variants_close);
     tcase_add_test(small, the_references_agree);
     tcase_add_test(small, random_volumes_equal_the_automaton);
-    tcase_add_loop_test(small, patterns_equal_the_automaton, 0,
-                        sizeof(small_extents) / sizeof(small_extents[0]));
+    tcase_add_loop_test(small, patterns_equal_the_automaton, 0, sizeof(small_extents) / sizeof(small_extents[0]));
     suite_add_tcase(suite, small);
     tcase_add_unchecked_fixture(large, open_variants, variants_close);
-    tcase_add_loop_test(large, larger_patterns_equal_the_search, 0,
-                        sizeof(medium_extents) / sizeof(medium_extents[0]));
+    tcase_add_loop_test(large, larger_patterns_equal_the_search, 0, sizeof(medium_extents) / sizeof(medium_extents[0]));
     tcase_add_test(large, a_sphere_is_found_from_inside_and_outside);
     tcase_add_test(large, a_mask_is_an_initial_region);
     tcase_add_test(large, an_object_in_the_lane_is_an_initial_region);

@@ -35,8 +35,8 @@ check_job(const struct ref_mask_job *job, const char *name, uint64_t number)
         const char *message = ref_mask_compare(variants[v].lane, job, expected, NULL);
 
         if (*message)
-            ck_abort_msg("%s %llu, %s, %d threads: %s", name, (unsigned long long)number,
-                         variants[v].isa, variants[v].threads, message);
+            ck_abort_msg("%s %llu, %s, %d threads: %s", name, (unsigned long long)number, variants[v].isa,
+                         variants[v].threads, message);
     }
     ref_mask_found_free(job, expected);
 }
@@ -120,10 +120,8 @@ START_TEST(balls_of_all_sizes)
     const struct image_extent extent = {300, 9, 5}, square = {30, 30, 3};
 
     for (size_t r = 0; r < sizeof(reaches) / sizeof(reaches[0]); r++)
-        for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CUT_BRIDGES && test_share_has(r);
-             kind++) {
-            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r],
-                                                   false};
+        for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CUT_BRIDGES && test_share_has(r); kind++) {
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r], false};
             uint8_t *in = allocate(ref_voxels(extent), 1);
             char name[64];
             bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
@@ -156,8 +154,7 @@ START_TEST(balls_in_all_shapes)
 
     for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CLOSE; kind++)
         for (size_t r = 0; r < sizeof(reaches) / sizeof(reaches[0]); r++) {
-            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r],
-                                                   false};
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r], false};
             const bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
 
             if (!test_share_has((uint64_t)_i * 16 + (uint64_t)kind * 4 + r))
@@ -186,8 +183,7 @@ START_TEST(cores_of_all_densities)
     uint8_t *in = allocate(ref_voxels(extent), 1);
 
     for (uint64_t number = 0; number < 24; number++) {
-        const struct kernels_mask_step step = {KERNELS_MASK_CUT_BRIDGES, reaches[number % 3],
-                                               number / 3 % 2 > 0};
+        const struct kernels_mask_step step = {KERNELS_MASK_CUT_BRIDGES, reaches[number % 3], number / 3 % 2 > 0};
 
         if (!test_share_has(number))
             continue;
@@ -212,8 +208,7 @@ START_TEST(crosses_are_parted)
     struct ref_mask_job *job, *parted;
 
     for (int64_t at = 0; at < ref_voxels(extent); at++) {
-        const int64_t away[3] = {at % extent.columns % 3 - 1, at / extent.columns % 3 - 1,
-                                 at / extent.columns / 3 - 1};
+        const int64_t away[3] = {at % extent.columns % 3 - 1, at / extent.columns % 3 - 1, at / extent.columns / 3 - 1};
 
         in[at] = away[0] * away[0] + away[1] * away[1] + away[2] * away[2] <= 1;
     }
@@ -239,8 +234,7 @@ START_TEST(bridges_are_cut)
 {
     static const double spacing[3] = {1, 1, 1};
     const struct image_extent extent = {40, 15, 15};
-    const struct kernels_mask_step steps[2] = {{KERNELS_MASK_CUT_BRIDGES, 2, false},
-                                               {KERNELS_MASK_KEEP, 1, false}};
+    const struct kernels_mask_step steps[2] = {{KERNELS_MASK_CUT_BRIDGES, 2, false}, {KERNELS_MASK_KEEP, 1, false}};
     uint8_t *in = allocate(ref_voxels(extent), 1);
     int64_t found = 0, kept = 0, voxels = 0;
 
@@ -267,8 +261,7 @@ END_TEST
 
 /* Checks that the call fails with COMPUTE_FAILED and does not write. */
 static void
-assert_refused(struct kernels_lane *lane, const struct kernels_mask_request *given, size_t place,
-               int rc)
+assert_refused(struct kernels_lane *lane, const struct kernels_mask_request *given, size_t place, int rc)
 {
     struct kernels_mask_result result;
 
@@ -282,8 +275,7 @@ begin(struct kernels_lane *lane, const struct kernels_mask_demand *masks)
     const struct kernels_demand demand = {.of = {[KERNELS_MASK] = masks}};
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){4, 4, 4}, IMAGE_UINT8,
-                                          &demand, &voxels, NULL),
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){4, 4, 4}, IMAGE_UINT8, &demand, &voxels, NULL),
                      0);
     memset(voxels, 0, 64);
 }

@@ -65,8 +65,7 @@ fill_bits(struct job *job, enum kind kind)
 static struct image_extent
 random_extent(int64_t number)
 {
-    struct image_extent extent = {1 + ref_random_below(&random_state, 140),
-                                  1 + ref_random_below(&random_state, 14),
+    struct image_extent extent = {1 + ref_random_below(&random_state, 140), 1 + ref_random_below(&random_state, 14),
                                   1 + ref_random_below(&random_state, 9)};
 
     if (number % 5 == 1)
@@ -82,8 +81,7 @@ open_job(struct job *job, int64_t number)
     const enum kind kind = (enum kind)(number % KINDS);
     const bool some = ref_random_below(&random_state, 2);
 
-    *job = (struct job){.extent = random_extent(number),
-                        .pixel = (enum image_pixel)ref_random_below(&random_state, 3)};
+    *job = (struct job){.extent = random_extent(number), .pixel = (enum image_pixel)ref_random_below(&random_state, 3)};
     const size_t words = ref_texture_values(job->pixel) / 64;
 
     job->voxels = allocate(ref_voxels(job->extent), image_pixel_size(job->pixel));
@@ -95,8 +93,7 @@ open_job(struct job *job, int64_t number)
         job->kept[i] = some ? ref_random(&random_state) : ~UINT64_C(0);
     if (kind != ALL) {
         job->bits =
-            allocate((job->extent.columns + 63) / 64 * job->extent.rows * job->extent.slices,
-                     sizeof(*job->bits));
+            allocate((job->extent.columns + 63) / 64 * job->extent.rows * job->extent.slices, sizeof(*job->bits));
         fill_bits(job, kind);
     }
     job->region.bits = job->bits;
@@ -109,8 +106,7 @@ begin_job(const struct job *job, struct kernels_lane *lane)
     const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, NULL),
-                     0);
+    ck_assert_int_eq(kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, NULL), 0);
     memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel));
     ck_assert_int_eq(kernels_volume_ready(lane, 0, job->extent.slices, NULL), 0);
 }
@@ -129,9 +125,8 @@ assert_same(const uint64_t *counts, const uint64_t *expected, size_t entries, in
 {
     for (size_t i = 0; i < entries; i++)
         if (counts[i] != expected[i])
-            ck_abort_msg("job %lld, %s, %d threads: entry %zu is %llu, not %llu", (long long)number,
-                         variant->isa, variant->threads, i, (unsigned long long)counts[i],
-                         (unsigned long long)expected[i]);
+            ck_abort_msg("job %lld, %s, %d threads: entry %zu is %llu, not %llu", (long long)number, variant->isa,
+                         variant->threads, i, (unsigned long long)counts[i], (unsigned long long)expected[i]);
 }
 
 /* Returns the minimum of the kept values; 0 if there are none or, at random, instead of it. */
@@ -142,12 +137,10 @@ least_of(const struct job *job)
 
     for (int64_t i = 0; i < ref_voxels(job->extent); i++) {
         const int64_t x = i % job->extent.columns, row = i / job->extent.columns;
-        const uint32_t value =
-            (uint32_t)(ref_stored(job->pixel, job->voxels, i) - ref_texture_smallest(job->pixel));
+        const uint32_t value = (uint32_t)(ref_stored(job->pixel, job->voxels, i) - ref_texture_smallest(job->pixel));
 
-        if (value < least &&
-            ref_morphology_keeps(job->extent, job->pixel, job->voxels, &job->region, x,
-                                 row % job->extent.rows, row / job->extent.rows))
+        if (value < least && ref_morphology_keeps(job->extent, job->pixel, job->voxels, &job->region, x,
+                                                  row % job->extent.rows, row / job->extent.rows))
             least = value;
     }
     return least == UINT32_MAX || ref_random_below(&random_state, 3) == 0 ? 0 : least;
@@ -175,8 +168,7 @@ START_TEST(random_lags)
         for (size_t i = 0; i < variant_count; i++) {
             begin_job(&job, variants[i].lane);
             memset(counts, 0xA5, lags_size(&box) * sizeof(*counts));
-            ck_assert_msg(lags_run(variants[i].lane, &request, counts, &error) == 0, "%s",
-                          error.message);
+            ck_assert_msg(lags_run(variants[i].lane, &request, counts, &error) == 0, "%s", error.message);
             assert_same(counts, expected, lags_size(&box), number, &variants[i]);
         }
         free(expected);
@@ -259,8 +251,7 @@ START_TEST(random_jobs)
         for (size_t i = 0; i < variant_count; i++) {
             begin_job(&job, variants[i].lane);
             memset(counts, 0xA5, size * sizeof(*counts));
-            ck_assert_msg(morphology_run(variants[i].lane, &job.region, counts, &error) == 0, "%s",
-                          error.message);
+            ck_assert_msg(morphology_run(variants[i].lane, &job.region, counts, &error) == 0, "%s", error.message);
             assert_same(counts, expected, size, number, &variants[i]);
         }
         free(expected);
@@ -276,8 +267,7 @@ START_TEST(refusals)
     const struct image_extent extent = {3, 3, 3};
     const struct kernels_demand demand = {REF_TEXTURE_DEMAND}, none = {0};
     const uint64_t kept[3 * 4] = {0};
-    const struct morphology_region region = {NULL, kept, 1}, no_table = {NULL, NULL, 1},
-                                   two_tables = {NULL, kept, 2};
+    const struct morphology_region region = {NULL, kept, 1}, no_table = {NULL, NULL, 1}, two_tables = {NULL, kept, 2};
     struct kernels_lane *lane = variants[0].lane;
     uint64_t counts[MORPHOLOGY_CONFIGURATIONS + 3 * MORPHOLOGY_SUMS];
     void *voxels;
@@ -293,8 +283,7 @@ START_TEST(refusals)
     ck_assert_int_eq(lags_run(lane, &(struct lags){two_tables, 0}, counts, &error), -EINVAL);
     ck_assert_int_eq(lags_run(lane, &(struct lags){region, 0}, NULL, &error), -EINVAL);
     ck_assert_int_eq(lags_run(lane, &(struct lags){region, 0}, counts, &error), 0);
-    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){2049, 1, 1}, IMAGE_UINT8,
-                                          &demand, &voxels, NULL),
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){2049, 1, 1}, IMAGE_UINT8, &demand, &voxels, NULL),
                      0);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), 0);
     ck_assert_int_eq(lags_run(lane, &(struct lags){region, 0}, counts, &error), -E2BIG);

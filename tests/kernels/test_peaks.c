@@ -26,14 +26,13 @@ check_case(const struct peaks_case *each, uint64_t seed)
 
     ref_peaks(each->extent, each->pixel, each->voxels, &each->request, &expected);
     for (size_t i = 0; i < variant_count; i++) {
-        ck_assert_msg(peaks_run_case(variants[i].lane, each, &found, &error) == 0, "%s",
-                      error.message);
+        ck_assert_msg(peaks_run_case(variants[i].lane, each, &found, &error) == 0, "%s", error.message);
         ck_assert_msg(memcmp(&found, &expected, sizeof(found)) == 0,
                       "case %llu, %s, %d threads: %.17g and %.17g of %llu, not %.17g and %.17g of "
                       "%llu",
-                      (unsigned long long)seed, variants[i].isa, variants[i].threads, found.local,
-                      found.global, (unsigned long long)found.balls, expected.local,
-                      expected.global, (unsigned long long)expected.balls);
+                      (unsigned long long)seed, variants[i].isa, variants[i].threads, found.local, found.global,
+                      (unsigned long long)found.balls, expected.local, expected.global,
+                      (unsigned long long)expected.balls);
     }
 }
 

@@ -19,8 +19,7 @@ open_all(void)
 
 /* Runs a case. Sets `resampled` to the lane's memory with the grid's volume. */
 static int
-resample_in(struct kernels_lane *lane, const struct resample_case *each, const void *voxels,
-            const void **resampled)
+resample_in(struct kernels_lane *lane, const struct resample_case *each, const void *voxels, const void **resampled)
 {
     const struct resample_demand demand = {each->grid.extent, each->order, each->result};
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
@@ -58,10 +57,9 @@ expect_reference(const struct resample_case *each, const void *voxels)
     ref_resample(&request, each->pixel, voxels, each->result, expected);
     for (size_t i = 0; i < variant_count; i++) {
         const void *resampled;
-        ck_assert_msg(resample_in(variants[i].lane, each, voxels, &resampled) == 0, "%s",
-                      error.message);
-        ck_assert_msg(memcmp(resampled, expected, bytes) == 0, "%s, %d threads, order %d",
-                      variants[i].isa, variants[i].threads, each->order);
+        ck_assert_msg(resample_in(variants[i].lane, each, voxels, &resampled) == 0, "%s", error.message);
+        ck_assert_msg(memcmp(resampled, expected, bytes) == 0, "%s, %d threads, order %d", variants[i].isa,
+                      variants[i].threads, each->order);
     }
     free(expected);
 }
@@ -115,9 +113,8 @@ START_TEST(parts_equal_the_whole)
         }
         ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, &resampled), 0);
         for (int64_t i = 0; i < image_voxels(&each.grid.extent); i++)
-            ck_assert_int_eq(
-                ref_stored(each.result, resampled, i),
-                ref_stored(each.result, expected, voxel_of_part(&whole, &each.grid, i)));
+            ck_assert_int_eq(ref_stored(each.result, resampled, i),
+                             ref_stored(each.result, expected, voxel_of_part(&whole, &each.grid, i)));
         free(expected);
         free(voxels);
     }
@@ -146,11 +143,9 @@ START_TEST(around_a_box)
             for (int64_t y = first[1]; y < first[1] + size[1]; y++)
                 for (int64_t x = first[0]; x < first[0] + size[0]; x++)
                     bits[(z * from.rows + y) * words + x / 64] |= UINT64_C(1) << x % 64;
-        ck_assert_int_eq(
-            kernels_resample_linear_mask(&each.planes, &each.grid, bits, all, &voxels, &error), 0);
+        ck_assert_int_eq(kernels_resample_linear_mask(&each.planes, &each.grid, bits, all, &voxels, &error), 0);
         resample_around(&each.planes, first, size, 0, &part);
-        ck_assert_int_eq(
-            kernels_resample_linear_mask(&each.planes, &part, bits, all, &left, &error), 0);
+        ck_assert_int_eq(kernels_resample_linear_mask(&each.planes, &part, bits, all, &left, &error), 0);
         ck_assert_int_eq(left, voxels);
         resample_around(&each.planes, first, size, 3, &part);
         for (int axis = 0; axis < 3; axis++)
@@ -166,13 +161,10 @@ END_TEST
 static struct resample_case
 upright(int64_t columns, int64_t rows, int64_t slices, double step, int order)
 {
-    struct resample_case each = {
-        .order = order, .pixel = IMAGE_INT16, .result = IMAGE_INT16, .outside = -7};
+    struct resample_case each = {.order = order, .pixel = IMAGE_INT16, .result = IMAGE_INT16, .outside = -7};
 
-    each.planes = (struct image_planes){.extent = {columns, rows, slices},
-                                        .axes = {1, 0, 0, 0, 1, 0},
-                                        .spacing = {1, 1},
-                                        .thickness = step};
+    each.planes = (struct image_planes){
+        .extent = {columns, rows, slices}, .axes = {1, 0, 0, 0, 1, 0}, .spacing = {1, 1}, .thickness = step};
     for (int64_t z = 0; z < slices; z++)
         each.origins[3 * z + 2] = step * (double)z;
     return each;
@@ -183,8 +175,7 @@ only_value(struct resample_case *each, const int16_t *voxels, int64_t i)
 {
     const void *resampled;
     each->planes.origins = each->origins;
-    ck_assert_msg(resample_in(variants[0].lane, each, voxels, &resampled) == 0, "%s",
-                  error.message);
+    ck_assert_msg(resample_in(variants[0].lane, each, voxels, &resampled) == 0, "%s", error.message);
     return ref_stored(IMAGE_INT16, resampled, i);
 }
 
@@ -212,14 +203,12 @@ START_TEST(beyond_the_ends)
     static const struct {
         double place;
         int32_t value;
-    } places[] = {{-0.50001, -7}, {-0.5, 10},    {-0.25, 10}, {0, 10},
-                  {2, 30},        {2.49999, 30}, {2.5, 30},   {2.50001, -7}};
+    } places[] = {{-0.50001, -7}, {-0.5, 10}, {-0.25, 10}, {0, 10}, {2, 30}, {2.49999, 30}, {2.5, 30}, {2.50001, -7}};
 
     for (int axis = 0; axis < 3; axis++)
         for (int order = 0; order < 2; order++)
             for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-                struct resample_case each =
-                    upright(axis == 0 ? 3 : 1, axis == 1 ? 3 : 1, axis == 2 ? 3 : 1, 1, order);
+                struct resample_case each = upright(axis == 0 ? 3 : 1, axis == 1 ? 3 : 1, axis == 2 ? 3 : 1, 1, order);
                 each.grid = (struct resample_grid){{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0}};
                 each.grid.origin[axis] = places[i].place;
                 ck_assert_int_eq(only_value(&each, voxels, 0), places[i].value);
@@ -299,8 +288,7 @@ END_TEST
 /* ---- grids ---- */
 
 static void
-expect_side(const struct resample_grid *grid, int axis, int64_t count, double spacing,
-            double origin)
+expect_side(const struct resample_grid *grid, int axis, int64_t count, double spacing, double origin)
 {
     const int64_t sides[] = {grid->extent.columns, grid->extent.rows, grid->extent.slices};
 
@@ -359,15 +347,13 @@ START_TEST(the_reach_contains_all_defined_voxels)
         each.outside = -7;
         int16_t *voxels = allocate(image_voxels(&each.planes.extent), sizeof(*voxels));
         const int16_t *resampled;
-        ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, (const void **)&resampled),
-                         0);
+        ck_assert_int_eq(resample_in(variants[0].lane, &each, voxels, (const void **)&resampled), 0);
         for (int64_t k = 0; k < each.grid.extent.slices; k++) {
             int64_t first[2], last[2];
             resample_reach(&each.planes, &each.grid, k, first, last);
             for (int64_t j = 0; j < each.grid.extent.rows; j++)
                 for (int64_t i = 0; i < each.grid.extent.columns; i++) {
-                    const bool reached =
-                        i >= first[0] && i <= last[0] && j >= first[1] && j <= last[1];
+                    const bool reached = i >= first[0] && i <= last[0] && j >= first[1] && j <= last[1];
                     if (*resampled++ != (reached ? 0 : -7))
                         ck_abort_msg("case %llu", (unsigned long long)seed);
                     within += reached;
@@ -429,8 +415,7 @@ START_TEST(masks_return_to_the_planes)
         int64_t voxels;
 
         memset(mask, 0xFF, (size_t)words * sizeof(*mask));
-        ck_assert_int_eq(
-            kernels_resample_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+        ck_assert_int_eq(kernels_resample_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
         ck_assert_int_eq(voxels, ref_resample_mask(&each.planes, &each.grid, bits, expected));
         ck_assert_mem_eq(mask, expected, (size_t)words * sizeof(*mask));
         free(bits);
@@ -449,8 +434,7 @@ START_TEST(maps_return_to_the_planes)
         const int64_t voxels = image_voxels(&each.planes.extent);
         const int64_t grid_voxels = image_voxels(&each.grid.extent);
         uint16_t *map = allocate(grid_voxels, sizeof(*map));
-        uint16_t *back = allocate(voxels, sizeof(*back)),
-                 *expected = allocate(voxels, sizeof(*back));
+        uint16_t *back = allocate(voxels, sizeof(*back)), *expected = allocate(voxels, sizeof(*back));
         uint64_t random = seed;
 
         for (int64_t i = 0; i < grid_voxels; i++)
@@ -492,19 +476,15 @@ expect_linear_mask(const struct resample_case *each, uint64_t seed)
     int64_t voxels, counted = 0;
 
     for (int64_t i = 0; i < image_voxels(from); i++)
-        volume[i] = bits[i / from->columns * from_words + i % from->columns / 64] >>
-                        i % from->columns % 64 &
-                    1;
+        volume[i] = bits[i / from->columns * from_words + i % from->columns / 64] >> i % from->columns % 64 & 1;
     memset(mask, 0xFF, (size_t)mask_words(to) * sizeof(*mask));
-    ck_assert_int_eq(
-        kernels_resample_linear_mask(&each->planes, &each->grid, bits, mask, &voxels, &error), 0);
+    ck_assert_int_eq(kernels_resample_linear_mask(&each->planes, &each->grid, bits, mask, &voxels, &error), 0);
     ref_resample(&request, IMAGE_UINT8, volume, IMAGE_UINT8, expected);
     for (int64_t i = 0; i < image_voxels(to); i++) {
         const int64_t x = i % to->columns;
         const int bit = mask[i / to->columns * words + x / 64] >> x % 64 & 1;
         if (bit != expected[i])
-            ck_abort_msg("case %llu: voxel %lld is %d", (unsigned long long)seed, (long long)i,
-                         bit);
+            ck_abort_msg("case %llu: voxel %lld is %d", (unsigned long long)seed, (long long)i, bit);
         counted += bit;
     }
     ck_assert_int_eq(voxels, counted);
@@ -536,8 +516,7 @@ START_TEST(annotated_masks_are_resampled_to_the_grid)
         int64_t voxels;
 
         memset(mask, 0xFF, (size_t)words * sizeof(*mask));
-        ck_assert_int_eq(
-            kernels_resample_drawn(&each.planes, &each.grid, drawn, mask, &voxels, &error), 0);
+        ck_assert_int_eq(kernels_resample_drawn(&each.planes, &each.grid, drawn, mask, &voxels, &error), 0);
         ck_assert_int_eq(voxels, ref_resample_drawn(&each.planes, &each.grid, drawn, expected));
         ck_assert_mem_eq(mask, expected, (size_t)words * sizeof(*mask));
         free(drawn);
@@ -586,10 +565,8 @@ START_TEST(annotated_masks_return_to_the_planes)
         uint64_t *mask = allocate(mask_words(&each.grid.extent), sizeof(*mask));
         uint64_t *again = allocate(words, sizeof(*again));
 
-        ck_assert_int_eq(
-            kernels_resample_drawn(&each.planes, &each.grid, drawn, mask, &there, &error), 0);
-        ck_assert_int_eq(
-            kernels_resample_mask(&each.planes, &each.grid, mask, again, &back, &error), 0);
+        ck_assert_int_eq(kernels_resample_drawn(&each.planes, &each.grid, drawn, mask, &there, &error), 0);
+        ck_assert_int_eq(kernels_resample_mask(&each.planes, &each.grid, mask, again, &back, &error), 0);
         ck_assert_mem_eq(again, drawn, (size_t)words * sizeof(*again));
         free(drawn);
         free(mask);
@@ -609,13 +586,11 @@ START_TEST(a_half_of_a_mask_is_enough)
 
     each.planes.origins = each.origins;
     resample_spaced(&each.planes, (const double[3]){2, 0, 0}, &each.grid);
-    ck_assert_int_eq(kernels_resample_linear_mask(&each.planes, &each.grid, bits, (uint64_t[4]){0},
-                                                  &voxels, &error),
+    ck_assert_int_eq(kernels_resample_linear_mask(&each.planes, &each.grid, bits, (uint64_t[4]){0}, &voxels, &error),
                      0);
     ck_assert_int_eq(voxels, 3);
     resample_spaced(&each.planes, (const double[3]){2, 2, 0}, &each.grid);
-    ck_assert_int_eq(
-        kernels_resample_linear_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
+    ck_assert_int_eq(kernels_resample_linear_mask(&each.planes, &each.grid, bits, mask, &voxels, &error), 0);
     ck_assert_int_eq(voxels, 1);
     ck_assert(mask[0] == 0 && mask[1] == 1);
 }
@@ -630,8 +605,7 @@ START_TEST(refusals)
     const void *resampled;
 
     for (int wrong = 0; wrong < 14; wrong++) {
-        struct resample_case each =
-            upright(4, 3, 5, 1, wrong < 9 ? RESAMPLE_LINEAR : RESAMPLE_CUBIC);
+        struct resample_case each = upright(4, 3, 5, 1, wrong < 9 ? RESAMPLE_LINEAR : RESAMPLE_CUBIC);
         each.planes.origins = each.origins;
         resample_spaced(&each.planes, (const double[3]){2, 2, 2}, &each.grid);
         each.grid.spacing[2] = wrong == 0 ? 0 : each.grid.spacing[2];
@@ -671,18 +645,14 @@ START_TEST(out_of_order)
     const struct kernels_demand asked[] = {{.of = {[KERNELS_RESAMPLE] = &demand}},
                                            {.of = {[KERNELS_RESAMPLE] = &too_large}}};
     struct kernels_lane *lane = variants[0].lane;
-    ck_assert_int_eq(
-        kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &none, &memory, &error), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &none, &memory, &error), 0);
     ck_assert_int_eq(kernels_resample(lane, &request, &resampled, &error), -EINVAL);
-    ck_assert_int_eq(
-        kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &asked[0], &memory, &error), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &asked[0], &memory, &error), 0);
     memcpy(memory, voxels, sizeof(voxels));
     ck_assert_int_eq(kernels_resample(lane, &request, &resampled, &error), -EBUSY);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 5, &error), 0);
     ck_assert_int_eq(kernels_resample(lane, &request, &resampled, &error), -EINVAL);
-    ck_assert_int_eq(
-        kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &asked[1], &memory, &error),
-        -ENOMEM);
+    ck_assert_int_eq(kernels_volume_begin(lane, each.planes.extent, IMAGE_INT16, &asked[1], &memory, &error), -ENOMEM);
 }
 
 END_TEST

@@ -43,8 +43,7 @@ left_out(const struct kernels_shape *shape, struct image_extent extent)
     for (int64_t z = 0; z < extent.slices; z++)
         for (int64_t y = 0; y < extent.rows; y++)
             for (int64_t x = 0; x < extent.columns; x++)
-                wrong += ref_in_shape(shape, x, y, z) &&
-                         !(holds(columns, x) && holds(rows, y) && holds(slices, z));
+                wrong += ref_in_shape(shape, x, y, z) && !(holds(columns, x) && holds(rows, y) && holds(slices, z));
     return wrong;
 }
 

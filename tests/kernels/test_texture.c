@@ -86,8 +86,7 @@ fill(struct volume *volume, enum content content, uint64_t seed)
     int32_t few = 1 + (int32_t)ref_random_below(&random, 300);
 
     if (content == SMOOTH) {
-        ref_smooth(extent, volume->pixel, volume->pixel == IMAGE_UINT8 ? 255 : 4000, seed,
-                   volume->voxels);
+        ref_smooth(extent, volume->pixel, volume->pixel == IMAGE_UINT8 ? 255 : 4000, seed, volume->voxels);
         return;
     }
     for (int64_t i = 0; i < count; i++) {
@@ -125,8 +124,7 @@ set_box(uint64_t *bits, struct image_extent extent, uint64_t *random)
     for (int64_t z = first[2]; z <= last[2]; z++)
         for (int64_t y = first[1]; y <= last[1]; y++)
             for (int64_t x = first[0]; x <= last[0]; x++)
-                bits[(z * extent.rows + y) * words_per_row(extent) + x / 64] |= UINT64_C(1)
-                                                                                << x % 64;
+                bits[(z * extent.rows + y) * words_per_row(extent) + x / 64] |= UINT64_C(1) << x % 64;
 }
 
 /* Makes a full, empty or scattered region, or a box; NULL for none. Padding bits of rows are random. */
@@ -159,10 +157,8 @@ begin(struct kernels_lane *lane, const struct volume *volume)
     struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     void *voxels;
 
-    ck_assert_int_eq(
-        kernels_volume_begin(lane, volume->extent, volume->pixel, &demand, &voxels, NULL), 0);
-    memcpy(voxels, volume->voxels,
-           (size_t)ref_voxels(volume->extent) * image_pixel_size(volume->pixel));
+    ck_assert_int_eq(kernels_volume_begin(lane, volume->extent, volume->pixel, &demand, &voxels, NULL), 0);
+    memcpy(voxels, volume->voxels, (size_t)ref_voxels(volume->extent) * image_pixel_size(volume->pixel));
     ck_assert_int_eq(kernels_volume_ready(lane, 0, volume->extent.slices, NULL), 0);
 }
 
@@ -173,8 +169,7 @@ matrix_entries(const struct volume *volume, const struct texture_glcm *request)
 {
     size_t levels = (size_t)request->levels.levels;
 
-    return (request->per_slice ? (size_t)volume->extent.slices : 1) * request->offset_count *
-           levels * levels;
+    return (request->per_slice ? (size_t)volume->extent.slices : 1) * request->offset_count * levels * levels;
 }
 
 static uint64_t *
@@ -218,34 +213,31 @@ expected_map(const struct volume *volume, const struct texture_patterns *request
         if (pattern == TEXTURE_LBP)
             ref_lbp_text(&slice, map + z * codes);
         else if (pattern == TEXTURE_TLBAP)
-            (request->strict ? ref_tlbap_listing : ref_tlbap_text)(
-                &slice, request->threshold_millionths, map + z * codes);
+            (request->strict ? ref_tlbap_listing : ref_tlbap_text)(&slice, request->threshold_millionths,
+                                                                   map + z * codes);
         else
-            (request->integer_average ? ref_lanadp_listing : ref_lanadp_text)(&slice,
-                                                                              map + z * codes);
+            (request->integer_average ? ref_lanadp_listing : ref_lanadp_text)(&slice, map + z * codes);
     }
     free(values);
     return map;
 }
 
 static void
-expected_code_histogram(struct image_extent extent, const uint8_t *map, const uint64_t *region,
-                        uint64_t histogram[256])
+expected_code_histogram(struct image_extent extent, const uint8_t *map, const uint64_t *region, uint64_t histogram[256])
 {
     memset(histogram, 0, 256 * sizeof(*histogram));
     for (int64_t z = 0; z < extent.slices; z++)
         for (int64_t y = 1; y + 1 < extent.rows; y++)
             for (int64_t x = 1; x + 1 < extent.columns; x++)
                 if (ref_in_region(region, extent, x, y, z))
-                    histogram[map[z * codes_per_slice(extent) + (y - 1) * (extent.columns - 2) + x -
-                                  1]]++;
+                    histogram[map[z * codes_per_slice(extent) + (y - 1) * (extent.columns - 2) + x - 1]]++;
 }
 
 /* ------------------------------------------------------------------ checks of a call ---- */
 
 static void
-check_glcm(struct variant *variant, const struct texture_glcm *request, const uint64_t *expected,
-           size_t entries, uint64_t name)
+check_glcm(struct variant *variant, const struct texture_glcm *request, const uint64_t *expected, size_t entries,
+           uint64_t name)
 {
     uint64_t *counts = allocate((int64_t)entries, sizeof(*counts));
 
@@ -254,16 +246,14 @@ check_glcm(struct variant *variant, const struct texture_glcm *request, const ui
     size_t i = 0;
     while (i < entries && counts[i] == expected[i])
         i++;
-    ck_assert_msg(i == entries, "job %llu, %s, %d threads: entry %zu is %llu and not %llu",
-                  (unsigned long long)name, variant->isa, variant->threads, i,
-                  (unsigned long long)(i < entries ? counts[i] : 0),
+    ck_assert_msg(i == entries, "job %llu, %s, %d threads: entry %zu is %llu and not %llu", (unsigned long long)name,
+                  variant->isa, variant->threads, i, (unsigned long long)(i < entries ? counts[i] : 0),
                   (unsigned long long)(i < entries ? expected[i] : 0));
     free(counts);
 }
 
 static void
-check_glcm_everywhere(const struct volume *volume, const struct texture_glcm *request,
-                      uint64_t name)
+check_glcm_everywhere(const struct volume *volume, const struct texture_glcm *request, uint64_t name)
 {
     uint64_t *expected = expected_glcm(volume, request);
 
@@ -275,8 +265,7 @@ check_glcm_everywhere(const struct volume *volume, const struct texture_glcm *re
 }
 
 static void
-check_histogram_everywhere(const struct volume *volume, const uint64_t *region, bool per_slice,
-                           uint64_t name)
+check_histogram_everywhere(const struct volume *volume, const uint64_t *region, bool per_slice, uint64_t name)
 {
     size_t entries = values_of(volume) * (per_slice ? (size_t)volume->extent.slices : 1);
     uint64_t *expected = expected_histogram(volume, region, per_slice);
@@ -285,11 +274,10 @@ check_histogram_everywhere(const struct volume *volume, const uint64_t *region, 
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, volume);
         memset(counts, 0xA5, entries * sizeof(*counts));
-        ck_assert_int_eq(texture_histogram_run(variants[i].lane, region, per_slice, counts, NULL),
-                         0);
+        ck_assert_int_eq(texture_histogram_run(variants[i].lane, region, per_slice, counts, NULL), 0);
         ck_assert_msg(memcmp(counts, expected, entries * sizeof(*counts)) == 0,
-                      "job %llu, %s, %d threads: another histogram", (unsigned long long)name,
-                      variants[i].isa, variants[i].threads);
+                      "job %llu, %s, %d threads: another histogram", (unsigned long long)name, variants[i].isa,
+                      variants[i].threads);
     }
     free(expected);
     free(counts);
@@ -308,8 +296,7 @@ expected_patterns(const struct volume *volume, const struct texture_patterns *re
     for (int p = 0; p < TEXTURE_PATTERNS; p++) {
         results->maps[p] = expected_map(volume, request, p);
         for (size_t r = 0; r < request->region_count && request->wanted[p]; r++)
-            expected_code_histogram(volume->extent, results->maps[p], request->regions[r],
-                                    results->histograms[r][p]);
+            expected_code_histogram(volume->extent, results->maps[p], request->regions[r], results->histograms[r][p]);
     }
     return results;
 }
@@ -323,9 +310,8 @@ patterns_free(struct patterns_results *results)
 }
 
 static void
-check_maps(const struct variant *variant, const struct volume *volume,
-           const struct texture_patterns *request, const struct patterns_results *expected,
-           uint64_t name)
+check_maps(const struct variant *variant, const struct volume *volume, const struct texture_patterns *request,
+           const struct patterns_results *expected, uint64_t name)
 {
     const size_t codes = (size_t)(codes_per_slice(volume->extent) * volume->extent.slices);
 
@@ -334,15 +320,14 @@ check_maps(const struct variant *variant, const struct volume *volume,
 
         ck_assert_msg((map != NULL) == request->maps[p] &&
                           (codes == 0 || !map || memcmp(map, expected->maps[p], codes) == 0),
-                      "job %llu, %s, %d threads: other codes of pattern %d",
-                      (unsigned long long)name, variant->isa, variant->threads, p);
+                      "job %llu, %s, %d threads: other codes of pattern %d", (unsigned long long)name, variant->isa,
+                      variant->threads, p);
     }
 }
 
 static void
-check_patterns(struct variant *variant, const struct volume *volume,
-               const struct texture_patterns *request, const struct patterns_results *expected,
-               uint64_t name)
+check_patterns(struct variant *variant, const struct volume *volume, const struct texture_patterns *request,
+               const struct patterns_results *expected, uint64_t name)
 {
     struct texture_patterns own = *request;
     struct patterns_results *results = allocate(1, sizeof(*results));
@@ -351,16 +336,14 @@ check_patterns(struct variant *variant, const struct volume *volume,
     own.histograms = own.region_count > 0 ? results->histograms[0][0] : NULL;
     ck_assert_int_eq(texture_patterns_run(variant->lane, &own, NULL), 0);
     check_maps(variant, volume, &own, expected, name);
-    ck_assert_msg(memcmp(results->histograms, expected->histograms,
-                         own.region_count * sizeof(results->histograms[0])) == 0,
-                  "job %llu, %s, %d threads: other histograms", (unsigned long long)name,
-                  variant->isa, variant->threads);
+    ck_assert_msg(
+        memcmp(results->histograms, expected->histograms, own.region_count * sizeof(results->histograms[0])) == 0,
+        "job %llu, %s, %d threads: other histograms", (unsigned long long)name, variant->isa, variant->threads);
     patterns_free(results);
 }
 
 static void
-check_patterns_everywhere(const struct volume *volume, const struct texture_patterns *request,
-                          uint64_t name)
+check_patterns_everywhere(const struct volume *volume, const struct texture_patterns *request, uint64_t name)
 {
     struct patterns_results *expected = expected_patterns(volume, request);
 
@@ -376,14 +359,12 @@ check_patterns_everywhere(const struct volume *volume, const struct texture_patt
 static struct image_extent
 random_extent(uint64_t *random, int64_t job)
 {
-    struct image_extent extent = {1 + ref_random_below(random, 90),
-                                  1 + ref_random_below(random, 20),
+    struct image_extent extent = {1 + ref_random_below(random, 90), 1 + ref_random_below(random, 20),
                                   1 + ref_random_below(random, 9)};
     int thin = (int)ref_random_below(random, 8);
 
     if (job % 40 == 0) /* enough voxels for the largest tables */
-        return (struct image_extent){100 + ref_random_below(random, 100),
-                                     50 + ref_random_below(random, 50),
+        return (struct image_extent){100 + ref_random_below(random, 100), 50 + ref_random_below(random, 50),
                                      20 + ref_random_below(random, 10)};
     if (job % 20 == 10) /* longer than one batch */
         return (struct image_extent){2000 + ref_random_below(random, 3000), 3, 3};
@@ -453,8 +434,7 @@ random_offsets(struct texture_offset offsets[MOST_OFFSETS], uint64_t *random)
 static struct volume
 random_volume(uint64_t *random, int64_t job)
 {
-    struct volume volume =
-        volume_of(random_extent(random, job), (enum image_pixel)ref_random_below(random, 3));
+    struct volume volume = volume_of(random_extent(random, job), (enum image_pixel)ref_random_below(random, 3));
 
     fill(&volume, (enum content)ref_random_below(random, CONTENTS), ref_random(random));
     return volume;
@@ -467,8 +447,7 @@ START_TEST(random_glcms_equal_the_reference)
     for (uint64_t job = 0; job < RANDOM_JOBS; job += test_share()) {
         struct volume volume = random_volume(&random, (int64_t)job);
         struct texture_offset offsets[MOST_OFFSETS];
-        struct texture_glcm request = {.offsets = offsets,
-                                       .per_slice = ref_random_below(&random, 2)};
+        struct texture_glcm request = {.offsets = offsets, .per_slice = ref_random_below(&random, 2)};
         uint64_t *region = random_region(volume.extent, &random);
         uint16_t *table = random_levels(&volume, &request.levels, &random);
 
@@ -524,8 +503,7 @@ START_TEST(random_patterns_equal_the_references)
                                            .strict = ref_random_below(&random, 2),
                                            .integer_average = ref_random_below(&random, 2),
                                            .regions = given,
-                                           .region_count =
-                                               (size_t)ref_random_below(&random, MOST_REGIONS + 1)};
+                                           .region_count = (size_t)ref_random_below(&random, MOST_REGIONS + 1)};
         int64_t combination = 1 + ref_random_below(&random, 7);
 
         for (int p = 0; p < TEXTURE_PATTERNS; p++) {
@@ -599,17 +577,15 @@ END_TEST
 /* A single offset is counted along chains of voxels: each pair once, in either direction. */
 START_TEST(a_single_offset)
 {
-    static const struct texture_offset offsets[] = {{1, 0, 0}, {0, 1, 0},  {0, -2, 0},
-                                                    {3, 2, 0}, {0, 0, 1},  {0, 0, -3},
-                                                    {2, 0, 2}, {-1, 1, 1}, {8, 0, -1}};
+    static const struct texture_offset offsets[] = {{1, 0, 0},  {0, 1, 0}, {0, -2, 0}, {3, 2, 0}, {0, 0, 1},
+                                                    {0, 0, -3}, {2, 0, 2}, {-1, 1, 1}, {8, 0, -1}};
     struct volume volume = volume_of((struct image_extent){60, 41, 23}, IMAGE_UINT8);
 
     fill(&volume, SCATTER, 2);
     for (int levels = 3; levels <= 17; levels += 7)
         for (size_t o = 0; o < sizeof(offsets) / sizeof(offsets[0]); o++) {
             uint16_t table[256];
-            struct texture_glcm request = {
-                .levels = {levels, table, 1}, .offsets = &offsets[o], .offset_count = 1};
+            struct texture_glcm request = {.levels = {levels, table, 1}, .offsets = &offsets[o], .offset_count = 1};
 
             for (int i = 0; i < 256; i++)
                 table[i] = (uint16_t)(i % (levels + 1));
@@ -632,8 +608,7 @@ START_TEST(two_alternating_levels)
     struct volume volume = volume_of((struct image_extent){300, 160, 24}, IMAGE_UINT16);
 
     for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
-        struct texture_glcm request = {
-            .levels = identity(levels[l]), .offsets = in_a_plane, .offset_count = 4};
+        struct texture_glcm request = {.levels = identity(levels[l]), .offsets = in_a_plane, .offset_count = 4};
 
         for (int64_t i = 0; i < ref_voxels(volume.extent); i++)
             ref_store(volume.pixel, volume.voxels, i, i % 2 ? levels[l] : 1);
@@ -654,9 +629,8 @@ START_TEST(smooth_levels)
 
     ref_smooth(volume.extent, volume.pixel, 4000, 3, volume.voxels);
     for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
-        struct texture_glcm request = {.levels = {levels[l], table, 1},
-                                       .offsets = l % 2 ? &alone : in_a_plane,
-                                       .offset_count = l % 2 ? 1 : 4};
+        struct texture_glcm request = {
+            .levels = {levels[l], table, 1}, .offsets = l % 2 ? &alone : in_a_plane, .offset_count = l % 2 ? 1 : 4};
 
         for (int value = 0; value <= 4000; value++)
             table[value] = (uint16_t)(value % 97 ? 1 + value * levels[l] / 4001 : 0);
@@ -694,15 +668,13 @@ START_TEST(the_threshold_of_the_papers_example)
 {
     static const uint8_t image[9] = {12, 15, 16, 17, 13, 13, 15, 16, 1};
     struct volume volume = volume_of((struct image_extent){3, 3, 1}, IMAGE_UINT8);
-    struct texture_patterns request = {
-        .wanted = {true, true}, .threshold_millionths = 900000, .maps = {true, true}};
+    struct texture_patterns request = {.wanted = {true, true}, .threshold_millionths = 900000, .maps = {true, true}};
 
     memcpy(volume.voxels, image, sizeof(image));
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, &volume);
         ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL), 0);
-        ck_assert_uint_eq(*texture_patterns_map(variants[i].lane, TEXTURE_LBP),
-                          1 + 2 + 4 + 16 + 32 + 64);
+        ck_assert_uint_eq(*texture_patterns_map(variants[i].lane, TEXTURE_LBP), 1 + 2 + 4 + 16 + 32 + 64);
         ck_assert_uint_eq(*texture_patterns_map(variants[i].lane, TEXTURE_TLBAP), 2 + 16 + 64);
     }
     free(volume.voxels);
@@ -716,11 +688,9 @@ START_TEST(thresholds_at_the_ends_of_the_pixel_types)
     for (int pixel = IMAGE_UINT8; pixel <= IMAGE_UINT16; pixel++)
         for (int top = 0; top < 2; top++)
             for (int32_t threshold = 0; threshold <= 1000000; threshold += 500000) {
-                struct volume volume =
-                    volume_of((struct image_extent){35, 4, 1}, (enum image_pixel)pixel);
-                struct texture_patterns request = {.wanted = {true, true, true},
-                                                   .threshold_millionths = threshold,
-                                                   .maps = {true, true, true}};
+                struct volume volume = volume_of((struct image_extent){35, 4, 1}, (enum image_pixel)pixel);
+                struct texture_patterns request = {
+                    .wanted = {true, true, true}, .threshold_millionths = threshold, .maps = {true, true, true}};
 
                 for (int64_t i = 0; i < ref_voxels(volume.extent); i++)
                     ref_store(volume.pixel, volume.voxels, i,
@@ -744,11 +714,8 @@ START_TEST(a_histogram_for_each_of_many_regions)
     uint64_t bits[MANY_REGIONS][10] = {{0}};
     const uint64_t *regions[MANY_REGIONS];
     uint64_t *histograms = allocate(MANY_REGIONS * TEXTURE_PATTERNS * 256, sizeof(*histograms));
-    struct texture_patterns request = {.wanted = {true},
-                                       .maps = {true},
-                                       .regions = regions,
-                                       .region_count = MANY_REGIONS,
-                                       .histograms = histograms};
+    struct texture_patterns request = {
+        .wanted = {true}, .maps = {true}, .regions = regions, .region_count = MANY_REGIONS, .histograms = histograms};
 
     fill(&volume, SCATTER, 8);
     for (size_t r = 0; r < MANY_REGIONS; r++) {
@@ -793,13 +760,10 @@ run_side(void *argument)
 
     for (uint64_t i = 0; i < 20; i += test_share()) {
         begin(side->variant->lane, side->volume);
-        check_glcm(side->variant, side->glcm, side->counts,
-                   matrix_entries(side->volume, side->glcm), i);
+        check_glcm(side->variant, side->glcm, side->counts, matrix_entries(side->volume, side->glcm), i);
         check_patterns(side->variant, side->volume, side->patterns, side->codes, i);
-        check_glcm(side->variant, side->glcm, side->counts,
-                   matrix_entries(side->volume, side->glcm), i);
-        check_maps(side->variant, side->volume, side->patterns, side->codes,
-                   i); /* must still be there */
+        check_glcm(side->variant, side->glcm, side->counts, matrix_entries(side->volume, side->glcm), i);
+        check_maps(side->variant, side->volume, side->patterns, side->codes, i); /* must still be there */
     }
     return NULL;
 }
@@ -854,8 +818,7 @@ START_TEST(masks_outlive_texture)
     struct image_range range = {500, 4000};
     struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
-    struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1},
-                                    REF_TEXTURE_DEMAND};
+    struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}, REF_TEXTURE_DEMAND};
     struct texture_offset right = {1, 0, 0};
     uint16_t *table = allocate(65536, sizeof(*table));
 
@@ -869,8 +832,7 @@ START_TEST(masks_outlive_texture)
         size_t bytes = (size_t)words_of(volume.extent) * sizeof(uint64_t);
         uint64_t *before = allocate(1, bytes);
 
-        ck_assert_int_eq(
-            kernels_volume_begin(lane, volume.extent, volume.pixel, &demand, &voxels, NULL), 0);
+        ck_assert_int_eq(kernels_volume_begin(lane, volume.extent, volume.pixel, &demand, &voxels, NULL), 0);
         memcpy(voxels, volume.voxels, (size_t)ref_voxels(volume.extent) * sizeof(int16_t));
         ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL), 0);
         ck_assert_int_eq(kernels_volume_ready(lane, 0, volume.extent.slices, NULL), 0);
@@ -900,9 +862,7 @@ lane_with(const struct kernels_demand *demand, int64_t announced)
     struct kernels_lane *lane = variants[0].lane;
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){8, 8, 4}, IMAGE_UINT8, demand,
-                                          &voxels, NULL),
-                     0);
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){8, 8, 4}, IMAGE_UINT8, demand, &voxels, NULL), 0);
     memset(voxels, 1, 256);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, announced, NULL), 0);
     return lane;
@@ -913,9 +873,8 @@ static const struct texture_offset one_right = {1, 0, 0};
 static struct texture_glcm
 sound_glcm(void)
 {
-    return (struct texture_glcm){.levels = {4, allocate(1024, sizeof(uint16_t)), 1},
-                                 .offsets = &one_right,
-                                 .offset_count = 1};
+    return (struct texture_glcm){
+        .levels = {4, allocate(1024, sizeof(uint16_t)), 1}, .offsets = &one_right, .offset_count = 1};
 }
 
 static void
@@ -953,8 +912,7 @@ expect_bad_glcm(const struct texture_glcm *request, const char *message)
     struct kernels_lane *lane = lane_with(&(struct kernels_demand){REF_TEXTURE_DEMAND}, 4);
 
     ck_assert_int_eq(texture_glcm_run(lane, request, counts, &error), -EINVAL);
-    ck_assert_msg(strstr(error.message, message), "\"%s\" does not say \"%s\"", error.message,
-                  message);
+    ck_assert_msg(strstr(error.message, message), "\"%s\" does not say \"%s\"", error.message, message);
 }
 
 START_TEST(invalid_matrix_requests_are_refused)
@@ -1022,13 +980,10 @@ START_TEST(invalid_pattern_requests_are_refused)
 
     expect_bad_patterns(&(struct texture_patterns){.threshold_millionths = 0});
     expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .threshold_millionths = -1});
-    expect_bad_patterns(
-        &(struct texture_patterns){.wanted = {true}, .threshold_millionths = 1000001});
+    expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .threshold_millionths = 1000001});
     expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .maps = {false, true}});
-    expect_bad_patterns(
-        &(struct texture_patterns){.wanted = {true}, .region_count = 1, .regions = &region});
-    expect_bad_patterns(
-        &(struct texture_patterns){.wanted = {true}, .region_count = 1, .histograms = histograms});
+    expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .region_count = 1, .regions = &region});
+    expect_bad_patterns(&(struct texture_patterns){.wanted = {true}, .region_count = 1, .histograms = histograms});
     ck_assert_int_eq(texture_histogram_run(variants[0].lane, NULL, false, NULL, &error), -EINVAL);
 }
 

@@ -93,16 +93,14 @@ fill_levels(struct job *job)
 {
     static const int counts[] = {2, 3, 8, 32, 64, 255, 256};
     const size_t values = ref_texture_values(job->pixel);
-    const bool holes = ref_random_below(&random_state, 2),
-               mixed = ref_random_below(&random_state, 2);
+    const bool holes = ref_random_below(&random_state, 2), mixed = ref_random_below(&random_state, 2);
 
     job->levels.levels = counts[ref_random_below(&random_state, 7)];
     job->levels.table_count = ref_random_below(&random_state, 3) ? 1 : (size_t)job->extent.slices;
     job->level_of = allocate((int64_t)(job->levels.table_count * values), sizeof(*job->level_of));
     job->levels.level_of = job->level_of;
     for (size_t i = 0; i < job->levels.table_count * values; i++) {
-        const size_t value = (i % values + i / values) % VALUES,
-                     levels = (size_t)job->levels.levels;
+        const size_t value = (i % values + i / values) % VALUES, levels = (size_t)job->levels.levels;
 
         job->level_of[i] = (uint16_t)(1 + (mixed ? value * 7 % levels : value * levels / VALUES));
         if (holes && value % 5 == 3)
@@ -113,8 +111,7 @@ fill_levels(struct job *job)
 static struct image_extent
 random_extent(int64_t number)
 {
-    struct image_extent extent = {1 + ref_random_below(&random_state, 40),
-                                  1 + ref_random_below(&random_state, 12),
+    struct image_extent extent = {1 + ref_random_below(&random_state, 40), 1 + ref_random_below(&random_state, 12),
                                   1 + ref_random_below(&random_state, 7)};
 
     if (number % 20 == 0) /* longer than one batch */
@@ -133,8 +130,7 @@ open_job(struct job *job, int64_t number)
 {
     const enum kind kind = (enum kind)ref_random_below(&random_state, KINDS);
 
-    *job = (struct job){.extent = random_extent(number),
-                        .pixel = (enum image_pixel)ref_random_below(&random_state, 3)};
+    *job = (struct job){.extent = random_extent(number), .pixel = (enum image_pixel)ref_random_below(&random_state, 3)};
     job->voxels = allocate(ref_voxels(job->extent), image_pixel_size(job->pixel));
     fill_voxels(job, (enum content)ref_random_below(&random_state, CONTENTS));
     if (kind != ALL) {
@@ -146,9 +142,7 @@ open_job(struct job *job, int64_t number)
         const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
         void *voxels;
 
-        ck_assert_int_eq(
-            kernels_volume_begin(variants[i].lane, job->extent, job->pixel, &demand, &voxels, NULL),
-            0);
+        ck_assert_int_eq(kernels_volume_begin(variants[i].lane, job->extent, job->pixel, &demand, &voxels, NULL), 0);
         memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel));
         ck_assert_int_eq(kernels_volume_ready(variants[i].lane, 0, job->extent.slices, NULL), 0);
     }
@@ -168,9 +162,8 @@ assert_same(const uint64_t *counts, const uint64_t *expected, size_t entries, in
 {
     for (size_t i = 0; i < entries; i++)
         if (counts[i] != expected[i])
-            ck_abort_msg("job %lld, %s, %d threads: entry %zu is %llu, not %llu", (long long)number,
-                         variant->isa, variant->threads, i, (unsigned long long)counts[i],
-                         (unsigned long long)expected[i]);
+            ck_abort_msg("job %lld, %s, %d threads: entry %zu is %llu, not %llu", (long long)number, variant->isa,
+                         variant->threads, i, (unsigned long long)counts[i], (unsigned long long)expected[i]);
 }
 
 /* --------------------------------------------------------------------- the two counts ---- */
@@ -186,17 +179,15 @@ check_neighbours(const struct job *job, int64_t number)
         .in_slice = number % 2,
         .per_slice = number % 4 == 1,
     };
-    const size_t entries = (request.per_slice ? (size_t)job->extent.slices : 1) *
-                           TEXTURE_NEIGHBOUR_KINDS * (size_t)job->levels.levels *
-                           texture_neighbours_width(&request);
+    const size_t entries = (request.per_slice ? (size_t)job->extent.slices : 1) * TEXTURE_NEIGHBOUR_KINDS *
+                           (size_t)job->levels.levels * texture_neighbours_width(&request);
     uint64_t *expected = allocate((int64_t)entries, sizeof(*expected));
     uint64_t *counts = allocate((int64_t)entries, sizeof(*counts));
 
     ref_texture_neighbours(job->extent, job->pixel, job->voxels, &request, expected);
     for (size_t i = 0; i < variant_count; i++) {
         memset(counts, 0xA5, entries * sizeof(*counts));
-        ck_assert_msg(texture_neighbours_run(variants[i].lane, &request, counts, &error) == 0, "%s",
-                      error.message);
+        ck_assert_msg(texture_neighbours_run(variants[i].lane, &request, counts, &error) == 0, "%s", error.message);
         assert_same(counts, expected, entries, number, &variants[i]);
     }
     free(expected);
@@ -226,8 +217,7 @@ check_runs(const struct job *job, int64_t number)
     ref_texture_runs(job->extent, job->pixel, job->voxels, &request, expected);
     for (size_t i = 0; i < variant_count; i++) {
         memset(counts, 0xA5, entries * sizeof(*counts));
-        ck_assert_msg(texture_runs_run(variants[i].lane, &request, counts, &error) == 0, "%s",
-                      error.message);
+        ck_assert_msg(texture_runs_run(variants[i].lane, &request, counts, &error) == 0, "%s", error.message);
         assert_same(counts, expected, entries, number, &variants[i]);
     }
     free(expected);
@@ -250,8 +240,7 @@ check_zones(const struct job *job, int64_t number)
     for (size_t i = 0; i < variant_count; i++) {
         struct texture_zone_list lists[TEXTURE_ZONE_KINDS] = {{NULL, 0}};
 
-        ck_assert_msg(texture_zones_run(variants[i].lane, &request, lists, &error) == 0, "%s",
-                      error.message);
+        ck_assert_msg(texture_zones_run(variants[i].lane, &request, lists, &error) == 0, "%s", error.message);
         for (int kind = 0; kind <= request.distances; kind++) {
             const uint64_t zones = ref_texture_zones(job->extent, job->pixel, job->voxels, &request,
                                                      (enum texture_zone_kind)kind, expected);
@@ -311,8 +300,7 @@ END_TEST
 
 static uint16_t level_of[VALUES];
 static const struct texture_levels levels = {8, level_of, 1};
-static const struct texture_offset along = {1, 0, 0}, far = {2, 0, 0}, none = {0, 0, 0},
-                                   up = {0, 0, 1};
+static const struct texture_offset along = {1, 0, 0}, far = {2, 0, 0}, none = {0, 0, 0}, up = {0, 0, 1};
 
 static void
 begin_bytes(struct image_extent extent)
@@ -320,8 +308,7 @@ begin_bytes(struct image_extent extent)
     const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     void *voxels;
 
-    ck_assert_int_eq(
-        kernels_volume_begin(variants[0].lane, extent, IMAGE_UINT8, &demand, &voxels, NULL), 0);
+    ck_assert_int_eq(kernels_volume_begin(variants[0].lane, extent, IMAGE_UINT8, &demand, &voxels, NULL), 0);
     ck_assert_int_eq(kernels_volume_ready(variants[0].lane, 0, extent.slices, NULL), 0);
 }
 
@@ -339,8 +326,7 @@ START_TEST(refusals_of_neighbours)
 
     begin_bytes((struct image_extent){4, 3, 2});
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        ck_assert_int_eq(texture_neighbours_run(variants[0].lane, &wrong[i], counts, &error),
-                         -EINVAL);
+        ck_assert_int_eq(texture_neighbours_run(variants[0].lane, &wrong[i], counts, &error), -EINVAL);
 }
 
 END_TEST
@@ -352,11 +338,7 @@ START_TEST(refusals_of_runs)
         {.levels = levels, .directions = &along, .direction_count = 0, .longest = 9},
         {.levels = levels, .directions = &far, .direction_count = 1, .longest = 9},
         {.levels = levels, .directions = &none, .direction_count = 1, .longest = 9},
-        {.levels = levels,
-         .directions = &up,
-         .direction_count = 1,
-         .longest = 9,
-         .per_slice = true},
+        {.levels = levels, .directions = &up, .direction_count = 1, .longest = 9, .per_slice = true},
         {.levels = levels, .directions = &along, .direction_count = 1, .longest = 8},
         {.levels = levels, .directions = &along, .direction_count = 1, .longest = 8193},
     };

@@ -42,8 +42,7 @@ variants_open(size_t thread_counts)
     for (size_t i = 0; i < 3; i++)
         for (size_t t = first; t < thread_counts && isa_find(isa_names[i]); t++) {
             struct variant *variant = &variants[variant_count++];
-            struct kernels_device_options options = {.backend = "cpu",
-                                                     .threads = variant_threads[t]};
+            struct kernels_device_options options = {.backend = "cpu", .threads = variant_threads[t]};
 
             variant->isa = isa_names[i];
             variant->threads = variant_threads[t];

@@ -37,12 +37,10 @@ write_mask(const struct image_planes *planes, const uint64_t *bits, FILE *output
 }
 
 static void
-draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t roi, bool centres,
-         FILE *output)
+draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t roi, bool centres, FILE *output)
 {
     const size_t words = (size_t)((planes->extent.columns + 63) / 64);
-    uint64_t *bits =
-        allocate(words * (size_t)(planes->extent.rows * planes->extent.slices), sizeof(*bits));
+    uint64_t *bits = allocate(words * (size_t)(planes->extent.rows * planes->extent.slices), sizeof(*bits));
     struct rtstruct_contours contours;
     struct contours_drawn drawn = {0};
     struct error error = {0};
@@ -51,23 +49,20 @@ draw_roi(const struct image_planes *planes, const struct rtstruct *set, int32_t 
     int rc = rtstruct_contours_read(set, roi, &contours, &error);
     parsed = seconds_of(CLOCK_MONOTONIC);
     if (!rc)
-        rc = kernels_mask_contours(
-            &(struct contours_request){planes, contours.contours, contours.count, false, centres},
-            bits, &drawn, &error);
+        rc =
+            kernels_mask_contours(&(struct contours_request){planes, contours.contours, contours.count, false, centres},
+                                  bits, &drawn, &error);
     done = seconds_of(CLOCK_MONOTONIC);
-    printf("{\"number\": %d, \"name\": \"%s\", \"type\": \"%s\", ", set->rois[roi].number,
-           set->rois[roi].name, set->rois[roi].type);
+    printf("{\"number\": %d, \"name\": \"%s\", \"type\": \"%s\", ", set->rois[roi].number, set->rois[roi].name,
+           set->rois[roi].type);
     printf("\"frame_of_reference\": \"%s\", \"contours\": %lld, \"left_out\": %lld, ",
-           set->rois[roi].frame_of_reference_uid, (long long)contours.count,
-           (long long)contours.left_out);
+           set->rois[roi].frame_of_reference_uid, (long long)contours.count, (long long)contours.left_out);
     printf("\"images\": [");
     for (int64_t i = 0; i < contours.count; i++)
         printf("%s\"%s\"", i ? ", " : "", contours.images[i]);
-    printf("], \"voxels\": %lld, \"planes\": %lld, \"missing\": %lld, \"farthest\": %.17g, ",
-           (long long)drawn.voxels, (long long)drawn.planes, (long long)drawn.missing,
-           drawn.farthest);
-    printf("\"points\": %lld, \"on_centres\": %lld, ", (long long)drawn.points,
-           (long long)drawn.on_centres);
+    printf("], \"voxels\": %lld, \"planes\": %lld, \"missing\": %lld, \"farthest\": %.17g, ", (long long)drawn.voxels,
+           (long long)drawn.planes, (long long)drawn.missing, drawn.farthest);
+    printf("\"points\": %lld, \"on_centres\": %lld, ", (long long)drawn.points, (long long)drawn.on_centres);
     printf("\"parse_seconds\": %.6f, \"draw_seconds\": %.6f, ", parsed - begun, done - parsed);
     print_fault(&error);
     printf("}");
@@ -89,11 +84,9 @@ draw_set(const struct image_planes *planes, const char *path, bool centres, FILE
         printf("}\n");
         return;
     }
-    printf("{\"code\": \"\", \"open_seconds\": %.6f, \"series\": [",
-           seconds_of(CLOCK_MONOTONIC) - begun);
+    printf("{\"code\": \"\", \"open_seconds\": %.6f, \"series\": [", seconds_of(CLOCK_MONOTONIC) - begun);
     for (int32_t i = 0; i < set->series_count; i++)
-        printf("%s[\"%s\", \"%s\"]", i ? ", " : "", set->series[i].frame_of_reference_uid,
-               set->series[i].series_uid);
+        printf("%s[\"%s\", \"%s\"]", i ? ", " : "", set->series[i].frame_of_reference_uid, set->series[i].series_uid);
     printf("], \"extent\": [%lld, %lld, %lld], \"rois\": [", (long long)planes->extent.columns,
            (long long)planes->extent.rows, (long long)planes->extent.slices);
     for (int32_t i = 0; i < set->roi_count; i++) {

@@ -94,10 +94,9 @@ print_plane(const struct inputs *inputs, const struct geometry_plane *plane)
     const struct dicom_frame *frame = &instance->frames[plane->frame];
     printf("{\"path\": ");
     print_string(instance->path);
-    printf(", \"frame\": %d, \"position\": %.17g, \"has_rescale\": %s", plane->frame,
-           plane->position, frame->has_rescale ? "true" : "false");
-    printf(", \"slope\": %.17g, \"intercept\": %.17g, \"acquired\": ", frame->slope,
-           frame->intercept);
+    printf(", \"frame\": %d, \"position\": %.17g, \"has_rescale\": %s", plane->frame, plane->position,
+           frame->has_rescale ? "true" : "false");
+    printf(", \"slope\": %.17g, \"intercept\": %.17g, \"acquired\": ", frame->slope, frame->intercept);
     print_string(frame->acquired);
     printf("}");
 }
@@ -110,11 +109,10 @@ print_stack(const struct inputs *inputs, const struct geometry_stack *stack)
     print_string(stack->name);
     printf(", \"split_by\": ");
     print_string(stack->split_by);
-    printf(", \"accepted\": %s, \"passed_over\": %s, \"fault\": ",
-           stack->accepted ? "true" : "false", stack->passed_over ? "true" : "false");
+    printf(", \"accepted\": %s, \"passed_over\": %s, \"fault\": ", stack->accepted ? "true" : "false",
+           stack->passed_over ? "true" : "false");
     print_error(&stack->error);
-    printf(", \"columns\": %d, \"rows\": %d, \"pixel\": \"%s\"", stack->columns, stack->rows,
-           types[stack->pixel]);
+    printf(", \"columns\": %d, \"rows\": %d, \"pixel\": \"%s\"", stack->columns, stack->rows, types[stack->pixel]);
     print_numbers("spacing", stack->spacing, 3);
     print_numbers("origin", stack->origin, 3);
     print_numbers("axes", stack->axes, 9);
@@ -145,8 +143,7 @@ decode_plane(const struct decoding *decoding, int32_t index, struct error *error
     int rc = dicom_pixels_open(decoding->inputs->instances[plane->instance], &pixels, error);
     if (rc)
         return rc;
-    rc = dicom_pixels_read(pixels, plane->frame,
-                           decoding->volume + (size_t)index * decoding->plane_size, error);
+    rc = dicom_pixels_read(pixels, plane->frame, decoding->volume + (size_t)index * decoding->plane_size, error);
     dicom_pixels_close(pixels);
     return rc;
 }
@@ -170,8 +167,7 @@ same_sizes(const struct inputs *inputs, const struct geometry_stack *stack)
 {
     for (int32_t i = 0; i < stack->plane_count; i++) {
         const struct dicom_instance *instance = inputs->instances[stack->planes[i].instance];
-        if (instance->rows != stack->rows || instance->columns != stack->columns ||
-            instance->pixel != stack->pixel)
+        if (instance->rows != stack->rows || instance->columns != stack->columns || instance->pixel != stack->pixel)
             return false;
     }
     return true;
@@ -179,12 +175,10 @@ same_sizes(const struct inputs *inputs, const struct geometry_stack *stack)
 
 /* Prints the stack and the error of decoding it, whose code is "" on success. */
 static void
-write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int thread_count,
-            FILE *output)
+write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int thread_count, FILE *output)
 {
     struct decoding decoding = {.inputs = inputs, .stack = stack};
-    decoding.plane_size =
-        (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel);
+    decoding.plane_size = (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel);
     decoding.volume = allocate((size_t)stack->plane_count, decoding.plane_size);
     pthread_t threads[64];
     for (int i = 0; i < thread_count; i++)
@@ -192,16 +186,14 @@ write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int
             abort();
     for (int i = 0; i < thread_count; i++)
         pthread_join(threads[i], NULL);
-    if (fwrite(decoding.volume, decoding.plane_size, (size_t)stack->plane_count, output) !=
-        (size_t)stack->plane_count)
+    if (fwrite(decoding.volume, decoding.plane_size, (size_t)stack->plane_count, output) != (size_t)stack->plane_count)
         abort();
     print_error(&decoding.error);
     free(decoding.volume);
 }
 
 static void
-dump_stacks(const struct inputs *inputs, const struct geometry_series *series, int thread_count,
-            FILE *output)
+dump_stacks(const struct inputs *inputs, const struct geometry_series *series, int thread_count, FILE *output)
 {
     printf(", \"times\": [%d, %d], \"stacks\": [", series->times, series->times_announced);
     for (int32_t i = 0; i < series->stack_count; i++) {

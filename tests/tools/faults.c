@@ -76,9 +76,9 @@ enum call {
     CALLS
 };
 
-static const char *const call_names[CALLS] = {
-    "",       "open",   "read",       "write", "truncate", "fsync", "rename", "mkdir",
-    "unlink", "malloc", "descriptor", "fork",  "connect",  "send",  "receive"};
+static const char *const call_names[CALLS] = {"",           "open",   "read",    "write",  "truncate",
+                                              "fsync",      "rename", "mkdir",   "unlink", "malloc",
+                                              "descriptor", "fork",   "connect", "send",   "receive"};
 static const char *const role_names[] = {"daemon", "intake", "courier", "worker", "page"};
 #define ROLES      (sizeof role_names / sizeof role_names[0])
 
@@ -158,8 +158,7 @@ stack_walk(void *frames[FRAMES_ALL])
     const int depth = backtrace(frames, FRAMES_ALL);
     inside = false;
     int own = 0;
-    while (own < depth && (const char *)frames[own] >= own_begin &&
-           (const char *)frames[own] < own_end)
+    while (own < depth && (const char *)frames[own] >= own_begin && (const char *)frames[own] < own_end)
         own++;
     memmove(frames, frames + own, (size_t)(depth - own) * sizeof *frames);
     return depth - own;
@@ -198,8 +197,7 @@ map_file(const char *path, size_t size, bool writable)
         return NULL;
     if (writable && syscall(SYS_ftruncate, fd, size) < 0)
         _exit(EXIT_FAILURE);
-    void *map = (void *)syscall(SYS_mmap, NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                                MAP_SHARED, fd, 0);
+    void *map = (void *)syscall(SYS_mmap, NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     return map == MAP_FAILED ? NULL : map;
 }
@@ -278,8 +276,7 @@ fault_begin(const char *told, const char *own_role, _Atomic uint64_t *hit)
 {
     char role[16], call[16], always[8] = "";
     struct fault *fault = &faults[fault_count];
-    if (sscanf(told, "%15s %15s %ld %d %7[a-z]", role, call, &fault->nth, &fault->errno_value,
-               always) < 4 ||
+    if (sscanf(told, "%15s %15s %ld %d %7[a-z]", role, call, &fault->nth, &fault->errno_value, always) < 4 ||
         strcmp(role, own_role) != 0)
         return;
     fault->call = call_of(call);
@@ -353,8 +350,8 @@ fault_mark(const struct fault *fault)
         const int depth = stack_walk(frames);
         uint64_t unmarked = 0;
         heap_judge(frames, depth);
-        first = atomic_compare_exchange_strong(
-            fault->hit, &unmarked, place_of(frames, depth, place_frames[fault->always]));
+        first =
+            atomic_compare_exchange_strong(fault->hit, &unmarked, place_of(frames, depth, place_frames[fault->always]));
     }
     if (first && tells_stack)
         stack_tell();
@@ -465,15 +462,15 @@ fails_by(enum call file, enum call socket, int fd)
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 /* HOOK(type, name, (parameters), (arguments), result on failure, condition for failure) */
-#define HOOK(type, name, parameters, arguments, failed, condition)                                 \
-    type name parameters                                                                           \
-    {                                                                                              \
-        static __typeof__(&name) next;                                                             \
-        if (condition)                                                                             \
-            return failed;                                                                         \
-        if (!next)                                                                                 \
-            next = NEXT(name);                                                                     \
-        return next arguments;                                                                     \
+#define HOOK(type, name, parameters, arguments, failed, condition)                                                     \
+    type name parameters                                                                                               \
+    {                                                                                                                  \
+        static __typeof__(&name) next;                                                                                 \
+        if (condition)                                                                                                 \
+            return failed;                                                                                             \
+        if (!next)                                                                                                     \
+            next = NEXT(name);                                                                                         \
+        return next arguments;                                                                                         \
     }
 
 /* ------------------------------------------------------------------------------- files ------ */
@@ -511,100 +508,77 @@ open(const char *path, int flags, ...)
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 int openat64(int folder, const char *path, int flags, ...) __attribute__((alias("openat")));
 
-#define HOOK_FILE(type, name, parameters, arguments, failed, call, fd, path)                       \
+#define HOOK_FILE(type, name, parameters, arguments, failed, call, fd, path)                                           \
     HOOK(type, name, parameters, arguments, failed, fails_at(call, fd, path))
 
-HOOK_FILE(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL, OPEN, AT_FDCWD,
-          path)
-HOOK_FILE(FILE *, fopen64, (const char *path, const char *mode), (path, mode), NULL, OPEN, AT_FDCWD,
-          path)
+HOOK_FILE(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL, OPEN, AT_FDCWD, path)
+HOOK_FILE(FILE *, fopen64, (const char *path, const char *mode), (path, mode), NULL, OPEN, AT_FDCWD, path)
 HOOK_FILE(DIR *, opendir, (const char *path), (path), NULL, OPEN, AT_FDCWD, path)
 HOOK_FILE(ssize_t, copy_file_range,
           (int in, off64_t *in_offset, int out, off64_t *out_offset, size_t size, unsigned flags),
           (in, in_offset, out, out_offset, size, flags), -1, WRITE, out, NULL)
 HOOK_FILE(int, ftruncate, (int fd, off_t size), (fd, size), -1, TRUNCATE, fd, NULL)
 HOOK_FILE(int, ftruncate64, (int fd, off64_t size), (fd, size), -1, TRUNCATE, fd, NULL)
-HOOK_FILE(int, fallocate, (int fd, int mode, off_t offset, off_t size), (fd, mode, offset, size),
-          -1, TRUNCATE, fd, NULL)
-HOOK_FILE(int, fallocate64, (int fd, int mode, off64_t offset, off64_t size),
-          (fd, mode, offset, size), -1, TRUNCATE, fd, NULL)
-HOOK_FILE(int, posix_fallocate, (int fd, off_t offset, off_t size), (fd, offset, size), errno,
-          TRUNCATE, fd, NULL)
-HOOK_FILE(int, posix_fallocate64, (int fd, off64_t offset, off64_t size), (fd, offset, size), errno,
-          TRUNCATE, fd, NULL)
+HOOK_FILE(int, fallocate, (int fd, int mode, off_t offset, off_t size), (fd, mode, offset, size), -1, TRUNCATE, fd,
+          NULL)
+HOOK_FILE(int, fallocate64, (int fd, int mode, off64_t offset, off64_t size), (fd, mode, offset, size), -1, TRUNCATE,
+          fd, NULL)
+HOOK_FILE(int, posix_fallocate, (int fd, off_t offset, off_t size), (fd, offset, size), errno, TRUNCATE, fd, NULL)
+HOOK_FILE(int, posix_fallocate64, (int fd, off64_t offset, off64_t size), (fd, offset, size), errno, TRUNCATE, fd, NULL)
 HOOK_FILE(int, fsync, (int fd), (fd), -1, FSYNC, fd, NULL)
 HOOK_FILE(int, fdatasync, (int fd), (fd), -1, FSYNC, fd, NULL)
 HOOK_FILE(int, rename, (const char *from, const char *to), (from, to), -1, RENAME, AT_FDCWD, to)
 HOOK_FILE(int, renameat, (int from_folder, const char *from, int to_folder, const char *to),
           (from_folder, from, to_folder, to), -1, RENAME, to_folder, to)
-HOOK_FILE(int, renameat2,
-          (int from_folder, const char *from, int to_folder, const char *to, unsigned flags),
+HOOK_FILE(int, renameat2, (int from_folder, const char *from, int to_folder, const char *to, unsigned flags),
           (from_folder, from, to_folder, to, flags), -1, RENAME, to_folder, to)
 HOOK_FILE(int, link, (const char *from, const char *to), (from, to), -1, RENAME, AT_FDCWD, to)
-HOOK_FILE(int, linkat,
-          (int from_folder, const char *from, int to_folder, const char *to, int flags),
+HOOK_FILE(int, linkat, (int from_folder, const char *from, int to_folder, const char *to, int flags),
           (from_folder, from, to_folder, to, flags), -1, RENAME, to_folder, to)
 HOOK_FILE(int, mkdir, (const char *path, mode_t mode), (path, mode), -1, MKDIR, AT_FDCWD, path)
-HOOK_FILE(int, mkdirat, (int folder, const char *path, mode_t mode), (folder, path, mode), -1,
-          MKDIR, folder, path)
+HOOK_FILE(int, mkdirat, (int folder, const char *path, mode_t mode), (folder, path, mode), -1, MKDIR, folder, path)
 HOOK_FILE(int, unlink, (const char *path), (path), -1, UNLINK, AT_FDCWD, path)
 HOOK_FILE(int, rmdir, (const char *path), (path), -1, UNLINK, AT_FDCWD, path)
-HOOK_FILE(int, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), -1,
-          UNLINK, folder, path)
+HOOK_FILE(int, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), -1, UNLINK, folder, path)
 
 /* ------------------------------------------------------------------- bytes, descriptors ------ */
 
-#define HOOK_BYTES(name, parameters, arguments, file, socket, fd)                                  \
+#define HOOK_BYTES(name, parameters, arguments, file, socket, fd)                                                      \
     HOOK(ssize_t, name, parameters, arguments, -1, fails_by(file, socket, fd))
 
 HOOK_BYTES(read, (int fd, void *data, size_t size), (fd, data, size), READ, RECEIVE, fd)
-HOOK_BYTES(pread, (int fd, void *data, size_t size, off_t offset), (fd, data, size, offset), READ,
-           RECEIVE, fd)
-HOOK_BYTES(pread64, (int fd, void *data, size_t size, off64_t offset), (fd, data, size, offset),
-           READ, RECEIVE, fd)
-HOOK_BYTES(readv, (int fd, const struct iovec *parts, int count), (fd, parts, count), READ, RECEIVE,
-           fd)
-HOOK_BYTES(recv, (int fd, void *data, size_t size, int flags), (fd, data, size, flags), READ,
-           RECEIVE, fd)
-HOOK_BYTES(recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), READ,
-           RECEIVE, fd)
+HOOK_BYTES(pread, (int fd, void *data, size_t size, off_t offset), (fd, data, size, offset), READ, RECEIVE, fd)
+HOOK_BYTES(pread64, (int fd, void *data, size_t size, off64_t offset), (fd, data, size, offset), READ, RECEIVE, fd)
+HOOK_BYTES(readv, (int fd, const struct iovec *parts, int count), (fd, parts, count), READ, RECEIVE, fd)
+HOOK_BYTES(recv, (int fd, void *data, size_t size, int flags), (fd, data, size, flags), READ, RECEIVE, fd)
+HOOK_BYTES(recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), READ, RECEIVE, fd)
 HOOK_BYTES(write, (int fd, const void *data, size_t size), (fd, data, size), WRITE, SEND, fd)
-HOOK_BYTES(pwrite, (int fd, const void *data, size_t size, off_t offset), (fd, data, size, offset),
-           WRITE, SEND, fd)
-HOOK_BYTES(pwrite64, (int fd, const void *data, size_t size, off64_t offset),
-           (fd, data, size, offset), WRITE, SEND, fd)
-HOOK_BYTES(writev, (int fd, const struct iovec *parts, int count), (fd, parts, count), WRITE, SEND,
-           fd)
-HOOK_BYTES(send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), WRITE,
-           SEND, fd)
-HOOK_BYTES(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), WRITE,
-           SEND, fd)
+HOOK_BYTES(pwrite, (int fd, const void *data, size_t size, off_t offset), (fd, data, size, offset), WRITE, SEND, fd)
+HOOK_BYTES(pwrite64, (int fd, const void *data, size_t size, off64_t offset), (fd, data, size, offset), WRITE, SEND, fd)
+HOOK_BYTES(writev, (int fd, const struct iovec *parts, int count), (fd, parts, count), WRITE, SEND, fd)
+HOOK_BYTES(send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), WRITE, SEND, fd)
+HOOK_BYTES(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), WRITE, SEND, fd)
 
-#define HOOK_ANY(type, name, parameters, arguments, failed, call)                                  \
+#define HOOK_ANY(type, name, parameters, arguments, failed, call)                                                      \
     HOOK(type, name, parameters, arguments, failed, fails(call))
 
-HOOK_ANY(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1,
+HOOK_ANY(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, DESCRIPTOR)
+HOOK_ANY(int, socketpair, (int domain, int type, int protocol, int pair[2]), (domain, type, protocol, pair), -1,
          DESCRIPTOR)
-HOOK_ANY(int, socketpair, (int domain, int type, int protocol, int pair[2]),
-         (domain, type, protocol, pair), -1, DESCRIPTOR)
 HOOK_ANY(int, pipe, (int pair[2]), (pair), -1, DESCRIPTOR)
 HOOK_ANY(int, pipe2, (int pair[2], int flags), (pair, flags), -1, DESCRIPTOR)
-HOOK_ANY(int, accept, (int fd, struct sockaddr *address, socklen_t *size), (fd, address, size), -1,
+HOOK_ANY(int, accept, (int fd, struct sockaddr *address, socklen_t *size), (fd, address, size), -1, DESCRIPTOR)
+HOOK_ANY(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags), (fd, address, size, flags), -1,
          DESCRIPTOR)
-HOOK_ANY(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags),
-         (fd, address, size, flags), -1, DESCRIPTOR)
 HOOK_ANY(int, epoll_create1, (int flags), (flags), -1, DESCRIPTOR)
 HOOK_ANY(int, eventfd, (unsigned first, int flags), (first, flags), -1, DESCRIPTOR)
 HOOK_ANY(int, inotify_init1, (int flags), (flags), -1, DESCRIPTOR)
-HOOK_ANY(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), (fd, path, mask), -1,
-         DESCRIPTOR)
+HOOK_ANY(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), (fd, path, mask), -1, DESCRIPTOR)
 HOOK_ANY(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1, DESCRIPTOR)
 HOOK_ANY(int, dup, (int fd), (fd), -1, DESCRIPTOR)
-HOOK_ANY(int, connect, (int fd, const struct sockaddr *address, socklen_t size),
-         (fd, address, size), -1, CONNECT)
+HOOK_ANY(int, connect, (int fd, const struct sockaddr *address, socklen_t size), (fd, address, size), -1, CONNECT)
 HOOK_ANY(pid_t, fork, (void), (), -1, FORK)
-HOOK_ANY(int, pthread_create,
-         (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *data),
+HOOK_ANY(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *data),
          (thread, attributes, run, data), errno, FORK)
 
 /* ------------------------------------------------------------------------------ memory ------ */
@@ -629,11 +603,9 @@ realloc(void *old, size_t size)
 }
 #endif
 
-HOOK_ANY(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size), NULL,
-         MALLOC)
+HOOK_ANY(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size), NULL, MALLOC)
 HOOK_ANY(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL, MALLOC)
-HOOK_ANY(int, posix_memalign, (void **out, size_t alignment, size_t size), (out, alignment, size),
-         ENOMEM, MALLOC)
+HOOK_ANY(int, posix_memalign, (void **out, size_t alignment, size_t size), (out, alignment, size), ENOMEM, MALLOC)
 HOOK_ANY(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset),
          (at, size, protection, flags, fd, offset), MAP_FAILED, MALLOC)
 HOOK_ANY(void *, mmap64, (void *at, size_t size, int protection, int flags, int fd, off64_t offset),
@@ -744,8 +716,7 @@ slices_next(struct slices *slices)
 }
 
 static int
-wait_for_events(long call, int fd, struct epoll_event *events, int count, int timeout_ms,
-                const sigset_t *mask)
+wait_for_events(long call, int fd, struct epoll_event *events, int count, int timeout_ms, const sigset_t *mask)
 {
     struct slices slices = slices_of(timeout_ms);
     int found;
@@ -817,8 +788,8 @@ int
 setsockopt(int fd, int level, int option, const void *value, socklen_t length)
 {
     struct timeval shorter;
-    const bool is_timeout = level == SOL_SOCKET && length == sizeof shorter &&
-                            (option == SO_RCVTIMEO || option == SO_SNDTIMEO);
+    const bool is_timeout =
+        level == SOL_SOCKET && length == sizeof shorter && (option == SO_RCVTIMEO || option == SO_SNDTIMEO);
     if (is_timeout && hurry > 1) {
         memcpy(&shorter, value, sizeof shorter);
         const int64_t micros = ((int64_t)shorter.tv_sec * 1000000 + shorter.tv_usec) / hurry;

@@ -48,8 +48,7 @@ static long landlock_version = -1, has_seccomp = 1; /* -1: unchanged */
 static int
 kernel_refuses(long number, long operation)
 {
-    if ((number == SYS_landlock_create_ruleset && landlock_version == 0) ||
-        (number == SYS_seccomp && !has_seccomp))
+    if ((number == SYS_landlock_create_ruleset && landlock_version == 0) || (number == SYS_seccomp && !has_seccomp))
         return ENOSYS;
     if ((number == SYS_landlock_restrict_self && landlock_version == -2) ||
         (number == SYS_seccomp && has_seccomp == 2 && operation == SECCOMP_SET_MODE_FILTER))
@@ -108,14 +107,12 @@ make(const char *path)
 static int
 use_port(const char *port, bool listens)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons((uint16_t)atoi(port)),
-                                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return errno;
-    const int error =
-        ended((listens ? bind : connect)(fd, (const struct sockaddr *)&address, sizeof address));
+    const int error = ended((listens ? bind : connect)(fd, (const struct sockaddr *)&address, sizeof address));
     close(fd);
     return error;
 }
@@ -192,9 +189,8 @@ on_signal(int number)
     (void)number;
     for (int i = 0; i < deed_count; i++) {
         const int error = do_deed(&deeds[i]);
-        const int length =
-            snprintf(line, sizeof line, "level=debug event=intruder.deed pid=%d deed=%s errno=%d\n",
-                     (int)getpid(), deeds[i].name, error);
+        const int length = snprintf(line, sizeof line, "level=debug event=intruder.deed pid=%d deed=%s errno=%d\n",
+                                    (int)getpid(), deeds[i].name, error);
         if (write(STDERR_FILENO, line, (size_t)length) < 0)
             _exit(1);
     }

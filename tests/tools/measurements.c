@@ -91,8 +91,8 @@ take_line(const char *const fields[MAX_FIELDS], struct measurements *into, size_
 {
     struct sr_measurement *last = count > 0 ? &into->measurements[count - 1] : NULL;
     if (strcmp(fields[0], "group") == 0) {
-        into->groups[into->group_count++] = (struct sr_group){
-            .segment = atoi(fields[1]), .measurements = &into->measurements[count]};
+        into->groups[into->group_count++] =
+            (struct sr_group){.segment = atoi(fields[1]), .measurements = &into->measurements[count]};
     } else if (strcmp(fields[0], "measurement") == 0 && into->group_count > 0) {
         take_measurement(fields, &into->measurements[count++]);
         into->groups[into->group_count - 1].measurement_count++;

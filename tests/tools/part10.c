@@ -89,8 +89,7 @@ part10_remove(struct part10 *set, uint32_t tag)
     if (!found)
         return;
     const struct part10_element gone = *found;
-    memmove(set->bytes + gone.offset, set->bytes + gone.offset + gone.size,
-            set->size - gone.offset - gone.size);
+    memmove(set->bytes + gone.offset, set->bytes + gone.offset + gone.size, set->size - gone.offset - gone.size);
     set->size -= gone.size;
     size_t kept = 0;
     for (size_t i = 0; i < set->count; i++) {
@@ -108,8 +107,7 @@ static void
 begin_element(struct part10 *set, uint32_t tag, const char *vr, size_t length)
 {
     part10_remove(set, tag);
-    struct part10_element *grown =
-        grow(set->elements, &set->count_capacity, set->count + 1, sizeof(*grown));
+    struct part10_element *grown = grow(set->elements, &set->count_capacity, set->count + 1, sizeof(*grown));
     if (!grown) {
         set->error = -ENOMEM;
         return;
@@ -267,10 +265,9 @@ put_encoded(struct part10 *set, const uint8_t *bytes, size_t size)
     for (size_t at = 0, head; at < size && !set->error;) {
         const char vr[3] = {(char)bytes[at + 4], (char)bytes[at + 5]};
         head = head_size(vr);
-        const size_t length =
-            head == 12 ? read_u32(bytes + at + 8) : bytes[at + 6] | (size_t)bytes[at + 7] << 8;
-        const uint32_t tag = (uint32_t)(bytes[at] | bytes[at + 1] << 8) << 16 |
-                             (uint32_t)(bytes[at + 2] | bytes[at + 3] << 8);
+        const size_t length = head == 12 ? read_u32(bytes + at + 8) : bytes[at + 6] | (size_t)bytes[at + 7] << 8;
+        const uint32_t tag =
+            (uint32_t)(bytes[at] | bytes[at + 1] << 8) << 16 | (uint32_t)(bytes[at + 2] | bytes[at + 3] << 8);
         begin_element(set, tag, vr, length);
         put_raw(set, bytes + at + head, length);
         end_element(set);

@@ -96,10 +96,9 @@ static int
 parse_size(const char *text, struct phantom *phantom)
 {
     int used = 0;
-    if (sscanf(text, "%6dx%6dx%6d%n", &phantom->columns, &phantom->rows, &phantom->slices, &used) !=
-            3 ||
-        text[used] || phantom->columns < 1 || phantom->columns > MAX_SIDE || phantom->rows < 1 ||
-        phantom->rows > MAX_SIDE || phantom->slices < 1 || phantom->slices > MAX_SLICES)
+    if (sscanf(text, "%6dx%6dx%6d%n", &phantom->columns, &phantom->rows, &phantom->slices, &used) != 3 || text[used] ||
+        phantom->columns < 1 || phantom->columns > MAX_SIDE || phantom->rows < 1 || phantom->rows > MAX_SIDE ||
+        phantom->slices < 1 || phantom->slices > MAX_SLICES)
         return complain("\"%s\" is not COLUMNSxROWSxSLICES", text);
     return 0;
 }
@@ -108,8 +107,7 @@ static int
 parse_spacing(const char *text, double spacing[3])
 {
     int used = 0;
-    if (sscanf(text, "%20lf,%20lf,%20lf%n", &spacing[0], &spacing[1], &spacing[2], &used) != 3 ||
-        text[used])
+    if (sscanf(text, "%20lf,%20lf,%20lf%n", &spacing[0], &spacing[1], &spacing[2], &used) != 3 || text[used])
         return complain("\"%s\" is not X,Y,Z", text);
     for (int axis = 0; axis < 3; axis++)
         if (!(spacing[axis] >= 1e-3 && spacing[axis] <= 1000))
@@ -148,8 +146,7 @@ parse_option(int option, const char *text, struct options *options)
         options->output = text;
         return 0;
     case 'k':
-        return phantom_find_kind(text, &phantom->kind) ? 0
-                                                       : complain("there is no kind \"%s\"", text);
+        return phantom_find_kind(text, &phantom->kind) ? 0 : complain("there is no kind \"%s\"", text);
     case 'a':
         options->series = text;
         return 0;
@@ -226,8 +223,7 @@ check_options(struct options *options)
         return complain("--multi-frame and --echoes exclude each other");
     if ((int64_t)phantom->slices * phantom->echoes >= MAX_SLICES)
         return complain("too many images");
-    if (phantom->multi_frame &&
-        (int64_t)phantom->columns * phantom->rows * 2 * (phantom->slices + 1) > MAX_BYTES)
+    if (phantom->multi_frame && (int64_t)phantom->columns * phantom->rows * 2 * (phantom->slices + 1) > MAX_BYTES)
         return complain("a multi-frame file of more than 4 GiB");
     if (phantom->bits == 0)
         phantom->bits = phantom->kind == PHANTOM_PET ? 16 : 12;
@@ -273,8 +269,7 @@ static int
 plan_planes(const struct phantom *phantom, struct phantom_plane **planes, int32_t *count)
 {
     int32_t at = 0;
-    struct phantom_plane *plan =
-        calloc((size_t)phantom->slices * (size_t)phantom->echoes + 1, sizeof(*plan));
+    struct phantom_plane *plan = calloc((size_t)phantom->slices * (size_t)phantom->echoes + 1, sizeof(*plan));
     if (!plan)
         return -ENOMEM;
     for (int32_t slice = 0; slice < phantom->slices; slice++)
@@ -357,8 +352,8 @@ write_one_of_many(const struct options *options, int32_t n)
 int
 main(int argc, char **argv)
 {
-    struct options options = {
-        .phantom = {.columns = 256, .rows = 256, .slices = 64, .seed = 1, .echoes = 1}, .count = 1};
+    struct options options = {.phantom = {.columns = 256, .rows = 256, .slices = 64, .seed = 1, .echoes = 1},
+                              .count = 1};
     if (parse_options(argc, argv, &options) < 0)
         return 2;
     const char *where = options.output;

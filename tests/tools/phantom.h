@@ -19,12 +19,12 @@ enum phantom_kind {
     PHANTOM_SPHERE,   /* a ball of radius size / 4, 40 HU in air, no noise */
     PHANTOM_MAZE,     /* one corridor, one voxel wide, through the whole volume; 40 HU */
     /* CT in Hounsfield units, with in-plane blur as from a scanner. */
-    PHANTOM_CHEST, /* lungs with vessels, emphysema and airways joined to them, heart, ribs, table */
-    PHANTOM_CHEST_OPEN, /* same, but a wound connects a lung, and a hole the trachea, with the outside air */
-    PHANTOM_HEAD_TILTED, /* a skull with holes in its base, face and neck below it, tilted gantry */
-    PHANTOM_BODY,     /* an abdomen between two arms, fat under the skin and inside, gas, a table */
-    PHANTOM_BODY_CUT, /* same, but larger than the field of view */
-    PHANTOM_ANGIOGRAPHY, /* an abdomen with contrast medium in its arteries, near kidneys and spine */
+    PHANTOM_CHEST,                /* lungs with vessels, emphysema and airways joined to them, heart, ribs, table */
+    PHANTOM_CHEST_OPEN,           /* same, but a wound connects a lung, and a hole the trachea, with the outside air */
+    PHANTOM_HEAD_TILTED,          /* a skull with holes in its base, face and neck below it, tilted gantry */
+    PHANTOM_BODY,                 /* an abdomen between two arms, fat under the skin and inside, gas, a table */
+    PHANTOM_BODY_CUT,             /* same, but larger than the field of view */
+    PHANTOM_ANGIOGRAPHY,          /* an abdomen with contrast medium in its arteries, near kidneys and spine */
     PHANTOM_ANGIOGRAPHY_TOUCHING, /* same, but the aorta touches the spine */
 };
 
@@ -107,8 +107,8 @@ int phantom_write_truth(const struct phantom *phantom, const char *path);
  * Writes the planes as one series into the folder: one file each, or one multi-frame file. Stores the series' UID in
  * uid (65 bytes). Returns 0 or -errno.
  */
-int phantom_store(const struct phantom *phantom, const struct phantom_plane *planes,
-                  int32_t plane_count, const char *folder, char *uid);
+int phantom_store(const struct phantom *phantom, const struct phantom_plane *planes, int32_t plane_count,
+                  const char *folder, char *uid);
 
 /* Targets of an edit: the data set, or one of its functional groups. */
 enum phantom_place { PHANTOM_FILE, PHANTOM_SHARED, PHANTOM_FRAME };
@@ -128,14 +128,13 @@ void phantom_edit(struct part10 *set, const char *const *lines, enum phantom_pla
 
 /* Changes of a kind of series, found by name. */
 struct phantom_changes {
-    int32_t columns, rows, slices,
-        volumes; /* replace those of the kind's first part; 0: unchanged */
+    int32_t columns, rows, slices, volumes; /* replace those of the kind's first part; 0: unchanged */
     uint64_t seed;
 };
 
 bool phantom_has_kind(const char *name);
-int phantom_store_kind(const char *name, const struct phantom_changes *changes, const char *folder,
-                       char *uid, int32_t *image_count);
+int phantom_store_kind(const char *name, const struct phantom_changes *changes, const char *folder, char *uid,
+                       int32_t *image_count);
 void phantom_list_kinds(void);
 
 #endif

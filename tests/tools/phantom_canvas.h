@@ -23,16 +23,13 @@ struct canvas {
  * Adds an ellipsoid, with sizes relative to the volume; later bodies cover it. Returns the scene's body, which the
  * caller may change.
  */
-struct body *scene_add(struct scene *scene, enum tissue tissue, double x, double y, double z,
-                       double rx, double ry, double rz);
+struct body *scene_add(struct scene *scene, enum tissue tissue, double x, double y, double z, double rx, double ry,
+                       double rz);
 
 /* Same in mm. A tube has round ends. */
-struct body *put_ellipsoid(struct canvas *canvas, enum tissue tissue, struct point center,
-                           struct point radius);
-struct body *put_box(struct canvas *canvas, enum tissue tissue, struct point center,
-                     struct point half);
-struct body *put_tube(struct canvas *canvas, enum tissue tissue, struct point from, struct point to,
-                      double radius);
+struct body *put_ellipsoid(struct canvas *canvas, enum tissue tissue, struct point center, struct point radius);
+struct body *put_box(struct canvas *canvas, enum tissue tissue, struct point center, struct point half);
+struct body *put_tube(struct canvas *canvas, enum tissue tissue, struct point from, struct point to, double radius);
 
 /* Puts skin, fat and muscle, each inside the other, through all slices. */
 void put_trunk(struct canvas *canvas, struct point center, double rx, double ry, double fat);

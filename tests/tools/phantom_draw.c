@@ -84,8 +84,8 @@ tube_span(const struct body *body, double y, double z)
     const double along = v * d[1] + w * d[2];
     const double length = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
     /* Find where the squared part of (u, v, w) perpendicular to d is at most 1, and the foot lies on d. */
-    struct span side = quadratic_span(1 - d[0] * d[0] / length, d[0] * along / length,
-                                      v * v + w * w - along * along / length - 1);
+    struct span side =
+        quadratic_span(1 - d[0] * d[0] / length, d[0] * along / length, v * v + w * w - along * along / length - 1);
     side = span_common(side, linear_span(along, d[0], length));
     if (side.from <= side.to)
         side = (struct span){a[0] + side.from * r[0], a[0] + side.to * r[0]};
@@ -133,8 +133,7 @@ add_noise(int32_t width, uint64_t seed, int32_t columns, int32_t *row)
     uint64_t random = 0;
     for (int32_t x = 0; x < columns; x++) {
         random = x % 4 == 0 ? part10_mix(seed, (uint64_t)x) : random >> 16;
-        int32_t sum = (int32_t)((random & 15) + (random >> 4 & 15) + (random >> 8 & 15) +
-                                (random >> 12 & 15));
+        int32_t sum = (int32_t)((random & 15) + (random >> 4 & 15) + (random >> 8 & 15) + (random >> 12 & 15));
         row[x] += width * (sum - 30) / 30;
     }
 }
@@ -168,8 +167,7 @@ draw_maze_row(const struct phantom *phantom, int32_t y, int32_t z, uint8_t *row)
 
 /* Finds the centre of a row, relative to the volume; with a tilt, relative to an upright volume around it. */
 static void
-find_row(const struct phantom *phantom, bool sheared, int32_t row, int32_t slice, double *y,
-         double *z)
+find_row(const struct phantom *phantom, bool sheared, int32_t row, int32_t slice, double *y, double *z)
 {
     *y = (row + 0.5) / phantom->rows;
     *z = (slice + 0.5) / phantom->slices;
@@ -183,8 +181,7 @@ find_row(const struct phantom *phantom, bool sheared, int32_t row, int32_t slice
 }
 
 static void
-draw_scene(const struct phantom *phantom, const struct scene *scene, int32_t slice,
-           uint8_t *tissues)
+draw_scene(const struct phantom *phantom, const struct scene *scene, int32_t slice, uint8_t *tissues)
 {
     for (int32_t row = 0; row < phantom->rows; row++) {
         uint8_t *at = tissues + (ptrdiff_t)row * phantom->columns;
@@ -234,8 +231,7 @@ blur_plane(int32_t columns, int32_t rows, int32_t *values)
 }
 
 void
-phantom_draw(const struct phantom *phantom, const struct phantom_plane *plane,
-             const struct phantom_drawing *drawing)
+phantom_draw(const struct phantom *phantom, const struct phantom_plane *plane, const struct phantom_drawing *drawing)
 {
     struct scene scene;
     scene_make(&scene, phantom);

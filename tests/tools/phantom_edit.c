@@ -165,8 +165,7 @@ put_numbers(struct part10 *set, uint32_t tag, const char *vr, char *text)
 
 /* Finds the line's value for this image. Returns false if there is none. */
 static bool
-find_value(struct part10 *set, const struct line *line, const struct phantom_plane *plane,
-           char text[MAX_VALUE])
+find_value(struct part10 *set, const struct line *line, const struct phantom_plane *plane, char text[MAX_VALUE])
 {
     char by_volume[MAX_VALUE], template[MAX_VALUE];
     pick(line->values, '|', plane->volume, by_volume);
@@ -260,8 +259,7 @@ edit_at(struct part10 *set, const struct line *line, int depth, char *text)
 }
 
 void
-phantom_edit(struct part10 *set, const char *const *lines, enum phantom_place place,
-             const struct phantom_plane *plane)
+phantom_edit(struct part10 *set, const char *const *lines, enum phantom_place place, const struct phantom_plane *plane)
 {
     for (; lines && *lines; lines++) {
         struct line line;

@@ -20,10 +20,10 @@
 #define PET       PHANTOM_PET
 
 /* The lines of a part. */
-#define EDITS(...)                                                                                 \
-    (const char *const[])                                                                          \
-    {                                                                                              \
-        __VA_ARGS__, NULL                                                                          \
+#define EDITS(...)                                                                                                     \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
     }
 
 struct part {
@@ -57,8 +57,8 @@ struct kind {
 #define PHILIPS_FRAME "2005,0014 LO Philips MR Imaging DD 005"
 #define UIH           "0008,0070 LO UIH", "0065,0010 LO Image Private Header"
 #define DIRECTIONS    "-|1\\0\\0|0\\1\\0|0.6\\0\\0.8"
-#define DIFFUSION                                                                                  \
-    "frame 0018,9117/0018,9087 FD 0|1000|1000|1000",                                               \
+#define DIFFUSION                                                                                                      \
+    "frame 0018,9117/0018,9087 FD 0|1000|1000|1000",                                                                   \
         "frame 0018,9117/0018,9075 CS NONE|DIRECTIONAL|DIRECTIONAL|DIRECTIONAL"
 
 static const struct kind kinds[] = {
@@ -161,8 +161,8 @@ either(int32_t changed, int32_t otherwise)
 }
 
 int
-phantom_store_kind(const char *name, const struct phantom_changes *changes, const char *folder,
-                   char *uid, int32_t *image_count)
+phantom_store_kind(const char *name, const struct phantom_changes *changes, const char *folder, char *uid,
+                   int32_t *image_count)
 {
     const struct kind *kind = find_kind(name);
     struct progress progress = {

@@ -28,7 +28,7 @@ struct scene {
     int32_t value[TISSUE_COUNT];
     int32_t noise; /* half the width, 0: no noise */
     bool blurred;  /* blurred in the plane like a scanner: border voxels get intermediate values */
-    bool sheared; /* sheared by the tilt: the bodies are upright in the patient, not in the stack */
+    bool sheared;  /* sheared by the tilt: the bodies are upright in the patient, not in the stack */
 };
 
 /* Makes the bodies of the kind; a maze has no bodies. */

@@ -14,17 +14,17 @@
 #include <stddef.h>
 #include <string.h>
 
-#define HEAD                                                                                       \
-    {                                                                                              \
-        "69536005", "Head"                                                                         \
+#define HEAD                                                                                                           \
+    {                                                                                                                  \
+        "69536005", "Head"                                                                                             \
     }
-#define CHEST                                                                                      \
-    {                                                                                              \
-        "51185008", "Chest"                                                                        \
+#define CHEST                                                                                                          \
+    {                                                                                                                  \
+        "51185008", "Chest"                                                                                            \
     }
-#define BELLY                                                                                      \
-    {                                                                                              \
-        "818983003", "Abdomen"                                                                     \
+#define BELLY                                                                                                          \
+    {                                                                                                                  \
+        "818983003", "Abdomen"                                                                                         \
     }
 
 static const struct phantom_picture pictures[] = {
@@ -38,8 +38,7 @@ static const struct phantom_picture pictures[] = {
     [PHANTOM_HEAD_TILTED] = {"head-tilted", "HEAD", "Synthetic CT head", HEAD, {240, 240, 200}, 18},
     [PHANTOM_BODY] = {"body", "ABDOMEN", "Synthetic CT abdomen", BELLY, {480, 480, 200}, 0},
     [PHANTOM_BODY_CUT] = {"body-cut", "ABDOMEN", "Synthetic CT abdomen", BELLY, {300, 300, 200}, 0},
-    [PHANTOM_ANGIOGRAPHY] =
-        {"angiography", "ABDOMEN", "Synthetic CT angiography", BELLY, {320, 320, 240}, 0},
+    [PHANTOM_ANGIOGRAPHY] = {"angiography", "ABDOMEN", "Synthetic CT angiography", BELLY, {320, 320, 240}, 0},
     [PHANTOM_ANGIOGRAPHY_TOUCHING] =
         {"angiography-touching", "ABDOMEN", "Synthetic CT angiography", BELLY, {320, 320, 240}, 0},
 };
@@ -84,8 +83,7 @@ add_head(struct scene *scene, const struct phantom *phantom)
     scene_add(scene, TISSUE_SCALP, 0.5, 0.5, 0.5, outer[0] + 0.03, outer[1] + 0.03, height + 0.03);
     scene_add(scene, TISSUE_SKULL, 0.5, 0.5, 0.5, outer[0], outer[1], outer[2]);
     scene_add(scene, TISSUE_GREY, 0.5, 0.5, 0.5, brain[0], brain[1], brain[2]);
-    scene_add(scene, TISSUE_WHITE, 0.5, 0.5, 0.5, 0.85 * brain[0], 0.85 * brain[1],
-              0.85 * brain[2]);
+    scene_add(scene, TISSUE_WHITE, 0.5, 0.5, 0.5, 0.85 * brain[0], 0.85 * brain[1], 0.85 * brain[2]);
     scene_add(scene, TISSUE_VENTRICLE, 0.44, 0.47, 0.52, 0.035, 0.12, 0.10);
     scene_add(scene, TISSUE_VENTRICLE, 0.56, 0.47, 0.52, 0.035, 0.12, 0.10);
 }
@@ -101,9 +99,8 @@ make_ct_head(struct scene *scene, const struct phantom *phantom)
 static void
 make_mr_brain(struct scene *scene, const struct phantom *phantom)
 {
-    static const int32_t signal[TISSUE_COUNT] = {
-        [TISSUE_AIR] = 6,   [TISSUE_SCALP] = 110, [TISSUE_SKULL] = 8,
-        [TISSUE_GREY] = 44, [TISSUE_WHITE] = 66,  [TISSUE_VENTRICLE] = 14};
+    static const int32_t signal[TISSUE_COUNT] = {[TISSUE_AIR] = 6,   [TISSUE_SCALP] = 110, [TISSUE_SKULL] = 8,
+                                                 [TISSUE_GREY] = 44, [TISSUE_WHITE] = 66,  [TISSUE_VENTRICLE] = 14};
     memcpy(scene->value, signal, sizeof(signal));
     scene->noise = 5;
     add_head(scene, phantom);
@@ -128,8 +125,8 @@ make_sphere(struct scene *scene, const struct phantom *phantom)
     int32_t smallest = size[0];
     for (int axis = 1; axis < 3; axis++)
         smallest = size[axis] < smallest ? size[axis] : smallest;
-    scene_add(scene, TISSUE_BALL, 0.5, 0.5, 0.5, 0.25 * smallest / size[0],
-              0.25 * smallest / size[1], 0.25 * smallest / size[2]);
+    scene_add(scene, TISSUE_BALL, 0.5, 0.5, 0.5, 0.25 * smallest / size[0], 0.25 * smallest / size[1],
+              0.25 * smallest / size[2]);
 }
 
 /* -------------------------------------------------------------------------------- chest ---- */
@@ -146,8 +143,7 @@ put_ribs(struct canvas *canvas, double z)
         struct point last = {0};
         for (int i = 0; i <= PIECES; i++) {
             const double angle = M_PI * (0.12 + 0.72 * i / PIECES); /* from the back */
-            const struct point at = {side * 148 * sin(angle), 92 * cos(angle) - 12,
-                                     z - 40.0 * i / PIECES};
+            const struct point at = {side * 148 * sin(angle), 92 * cos(angle) - 12, z - 40.0 * i / PIECES};
             if (i > 0)
                 put_tube(canvas, TISSUE_BONE, last, at, 5);
             last = at;
@@ -175,16 +171,15 @@ static void
 put_lung(struct canvas *canvas, int side)
 {
     const struct point carina = {0, -4, 32}, hilum = {side * 38, -2, 4}, deep = {side * 52, -2, -6};
-    put_ellipsoid(canvas, side < 0 ? TISSUE_LUNG_RIGHT : TISSUE_LUNG_LEFT,
-                  (struct point){side * 78, -12, 0}, (struct point){58, 78, 122});
+    put_ellipsoid(canvas, side < 0 ? TISSUE_LUNG_RIGHT : TISSUE_LUNG_LEFT, (struct point){side * 78, -12, 0},
+                  (struct point){58, 78, 122});
     put_tube(canvas, TISSUE_MUSCLE, carina, hilum, 8.5);
     put_tube(canvas, TISSUE_AIRWAY, carina, deep, 6.5);
     put_vessels(canvas, (struct point){side * 34, -2, 10}, (struct point){side * 30, 4, 34}, 6);
     put_vessels(canvas, (struct point){side * 34, -2, -6}, (struct point){side * 26, 6, -40}, 6);
     const struct point bullae[3] = {{side * 84, -40, 62}, {side * 96, 8, 74}, {side * 66, -20, 84}};
     for (int i = 0; i < 3; i++)
-        put_ellipsoid(canvas, TISSUE_EMPHYSEMA, bullae[i], (struct point){16 - 2 * i, 14, 18})
-            ->over = LUNGS;
+        put_ellipsoid(canvas, TISSUE_EMPHYSEMA, bullae[i], (struct point){16 - 2 * i, 14, 18})->over = LUNGS;
 }
 
 static void
@@ -204,8 +199,7 @@ make_chest(struct canvas *canvas, bool open)
     put_lung(canvas, 1);
     put_tube(canvas, TISSUE_AIRWAY, carina, head_end, 8.5);
     put_ellipsoid(canvas, TISSUE_HEART, (struct point){24, -34, -52}, (struct point){52, 44, 60});
-    put_tube(canvas, TISSUE_HEART, (struct point){16, 22, -ENDLESS}, (struct point){16, 22, 40},
-             12);
+    put_tube(canvas, TISSUE_HEART, (struct point){16, 22, -ENDLESS}, (struct point){16, 22, 40}, 12);
     if (!open)
         return;
     put_tube(canvas, TISSUE_AIR, (struct point){-90, -12, -30}, (struct point){-250, -12, -30}, 6);
@@ -260,9 +254,8 @@ put_neck_bones(struct canvas *canvas, struct point middle)
     for (int i = 0; i < 8; i++) {
         const double z = middle.z - 92 - 16.0 * i;
         put_ellipsoid(canvas, TISSUE_BONE, (struct point){0, 2, z}, (struct point){16, 11, 6.5});
-        put_tube(canvas, TISSUE_NERVE, (struct point){-22, 22, z - 8},
-                 (struct point){22, 22, z - 8}, 3)
-            ->over = 1ULL << TISSUE_BONE;
+        put_tube(canvas, TISSUE_NERVE, (struct point){-22, 22, z - 8}, (struct point){22, 22, z - 8}, 3)->over =
+            1ULL << TISSUE_BONE;
     }
 }
 
@@ -276,19 +269,16 @@ make_head_tilted(struct canvas *canvas)
     put_ellipsoid(canvas, TISSUE_SCALP, middle, (struct point){78, 95, 78});
     put_neck_bones(canvas, middle);
     put_ellipsoid(canvas, TISSUE_SKULL, middle, (struct point){72, 89, 72});
-    put_box(canvas, TISSUE_SKULL, (struct point){0, -70, middle.z - 62},
-            (struct point){36, 14, 34}); /* of the face */
-    put_box(canvas, TISSUE_SINUS, (struct point){0, -70, middle.z - 62},
-            (struct point){26, 10, 28});
+    put_box(canvas, TISSUE_SKULL, (struct point){0, -70, middle.z - 62}, (struct point){36, 14, 34}); /* of the face */
+    put_box(canvas, TISSUE_SINUS, (struct point){0, -70, middle.z - 62}, (struct point){26, 10, 28});
     put_ellipsoid(canvas, TISSUE_GREY, middle, (struct point){66, 82, 64});
     put_ellipsoid(canvas, TISSUE_WHITE, middle, (struct point){56, 70, 54});
     for (int side = -1; side <= 1; side += 2)
-        put_ellipsoid(canvas, TISSUE_VENTRICLE,
-                      (struct point){side * 13.0, middle.y - 6, middle.z + 6},
+        put_ellipsoid(canvas, TISSUE_VENTRICLE, (struct point){side * 13.0, middle.y - 6, middle.z + 6},
                       (struct point){8, 30, 16});
     put_holes(canvas, middle);
-    put_tube(canvas, TISSUE_GREY, (struct point){0, 22, middle.z - 50},
-             (struct point){0, 22, middle.z - 74}, 13); /* the foramen magnum */
+    put_tube(canvas, TISSUE_GREY, (struct point){0, 22, middle.z - 50}, (struct point){0, 22, middle.z - 74},
+             13); /* the foramen magnum */
 }
 
 /* --------------------------------------------------------------------------------- body ---- */
@@ -324,35 +314,29 @@ make_body(struct canvas *canvas)
     put_arm(canvas, -193);
     put_trunk(canvas, (struct point){0, 0, 0}, 150, back, 22);
     put_arm(canvas, 186); /* touches the trunk */
-    put_ellipsoid(canvas, TISSUE_VISCERAL_FAT, (struct point){0, -8, 0},
-                  (struct point){112, 66, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_VISCERAL_FAT, (struct point){0, -8, 0}, (struct point){112, 66, ENDLESS});
     put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){-58, -6, 70}, (struct point){46, 46, 60});
     put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){78, 10, 70}, (struct point){22, 30, 44});
     for (int side = -1; side <= 1; side += 2) {
-        put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){side * 56, 34, -10},
-                      (struct point){22, 20, 44});
-        put_ellipsoid(canvas, TISSUE_MUSCLE, (struct point){side * 38, 46, 0},
-                      (struct point){18, 20, ENDLESS});
+        put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){side * 56, 34, -10}, (struct point){22, 20, 44});
+        put_ellipsoid(canvas, TISSUE_MUSCLE, (struct point){side * 38, 46, 0}, (struct point){18, 20, ENDLESS});
     }
     put_bowel(canvas);
     put_spine(canvas, 52);
-    put_tube(canvas, TISSUE_HEART, (struct point){6, 20, -ENDLESS}, (struct point){6, 20, ENDLESS},
-             10);
+    put_tube(canvas, TISSUE_HEART, (struct point){6, 20, -ENDLESS}, (struct point){6, 20, ENDLESS}, 10);
 }
 
 /* -------------------------------------------------------------------------------------------- */
 
 static const int32_t hounsfield[TISSUE_COUNT] = {
-    [TISSUE_AIR] = -1000,      [TISSUE_TABLE] = 200,      [TISSUE_SKIN] = 20,
-    [TISSUE_FAT] = -100,       [TISSUE_MUSCLE] = 50,      [TISSUE_BONE] = 700,
-    [TISSUE_MARROW] = 180,     [TISSUE_DISC] = 80,        [TISSUE_LUNG_RIGHT] = -850,
-    [TISSUE_LUNG_LEFT] = -850, [TISSUE_EMPHYSEMA] = -985, [TISSUE_AIRWAY] = -1000,
-    [TISSUE_VESSEL] = 40,      [TISSUE_HEART] = 45,       [TISSUE_VISCERAL_FAT] = -100,
-    [TISSUE_ORGAN] = 55,       [TISSUE_BOWEL_GAS] = -950, [TISSUE_SCALP] = 50,
-    [TISSUE_SKULL] = 1000,     [TISSUE_GREY] = 38,        [TISSUE_WHITE] = 33,
-    [TISSUE_VENTRICLE] = 5,    [TISSUE_CORD] = 35,        [TISSUE_NERVE] = 40,
-    [TISSUE_SINUS] = -950,     [TISSUE_BALL] = 40,        [TISSUE_CORRIDOR] = 40,
-    [TISSUE_ARTERY] = 350,     [TISSUE_KIDNEY] = 170,
+    [TISSUE_AIR] = -1000,       [TISSUE_TABLE] = 200,      [TISSUE_SKIN] = 20,           [TISSUE_FAT] = -100,
+    [TISSUE_MUSCLE] = 50,       [TISSUE_BONE] = 700,       [TISSUE_MARROW] = 180,        [TISSUE_DISC] = 80,
+    [TISSUE_LUNG_RIGHT] = -850, [TISSUE_LUNG_LEFT] = -850, [TISSUE_EMPHYSEMA] = -985,    [TISSUE_AIRWAY] = -1000,
+    [TISSUE_VESSEL] = 40,       [TISSUE_HEART] = 45,       [TISSUE_VISCERAL_FAT] = -100, [TISSUE_ORGAN] = 55,
+    [TISSUE_BOWEL_GAS] = -950,  [TISSUE_SCALP] = 50,       [TISSUE_SKULL] = 1000,        [TISSUE_GREY] = 38,
+    [TISSUE_WHITE] = 33,        [TISSUE_VENTRICLE] = 5,    [TISSUE_CORD] = 35,           [TISSUE_NERVE] = 40,
+    [TISSUE_SINUS] = -950,      [TISSUE_BALL] = 40,        [TISSUE_CORRIDOR] = 40,       [TISSUE_ARTERY] = 350,
+    [TISSUE_KIDNEY] = 170,
 };
 
 /* Bodies beyond the kind's extent are outside the volume. */

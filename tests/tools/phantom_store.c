@@ -10,14 +10,7 @@
 #include <string.h>
 
 /* Purposes of the UIDs of a series; part of their key. */
-enum uid_use {
-    UID_STUDY,
-    UID_SERIES,
-    UID_FRAME_OF_REFERENCE,
-    UID_INSTANCE,
-    UID_DIMENSIONS,
-    UID_IRRADIATION
-};
+enum uid_use { UID_STUDY, UID_SERIES, UID_FRAME_OF_REFERENCE, UID_INSTANCE, UID_DIMENSIONS, UID_IRRADIATION };
 
 struct storage {
     const char *modality;
@@ -47,9 +40,7 @@ static const struct storage pet_storage = {
 static const struct storage *
 storage_of(enum phantom_kind kind)
 {
-    return kind == PHANTOM_MR_BRAIN ? &mr_storage
-           : kind == PHANTOM_PET    ? &pet_storage
-                                    : &ct_storage;
+    return kind == PHANTOM_MR_BRAIN ? &mr_storage : kind == PHANTOM_PET ? &pet_storage : &ct_storage;
 }
 
 /* The key of the UIDs must include every input that changes the bytes of the series. */
@@ -80,8 +71,7 @@ make_uid(const struct phantom *phantom, enum uid_use use, uint64_t index, char u
         (uint64_t)phantom->gap,
         (uint64_t)phantom->duplicate,
         (uint64_t)phantom->bits,
-        (uint64_t)phantom->is_signed << 2 | (uint64_t)phantom->multi_frame << 1 |
-            (uint64_t)phantom->instances_lie,
+        (uint64_t)phantom->is_signed << 2 | (uint64_t)phantom->multi_frame << 1 | (uint64_t)phantom->instances_lie,
     };
     part10_uid(key, sizeof(key) / sizeof(key[0]), uid);
 }
@@ -136,14 +126,13 @@ static size_t
 image_size(const struct phantom *phantom)
 {
     const size_t across = (size_t)tiles_across(phantom);
-    return across * across * (size_t)phantom->columns * (size_t)phantom->rows *
-           sample_size(phantom);
+    return across * across * (size_t)phantom->columns * (size_t)phantom->rows * sample_size(phantom);
 }
 
 /* Writes stored values, little endian. */
 static void
-encode(const struct phantom *phantom, const struct rescale *rescale, const int32_t *values,
-       int32_t count, uint8_t *pixels)
+encode(const struct phantom *phantom, const struct rescale *rescale, const int32_t *values, int32_t count,
+       uint8_t *pixels)
 {
     for (int32_t i = 0; i < count; i++) {
         uint32_t stored = (uint32_t)store_value(phantom, rescale, values[i]);
@@ -158,8 +147,8 @@ encode(const struct phantom *phantom, const struct rescale *rescale, const int32
 
 /* Draws the plane, or the volume as tiles, and writes it. */
 static void
-render(const struct phantom *phantom, const struct phantom_plane *plane,
-       const struct phantom_drawing *drawing, uint8_t *pixels)
+render(const struct phantom *phantom, const struct phantom_plane *plane, const struct phantom_drawing *drawing,
+       uint8_t *pixels)
 {
     const int32_t across = tiles_across(phantom);
     const struct rescale rescale = rescale_of(phantom, plane);
@@ -170,11 +159,10 @@ render(const struct phantom *phantom, const struct phantom_plane *plane,
         if (phantom->tiles)
             drawn.slice = tile;
         phantom_draw(phantom, &drawn, drawing);
-        const size_t above = (size_t)(tile / across * phantom->rows),
-                     left = (size_t)(tile % across);
+        const size_t above = (size_t)(tile / across * phantom->rows), left = (size_t)(tile % across);
         for (int32_t y = 0; y < phantom->rows; y++)
-            encode(phantom, &rescale, drawing->values + (ptrdiff_t)y * phantom->columns,
-                   phantom->columns, pixels + ((above + (size_t)y) * (size_t)across + left) * run);
+            encode(phantom, &rescale, drawing->values + (ptrdiff_t)y * phantom->columns, phantom->columns,
+                   pixels + ((above + (size_t)y) * (size_t)across + left) * run);
     }
 }
 
@@ -314,8 +302,7 @@ put_sop(struct part10 *set, const struct phantom *phantom, const char *class_uid
 }
 
 static void
-put_code(struct part10 *set, uint32_t tag, const char *value, const char *scheme,
-         const char *meaning)
+put_code(struct part10 *set, uint32_t tag, const char *value, const char *scheme, const char *meaning)
 {
     struct part10 item = {0};
     part10_text(&item, 0x00080100, "SH", "%s", value);
@@ -407,8 +394,7 @@ expected_count(const struct phantom *phantom)
 }
 
 static void
-put_classic(struct part10 *set, const struct phantom *phantom, const struct phantom_plane *plane,
-            int32_t number)
+put_classic(struct part10 *set, const struct phantom *phantom, const struct phantom_plane *plane, int32_t number)
 {
     const struct storage *storage = storage_of(phantom->kind);
     put_patient_and_study(set, phantom);
@@ -439,8 +425,8 @@ put_classic(struct part10 *set, const struct phantom *phantom, const struct phan
 }
 
 static int
-store_classic(const struct phantom *phantom, const struct phantom_plane *plane, int32_t place,
-              const char *folder, const struct phantom_drawing *drawing, uint8_t *pixels)
+store_classic(const struct phantom *phantom, const struct phantom_plane *plane, int32_t place, const char *folder,
+              const struct phantom_drawing *drawing, uint8_t *pixels)
 {
     char *path;
     if (asprintf(&path, "%s/IM%05d.dcm", folder, phantom->files_before + place) < 0)
@@ -480,9 +466,7 @@ put_frame_type(struct part10 *set, const struct storage *storage)
         part10_text(&item, 0x00089208, "CS", "MAGNITUDE");
         part10_text(&item, 0x00089209, "CS", "T1");
     }
-    uint32_t tag = storage == &ct_storage   ? 0x00189329
-                   : storage == &mr_storage ? 0x00189226
-                                            : 0x00189751;
+    uint32_t tag = storage == &ct_storage ? 0x00189329 : storage == &mr_storage ? 0x00189226 : 0x00189751;
     put_group(set, tag, &item);
 }
 
@@ -527,8 +511,7 @@ put_shared_groups(struct part10 *set, const struct phantom *phantom)
 }
 
 static void
-put_frame_groups(struct part10 *frame, const struct phantom *phantom,
-                 const struct phantom_plane *plane, int32_t number)
+put_frame_groups(struct part10 *frame, const struct phantom *phantom, const struct phantom_plane *plane, int32_t number)
 {
     struct part10 item = {0};
     const struct rescale rescale = rescale_of(phantom, plane);
@@ -546,8 +529,7 @@ put_frame_groups(struct part10 *frame, const struct phantom *phantom,
 }
 
 static int
-put_frames(struct part10 *set, const struct phantom *phantom, const struct phantom_plane *planes,
-           int32_t plane_count)
+put_frames(struct part10 *set, const struct phantom *phantom, const struct phantom_plane *planes, int32_t plane_count)
 {
     struct part10 *frames = calloc((size_t)plane_count, sizeof(*frames));
     if (!frames)
@@ -606,9 +588,8 @@ put_enhanced_radiopharmaceutical(struct part10 *set)
 static void
 put_enhanced_pet(struct part10 *set)
 {
-    static const uint32_t corrections[] = {0x00189758, 0x00189759, 0x00189760, 0x00189761,
-                                           0x00189762, 0x00189763, 0x00189764, 0x00189765,
-                                           0x00189766, 0x00189767, 0x00189768};
+    static const uint32_t corrections[] = {0x00189758, 0x00189759, 0x00189760, 0x00189761, 0x00189762, 0x00189763,
+                                           0x00189764, 0x00189765, 0x00189766, 0x00189767, 0x00189768};
     for (size_t i = 0; i < sizeof(corrections) / sizeof(corrections[0]); i++)
         part10_text(set, corrections[i], "CS", "NO");
     put_enhanced_radiopharmaceutical(set);
@@ -619,8 +600,7 @@ put_enhanced_pet(struct part10 *set)
 }
 
 static void
-put_enhanced_image(struct part10 *set, const struct phantom *phantom, int32_t number,
-                   int32_t frame_count)
+put_enhanced_image(struct part10 *set, const struct phantom *phantom, int32_t number, int32_t frame_count)
 {
     const struct storage *storage = storage_of(phantom->kind);
     put_sop(set, phantom, storage->enhanced_class_uid, number);
@@ -644,8 +624,8 @@ put_enhanced_image(struct part10 *set, const struct phantom *phantom, int32_t nu
 }
 
 static int
-store_multi_frame(const struct phantom *phantom, const struct phantom_plane *planes,
-                  int32_t plane_count, const char *folder, const struct phantom_drawing *drawing)
+store_multi_frame(const struct phantom *phantom, const struct phantom_plane *planes, int32_t plane_count,
+                  const char *folder, const struct phantom_drawing *drawing)
 {
     const size_t size = image_size(phantom);
     uint8_t *pixels = calloc((size_t)plane_count, size);
@@ -676,8 +656,8 @@ out:
 }
 
 static int
-store_all_classic(const struct phantom *phantom, const struct phantom_plane *planes,
-                  int32_t plane_count, const char *folder, const struct phantom_drawing *drawing)
+store_all_classic(const struct phantom *phantom, const struct phantom_plane *planes, int32_t plane_count,
+                  const char *folder, const struct phantom_drawing *drawing)
 {
     uint8_t *pixels = calloc(1, image_size(phantom));
     int rc = pixels ? 0 : -ENOMEM;
@@ -688,18 +668,16 @@ store_all_classic(const struct phantom *phantom, const struct phantom_plane *pla
 }
 
 int
-phantom_store(const struct phantom *phantom, const struct phantom_plane *planes,
-              int32_t plane_count, const char *folder, char *uid)
+phantom_store(const struct phantom *phantom, const struct phantom_plane *planes, int32_t plane_count,
+              const char *folder, char *uid)
 {
     const size_t voxels = (size_t)phantom->columns * (size_t)phantom->rows;
-    struct phantom_drawing drawing = {.tissues = malloc(voxels),
-                                      .values = malloc(voxels * sizeof(*drawing.values))};
+    struct phantom_drawing drawing = {.tissues = malloc(voxels), .values = malloc(voxels * sizeof(*drawing.values))};
     int rc = drawing.tissues && drawing.values ? 0 : -ENOMEM;
     make_uid(phantom, UID_SERIES, 0, uid);
     if (rc == 0)
-        rc = phantom->multi_frame
-                 ? store_multi_frame(phantom, planes, plane_count, folder, &drawing)
-                 : store_all_classic(phantom, planes, plane_count, folder, &drawing);
+        rc = phantom->multi_frame ? store_multi_frame(phantom, planes, plane_count, folder, &drawing)
+                                  : store_all_classic(phantom, planes, plane_count, folder, &drawing);
     free(drawing.values);
     free(drawing.tissues);
     return rc;

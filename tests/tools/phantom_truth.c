@@ -28,8 +28,8 @@ put_header(FILE *file, const struct phantom *phantom)
             "type: uint8\ndimension: 3\nspace: left-posterior-superior\nsizes: %d %d %d\n"
             "space directions: (%.17g,0,0) (0,%.17g,%.17g) (0,0,%.17g)\n"
             "kinds: domain domain domain\nencoding: raw\nspace origin: (%.17g,%.17g,%.17g)\n",
-            phantom->columns, phantom->rows, phantom->slices, spacing[0], down[1] * spacing[1],
-            down[2] * spacing[1], spacing[2], origin[0], origin[1], origin[2]);
+            phantom->columns, phantom->rows, phantom->slices, spacing[0], down[1] * spacing[1], down[2] * spacing[1],
+            spacing[2], origin[0], origin[1], origin[2]);
 }
 
 /* Writes the tissues in use as Slicer's segments, and prints their volumes. */
@@ -44,10 +44,8 @@ put_segments(FILE *file, const struct phantom *phantom, const int64_t counts[TIS
     for (int tissue = TISSUE_AIR + 1; tissue < TISSUE_COUNT; tissue++) {
         if (!counts[tissue])
             continue;
-        fprintf(
-            file,
-            "Segment%d_ID:=%d\nSegment%d_Name:=%s\nSegment%d_LabelValue:=%d\nSegment%d_Layer:=0\n",
-            segment, tissue, segment, tissue_names[tissue], segment, tissue, segment);
+        fprintf(file, "Segment%d_ID:=%d\nSegment%d_Name:=%s\nSegment%d_LabelValue:=%d\nSegment%d_Layer:=0\n", segment,
+                tissue, segment, tissue_names[tissue], segment, tissue, segment);
         printf("%-20s %10.3f ml\n", tissue_names[tissue], (double)counts[tissue] * voxel / 1000);
         segment++;
     }

@@ -17,8 +17,7 @@ static void
 put_artery(struct canvas *canvas, struct point from, struct point to, double radius)
 {
     put_tube(canvas, TISSUE_ARTERY, from, to, radius)->over =
-        1ULL << TISSUE_VISCERAL_FAT | 1ULL << TISSUE_ORGAN | 1ULL << TISSUE_KIDNEY |
-        1ULL << TISSUE_HEART;
+        1ULL << TISSUE_VISCERAL_FAT | 1ULL << TISSUE_ORGAN | 1ULL << TISSUE_KIDNEY | 1ULL << TISSUE_HEART;
 }
 
 /* Puts an artery and two branches at its end, alternately in the slice and out of it, down to a radius of 1 mm. */
@@ -34,10 +33,8 @@ put_branches(struct canvas *canvas, struct point from, struct point way, double 
     const bool level = fabs(way.z) > 0.6 * length;
     const struct point across = level ? (struct point){length, 0, 0} : (struct point){0, 0, length};
     for (int side = -1; side <= 1; side += 2)
-        put_branches(
-            canvas, to,
-            along((struct point){0.7 * way.x, 0.7 * way.y, 0.7 * way.z}, across, 0.45 * side),
-            0.78 * radius);
+        put_branches(canvas, to, along((struct point){0.7 * way.x, 0.7 * way.y, 0.7 * way.z}, across, 0.45 * side),
+                     0.78 * radius);
 }
 
 static void
@@ -60,17 +57,14 @@ put_arteries(struct canvas *canvas, double y)
 static void
 put_belly(struct canvas *canvas)
 {
-    put_ellipsoid(canvas, TISSUE_VISCERAL_FAT, (struct point){0, -8, 0},
-                  (struct point){112, 66, ENDLESS});
+    put_ellipsoid(canvas, TISSUE_VISCERAL_FAT, (struct point){0, -8, 0}, (struct point){112, 66, ENDLESS});
     put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){-60, -10, 72}, (struct point){44, 42, 52});
     put_ellipsoid(canvas, TISSUE_ORGAN, (struct point){82, 12, 72}, (struct point){22, 30, 40});
-    put_tube(canvas, TISSUE_HEART, (struct point){-20, 20, -ENDLESS},
-             (struct point){-20, 20, ENDLESS}, 9); /* the vein next to the aorta */
+    put_tube(canvas, TISSUE_HEART, (struct point){-20, 20, -ENDLESS}, (struct point){-20, 20, ENDLESS},
+             9); /* the vein next to the aorta */
     for (int side = -1; side <= 1; side += 2) {
-        put_ellipsoid(canvas, TISSUE_KIDNEY, (struct point){side * 62, 34, -5},
-                      (struct point){22, 20, 44});
-        put_ellipsoid(canvas, TISSUE_MUSCLE, (struct point){side * 38, 46, 0},
-                      (struct point){16, 18, ENDLESS});
+        put_ellipsoid(canvas, TISSUE_KIDNEY, (struct point){side * 62, 34, -5}, (struct point){22, 20, 44});
+        put_ellipsoid(canvas, TISSUE_MUSCLE, (struct point){side * 38, 46, 0}, (struct point){16, 18, ENDLESS});
     }
 }
 

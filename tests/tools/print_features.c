@@ -124,8 +124,7 @@ add_to_region(struct scene *scene, int64_t voxel, double value)
 static uint64_t *
 allocate_bits(struct image_extent extent)
 {
-    return allocate((size_t)((extent.columns + 63) / 64 * extent.rows * extent.slices) *
-                    sizeof(uint64_t));
+    return allocate((size_t)((extent.columns + 63) / 64 * extent.rows * extent.slices) * sizeof(uint64_t));
 }
 
 static void
@@ -171,8 +170,8 @@ find_levels(struct scene *scene)
     };
 
     scene->level_of = allocate(values * sizeof(*scene->level_of));
-    return discretise(&rule, &scene->rescale, 1, values, ref_texture_smallest(scene->pixel),
-                      scene->lo, scene->hi, scene->level_of, &scene->levels);
+    return discretise(&rule, &scene->rescale, 1, values, ref_texture_smallest(scene->pixel), scene->lo, scene->hi,
+                      scene->level_of, &scene->levels);
 }
 
 static void
@@ -185,8 +184,7 @@ close_scene(struct scene *scene)
 }
 
 static void
-print_family(const char *separator, const struct feature_family *family,
-             const struct feature_value *values)
+print_family(const char *separator, const struct feature_family *family, const struct feature_value *values)
 {
     for (size_t f = 0; f < family->definition_count; f++) {
         printf("%s\"%s\": ", f ? ", " : separator, family->definitions[f].name);
@@ -212,20 +210,17 @@ static int
 print_glcm(const struct scene *scene)
 {
     static struct texture_offset offsets[MAX_OFFSETS];
-    const struct glcm_settings glcm = {scene->levels, (enum aggregation)get("aggregation"),
-                                       get("symmetric") > 0};
+    const struct glcm_settings glcm = {scene->levels, (enum aggregation)get("aggregation"), get("symmetric") > 0};
     const struct texture_glcm request = {
         .levels = {scene->levels, scene->level_of, 1},
         .region = scene->region,
         .offsets = offsets,
-        .offset_count =
-            ref_directions(aggregation_is_2d(glcm.aggregation), (int32_t)get("distance"), offsets),
+        .offset_count = ref_directions(aggregation_is_2d(glcm.aggregation), (int32_t)get("distance"), offsets),
         .per_slice = aggregation_per_slice(glcm.aggregation),
     };
     const int64_t slices = request.per_slice ? scene->extent.slices : 1;
     const size_t matrices = (size_t)slices * request.offset_count;
-    uint64_t *counts =
-        allocate(matrices * (size_t)scene->levels * (size_t)scene->levels * sizeof(*counts));
+    uint64_t *counts = allocate(matrices * (size_t)scene->levels * (size_t)scene->levels * sizeof(*counts));
     struct feature_value values[GLCM_FEATURES];
     int error;
 
@@ -269,10 +264,8 @@ print_basic(const struct scene *scene)
     int error;
 
     for (int i = 0; i < 2 * FEATURE_FAMILY_MAX; i++)
-        values[i / FEATURE_FAMILY_MAX][i % FEATURE_FAMILY_MAX] =
-            feature_absent(FEATURE_EMPTY_REGION);
-    ref_texture_histogram(scene->extent, scene->pixel, scene->voxels, scene->region, false,
-                          histogram);
+        values[i / FEATURE_FAMILY_MAX][i % FEATURE_FAMILY_MAX] = feature_absent(FEATURE_EMPTY_REGION);
+    ref_texture_histogram(scene->extent, scene->pixel, scene->voxels, scene->region, false, histogram);
     error = family_shape.values(&region, 0, NULL, values[0]);
     if (!error)
         error = family_first_order.values(&region, 0, NULL, values[1]);
@@ -299,8 +292,8 @@ print_set(const struct feature_family *family, const struct texture_options *opt
 
         if (family->tells && !family->tells(options, f))
             continue;
-        printf("%s\n  {\"family\": \"%s\", \"name\": \"%s\", \"ibsi\": \"%s\", \"percent\": %d, ",
-               separator, family->name, definition->name, definition->ibsi, definition->percent);
+        printf("%s\n  {\"family\": \"%s\", \"name\": \"%s\", \"ibsi\": \"%s\", \"percent\": %d, ", separator,
+               family->name, definition->name, definition->ibsi, definition->percent);
         if (values[f].missing == FEATURE_PRESENT)
             printf("\"value\": %.17g}", values[f].value);
         else
@@ -372,8 +365,7 @@ open_lane(struct kernels_device **device, const struct scene *scene)
         fputs("no lane\n", stderr);
         exit(1);
     }
-    memcpy(voxels, scene->voxels,
-           (size_t)ref_voxels(scene->extent) * image_pixel_size(scene->pixel));
+    memcpy(voxels, scene->voxels, (size_t)ref_voxels(scene->extent) * image_pixel_size(scene->pixel));
     kernels_volume_ready(lane, 0, scene->extent.slices, NULL);
     return lane;
 }
@@ -420,8 +412,7 @@ print_families(const struct scene *scene)
     };
     int rc;
 
-    ref_texture_histogram(scene->extent, scene->pixel, scene->voxels, scene->region, false,
-                          histogram);
+    ref_texture_histogram(scene->extent, scene->pixel, scene->voxels, scene->region, false, histogram);
     printf(",\n \"families\": [");
     rc = print_wanted(&region);
     printf("]");

@@ -16,8 +16,8 @@ static bool
 visit(void *context, const struct dicom_match *match)
 {
     int *left = context;
-    printf("MATCH %s %s %s %s %d\n", match->study_uid, match->series_uid, match->accession_number,
-           match->modality, (int)match->instances);
+    printf("MATCH %s %s %s %s %d\n", match->study_uid, match->series_uid, match->accession_number, match->modality,
+           (int)match->instances);
     return --*left > 0;
 }
 
@@ -25,14 +25,13 @@ static bool
 progress(void *context, const struct dicom_moved *moved)
 {
     int *left = context;
-    printf("PROGRESS %d %d %d %d\n", (int)moved->remaining, (int)moved->completed,
-           (int)moved->failed, (int)moved->warned);
+    printf("PROGRESS %d %d %d %d\n", (int)moved->remaining, (int)moved->completed, (int)moved->failed,
+           (int)moved->warned);
     return --*left > 0;
 }
 
 static int
-query_find(struct dicom_association *association, char **arguments, struct dicom_answer *answer,
-           struct error *error)
+query_find(struct dicom_association *association, char **arguments, struct dicom_answer *answer, struct error *error)
 {
     const bool series = strcmp(arguments[0], "series") == 0;
     const struct dicom_query query = {
@@ -45,17 +44,14 @@ query_find(struct dicom_association *association, char **arguments, struct dicom
 }
 
 static int
-query_move(struct dicom_association *association, char **arguments, struct dicom_answer *answer,
-           struct error *error)
+query_move(struct dicom_association *association, char **arguments, struct dicom_answer *answer, struct error *error)
 {
     const struct dicom_query query = {
         .level = DICOM_LEVEL_SERIES, .study_uid = arguments[1], .series_uid = arguments[2]};
     struct dicom_moved moved;
     int left = arguments[3] ? atoi(arguments[3]) : 1000;
-    const int rc =
-        dicom_move(association, &query, arguments[0], progress, &left, &moved, answer, error);
-    printf("MOVED %d %d %d %d\n", (int)moved.remaining, (int)moved.completed, (int)moved.failed,
-           (int)moved.warned);
+    const int rc = dicom_move(association, &query, arguments[0], progress, &left, &moved, answer, error);
+    printf("MOVED %d %d %d %d\n", (int)moved.remaining, (int)moved.completed, (int)moved.failed, (int)moved.warned);
     return rc;
 }
 

@@ -51,8 +51,7 @@ spread(struct image_extent extent, const uint64_t *bits, uint8_t *bytes)
 static uint64_t *
 room_for_bits(struct image_extent extent)
 {
-    return allocate((size_t)((extent.columns + 63) / 64 * extent.rows * extent.slices),
-                    sizeof(uint64_t));
+    return allocate((size_t)((extent.columns + 63) / 64 * extent.rows * extent.slices), sizeof(uint64_t));
 }
 
 static void
@@ -64,8 +63,7 @@ load_mask(const struct stack_planes *stack, const char *path, uint8_t *voxels)
     struct contours_drawn drawn;
     must(rtstruct_open(path, &set, &error));
     must(rtstruct_contours_read(set, 0, &contours, &error));
-    const struct contours_request request = {&stack->planes, contours.contours, contours.count,
-                                             false, false};
+    const struct contours_request request = {&stack->planes, contours.contours, contours.count, false, false};
     must(kernels_mask_contours(&request, bits, &drawn, &error));
     spread(stack->planes.extent, bits, voxels);
     rtstruct_contours_free(&contours);
@@ -76,8 +74,7 @@ load_mask(const struct stack_planes *stack, const char *path, uint8_t *voxels)
 static void
 load_series(const struct stack_planes *stack, uint8_t *voxels)
 {
-    const size_t size =
-        (size_t)image_slice_voxels(&stack->planes.extent) * image_pixel_size(stack->stack->pixel);
+    const size_t size = (size_t)image_slice_voxels(&stack->planes.extent) * image_pixel_size(stack->stack->pixel);
     for (int32_t i = 0; i < stack->stack->plane_count; i++) {
         const struct geometry_plane *plane = &stack->stack->planes[i];
         struct dicom_pixels *pixels;
@@ -89,8 +86,8 @@ load_series(const struct stack_planes *stack, uint8_t *voxels)
 
 /* Writes the mask, on the planes, of all voxels of at least `level`. */
 static void
-write_mask(const struct image_planes *planes, const struct resample_grid *grid,
-           enum image_pixel pixel, const void *voxels, int level, FILE *output)
+write_mask(const struct image_planes *planes, const struct resample_grid *grid, enum image_pixel pixel,
+           const void *voxels, int level, FILE *output)
 {
     const int64_t words = (grid->extent.columns + 63) / 64;
     uint64_t *bits = room_for_bits(grid->extent), *back = room_for_bits(planes->extent);
@@ -114,12 +111,10 @@ static void
 print_grid(const struct resample_grid *grid, enum image_pixel pixel, double seconds)
 {
     static const char *const types[] = {"uint8", "int16", "uint16"};
-    printf("{\"extent\": [%lld, %lld, %lld], \"pixel\": \"%s\", \"seconds\": %.6f",
-           (long long)grid->extent.columns, (long long)grid->extent.rows,
-           (long long)grid->extent.slices, types[pixel], seconds);
-    printf(", \"spacing\": [%.17g, %.17g, %.17g], \"origin\": [%.17g, %.17g, %.17g]}\n",
-           grid->spacing[0], grid->spacing[1], grid->spacing[2], grid->origin[0], grid->origin[1],
-           grid->origin[2]);
+    printf("{\"extent\": [%lld, %lld, %lld], \"pixel\": \"%s\", \"seconds\": %.6f", (long long)grid->extent.columns,
+           (long long)grid->extent.rows, (long long)grid->extent.slices, types[pixel], seconds);
+    printf(", \"spacing\": [%.17g, %.17g, %.17g], \"origin\": [%.17g, %.17g, %.17g]}\n", grid->spacing[0],
+           grid->spacing[1], grid->spacing[2], grid->origin[0], grid->origin[1], grid->origin[2]);
 }
 
 int
@@ -157,8 +152,8 @@ main(int argc, char **argv)
     const double begun = seconds_of(CLOCK_MONOTONIC);
     must(kernels_resample(lane, &request, &resampled, &error));
     print_grid(&grid, result, seconds_of(CLOCK_MONOTONIC) - begun);
-    if (!output || fwrite(resampled, image_pixel_size(result), (size_t)image_voxels(&grid.extent),
-                          output) != (size_t)image_voxels(&grid.extent))
+    if (!output || fwrite(resampled, image_pixel_size(result), (size_t)image_voxels(&grid.extent), output) !=
+                       (size_t)image_voxels(&grid.extent))
         abort();
     write_mask(&stack.planes, &grid, result, resampled, atoi(argv[4]), output);
     kernels_lane_close(lane);

@@ -52,9 +52,8 @@ static enum dicom_admission
 admit(void *context, const struct dicom_association_request *request)
 {
     (void)context;
-    printf("admit %s %s %s tls=%d cn=%s sha256=%s\n", request->calling_ae, request->called_ae,
-           request->host, request->tls, request->certificate_name,
-           request->certificate_fingerprint);
+    printf("admit %s %s %s tls=%d cn=%s sha256=%s\n", request->calling_ae, request->called_ae, request->host,
+           request->tls, request->certificate_name, request->certificate_fingerprint);
     if (settings.echo_only_ae && strcmp(settings.echo_only_ae, request->calling_ae) == 0)
         return DICOM_ADMIT_ECHO;
     if (settings.refused_ae && strcmp(settings.refused_ae, request->calling_ae) == 0)
@@ -66,10 +65,8 @@ static uint16_t
 store_begin(void *context, const struct dicom_store *store, int *fd)
 {
     struct visit *visit = context;
-    printf("begin %s %s %s\n", store->sop_class_uid, store->sop_instance_uid,
-           store->transfer_syntax_uid);
-    snprintf(visit->path, sizeof(visit->path), "%s/%s.part", settings.folder,
-             store->sop_instance_uid);
+    printf("begin %s %s %s\n", store->sop_class_uid, store->sop_instance_uid, store->transfer_syntax_uid);
+    snprintf(visit->path, sizeof(visit->path), "%s/%s.part", settings.folder, store->sop_instance_uid);
     visit->file = open(visit->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (visit->file < 0)
         return DICOM_OUT_OF_RESOURCES;
@@ -91,12 +88,10 @@ store_end(void *context, const struct dicom_store *store, int64_t bytes, int err
 }
 
 static uint16_t
-committed(void *context, const struct dicom_association_request *association,
-          const struct dicom_commitment *commitment)
+committed(void *context, const struct dicom_association_request *association, const struct dicom_commitment *commitment)
 {
     (void)context;
-    printf("committed %s %s %zu", association->calling_ae, commitment->transaction_uid,
-           commitment->count);
+    printf("committed %s %s %zu", association->calling_ae, commitment->transaction_uid, commitment->count);
     for (size_t i = 0; i < commitment->count; i++)
         printf(" %s=%u", commitment->references[i].sop_instance_uid,
                (unsigned)commitment->references[i].failure_reason);
@@ -116,9 +111,8 @@ closed(void *context, const struct dicom_association_request *association,
        const struct dicom_association_totals *totals, int rc, const struct error *error)
 {
     (void)context;
-    printf("closed %s %llu %llu %llu %d %s\n", association->calling_ae,
-           (unsigned long long)totals->instances, (unsigned long long)totals->refused,
-           (unsigned long long)totals->bytes, rc, code_name(error->code));
+    printf("closed %s %llu %llu %llu %d %s\n", association->calling_ae, (unsigned long long)totals->instances,
+           (unsigned long long)totals->refused, (unsigned long long)totals->bytes, rc, code_name(error->code));
 }
 
 static void *
@@ -161,8 +155,8 @@ listen_on_loopback(void)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(fd, 1024) != 0 || getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(fd, 1024) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
         perror("listen");
         exit(1);
     }

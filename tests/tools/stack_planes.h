@@ -37,11 +37,9 @@ stack_fail(const struct error *error)
 static inline void
 stack_open(int count, char **paths, struct stack_planes *own)
 {
-    const struct geometry_limits limits = {
-        .min_planes = 1, .spacing_tolerance = 0.01, .allow_missing = true};
+    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01, .allow_missing = true};
     struct error error;
-    *own = (struct stack_planes){.instances = allocate((size_t)count, sizeof(*own->instances)),
-                                 .count = count};
+    *own = (struct stack_planes){.instances = allocate((size_t)count, sizeof(*own->instances)), .count = count};
     for (int i = 0; i < count; i++)
         if (dicom_peek(paths[i], &own->instances[i], &error))
             stack_fail(&error);

@@ -86,9 +86,8 @@ write_and_verify(const struct pmap_request *request, const char *output)
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "
            "\"bytes\": %lld, \"write_seconds\": %.4f, \"verify_seconds\": %.4f, "
            "\"write_kib\": %ld, \"verify_kib\": %ld}\n",
-           summary.identity.sop_instance_uid, summary.identity.series_uid,
-           (long long)summary.frames, (long long)summary.bytes, written - start,
-           seconds() - written, between - before, peak_kib() - between);
+           summary.identity.sop_instance_uid, summary.identity.series_uid, (long long)summary.frames,
+           (long long)summary.bytes, written - start, seconds() - written, between - before, peak_kib() - between);
 }
 
 int

@@ -41,16 +41,11 @@ static int
 parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"label", required_argument, NULL, 'l'},
-        {"description", required_argument, NULL, 'd'},
-        {"stack", required_argument, NULL, 's'},
-        {"pipeline", required_argument, NULL, 'p'},
-        {"keep-empty-frames", no_argument, NULL, 'k'},
-        {"fractional", no_argument, NULL, 'f'},
-        {"modifier", no_argument, NULL, 'm'},
-        {"measurements", required_argument, NULL, 'M'},
-        {"report", required_argument, NULL, 'r'},
-        {NULL, 0, NULL, 0},
+        {"label", required_argument, NULL, 'l'},       {"description", required_argument, NULL, 'd'},
+        {"stack", required_argument, NULL, 's'},       {"pipeline", required_argument, NULL, 'p'},
+        {"keep-empty-frames", no_argument, NULL, 'k'}, {"fractional", no_argument, NULL, 'f'},
+        {"modifier", no_argument, NULL, 'm'},          {"measurements", required_argument, NULL, 'M'},
+        {"report", required_argument, NULL, 'r'},      {NULL, 0, NULL, 0},
     };
     *options = (struct options){.description = "", .pipeline = "test-pipeline"};
     int option;
@@ -110,8 +105,7 @@ read_masks(const char *path, const struct geometry_stack *stack, int32_t segment
 static uint16_t *
 read_maps(const char *path, const struct geometry_stack *stack, int32_t segments)
 {
-    size_t voxels = (size_t)segments * (size_t)stack->plane_count * (size_t)stack->rows *
-                    (size_t)stack->columns;
+    size_t voxels = (size_t)segments * (size_t)stack->plane_count * (size_t)stack->rows * (size_t)stack->columns;
     uint16_t *maps = need(malloc(voxels * sizeof(*maps)));
     FILE *file = fopen(path, "rb");
     if (!file)
@@ -190,8 +184,8 @@ write_and_verify(const struct seg_request *request, const char *output)
     check(seg_verify(request, output, 1, &error), &error);
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "
            "\"bytes\": %lld, \"left_out\": \"%s\"}\n",
-           summary.identity.sop_instance_uid, summary.identity.series_uid,
-           (long long)summary.frames, (long long)summary.bytes, summary.left_out);
+           summary.identity.sop_instance_uid, summary.identity.series_uid, (long long)summary.frames,
+           (long long)summary.bytes, summary.left_out);
 }
 
 static void
@@ -222,8 +216,8 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
     check(sr_verify(&request, options->report, &error), &error);
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"bytes\": %lld, "
            "\"write_seconds\": %.4f, \"verify_seconds\": %.4f}\n",
-           summary.identity.sop_instance_uid, summary.identity.series_uid, (long long)summary.bytes,
-           written - start, seconds() - written);
+           summary.identity.sop_instance_uid, summary.identity.series_uid, (long long)summary.bytes, written - start,
+           seconds() - written);
     measurements_free(&measurements);
 }
 

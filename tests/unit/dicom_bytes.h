@@ -121,8 +121,7 @@ bytes_header(struct dicom_bytes *bytes, uint32_t tag, const char *vr, uint32_t l
 }
 
 static inline void
-bytes_element(struct dicom_bytes *bytes, uint32_t tag, const char *vr, const void *value,
-              size_t size)
+bytes_element(struct dicom_bytes *bytes, uint32_t tag, const char *vr, const void *value, size_t size)
 {
     bytes_header(bytes, tag, vr, (uint32_t)(size + size % 2));
     bytes_put(bytes, value, size);
@@ -204,8 +203,7 @@ bytes_fragment(struct dicom_bytes *bytes, const void *data, size_t size)
 
 /* Preamble and file meta information; then the data set's encoding is that of the syntax. */
 static inline void
-bytes_begin_file(struct dicom_bytes *bytes, const char *syntax, const char *class_uid,
-                 const char *instance_uid)
+bytes_begin_file(struct dicom_bytes *bytes, const char *syntax, const char *class_uid, const char *instance_uid)
 {
     static const uint8_t preamble[128];
     struct dicom_bytes meta = {0};
@@ -229,8 +227,7 @@ static inline void
 bytes_write(const struct dicom_bytes *bytes, const char *path)
 {
     FILE *file = fopen(path, "wb");
-    if (!file || (bytes->size > 0 && fwrite(bytes->data, bytes->size, 1, file) != 1) ||
-        fclose(file) != 0) {
+    if (!file || (bytes->size > 0 && fwrite(bytes->data, bytes->size, 1, file) != 1) || fclose(file) != 0) {
         perror(path);
         abort();
     }
@@ -255,35 +252,34 @@ struct sample_image {
     void (*encapsulated)(struct dicom_bytes *bytes); /* writes items from the offset table on */
 };
 
-#define SAMPLE_IMAGE                                                                               \
-    ((struct sample_image){.syntax = SYNTAX_EXPLICIT,                                              \
-                           .class_uid = CLASS_CT,                                                  \
-                           .instance_uid = "1.2.3.4.1",                                            \
-                           .study_uid = "1.2.3.4.2",                                               \
-                           .series_uid = "1.2.3.4.3",                                              \
-                           .frame_of_reference_uid = "1.2.3.4.4",                                  \
-                           .modality = "CT",                                                       \
-                           .manufacturer = "Maker",                                                \
-                           .model = "Model",                                                       \
-                           .image_type = "ORIGINAL\\PRIMARY\\AXIAL",                               \
-                           .position = "-10.5\\-20.25\\30",                                        \
-                           .orientation = "1\\0\\0\\0\\1\\0",                                      \
-                           .spacing = "0.5\\0.75",                                                 \
-                           .thickness = "2.5",                                                     \
-                           .slope = "1",                                                           \
-                           .intercept = "-1024",                                                   \
-                           .photometric = "MONOCHROME2",                                           \
-                           .instance_number = "7",                                                 \
-                           .rows = 4,                                                              \
-                           .columns = 6,                                                           \
-                           .samples = 1,                                                           \
-                           .bits_allocated = 16,                                                   \
-                           .bits_stored = 12,                                                      \
+#define SAMPLE_IMAGE                                                                                                   \
+    ((struct sample_image){.syntax = SYNTAX_EXPLICIT,                                                                  \
+                           .class_uid = CLASS_CT,                                                                      \
+                           .instance_uid = "1.2.3.4.1",                                                                \
+                           .study_uid = "1.2.3.4.2",                                                                   \
+                           .series_uid = "1.2.3.4.3",                                                                  \
+                           .frame_of_reference_uid = "1.2.3.4.4",                                                      \
+                           .modality = "CT",                                                                           \
+                           .manufacturer = "Maker",                                                                    \
+                           .model = "Model",                                                                           \
+                           .image_type = "ORIGINAL\\PRIMARY\\AXIAL",                                                   \
+                           .position = "-10.5\\-20.25\\30",                                                            \
+                           .orientation = "1\\0\\0\\0\\1\\0",                                                          \
+                           .spacing = "0.5\\0.75",                                                                     \
+                           .thickness = "2.5",                                                                         \
+                           .slope = "1",                                                                               \
+                           .intercept = "-1024",                                                                       \
+                           .photometric = "MONOCHROME2",                                                               \
+                           .instance_number = "7",                                                                     \
+                           .rows = 4,                                                                                  \
+                           .columns = 6,                                                                               \
+                           .samples = 1,                                                                               \
+                           .bits_allocated = 16,                                                                       \
+                           .bits_stored = 12,                                                                          \
                            .high_bit = 11})
 
 static inline void
-sample_text(struct dicom_bytes *bytes, const struct sample_image *image, uint32_t tag,
-            const char *vr, const char *text)
+sample_text(struct dicom_bytes *bytes, const struct sample_image *image, uint32_t tag, const char *vr, const char *text)
 {
     if (text && tag != image->without)
         bytes_text(bytes, tag, vr, text);
@@ -368,8 +364,7 @@ sample_data_set(struct dicom_bytes *bytes, const struct sample_image *image)
 static inline void
 sample_file(struct dicom_bytes *bytes, const struct sample_image *image)
 {
-    bytes_begin_file(bytes, image->syntax, image->class_uid ? image->class_uid : CLASS_CT,
-                     "1.2.3.4.1");
+    bytes_begin_file(bytes, image->syntax, image->class_uid ? image->class_uid : CLASS_CT, "1.2.3.4.1");
     bytes->unknown_vr = image->unknown_vr;
     sample_data_set(bytes, image);
 }

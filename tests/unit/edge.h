@@ -24,9 +24,9 @@ enum edge_code {
 #undef LIMIT
 };
 
-#define EDGE(name)                                                                                 \
-    {                                                                                              \
-#name, LIMIT_##name, (enum code)EDGE_##name                                                \
+#define EDGE(name)                                                                                                     \
+    {                                                                                                                  \
+#name, LIMIT_##name, (enum code)EDGE_##name                                                                    \
     }
 
 #endif

@@ -51,8 +51,7 @@ growth_warm(const char *name, growth_cost *cost, const void *kind, size_t n)
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     const double seconds = cost(kind, n);
-    ck_assert_msg(GROWTH_JUDGED || seconds < GROWTH_MOST, "%s: %.1f s at size %zu", name, seconds,
-                  n);
+    ck_assert_msg(GROWTH_JUDGED || seconds < GROWTH_MOST, "%s: %.1f s at size %zu", name, seconds, n);
     return GROWTH_JUDGED;
 }
 
@@ -88,8 +87,8 @@ expect_linear(const char *name, growth_cost *cost, const void *kind, size_t n)
     for (int i = 0; i < GROWTH_ROUNDS && !linear; i++)
         linear = growth_is_linear(cost, kind, n, seconds);
     printf("%-28s %9zu %9.4f %9.4f %9.4f s\n", name, n, seconds[0], seconds[1], seconds[2]);
-    ck_assert_msg(linear, "%s: %.3f, %.3f and %.3f s at sizes %zu, %zu and %zu", name, seconds[0],
-                  seconds[1], seconds[2], n, 2 * n, 4 * n);
+    ck_assert_msg(linear, "%s: %.3f, %.3f and %.3f s at sizes %zu, %zu and %zu", name, seconds[0], seconds[1],
+                  seconds[2], n, 2 * n, 4 * n);
 }
 
 /* At sizes n and 16 n: the size does not matter, where an index finds what is asked for. */

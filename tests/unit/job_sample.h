@@ -16,11 +16,11 @@
 
 enum { SAMPLE_SLICES = 6, SAMPLE_COLUMNS = 24, SAMPLE_ROWS = 20, SAMPLE_BLOCK = 12 * 10 * 4 };
 
-#define SAMPLE_SETTINGS(range)                                                                     \
-    "name = \"block\"; segments = ( { label = \"Block\"; method = \"level-set\"; range = " range   \
-    "; shapes = ( { kind = \"sphere\"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; "               \
-    "radius_voxels = 2.0; } ); category = { code = \"123037004\"; scheme = \"SCT\"; meaning = "    \
-    "\"Anatomical Structure\"; }; type = { code = \"12738006\"; scheme = \"SCT\"; meaning = "      \
+#define SAMPLE_SETTINGS(range)                                                                                         \
+    "name = \"block\"; segments = ( { label = \"Block\"; method = \"level-set\"; range = " range                       \
+    "; shapes = ( { kind = \"sphere\"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; "                                   \
+    "radius_voxels = 2.0; } ); category = { code = \"123037004\"; scheme = \"SCT\"; meaning = "                        \
+    "\"Anatomical Structure\"; }; type = { code = \"12738006\"; scheme = \"SCT\"; meaning = "                          \
     "\"Brain\"; }; } ); results = [ \"seg\", \"codes\" ]; min_slices = 1;"
 
 struct job_sample {

@@ -162,9 +162,8 @@ stacks_of_group(void)
     text[0] = 0;
     for (int32_t i = 0; i < result->stack_count; i++) {
         const struct geometry_stack *stack = &result->stacks[i];
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s:%d%s%s", i ? " | " : "",
-                 stack->name, stack->plane_count, stack->accepted ? "" : "!",
-                 code_name(stack->error.code));
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s:%d%s%s", i ? " | " : "", stack->name,
+                 stack->plane_count, stack->accepted ? "" : "!", code_name(stack->error.code));
     }
     geometry_series_free(result);
     return text;

@@ -82,8 +82,8 @@ starve(int (*action)(struct error *error), bool for_good)
             ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
             return n - 1;
         }
-        ck_assert_msg(rc == -ENOMEM && error.code == CODE_OUT_OF_MEMORY, "allocation %d: %d %s: %s",
-                      n, rc, code_name(error.code), error.message);
+        ck_assert_msg(rc == -ENOMEM && error.code == CODE_OUT_OF_MEMORY, "allocation %d: %d %s: %s", n, rc,
+                      code_name(error.code), error.message);
     }
 }
 

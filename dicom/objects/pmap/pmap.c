@@ -74,12 +74,12 @@ pmap_check_request(const struct pmap_writer *w, struct error *error)
         return rc;
     if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
         return error_set(error, -ENODATA, CODE_PMAP_EMPTY,
-                         "Planes of %d x %d voxels have only edge voxels, which have no pattern.",
-                         stack->columns, stack->rows);
+                         "Planes of %d x %d voxels have only edge voxels, which have no pattern.", stack->columns,
+                         stack->rows);
     if (pixel_data_length(stack) > STACK_MAX_VALUE_LENGTH)
         return error_set(error, -EFBIG, CODE_PMAP_TOO_LARGE,
-                         "%d planes of %d x %d exceed 4 GiB, the maximum of one object.",
-                         stack->plane_count, stack->columns, stack->rows);
+                         "%d planes of %d x %d exceed 4 GiB, the maximum of one object.", stack->plane_count,
+                         stack->columns, stack->rows);
     return 0;
 }
 
@@ -279,21 +279,16 @@ pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
     pmap_label(request, w->label);
     w->out.set.object.modality = modality[0] ? modality : "OT";
     w->out.set.object.own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0;
-    dataset_describe(&w->out.set, request->series_description, "%s, %s map",
-                     request->source->pipeline, request->kind);
-    rc = stack_writer_open(&w->out,
-                           value_text_is_ascii(request->explanation) &&
-                               dataset_code_is_ascii(&request->quantity),
-                           fd, error);
+    dataset_describe(&w->out.set, request->series_description, "%s, %s map", request->source->pipeline, request->kind);
+    rc = stack_writer_open(
+        &w->out, value_text_is_ascii(request->explanation) && dataset_code_is_ascii(&request->quantity), fd, error);
     if (rc)
         return rc;
-    return pmap_identify(request, &w->out.set.identity) ? dataset_out_of_memory(&w->out.set, error)
-                                                        : 0;
+    return pmap_identify(request, &w->out.set.identity) ? dataset_out_of_memory(&w->out.set, error) : 0;
 }
 
 int
-pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary,
-           struct error *error)
+pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary, struct error *error)
 {
     struct pmap_writer w = {
         .request = request,
@@ -306,8 +301,7 @@ pmap_write(const struct pmap_request *request, int fd, struct derived_summary *s
     };
     int rc = pmap_prepare(&w, fd, error);
     if (!rc)
-        rc = stack_writer_finish(&w.out, pmap_write_object(&w), request->source->stack->plane_count,
-                                 summary, error);
+        rc = stack_writer_finish(&w.out, pmap_write_object(&w), request->source->stack->plane_count, summary, error);
     stack_writer_close(&w.out);
     return rc;
 }

@@ -48,8 +48,7 @@ void pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE]);
  * bytes of pixel data, PS3.5 7.1); PMAP_EMPTY (-ENODATA: planes of less than 3 x 3 voxels have no code); NO_GEOMETRY;
  * OUT_OF_MEMORY; PMAP_REQUEST_INVALID, a defect of the caller.
  */
-int pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary,
-               struct error *error);
+int pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary, struct error *error);
 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer. Compares every value, reference, position and

@@ -103,10 +103,8 @@ class PmapVerifier : StackObject
 
     void check_pixels()
     {
-        const uint64_t frame_bits =
-            static_cast<uint64_t>(stack_.rows) * static_cast<uint64_t>(stack_.columns) * 16;
-        const PixelFile pixels(path_, dataset_, frame_bits,
-                               static_cast<size_t>(stack_.plane_count));
+        const uint64_t frame_bits = static_cast<uint64_t>(stack_.rows) * static_cast<uint64_t>(stack_.columns) * 16;
+        const PixelFile pixels(path_, dataset_, frame_bits, static_cast<size_t>(stack_.plane_count));
         std::vector<uint8_t> buffer;
         unsigned first_bit = 0;
         for (int32_t plane = 0; plane < stack_.plane_count; plane++) {
@@ -115,8 +113,7 @@ class PmapVerifier : StackObject
                 for (int32_t x = 0; x < stack_.columns; x++, bytes += 2) {
                     const unsigned value = bytes[0] | static_cast<unsigned>(bytes[1]) << 8;
                     if (value != expected(x, y, plane))
-                        differ("voxel (%d, %d, %d) is %u instead of %u", x, y, plane, value,
-                               expected(x, y, plane));
+                        differ("voxel (%d, %d, %d) is %u instead of %u", x, y, plane, value, expected(x, y, plane));
                 }
             }
         }
@@ -131,6 +128,5 @@ class PmapVerifier : StackObject
 extern "C" int
 pmap_verify(const struct pmap_request *request, const char *path, struct error *error)
 {
-    return verify(error, path, CODE_PMAP_MISMATCH, "parametric map",
-                  [&] { PmapVerifier(*request, path).run(); });
+    return verify(error, path, CODE_PMAP_MISMATCH, "parametric map", [&] { PmapVerifier(*request, path).run(); });
 }

@@ -16,14 +16,12 @@
 int
 seg_identify(const struct seg_request *request, struct derived_identity *identity)
 {
-    const struct derived_kind kind = {request->fractional ? "FRACTIONAL SEG " : "SEG ", "",
-                                      request->omit_empty_frames};
+    const struct derived_kind kind = {request->fractional ? "FRACTIONAL SEG " : "SEG ", "", request->omit_empty_frames};
     return derived_identify(&request->source, &kind, identity);
 }
 
 int
-seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
-                 char uid[DICOM_UID_SIZE])
+seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment, char uid[DICOM_UID_SIZE])
 {
     if (segment->origin && segment->origin->tracking_uid[0] != '\0') {
         snprintf(uid, DICOM_UID_SIZE, "%s", segment->origin->tracking_uid);
@@ -33,8 +31,7 @@ seg_tracking_uid(const struct seg_request *request, const struct seg_segment *se
 }
 
 void
-seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
-                char id[SEG_TRACKING_ID_SIZE])
+seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment, char id[SEG_TRACKING_ID_SIZE])
 {
     if (segment->origin && segment->origin->tracking_uid[0] != '\0')
         snprintf(id, SEG_TRACKING_ID_SIZE, "%s", segment->origin->tracking_id);
@@ -45,8 +42,7 @@ seg_tracking_id(const struct seg_request *request, const struct seg_segment *seg
 static const char *
 seg_invalid_segment(const struct seg_request *request, const struct seg_segment *segment)
 {
-    if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' ||
-        segment->algorithm_version[0] == '\0')
+    if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' || segment->algorithm_version[0] == '\0')
         return "a segment without label or algorithm";
     if (!dataset_code_is_complete(&segment->category) || !dataset_code_is_complete(&segment->type))
         return "a segment without category or type";
@@ -81,8 +77,7 @@ seg_request_is_ascii(const struct seg_request *request)
         const struct seg_segment *segment = &request->segments[i];
         ascii = value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
                 seg_algorithm_is_ascii(segment) && dataset_code_is_ascii(&segment->category) &&
-                dataset_code_is_ascii(&segment->type) &&
-                dataset_code_is_ascii(&segment->modifier) &&
+                dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
                 dataset_code_is_ascii(&segment->region);
     }
     return ascii;
@@ -98,8 +93,8 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
     int rc = stack_check(&w->out, seg_invalid_request(request), error);
     if (rc)
         return rc;
-    dataset_describe(&w->out.set, request->series_description, "%s segmentation%s",
-                     request->source.pipeline, request->fractional ? ", fractional" : "");
+    dataset_describe(&w->out.set, request->series_description, "%s segmentation%s", request->source.pipeline,
+                     request->fractional ? ", fractional" : "");
     rc = stack_writer_open(&w->out, seg_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
@@ -113,8 +108,7 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
         return error_set(error, -EFBIG, CODE_SEG_TOO_LARGE,
                          "%lld frames of %d x %d exceed 4 GiB, the maximum of one object. Omit "
                          "empty frames or segments.",
-                         (long long)w->plan.frames, w->request->source.stack->columns,
-                         w->request->source.stack->rows);
+                         (long long)w->plan.frames, w->request->source.stack->columns, w->request->source.stack->rows);
     return 0;
 }
 
@@ -145,15 +139,12 @@ seg_write_object(struct seg_writer *w)
 }
 
 int
-seg_write(const struct seg_request *request, int fd, struct derived_summary *summary,
-          struct error *error)
+seg_write(const struct seg_request *request, int fd, struct derived_summary *summary, struct error *error)
 {
     struct seg_writer w = {
         .request = request,
         .out.set.source = &request->source,
-        .out.set.object = {.what = "segmentation",
-                           .sop_class_uid = SEG_SOP_CLASS_UID,
-                           .modality = "SEG"},
+        .out.set.object = {.what = "segmentation", .sop_class_uid = SEG_SOP_CLASS_UID, .modality = "SEG"},
         .out.object = {.image_type = "DERIVED\\PRIMARY",
                        .derivation = &derived_by_segmentation,
                        .too_large = CODE_SEG_TOO_LARGE,

@@ -73,8 +73,7 @@ int seg_identify(const struct seg_request *request, struct derived_identity *ide
 /* Computes the Tracking UID of a segment. The same finding of the same pipeline in the same
  * series keeps it over runs, settings and versions. A segment taken from an annotation object
  * has the object's Tracking UID, if present. */
-int seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
-                     char uid[DICOM_UID_SIZE]);
+int seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment, char uid[DICOM_UID_SIZE]);
 
 /* Writes the Tracking ID of a segment, equal in every object that refers to it. Cut if it is too long. */
 #define SEG_TRACKING_ID_SIZE 512
@@ -96,8 +95,7 @@ const char *seg_algorithm_name(const struct seg_segment *segment, size_t index);
  * own item is present if it found the segment, or if it changed a region without such an item:
  * readers such as highdicom 0.28.2 reject a sequence of two items.
  */
-bool seg_algorithm(const struct seg_segment *segment, size_t index,
-                   struct provenance_algorithm *algorithm);
+bool seg_algorithm(const struct seg_segment *segment, size_t index, struct provenance_algorithm *algorithm);
 bool seg_algorithm_is_ascii(const struct seg_segment *segment);
 
 /*
@@ -108,8 +106,7 @@ bool seg_algorithm_is_ascii(const struct seg_segment *segment);
  * data, PS3.5 7.1); SEG_EMPTY if no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
  * SEG_REQUEST_INVALID, a defect of the caller.
  */
-int seg_write(const struct seg_request *request, int fd, struct derived_summary *summary,
-              struct error *error);
+int seg_write(const struct seg_request *request, int fd, struct derived_summary *summary, struct error *error);
 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer. Compares every voxel,
@@ -117,8 +114,7 @@ int seg_write(const struct seg_request *request, int fd, struct derived_summary 
  * `threads` threads; headers need about 8 KiB per frame. Codes: SEG_MISMATCH (-EBADMSG) with the
  * first difference, or with the reason why the file cannot be read; OUT_OF_MEMORY.
  */
-int seg_verify(const struct seg_request *request, const char *path, int threads,
-               struct error *error);
+int seg_verify(const struct seg_request *request, const char *path, int threads, struct error *error);
 
 #ifdef __cplusplus
 }

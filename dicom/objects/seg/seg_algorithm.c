@@ -56,8 +56,7 @@ seg_algorithm_name(const struct seg_segment *segment, size_t index)
 }
 
 bool
-seg_algorithm(const struct seg_segment *segment, size_t index,
-              struct provenance_algorithm *algorithm)
+seg_algorithm(const struct seg_segment *segment, size_t index, struct provenance_algorithm *algorithm)
 {
     const struct provenance *from = segment->provenance;
     size_t count = 0;
@@ -88,10 +87,8 @@ seg_algorithm_is_ascii(const struct seg_segment *segment)
     for (size_t i = 0; (name = seg_algorithm_name(segment, i)); i++)
         ascii = ascii && value_text_is_ascii(name);
     for (size_t i = 0; seg_algorithm(segment, i, &algorithm); i++)
-        ascii = ascii && value_text_is_ascii(algorithm.name) &&
-                value_text_is_ascii(algorithm.version) &&
-                value_text_is_ascii(algorithm.parameters) &&
-                value_text_is_ascii(algorithm.source) && dataset_code_is_ascii(&algorithm.family) &&
-                dataset_code_is_ascii(&algorithm.code);
+        ascii = ascii && value_text_is_ascii(algorithm.name) && value_text_is_ascii(algorithm.version) &&
+                value_text_is_ascii(algorithm.parameters) && value_text_is_ascii(algorithm.source) &&
+                dataset_code_is_ascii(&algorithm.family) && dataset_code_is_ascii(&algorithm.code);
     return ascii;
 }

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 
 static void
-add_algorithms(const struct seg_writer *w, struct element_buffer *to,
-               const struct seg_segment *segment)
+add_algorithms(const struct seg_writer *w, struct element_buffer *to, const struct seg_segment *segment)
 {
     struct provenance_algorithm algorithm;
     if (!seg_algorithm(segment, 0, &algorithm))
@@ -30,8 +29,8 @@ add_algorithms(const struct seg_writer *w, struct element_buffer *to,
             dataset_add_code(&w->out.set, to, TAG_AlgorithmNameCodeSequence, &algorithm.code);
         dataset_add_line(&w->out.set, to, TAG_AlgorithmVersion, algorithm.version);
         if (algorithm.parameters[0] != '\0')
-            dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT", algorithm.parameters,
-                              LT_CHARACTERS, VALUE_LINES);
+            dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT", algorithm.parameters, LT_CHARACTERS,
+                              VALUE_LINES);
         dataset_add_line(&w->out.set, to, TAG_AlgorithmName, algorithm.name);
         element_close(to, item);
     }
@@ -49,13 +48,12 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     size_t item = element_open_item(to);
     if (segment->region.value)
         dataset_add_code(&w->out.set, to, TAG_AnatomicRegionSequence, &segment->region);
-    dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyCategoryCodeSequence,
-                     &segment->category);
+    dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyCategoryCodeSequence, &segment->category);
     element_us(to, TAG_SegmentNumber, &number, 1);
     dataset_add_line(&w->out.set, to, TAG_SegmentLabel, segment->label);
     if (segment->description[0] != '\0')
-        dataset_add_clean(&w->out.set, to, TAG_SegmentDescription, "ST", segment->description,
-                          ST_CHARACTERS, VALUE_LINES);
+        dataset_add_clean(&w->out.set, to, TAG_SegmentDescription, "ST", segment->description, ST_CHARACTERS,
+                          VALUE_LINES);
     add_algorithms(w, to, segment);
     element_text(to, TAG_SegmentAlgorithmType, "CS", seg_algorithm_type(segment));
     /* Segment Algorithm Name may have several values (LO). */
@@ -65,8 +63,7 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     for (size_t i = 0; i <= LIMIT_VALUES && (name = seg_algorithm_name(segment, i)); i++) {
         char *value = value_text_clean(name, LO_CHARACTERS, VALUE_LINE, w->out.set.ascii_only);
         if (value)
-            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
-                                       i > 0 ? "\\" : "", value);
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s", i > 0 ? "\\" : "", value);
         else
             element_fail(to, -ENOMEM);
         free(value);
@@ -78,8 +75,7 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     size_t type = element_open_only_item(to, TAG_SegmentedPropertyTypeCodeSequence);
     dataset_add_code_values(&w->out.set, to, &segment->type);
     if (segment->modifier.value)
-        dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyTypeModifierCodeSequence,
-                         &segment->modifier);
+        dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyTypeModifierCodeSequence, &segment->modifier);
     element_close_only_item(to, type);
     char uid[DICOM_UID_SIZE], id[SEG_TRACKING_ID_SIZE];
     int error = seg_tracking_uid(w->request, segment, uid);
@@ -183,8 +179,7 @@ seg_put_pixel_data(struct seg_writer *w)
             if (!plan->present[(int64_t)s * plan->plane_count + p])
                 continue;
             if (w->request->fractional) {
-                seg_fractional_append(&w->out.sink, seg_plan_map(w->request, s, p),
-                                      seg_plan_voxels(w->request));
+                seg_fractional_append(&w->out.sink, seg_plan_map(w->request, s, p), seg_plan_voxels(w->request));
             } else {
                 const struct mask_plane mask = seg_plan_mask(w->request, s, p);
                 mask_pack(&packer, &mask);

@@ -40,8 +40,7 @@ any_voxel(const struct seg_request *request, int32_t segment, int32_t plane)
 
 /* Plans the frames of one plane. `seen` is a plane of words to find overlaps, or NULL. */
 static void
-plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t plane, uint64_t *seen,
-           size_t seen_bytes)
+plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t plane, uint64_t *seen, size_t seen_bytes)
 {
     bool fresh = true;
     for (int32_t s = 0; s < plan->segment_count; s++) {
@@ -78,8 +77,7 @@ seg_plan_make(const struct seg_request *request, struct seg_plan *plan)
 {
     int32_t segments = request->segment_count;
     int32_t planes = request->source.stack->plane_count;
-    size_t words =
-        ((size_t)request->source.stack->columns + 63) / 64 * (size_t)request->source.stack->rows;
+    size_t words = ((size_t)request->source.stack->columns + 63) / 64 * (size_t)request->source.stack->rows;
     bool find_overlap = segments > 1 && !request->fractional;
     uint64_t *seen = find_overlap ? malloc(words * sizeof(*seen)) : NULL;
     *plan = (struct seg_plan){

@@ -76,8 +76,7 @@ class SegVerifier : StackObject
         if (seg_identify(&request_, &identity_))
             throw std::bad_alloc();
         StackObject::check_identity(SEG_SOP_CLASS_UID, identity_, "SEG");
-        expect_text(dataset_, ATTRIBUTE(SegmentationType),
-                    request_.fractional ? "FRACTIONAL" : "BINARY");
+        expect_text(dataset_, ATTRIBUTE(SegmentationType), request_.fractional ? "FRACTIONAL" : "BINARY");
         if (request_.fractional) {
             expect_text(dataset_, ATTRIBUTE(SegmentationFractionalType), "PROBABILITY");
             expect_number(dataset_, ATTRIBUTE(MaximumFractionalValue), 255);
@@ -97,11 +96,10 @@ class SegVerifier : StackObject
         const bool utf8 = is_utf8(dataset_);
         const struct seg_segment *segment = request_.segments;
         int64_t number = 0;
-        for (DcmItem *item : items_of(dataset_, ATTRIBUTE(SegmentSequence),
-                                      static_cast<size_t>(request_.segment_count))) {
+        for (DcmItem *item :
+             items_of(dataset_, ATTRIBUTE(SegmentSequence), static_cast<size_t>(request_.segment_count))) {
             expect_number(*item, ATTRIBUTE(SegmentNumber), ++number);
-            expect_text(*item, ATTRIBUTE(SegmentLabel),
-                        clean_text(segment->label, 64, VALUE_LINE, utf8));
+            expect_text(*item, ATTRIBUTE(SegmentLabel), clean_text(segment->label, 64, VALUE_LINE, utf8));
             expect_code(*item, ATTRIBUTE(SegmentedPropertyCategoryCodeSequence), segment->category);
             expect_code(*item, ATTRIBUTE(SegmentedPropertyTypeCodeSequence), segment->type);
             check_algorithms(*item, *segment, utf8);
@@ -124,13 +122,10 @@ class SegVerifier : StackObject
         if (expected.empty())
             return;
         size_t i = 0;
-        for (DcmItem *each : items_of(item, ATTRIBUTE(SegmentationAlgorithmIdentificationSequence),
-                                      expected.size())) {
+        for (DcmItem *each : items_of(item, ATTRIBUTE(SegmentationAlgorithmIdentificationSequence), expected.size())) {
             expect_code(*each, ATTRIBUTE(AlgorithmFamilyCodeSequence), expected[i].family);
-            expect_text(*each, ATTRIBUTE(AlgorithmName),
-                        clean_text(expected[i].name, 64, VALUE_LINE, utf8));
-            expect_text(*each, ATTRIBUTE(AlgorithmVersion),
-                        clean_text(expected[i].version, 64, VALUE_LINE, utf8));
+            expect_text(*each, ATTRIBUTE(AlgorithmName), clean_text(expected[i].name, 64, VALUE_LINE, utf8));
+            expect_text(*each, ATTRIBUTE(AlgorithmVersion), clean_text(expected[i].version, 64, VALUE_LINE, utf8));
             i++;
         }
     }
@@ -172,8 +167,8 @@ class SegVerifier : StackObject
             const uint32_t *value = &indices_[2 * f];
             if (value[0] == 0 || value[1] == 0 || (segment != 0 && segment != value[0]) ||
                 (plane != 0 && plane != value[1]))
-                differ("frame %zu: DimensionIndexValues %u, %u do not fit its segment and plane",
-                       f + 1, value[0], value[1]);
+                differ("frame %zu: DimensionIndexValues %u, %u do not fit its segment and plane", f + 1, value[0],
+                       value[1]);
             segment = value[0];
             plane = value[1];
         }
@@ -237,9 +232,8 @@ class SegVerifier : StackObject
         if (i == voxels())
             return;
         differ("voxel (%d, %d, %d) of segment %d is %u of 255 instead of %u of 65535",
-               static_cast<int>(i % stack_.columns), static_cast<int>(i / stack_.columns),
-               frame.plane, frame.segment + 1, static_cast<unsigned>(values[i]),
-               static_cast<unsigned>(map[i]));
+               static_cast<int>(i % stack_.columns), static_cast<int>(i / stack_.columns), frame.plane,
+               frame.segment + 1, static_cast<unsigned>(values[i]), static_cast<unsigned>(map[i]));
     }
 
     void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const
@@ -248,8 +242,7 @@ class SegVerifier : StackObject
         for (int32_t y = 0; y < stack_.rows; y++) {
             /* Whole bytes are compared only if both have the same bit order. */
             if (__BYTE_ORDER != __LITTLE_ENDIAN || at % 8 != 0 || stack_.columns % 8 != 0 ||
-                std::memcmp(bytes + at / 8, row_of(frame, y),
-                            static_cast<size_t>(stack_.columns) / 8) != 0)
+                std::memcmp(bytes + at / 8, row_of(frame, y), static_cast<size_t>(stack_.columns) / 8) != 0)
                 compare_row(bytes, at, frame, y);
             at += static_cast<uint64_t>(stack_.columns);
         }
@@ -259,11 +252,10 @@ class SegVerifier : StackObject
     {
         const uint64_t *row = row_of(frame, y);
         for (int32_t x = 0; x < stack_.columns; x += 64) {
-            const uint64_t difference =
-                (bits_at(bytes, at + static_cast<uint64_t>(x)) ^ row[x / 64]) & columns_from(x);
+            const uint64_t difference = (bits_at(bytes, at + static_cast<uint64_t>(x)) ^ row[x / 64]) & columns_from(x);
             if (difference != 0)
-                differ("voxel (%d, %d, %d) of segment %d differs from the mask",
-                       x + __builtin_ctzll(difference), y, frame.plane, frame.segment + 1);
+                differ("voxel (%d, %d, %d) of segment %d differs from the mask", x + __builtin_ctzll(difference), y,
+                       frame.plane, frame.segment + 1);
         }
     }
 
@@ -294,8 +286,7 @@ class SegVerifier : StackObject
     const uint64_t *row_of(const Frame &frame, int32_t y) const
     {
         const struct seg_segment &segment = request_.segments[frame.segment];
-        return segment.bits +
-               (static_cast<int64_t>(frame.plane) * stack_.rows + y) * segment.words_per_row;
+        return segment.bits + (static_cast<int64_t>(frame.plane) * stack_.rows + y) * segment.words_per_row;
     }
 
     const uint16_t *map_of(const Frame &frame) const
@@ -326,6 +317,5 @@ class SegVerifier : StackObject
 extern "C" int
 seg_verify(const struct seg_request *request, const char *path, int threads, struct error *error)
 {
-    return verify(error, path, CODE_SEG_MISMATCH, "segmentation",
-                  [&] { SegVerifier(*request, path, threads).run(); });
+    return verify(error, path, CODE_SEG_MISMATCH, "segmentation", [&] { SegVerifier(*request, path, threads).run(); });
 }

@@ -17,11 +17,9 @@
 static const char *
 invalid_measurement(const struct sr_measurement *measurement)
 {
-    if (!dataset_code_is_complete(&measurement->concept) ||
-        !dataset_code_is_complete(&measurement->unit))
+    if (!dataset_code_is_complete(&measurement->concept) || !dataset_code_is_complete(&measurement->unit))
         return "a measurement without concept or unit";
-    if (measurement->modifier_count > SR_MAX_MODIFIERS ||
-        measurement->parameter_count > SR_MAX_PARAMETERS)
+    if (measurement->modifier_count > SR_MAX_MODIFIERS || measurement->parameter_count > SR_MAX_PARAMETERS)
         return "a measurement with too many settings";
     if (sr_has_words(measurement) && !dataset_code_is_complete(&measurement->words.concept))
         return "a textual setting without a concept";
@@ -32,8 +30,7 @@ invalid_measurement(const struct sr_measurement *measurement)
     }
     for (size_t i = 0; i < measurement->parameter_count; i++) {
         const struct sr_parameter *parameter = &measurement->parameters[i];
-        if (!dataset_code_is_complete(&parameter->concept) ||
-            !dataset_code_is_complete(&parameter->unit))
+        if (!dataset_code_is_complete(&parameter->concept) || !dataset_code_is_complete(&parameter->unit))
             return "a parameter without concept or unit";
         if (!isfinite(parameter->value))
             return "a parameter that is not a number";
@@ -47,8 +44,8 @@ sr_invalid_segment(const struct seg_request *request, int32_t index)
     if (index < 0 || index >= request->segment_count || index >= UINT16_MAX)
         return "a group without a segment";
     const struct seg_segment *segment = &request->segments[index];
-    if (!dataset_code_is_complete(&segment->category) ||
-        !dataset_code_is_complete(&segment->type) || segment->label[0] == '\0')
+    if (!dataset_code_is_complete(&segment->category) || !dataset_code_is_complete(&segment->type) ||
+        segment->label[0] == '\0')
         return "a segment without label, category or type";
     if (dataset_code_is_partial(&segment->modifier) || dataset_code_is_partial(&segment->region))
         return "a segment with an incomplete code";
@@ -58,8 +55,7 @@ sr_invalid_segment(const struct seg_request *request, int32_t index)
 static const char *
 invalid_group(const struct sr_request *request, const struct sr_group *group)
 {
-    const char *wrong =
-        group->segment == SR_WHOLE_VOLUME ? NULL : sr_invalid_segment(request->seg, group->segment);
+    const char *wrong = group->segment == SR_WHOLE_VOLUME ? NULL : sr_invalid_segment(request->seg, group->segment);
     if (wrong)
         return wrong;
     if (group->measurement_count == 0)
@@ -77,8 +73,7 @@ sr_invalid_request(const struct sr_request *request)
 {
     if (request->seg->source.stack->plane_count < 1)
         return "a stack without planes";
-    if (request->seg->source.device_serial_number[0] == '\0' ||
-        request->seg->source.software_version[0] == '\0')
+    if (request->seg->source.device_serial_number[0] == '\0' || request->seg->source.software_version[0] == '\0')
         return "no serial number or version";
     if (request->group_count == 0)
         return "no measurement group";
@@ -97,11 +92,10 @@ sr_invalid_request(const struct sr_request *request)
 static bool
 measurement_is_ascii(const struct sr_measurement *measurement)
 {
-    bool ascii =
-        dataset_code_is_ascii(&measurement->concept) && dataset_code_is_ascii(&measurement->unit) &&
-        (!measurement->absence || value_text_is_ascii(measurement->absence)) &&
-        (!sr_has_words(measurement) || (value_text_is_ascii(measurement->words.text) &&
-                                        dataset_code_is_ascii(&measurement->words.concept)));
+    bool ascii = dataset_code_is_ascii(&measurement->concept) && dataset_code_is_ascii(&measurement->unit) &&
+                 (!measurement->absence || value_text_is_ascii(measurement->absence)) &&
+                 (!sr_has_words(measurement) ||
+                  (value_text_is_ascii(measurement->words.text) && dataset_code_is_ascii(&measurement->words.concept)));
     for (size_t i = 0; i < measurement->modifier_count; i++)
         ascii = ascii && dataset_code_is_ascii(&measurement->modifiers[i][0]) &&
                 dataset_code_is_ascii(&measurement->modifiers[i][1]);
@@ -116,8 +110,7 @@ sr_segment_is_ascii(const struct seg_segment *segment)
 {
     return value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
            dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
-           dataset_code_is_ascii(&segment->region) &&
-           (!segment->provenance || seg_algorithm_is_ascii(segment));
+           dataset_code_is_ascii(&segment->region) && (!segment->provenance || seg_algorithm_is_ascii(segment));
 }
 
 static bool
@@ -126,8 +119,7 @@ sr_request_is_ascii(const struct sr_request *request)
     bool ascii = !sr_has_parameters(request) || value_text_is_ascii(request->algorithm_parameters);
     for (size_t i = 0; i < request->group_count && ascii; i++) {
         const struct sr_group *group = &request->groups[i];
-        ascii = group->segment == SR_WHOLE_VOLUME ||
-                sr_segment_is_ascii(&request->seg->segments[group->segment]);
+        ascii = group->segment == SR_WHOLE_VOLUME || sr_segment_is_ascii(&request->seg->segments[group->segment]);
         for (size_t k = 0; k < group->measurement_count && ascii; k++)
             ascii = measurement_is_ascii(&group->measurements[k]);
     }
@@ -181,13 +173,11 @@ write_report(struct sr_writer *w, int fd, struct error *error)
         .own_codes = sr_uses(request, CONCEPT_OWN_SCHEME),
         .ibsi_codes = sr_uses(request, CONCEPT_IBSI_SCHEME),
     };
-    dataset_describe(&w->set, request->series_description, "%s measurements",
-                     request->seg->source.pipeline);
+    dataset_describe(&w->set, request->series_description, "%s measurements", request->seg->source.pipeline);
     int rc = dataset_writer_open(&w->set, sr_request_is_ascii(request), error);
     if (rc)
         return rc;
-    if (sr_make_identity(request, &w->set.identity) || sr_device_uid(request->seg, w->device_uid) ||
-        list_sources(w))
+    if (sr_make_identity(request, &w->set.identity) || sr_device_uid(request->seg, w->device_uid) || list_sources(w))
         return dataset_out_of_memory(&w->set, error);
     sr_put_modules(w);
     sr_put_content(w);
@@ -197,15 +187,13 @@ write_report(struct sr_writer *w, int fd, struct error *error)
         return dataset_out_of_memory(&w->set, error);
     rc = durable_write_all(fd, report->bytes, report->size);
     if (rc)
-        return error_set(error, rc, CODE_WRITE_FAILED,
-                         "Writing the report of %zu bytes failed: %s.", report->size,
+        return error_set(error, rc, CODE_WRITE_FAILED, "Writing the report of %zu bytes failed: %s.", report->size,
                          strerror(-rc));
     return 0;
 }
 
 int
-sr_write(const struct sr_request *request, int fd, struct derived_summary *summary,
-         struct error *error)
+sr_write(const struct sr_request *request, int fd, struct derived_summary *summary, struct error *error)
 {
     const char *what = sr_invalid_request(request);
     if (what)

@@ -99,8 +99,7 @@ struct sr_request {
  * Codes: those of dicom_inherit; WRITE_FAILED (with errno: -ENOSPC, -EIO and so on); OUT_OF_MEMORY;
  * SR_REQUEST_INVALID, a defect of the caller.
  */
-int sr_write(const struct sr_request *request, int fd, struct derived_summary *summary,
-             struct error *error);
+int sr_write(const struct sr_request *request, int fd, struct derived_summary *summary, struct error *error);
 
 /* Reads the report at `path` with DCMTK, independently of the writer. Compares every item with
  * the request, numbers bit by bit. Codes: SR_MISMATCH (-EBADMSG) with the first difference, or

@@ -9,9 +9,8 @@
 const struct seg_origin *
 sr_origin(const struct sr_request *request, const struct sr_group *group)
 {
-    return group->segment == SR_WHOLE_VOLUME || request->seg_identity
-               ? NULL
-               : request->seg->segments[group->segment].origin;
+    return group->segment == SR_WHOLE_VOLUME || request->seg_identity ? NULL
+                                                                      : request->seg->segments[group->segment].origin;
 }
 
 const struct seg_origin *
@@ -38,8 +37,8 @@ sr_refers_to_segments(const struct sr_request *request)
 }
 
 int
-sr_track(const struct sr_request *request, const struct sr_group *group,
-         char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE])
+sr_track(const struct sr_request *request, const struct sr_group *group, char id[SEG_TRACKING_ID_SIZE],
+         char uid[DICOM_UID_SIZE])
 {
     const struct derived_source *source = &request->seg->source;
     if (group->segment == SR_WHOLE_VOLUME) {
@@ -126,8 +125,8 @@ struct sr_naming {
 };
 
 static int
-sr_make_uid(const struct sr_naming *naming, const char *role,
-            const struct derived_reference *replaces, char uid[DICOM_UID_SIZE])
+sr_make_uid(const struct sr_naming *naming, const char *role, const struct derived_reference *replaces,
+            char uid[DICOM_UID_SIZE])
 {
     const struct sr_request *request = naming->request;
     const struct derived_identity *seg = &naming->seg;
@@ -155,8 +154,7 @@ sr_make_uid(const struct sr_naming *naming, const char *role,
 }
 
 static int
-sr_make_instance_uid(void *context, const struct derived_reference *replaces,
-                     char uid[DICOM_UID_SIZE])
+sr_make_instance_uid(void *context, const struct derived_reference *replaces, char uid[DICOM_UID_SIZE])
 {
     return sr_make_uid(context, "SR instance", replaces, uid);
 }
@@ -172,17 +170,14 @@ sr_make_identity(const struct sr_request *request, struct derived_identity *iden
     else
         error = seg_identify(request->seg, &naming.seg);
     if (!error)
-        error = derived_find_replaced(request->earlier, sr_make_instance_uid, &naming,
-                                      &identity->replaces);
+        error = derived_find_replaced(request->earlier, sr_make_instance_uid, &naming, &identity->replaces);
     if (!error)
         error = sr_make_instance_uid(&naming, identity->replaces, identity->sop_instance_uid);
-    return error ? error
-                 : sr_make_uid(&naming, "SR series", identity->replaces, identity->series_uid);
+    return error ? error : sr_make_uid(&naming, "SR series", identity->replaces, identity->series_uid);
 }
 
 int
 sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE])
 {
-    return uid_from_texts(
-        uid, (const char *const[]){"device observer", request->source.device_serial_number, NULL});
+    return uid_from_texts(uid, (const char *const[]){"device observer", request->source.device_serial_number, NULL});
 }

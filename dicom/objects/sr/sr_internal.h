@@ -21,8 +21,8 @@ bool sr_refers_to_segments(const struct sr_request *request);
 
 /* Returns Tracking Identifier and Unique Identifier of a group: those of its segment, or of the
  * volume. Returns 0 or -ENOMEM. */
-int sr_track(const struct sr_request *request, const struct sr_group *group,
-             char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE]);
+int sr_track(const struct sr_request *request, const struct sr_group *group, char id[SEG_TRACKING_ID_SIZE],
+             char uid[DICOM_UID_SIZE]);
 
 /* Returns the reason for a missing number as text, or NULL. The others return whether there is a
  * textual setting, or any parameter. */

@@ -4,8 +4,7 @@
 
 /* Puts relationship, type and name. An image of the library has no name. */
 static void
-put_head(struct sr_writer *w, const char *relation, const char *type,
-         const struct coded_concept *concept)
+put_head(struct sr_writer *w, const char *relation, const char *type, const struct coded_concept *concept)
 {
     struct element_buffer *to = &w->set.elements;
     element_text(to, TAG_RelationshipType, "CS", relation);
@@ -15,8 +14,7 @@ put_head(struct sr_writer *w, const char *relation, const char *type,
 }
 
 struct sr_branch
-sr_begin(struct sr_writer *w, const char *relation, const char *type,
-         const struct coded_concept *concept)
+sr_begin(struct sr_writer *w, const char *relation, const char *type, const struct coded_concept *concept)
 {
     struct sr_branch branch = {.item = element_open_item(&w->set.elements)};
     put_head(w, relation, type, concept);
@@ -67,8 +65,7 @@ sr_put_number(struct sr_writer *w, double value, const struct coded_concept *uni
 }
 
 void
-sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
-            const char *text)
+sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concept *concept, const char *text)
 {
     struct sr_branch leaf = sr_begin(w, relation, "TEXT", concept);
     dataset_add_clean(&w->set, &w->set.elements, TAG_TextValue, "UT", text, SIZE_MAX, VALUE_LINES);
@@ -76,8 +73,7 @@ sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concep
 }
 
 void
-sr_add_uid(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
-           const char *uid)
+sr_add_uid(struct sr_writer *w, const char *relation, const struct coded_concept *concept, const char *uid)
 {
     struct sr_branch leaf = sr_begin(w, relation, "UIDREF", concept);
     element_text(&w->set.elements, TAG_UID, "UI", uid);
@@ -94,8 +90,8 @@ sr_add_code(struct sr_writer *w, const char *relation, const struct coded_concep
 }
 
 void
-sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
-              double value, const struct coded_concept *unit)
+sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept, double value,
+              const struct coded_concept *unit)
 {
     struct sr_branch leaf = sr_begin(w, relation, "NUM", concept);
     sr_put_number(w, value, unit);
@@ -104,8 +100,7 @@ sr_add_number(struct sr_writer *w, const char *relation, const struct coded_conc
 
 /* The tag of the reference is below those of the item's other attributes. */
 struct sr_branch
-sr_begin_image(struct sr_writer *w, const struct coded_concept *concept,
-               const struct sr_image *image)
+sr_begin_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image)
 {
     struct element_buffer *to = &w->set.elements;
     struct sr_branch branch = {.item = element_open_item(to)};

@@ -26,10 +26,8 @@ measurement_uses(const struct sr_measurement *measurement, const char *scheme)
 static bool
 segment_uses(const struct seg_segment *segment, const char *scheme)
 {
-    const struct coded_concept *codes[] = {&segment->category, &segment->type, &segment->modifier,
-                                           &segment->region};
-    const bool own =
-        segment->provenance || (segment->modifier.value && !sr_is_laterality(&segment->modifier));
+    const struct coded_concept *codes[] = {&segment->category, &segment->type, &segment->modifier, &segment->region};
+    const bool own = segment->provenance || (segment->modifier.value && !sr_is_laterality(&segment->modifier));
     bool used = own && strcmp(scheme, CONCEPT_OWN_SCHEME) == 0;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         used |= codes[i]->value && strcmp(codes[i]->scheme, scheme) == 0;
@@ -41,8 +39,7 @@ sr_uses(const struct sr_request *request, const char *scheme)
 {
     for (size_t g = 0; g < request->group_count; g++) {
         const struct sr_group *group = &request->groups[g];
-        if (group->segment != SR_WHOLE_VOLUME &&
-            segment_uses(&request->seg->segments[group->segment], scheme))
+        if (group->segment != SR_WHOLE_VOLUME && segment_uses(&request->seg->segments[group->segment], scheme))
             return true;
         for (size_t i = 0; i < group->measurement_count; i++) {
             if (measurement_uses(&group->measurements[i], scheme))
@@ -91,9 +88,8 @@ put_evidence(struct sr_writer *w)
     /* The study's other evidence: the SEG and annotation objects. */
     const struct derived_identity *seg = w->request->seg_identity;
     if (sr_refers_to_segments(w->request)) {
-        const struct seg_origin own = {.class_uid = SEG_SOP_CLASS_UID,
-                                       .instance_uid = seg->sop_instance_uid,
-                                       .series_uid = seg->series_uid};
+        const struct seg_origin own = {
+            .class_uid = SEG_SOP_CLASS_UID, .instance_uid = seg->sop_instance_uid, .series_uid = seg->series_uid};
         add_origin_series(to, &own);
     }
     for (size_t g = 0; g < w->request->group_count; g++) {

@@ -37,25 +37,19 @@ static const struct term {
     struct coded_concept number;
 } terms[] = {
 
-#define AGGREGATION(id, name, scheme, value, meaning)                                              \
+#define AGGREGATION(id, name, scheme, value, meaning)                                                                  \
     {FEATURE_aggregation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
-#define DIMENSION(id, name, scheme, value, meaning)                                                \
+#define DIMENSION(id, name, scheme, value, meaning)                                                                    \
     {FEATURE_aggregation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
-#define INTERPOLATION(id, name, scheme, value, meaning, order)                                     \
+#define INTERPOLATION(id, name, scheme, value, meaning, order)                                                         \
     {FEATURE_interpolation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
-#define DISCRETISATION(id, name, scheme, value, meaning, with, with_scheme, with_value,            \
-                       with_meaning)                                                               \
-    {FEATURE_discretisation,                                                                       \
-     name,                                                                                         \
-     {value, scheme, meaning},                                                                     \
-     FEATURE_##with,                                                                               \
-     {with_value, with_scheme, with_meaning}},
+#define DISCRETISATION(id, name, scheme, value, meaning, with, with_scheme, with_value, with_meaning)                  \
+    {FEATURE_discretisation, name, {value, scheme, meaning}, FEATURE_##with, {with_value, with_scheme, with_meaning}},
 #include "base/terms.def"
 };
 
 static void
-add_modifier(struct sr_measurement *measurement, const struct coded_concept *name,
-             const struct coded_concept *value)
+add_modifier(struct sr_measurement *measurement, const struct coded_concept *name, const struct coded_concept *value)
 {
     struct coded_concept *modifier = measurement->modifiers[measurement->modifier_count++];
     modifier[0] = *name;
@@ -71,8 +65,7 @@ struct sr_description {
 
 /* Adds a number. A value that is not finite is the open end of a range and is skipped. */
 static void
-describe_number(const struct sr_description *to, enum feature_setting setting,
-                const struct coded_concept *name)
+describe_number(const struct sr_description *to, enum feature_setting setting, const struct coded_concept *name)
 {
     const char *unit = rows[setting].unit ? rows[setting].unit : to->value_unit;
     const double value = feature_get_number(to->settings, setting);
@@ -128,8 +121,7 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
     } others[] = {
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
         /* Code Value has at most 16 characters, and some readers do not support Long Code Value. */
-        {"maximal_correlation_coefficient",
-         {"max_correlation", CONCEPT_OWN_SCHEME, "Maximal correlation coefficient"}},
+        {"maximal_correlation_coefficient", {"max_correlation", CONCEPT_OWN_SCHEME, "Maximal correlation coefficient"}},
     };
 
     if (ibsi[0] != '\0')

@@ -32,8 +32,7 @@ modality_of(const struct dicom_instance *instance)
     static const struct modality modalities[] = {
         {{"CT", "DCM", "Computed Tomography"}, {"25045-6", "LN", "CT unspecified body region"}},
         {{"MR", "DCM", "Magnetic Resonance"}, {"25056-3", "LN", "MRI unspecified body region"}},
-        {{"PT", "DCM", "Positron emission tomography"},
-         {"44136-0", "LN", "PET unspecified body region"}},
+        {{"PT", "DCM", "Positron emission tomography"}, {"44136-0", "LN", "PET unspecified body region"}},
     };
     for (size_t i = 0; i < sizeof(modalities) / sizeof(modalities[0]); i++) {
         if (strcmp(modalities[i].code.value, instance->modality) == 0)
@@ -54,18 +53,13 @@ put_image_library(struct sr_writer *w)
     if (modality)
         sr_add_code(w, SR_HAS_ACQ_CONTEXT, DCM("121139", "Modality"), &modality->code);
     sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("110910", "Pixel Data Rows"), stack->rows, &pixels);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("110911", "Pixel Data Columns"), stack->columns,
-                  &pixels);
+    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("110911", "Pixel Data Columns"), stack->columns, &pixels);
     if (first->frame_of_reference_uid[0] != '\0')
-        sr_add_uid(w, SR_HAS_ACQ_CONTEXT, DCM("112227", "Frame of Reference UID"),
-                   first->frame_of_reference_uid);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111026", "Horizontal Pixel Spacing"),
-                  stack->spacing[0], &millimeter);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111066", "Vertical Pixel Spacing"), stack->spacing[1],
-                  &millimeter);
+        sr_add_uid(w, SR_HAS_ACQ_CONTEXT, DCM("112227", "Frame of Reference UID"), first->frame_of_reference_uid);
+    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111026", "Horizontal Pixel Spacing"), stack->spacing[0], &millimeter);
+    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111066", "Vertical Pixel Spacing"), stack->spacing[1], &millimeter);
     if (stack->plane_count > 1 && !stack->uneven)
-        sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("112226", "Spacing between slices"),
-                      stack->spacing[2], &millimeter);
+        sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("112226", "Spacing between slices"), stack->spacing[2], &millimeter);
     for (int32_t i = 0; i < w->source_count; i++) {
         const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
                                        .instance_uid = sr_source(w, i)->sop_instance_uid};
@@ -111,12 +105,11 @@ put_finding(struct sr_writer *w, const struct seg_segment *segment)
     const struct coded_concept *modifier = segment->modifier.value ? &segment->modifier : NULL;
     bool of_site = modifier && segment->region.value && sr_is_laterality(modifier);
     sr_add_code(w, SR_CONTAINS, SCT("276214006", "Finding category"), &segment->category);
-    add_modified_code(
-        w, SR_CONTAINS, DCM("121071", "Finding"), &segment->type,
-        modifier && sr_is_laterality(modifier)
-            ? SCT("272741003", "Laterality")
-            : CODE("TYPE_MODIFIER", CONCEPT_OWN_SCHEME, "Segmented Property Type Modifier"),
-        of_site ? NULL : modifier);
+    add_modified_code(w, SR_CONTAINS, DCM("121071", "Finding"), &segment->type,
+                      modifier && sr_is_laterality(modifier)
+                          ? SCT("272741003", "Laterality")
+                          : CODE("TYPE_MODIFIER", CONCEPT_OWN_SCHEME, "Segmented Property Type Modifier"),
+                      of_site ? NULL : modifier);
 }
 
 /* Puts the measuring algorithm (TID 4019). The SEG has the segmenting one. */
@@ -124,11 +117,9 @@ static void
 put_algorithm(struct sr_writer *w)
 {
     sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111001", "Algorithm Name"), "Noctule");
-    sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111003", "Algorithm Version"),
-                w->request->seg->source.software_version);
+    sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111003", "Algorithm Version"), w->request->seg->source.software_version);
     if (sr_has_parameters(w->request))
-        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111002", "Algorithm Parameters"),
-                    w->request->algorithm_parameters);
+        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111002", "Algorithm Parameters"), w->request->algorithm_parameters);
 }
 
 /* Puts TID 300, or a qualitative evaluation for a missing number. */
@@ -136,27 +127,22 @@ static void
 put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
 {
     const char *absence = sr_absence(measurement);
-    struct sr_branch item =
-        sr_begin(w, SR_CONTAINS, absence ? "CODE" : "NUM", &measurement->concept);
+    struct sr_branch item = sr_begin(w, SR_CONTAINS, absence ? "CODE" : "NUM", &measurement->concept);
     if (absence)
-        sr_put_code(w, measurement->qualifier == SR_MEASUREMENT_FAILURE
-                           ? DCM("114006", "Measurement failure")
-                           : DCM("114000", "Not a number"));
+        sr_put_code(w, measurement->qualifier == SR_MEASUREMENT_FAILURE ? DCM("114006", "Measurement failure")
+                                                                        : DCM("114000", "Not a number"));
     else
         sr_put_number(w, measurement->value, &measurement->unit);
-    if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 ||
-        sr_has_words(measurement)) {
+    if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 || sr_has_words(measurement)) {
         sr_begin_children(w, &item);
         /* The settings of a number, and the reason if it is missing. */
         for (size_t i = 0; i < measurement->modifier_count; i++)
-            sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0],
-                        &measurement->modifiers[i][1]);
+            sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0], &measurement->modifiers[i][1]);
         if (sr_has_words(measurement))
-            sr_add_text(w, SR_HAS_CONCEPT_MOD, &measurement->words.concept,
-                        measurement->words.text);
+            sr_add_text(w, SR_HAS_CONCEPT_MOD, &measurement->words.concept, measurement->words.text);
         for (size_t i = 0; i < measurement->parameter_count; i++)
-            sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept,
-                          measurement->parameters[i].value, &measurement->parameters[i].unit);
+            sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept, measurement->parameters[i].value,
+                          &measurement->parameters[i].unit);
         if (absence)
             sr_add_text(w, SR_HAS_PROPERTIES, DCM("121106", "Comment"), absence);
     }
@@ -187,8 +173,7 @@ put_provenance(struct sr_writer *w, const struct seg_segment *segment)
     const char *name;
     if (!segment->provenance)
         return;
-    sr_add_text(w, SR_HAS_CONCEPT_MOD,
-                CODE("ALGORITHM_TYPE", CONCEPT_OWN_SCHEME, "Segment Algorithm Type"),
+    sr_add_text(w, SR_HAS_CONCEPT_MOD, CODE("ALGORITHM_TYPE", CONCEPT_OWN_SCHEME, "Segment Algorithm Type"),
                 seg_algorithm_type(segment));
     for (size_t i = 0; (name = seg_algorithm_name(segment, i)); i++)
         sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111001", "Algorithm Name"), name);
@@ -196,8 +181,7 @@ put_provenance(struct sr_writer *w, const struct seg_segment *segment)
         return;
     sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111003", "Algorithm Version"), algorithm.version);
     if (algorithm.parameters[0] != '\0')
-        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111002", "Algorithm Parameters"),
-                    algorithm.parameters);
+        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111002", "Algorithm Parameters"), algorithm.parameters);
     sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("111000", "Algorithm Family"), &algorithm.family);
 }
 
@@ -210,12 +194,11 @@ put_where(struct sr_writer *w, const struct sr_group *group)
     struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID};
     if (origin && strcmp(origin->class_uid, SR_RTSTRUCT_CLASS) == 0) {
         char number[16];
-        struct sr_branch item = sr_begin_composite(w, DCM("130488", "Region in Space"),
-                                                   origin->class_uid, origin->instance_uid);
+        struct sr_branch item =
+            sr_begin_composite(w, DCM("130488", "Region in Space"), origin->class_uid, origin->instance_uid);
         snprintf(number, sizeof(number), "%" PRId32, origin->number);
         sr_begin_children(w, &item);
-        sr_add_text(w, SR_HAS_CONCEPT_MOD,
-                    DCM("130489", "Referenced Region of Interest Identifier"), number);
+        sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("130489", "Referenced Region of Interest Identifier"), number);
         put_provenance(w, segment);
         sr_end(w, &item);
         return;
@@ -233,8 +216,7 @@ put_where(struct sr_writer *w, const struct sr_group *group)
         sr_begin_children(w, &item);
     put_provenance(w, segment);
     sr_end(w, &item);
-    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"),
-               sr_source(w, 0)->series_uid);
+    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"), sr_source(w, 0)->series_uid);
 }
 
 /* Returns the numbers of the stack's frames in an instance, separated by backslashes. Returns
@@ -259,8 +241,8 @@ frame_numbers(struct sr_writer *w, int32_t instance)
     size_t length = 0;
     for (int32_t p = 0; p < stack->plane_count; p++) {
         if (stack->planes[p].instance == instance)
-            length += (size_t)snprintf(numbers + length, size - length, "%s%d",
-                                       length > 0 ? "\\" : "", stack->planes[p].frame + 1);
+            length += (size_t)snprintf(numbers + length, size - length, "%s%d", length > 0 ? "\\" : "",
+                                       stack->planes[p].frame + 1);
     }
     return numbers;
 }
@@ -288,9 +270,8 @@ put_group(struct sr_writer *w, const struct sr_group *group)
         put_where(w, group);
         bool sided = segment->modifier.value && sr_is_laterality(&segment->modifier);
         if (segment->region.value)
-            add_modified_code(w, SR_HAS_CONCEPT_MOD, SCT("363698007", "Finding Site"),
-                              &segment->region, SCT("272741003", "Laterality"),
-                              sided ? &segment->modifier : NULL);
+            add_modified_code(w, SR_HAS_CONCEPT_MOD, SCT("363698007", "Finding Site"), &segment->region,
+                              SCT("272741003", "Laterality"), sided ? &segment->modifier : NULL);
         put_algorithm(w);
     }
     /* Numbers, then missing numbers. */

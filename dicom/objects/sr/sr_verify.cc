@@ -36,8 +36,7 @@ class SrVerifier
 {
   public:
     SrVerifier(const struct sr_request &request, const char *path)
-        : request_(request), seg_(*request.seg), dataset_(load_file(file_, path)),
-          utf8_(is_utf8(dataset_))
+        : request_(request), seg_(*request.seg), dataset_(load_file(file_, path)), utf8_(is_utf8(dataset_))
     {
         std::set<const struct dicom_instance *> seen;
         for (int32_t p = 0; p < seg_.source.stack->plane_count; p++) {
@@ -65,8 +64,7 @@ class SrVerifier
         struct derived_identity identity;
         if (sr_make_identity(&request_, &identity))
             throw std::bad_alloc();
-        read_back::check_identity(file_, UID_EnhancedSRStorage, identity, sources_[0]->study_uid,
-                                  "SR");
+        read_back::check_identity(file_, UID_EnhancedSRStorage, identity, sources_[0]->study_uid, "SR");
         check_predecessor(identity.replaces);
     }
 
@@ -78,8 +76,7 @@ class SrVerifier
             return;
         }
         DcmItem &study = item_of(dataset_, ATTRIBUTE(PredecessorDocumentsSequence));
-        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the predecessor"},
-                    replaces->study_uid);
+        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the predecessor"}, replaces->study_uid);
         check_series(item_of(study, ATTRIBUTE(ReferencedSeriesSequence)), replaces->series_uid,
                      {std::string(UID_EnhancedSRStorage) + ' ' + replaces->sop_instance_uid});
     }
@@ -92,47 +89,39 @@ class SrVerifier
         std::vector<const struct seg_origin *> beside, elsewhere;
         for (size_t g = 0; g < request_.group_count; g++)
             if (const struct seg_origin *origin = sr_new_origin(&request_, g))
-                (strcmp(origin->study_uid, sources_[0]->study_uid) == 0 ? beside : elsewhere)
-                    .push_back(origin);
-        const std::vector<DcmItem *> studies = items_of(
-            dataset_, ATTRIBUTE(CurrentRequestedProcedureEvidenceSequence), 1 + elsewhere.size());
+                (strcmp(origin->study_uid, sources_[0]->study_uid) == 0 ? beside : elsewhere).push_back(origin);
+        const std::vector<DcmItem *> studies =
+            items_of(dataset_, ATTRIBUTE(CurrentRequestedProcedureEvidenceSequence), 1 + elsewhere.size());
         for (size_t i = 0; i < elsewhere.size(); i++) {
             DcmItem &study = *studies[1 + i];
             const struct seg_origin &origin = *elsewhere[i];
-            expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
-                        origin.study_uid);
+            expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"}, origin.study_uid);
             check_origin(*items_of(study, ATTRIBUTE(ReferencedSeriesSequence), 1)[0], origin);
         }
         DcmItem &study = *studies[0];
-        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
-                    sources_[0]->study_uid);
+        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"}, sources_[0]->study_uid);
         const bool of_segments = sr_refers_to_segments(&request_);
-        const std::vector<DcmItem *> series = items_of(study, ATTRIBUTE(ReferencedSeriesSequence),
-                                                       (of_segments ? 2 : 1) + beside.size());
+        const std::vector<DcmItem *> series =
+            items_of(study, ATTRIBUTE(ReferencedSeriesSequence), (of_segments ? 2 : 1) + beside.size());
         check_series(*series[0], sources_[0]->series_uid, images);
         if (of_segments)
             check_series(*series[1], request_.seg_identity->series_uid,
-                         {std::string(UID_SegmentationStorage) + ' ' +
-                          request_.seg_identity->sop_instance_uid});
+                         {std::string(UID_SegmentationStorage) + ' ' + request_.seg_identity->sop_instance_uid});
         for (size_t i = 0; i < beside.size(); i++)
             check_origin(*series[(of_segments ? 2 : 1) + i], *beside[i]);
     }
 
     void check_origin(DcmItem &series, const struct seg_origin &origin)
     {
-        check_series(series, origin.series_uid,
-                     {std::string(origin.class_uid) + ' ' + origin.instance_uid});
+        check_series(series, origin.series_uid, {std::string(origin.class_uid) + ' ' + origin.instance_uid});
     }
 
-    void check_series(DcmItem &series, const std::string &series_uid,
-                      std::set<std::string> expected)
+    void check_series(DcmItem &series, const std::string &series_uid, std::set<std::string> expected)
     {
-        expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the evidence"},
-                    series_uid);
+        expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the evidence"}, series_uid);
         for (DcmItem *item : items_of(series, ATTRIBUTE(ReferencedSOPSequence), expected.size())) {
-            const std::string class_and_instance =
-                text_of(*item, ATTRIBUTE(ReferencedSOPClassUID)) + ' ' +
-                text_of(*item, ATTRIBUTE(ReferencedSOPInstanceUID));
+            const std::string class_and_instance = text_of(*item, ATTRIBUTE(ReferencedSOPClassUID)) + ' ' +
+                                                   text_of(*item, ATTRIBUTE(ReferencedSOPInstanceUID));
             if (expected.erase(class_and_instance) != 1)
                 differ("the evidence lists %.128s, which is not referenced or is a duplicate",
                        class_and_instance.c_str());
@@ -155,9 +144,8 @@ class SrVerifier
         std::vector<const struct sr_group *> groups;
         for (size_t g = 0; g < request_.group_count; g++)
             groups.push_back(&request_.groups[g]);
-        std::stable_partition(groups.begin(), groups.end(), [](const struct sr_group *group) {
-            return group->segment != SR_WHOLE_VOLUME;
-        });
+        std::stable_partition(groups.begin(), groups.end(),
+                              [](const struct sr_group *group) { return group->segment != SR_WHOLE_VOLUME; });
         for (size_t g = 0; g < groups.size(); g++) {
             walk.where = "measurement group " + std::to_string(g + 1);
             check_group(walk, *groups[g]);
@@ -188,14 +176,12 @@ class SrVerifier
         walk.text(context, CODE_DCM_DeviceObserverName, "Noctule");
         walk.text(context, CODE_DCM_DeviceObserverManufacturer, "Noctule");
         walk.text(context, CODE_DCM_DeviceObserverModelName, "noctuled");
-        walk.text(context, CODE_DCM_DeviceObserverSerialNumber,
-                  lines(seg_.source.device_serial_number));
+        walk.text(context, CODE_DCM_DeviceObserverSerialNumber, lines(seg_.source.device_serial_number));
         const std::string modality = sources_[0]->modality;
-        const Code procedure =
-            modality == "CT"   ? Code("25045-6", "LN", "CT unspecified body region")
-            : modality == "MR" ? Code("25056-3", "LN", "MRI unspecified body region")
-            : modality == "PT" ? Code("44136-0", "LN", "PET unspecified body region")
-                               : Code(CODE_SCT_ImagingProcedure);
+        const Code procedure = modality == "CT"   ? Code("25045-6", "LN", "CT unspecified body region")
+                               : modality == "MR" ? Code("25056-3", "LN", "MRI unspecified body region")
+                               : modality == "PT" ? Code("44136-0", "LN", "PET unspecified body region")
+                                                  : Code(CODE_SCT_ImagingProcedure);
         walk.code(DSRTypes::RT_hasConceptMod, CODE_DCM_ProcedureReported, procedure);
     }
 
@@ -249,8 +235,7 @@ class SrVerifier
     void check_segment(Walk &walk, const struct sr_group &group)
     {
         const struct seg_segment &segment = seg_.segments[group.segment];
-        walk.code(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"},
-                  code(segment.category));
+        walk.code(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"}, code(segment.category));
         walk.code(DSRTypes::RT_contains, CODE_DCM_Finding, code(segment.type));
         walk.down();
         if (segment.modifier.value && !(segment.region.value && is_side(segment.modifier)))
@@ -268,20 +253,15 @@ class SrVerifier
                               static_cast<uint16_t>(group.segment + 1),
                               {}});
         else if (strcmp(origin->class_uid, UID_RTStructureSetStorage) == 0) {
-            walk.composite({"130488", "DCM", "Region in Space"},
-                           {origin->class_uid, origin->instance_uid, 0, {}});
+            walk.composite({"130488", "DCM", "Region in Space"}, {origin->class_uid, origin->instance_uid, 0, {}});
             walk.down();
-            walk.text(DSRTypes::RT_hasConceptMod,
-                      {"130489", "DCM", "Referenced Region of Interest Identifier"},
+            walk.text(DSRTypes::RT_hasConceptMod, {"130489", "DCM", "Referenced Region of Interest Identifier"},
                       std::to_string(origin->number));
             check_provenance(walk, segment);
             walk.up();
         } else
             check_referenced(walk, segment,
-                             {origin->class_uid,
-                              origin->instance_uid,
-                              static_cast<uint16_t>(origin->number),
-                              {}});
+                             {origin->class_uid, origin->instance_uid, static_cast<uint16_t>(origin->number), {}});
         if (segment.region.value) {
             walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_FindingSite, code(segment.region));
             walk.down();
@@ -299,8 +279,7 @@ class SrVerifier
         walk.down();
         check_provenance(walk, segment);
         walk.up();
-        walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation,
-                 sources_[0]->series_uid);
+        walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation, sources_[0]->series_uid);
     }
 
     void check_provenance(Walk &walk, const struct seg_segment &segment)
@@ -308,8 +287,7 @@ class SrVerifier
         const auto modifier = DSRTypes::RT_hasConceptMod;
         if (!segment.provenance)
             return;
-        walk.text(modifier, {"ALGORITHM_TYPE", "99NOCTULE", "Segment Algorithm Type"},
-                  seg_algorithm_type(&segment));
+        walk.text(modifier, {"ALGORITHM_TYPE", "99NOCTULE", "Segment Algorithm Type"}, seg_algorithm_type(&segment));
         for (size_t i = 0; const char *name = seg_algorithm_name(&segment, i); i++)
             walk.text(modifier, CODE_DCM_AlgorithmName, lines(name));
         struct provenance_algorithm algorithm = {};
@@ -326,27 +304,23 @@ class SrVerifier
     {
         std::map<const struct dicom_instance *, std::vector<int32_t>> frames;
         for (int32_t p = 0; p < seg_.source.stack->plane_count; p++)
-            frames[derived_plane_instance(&seg_.source, p)].push_back(
-                seg_.source.stack->planes[p].frame + 1);
+            frames[derived_plane_instance(&seg_.source, p)].push_back(seg_.source.stack->planes[p].frame + 1);
         check_algorithm(walk);
         const Code source_of_measurement = CODE_DCM_SourceOfMeasurement;
         for (const struct dicom_instance *source : sources_) {
             std::vector<int32_t> &numbers = frames[source];
             if (!source->multi_frame || numbers.size() == static_cast<size_t>(source->frame_count))
                 numbers.clear();
-            walk.image(&source_of_measurement,
-                       {source->sop_class_uid, source->sop_instance_uid, 0, numbers});
+            walk.image(&source_of_measurement, {source->sop_class_uid, source->sop_instance_uid, 0, numbers});
         }
     }
 
     void check_algorithm(Walk &walk)
     {
         walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
-        walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion,
-                  lines(seg_.source.software_version));
+        walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion, lines(seg_.source.software_version));
         if (sr_has_parameters(&request_))
-            walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmParameters,
-                      lines(request_.algorithm_parameters));
+            walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmParameters, lines(request_.algorithm_parameters));
     }
 
     /* Checks numbers, then missing numbers. */
@@ -355,28 +329,24 @@ class SrVerifier
         std::vector<const struct sr_measurement *> values;
         for (size_t i = 0; i < group.measurement_count; i++)
             values.push_back(&group.measurements[i]);
-        std::stable_partition(values.begin(), values.end(), [](const struct sr_measurement *value) {
-            return !sr_absence(value);
-        });
+        std::stable_partition(values.begin(), values.end(),
+                              [](const struct sr_measurement *value) { return !sr_absence(value); });
         for (const struct sr_measurement *value : values) {
             const char *absence = sr_absence(value);
             if (!absence)
-                walk.number(DSRTypes::RT_contains, code(value->concept), value->value,
-                            code(value->unit));
+                walk.number(DSRTypes::RT_contains, code(value->concept), value->value, code(value->unit));
             else
                 walk.code(DSRTypes::RT_contains, code(value->concept),
                           value->qualifier == SR_MEASUREMENT_FAILURE ? CODE_DCM_MeasurementFailure
                                                                      : CODE_DCM_NotANumber);
             walk.down();
             for (size_t i = 0; i < value->modifier_count; i++)
-                walk.code(DSRTypes::RT_hasConceptMod, code(value->modifiers[i][0]),
-                          code(value->modifiers[i][1]));
+                walk.code(DSRTypes::RT_hasConceptMod, code(value->modifiers[i][0]), code(value->modifiers[i][1]));
             if (sr_has_words(value))
-                walk.text(DSRTypes::RT_hasConceptMod, code(value->words.concept),
-                          lines(value->words.text));
+                walk.text(DSRTypes::RT_hasConceptMod, code(value->words.concept), lines(value->words.text));
             for (size_t i = 0; i < value->parameter_count; i++)
-                walk.number(DSRTypes::RT_inferredFrom, code(value->parameters[i].concept),
-                            value->parameters[i].value, code(value->parameters[i].unit));
+                walk.number(DSRTypes::RT_inferredFrom, code(value->parameters[i].concept), value->parameters[i].value,
+                            code(value->parameters[i].unit));
             if (absence)
                 walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment, lines(absence));
             walk.up();
@@ -409,8 +379,7 @@ class SrVerifier
 
     Code code(const struct coded_concept &of) const
     {
-        return {clean_text(of.value, SIZE_MAX, VALUE_LINE, utf8_),
-                clean_text(of.scheme, 16, VALUE_LINE, utf8_),
+        return {clean_text(of.value, SIZE_MAX, VALUE_LINE, utf8_), clean_text(of.scheme, 16, VALUE_LINE, utf8_),
                 clean_text(of.meaning, 64, VALUE_LINE, utf8_)};
     }
 
@@ -427,6 +396,5 @@ class SrVerifier
 extern "C" int
 sr_verify(const struct sr_request *request, const char *path, struct error *error)
 {
-    return verify(error, path, CODE_SR_MISMATCH, "report",
-                  [&] { SrVerifier(*request, path).run(); });
+    return verify(error, path, CODE_SR_MISMATCH, "report", [&] { SrVerifier(*request, path).run(); });
 }

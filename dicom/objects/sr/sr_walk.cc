@@ -10,8 +10,7 @@ namespace read_back
 {
 
 Code::Code(const DSRBasicCodedEntry &entry)
-    : value(entry.CodeValue.c_str()), scheme(entry.CodingSchemeDesignator.c_str()),
-      meaning(entry.CodeMeaning.c_str())
+    : value(entry.CodeValue.c_str()), scheme(entry.CodingSchemeDesignator.c_str()), meaning(entry.CodeMeaning.c_str())
 {
 }
 
@@ -41,9 +40,9 @@ Walk::expect(const DSRCodedEntryValue &code, const Code &expected, const char *w
     const std::string scheme = code.getCodingSchemeDesignator().c_str();
     const std::string meaning = code.getCodeMeaning().c_str();
     if (value != expected.value || scheme != expected.scheme || meaning != expected.meaning)
-        differ("%s: %s is (%.32s, %.16s, %.64s) instead of (%.32s, %.16s, %.64s)", where.c_str(),
-               what, value.c_str(), scheme.c_str(), meaning.c_str(), expected.value.c_str(),
-               expected.scheme.c_str(), expected.meaning.c_str());
+        differ("%s: %s is (%.32s, %.16s, %.64s) instead of (%.32s, %.16s, %.64s)", where.c_str(), what, value.c_str(),
+               scheme.c_str(), meaning.c_str(), expected.value.c_str(), expected.scheme.c_str(),
+               expected.meaning.c_str());
     schemes_.insert(scheme);
 }
 
@@ -59,8 +58,7 @@ void
 Walk::expect(const DSRNumericMeasurementValue &value, const char *name, double expected) const
 {
     Float64 number = 0.0;
-    if (value.getFloatingPointRepresentation(number).bad() ||
-        walk_bits_of(number) != walk_bits_of(expected))
+    if (value.getFloatingPointRepresentation(number).bad() || walk_bits_of(number) != walk_bits_of(expected))
         differ("%s: %s is %.17g instead of %.17g", where.c_str(), name, number, expected);
     OFBool good = OFFalse;
     const OFString &text = value.getNumericValue();
@@ -68,8 +66,7 @@ Walk::expect(const DSRNumericMeasurementValue &value, const char *name, double e
     /* Sixteen characters may leave nine digits. DCMTK reads numbers below DBL_MIN as 0. */
     const double tolerance = std::max(1e-7 * std::fabs(expected), DBL_MIN);
     if (!good || text.size() > 16 || !(std::fabs(decimal - expected) <= tolerance))
-        differ("%s: %s is written \"%.20s\" for %.17g", where.c_str(), name, text.c_str(),
-               expected);
+        differ("%s: %s is written \"%.20s\" for %.17g", where.c_str(), name, text.c_str(), expected);
     if (!value.getNumericValueQualifier().isEmpty())
         differ("%s: %s has a value and a qualifier", where.c_str(), name);
 }
@@ -145,8 +142,7 @@ Walk::code(DSRTypes::E_RelationshipType relation, const Code &concept, const Cod
 }
 
 void
-Walk::number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
-             const Code &unit)
+Walk::number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected, const Code &unit)
 {
     DSRContentItem &item = next(relation, DSRTypes::VT_Num, &concept);
     expect(*item.getNumericValuePtr(), concept.meaning.c_str(), expected);
@@ -160,8 +156,8 @@ Walk::string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, 
     const DSRContentItem &item = next(relation, type, &concept);
     const std::string value = item.getStringValue().c_str();
     if (value != expected)
-        differ("%s: %s is \"%.64s\" instead of \"%.64s\"", where.c_str(), concept.meaning.c_str(),
-               value.c_str(), expected.c_str());
+        differ("%s: %s is \"%.64s\" instead of \"%.64s\"", where.c_str(), concept.meaning.c_str(), value.c_str(),
+               expected.c_str());
 }
 
 void
@@ -183,8 +179,8 @@ Walk::composite(const Code &concept, const Reference &expected)
     DSRCompositeReferenceValue &reference = *item.getCompositeReferencePtr();
     if (reference.getSOPClassUID() != expected.class_uid.c_str() ||
         reference.getSOPInstanceUID() != expected.instance_uid.c_str())
-        differ("%s: it refers to %.64s instead of %.64s", where.c_str(),
-               reference.getSOPInstanceUID().c_str(), expected.instance_uid.c_str());
+        differ("%s: it refers to %.64s instead of %.64s", where.c_str(), reference.getSOPInstanceUID().c_str(),
+               expected.instance_uid.c_str());
 }
 
 void
@@ -194,15 +190,14 @@ Walk::image(const Code *concept, const Reference &expected)
     DSRImageReferenceValue &reference = *item.getImageReferencePtr();
     if (reference.getSOPClassUID() != expected.class_uid.c_str() ||
         reference.getSOPInstanceUID() != expected.instance_uid.c_str())
-        differ("%s: it refers to %.64s instead of %.64s", where.c_str(),
-               reference.getSOPInstanceUID().c_str(), expected.instance_uid.c_str());
+        differ("%s: it refers to %.64s instead of %.64s", where.c_str(), reference.getSOPInstanceUID().c_str(),
+               expected.instance_uid.c_str());
     const size_t segments = expected.segment == 0 ? 0 : 1;
     if (reference.getSegmentList().getNumberOfItems() != segments ||
         reference.getFrameList().getNumberOfItems() != expected.frames.size())
         differ("%s: it refers to other segments or frames", where.c_str());
     if (segments == 1 && !reference.getSegmentList().isElement(expected.segment))
-        differ("%s: it does not refer to segment %u", where.c_str(),
-               static_cast<unsigned>(expected.segment));
+        differ("%s: it does not refer to segment %u", where.c_str(), static_cast<unsigned>(expected.segment));
     for (int32_t frame : expected.frames) {
         if (!reference.getFrameList().isElement(frame))
             differ("%s: it does not refer to frame %d", where.c_str(), frame);

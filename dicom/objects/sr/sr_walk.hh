@@ -53,12 +53,9 @@ class Walk
 
     /* Check the next item. It must have no children, unless down() follows. */
     void code(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected);
-    void number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
-                const Code &unit);
-    void text(DSRTypes::E_RelationshipType relation, const Code &concept,
-              const std::string &expected);
-    void uid(DSRTypes::E_RelationshipType relation, const Code &concept,
-             const std::string &expected);
+    void number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected, const Code &unit);
+    void text(DSRTypes::E_RelationshipType relation, const Code &concept, const std::string &expected);
+    void uid(DSRTypes::E_RelationshipType relation, const Code &concept, const std::string &expected);
     /* `concept` is NULL for an item without name. */
     void image(const Code *concept, const Reference &expected);
     void composite(const Code &concept, const Reference &expected);
@@ -67,10 +64,9 @@ class Walk
     const std::set<std::string> &schemes() const;
 
   private:
-    DSRContentItem &next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type,
-                         const Code *concept);
-    void string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type,
-                const Code &concept, const std::string &expected);
+    DSRContentItem &next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code *concept);
+    void string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code &concept,
+                const std::string &expected);
     void end_item();
     void expect(const DSRCodedEntryValue &code, const Code &expected, const char *what);
     void expect(const DSRNumericMeasurementValue &value, const char *name, double expected) const;

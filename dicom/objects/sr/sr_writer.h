@@ -64,14 +64,12 @@ void sr_end(struct sr_writer *w, const struct sr_branch *branch);
 void sr_put_code(struct sr_writer *w, const struct coded_concept *code);
 void sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit);
 
-void sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
-                 const char *text);
-void sr_add_uid(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
-                const char *uid);
+void sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concept *concept, const char *text);
+void sr_add_uid(struct sr_writer *w, const char *relation, const struct coded_concept *concept, const char *uid);
 void sr_add_code(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
                  const struct coded_concept *code);
-void sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
-                   double value, const struct coded_concept *unit);
+void sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept, double value,
+                   const struct coded_concept *unit);
 
 /* Reference to a whole instance, to some of its frames or to one of its segments. */
 struct sr_image {
@@ -83,13 +81,11 @@ struct sr_image {
 
 /* Add a reference with relation CONTAINS. `concept` may be NULL. An item that is begun may get
  * children, and must be ended. */
-struct sr_branch sr_begin_image(struct sr_writer *w, const struct coded_concept *concept,
-                                const struct sr_image *image);
-void sr_add_image(struct sr_writer *w, const struct coded_concept *concept,
-                  const struct sr_image *image);
+struct sr_branch sr_begin_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image);
+void sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image);
 
 /* Begins a reference to an instance that is not an image. The caller must add its children and end it. */
-struct sr_branch sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept,
-                                    const char *class_uid, const char *instance_uid);
+struct sr_branch sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept, const char *class_uid,
+                                    const char *instance_uid);
 
 #endif

@@ -18,11 +18,10 @@ namespace
 
 /* Ascending; all attributes read, also in items. */
 constexpr uint32_t short_tags[] = {
-    0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060,
-    0x00080070, 0x0008103E, 0x00081090, 0x00081115, 0x0008114A, 0x00081155, 0x00081199,
-    0x00082112, 0x00089124, 0x0020000D, 0x0020000E, 0x00200052, 0x0040A360, 0x0040A375,
-    0x0040A385, 0x00620002, 0x00620005, 0x00700080, 0x30060002, 0x30060008, 0x30060009,
-    0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060018, 0x52009229,
+    0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060, 0x00080070, 0x0008103E,
+    0x00081090, 0x00081115, 0x0008114A, 0x00081155, 0x00081199, 0x00082112, 0x00089124, 0x0020000D, 0x0020000E,
+    0x00200052, 0x0040A360, 0x0040A375, 0x0040A385, 0x00620002, 0x00620005, 0x00700080, 0x30060002, 0x30060008,
+    0x30060009, 0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060018, 0x52009229,
 };
 
 /* Attributes that may be long: the content of a report, contours, frames. */
@@ -32,8 +31,7 @@ constexpr uint32_t long_tags[] = {
 };
 
 constexpr struct scan_separate object_contours = {
-    0x30060039,         LIMIT_ROIS, LIMIT_CONTOURS_MIB,
-    LIMIT_ROI_ELEMENTS, "regions",  "elements in one region's contours",
+    0x30060039, LIMIT_ROIS, LIMIT_CONTOURS_MIB, LIMIT_ROI_ELEMENTS, "regions", "elements in one region's contours",
 };
 
 /* One file being read. */
@@ -67,14 +65,12 @@ void
 object_walk_item(Reading &reading, DcmItem &item, const DcmTagKey &within, bool of_predecessor)
 {
     const Header header(item);
-    if (object_is_any(within, {DCM_ReferencedInstanceSequence, DCM_ReferencedSOPSequence,
-                               DCM_SourceImageSequence, DCM_ContourImageSequence}))
-        reading.add(of_predecessor ? reading.predecessors : reading.instances, header,
-                    DCM_ReferencedSOPInstanceUID);
+    if (object_is_any(within, {DCM_ReferencedInstanceSequence, DCM_ReferencedSOPSequence, DCM_SourceImageSequence,
+                               DCM_ContourImageSequence}))
+        reading.add(of_predecessor ? reading.predecessors : reading.instances, header, DCM_ReferencedSOPInstanceUID);
     else if (within == DCM_PredecessorStructureSetSequence)
         reading.add(reading.predecessors, header, DCM_ReferencedSOPInstanceUID);
-    else if (!of_predecessor &&
-             object_is_any(within, {DCM_ReferencedSeriesSequence, DCM_RTReferencedSeriesSequence}))
+    else if (!of_predecessor && object_is_any(within, {DCM_ReferencedSeriesSequence, DCM_RTReferencedSeriesSequence}))
         reading.add(reading.series, header, DCM_SeriesInstanceUID);
     else if (within == DCM_ReferencedFrameOfReferenceSequence)
         reading.add(reading.frames, header, DCM_FrameOfReferenceUID);
@@ -90,8 +86,7 @@ object_walk(Reading &reading, DcmItem &item, bool of_predecessor)
             continue;
         const DcmTagKey within = each->getTag();
         for (DcmItem *of : header_children<DcmItem>(each))
-            object_walk_item(reading, *of, within,
-                             of_predecessor || within == DCM_PredecessorDocumentsSequence);
+            object_walk_item(reading, *of, within, of_predecessor || within == DCM_PredecessorDocumentsSequence);
     }
 }
 
@@ -115,10 +110,9 @@ object_label(const Header &dataset)
 std::string
 object_made(const Header &dataset)
 {
-    static const struct date_time_tags tags[] = {
-        {DcmTagKey(), DCM_StructureSetDate, DCM_StructureSetTime},
-        {DcmTagKey(), DCM_ContentDate, DCM_ContentTime},
-        {DcmTagKey(), DCM_InstanceCreationDate, DCM_InstanceCreationTime}};
+    static const struct date_time_tags tags[] = {{DcmTagKey(), DCM_StructureSetDate, DCM_StructureSetTime},
+                                                 {DcmTagKey(), DCM_ContentDate, DCM_ContentTime},
+                                                 {DcmTagKey(), DCM_InstanceCreationDate, DCM_InstanceCreationTime}};
     for (const struct date_time_tags &each : tags) {
         std::string made = header_date_time(dataset, each);
         if (!made.empty())
@@ -132,8 +126,7 @@ object_read_identity(Reading &reading, const Header &dataset, const struct scan 
 {
     struct object_peek &peek = reading.peek;
     if (header_is_own(dataset))
-        return reading.refuse(CODE_OWN_RESULT,
-                              "was written by Noctule and is not processed again.");
+        return reading.refuse(CODE_OWN_RESULT, "was written by Noctule and is not processed again.");
     std::string uid = header_text(dataset, DCM_SOPClassUID);
     if (uid.empty())
         uid = scan.media_class_uid;
@@ -225,12 +218,10 @@ object_hand_over(Reading &reading)
     if (strongest.empty() && reading.has_invalid)
         return reading.refuse(CODE_UID_INVALID, "refers to images by invalid UIDs.");
     if (strongest.empty())
-        return reading.refuse(
-            CODE_TAG_MISSING,
-            "refers to no series, image or frame of reference. Its images are unknown.");
+        return reading.refuse(CODE_TAG_MISSING,
+                              "refers to no series, image or frame of reference. Its images are unknown.");
     if (strongest.size() + reading.predecessors.size() > LIMIT_OBJECT_REFERENCES)
-        return reading.refuse(CODE_SIZE_IMPLAUSIBLE, "refers to more than " +
-                                                         std::to_string(LIMIT_OBJECT_REFERENCES) +
+        return reading.refuse(CODE_SIZE_IMPLAUSIBLE, "refers to more than " + std::to_string(LIMIT_OBJECT_REFERENCES) +
                                                          " series, images or objects.");
     for (const std::string &uid : strongest)
         all += line + uid + "\n";
@@ -243,8 +234,8 @@ object_hand_over(Reading &reading)
 }
 
 int
-object_read(int fd, const char *path, const struct dicom_requestor *requestor,
-            struct object_peek **out, struct error *error)
+object_read(int fd, const char *path, const struct dicom_requestor *requestor, struct object_peek **out,
+            struct error *error)
 {
     HeaderOwner<struct object_peek, object_peek_free> peek(header_allocate<struct object_peek>(1));
     struct stream stream;
@@ -267,8 +258,8 @@ object_read(int fd, const char *path, const struct dicom_requestor *requestor,
 } // namespace
 
 int
-object_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
-                 struct object_peek **peek, struct error *error)
+object_peek_open(int fd, const char *path, const struct dicom_requestor *requestor, struct object_peek **peek,
+                 struct error *error)
 {
     *peek = nullptr;
     return header_guard(path, error, [&] { return object_read(fd, path, requestor, peek, error); });

@@ -48,8 +48,8 @@ struct object_peek {
  * classes, TAG_MISSING if it refers to no image, UID_INVALID, SIZE_IMPLAUSIBLE beyond
  * LIMIT_OBJECT_REFERENCES, OWN_RESULT. The caller must free it with object_peek_free.
  */
-int object_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
-                     struct object_peek **peek, struct error *error);
+int object_peek_open(int fd, const char *path, const struct dicom_requestor *requestor, struct object_peek **peek,
+                     struct error *error);
 void object_peek_free(struct object_peek *peek);
 
 #ifdef __cplusplus

@@ -92,16 +92,15 @@ struct Reader {
 
 } // namespace
 
-const struct provenance_tags provenance_of_segment = {
-    DCM_SegmentAlgorithmType, DCM_SegmentAlgorithmName,
-    DCM_SegmentationAlgorithmIdentificationSequence, DCM_SegmentedPropertyTypeCodeSequence};
-const struct provenance_tags provenance_of_roi = {
-    DCM_ROIGenerationAlgorithm, DCM_ROIGenerationDescription,
-    DCM_ROIDerivationAlgorithmIdentificationSequence, DCM_RTROIIdentificationCodeSequence};
+const struct provenance_tags provenance_of_segment = {DCM_SegmentAlgorithmType, DCM_SegmentAlgorithmName,
+                                                      DCM_SegmentationAlgorithmIdentificationSequence,
+                                                      DCM_SegmentedPropertyTypeCodeSequence};
+const struct provenance_tags provenance_of_roi = {DCM_ROIGenerationAlgorithm, DCM_ROIGenerationDescription,
+                                                  DCM_ROIDerivationAlgorithmIdentificationSequence,
+                                                  DCM_RTROIIdentificationCodeSequence};
 
 const struct provenance *
-provenance_read(const struct provenance_tags &tags, const Header &dataset, const Header &item,
-                Charset &charset)
+provenance_read(const struct provenance_tags &tags, const Header &dataset, const Header &item, Charset &charset)
 {
     auto provenance = std::make_unique<Provenance>();
     Reader{*provenance, charset}.read(tags, dataset, item);
@@ -115,14 +114,13 @@ const struct provenance provenance_unstated = {
 static Provenance *
 provenance_counted(const struct provenance *provenance)
 {
-    return provenance == &provenance_unstated
-               ? nullptr
-               : static_cast<Provenance *>(const_cast<struct provenance *>(provenance));
+    return provenance == &provenance_unstated ? nullptr
+                                              : static_cast<Provenance *>(const_cast<struct provenance *>(provenance));
 }
 
 void
-provenance_add_codes(const struct provenance *provenance, const struct provenance_tags &tags,
-                     const Header &item, Charset &charset)
+provenance_add_codes(const struct provenance *provenance, const struct provenance_tags &tags, const Header &item,
+                     Charset &charset)
 {
     if (Provenance *added = provenance_counted(provenance))
         Reader{*added, charset}.read_codes(item, tags.code);

@@ -17,11 +17,11 @@ struct provenance_tags {
 extern const struct provenance_tags provenance_of_segment, provenance_of_roi;
 
 /* Reads all but the codes. std::bad_alloc is the only exception that leaves. */
-const struct provenance *provenance_read(const struct provenance_tags &tags, const Header &dataset,
-                                         const Header &item, Charset &charset);
+const struct provenance *provenance_read(const struct provenance_tags &tags, const Header &dataset, const Header &item,
+                                         Charset &charset);
 /* Adds the codes of an item. Those of an RT ROI are in its observations (PS3.3 C.8.8.8). The
  * provenance must not have other holders yet. */
-void provenance_add_codes(const struct provenance *provenance, const struct provenance_tags &tags,
-                          const Header &item, Charset &charset);
+void provenance_add_codes(const struct provenance *provenance, const struct provenance_tags &tags, const Header &item,
+                          Charset &charset);
 
 #endif

@@ -35,17 +35,15 @@ namespace
 
 /* Ascending; all attributes read, also in items. */
 constexpr uint32_t wanted_tags[] = {
-    0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00080100, 0x00080102, 0x00080104, 0x00080119,
-    0x00081090, 0x00081155, 0x00082218, 0x00181020, 0x0020000D, 0x0020000E, 0x00200052, 0x00240202,
-    0x00620003, 0x00620011, 0x0066002F, 0x00660030, 0x00660031, 0x00660032, 0x00660036, 0x30060002,
-    0x30060010, 0x30060012, 0x30060014, 0x30060016, 0x30060020, 0x30060022, 0x30060024, 0x30060026,
-    0x3006002A, 0x30060036, 0x30060037, 0x30060038, 0x30060039, 0x30060040, 0x30060042, 0x30060046,
-    0x30060050, 0x30060080, 0x30060084, 0x30060086, 0x300600A4,
+    0x00080005, 0x00080016, 0x00080018, 0x00080070, 0x00080100, 0x00080102, 0x00080104, 0x00080119, 0x00081090,
+    0x00081155, 0x00082218, 0x00181020, 0x0020000D, 0x0020000E, 0x00200052, 0x00240202, 0x00620003, 0x00620011,
+    0x0066002F, 0x00660030, 0x00660031, 0x00660032, 0x00660036, 0x30060002, 0x30060010, 0x30060012, 0x30060014,
+    0x30060016, 0x30060020, 0x30060022, 0x30060024, 0x30060026, 0x3006002A, 0x30060036, 0x30060037, 0x30060038,
+    0x30060039, 0x30060040, 0x30060042, 0x30060046, 0x30060050, 0x30060080, 0x30060084, 0x30060086, 0x300600A4,
 };
 
 constexpr struct scan_separate contour_items = {
-    0x30060039,         LIMIT_ROIS, LIMIT_CONTOURS_MIB,
-    LIMIT_ROI_ELEMENTS, "regions",  "elements in one region's contours",
+    0x30060039, LIMIT_ROIS, LIMIT_CONTOURS_MIB, LIMIT_ROI_ELEMENTS, "regions", "elements in one region's contours",
 };
 
 constexpr double farthest_mm = 1e6;
@@ -88,12 +86,10 @@ rtstruct_read_rois(Opening &opening, const Header &dataset, Charset &charset)
     return rtstruct_items_of(dataset, DCM_StructureSetROISequence, [&](const Header &item) {
         struct rtstruct_roi roi = {};
         if (opening.rois.size() == LIMIT_ROIS)
-            return opening.refuse(CODE_SIZE_IMPLAUSIBLE,
-                                  "has more than " + std::to_string(LIMIT_ROIS) + " regions.");
+            return opening.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " + std::to_string(LIMIT_ROIS) + " regions.");
         int rc = opening.read_any_number(item, DCM_ROINumber, &roi.number);
         if (!rc)
-            rc = opening.read_uid(item, DCM_ReferencedFrameOfReferenceUID, false,
-                                  roi.frame_of_reference_uid);
+            rc = opening.read_uid(item, DCM_ReferencedFrameOfReferenceUID, false, roi.frame_of_reference_uid);
         if (rc)
             return rc;
         if (!opening.by_number.emplace(roi.number, opening.rois.size()).second)
@@ -136,13 +132,11 @@ rtstruct_read_series(Opening &opening, const Header &dataset)
     const auto read_study = [&](const Header &item) {
         return rtstruct_items_of(item, DCM_RTReferencedSeriesSequence, read_series);
     };
-    return rtstruct_items_of(
-        dataset, DCM_ReferencedFrameOfReferenceSequence, [&](const Header &item) {
-            series = {};
-            const int rc = opening.read_uid(item, DCM_FrameOfReferenceUID, false,
-                                            series.frame_of_reference_uid);
-            return rc ? rc : rtstruct_items_of(item, DCM_RTReferencedStudySequence, read_study);
-        });
+    return rtstruct_items_of(dataset, DCM_ReferencedFrameOfReferenceSequence, [&](const Header &item) {
+        series = {};
+        const int rc = opening.read_uid(item, DCM_FrameOfReferenceUID, false, series.frame_of_reference_uid);
+        return rc ? rc : rtstruct_items_of(item, DCM_RTReferencedStudySequence, read_study);
+    });
 }
 
 /* Parses the elements of a region's item. */
@@ -168,16 +162,15 @@ rtstruct_read_item(Opening &opening, int32_t number)
         return 0;
     int32_t &own = opening.items.of_roi[found->second];
     if (own >= 0)
-        return opening.invalid(DCM_ReferencedROINumber,
-                               "two sets of contours are of " + std::to_string(roi_number));
+        return opening.invalid(DCM_ReferencedROINumber, "two sets of contours are of " + std::to_string(roi_number));
     own = number;
     struct rtstruct_roi &roi = opening.rois[found->second];
     uint8_t color[3];
     roi.has_color = true;
     for (unsigned long i = 0; i < 3 && roi.has_color; i++) {
         double value;
-        roi.has_color = header_number(item, DCM_ROIDisplayColor, &value, i) && value >= 0 &&
-                        value <= UINT8_MAX && std::trunc(value) == value;
+        roi.has_color = header_number(item, DCM_ROIDisplayColor, &value, i) && value >= 0 && value <= UINT8_MAX &&
+                        std::trunc(value) == value;
         color[i] = roi.has_color ? static_cast<uint8_t>(value) : 0;
     }
     if (roi.has_color)
@@ -188,8 +181,7 @@ rtstruct_read_item(Opening &opening, int32_t number)
 }
 
 int
-rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset,
-                       struct rtstruct &set)
+rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset, struct rtstruct &set)
 {
     std::string class_uid = header_text(dataset, DCM_SOPClassUID);
     if (class_uid.empty())
@@ -277,8 +269,7 @@ struct Gathering : HeaderReader {
     {
         if (count == room) {
             room = std::max<size_t>(2 * room, 4096);
-            auto *points = static_cast<double *>(
-                reallocarray(contours.points, room, sizeof(*contours.points)));
+            auto *points = static_cast<double *>(reallocarray(contours.points, room, sizeof(*contours.points)));
             if (!points)
                 throw std::bad_alloc();
             contours.points = points;
@@ -302,14 +293,11 @@ rtstruct_numbers(Gathering &gathering, std::string_view text)
         size_t length;
         const bool good = header_first_decimal(text, &number, &length);
         last = length == text.size();
-        if (!good || !(std::fabs(number) <= farthest_mm) ||
-            (last && (gathering.count + 1 - first) % 3 != 0))
-            return gathering.invalid(DCM_ContourData,
-                                     "not x, y and z in mm of each point" + gathering.of_roi());
+        if (!good || !(std::fabs(number) <= farthest_mm) || (last && (gathering.count + 1 - first) % 3 != 0))
+            return gathering.invalid(DCM_ContourData, "not x, y and z in mm of each point" + gathering.of_roi());
         if (gathering.count == 3 * static_cast<size_t>(LIMIT_ROI_POINTS))
-            return gathering.refuse(CODE_SIZE_IMPLAUSIBLE,
-                                    "has more than " + std::to_string(LIMIT_ROI_POINTS) +
-                                        " points" + gathering.of_roi() + ".");
+            return gathering.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " + std::to_string(LIMIT_ROI_POINTS) +
+                                                               " points" + gathering.of_roi() + ".");
         gathering.append(number);
         text.remove_prefix(last ? length : length + 1);
     }
@@ -323,18 +311,17 @@ rtstruct_read_points(Gathering &gathering, const Header &item)
     Uint32 length = 0;
     const size_t first = gathering.count;
     DcmElement *element = item.find(DCM_ContourData);
-    if (!element || element->getLength() == 0 ||
-        !header_is_good(element->getString(text, length)) || !text || length == 0)
+    if (!element || element->getLength() == 0 || !header_is_good(element->getString(text, length)) || !text ||
+        length == 0)
         return gathering.missing(DCM_ContourData, gathering.of_roi());
     if (const int rc = rtstruct_numbers(gathering, {text, length}))
         return rc;
     const size_t points = (gathering.count - first) / 3;
     int32_t told;
     if (header_has(item, DCM_NumberOfContourPoints) &&
-        (!header_integer(item, DCM_NumberOfContourPoints, &told) || told < 0 ||
-         static_cast<size_t>(told) != points))
-        return gathering.invalid(DCM_NumberOfContourPoints, "there are " + std::to_string(points) +
-                                                                " points" + gathering.of_roi());
+        (!header_integer(item, DCM_NumberOfContourPoints, &told) || told < 0 || static_cast<size_t>(told) != points))
+        return gathering.invalid(DCM_NumberOfContourPoints,
+                                 "there are " + std::to_string(points) + " points" + gathering.of_roi());
     gathering.ends.push_back(gathering.count);
     return 0;
 }
@@ -349,31 +336,26 @@ rtstruct_read_contour(Gathering &gathering, const Header &item)
         gathering.contours.left_out++;
         return 0;
     }
-    const std::string image =
-        header_text(item.item(DCM_ContourImageSequence), DCM_ReferencedSOPInstanceUID);
+    const std::string image = header_text(item.item(DCM_ContourImageSequence), DCM_ReferencedSOPInstanceUID);
     if (!image.empty() && !header_is_uid(image))
-        return gathering.refuse(CODE_UID_INVALID,
-                                "has an invalid " + header_tag_name(DCM_ReferencedSOPInstanceUID) +
-                                    gathering.of_roi() + ".");
+        return gathering.refuse(CODE_UID_INVALID, "has an invalid " + header_tag_name(DCM_ReferencedSOPInstanceUID) +
+                                                      gathering.of_roi() + ".");
     gathering.images.push_back(image);
     gathering.is_xor.push_back(type == "CLOSEDPLANAR_XOR");
     return rtstruct_read_points(gathering, item);
 }
 
 int
-rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contours &contours,
-                struct error *error)
+rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contours &contours, struct error *error)
 {
     const int32_t number = set.items->of_roi[static_cast<size_t>(roi)];
-    Gathering gathering{
-        {set.items->path.c_str(), error}, set.rois[roi], contours, 0, 0, {}, {}, {}};
+    Gathering gathering{{set.items->path.c_str(), error}, set.rois[roi], contours, 0, 0, {}, {}, {}};
     if (number >= 0) {
         DcmDataset parsed;
         rtstruct_parse_item(*set.items, number, parsed);
-        if (const int rc =
-                rtstruct_items_of(Header(parsed), DCM_ContourSequence, [&](const Header &item) {
-                    return rtstruct_read_contour(gathering, item);
-                }))
+        if (const int rc = rtstruct_items_of(Header(parsed), DCM_ContourSequence, [&](const Header &item) {
+                return rtstruct_read_contour(gathering, item);
+            }))
             return rc;
     }
     const size_t count = gathering.ends.size();
@@ -382,8 +364,7 @@ rtstruct_gather(const struct rtstruct &set, int32_t roi, struct rtstruct_contour
     contours.count = static_cast<int64_t>(count);
     size_t start = 0;
     for (size_t i = 0; i < count; i++) {
-        contours.contours[i] = {contours.points + start,
-                                static_cast<int64_t>((gathering.ends[i] - start) / 3),
+        contours.contours[i] = {contours.points + start, static_cast<int64_t>((gathering.ends[i] - start) / 3),
                                 gathering.is_xor[i]};
         header_copy(contours.images[i], gathering.images[i]);
         start = gathering.ends[i];
@@ -420,12 +401,11 @@ rtstruct_close(struct rtstruct *set)
 }
 
 int
-rtstruct_contours_read(const struct rtstruct *set, int32_t roi, struct rtstruct_contours *contours,
-                       struct error *error)
+rtstruct_contours_read(const struct rtstruct *set, int32_t roi, struct rtstruct_contours *contours, struct error *error)
 {
     *contours = {};
-    const int rc = header_guard(set->items->path.c_str(), error,
-                                [&] { return rtstruct_gather(*set, roi, *contours, error); });
+    const int rc =
+        header_guard(set->items->path.c_str(), error, [&] { return rtstruct_gather(*set, roi, *contours, error); });
     if (rc)
         rtstruct_contours_free(contours);
     return rc;

@@ -21,8 +21,8 @@ extern "C" {
 
 struct rtstruct_roi {
     int32_t number;
-    char name[DICOM_LO_SIZE]; /* UTF-8, "?" for characters outside the file's set */
-    char type[DICOM_CS_SIZE]; /* RT ROI Interpreted Type: "GTV", "ORGAN"; "" if absent */
+    char name[DICOM_LO_SIZE];                    /* UTF-8, "?" for characters outside the file's set */
+    char type[DICOM_CS_SIZE];                    /* RT ROI Interpreted Type: "GTV", "ORGAN"; "" if absent */
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* "" if absent */
     bool has_color;                              /* ROI Display Color */
     uint8_t color[3];
@@ -71,8 +71,8 @@ struct rtstruct_contours {
  * SIZE_IMPLAUSIBLE beyond LIMIT_ROI_POINTS; OUT_OF_MEMORY. The caller must release them with
  * rtstruct_contours_free.
  */
-int rtstruct_contours_read(const struct rtstruct *set, int32_t roi,
-                           struct rtstruct_contours *contours, struct error *error);
+int rtstruct_contours_read(const struct rtstruct *set, int32_t roi, struct rtstruct_contours *contours,
+                           struct error *error);
 void rtstruct_contours_free(struct rtstruct_contours *contours);
 
 #ifdef __cplusplus

@@ -54,8 +54,7 @@ seg_source_read_identity(Opening &opening)
     if (!rc)
         rc = opening.read_uid(dataset, DCM_SeriesInstanceUID, true, source.series_uid);
     if (!rc)
-        rc = opening.read_uid(dataset, DCM_FrameOfReferenceUID, false,
-                              source.frame_of_reference_uid);
+        rc = opening.read_uid(dataset, DCM_FrameOfReferenceUID, false, source.frame_of_reference_uid);
     return rc;
 }
 
@@ -67,8 +66,7 @@ seg_source_read_series(Opening &opening)
         header_children<DcmItem>(opening.dataset.sequence(DCM_ReferencedSeriesSequence));
     source.series = header_allocate<char[DICOM_UID_SIZE]>(items.size());
     for (DcmItem *item : items) {
-        const int rc = opening.read_uid(Header(*item), DCM_SeriesInstanceUID, true,
-                                        source.series[source.series_count]);
+        const int rc = opening.read_uid(Header(*item), DCM_SeriesInstanceUID, true, source.series[source.series_count]);
         if (rc)
             return rc;
         source.series_count++;
@@ -93,8 +91,8 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, 
     segment.has_color = true;
     for (unsigned long i = 0; i < 3 && segment.has_color; i++) {
         double value;
-        segment.has_color = header_number(item, DCM_RecommendedDisplayCIELabValue, &value, i) &&
-                            value >= 0 && value <= UINT16_MAX;
+        segment.has_color =
+            header_number(item, DCM_RecommendedDisplayCIELabValue, &value, i) && value >= 0 && value <= UINT16_MAX;
         lab[i] = segment.has_color ? static_cast<uint16_t>(value) : 0;
     }
     if (segment.has_color)
@@ -103,8 +101,7 @@ seg_source_read_segment(Opening &opening, const Header &item, Charset &charset, 
     provenance_add_codes(segment.provenance, provenance_of_segment, item, charset);
     if (opening.by_number.emplace(segment.number, place).second)
         return 0;
-    return opening.invalid(DCM_SegmentNumber,
-                           "two segments have " + std::to_string(segment.number));
+    return opening.invalid(DCM_SegmentNumber, "two segments have " + std::to_string(segment.number));
 }
 
 int
@@ -118,8 +115,7 @@ seg_source_read_segments(Opening &opening)
     opening.source.segments = header_allocate<struct seg_source_segment>(items.size());
     for (DcmItem *item : items) {
         const int32_t place = opening.source.segment_count++;
-        const int rc = seg_source_read_segment(opening, Header(*item), charset, place,
-                                               opening.source.segments[place]);
+        const int rc = seg_source_read_segment(opening, Header(*item), charset, place, opening.source.segments[place]);
         if (rc)
             return rc;
     }
@@ -132,18 +128,15 @@ int
 seg_source_read_type(Opening &opening)
 {
     static const std::map<std::string, enum seg_source_type> types = {
-        {"BINARY", SEG_SOURCE_BINARY},
-        {"FRACTIONAL", SEG_SOURCE_FRACTIONAL},
-        {"LABELMAP", SEG_SOURCE_LABELMAP}};
+        {"BINARY", SEG_SOURCE_BINARY}, {"FRACTIONAL", SEG_SOURCE_FRACTIONAL}, {"LABELMAP", SEG_SOURCE_LABELMAP}};
 
     const auto type = types.find(header_text(opening.dataset, DCM_SegmentationType));
     if (type == types.end())
         return opening.invalid(DCM_SegmentationType, "neither BINARY, FRACTIONAL nor LABELMAP");
     opening.source.type = type->second;
-    return type->second != SEG_SOURCE_FRACTIONAL
-               ? 0
-               : opening.read_number(opening.dataset, DCM_MaximumFractionalValue, 1, UINT8_MAX,
-                                     &opening.source.maximum);
+    return type->second != SEG_SOURCE_FRACTIONAL ? 0
+                                                 : opening.read_number(opening.dataset, DCM_MaximumFractionalValue, 1,
+                                                                       UINT8_MAX, &opening.source.maximum);
 }
 
 int
@@ -170,16 +163,14 @@ seg_source_read_sizes(Opening &opening)
     for (const auto &each : numbers)
         if (const int rc = opening.read_number(dataset, each.tag, each.low, each.high, each.value))
             return rc;
-    const bool fits = source.type == SEG_SOURCE_BINARY ? source.bits == 1
-                      : source.type == SEG_SOURCE_FRACTIONAL
-                          ? source.bits == 8
-                          : source.bits == 8 || source.bits == 16;
+    const bool fits = source.type == SEG_SOURCE_BINARY       ? source.bits == 1
+                      : source.type == SEG_SOURCE_FRACTIONAL ? source.bits == 8
+                                                             : source.bits == 8 || source.bits == 16;
     if (fits && stored == source.bits && high == stored - 1 && !is_signed && samples == 1)
         return 0;
-    return opening.refuse(CODE_PIXELS_UNSUPPORTED,
-                          "has pixels of " + std::to_string(source.bits) + " bits with " +
-                              std::to_string(stored) +
-                              " stored, which a segmentation of its type cannot have.");
+    return opening.refuse(CODE_PIXELS_UNSUPPORTED, "has pixels of " + std::to_string(source.bits) + " bits with " +
+                                                       std::to_string(stored) +
+                                                       " stored, which a segmentation of its type cannot have.");
 }
 
 /* Checks that a pixel reader supports the transfer syntax, and that it is lossless. */
@@ -193,14 +184,12 @@ seg_source_check_syntax(const Opening &opening)
                               "Send it uncompressed.");
     const std::string is_in = std::string("is in ") + scan.syntax->name;
     if (scan.syntax->lossy)
-        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-                              is_in + ", which is lossy. Send it uncompressed.");
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED, is_in + ", which is lossy. Send it uncompressed.");
     if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
         return opening.refuse(CODE_TAG_INVALID, is_in + ", which its pixel data does not match.");
     if (scan.encapsulated && opening.source.type == SEG_SOURCE_BINARY)
-        return opening.refuse(
-            CODE_TRANSFER_SYNTAX_UNSUPPORTED,
-            is_in + ", which does not support pixels of one bit. Send it uncompressed.");
+        return opening.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
+                              is_in + ", which does not support pixels of one bit. Send it uncompressed.");
     return 0;
 }
 
@@ -212,26 +201,23 @@ seg_source_measure(Opening &opening, const struct stream &stream)
     const int64_t pixels = int64_t{source.rows} * source.columns;
     if (const int rc = seg_source_check_syntax(opening))
         return rc;
-    if (pixels > int64_t{LIMIT_PLANE_MI} << 20 ||
-        pixels * source.frame_count > int64_t{LIMIT_VOXELS_MI} << 20)
+    if (pixels > int64_t{LIMIT_PLANE_MI} << 20 || pixels * source.frame_count > int64_t{LIMIT_VOXELS_MI} << 20)
         return opening.refuse(CODE_SIZE_IMPLAUSIBLE, "has more pixels than the limit.");
     if (scan.pixel_tag != SCAN_TAG_PIXELS)
         return opening.refuse(CODE_TAG_MISSING, "has no Pixel Data (7FE0,0010).");
     const int64_t needed = (pixels * source.frame_count * source.bits + 7) / 8;
     if (scan.encapsulated) {
-        if (needed <= int64_t{LIMIT_EXPANDED_MIB} << 20 ||
-            needed / LIMIT_SEG_EXPANSION <= stream.file_size)
+        if (needed <= int64_t{LIMIT_EXPANDED_MIB} << 20 || needed / LIMIT_SEG_EXPANSION <= stream.file_size)
             return 0;
-        return opening.refuse(CODE_EXPANSION_IMPLAUSIBLE,
-                              "has " + std::to_string(stream.file_size) + " bytes and claims " +
-                                  std::to_string(needed) + " of pixels, more than " +
-                                  std::to_string(LIMIT_SEG_EXPANSION) + " times as much.");
+        return opening.refuse(CODE_EXPANSION_IMPLAUSIBLE, "has " + std::to_string(stream.file_size) +
+                                                              " bytes and claims " + std::to_string(needed) +
+                                                              " of pixels, more than " +
+                                                              std::to_string(LIMIT_SEG_EXPANSION) + " times as much.");
     }
     const int64_t there = std::min(scan.pixel_length, stream_remaining(&stream));
     if (there >= needed)
         return 0;
-    return opening.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
-                                                   std::to_string(needed) +
+    return opening.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " + std::to_string(needed) +
                                                    " bytes of pixel data. Send it again.");
 }
 
@@ -244,14 +230,13 @@ seg_source_read_frame_segment(Opening &opening, const Source &groups, int32_t *s
     if (opening.source.type == SEG_SOURCE_LABELMAP)
         return 0;
     int32_t number;
-    const int rc = opening.read_number(groups.group(DCM_SegmentIdentificationSequence),
-                                       DCM_ReferencedSegmentNumber, 0, UINT16_MAX, &number);
+    const int rc = opening.read_number(groups.group(DCM_SegmentIdentificationSequence), DCM_ReferencedSegmentNumber, 0,
+                                       UINT16_MAX, &number);
     if (rc)
         return rc;
     const auto found = opening.by_number.find(number);
     if (found == opening.by_number.end())
-        return opening.invalid(DCM_ReferencedSegmentNumber,
-                               "there is no segment " + std::to_string(number));
+        return opening.invalid(DCM_ReferencedSegmentNumber, "there is no segment " + std::to_string(number));
     *segment = found->second;
     return 0;
 }
@@ -261,8 +246,7 @@ seg_source_read_frames(Opening &opening)
 {
     struct seg_source &source = opening.source;
     Source groups(opening.dataset, opening.scan);
-    source.frames =
-        header_allocate<struct seg_source_frame>(static_cast<size_t>(source.frame_count));
+    source.frames = header_allocate<struct seg_source_frame>(static_cast<size_t>(source.frame_count));
     for (int32_t i = 0; i < source.frame_count; i++) {
         struct seg_source_frame &frame = source.frames[i];
         groups.advance();
@@ -332,8 +316,7 @@ seg_source_read_file(const char *path, struct seg_source **result, struct error 
     if (rc)
         return rc;
     const HeaderOwner<struct stream, stream_close> close(&stream);
-    struct scan_wanted wanted =
-        scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
+    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
     struct scan scan = {};
     const HeaderOwner<struct scan, scan_release> release(&scan);
@@ -373,8 +356,8 @@ seg_source_close(struct seg_source *source)
 }
 
 int
-seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame,
-                uint16_t *pixels, struct error *error)
+seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame, uint16_t *pixels,
+                struct error *error)
 {
     const int64_t count = int64_t{source->rows} * source->columns;
     const bool narrow = source->bits != 16;

@@ -29,7 +29,7 @@ enum seg_source_type {
 
 struct seg_source_segment {
     int32_t number;
-    char label[DICOM_LO_SIZE]; /* UTF-8, "?" for characters outside the file's set */
+    char label[DICOM_LO_SIZE];                  /* UTF-8, "?" for characters outside the file's set */
     char tracking_id[SEG_SOURCE_TRACKING_SIZE]; /* both "" if either is absent */
     char tracking_uid[DICOM_UID_SIZE];
     const struct provenance *provenance;
@@ -77,8 +77,8 @@ void seg_source_close(struct seg_source *source);
 /* Reads the pixels of a frame, rows * columns of them: 0 or 1, 0 .. maximum, or segment numbers.
  * `reader` must be a reader of source->image. Frames should be read in order
  * (dicom_pixels_in_order). Codes: those of dicom_pixels_read. */
-int seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame,
-                    uint16_t *pixels, struct error *error);
+int seg_source_read(const struct seg_source *source, struct dicom_pixels *reader, int32_t frame, uint16_t *pixels,
+                    struct error *error);
 
 #ifdef __cplusplus
 }

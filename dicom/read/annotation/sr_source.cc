@@ -17,14 +17,13 @@ namespace
 
 /* Ascending; all attributes that dcmsr reads, also in items. */
 constexpr uint32_t wanted_tags[] = {
-    0x00080005, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060, 0x00080070, 0x00080100,
-    0x00080102, 0x00080103, 0x00080104, 0x00080105, 0x00080119, 0x00080120, 0x00081090, 0x00081115,
-    0x00081150, 0x00081155, 0x00081160, 0x00081199, 0x0020000D, 0x0020000E, 0x00200011, 0x00200013,
-    0x004008EA, 0x0040A010, 0x0040A040, 0x0040A043, 0x0040A050, 0x0040A0B0, 0x0040A120, 0x0040A121,
-    0x0040A122, 0x0040A123, 0x0040A124, 0x0040A130, 0x0040A132, 0x0040A138, 0x0040A13A, 0x0040A160,
-    0x0040A161, 0x0040A162, 0x0040A163, 0x0040A168, 0x0040A300, 0x0040A301, 0x0040A30A, 0x0040A372,
-    0x0040A375, 0x0040A491, 0x0040A493, 0x0040A504, 0x0040A730, 0x0040DB00, 0x0040DB73, 0x0062000B,
-    0x00700022, 0x00700023, 0x30060024,
+    0x00080005, 0x00080016, 0x00080018, 0x00080023, 0x00080033, 0x00080060, 0x00080070, 0x00080100, 0x00080102,
+    0x00080103, 0x00080104, 0x00080105, 0x00080119, 0x00080120, 0x00081090, 0x00081115, 0x00081150, 0x00081155,
+    0x00081160, 0x00081199, 0x0020000D, 0x0020000E, 0x00200011, 0x00200013, 0x004008EA, 0x0040A010, 0x0040A040,
+    0x0040A043, 0x0040A050, 0x0040A0B0, 0x0040A120, 0x0040A121, 0x0040A122, 0x0040A123, 0x0040A124, 0x0040A130,
+    0x0040A132, 0x0040A138, 0x0040A13A, 0x0040A160, 0x0040A161, 0x0040A162, 0x0040A163, 0x0040A168, 0x0040A300,
+    0x0040A301, 0x0040A30A, 0x0040A372, 0x0040A375, 0x0040A491, 0x0040A493, 0x0040A504, 0x0040A730, 0x0040DB00,
+    0x0040DB73, 0x0062000B, 0x00700022, 0x00700023, 0x30060024,
 };
 
 constexpr double farthest = 1e6;
@@ -61,9 +60,8 @@ sr_source_read_identity(const Opening &opening, const Header &dataset, const str
         class_uid = scan.media_class_uid;
     const char *kind = storage_class_object(class_uid.c_str());
     if (!kind || strcmp(kind, "sr") != 0)
-        return opening.refuse(
-            CODE_SOP_CLASS_UNSUPPORTED,
-            "is not a supported structured report (Enhanced, Comprehensive, Comprehensive 3D).");
+        return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED,
+                              "is not a supported structured report (Enhanced, Comprehensive, Comprehensive 3D).");
     header_copy(source.class_uid, class_uid);
     source.own = header_is_own(dataset);
     int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, source.sop_instance_uid);
@@ -76,10 +74,8 @@ sr_source_read_identity(const Opening &opening, const Header &dataset, const str
 void
 sr_source_find_series(const Header &dataset, std::vector<std::string> &series)
 {
-    for (DcmItem *study :
-         header_children<DcmItem>(dataset.sequence(DCM_CurrentRequestedProcedureEvidenceSequence)))
-        for (DcmItem *each :
-             header_children<DcmItem>(Header(*study).sequence(DCM_ReferencedSeriesSequence))) {
+    for (DcmItem *study : header_children<DcmItem>(dataset.sequence(DCM_CurrentRequestedProcedureEvidenceSequence)))
+        for (DcmItem *each : header_children<DcmItem>(Header(*study).sequence(DCM_ReferencedSeriesSequence))) {
             const std::string uid = header_text(Header(*each), DCM_SeriesInstanceUID);
             if (header_is_uid(uid))
                 series.push_back(uid);
@@ -92,8 +88,7 @@ sr_source_find_series(const Header &dataset, std::vector<std::string> &series)
  * item. */
 template <typename List>
 int
-sr_source_read_points(const Opening &opening, const List &list, size_t dimensions,
-                      std::vector<double> &points)
+sr_source_read_points(const Opening &opening, const List &list, size_t dimensions, std::vector<double> &points)
 {
     DcmItem item;
     const Float32 *values = nullptr;
@@ -122,13 +117,11 @@ sr_source_is_closed(const std::vector<double> &points)
 }
 
 int
-sr_source_read_space(const Opening &opening, const DSRSpatialCoordinates3DValue &value,
-                     Figure &figure)
+sr_source_read_space(const Opening &opening, const DSRSpatialCoordinates3DValue &value, Figure &figure)
 {
     struct sr_source_figure &told = figure.told;
     const int rc = sr_source_read_points(
-        opening, const_cast<DSRSpatialCoordinates3DValue &>(value).getGraphicDataList(), 3,
-        figure.points);
+        opening, const_cast<DSRSpatialCoordinates3DValue &>(value).getGraphicDataList(), 3, figure.points);
     if (rc)
         return rc;
     header_copy(told.frame_of_reference_uid, std::string(value.getFrameOfReferenceUID().c_str()));
@@ -152,13 +145,11 @@ sr_source_read_space(const Opening &opening, const DSRSpatialCoordinates3DValue 
 }
 
 int
-sr_source_read_image(const Opening &opening, const DSRSpatialCoordinatesValue &value,
-                     Figure &figure)
+sr_source_read_image(const Opening &opening, const DSRSpatialCoordinatesValue &value, Figure &figure)
 {
     struct sr_source_figure &told = figure.told;
-    const int rc = sr_source_read_points(
-        opening, const_cast<DSRSpatialCoordinatesValue &>(value).getGraphicDataList(), 2,
-        figure.points);
+    const int rc = sr_source_read_points(opening, const_cast<DSRSpatialCoordinatesValue &>(value).getGraphicDataList(),
+                                         2, figure.points);
     if (rc)
         return rc;
     switch (value.getGraphicType()) {
@@ -256,8 +247,7 @@ sr_source_walk(Opening &opening, DSRDocumentTree &tree, size_t owner)
 
 /* Containers without coordinates are not items. */
 void
-sr_source_hand_over(const Opening &opening, const std::vector<std::string> &series,
-                    struct sr_source &source)
+sr_source_hand_over(const Opening &opening, const std::vector<std::string> &series, struct sr_source &source)
 {
     source.items = header_allocate<struct sr_source_item>(opening.items.size());
     for (const Item &item : opening.items) {
@@ -287,11 +277,9 @@ sr_source_read_content(Opening &opening, DcmDataset &dataset)
 {
     DSRDocument document;
     const OFCondition status =
-        document.read(dataset, DSRTypes::RF_ignoreRelationshipConstraints |
-                                   DSRTypes::RF_acceptUnknownRelationshipType);
+        document.read(dataset, DSRTypes::RF_ignoreRelationshipConstraints | DSRTypes::RF_acceptUnknownRelationshipType);
     if (!header_is_good(status) || !document.getTree().gotoRoot())
-        return opening.refuse(CODE_TAG_INVALID, std::string("has content that cannot be read: ") +
-                                                    status.text() + ".");
+        return opening.refuse(CODE_TAG_INVALID, std::string("has content that cannot be read: ") + status.text() + ".");
     opening.items.emplace_back();
     return sr_source_walk(opening, document.getTree(), 0);
 }
@@ -305,8 +293,7 @@ sr_source_read(const char *path, struct sr_source **result, struct error *error)
     if (rc)
         return rc;
     const HeaderOwner<struct stream, stream_close> close(&stream);
-    struct scan_wanted wanted =
-        scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_INHERITED_BYTES);
+    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_INHERITED_BYTES);
     wanted.nested = true;
     struct scan scan = {};
     const HeaderOwner<struct scan, scan_release> release(&scan);

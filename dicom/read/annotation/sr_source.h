@@ -30,8 +30,8 @@ struct sr_source_figure {
     enum sr_source_form form;
     const char *type;                            /* Graphic Type: "POLYLINE" */
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* of points in space */
-    char image_uid[DICOM_UID_SIZE]; /* image of the coordinates; "" for points in space */
-    int32_t image_frame;            /* frame of the image, from 1 */
+    char image_uid[DICOM_UID_SIZE];              /* image of the coordinates; "" for points in space */
+    int32_t image_frame;                         /* frame of the image, from 1 */
     int64_t count;
     /* in space: x, y, z in mm, LPS. On an image: column, row and 0; the corner of the first
      * pixel is 0, 0. */

@@ -143,9 +143,8 @@ make_stacks(struct grouping *grouping, struct geometry_series *series)
             return -ENOMEM;
         stack->plane_count = group->count;
         for (int32_t p = 0; p < group->count; p++)
-            stack->planes[p] =
-                (struct geometry_plane){group->planes[p].instance_index,
-                                        group->planes[p].frame_index, group->planes[p].position};
+            stack->planes[p] = (struct geometry_plane){group->planes[p].instance_index, group->planes[p].frame_index,
+                                                       group->planes[p].position};
         series->stack_count++;
     }
     return 0;
@@ -168,29 +167,26 @@ group_planes(struct grouping *grouping)
         return -ENOMEM;
     for (int32_t i = 0; i < grouping->instance_count; i++)
         for (int32_t f = 0; f < grouping->instances[i]->frame_count; f++)
-            grouping->planes[grouping->plane_count++] =
-                (struct plane){.instance = grouping->instances[i],
-                               .frame = &grouping->instances[i]->frames[f],
-                               .instance_index = i,
-                               .frame_index = f,
-                               .orientation = -1};
+            grouping->planes[grouping->plane_count++] = (struct plane){.instance = grouping->instances[i],
+                                                                       .frame = &grouping->instances[i]->frames[f],
+                                                                       .instance_index = i,
+                                                                       .frame_index = f,
+                                                                       .orientation = -1};
     int rc = geometry_exclude(grouping);
     if (!rc)
         rc = geometry_make_groups(grouping);
     if (rc != -E2BIG)
         return rc;
     /* Make one group of all planes, which is rejected. */
-    const struct group all = {.planes = grouping->planes,
-                              .count = grouping->plane_count,
-                              .excluded = CODE_TOO_MANY_STACKS};
+    const struct group all = {
+        .planes = grouping->planes, .count = grouping->plane_count, .excluded = CODE_TOO_MANY_STACKS};
     grouping->group_count = 0;
     return geometry_add_group(grouping, &all);
 }
 
 int
-geometry_group(struct dicom_instance *const *instances, int32_t count,
-               const struct geometry_limits *limits, struct geometry_series **series,
-               struct error *error)
+geometry_group(struct dicom_instance *const *instances, int32_t count, const struct geometry_limits *limits,
+               struct geometry_series **series, struct error *error)
 {
     *series = NULL;
     int rc = geometry_check_series(instances, count, limits->allow_missing, error);
@@ -211,8 +207,7 @@ geometry_group(struct dicom_instance *const *instances, int32_t count,
     free(grouping.planes);
     if (rc) {
         geometry_series_free(result);
-        return error_set(error, rc, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory to sort the series.");
+        return error_set(error, rc, CODE_OUT_OF_MEMORY, "There is not enough memory to sort the series.");
     }
     *series = result;
     return 0;

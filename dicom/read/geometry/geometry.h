@@ -161,8 +161,7 @@ extern "C" {
 #define GEOMETRY_SPLIT_SIZE 256
 
 /* End of the message of INCOMPLETE_SERIES. */
-#define GEOMETRY_REMEDY                                                                            \
-    " Send the missing images, or accept the series without them (--accept-missing)."
+#define GEOMETRY_REMEDY " Send the missing images, or accept the series without them (--accept-missing)."
 
 /* A frame of the stack: instances[instance]->frames[frame]. */
 struct geometry_plane {
@@ -227,9 +226,8 @@ struct geometry_limits {
  * and INCOMPLETE_SERIES. If several apply, the first in this order, which is that of docs/codes.md,
  * is the code, and the message lists the others.
  */
-int geometry_group(struct dicom_instance *const *instances, int32_t count,
-                   const struct geometry_limits *limits, struct geometry_series **series,
-                   struct error *error);
+int geometry_group(struct dicom_instance *const *instances, int32_t count, const struct geometry_limits *limits,
+                   struct geometry_series **series, struct error *error);
 void geometry_series_free(struct geometry_series *series);
 
 /* Returns whether a stack must be resampled before it is used. */
@@ -243,14 +241,12 @@ geometry_needs_resampling(const struct geometry_stack *stack)
 static inline bool
 geometry_has_own_mapping(const struct dicom_frame *frame)
 {
-    return frame->has_mapping &&
-           (frame->mapping_slope != frame->slope || frame->mapping_intercept != frame->intercept);
+    return frame->has_mapping && (frame->mapping_slope != frame->slope || frame->mapping_intercept != frame->intercept);
 }
 
 /* Computes the voxel coordinates of a point in mm, LPS. They may be fractional or outside the
  * stack. */
-void geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3],
-                            double voxel[3]);
+void geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3], double voxel[3]);
 
 #ifdef __cplusplus
 }

@@ -24,8 +24,8 @@
 #define STRAIGHTEN_STEPS   1.5
 
 void
-geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
-                const struct plane *b, const char *format, ...)
+geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a, const struct plane *b,
+                const char *format, ...)
 {
     char text[384];
     const char *remedy = code == CODE_INCOMPLETE_SERIES ? GEOMETRY_REMEDY
@@ -37,15 +37,15 @@ geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     if (!verdict->refused) {
-        error_set_files(verdict->error, 0, code, a ? a->instance->path : NULL,
-                        b ? b->instance->path : NULL, "%s%s", text, remedy);
+        error_set_files(verdict->error, 0, code, a ? a->instance->path : NULL, b ? b->instance->path : NULL, "%s%s",
+                        text, remedy);
         verdict->refused = true;
         return;
     }
     char *message = verdict->error->message;
     const size_t length = strlen(message);
-    snprintf(message + length, sizeof(verdict->error->message) - length, " Also %s: %s%s",
-             code_name(code), text, remedy);
+    snprintf(message + length, sizeof(verdict->error->message) - length, " Also %s: %s%s", code_name(code), text,
+             remedy);
 }
 
 static bool
@@ -75,9 +75,9 @@ check_sizes(struct verdict *verdict, const struct group *group)
         const struct plane *plane = &group->planes[i];
         const struct dicom_instance *b = plane->instance;
         if (a->rows != b->rows || a->columns != b->columns) {
-            geometry_refuse(verdict, CODE_SIZE_MIXED, first, plane,
-                            "%s has %d x %d pixels and %s has %d x %d.", geometry_plane_name(first),
-                            a->columns, a->rows, geometry_plane_name(plane), b->columns, b->rows);
+            geometry_refuse(verdict, CODE_SIZE_MIXED, first, plane, "%s has %d x %d pixels and %s has %d x %d.",
+                            geometry_plane_name(first), a->columns, a->rows, geometry_plane_name(plane), b->columns,
+                            b->rows);
             return;
         }
         const double *s = first->frame->pixel_spacing, *t = plane->frame->pixel_spacing;
@@ -86,8 +86,7 @@ check_sizes(struct verdict *verdict, const struct group *group)
               fabs(s[1] - t[1]) <= PIXEL_SPACING_TOLERANCE * s[1])) {
             geometry_refuse(verdict, CODE_SIZE_MIXED, first, plane,
                             "The pixels of %s are %.6g x %.6g mm and those of %s %.6g x %.6g mm.",
-                            geometry_plane_name(first), s[1], s[0], geometry_plane_name(plane),
-                            t[1], t[0]);
+                            geometry_plane_name(first), s[1], s[0], geometry_plane_name(plane), t[1], t[0]);
             return;
         }
     }
@@ -103,12 +102,10 @@ check_pixels(struct verdict *verdict, const struct group *group)
         if (a->pixel == b->pixel && a->monochrome1 == b->monochrome1)
             continue;
         geometry_refuse(verdict, CODE_PIXELS_MIXED, first, plane,
-                        "%s has %d-bit %s %s pixels and %s %d-bit %s %s ones.",
-                        geometry_plane_name(first), a->bits_allocated,
-                        a->is_signed ? "signed" : "unsigned",
-                        a->monochrome1 ? "MONOCHROME1" : "MONOCHROME2", geometry_plane_name(plane),
-                        b->bits_allocated, b->is_signed ? "signed" : "unsigned",
-                        b->monochrome1 ? "MONOCHROME1" : "MONOCHROME2");
+                        "%s has %d-bit %s %s pixels and %s %d-bit %s %s ones.", geometry_plane_name(first),
+                        a->bits_allocated, a->is_signed ? "signed" : "unsigned",
+                        a->monochrome1 ? "MONOCHROME1" : "MONOCHROME2", geometry_plane_name(plane), b->bits_allocated,
+                        b->is_signed ? "signed" : "unsigned", b->monochrome1 ? "MONOCHROME1" : "MONOCHROME2");
         break;
     }
     for (int32_t i = 1; i < group->count; i++) {
@@ -116,10 +113,9 @@ check_pixels(struct verdict *verdict, const struct group *group)
         const char *a = first->instance->value_unit, *b = plane->instance->value_unit;
         if (strcmp(a, b) == 0)
             continue;
-        geometry_refuse(verdict, CODE_PIXELS_MIXED, first, plane,
-                        "The values of %s are in %s and those of %s in %s.",
-                        geometry_plane_name(first), a[0] ? a : "an unknown unit",
-                        geometry_plane_name(plane), b[0] ? b : "an unknown unit");
+        geometry_refuse(verdict, CODE_PIXELS_MIXED, first, plane, "The values of %s are in %s and those of %s in %s.",
+                        geometry_plane_name(first), a[0] ? a : "an unknown unit", geometry_plane_name(plane),
+                        b[0] ? b : "an unknown unit");
         return;
     }
 }
@@ -134,18 +130,16 @@ check_rescale(struct verdict *verdict, const struct group *group)
         /* Ranges for these are in HU and in activity, so stored values are meaningless. */
         const bool required = strcmp(modality, "CT") == 0 || strcmp(modality, "PT") == 0;
         if (!frame->has_rescale && required) {
-            geometry_refuse(
-                verdict, CODE_RESCALE_INVALID, plane, NULL,
-                "%s, frame %d, has no Rescale Slope and Intercept, which %s images must have.",
-                geometry_plane_name(plane), plane->frame_index + 1, modality);
+            geometry_refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
+                            "%s, frame %d, has no Rescale Slope and Intercept, which %s images must have.",
+                            geometry_plane_name(plane), plane->frame_index + 1, modality);
             break;
         }
         if (isfinite(frame->slope) && isfinite(frame->intercept) && frame->slope != 0)
             continue;
         geometry_refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
-                        "%s, frame %d, has an impossible rescale: slope %g, intercept %g.",
-                        geometry_plane_name(plane), plane->frame_index + 1, frame->slope,
-                        frame->intercept);
+                        "%s, frame %d, has an impossible rescale: slope %g, intercept %g.", geometry_plane_name(plane),
+                        plane->frame_index + 1, frame->slope, frame->intercept);
         break;
     }
     /* All slices must have equal mappings. Otherwise the stored values have different scales. */
@@ -300,15 +294,13 @@ count_repeats(const struct group *group, double tolerance)
 }
 
 static bool
-check_repeats(struct verdict *verdict, const struct grouping *grouping, const struct group *group,
-              double tolerance)
+check_repeats(struct verdict *verdict, const struct grouping *grouping, const struct group *group, double tolerance)
 {
     const struct repeats r = count_repeats(group, tolerance);
     if (r.most <= 1)
         return true;
     if (r.positions == 1) {
-        geometry_refuse(verdict, CODE_DUPLICATE_POSITION, &group->planes[0],
-                        &group->planes[group->count - 1],
+        geometry_refuse(verdict, CODE_DUPLICATE_POSITION, &group->planes[0], &group->planes[group->count - 1],
                         "All %d images of the stack lie at one position, %.4g mm along the normal: "
                         "a series over time, "
                         "or slices without their own position.",
@@ -320,8 +312,7 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
                         "%d of %d positions have %d slices, and the others fewer: %d at %.4g mm "
                         "along the normal, the position of %s.",
-                        r.full, r.positions, r.most, r.planes_of_short, plane->position,
-                        geometry_plane_name(plane));
+                        r.full, r.positions, r.most, r.planes_of_short, plane->position, geometry_plane_name(plane));
         return false;
     }
     /* Report a pair of one Instance Number if possible. */
@@ -338,17 +329,15 @@ check_repeats(struct verdict *verdict, const struct grouping *grouping, const st
                         "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along "
                         "the normal) and differ in %s, which does not sort the slices into "
                         "complete volumes. Separate them into series.",
-                        geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b),
-                        b->frame_index + 1, a->position, difference);
+                        geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
+                        a->position, difference);
         return false;
     }
-    geometry_refuse(
-        verdict, CODE_DUPLICATE_POSITION, a, b,
-        "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the normal) and "
-        "no known attribute distinguishes them. Remove the wrong one%s.",
-        geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
-        a->position,
-        group->has_newest ? ", or make the pipeline use the newer: duplicates = \"newest\"" : "");
+    geometry_refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
+                    "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the normal) and "
+                    "no known attribute distinguishes them. Remove the wrong one%s.",
+                    geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1, a->position,
+                    group->has_newest ? ", or make the pipeline use the newer: duplicates = \"newest\"" : "");
     return false;
 }
 
@@ -420,8 +409,8 @@ refuse_shear(struct verdict *verdict, const struct plane *a, const struct plane 
     geometry_refuse(verdict, CODE_GANTRY_TILT, a, b,
                     "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the "
                     "normal, the image shifts by %.4g mm.%s",
-                    shear_degrees(a, b), geometry_plane_name(a), geometry_plane_name(b),
-                    b->position - a->position, shift_between(a, b, normal, shift), why);
+                    shear_degrees(a, b), geometry_plane_name(a), geometry_plane_name(b), b->position - a->position,
+                    shift_between(a, b, normal, shift), why);
 }
 
 static void
@@ -463,8 +452,7 @@ static bool
 is_gap(double step, double regular, double tolerance)
 {
     const double slices = round(step / regular);
-    return slices >= 2 && slices <= 1000 &&
-           fabs(step - slices * regular) <= fmin(slices * tolerance, regular / 4);
+    return slices >= 2 && slices <= 1000 && fabs(step - slices * regular) <= fmin(slices * tolerance, regular / 4);
 }
 
 /* Returns the mean thickness of two neighbours, or 0 if either is unknown. */
@@ -501,8 +489,7 @@ has_long_step(const struct group *group, double regular, double *scratch)
 }
 
 static void
-check_steps(struct verdict *verdict, const struct group *group, double regular, double tolerance,
-            const char *why)
+check_steps(struct verdict *verdict, const struct group *group, double regular, double tolerance, const char *why)
 {
     int32_t gap = -1, last_gap = -1, irregular = -1;
     int64_t missing = 0; /* at most a thousand for each of 2^31 steps */
@@ -527,27 +514,22 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
         geometry_refuse(verdict, CODE_MISSING_SLICE, before, before + 1,
                         "Two slabs of %d and %d slices are %.4g mm apart, between %s and %s, and "
                         "the regular step is %.4g mm; or %lld slices are missing.",
-                        gap + 1, group->count - gap - 1, step_after(group, gap),
-                        geometry_plane_name(before), geometry_plane_name(before + 1), regular,
-                        (long long)missing);
+                        gap + 1, group->count - gap - 1, step_after(group, gap), geometry_plane_name(before),
+                        geometry_plane_name(before + 1), regular, (long long)missing);
     else if (gap >= 0)
         geometry_refuse(verdict, CODE_MISSING_SLICE, before, before + 1,
                         "%lld %s missing; the first gap is %.4g mm, between %s and %s, and the "
                         "regular step is %.4g mm.",
-                        (long long)missing, missing == 1 ? "slice is" : "slices are",
-                        step_after(group, gap), geometry_plane_name(before),
-                        geometry_plane_name(before + 1), regular);
+                        (long long)missing, missing == 1 ? "slice is" : "slices are", step_after(group, gap),
+                        geometry_plane_name(before), geometry_plane_name(before + 1), regular);
     if (irregular >= 0)
-        geometry_refuse(
-            verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular],
-            &group->planes[irregular + 1],
-            "The spacing changes: %.4g mm between %s and %s, and the regular step is %.4g mm; all "
-            "steps are from %.4g to %.4g mm.%s",
-            step_after(group, irregular), geometry_plane_name(&group->planes[irregular]),
-            geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest, why);
+        geometry_refuse(verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular], &group->planes[irregular + 1],
+                        "The spacing changes: %.4g mm between %s and %s, and the regular step is %.4g mm; all "
+                        "steps are from %.4g to %.4g mm.%s",
+                        step_after(group, irregular), geometry_plane_name(&group->planes[irregular]),
+                        geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest, why);
     if (gap < 0 && irregular < 0)
-        geometry_refuse(verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[0],
-                        &group->planes[group->count - 1],
+        geometry_refuse(verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[0], &group->planes[group->count - 1],
                         "The spacing drifts: all steps are from %.4g to %.4g mm, and slices are "
                         "more than a quarter of a step off a regular grid.%s",
                         shortest, longest, why);
@@ -573,8 +555,7 @@ check_positions(struct verdict *verdict, struct grouping *grouping, const struct
     if (even)
         return;
     const char *obstacle = straighten_obstacle(group, grouping->limits);
-    if (!obstacle && !grouping->limits->allow_missing &&
-        has_long_step(group, ruler.regular, grouping->scratch))
+    if (!obstacle && !grouping->limits->allow_missing && has_long_step(group, ruler.regular, grouping->scratch))
         obstacle = " It is not straightened, because a slice may be missing: a step is much longer "
                    "than its neighbours or than its slices are thick.";
     if (obstacle)
@@ -594,8 +575,7 @@ geometry_check(struct grouping *grouping, const struct group *group, struct geom
     check_rescale(&verdict, group);
     if (group->count < grouping->limits->min_planes)
         geometry_refuse(&verdict, CODE_TOO_FEW_SLICES, &group->planes[0], NULL,
-                        "The stack has %d of at least %d slices.", group->count,
-                        grouping->limits->min_planes);
+                        "The stack has %d of at least %d slices.", group->count, grouping->limits->min_planes);
     if (stack->has_geometry && group->count > 1)
         check_positions(&verdict, grouping, group, stack);
     if (stack->has_geometry)

@@ -35,8 +35,7 @@ geometry_sort_parts(struct grouping *grouping)
 /* Returns how many parts the concatenation of an instance has. Sets the number announced: the
  * total or, without one, the largest number. */
 static int32_t
-count_parts(const struct grouping *grouping, const struct dicom_instance *instance,
-            int32_t *announced)
+count_parts(const struct grouping *grouping, const struct dicom_instance *instance, int32_t *announced)
 {
     const char *uid = instance->concatenation_uid;
     int32_t count = 0, last = 0, total = 0, low = 0, high = grouping->part_count;
@@ -60,8 +59,7 @@ count_parts(const struct grouping *grouping, const struct dicom_instance *instan
 }
 
 bool
-geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
-                     const struct group *group)
+geometry_check_parts(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     const struct dicom_instance *last = NULL;
     for (int32_t i = 0; i < group->count; i++) {
@@ -118,8 +116,7 @@ find_counts(const struct group *group, int32_t counts[DICOM_COUNTS])
 }
 
 bool
-geometry_check_locations(struct verdict *verdict, const struct grouping *grouping,
-                         const struct group *group)
+geometry_check_locations(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     int32_t counts[DICOM_COUNTS];
     const struct plane *plane = find_counts(group, counts);
@@ -127,29 +124,25 @@ geometry_check_locations(struct verdict *verdict, const struct grouping *groupin
         return false;
     for (int c = 0; c < DICOM_COUNTS; c++) {
         /* Some scanners number the frames of all volumes as positions in one stack. */
-        const int32_t there =
-            c == DICOM_COUNT_stack_positions ? grouping->image_count : grouping->location_count;
+        const int32_t there = c == DICOM_COUNT_stack_positions ? grouping->image_count : grouping->location_count;
         if (counts[c] <= there)
             continue;
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                        "There are %d of the %d slice locations that %s of %s announces.",
-                        grouping->location_count, counts[c], dicom_count_name((enum dicom_count)c),
-                        geometry_plane_name(plane));
+                        "There are %d of the %d slice locations that %s of %s announces.", grouping->location_count,
+                        counts[c], dicom_count_name((enum dicom_count)c), geometry_plane_name(plane));
         return true;
     }
     /* Counts must agree. With several orientations or grids they need not: an element may count
      * those of one stack or of all. */
     int first = -1;
     for (int c = 0; c < DICOM_COUNTS && grouping->grid_count == 1; c++) {
-        if (c == DICOM_COUNT_stack_positions || counts[c] == 0 || first < 0 ||
-            counts[c] == counts[first]) {
+        if (c == DICOM_COUNT_stack_positions || counts[c] == 0 || first < 0 || counts[c] == counts[first]) {
             first = counts[c] && first < 0 ? c : first;
             continue;
         }
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                        "%s announces %d slice locations by %s and %d by %s; there are %d.",
-                        geometry_plane_name(plane), counts[first],
-                        dicom_count_name((enum dicom_count)first), counts[c],
+                        "%s announces %d slice locations by %s and %d by %s; there are %d.", geometry_plane_name(plane),
+                        counts[first], dicom_count_name((enum dicom_count)first), counts[c],
                         dicom_count_name((enum dicom_count)c), grouping->location_count);
         return true;
     }

@@ -23,10 +23,8 @@ static const struct excluded_kind {
     {CODE_DERIVED_IMAGE, true, "derived",
      "is a reformat, projection or map, or is derived and the series has originals",
      "It is skipped. The pipeline's option derived = true processes it."},
-    {CODE_DUPLICATE_POSITION, true, "", "is at the position of a newer slice",
-     "It is skipped. The newer one is used."},
-    {CODE_TOO_MANY_STACKS, false, "", "is of a series with too many orientations or volumes",
-     "Split it."},
+    {CODE_DUPLICATE_POSITION, true, "", "is at the position of a newer slice", "It is skipped. The newer one is used."},
+    {CODE_TOO_MANY_STACKS, false, "", "is of a series with too many orientations or volumes", "Split it."},
 };
 
 static const struct excluded_kind *
@@ -78,8 +76,7 @@ geometry_exclude(struct grouping *grouping)
         for (end = start; end < grouping->plane_count && planes[end].excluded == group.excluded;)
             end++;
         group.count = end - start;
-        geometry_extend_name(&group, "", excluded_kind_of(group.excluded)->name,
-                             "Image Type (0008,0008)");
+        geometry_extend_name(&group, "", excluded_kind_of(group.excluded)->name, "Image Type (0008,0008)");
         int rc = geometry_add_group(grouping, &group);
         if (rc)
             return rc;
@@ -96,8 +93,8 @@ geometry_report_excluded(const struct group *group, struct geometry_stack *stack
     if (kind->code == CODE_MOSAIC && first->frame->tiles > 0)
         snprintf(tiles, sizeof(tiles), " of %d tiles", first->frame->tiles);
     if (group->count > 1)
-        snprintf(others, sizeof(others), " There %s %d more like it.",
-                 group->count == 2 ? "is" : "are", group->count - 1);
+        snprintf(others, sizeof(others), " There %s %d more like it.", group->count == 2 ? "is" : "are",
+                 group->count - 1);
     stack->passed_over = kind->passed_over;
     error_set_files(&stack->error, 0, kind->code, first->instance->path, NULL, "%s %s%s. %s%s",
                     geometry_plane_name(first), kind->is, tiles, kind->then, others);

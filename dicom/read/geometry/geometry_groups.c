@@ -33,8 +33,7 @@ static const struct discriminator_row {
     const char *prefix, *what;
 } discriminators[DISCRIMINATORS] = {
 
-#define KEY(id, rule, tolerance, prefix, what)                                                     \
-    {offsetof(struct dicom_frame, id), rule, tolerance, prefix, what},
+#define KEY(id, rule, tolerance, prefix, what) {offsetof(struct dicom_frame, id), rule, tolerance, prefix, what},
 #include "dicom/read/image/keys.def"
 #undef KEY
 };
@@ -83,8 +82,7 @@ same_orientation(const struct dicom_frame *a, const struct dicom_frame *b)
 }
 
 int32_t
-geometry_find_orientation(const struct grouping *grouping, const struct dicom_frame *frame,
-                          int32_t hint)
+geometry_find_orientation(const struct grouping *grouping, const struct dicom_frame *frame, int32_t hint)
 {
     if (hint >= 0 && same_orientation(frame, grouping->orientations[hint]))
         return hint;
@@ -119,8 +117,7 @@ number_orientations(struct grouping *grouping)
 /* Anatomical plane closest to an orientation, for messages. */
 enum plane_name { NO_PLANE, AXIAL, CORONAL, SAGITTAL, PLANE_NAMES };
 
-static const char *const plane_names[PLANE_NAMES] = {"no orientation", "axial", "coronal",
-                                                     "sagittal"};
+static const char *const plane_names[PLANE_NAMES] = {"no orientation", "axial", "coronal", "sagittal"};
 
 static enum plane_name
 plane_name_of(const struct dicom_frame *frame)
@@ -155,22 +152,20 @@ static int32_t
 end_of_exact_key(const struct group *group, int32_t start, enum discriminator discriminator)
 {
     int32_t end = start + 1;
-    while (end < group->count && strcmp(key_of(&group->planes[start], discriminator),
-                                        key_of(&group->planes[end], discriminator)) == 0)
+    while (end < group->count &&
+           strcmp(key_of(&group->planes[start], discriminator), key_of(&group->planes[end], discriminator)) == 0)
         end++;
     return end;
 }
 
 /* Returns the same, but merges keys within the tolerance if no position of their planes repeats. */
 static int32_t
-end_of_key(struct grouping *grouping, const struct group *group, int32_t start,
-           enum discriminator discriminator)
+end_of_key(struct grouping *grouping, const struct group *group, int32_t start, enum discriminator discriminator)
 {
     const double tolerance = discriminators[discriminator].tolerance;
     const char *key = key_of(&group->planes[start], discriminator);
     int32_t end = end_of_exact_key(group, start, discriminator);
-    while (tolerance > 0 && end < group->count &&
-           is_near(key, key_of(&group->planes[end], discriminator), tolerance)) {
+    while (tolerance > 0 && end < group->count && is_near(key, key_of(&group->planes[end], discriminator), tolerance)) {
         const int32_t next = end_of_exact_key(group, end, discriminator);
         if (geometry_has_repeats(grouping, group->planes + start, next - start))
             break;
@@ -183,8 +178,7 @@ static bool
 is_one_key(const struct group *group, enum discriminator discriminator)
 {
     for (int32_t i = 1; i < group->count; i++)
-        if (strcmp(key_of(&group->planes[0], discriminator),
-                   key_of(&group->planes[i], discriminator)) != 0)
+        if (strcmp(key_of(&group->planes[0], discriminator), key_of(&group->planes[i], discriminator)) != 0)
             return false;
     return true;
 }
@@ -201,22 +195,16 @@ should_split(struct grouping *grouping, struct group *group, enum discriminator 
         for (int32_t i = start; i < end && rule == SCANS; i++)
             group->planes[i].scan = values;
         values++;
-        repeats_after +=
-            end - start -
-            geometry_find_spread(grouping, group->planes + start, end - start).positions;
+        repeats_after += end - start - geometry_find_spread(grouping, group->planes + start, end - start).positions;
     }
-    for (int32_t start = 0; start < group->count;
-         start = end_of_exact_key(group, start, discriminator))
+    for (int32_t start = 0; start < group->count; start = end_of_exact_key(group, start, discriminator))
         exact_values++;
     if (rule == VOLUMES && group->count >= 2 * (int64_t)exact_values)
         return true;
-    if (rule == SCANS &&
-        (geometry_has_main_scan(grouping, group) || geometry_are_scans(grouping, group)))
+    if (rule == SCANS && (geometry_has_main_scan(grouping, group) || geometry_are_scans(grouping, group)))
         return true;
-    const struct position_spread spread =
-        geometry_find_spread(grouping, group->planes, group->count);
-    return repeats_after < group->count - spread.positions &&
-           2 * spread.repeated >= spread.positions &&
+    const struct position_spread spread = geometry_find_spread(grouping, group->planes, group->count);
+    return repeats_after < group->count - spread.positions && 2 * spread.repeated >= spread.positions &&
            (int64_t)values * spread.positions <= 2 * (int64_t)group->count;
 }
 
@@ -229,8 +217,7 @@ split(struct grouping *grouping, struct group *group, enum discriminator discrim
         discriminator++;
     if (discriminator == DISCRIMINATORS)
         return geometry_add_scans(grouping, group);
-    qsort_r(group->planes, (size_t)group->count, sizeof(*group->planes), compare_key,
-            &discriminator);
+    qsort_r(group->planes, (size_t)group->count, sizeof(*group->planes), compare_key, &discriminator);
     if (end_of_key(grouping, group, 0, discriminator) == group->count)
         return split(grouping, group, discriminator + 1);
     if (!should_split(grouping, group, discriminator)) {
@@ -275,13 +262,11 @@ geometry_make_groups(struct grouping *grouping)
         if (placed)
             geometry_normal(first->orientation, normal);
         for (int32_t i = 0; i < group.count; i++)
-            group.planes[i].position =
-                placed ? geometry_dot(normal, group.planes[i].frame->position) : (double)i;
+            group.planes[i].position = placed ? geometry_dot(normal, group.planes[i].frame->position) : (double)i;
         /* "axial", or "axial 2" if there are several */
         const enum plane_name name = plane_name_of(first);
         char text[64];
-        snprintf(text, sizeof(text), totals[name] > 1 ? "%s %d" : "%s", plane_names[name],
-                 ++ranks[name]);
+        snprintf(text, sizeof(text), totals[name] > 1 ? "%s %d" : "%s", plane_names[name], ++ranks[name]);
         if (grouping->orientation_count > 1)
             geometry_extend_name(&group, "", text, "Image Orientation (Patient) (0020,0037)");
         rc = split(grouping, &group, BY_echo);

@@ -57,9 +57,8 @@ struct group {
      * the first. */
     int32_t lacking;
     const struct plane *lacks;
-    int32_t grid; /* index of the largest stack that shares positions with this one, or its own */
-    const struct plane
-        *piece_of; /* a plane of a stack that completes this one to a regular stack, or NULL */
+    int32_t grid;                 /* index of the largest stack that shares positions with this one, or its own */
+    const struct plane *piece_of; /* a plane of a stack that completes this one to a regular stack, or NULL */
 };
 
 /* A derived frame in a series with originals, with its position along the normal of an
@@ -142,8 +141,7 @@ struct position_spread {
 };
 
 /* Counts positions. Leaves them in ascending order in the scratch. */
-struct position_spread geometry_find_spread(struct grouping *grouping, const struct plane *planes,
-                                            int32_t count);
+struct position_spread geometry_find_spread(struct grouping *grouping, const struct plane *planes, int32_t count);
 bool geometry_has_repeats(struct grouping *grouping, const struct plane *planes, int32_t count);
 
 /* Returns the file's name, for messages. */
@@ -151,8 +149,7 @@ const char *geometry_plane_name(const struct plane *plane);
 
 /* Checks for one series, patient, study, modality and frame of reference. Returns 0, or -EINVAL.
  * With `accept`, names and frames of reference may differ. */
-int geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept,
-                          struct error *error);
+int geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept, struct error *error);
 
 /* Moves excluded frames to the end of the planes, and makes a group of each kind. */
 int geometry_exclude(struct grouping *grouping);
@@ -164,15 +161,13 @@ void geometry_report_excluded(const struct group *group, struct geometry_stack *
 int geometry_add_group(struct grouping *grouping, const struct group *group);
 
 /* Adds to the group's name and split_by: "b 800" from prefix "b " and value "800". */
-void geometry_extend_name(struct group *group, const char *prefix, const char *value,
-                          const char *what);
+void geometry_extend_name(struct group *group, const char *prefix, const char *value, const char *what);
 
 /* Makes all names unique. The planes of every group must be sorted. */
 void geometry_finish_names(struct grouping *grouping);
 
 /* Returns the index of a frame's orientation, or -1. `hint` is the index to try first. */
-int32_t geometry_find_orientation(const struct grouping *grouping, const struct dicom_frame *frame,
-                                  int32_t hint);
+int32_t geometry_find_orientation(const struct grouping *grouping, const struct dicom_frame *frame, int32_t hint);
 
 /* Sorts the images and adds their groups: see "Stacks" in geometry.h. Returns 0, -ENOMEM or
  * -E2BIG. */
@@ -223,29 +218,23 @@ struct verdict {
     bool refused;
 };
 
-void geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
-                     const struct plane *b, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+void geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a, const struct plane *b,
+                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Checks for VOLUMES_MIXED, if the stack has parts of several volumes, and for
  * INCOMPLETE_SERIES, unless allow_missing is set. */
-void geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
-                          const struct group *group);
+void geometry_check_whole(struct verdict *verdict, const struct grouping *grouping, const struct group *group);
 
 /* Returns true, with INCOMPLETE_SERIES, if temporal positions are missing. */
-bool geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
-                          const struct group *group);
+bool geometry_check_times(struct verdict *verdict, const struct grouping *grouping, const struct group *group);
 
 /* Return true, with INCOMPLETE_SERIES, if parts of a concatenation or announced slice locations
  * are missing, or if announced counts contradict each other. */
-bool geometry_check_parts(struct verdict *verdict, const struct grouping *grouping,
-                          const struct group *group);
-bool geometry_check_locations(struct verdict *verdict, const struct grouping *grouping,
-                              const struct group *group);
+bool geometry_check_parts(struct verdict *verdict, const struct grouping *grouping, const struct group *group);
+bool geometry_check_locations(struct verdict *verdict, const struct grouping *grouping, const struct group *group);
 
 /* Checks whether the group is a valid stack. Sets accepted, has_geometry and error. Planes must
  * be in ascending position. */
-void geometry_check(struct grouping *grouping, const struct group *group,
-                    struct geometry_stack *stack);
+void geometry_check(struct grouping *grouping, const struct group *group, struct geometry_stack *stack);
 
 #endif

@@ -41,8 +41,7 @@ void
 geometry_extend_name(struct group *group, const char *prefix, const char *value, const char *what)
 {
     const size_t length = strlen(group->name);
-    name_append(group->name, sizeof(group->name) - NAME_SUFFIX_SIZE, ", ", prefix,
-                value[0] ? value : "none");
+    name_append(group->name, sizeof(group->name) - NAME_SUFFIX_SIZE, ", ", prefix, value[0] ? value : "none");
     /* '#' is reserved for geometry_finish_names. */
     for (char *c = group->name + length; (c = strchr(c, '#'));)
         *c = '.';

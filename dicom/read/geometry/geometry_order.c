@@ -37,11 +37,10 @@ geometry_seconds(const char *text)
         return NAN;
     double seconds = 0;
     if (date)
-        seconds = (((two_digits(text, 0, date) * 100 + two_digits(text, 2, date)) * 12 +
-                    two_digits(text, 4, date)) *
-                       31 +
-                   two_digits(text, 6, date)) *
-                  86400;
+        seconds =
+            (((two_digits(text, 0, date) * 100 + two_digits(text, 2, date)) * 12 + two_digits(text, 4, date)) * 31 +
+             two_digits(text, 6, date)) *
+            86400;
     seconds += two_digits(text, date, length) * 3600 + two_digits(text, date + 2, length) * 60 +
                two_digits(text, date + 4, length);
     return seconds + (text[length] == '.' ? strtod(text + length, NULL) : 0);
@@ -197,8 +196,7 @@ find_order(struct grouping *grouping, struct group *group, int32_t places)
         if (!known)
             continue;
         qsort(planes, (size_t)group->count, sizeof(*planes), geometry_compare_order);
-        if (is_volume_by_volume(grouping, group, places) &&
-            !(orders[i].counts && begins_within_volume(group, places)))
+        if (is_volume_by_volume(grouping, group, places) && !(orders[i].counts && begins_within_volume(group, places)))
             return &orders[i];
         if (!orders[i].counts || places <= 1 || !is_place_by_place(group, places))
             continue;

@@ -36,8 +36,7 @@ is_one_stack(const struct grouping *grouping, struct group *const *groups, int32
             positions[count++] = geometry_dot(normal, groups[i]->planes[p].frame->position);
     geometry_sort_numbers(positions, count);
     const double step = (positions[count - 1] - positions[0]) / (count - 1);
-    if (count < 3 || geometry_slices_overlap(step, &groups[0]->planes[0]) ||
-        step <= POSITION_FLOOR_MM)
+    if (count < 3 || geometry_slices_overlap(step, &groups[0]->planes[0]) || step <= POSITION_FLOOR_MM)
         return false;
     for (int32_t i = 1; i < count; i++)
         if (fabs(positions[i] - positions[i - 1] - step) > fmax(step / 10, POSITION_FLOOR_MM))
@@ -74,8 +73,7 @@ geometry_find_pieces(struct grouping *grouping)
     int32_t grids = 0;
     for (int32_t i = 0; i < grouping->group_count && grids < PAIRS_MAX; i++) {
         struct group *group = &grouping->groups[i];
-        if (group->piece_of || group->grid != i || group->excluded != CODE_NONE ||
-            !geometry_is_placed(group))
+        if (group->piece_of || group->grid != i || group->excluded != CODE_NONE || !geometry_is_placed(group))
             continue;
         grids++;
         const int32_t count = collect_like(grouping, i, like);

@@ -183,8 +183,7 @@ has_monitors(struct grouping *grouping, const struct group *group, int32_t posit
     const int32_t main = find_main_scan(grouping, group, positions);
     for (int32_t start = 0, end; start < group->count && main >= 0; start = end) {
         end = end_of_scan(group, start);
-        if (start != main &&
-            geometry_find_spread(grouping, group->planes + start, end - start).positions > 1)
+        if (start != main && geometry_find_spread(grouping, group->planes + start, end - start).positions > 1)
             return false;
     }
     return main >= 0;

@@ -18,20 +18,19 @@ static const struct trait {
     bool acceptable; /* limits->allow_missing accepts different values */
     const char *what, *remedy;
 } traits[] = {
-    {offsetof(struct dicom_instance, series_uid), CODE_SERIES_MIXED, false, false,
-     "Series Instance UID (0020,000E)", "Give the files of one series."},
+    {offsetof(struct dicom_instance, series_uid), CODE_SERIES_MIXED, false, false, "Series Instance UID (0020,000E)",
+     "Give the files of one series."},
     {offsetof(struct dicom_instance, patient), CODE_MIXED_PATIENTS, false, false,
      "Patient ID (0010,0020) or its issuer", "Find out to which patient they belong."},
-    {offsetof(struct dicom_instance, patient_name), CODE_MIXED_PATIENTS, false, true,
-     "Patient's Name (0010,0010)",
+    {offsetof(struct dicom_instance, patient_name), CODE_MIXED_PATIENTS, false, true, "Patient's Name (0010,0010)",
      "Find out to which patient they belong. If they are of one patient, accept them "
      "(--accept-missing)."},
-    {offsetof(struct dicom_instance, study_uid), CODE_MIXED_STUDIES, false, false,
-     "Study Instance UID (0020,000D)", "Send the images of each study as a separate series."},
-    {offsetof(struct dicom_instance, modality), CODE_MIXED_MODALITIES, true, false,
-     "Modality (0008,0060)", "Send the images of each modality as a separate series."},
-    {offsetof(struct dicom_instance, frame_of_reference_uid), CODE_MIXED_FRAMES_OF_REFERENCE, true,
-     true, "Frame of Reference UID (0020,0052)",
+    {offsetof(struct dicom_instance, study_uid), CODE_MIXED_STUDIES, false, false, "Study Instance UID (0020,000D)",
+     "Send the images of each study as a separate series."},
+    {offsetof(struct dicom_instance, modality), CODE_MIXED_MODALITIES, true, false, "Modality (0008,0060)",
+     "Send the images of each modality as a separate series."},
+    {offsetof(struct dicom_instance, frame_of_reference_uid), CODE_MIXED_FRAMES_OF_REFERENCE, true, true,
+     "Frame of Reference UID (0020,0052)",
      "Send the images of each patient coordinate system as a separate series. If positions are of "
      "one system nevertheless, accept them (--accept-missing)."},
 };
@@ -57,16 +56,14 @@ series_first(struct dicom_instance *const *instances, int32_t count, const struc
         int order = first ? strcmp(instance->sop_instance_uid, first->sop_instance_uid) : -1;
         if (order == 0)
             order = strcmp(instance->path, first->path);
-        if (concerned && order < 0 &&
-            (!other || strcmp(trait_of(instance, trait), trait_of(other, trait)) != 0))
+        if (concerned && order < 0 && (!other || strcmp(trait_of(instance, trait), trait_of(other, trait)) != 0))
             first = instance;
     }
     return first;
 }
 
 int
-geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept,
-                      struct error *error)
+geometry_check_series(struct dicom_instance *const *instances, int32_t count, bool accept, struct error *error)
 {
     for (size_t i = 0; i < sizeof(traits) / sizeof(traits[0]); i++) {
         const struct trait *trait = &traits[i];
@@ -75,9 +72,8 @@ geometry_check_series(struct dicom_instance *const *instances, int32_t count, bo
         const struct dicom_instance *a = series_first(instances, count, trait, NULL);
         const struct dicom_instance *b = a ? series_first(instances, count, trait, a) : NULL;
         if (b)
-            return error_set_files(error, -EINVAL, trait->code, a->path, b->path,
-                                   "%s and %s differ in %s. %s", text_base_name(a->path),
-                                   text_base_name(b->path), trait->what, trait->remedy);
+            return error_set_files(error, -EINVAL, trait->code, a->path, b->path, "%s and %s differ in %s. %s",
+                                   text_base_name(a->path), text_base_name(b->path), trait->what, trait->remedy);
     }
     return 0;
 }

@@ -192,16 +192,14 @@ geometry_compare_siblings(struct grouping *grouping)
         struct siblings s = {.groups = grouping->groups + start, .cells = cells, .start = start};
         const int32_t orientation = s.groups[0].planes[0].orientation;
         int32_t stacks = 0;
-        for (end = start; end < grouping->group_count &&
-                          grouping->groups[end].planes[0].orientation == orientation;
+        for (end = start; end < grouping->group_count && grouping->groups[end].planes[0].orientation == orientation;
              end++) {
             const struct group *group = &grouping->groups[end];
             if (!is_sibling(group))
                 continue;
             stacks++;
             for (int32_t i = 0; i < group->count; i++)
-                cells[s.cell_count++] =
-                    (struct sibling_plane){.group = end - start, .plane = &group->planes[i]};
+                cells[s.cell_count++] = (struct sibling_plane){.group = end - start, .plane = &group->planes[i]};
         }
         s.group_count = end - start;
         for (int32_t g = 0; g < s.group_count; g++) {

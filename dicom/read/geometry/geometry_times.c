@@ -109,11 +109,9 @@ geometry_count_times(struct grouping *grouping)
 /* Checks identifiers only. Senders do not number the volumes of one series and skip numbers. But
  * one volume may be a complete series, and volumes without numbers may be all that exist. */
 bool
-geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
-                     const struct group *group)
+geometry_check_times(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
-    if (!grouping->times_named || grouping->times >= grouping->times_announced ||
-        !group->planes[0].frame->temporal[0])
+    if (!grouping->times_named || grouping->times >= grouping->times_announced || !group->planes[0].frame->temporal[0])
         return false;
     char which[GEOMETRY_LACKING_SIZE + 80] = "";
     if (grouping->times_lacking[0])
@@ -122,7 +120,6 @@ geometry_check_times(struct verdict *verdict, const struct grouping *grouping,
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, grouping->times_of, NULL,
                     "There are %d of the %d temporal positions that Number of Temporal Positions "
                     "(0020,0105) of %s announces%s.",
-                    grouping->times, grouping->times_announced,
-                    geometry_plane_name(grouping->times_of), which);
+                    grouping->times, grouping->times_announced, geometry_plane_name(grouping->times_of), which);
     return true;
 }

@@ -83,8 +83,7 @@ gather_numbers(struct grouping *grouping)
         grouping->numbers[i] = grouping->instances[i]->instance_number;
     for (int32_t i = 0; i < grouping->group_count; i++)
         gather_counts(grouping, &grouping->groups[i]);
-    const size_t images = (size_t)grouping->announced_count,
-                 excluded = (size_t)grouping->excluded_count;
+    const size_t images = (size_t)grouping->announced_count, excluded = (size_t)grouping->excluded_count;
     qsort(grouping->numbers, count, sizeof(int32_t), compare_integer);
     qsort(grouping->announced, images, sizeof(int32_t), compare_integer);
     qsort(grouping->excluded_announced, excluded, sizeof(int32_t), compare_integer);
@@ -113,8 +112,7 @@ gather_neighbours(struct grouping *grouping)
     int32_t k = -1;
     for (int32_t i = grouping->image_count; i < grouping->plane_count; i++) {
         const struct plane *plane = &grouping->planes[i];
-        if (plane->frame->excluded != CODE_NONE || !plane->frame->has_position ||
-            !plane->frame->has_orientation)
+        if (plane->frame->excluded != CODE_NONE || !plane->frame->has_position || !plane->frame->has_orientation)
             continue;
         k = geometry_find_orientation(grouping, plane->frame, k);
         if (k < 0)
@@ -124,8 +122,7 @@ gather_neighbours(struct grouping *grouping)
         grouping->neighbours[grouping->neighbour_count++] =
             (struct neighbour){k, geometry_dot(normal, plane->frame->position), plane};
     }
-    qsort(grouping->neighbours, (size_t)grouping->neighbour_count, sizeof(*grouping->neighbours),
-          compare_neighbours);
+    qsort(grouping->neighbours, (size_t)grouping->neighbour_count, sizeof(*grouping->neighbours), compare_neighbours);
     return 0;
 }
 
@@ -166,22 +163,19 @@ check_siblings(struct verdict *verdict, const struct grouping *grouping, const s
     const struct group *other = find_group(grouping, group->lacks);
     char in_turn[80] = "";
     if (other->lacking > 0)
-        snprintf(in_turn, sizeof(in_turn),
-                 " That one in turn lacks %d: it has no slice at %.4g mm.", other->lacking,
+        snprintf(in_turn, sizeof(in_turn), " That one in turn lacks %d: it has no slice at %.4g mm.", other->lacking,
                  other->lacks->position);
-    geometry_refuse(
-        verdict, CODE_INCOMPLETE_SERIES, group->lacks, NULL,
-        "Stack \"%s\" lacks %d of the slices that other stacks have: it has no slice at %.4g "
-        "mm along the normal, the position of %s of stack \"%s\".%s",
-        group->name, group->lacking, group->lacks->position, geometry_plane_name(group->lacks),
-        other->name, in_turn);
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, group->lacks, NULL,
+                    "Stack \"%s\" lacks %d of the slices that other stacks have: it has no slice at %.4g "
+                    "mm along the normal, the position of %s of stack \"%s\".%s",
+                    group->name, group->lacking, group->lacks->position, geometry_plane_name(group->lacks), other->name,
+                    in_turn);
     return true;
 }
 
 /* Returns a derived frame within `reach` of a position and of the same size as `plane`, or NULL. */
 static const struct plane *
-find_neighbour(const struct grouping *grouping, const struct plane *plane, double position,
-               double reach)
+find_neighbour(const struct grouping *grouping, const struct plane *plane, double position, double reach)
 {
     int32_t low = 0, high = grouping->neighbour_count;
     while (low < high) {
@@ -206,8 +200,7 @@ find_neighbour(const struct grouping *grouping, const struct plane *plane, doubl
 
 /* Checks for a derived frame where the stack's next plane would be. */
 static bool
-check_derived_neighbours(struct verdict *verdict, const struct grouping *grouping,
-                         const struct group *group)
+check_derived_neighbours(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     const struct plane *first = &group->planes[0], *last = &group->planes[group->count - 1];
     if (group->count < 2 || grouping->neighbour_count == 0)
@@ -219,10 +212,9 @@ check_derived_neighbours(struct verdict *verdict, const struct grouping *groupin
         found = find_neighbour(grouping, first, last->position + step, reach);
     if (!found)
         return false;
-    geometry_refuse(
-        verdict, CODE_INCOMPLETE_SERIES, found, NULL,
-        "%s is at the position of the next slice. It is derived, and the original is missing.",
-        geometry_plane_name(found));
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, found, NULL,
+                    "%s is at the position of the next slice. It is derived, and the original is missing.",
+                    geometry_plane_name(found));
     return true;
 }
 
@@ -231,8 +223,7 @@ check_derived_neighbours(struct verdict *verdict, const struct grouping *groupin
 static int64_t
 number_step(const struct group *group, int32_t i)
 {
-    return (int64_t)group->planes[i + 1].instance->instance_number -
-           group->planes[i].instance->instance_number;
+    return (int64_t)group->planes[i + 1].instance->instance_number - group->planes[i].instance->instance_number;
 }
 
 /* Returns whether the numbers follow the positions in equal steps. */
@@ -265,8 +256,7 @@ count_excluded(const struct grouping *grouping, int32_t announced)
 }
 
 static bool
-check_acquisition(struct verdict *verdict, const struct grouping *grouping,
-                  const struct group *group)
+check_acquisition(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     int32_t last = 0;
     for (int32_t i = 0; i < group->count; i++) {
@@ -291,34 +281,29 @@ check_acquisition(struct verdict *verdict, const struct grouping *grouping,
  * of one time, which are then in the stack. Or it counts those of all times, which are then in
  * this stack and its siblings. */
 static bool
-has_all_announced(const struct grouping *grouping, const struct group *group, int32_t announced,
-                  int32_t expected)
+has_all_announced(const struct grouping *grouping, const struct group *group, int32_t announced, int32_t expected)
 {
     if (announced <= 1)
         return announced == 1;
     const int32_t there = grouping->announced_count, excluded = count_excluded(grouping, announced);
-    if ((there == announced || there + excluded == announced) &&
-        group->stacks_of_grid >= expected / announced)
+    if ((there == announced || there + excluded == announced) && group->stacks_of_grid >= expected / announced)
         return (int64_t)group->stacks_of_grid * group->count == there;
     return (group->count == announced || group->count + excluded == announced) && !group->varies &&
            is_numbered_evenly(group);
 }
 
 static bool
-check_series_count(struct verdict *verdict, const struct grouping *grouping,
-                   const struct group *group)
+check_series_count(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     const struct plane *plane = &group->planes[0];
     const int32_t expected = plane->instance->expected_instances;
     const int32_t there = grouping->announced_count;
-    const int32_t excluded =
-        numbers_of(grouping->excluded_expected, grouping->excluded_count, expected);
+    const int32_t excluded = numbers_of(grouping->excluded_expected, grouping->excluded_count, expected);
     if (!is_single(plane) || are_all(there, excluded, expected) ||
         has_all_announced(grouping, group, plane->instance->images_in_acquisition, expected))
         return false;
-    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
-                    "There are %d of the %d images that %s announces.", there, expected,
-                    geometry_plane_name(plane));
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL, "There are %d of the %d images that %s announces.",
+                    there, expected, geometry_plane_name(plane));
     return true;
 }
 
@@ -371,8 +356,8 @@ static bool
 mixes_volumes(const struct group *group)
 {
     const int32_t steps = group->count - 1;
-    const int64_t range = (int64_t)group->planes[steps].instance->instance_number -
-                          group->planes[0].instance->instance_number;
+    const int64_t range =
+        (int64_t)group->planes[steps].instance->instance_number - group->planes[0].instance->instance_number;
     if (steps < 2 || is_numbered_evenly(group))
         return false;
     if (are_of_volumes(group, 1) || are_of_volumes(group, -1))
@@ -399,24 +384,22 @@ refuse_numbers(struct verdict *verdict, const struct plane *plane, const char *s
     geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
                     "Instance Number (0020,0013) follows the slices, and no file of the series has "
                     "the %lld %s the %d of %s.",
-                    (long long)lost, side, plane->instance->instance_number,
-                    geometry_plane_name(plane));
+                    (long long)lost, side, plane->instance->instance_number, geometry_plane_name(plane));
     return true;
 }
 
 /* Checks for a few numbers, before or after those of the stack, that belong to no file. The
  * stack's numbers must be consecutive. */
 static bool
-check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
-                     const struct group *group, bool descending)
+check_numbers_around(struct verdict *verdict, const struct grouping *grouping, const struct group *group,
+                     bool descending)
 {
     const struct plane *ends[2] = {&group->planes[0], &group->planes[group->count - 1]};
     const struct plane *first = ends[descending], *last = ends[!descending];
     const int64_t low = first->instance->instance_number, high = last->instance->instance_number;
     const int32_t below = numbers_below(grouping->numbers, grouping->instance_count, low);
     const int32_t above = numbers_below(grouping->numbers, grouping->instance_count, high + 1);
-    const int64_t before =
-        below > 0 && grouping->numbers[below - 1] > 0 ? grouping->numbers[below - 1] : 0;
+    const int64_t before = below > 0 && grouping->numbers[below - 1] > 0 ? grouping->numbers[below - 1] : 0;
     const int64_t after = above < grouping->instance_count ? grouping->numbers[above] : high + 1;
     const int64_t few = group->count >= 20 ? group->count / 10 : 1;
     /* Slices that other stacks lack are reported there. */
@@ -434,8 +417,8 @@ static bool
 is_uneven_by_numbers(const struct group *group)
 {
     const int32_t last = group->count - 1;
-    const double range = (double)group->planes[last].instance->instance_number -
-                         group->planes[0].instance->instance_number;
+    const double range =
+        (double)group->planes[last].instance->instance_number - group->planes[0].instance->instance_number;
     const double step = (group->planes[last].position - group->planes[0].position) / range;
     bool lacks = false;
     if (range == 0 || is_numbered_evenly(group))
@@ -467,8 +450,7 @@ has_gaps_in_numbers(const struct grouping *grouping, const struct group *group)
 
 /* Checks for the remains of several volumes, which look like one except for their numbers. */
 static bool
-check_mixed_numbers(struct verdict *verdict, const struct grouping *grouping,
-                    const struct group *group)
+check_mixed_numbers(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     if (!group->alone || !has_gaps_in_numbers(grouping, group) || is_uneven_by_numbers(group))
         return false;
@@ -480,8 +462,8 @@ check_mixed_numbers(struct verdict *verdict, const struct grouping *grouping,
         geometry_refuse(verdict, CODE_VOLUMES_MIXED, a, b,
                         "From %s to %s Instance Number (0020,0013) changes from %d to %d, as from "
                         "one volume to another, and both lack slices.",
-                        geometry_plane_name(a), geometry_plane_name(b),
-                        a->instance->instance_number, b->instance->instance_number);
+                        geometry_plane_name(a), geometry_plane_name(b), a->instance->instance_number,
+                        b->instance->instance_number);
         return true;
     }
     if (!mixes_volumes(group))
@@ -502,8 +484,8 @@ check_numbers(struct verdict *verdict, const struct grouping *grouping, const st
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, a, b,
                         "The distances of the slices follow their Instance Numbers (0020,0013), "
                         "and no slice has some numbers between the %d of %s and the %d of %s.",
-                        a->instance->instance_number, geometry_plane_name(a),
-                        b->instance->instance_number, geometry_plane_name(b));
+                        a->instance->instance_number, geometry_plane_name(a), b->instance->instance_number,
+                        geometry_plane_name(b));
         return true;
     }
     const int64_t usual = usual_step(grouping, group);
@@ -540,8 +522,7 @@ check_thinned(struct verdict *verdict, const struct grouping *grouping, const st
     const double distance = first->frame->spacing_between_slices;
     const double ratio = distance > 0 ? step / distance : 0;
     /* Reformats keep the distance of their source. */
-    if (!first->frame->derived && ratio >= 1.5 && distance >= thickness / 2 &&
-        fabs(ratio - round(ratio)) <= 0.02) {
+    if (!first->frame->derived && ratio >= 1.5 && distance >= thickness / 2 && fabs(ratio - round(ratio)) <= 0.02) {
         geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, first, NULL,
                         "The slices are %.4g mm apart, %d times Spacing Between Slices (0018,0088) "
                         "of %s, %.4g mm.",
@@ -568,11 +549,10 @@ check_passes(struct verdict *verdict, const struct group *group)
         const struct plane *a = &group->planes[i], *b = a + 1;
         if (a->scan == b->scan)
             continue;
-        geometry_refuse(
-            verdict, CODE_VOLUMES_MIXED, a, b,
-            "The slices overlap or are unevenly spaced, and %s and %s were acquired in two "
-            "passes that cover the same region: parts of several volumes.",
-            geometry_plane_name(a), geometry_plane_name(b));
+        geometry_refuse(verdict, CODE_VOLUMES_MIXED, a, b,
+                        "The slices overlap or are unevenly spaced, and %s and %s were acquired in two "
+                        "passes that cover the same region: parts of several volumes.",
+                        geometry_plane_name(a), geometry_plane_name(b));
         return true;
     }
     return false;
@@ -580,8 +560,7 @@ check_passes(struct verdict *verdict, const struct group *group)
 
 /* Reports the first finding. A mixture, which cannot be accepted, precedes missing slices. */
 void
-geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
-                     const struct group *group)
+geometry_check_whole(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
 {
     if (group->piece_of) {
         geometry_refuse(verdict, CODE_VOLUMES_MIXED, &group->planes[0], group->piece_of,
@@ -593,12 +572,9 @@ geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
     if (check_passes(verdict, group) || check_mixed_numbers(verdict, grouping, group) ||
         grouping->limits->allow_missing)
         return;
-    (void)(geometry_check_parts(verdict, grouping, group) ||
-           geometry_check_locations(verdict, grouping, group) ||
-           check_siblings(verdict, grouping, group) ||
-           geometry_check_times(verdict, grouping, group) ||
-           check_derived_neighbours(verdict, grouping, group) ||
-           check_acquisition(verdict, grouping, group) ||
-           check_series_count(verdict, grouping, group) ||
-           check_numbers(verdict, grouping, group) || check_thinned(verdict, grouping, group));
+    (void)(geometry_check_parts(verdict, grouping, group) || geometry_check_locations(verdict, grouping, group) ||
+           check_siblings(verdict, grouping, group) || geometry_check_times(verdict, grouping, group) ||
+           check_derived_neighbours(verdict, grouping, group) || check_acquisition(verdict, grouping, group) ||
+           check_series_count(verdict, grouping, group) || check_numbers(verdict, grouping, group) ||
+           check_thinned(verdict, grouping, group));
 }

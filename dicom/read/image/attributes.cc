@@ -130,8 +130,7 @@ bool
 value_decode(DcmElement &element, Charset &charset, std::string &utf8)
 {
     const std::string text = header_whole_text(element);
-    const bool plain =
-        std::all_of(text.begin(), text.end(), [](char c) { return c != '\x1B' && !(c & '\x80'); });
+    const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c != '\x1B' && !(c & '\x80'); });
     utf8 = text;
     return plain || charset.decode(text, utf8);
 }
@@ -147,13 +146,12 @@ value_format(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Ch
         std::string utf8;
         std::string line;
         if (!element->isLeaf() || element->getLength() > LIMIT_TEXT_BYTES ||
-            !(unknown || is_comparable(element->ident())) ||
-            !value_decode(*element, charset, utf8) || !value_tidy(utf8, line))
+            !(unknown || is_comparable(element->ident())) || !value_decode(*element, charset, utf8) ||
+            !value_tidy(utf8, line))
             return {ATTRIBUTE_TOLD_UNREAD};
         told += (element == elements.front() ? "" : "\\") + line;
         /* The patient module, names, and the accession number identify a patient. */
-        identity |=
-            tag.getGroup() == 0x0010 || element->ident() == EVR_PN || tag == DCM_AccessionNumber;
+        identity |= tag.getGroup() == 0x0010 || element->ident() == EVR_PN || tag == DCM_AccessionNumber;
     }
     if (told.find_first_not_of('\\') == std::string::npos)
         return {ATTRIBUTE_TOLD_ABSENT};
@@ -166,10 +164,8 @@ value_format(const std::vector<DcmElement *> &elements, const DcmTagKey &tag, Ch
 class ValueReader
 {
   public:
-    ValueReader(const std::vector<RequestedAttribute> &requested, const struct scan &scan,
-                DcmDataset &dataset)
-        : requested_(requested), scan_(scan), dataset_(dataset),
-          charset_(header_character_sets(dataset_))
+    ValueReader(const std::vector<RequestedAttribute> &requested, const struct scan &scan, DcmDataset &dataset)
+        : requested_(requested), scan_(scan), dataset_(dataset), charset_(header_character_sets(dataset_))
     {
         DcmSequenceOfItems *items = dataset_.sequence(DCM_SharedFunctionalGroupsSequence);
         if (items && items->card() > 0)
@@ -192,14 +188,13 @@ class ValueReader
     std::string format_one(const RequestedAttribute &attribute, const Groups &own)
     {
         const bool in_groups = !is_private(attribute.tag);
-        const GroupAttribute found =
-            in_groups ? groups_find(own, shared_, attribute.tag) : GroupAttribute();
+        const GroupAttribute found = in_groups ? groups_find(own, shared_, attribute.tag) : GroupAttribute();
         if (!found.elements.empty())
             return value_format(found.elements, attribute.tag, charset_) + "\t" + found.where;
 
         const struct private_attribute sought {
-            attribute.tag.getGroup(), static_cast<uint8_t>(attribute.tag.getElement() & 0xFF),
-                attribute.creator.c_str(), EVR_UN
+            attribute.tag.getGroup(),
+                static_cast<uint8_t>(attribute.tag.getElement() & 0xFF), attribute.creator.c_str(), EVR_UN
         };
 
         const DcmTagKey tag = in_groups ? attribute.tag : header_private(dataset_, sought);
@@ -274,8 +269,7 @@ int
 dicom_read_values(const struct dicom_value_request *request, char **values, struct error *error)
 {
     std::fill_n(values, request->frame_count, nullptr);
-    const int rc =
-        header_guard(request->path, error, [&] { return values_read(*request, values, error); });
+    const int rc = header_guard(request->path, error, [&] { return values_read(*request, values, error); });
     for (size_t i = 0; i < request->frame_count && rc != 0; i++) {
         free(values[i]);
         values[i] = nullptr;

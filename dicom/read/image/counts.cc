@@ -74,9 +74,8 @@ void
 counts_read_frame(const Source &source, struct dicom_instance &instance)
 {
     int32_t position;
-    if (source.has_groups && header_integer(source.group(DCM_FrameContentSequence),
-                                            DCM_InStackPositionNumber, &position))
+    if (source.has_groups &&
+        header_integer(source.group(DCM_FrameContentSequence), DCM_InStackPositionNumber, &position))
         instance.counts[DICOM_COUNT_stack_positions] =
-            std::max(instance.counts[DICOM_COUNT_stack_positions],
-                     std::min<int32_t>(position, LIMIT_FRAMES));
+            std::max(instance.counts[DICOM_COUNT_stack_positions], std::min<int32_t>(position, LIMIT_FRAMES));
 }

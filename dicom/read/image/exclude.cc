@@ -56,8 +56,7 @@ is_multiple(int32_t pixels, double acquired, double otherwise)
 /* Acquisition Matrix has frequency rows, frequency columns, phase rows, phase columns. Two of
  * them are 0. */
 bool
-has_tile_geometry(const Header &dataset, const struct dicom_instance &instance,
-                  const struct dicom_frame &frame)
+has_tile_geometry(const Header &dataset, const struct dicom_instance &instance, const struct dicom_frame &frame)
 {
     double m[4];
     if (strcmp(instance.modality, "MR") != 0 || instance.frame_count > 1 || !frame.has_spacing ||
@@ -75,8 +74,7 @@ is_calculated(const Source &source)
 {
     for (const DcmTagKey &sequence :
          {DCM_MRImageFrameTypeSequence, DCM_CTImageFrameTypeSequence, DCM_PETFrameTypeSequence}) {
-        const std::string technique =
-            header_text(source.group(sequence), DCM_VolumeBasedCalculationTechnique);
+        const std::string technique = header_text(source.group(sequence), DCM_VolumeBasedCalculationTechnique);
         if (!technique.empty())
             return technique != "NONE" && technique != "MIXED";
     }
@@ -86,21 +84,19 @@ is_calculated(const Source &source)
 } // namespace
 
 void
-exclude_read(const Source &source, const std::vector<std::string> &types,
-             const struct dicom_instance &instance, struct dicom_frame &frame)
+exclude_read(const Source &source, const std::vector<std::string> &types, const struct dicom_instance &instance,
+             struct dicom_frame &frame)
 {
     frame.derived = !types.empty() && types[0] == "DERIVED";
     frame.tiles = mosaic_tiles(source);
     frame.excluded = CODE_NONE;
-    if (instance.tile_columns == 0 &&
-        (types_have(types, "MOSAIC") || types_have(types, "VFRAME") || frame.tiles > 0 ||
-         has_tile_geometry(source.dataset, instance, frame)))
+    if (instance.tile_columns == 0 && (types_have(types, "MOSAIC") || types_have(types, "VFRAME") || frame.tiles > 0 ||
+                                       has_tile_geometry(source.dataset, instance, frame)))
         frame.excluded = CODE_MOSAIC;
     else if (types_have_words(types, CODE_LOCALIZER))
         frame.excluded = CODE_LOCALIZER;
     else if (types_have_words(types, CODE_SCREENSHOT))
         frame.excluded = CODE_SCREENSHOT;
-    else if (is_calculated(source) ||
-             (frame.derived && types_have_words(types, CODE_DERIVED_IMAGE)))
+    else if (is_calculated(source) || (frame.derived && types_have_words(types, CODE_DERIVED_IMAGE)))
         frame.excluded = CODE_DERIVED_IMAGE;
 }

@@ -59,13 +59,11 @@ namespace
 /* Reads `count` finite numbers and their texts. */
 template <size_t count>
 bool
-read_decimals(const Header &header, const DcmTagKey &tag, double (&values)[count],
-              char (&texts)[count][DICOM_DS_SIZE])
+read_decimals(const Header &header, const DcmTagKey &tag, double (&values)[count], char (&texts)[count][DICOM_DS_SIZE])
 {
     const std::vector<std::string> written = header_texts(header, tag);
     for (size_t i = 0; i < count; i++) {
-        if (i >= written.size() || !header_parse_number(written[i], &values[i]) ||
-            !std::isfinite(values[i]))
+        if (i >= written.size() || !header_parse_number(written[i], &values[i]) || !std::isfinite(values[i]))
             return false;
         if (written[i].size() < DICOM_DS_SIZE)
             header_copy(texts[i], written[i]);
@@ -113,9 +111,8 @@ read_window(const Source &source, struct dicom_frame &frame)
     const Header values = source.group(DCM_FrameVOILUTSequence);
     const std::string function = header_text(values, DCM_VOILUTFunction);
     double center, width;
-    if (!header_number(values, DCM_WindowCenter, &center) ||
-        !header_number(values, DCM_WindowWidth, &width) || !std::isfinite(center) ||
-        !std::isfinite(width) || width <= 0 ||
+    if (!header_number(values, DCM_WindowCenter, &center) || !header_number(values, DCM_WindowWidth, &width) ||
+        !std::isfinite(center) || !std::isfinite(width) || width <= 0 ||
         !(function.empty() || function == "LINEAR" || function == "LINEAR_EXACT"))
         return;
     const bool exact = function == "LINEAR_EXACT" || width <= 1;
@@ -139,15 +136,13 @@ frame_is_position(const double (&p)[3])
 void
 frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame)
 {
-    frame.has_position =
-        (source.has_groups || only_frame) &&
-        read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
-                      frame.position, frame.position_text) &&
-        frame_is_position(frame.position);
+    frame.has_position = (source.has_groups || only_frame) &&
+                         read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
+                                       frame.position, frame.position_text) &&
+                         frame_is_position(frame.position);
     const double(&o)[6] = frame.orientation;
-    frame.has_orientation =
-        read_decimals(source.group(DCM_PlaneOrientationSequence), DCM_ImageOrientationPatient,
-                      frame.orientation, frame.orientation_text);
+    frame.has_orientation = read_decimals(source.group(DCM_PlaneOrientationSequence), DCM_ImageOrientationPatient,
+                                          frame.orientation, frame.orientation_text);
     if (frame.has_orientation) {
         const double row = std::sqrt(o[0] * o[0] + o[1] * o[1] + o[2] * o[2]);
         const double column = std::sqrt(o[3] * o[3] + o[4] * o[4] + o[5] * o[5]);
@@ -157,9 +152,8 @@ frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &f
                                 std::fabs(dot) <= orthonormal_tolerance;
     }
     const Header measures = source.group(DCM_PixelMeasuresSequence);
-    frame.has_spacing =
-        read_decimals(measures, DCM_PixelSpacing, frame.pixel_spacing, frame.spacing_text) &&
-        is_spacing(frame.pixel_spacing[0]) && is_spacing(frame.pixel_spacing[1]);
+    frame.has_spacing = read_decimals(measures, DCM_PixelSpacing, frame.pixel_spacing, frame.spacing_text) &&
+                        is_spacing(frame.pixel_spacing[0]) && is_spacing(frame.pixel_spacing[1]);
     frame.slice_thickness = spacing_or_zero(measures, DCM_SliceThickness);
     frame.spacing_between_slices = spacing_or_zero(measures, DCM_SpacingBetweenSlices);
 }
@@ -171,27 +165,23 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
     const std::vector<std::string> types = source_types(source);
     std::string own; /* acquisition time */
     if (source.has_groups)
-        own = header_date_time(source.group(DCM_FrameContentSequence),
-                               {DCM_FrameAcquisitionDateTime, {}, {}});
+        own = header_date_time(source.group(DCM_FrameContentSequence), {DCM_FrameAcquisitionDateTime, {}, {}});
     header_copy(frame.acquired, own.empty() ? acquired : own);
     frame_read_geometry(source, instance.frame_count == 1, frame);
     frame.slope = 1;
     frame.intercept = 0;
     const Header values = source.group(DCM_PixelValueTransformationSequence);
-    frame.has_rescale =
-        header_has(values, DCM_RescaleSlope) && header_has(values, DCM_RescaleIntercept);
+    frame.has_rescale = header_has(values, DCM_RescaleSlope) && header_has(values, DCM_RescaleIntercept);
     if (frame.has_rescale) {
         frame.slope = rescale_number(values, DCM_RescaleSlope);
         frame.intercept = rescale_number(values, DCM_RescaleIntercept);
     }
     const Header group = source.group(DCM_RealWorldValueMappingSequence);
-    const Header mapping = source.has_groups && !group.empty()
-                               ? group
-                               : source.dataset.item(DCM_RealWorldValueMappingSequence);
-    frame.has_mapping =
-        header_number(mapping, DCM_RealWorldValueSlope, &frame.mapping_slope) &&
-        header_number(mapping, DCM_RealWorldValueIntercept, &frame.mapping_intercept) &&
-        std::isfinite(frame.mapping_slope) && std::isfinite(frame.mapping_intercept);
+    const Header mapping =
+        source.has_groups && !group.empty() ? group : source.dataset.item(DCM_RealWorldValueMappingSequence);
+    frame.has_mapping = header_number(mapping, DCM_RealWorldValueSlope, &frame.mapping_slope) &&
+                        header_number(mapping, DCM_RealWorldValueIntercept, &frame.mapping_intercept) &&
+                        std::isfinite(frame.mapping_slope) && std::isfinite(frame.mapping_intercept);
     read_window(source, frame);
     keys_read(source, types, frame);
     exclude_read(source, types, instance, frame);
@@ -201,8 +191,8 @@ frame_read(const Source &source, const std::string &acquired, struct dicom_insta
 int
 frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, struct error *error)
 {
-    const std::string acquired = header_date_time(
-        source.dataset, {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
+    const std::string acquired =
+        header_date_time(source.dataset, {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
     bool had_own = true;
     counts_read(source, instance);
     for (int32_t i = 0; i < instance.frame_count; i++) {

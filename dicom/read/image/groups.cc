@@ -124,8 +124,7 @@ Groups::find(const DcmTagKey &tag) const
     const auto found = found_.find(header_tag_number(tag));
     if (found == found_.end())
         return {};
-    return {found->second.elements,
-            tag_keyword(tag) + " in " + tag_keyword(found->second.sequence) + " of " + whose_};
+    return {found->second.elements, tag_keyword(tag) + " in " + tag_keyword(found->second.sequence) + " of " + whose_};
 }
 
 GroupAttribute

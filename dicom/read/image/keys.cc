@@ -45,9 +45,8 @@ constexpr struct private_attribute philips_diffusion {
 constexpr struct private_attribute philips_phase {
     0x2001, 0x08, philips_imaging, EVR_IS
 };
-constexpr struct private_attribute philips_direction[] = {{0x2005, 0xB0, philips_mr, EVR_FL},
-                                                          {0x2005, 0xB1, philips_mr, EVR_FL},
-                                                          {0x2005, 0xB2, philips_mr, EVR_FL}};
+constexpr struct private_attribute philips_direction[] = {
+    {0x2005, 0xB0, philips_mr, EVR_FL}, {0x2005, 0xB1, philips_mr, EVR_FL}, {0x2005, 0xB2, philips_mr, EVR_FL}};
 
 constexpr struct private_attribute philips_component {
     0x2005, 0x11, philips_mr, EVR_CS
@@ -125,11 +124,9 @@ read_b_value(const Source &source, const Header &diffusion)
     double value;
     bool found = siemens_number(source, siemens_b_value, &value) && std::isfinite(value);
     for (const auto &attribute : {philips_b_value, uih_b_value})
-        found =
-            found || (header_private_number(dataset, attribute, &value) && std::isfinite(value));
+        found = found || (header_private_number(dataset, attribute, &value) && std::isfinite(value));
     /* GE adds flags as multiples of 100,000, and 10^9 in most cases (NA-MIC; dcm2niix). */
-    if (!found && header_private_number(dataset, ge_b_value, &value) && value >= 0 &&
-        value < 1e12) {
+    if (!found && header_private_number(dataset, ge_b_value, &value) && value >= 0 && value < 1e12) {
         value = std::fmod(value, 1e5);
         found = true;
     }
@@ -156,12 +153,10 @@ read_matrix_direction(const Header &diffusion, const Source &source, Vector &dir
     std::array<double, 6> m;
     for (unsigned i = 0; i < m.size(); i++) {
         const DcmTagKey tag(0x0018, static_cast<Uint16>(0x9602 + i)); /* XX, XY, XZ, YY, YZ, ZZ */
-        if (!header_number(matrix, tag, &m[i]) &&
-            !siemens_number(source, siemens_b_matrix, &m[i], i))
+        if (!header_number(matrix, tag, &m[i]) && !siemens_number(source, siemens_b_matrix, &m[i], i))
             return false;
     }
-    const std::array<Vector, 3> rows = {
-        {{m[0], m[1], m[2]}, {m[1], m[3], m[4]}, {m[2], m[4], m[5]}}};
+    const std::array<Vector, 3> rows = {{{m[0], m[1], m[2]}, {m[1], m[3], m[4]}, {m[2], m[4], m[5]}}};
     size_t largest = 0;
     for (size_t i = 1; i < 3; i++)
         if (rows[i][i] > rows[largest][largest])
@@ -183,8 +178,7 @@ read_canon_direction(const Header &dataset, Vector &direction)
         if (start == std::string::npos)
             return false;
         const size_t end = text.find_first_of(",)", start + 1);
-        if (end == std::string::npos ||
-            !header_parse_number(text.substr(start + 1, end - start - 1), &direction[i]))
+        if (end == std::string::npos || !header_parse_number(text.substr(start + 1, end - start - 1), &direction[i]))
             return false;
         start = end;
     }
@@ -195,21 +189,16 @@ bool
 read_vendor_direction(const Source &source, Vector &direction)
 {
     const Header &dataset = source.dataset;
-    const auto siemens = [&](unsigned i, double *value) {
-        return siemens_number(source, siemens_direction, value, i);
-    };
+    const auto siemens = [&](unsigned i, double *value) { return siemens_number(source, siemens_direction, value, i); };
     const auto philips = [&](unsigned i, double *value) {
         return header_private_number(dataset, philips_direction[i], value);
     };
     const auto united = [&](unsigned i, double *value) {
         return header_private_number(dataset, uih_direction, value, i);
     };
-    const auto ge = [&](unsigned i, double *value) {
-        return header_private_number(dataset, ge_direction[i], value);
-    };
-    return read_vector(direction, siemens) || read_vector(direction, philips) ||
-           read_vector(direction, united) || read_vector(direction, ge) ||
-           read_canon_direction(dataset, direction);
+    const auto ge = [&](unsigned i, double *value) { return header_private_number(dataset, ge_direction[i], value); };
+    return read_vector(direction, siemens) || read_vector(direction, philips) || read_vector(direction, united) ||
+           read_vector(direction, ge) || read_canon_direction(dataset, direction);
 }
 
 /* Rounds to three decimals. Further decimals of one gradient vary. */
@@ -259,8 +248,7 @@ read_direction(const Source &source, const Header &diffusion, const std::string 
 std::string
 read_label(const Source &source)
 {
-    std::string text =
-        header_text(source.group(DCM_MRArterialSpinLabelingSequence), DCM_ASLContext);
+    std::string text = header_text(source.group(DCM_MRArterialSpinLabelingSequence), DCM_ASLContext);
     if (text.empty())
         text = header_text(source.dataset.item(DCM_MRArterialSpinLabelingSequence), DCM_ASLContext);
     if (text.empty()) {
@@ -291,8 +279,7 @@ read_temporal(const Source &source)
     if (text.empty())
         text = canonical_number(source.group(DCM_FrameContentSequence), DCM_TemporalPositionIndex);
     if (text.empty())
-        text = canonical_number(source.group(DCM_TemporalPositionSequence),
-                                DCM_TemporalPositionTimeOffset, " s");
+        text = canonical_number(source.group(DCM_TemporalPositionSequence), DCM_TemporalPositionTimeOffset, " s");
     double seconds;
     if (text.empty() && header_private_number(dataset, philips_dynamic_time, &seconds))
         text = canonical(seconds, " s");
@@ -303,10 +290,9 @@ read_temporal(const Source &source)
 std::string
 read_inversion(const Source &source)
 {
-    const std::string text =
-        source.has_groups
-            ? canonical_number(source.group(DCM_MRModifierSequence), DCM_InversionTimes, " ms")
-            : canonical_number(source.dataset, DCM_InversionTime, " ms");
+    const std::string text = source.has_groups
+                                 ? canonical_number(source.group(DCM_MRModifierSequence), DCM_InversionTimes, " ms")
+                                 : canonical_number(source.dataset, DCM_InversionTime, " ms");
     return text == "0 ms" ? std::string() : text;
 }
 
@@ -342,8 +328,7 @@ component_of_word(const std::string &word)
                       {"IMAGINARY", "I", "imaginary"}};
 
     for (const auto &each : components)
-        if (word == each.term || word == each.vendor ||
-            word.rfind(std::string(each.vendor) + "_", 0) == 0)
+        if (word == each.term || word == each.vendor || word.rfind(std::string(each.vendor) + "_", 0) == 0)
             return each.component;
     return word == "PHASE MAP" ? "phase" : "";
 }
@@ -352,8 +337,7 @@ std::string
 read_component(const Source &source, const std::vector<std::string> &types)
 {
     for (const DcmTagKey &sequence : {DCM_MRImageFrameTypeSequence, DCM_CTImageFrameTypeSequence}) {
-        const std::string text =
-            component_of_word(header_text(source.group(sequence), DCM_ComplexImageComponent));
+        const std::string text = component_of_word(header_text(source.group(sequence), DCM_ComplexImageComponent));
         if (!text.empty())
             return text;
     }
@@ -362,8 +346,7 @@ read_component(const Source &source, const std::vector<std::string> &types)
     double number;
     if (header_private_number(dataset, ge_component, &number) && number >= 0 && number <= 3)
         return ge_components[static_cast<int>(number)];
-    std::string text =
-        component_of_word(header_text(dataset, header_private(dataset, philips_component)));
+    std::string text = component_of_word(header_text(dataset, header_private(dataset, philips_component)));
     for (size_t i = 2; text.empty() && i < types.size(); i++)
         text = component_of_word(types[i]);
     return text;
@@ -377,8 +360,7 @@ read_image_type(const Source &source, const std::vector<std::string> &types)
     for (size_t i = 2; i < types.size(); i++)
         key_append(text, types[i], "/");
     if (source.has_groups)
-        key_append(text, header_text(source.group(DCM_FrameContentSequence), DCM_StackID),
-                   " stack ");
+        key_append(text, header_text(source.group(DCM_FrameContentSequence), DCM_StackID), " stack ");
     return text;
 }
 
@@ -386,8 +368,7 @@ std::string
 read_kernel(const Source &source)
 {
     std::string text;
-    for (const std::string &part :
-         header_texts(source.group(DCM_CTReconstructionSequence), DCM_ConvolutionKernel))
+    for (const std::string &part : header_texts(source.group(DCM_CTReconstructionSequence), DCM_ConvolutionKernel))
         key_append(text, part, "/");
     return text;
 }

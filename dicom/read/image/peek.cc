@@ -20,23 +20,21 @@ namespace
 
 /* Ascending; all attributes that peek, frames.cc, keys.cc and exclude.cc read, also in items. */
 constexpr uint32_t wanted_tags[] = {
-    0x00080005, 0x00080008, 0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080020, 0x00080022,
-    0x00080023, 0x0008002A, 0x00080032, 0x00080033, 0x00080050, 0x00080060, 0x00080070, 0x00080080,
-    0x00081010, 0x00081030, 0x0008103E, 0x00081090, 0x00089007, 0x00089207, 0x00089208, 0x00100010,
-    0x00100020, 0x00100021, 0x00180010, 0x00180012, 0x00180015, 0x00180050, 0x00180060, 0x00180081,
-    0x00180082, 0x00180086, 0x00180088, 0x00181060, 0x00181210, 0x00181310, 0x00181314, 0x00189074,
-    0x00189075, 0x00189076, 0x00189079, 0x00189082, 0x00189087, 0x00189089, 0x00189112, 0x00189114,
-    0x00189115, 0x00189117, 0x00189118, 0x00189226, 0x00189251, 0x00189257, 0x00189314, 0x00189325,
-    0x00189329, 0x00189353, 0x00189364, 0x0018937C, 0x00189601, 0x00189602, 0x00189603, 0x00189604,
-    0x00189605, 0x00189606, 0x00189607, 0x00189751, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012,
-    0x00200013, 0x00200032, 0x00200037, 0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00204000,
-    0x00209056, 0x00209057, 0x00209111, 0x00209113, 0x00209116, 0x00209128, 0x00209153, 0x00209156,
-    0x00209161, 0x00209162, 0x00209163, 0x00209241, 0x00209245, 0x00209253, 0x0020930D, 0x00209310,
-    0x00280002, 0x00280004, 0x00280008, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101,
-    0x00280102, 0x00280103, 0x00280120, 0x00280121, 0x00281050, 0x00281051, 0x00281052, 0x00281053,
-    0x00281054, 0x00281056, 0x00282110, 0x00282112, 0x00282114, 0x00283000, 0x00289110, 0x00289132,
-    0x00289145, 0x00409096, 0x00409224, 0x00409225, 0x00540061, 0x00540071, 0x00540081, 0x00540101,
-    0x00541000, 0x00541001, 0x00541330, 0x52009229, 0x52009230,
+    0x00080005, 0x00080008, 0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080020, 0x00080022, 0x00080023,
+    0x0008002A, 0x00080032, 0x00080033, 0x00080050, 0x00080060, 0x00080070, 0x00080080, 0x00081010, 0x00081030,
+    0x0008103E, 0x00081090, 0x00089007, 0x00089207, 0x00089208, 0x00100010, 0x00100020, 0x00100021, 0x00180010,
+    0x00180012, 0x00180015, 0x00180050, 0x00180060, 0x00180081, 0x00180082, 0x00180086, 0x00180088, 0x00181060,
+    0x00181210, 0x00181310, 0x00181314, 0x00189074, 0x00189075, 0x00189076, 0x00189079, 0x00189082, 0x00189087,
+    0x00189089, 0x00189112, 0x00189114, 0x00189115, 0x00189117, 0x00189118, 0x00189226, 0x00189251, 0x00189257,
+    0x00189314, 0x00189325, 0x00189329, 0x00189353, 0x00189364, 0x0018937C, 0x00189601, 0x00189602, 0x00189603,
+    0x00189604, 0x00189605, 0x00189606, 0x00189607, 0x00189751, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012,
+    0x00200013, 0x00200032, 0x00200037, 0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00204000, 0x00209056,
+    0x00209057, 0x00209111, 0x00209113, 0x00209116, 0x00209128, 0x00209153, 0x00209156, 0x00209161, 0x00209162,
+    0x00209163, 0x00209241, 0x00209245, 0x00209253, 0x0020930D, 0x00209310, 0x00280002, 0x00280004, 0x00280008,
+    0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120, 0x00280121,
+    0x00281050, 0x00281051, 0x00281052, 0x00281053, 0x00281054, 0x00281056, 0x00282110, 0x00282112, 0x00282114,
+    0x00283000, 0x00289110, 0x00289132, 0x00289145, 0x00409096, 0x00409224, 0x00409225, 0x00540061, 0x00540071,
+    0x00540081, 0x00540101, 0x00541000, 0x00541001, 0x00541330, 0x52009229, 0x52009230,
 };
 
 constexpr uint32_t wanted_private_tags[] = {
@@ -93,10 +91,9 @@ check_kind(Peek &peek)
         return 0;
     }
     const char *known = dcmFindNameOfUID(uid.c_str());
-    return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED,
-                       std::string("is of a kind that is not processed: ") +
-                           (known ? known : uid_for_message(uid).c_str()) +
-                           ". Only CT, MR and PET images are.");
+    return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED, std::string("is of a kind that is not processed: ") +
+                                                       (known ? known : uid_for_message(uid).c_str()) +
+                                                       ". Only CT, MR and PET images are.");
 }
 
 int
@@ -110,8 +107,7 @@ read_identity(Peek &peek)
     if (!error)
         error = peek.read_uid(dataset, DCM_SeriesInstanceUID, true, instance.series_uid);
     if (!error)
-        error =
-            peek.read_uid(dataset, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
+        error = peek.read_uid(dataset, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
     return error;
 }
 
@@ -132,26 +128,22 @@ read_description(Peek &peek)
         header_copy(instance.modality, header_text(dataset, DCM_Modality));
     header_copy(instance.body_part, header_text(dataset, DCM_BodyPartExamined));
     header_copy(instance.series_description, header_text(dataset, DCM_SeriesDescription));
-#define ABOUT(name, keyword, identifies)                                                           \
-    header_copy(instance.about.name, header_text(dataset, DCM_##keyword));
+#define ABOUT(name, keyword, identifies) header_copy(instance.about.name, header_text(dataset, DCM_##keyword));
 #include "base/series_about.def"
     std::string image_type;
     for (const std::string &value : header_texts(dataset, DCM_ImageType))
         image_type += image_type.empty() ? value : "\\" + value;
     header_copy(instance.image_type, image_type);
-    header_copy(instance.content,
-                header_date_time(dataset, {DcmTagKey(), DCM_ContentDate, DCM_ContentTime}));
-    header_copy(instance.created, header_date_time(dataset, {DcmTagKey(), DCM_InstanceCreationDate,
-                                                             DCM_InstanceCreationTime}));
+    header_copy(instance.content, header_date_time(dataset, {DcmTagKey(), DCM_ContentDate, DCM_ContentTime}));
+    header_copy(instance.created,
+                header_date_time(dataset, {DcmTagKey(), DCM_InstanceCreationDate, DCM_InstanceCreationTime}));
     instance.images_in_acquisition = count_of(dataset, DCM_ImagesInAcquisition);
     instance.temporal_positions = count_of(dataset, DCM_NumberOfTemporalPositions);
     double dynamics;
-    if (instance.temporal_positions == 0 &&
-        header_private_number(dataset, philips_dynamics, &dynamics))
-        instance.temporal_positions =
-            dynamics > 1 && dynamics < LIMIT_FRAMES ? static_cast<int32_t>(dynamics) : 0;
-    instance.contrast = !header_text(dataset, DCM_ContrastBolusAgent).empty() ||
-                        header_has(dataset, DCM_ContrastBolusAgentSequence);
+    if (instance.temporal_positions == 0 && header_private_number(dataset, philips_dynamics, &dynamics))
+        instance.temporal_positions = dynamics > 1 && dynamics < LIMIT_FRAMES ? static_cast<int32_t>(dynamics) : 0;
+    instance.contrast =
+        !header_text(dataset, DCM_ContrastBolusAgent).empty() || header_has(dataset, DCM_ContrastBolusAgentSequence);
     if (!header_integer(dataset, DCM_InstanceNumber, &instance.instance_number))
         instance.instance_number = 0;
     if (!header_integer(dataset, DCM_SeriesNumber, &instance.series_number))
@@ -172,8 +164,7 @@ std::string
 comparable_name(const Header &dataset)
 {
     std::string name = header_text(dataset, DCM_PatientName);
-    const bool is_ascii =
-        std::none_of(name.begin(), name.end(), [](char c) { return c < 0 || c == '\x1B'; });
+    const bool is_ascii = std::none_of(name.begin(), name.end(), [](char c) { return c < 0 || c == '\x1B'; });
     if (std::string utf8; !is_ascii && Charset(header_character_sets(dataset)).decode(name, utf8))
         name = utf8;
     if (const size_t groups = name.find('='); groups != std::string::npos && groups > 0)
@@ -196,16 +187,12 @@ int
 read_patient(Peek &peek)
 {
     std::string patient = header_text(peek.dataset, DCM_PatientID);
-    const bool has_control = std::any_of(patient.begin(), patient.end(),
-                                         [](char c) { return c >= 0 && c < ' ' && c != '\x1B'; });
+    const bool has_control =
+        std::any_of(patient.begin(), patient.end(), [](char c) { return c >= 0 && c < ' ' && c != '\x1B'; });
     /* Results must have the same ID, so reject one that is illegal in any object. */
-    if (header_texts(peek.dataset, DCM_PatientID).size() > 1 || has_control ||
-        patient.size() >= DICOM_LO_SIZE - 4 ||
-        (patient.size() > 64 &&
-         std::all_of(patient.begin(), patient.end(), [](char c) { return c >= 0; })))
-        return peek.invalid(
-            DCM_PatientID,
-            "it must be one text of at most 64 characters without control characters");
+    if (header_texts(peek.dataset, DCM_PatientID).size() > 1 || has_control || patient.size() >= DICOM_LO_SIZE - 4 ||
+        (patient.size() > 64 && std::all_of(patient.begin(), patient.end(), [](char c) { return c >= 0; })))
+        return peek.invalid(DCM_PatientID, "it must be one text of at most 64 characters without control characters");
     const std::string issuer = header_text(peek.dataset, DCM_IssuerOfPatientID);
     if (!issuer.empty())
         patient += "\\" + issuer;
@@ -222,9 +209,8 @@ read_value_unit(Peek &peek)
 {
     static const struct {
         const char *term, *unit;
-    } units[] = {{"HU", "[hnsf'U]"}, {"MGML", "mg/ml"},  {"PCT", "%"},    {"PCNT", "%"},
-                 {"BQML", "Bq/ml"},  {"GML", "g/ml"},    {"SUV", "g/ml"}, {"SUVBW", "g/ml"},
-                 {"SUVbw", "g/ml"},  {"CM2ML", "cm2/ml"}};
+    } units[] = {{"HU", "[hnsf'U]"}, {"MGML", "mg/ml"}, {"PCT", "%"},      {"PCNT", "%"},     {"BQML", "Bq/ml"},
+                 {"GML", "g/ml"},    {"SUV", "g/ml"},   {"SUVBW", "g/ml"}, {"SUVbw", "g/ml"}, {"CM2ML", "cm2/ml"}};
 
     const bool is_pet = strcmp(peek.instance.modality, "PT") == 0;
     const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
@@ -267,14 +253,11 @@ read_expected_instances(Peek &peek)
         if (!is_still && type != "GATED")
             expected *= factor(dataset, DCM_NumberOfTimeSlices);
         if (!is_still && type != "DYNAMIC")
-            expected *=
-                factor(dataset, DCM_NumberOfRRIntervals) * factor(dataset, DCM_NumberOfTimeSlots);
+            expected *= factor(dataset, DCM_NumberOfRRIntervals) * factor(dataset, DCM_NumberOfTimeSlots);
     } else if (header_has(dataset, DCM_ImagesInAcquisition)) {
-        expected = factor(dataset, DCM_ImagesInAcquisition) *
-                   factor(dataset, DCM_NumberOfTemporalPositions);
+        expected = factor(dataset, DCM_ImagesInAcquisition) * factor(dataset, DCM_NumberOfTemporalPositions);
     }
-    peek.instance.expected_instances =
-        expected > 1 && expected <= INT32_MAX ? static_cast<int32_t>(expected) : 0;
+    peek.instance.expected_instances = expected > 1 && expected <= INT32_MAX ? static_cast<int32_t>(expected) : 0;
 }
 
 int
@@ -309,14 +292,12 @@ int
 check_bits(Peek &peek)
 {
     const struct dicom_instance &i = peek.instance;
-    const std::string bits = std::to_string(i.bits_stored) + " bits stored in " +
-                             std::to_string(i.bits_allocated) + ", high bit " +
-                             std::to_string(i.high_bit);
+    const std::string bits = std::to_string(i.bits_stored) + " bits stored in " + std::to_string(i.bits_allocated) +
+                             ", high bit " + std::to_string(i.high_bit);
     if ((i.bits_allocated != 8 && i.bits_allocated != 16) || i.bits_stored < 8)
         return peek.refuse(CODE_PIXELS_UNSUPPORTED,
                            "has pixels of " + bits + "; 8 to 16 bits in 8 or 16 are supported.");
-    if (i.bits_stored > i.bits_allocated || i.high_bit < i.bits_stored - 1 ||
-        i.high_bit >= i.bits_allocated)
+    if (i.bits_stored > i.bits_allocated || i.high_bit < i.bits_stored - 1 || i.high_bit >= i.bits_allocated)
         return peek.refuse(CODE_TAG_INVALID, "contradicts itself: " + bits + ".");
     /* Decoders return the sample in the low bits. RLE keeps the bytes unchanged. */
     if (peek.scan.syntax->codec != TRANSFER_NATIVE && peek.scan.syntax->codec != TRANSFER_RLE &&
@@ -330,23 +311,20 @@ read_pixel_format(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
     int32_t samples = 0, representation = 0;
-    if (peek.scan.pixel_tag == SCAN_TAG_FLOAT_PIXELS ||
-        peek.scan.pixel_tag == SCAN_TAG_DOUBLE_PIXELS)
-        return peek.refuse(
-            CODE_PIXELS_UNSUPPORTED,
-            "has floating-point pixels; whole numbers of 8 to 16 bits are supported.");
+    if (peek.scan.pixel_tag == SCAN_TAG_FLOAT_PIXELS || peek.scan.pixel_tag == SCAN_TAG_DOUBLE_PIXELS)
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
+                           "has floating-point pixels; whole numbers of 8 to 16 bits are supported.");
     int error = peek.read_number(peek.dataset, DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
     if (error)
         return error;
     if (samples != 1)
-        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has " + std::to_string(samples) +
-                                                        " samples per pixel; only 1 is supported.");
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
+                           "has " + std::to_string(samples) + " samples per pixel; only 1 is supported.");
     const std::string photometric = header_text(peek.dataset, DCM_PhotometricInterpretation);
     if (photometric.empty())
         return peek.missing(DCM_PhotometricInterpretation);
     if (photometric != "MONOCHROME1" && photometric != "MONOCHROME2")
-        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
-                           "is not monochrome (Photometric Interpretation (0028,0004)).");
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "is not monochrome (Photometric Interpretation (0028,0004)).");
     instance.monochrome1 = photometric == "MONOCHROME1";
 
     const struct {
@@ -371,8 +349,7 @@ read_pixel_format(Peek &peek)
     else
         instance.pixel = instance.bits_allocated == 8 ? IMAGE_UINT8 : IMAGE_UINT16;
     if (header_has(peek.dataset, DCM_ModalityLUTSequence))
-        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
-                           "maps its pixels through a Modality LUT Sequence (0028,3000).");
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "maps its pixels through a Modality LUT Sequence (0028,3000).");
     return 0;
 }
 
@@ -410,19 +387,16 @@ read_sizes(Peek &peek)
         error = peek.read_number(peek.dataset, DCM_Columns, 1, UINT16_MAX, &instance.columns);
     instance.frame_count = 1;
     if (!error && header_has(peek.dataset, DCM_NumberOfFrames))
-        error =
-            peek.read_number(peek.dataset, DCM_NumberOfFrames, 1, INT32_MAX, &instance.frame_count);
+        error = peek.read_number(peek.dataset, DCM_NumberOfFrames, 1, INT32_MAX, &instance.frame_count);
     if (error)
         return error;
     constexpr int64_t mi = 1 << 20;
     const int64_t plane = static_cast<int64_t>(instance.rows) * instance.columns;
     if (plane > LIMIT_PLANE_MI * mi || instance.frame_count > LIMIT_FRAMES ||
         instance.frame_count > LIMIT_VOXELS_MI * mi / plane)
-        return peek.refuse(CODE_SIZE_IMPLAUSIBLE, "claims " + std::to_string(instance.columns) +
-                                                      " x " + std::to_string(instance.rows) +
-                                                      " pixels in " +
-                                                      std::to_string(instance.frame_count) +
-                                                      " frames, more than the limit.");
+        return peek.refuse(CODE_SIZE_IMPLAUSIBLE,
+                           "claims " + std::to_string(instance.columns) + " x " + std::to_string(instance.rows) +
+                               " pixels in " + std::to_string(instance.frame_count) + " frames, more than the limit.");
     instance.multi_frame = instance.frame_count > 1 || peek.has_groups();
     if (peek.scan.frame_count > instance.frame_count)
         return peek.invalid(DCM_NumberOfFrames, std::to_string(instance.frame_count) + ", but " +
@@ -441,18 +415,16 @@ check_expansion(const Peek &peek)
     const int64_t decoded = i.frame_count * (plane + frame_bytes);
     if (decoded <= int64_t{LIMIT_EXPANDED_MIB} << 20 || decoded / LIMIT_EXPANSION <= i.file_size)
         return 0;
-    return peek.refuse(CODE_EXPANSION_IMPLAUSIBLE,
-                       "has " + std::to_string(i.file_size) + " bytes and claims " +
-                           std::to_string(i.frame_count) + " frames of " + std::to_string(plane) +
-                           " bytes, more than " + std::to_string(LIMIT_EXPANSION) +
-                           " times as much.");
+    return peek.refuse(CODE_EXPANSION_IMPLAUSIBLE, "has " + std::to_string(i.file_size) + " bytes and claims " +
+                                                       std::to_string(i.frame_count) + " frames of " +
+                                                       std::to_string(plane) + " bytes, more than " +
+                                                       std::to_string(LIMIT_EXPANSION) + " times as much.");
 }
 
 int
 truncated(Peek &peek, int64_t there, int64_t needed)
 {
-    return peek.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
-                                                std::to_string(needed) +
+    return peek.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " + std::to_string(needed) +
                                                 " bytes of pixel data. Send it again.");
 }
 
@@ -461,16 +433,15 @@ measure_native(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
     const struct scan &scan = peek.scan;
-    const int64_t needed = static_cast<int64_t>(instance.rows) * instance.columns *
-                           instance.frame_count * (instance.bits_allocated / 8);
+    const int64_t needed =
+        static_cast<int64_t>(instance.rows) * instance.columns * instance.frame_count * (instance.bits_allocated / 8);
     if (scan.pixel_length < needed)
         return truncated(peek, scan.pixel_length, needed);
     const int64_t extra = scan.pixel_length - needed;
     if (instance.multi_frame && extra > 1 && extra >= needed / instance.frame_count)
-        return peek.invalid(DCM_NumberOfFrames,
-                            std::to_string(instance.frame_count) + ", but the pixel data has " +
-                                std::to_string(scan.pixel_length * instance.frame_count / needed) +
-                                " frames");
+        return peek.invalid(DCM_NumberOfFrames, std::to_string(instance.frame_count) + ", but the pixel data has " +
+                                                    std::to_string(scan.pixel_length * instance.frame_count / needed) +
+                                                    " frames");
     if (scan.pixel_length > stream_remaining(&peek.stream))
         return truncated(peek, stream_remaining(&peek.stream), scan.pixel_length);
     if (scan.syntax->deflated) {
@@ -500,15 +471,13 @@ measure_encapsulated(Peek &peek)
             return scan_error(&peek.stream, peek.path, rc, "its pixel data", peek.error);
         instance.encapsulated_bytes += item.length;
         if (items++ > LIMIT_FRAGMENTS)
-            return peek.refuse(CODE_SIZE_IMPLAUSIBLE, "has more than " +
-                                                          std::to_string(LIMIT_FRAGMENTS) +
-                                                          " fragments of pixel data.");
+            return peek.refuse(CODE_SIZE_IMPLAUSIBLE,
+                               "has more than " + std::to_string(LIMIT_FRAGMENTS) + " fragments of pixel data.");
     }
     if (items - 1 < instance.frame_count)
-        return peek.refuse(CODE_FILE_TRUNCATED,
-                           "holds " + std::to_string(std::max<int64_t>(items - 1, 0)) +
-                               " fragments of pixel data for " +
-                               std::to_string(instance.frame_count) + " frames. Send it again.");
+        return peek.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(std::max<int64_t>(items - 1, 0)) +
+                                                    " fragments of pixel data for " +
+                                                    std::to_string(instance.frame_count) + " frames. Send it again.");
     instance.pixel_offset = -1;
     return 0;
 }
@@ -521,8 +490,7 @@ measure_pixels(Peek &peek)
         return peek.missing(DCM_PixelData);
     if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
         return peek.invalid(DCM_PixelData,
-                            std::string("its form contradicts the transfer syntax ") +
-                                scan.syntax->name);
+                            std::string("its form contradicts the transfer syntax ") + scan.syntax->name);
     return scan.encapsulated ? measure_encapsulated(peek) : measure_native(peek);
 }
 
@@ -560,18 +528,16 @@ peek_check(Peek &peek)
     if (error)
         return error;
     /* Must be last: only now the file's size justifies the number of frames. */
-    instance.frames =
-        header_allocate<struct dicom_frame>(static_cast<size_t>(instance.frame_count));
+    instance.frames = header_allocate<struct dicom_frame>(static_cast<size_t>(instance.frame_count));
     Source source(peek.dataset, peek.scan);
     return frames_read(source, peek.scan, instance, peek.error);
 }
 
 int
-peek_file(const char *path, int fd, const struct dicom_requestor *requestor,
-          struct dicom_instance **result, struct error *error)
+peek_file(const char *path, int fd, const struct dicom_requestor *requestor, struct dicom_instance **result,
+          struct error *error)
 {
-    HeaderOwner<struct dicom_instance, dicom_instance_free> instance(
-        header_allocate<struct dicom_instance>(1));
+    HeaderOwner<struct dicom_instance, dicom_instance_free> instance(header_allocate<struct dicom_instance>(1));
     if (!(instance->path = strdup(path)))
         throw std::bad_alloc();
     struct stream stream;
@@ -582,8 +548,7 @@ peek_file(const char *path, int fd, const struct dicom_requestor *requestor,
     instance->file_size = stream.file_size;
     struct scan scan;
     const HeaderOwner<struct scan, scan_release> release(&scan);
-    struct scan_wanted wanted =
-        scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
+    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
     wanted.private_tags = wanted_private_tags;
     wanted.private_count = std::size(wanted_private_tags);
@@ -637,8 +602,7 @@ dicom_identify_open(int fd, const char *path, struct dicom_identity *identity)
     /* Use the elements before the file ended or became invalid, if the last one is complete. */
     (void)header_guard(path, &error, [&] {
         static const uint32_t identity_tags[] = {0x00080018, 0x00100020, 0x0020000D, 0x0020000E};
-        const struct scan_wanted wanted =
-            scan_wanted_of(identity_tags, std::size(identity_tags), DICOM_LO_SIZE);
+        const struct scan_wanted wanted = scan_wanted_of(identity_tags, std::size(identity_tags), DICOM_LO_SIZE);
         struct scan scan;
         const HeaderOwner<struct scan, scan_release> release(&scan);
         (void)scan_file(&stream, path, &wanted, &scan, &error);
@@ -661,12 +625,11 @@ dicom_peek(const char *path, struct dicom_instance **instance, struct error *err
 }
 
 int
-dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requestor,
-                struct dicom_instance **instance, struct error *error)
+dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requestor, struct dicom_instance **instance,
+                struct error *error)
 {
     *instance = nullptr;
-    return header_guard(path, error,
-                        [&] { return peek_file(path, fd, requestor, instance, error); });
+    return header_guard(path, error, [&] { return peek_file(path, fd, requestor, instance, error); });
 }
 
 void

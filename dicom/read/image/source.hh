@@ -45,8 +45,7 @@ struct siemens_attribute {
     const char *csa;
 };
 
-extern const struct siemens_attribute siemens_tiles, siemens_b_value, siemens_direction,
-    siemens_b_matrix;
+extern const struct siemens_attribute siemens_tiles, siemens_b_value, siemens_direction, siemens_b_matrix;
 
 bool siemens_number(const Source &source, const struct siemens_attribute &attribute, double *value,
                     unsigned long index = 0);
@@ -65,11 +64,10 @@ bool frame_is_position(const double (&position)[3]);
 /* Fills the frame's position and pixel size. (frames.cc) */
 void frame_read_geometry(const Source &source, bool only_frame, struct dicom_frame &frame);
 /* Fills the keys that distinguish the frame (keys.def). (keys.cc) */
-void keys_read(const Source &source, const std::vector<std::string> &types,
-               struct dicom_frame &frame);
+void keys_read(const Source &source, const std::vector<std::string> &types, struct dicom_frame &frame);
 /* Fills `excluded` and `derived`. (exclude.cc) */
-void exclude_read(const Source &source, const std::vector<std::string> &types,
-                  const struct dicom_instance &instance, struct dicom_frame &frame);
+void exclude_read(const Source &source, const std::vector<std::string> &types, const struct dicom_instance &instance,
+                  struct dicom_frame &frame);
 /* Returns the number of slices that a mosaic's header announces, or 0. (mosaic.cc) */
 int32_t mosaic_tiles(const Source &source);
 /* Replaces the only frame by one per tile. The pixels must have been measured. Returns false
@@ -79,7 +77,6 @@ bool mosaic_split(const Source &source, struct dicom_instance &instance);
 void counts_read(const Source &source, struct dicom_instance &instance);
 void counts_read_frame(const Source &source, struct dicom_instance &instance);
 /* Fills frame_count frames. Codes of scan_check_time. (frames.cc) */
-int frames_read(Source &source, struct scan &scan, struct dicom_instance &instance,
-                struct error *error);
+int frames_read(Source &source, struct scan &scan, struct dicom_instance &instance, struct error *error);
 
 #endif

@@ -41,8 +41,8 @@ is_start_of_frame(uint8_t marker)
 bool
 may_precede_frame(uint8_t marker)
 {
-    return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD ||
-           (marker >= 0xE0 && marker <= 0xEF) || marker == 0xF8 || marker == 0xFE;
+    return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD || (marker >= 0xE0 && marker <= 0xEF) ||
+           marker == 0xF8 || marker == 0xFE;
 }
 
 /* Finds the frame header. Strict, because DCMTK 3.6.7 searches for it too, and loops forever on
@@ -80,16 +80,12 @@ check_jpeg(const codec_frame &frame, JpegSize *size)
         return "its code stream has no frame header";
     /* Sequential, lossless and JPEG-LS, the only current processes in DICOM, have one scan. A
      * progressive stream costs one frame for each scan that it claims. */
-    if (size->marker != 0xC0 && size->marker != 0xC1 && size->marker != 0xC3 &&
-        size->marker != 0xF7)
+    if (size->marker != 0xC0 && size->marker != 0xC1 && size->marker != 0xC3 && size->marker != 0xF7)
         return "its code stream is progressive, hierarchical or arithmetic";
-    if (size->components != 1 || size->rows != frame.instance->rows ||
-        size->columns != frame.instance->columns)
-        return "its code stream has " + std::to_string(size->columns) + " x " +
-               std::to_string(size->rows) + " pixels and " + std::to_string(size->components) +
-               " components, unlike the header";
-    if (size->precision < 2 ||
-        size->precision > static_cast<unsigned>(frame.instance->bits_allocated))
+    if (size->components != 1 || size->rows != frame.instance->rows || size->columns != frame.instance->columns)
+        return "its code stream has " + std::to_string(size->columns) + " x " + std::to_string(size->rows) +
+               " pixels and " + std::to_string(size->components) + " components, unlike the header";
+    if (size->precision < 2 || size->precision > static_cast<unsigned>(frame.instance->bits_allocated))
         return "its code stream has " + std::to_string(size->precision) + " bits per sample";
     return {};
 }
@@ -99,16 +95,15 @@ void
 codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
 {
     const Uint16 width = bits > 8 ? 16 : 8;
-    const OFCondition conditions[] = {
-        dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1),
-        dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2"),
-        dataset.putAndInsertString(DCM_NumberOfFrames, "1"),
-        dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows)),
-        dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns)),
-        dataset.putAndInsertUint16(DCM_BitsAllocated, width),
-        dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits)),
-        dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1)),
-        dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed)};
+    const OFCondition conditions[] = {dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1),
+                                      dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2"),
+                                      dataset.putAndInsertString(DCM_NumberOfFrames, "1"),
+                                      dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows)),
+                                      dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns)),
+                                      dataset.putAndInsertUint16(DCM_BitsAllocated, width),
+                                      dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits)),
+                                      dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1)),
+                                      dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed)};
     for (const OFCondition &condition : conditions)
         header_is_good(condition);
 }
@@ -120,20 +115,18 @@ codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
     auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
     auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag); /* of offsets: empty */
     auto item = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
-    if (!header_is_good(item->putUint8Array(frame.bytes.data(),
-                                            static_cast<unsigned long>(frame.bytes.size()))))
+    if (!header_is_good(item->putUint8Array(frame.bytes.data(), static_cast<unsigned long>(frame.bytes.size()))))
         return "its compressed bytes cannot be processed";
     sequence->insert(table.release());
     sequence->insert(item.release());
     DcmDataset dataset;
     codec_describe(dataset, *frame.instance, bits);
     DcmPixelData pixels(DCM_PixelData);
-    pixels.putOriginalRepresentation(DcmXfer(frame.syntax->uid).getXfer(), nullptr,
-                                     sequence.release());
+    pixels.putOriginalRepresentation(DcmXfer(frame.syntax->uid).getXfer(), nullptr, sequence.release());
     Uint32 fragment = 1;
     OFString color_model;
-    const OFCondition condition = pixels.getUncompressedFrame(
-        &dataset, 0, fragment, buffer, static_cast<Uint32>(size), color_model);
+    const OFCondition condition =
+        pixels.getUncompressedFrame(&dataset, 0, fragment, buffer, static_cast<Uint32>(size), color_model);
     if (header_is_good(condition))
         return {};
     header_blame_memory();
@@ -149,8 +142,7 @@ codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)
     std::string why = check_jpeg(frame, &size);
     if (!why.empty())
         return why;
-    const size_t count =
-        static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
+    const size_t count = static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
     if (size.precision > 8)
         return codec_decode(frame, size.precision, samples, count * 2);
     /* Decode into the upper half, then widen from the front. DCMTK requires an even size. */

@@ -133,8 +133,8 @@ assign_frames(int fd, const struct offset_table *basic, const struct offset_tabl
 }
 
 int
-fragments_index(struct stream *stream, const struct scan *scan, const char *path,
-                int32_t frame_count, struct fragments *fragments, struct error *error)
+fragments_index(struct stream *stream, const struct scan *scan, const char *path, int32_t frame_count,
+                struct fragments *fragments, struct error *error)
 {
     memset(fragments, 0, sizeof(*fragments));
     struct offset_table basic = {0}, extended = {0};

@@ -30,8 +30,8 @@ struct fragments {
  * call fragments_release in any case. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE,
  * TAG_INVALID, OUT_OF_MEMORY.
  */
-int fragments_index(struct stream *stream, const struct scan *scan, const char *path,
-                    int32_t frame_count, struct fragments *fragments, struct error *error);
+int fragments_index(struct stream *stream, const struct scan *scan, const char *path, int32_t frame_count,
+                    struct fragments *fragments, struct error *error);
 void fragments_release(struct fragments *fragments);
 
 /* Returns the bytes of one frame. */

@@ -62,8 +62,7 @@ OPJ_CODEC_FORMAT
 format_of(const std::vector<uint8_t> &bytes)
 {
     static const uint8_t signature[] = {0, 0, 0, 12, 'j', 'P', ' ', ' '};
-    const bool boxed = bytes.size() >= sizeof(signature) &&
-                       memcmp(bytes.data(), signature, sizeof(signature)) == 0;
+    const bool boxed = bytes.size() >= sizeof(signature) && memcmp(bytes.data(), signature, sizeof(signature)) == 0;
     return boxed ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K;
 }
 
@@ -115,8 +114,7 @@ check_tiles(const std::vector<uint8_t> &bytes)
             return "its code stream has no valid header";
         tiles *= (end - first + size - 1) / size;
     }
-    return tiles <= LIMIT_TILES ? std::string()
-                                : "its code stream has " + std::to_string(tiles) + " tiles";
+    return tiles <= LIMIT_TILES ? std::string() : "its code stream has " + std::to_string(tiles) + " tiles";
 }
 
 std::string
@@ -127,14 +125,13 @@ check_image(const opj_image_t &image, const struct dicom_instance &instance)
     const opj_image_comp_t &component = image.comps[0];
     if (component.w != static_cast<OPJ_UINT32>(instance.columns) ||
         component.h != static_cast<OPJ_UINT32>(instance.rows))
-        return "its code stream has " + std::to_string(component.w) + " x " +
-               std::to_string(component.h) + " pixels, unlike the header";
+        return "its code stream has " + std::to_string(component.w) + " x " + std::to_string(component.h) +
+               " pixels, unlike the header";
     if (component.prec < 1 || component.prec > static_cast<OPJ_UINT32>(instance.bits_allocated))
         return "its code stream has " + std::to_string(component.prec) + " bits per sample";
     if (component.sgnd && !instance.is_signed)
         return "its code stream is signed, and the header is unsigned";
-    if (!component.sgnd && instance.is_signed &&
-        component.prec < static_cast<OPJ_UINT32>(instance.bits_stored))
+    if (!component.sgnd && instance.is_signed && component.prec < static_cast<OPJ_UINT32>(instance.bits_stored))
         return "its code stream is unsigned and has fewer bits than the header's signed values";
     return {};
 }
@@ -160,8 +157,7 @@ codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
     Memory memory{frame.bytes, 0};
     /* OpenJPEG's stream and codec are both void, so each needs its own end. */
     const HeaderOwner<opj_stream_t, opj_stream_destroy> stream(opj_stream_default_create(OPJ_TRUE));
-    const HeaderOwner<opj_codec_t, opj_destroy_codec> codec(
-        opj_create_decompress(format_of(frame.bytes)));
+    const HeaderOwner<opj_codec_t, opj_destroy_codec> codec(opj_create_decompress(format_of(frame.bytes)));
     if (!stream || !codec)
         throw std::bad_alloc();
     opj_stream_set_user_data(stream.get(), &memory, nullptr);
@@ -181,15 +177,14 @@ codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples)
     why = check_image(*image, *frame.instance);
     if (!why.empty())
         return refuse(why);
-    if (!opj_decode(codec.get(), stream.get(), image.get()) ||
-        !opj_end_decompress(codec.get(), stream.get()) || !image->comps[0].data)
+    if (!opj_decode(codec.get(), stream.get(), image.get()) || !opj_end_decompress(codec.get(), stream.get()) ||
+        !image->comps[0].data)
         return refuse("its code stream is damaged");
     why = check_image(*image, *frame.instance);
     if (!why.empty())
         return refuse(why);
     const OPJ_INT32 *data = image->comps[0].data;
-    const size_t count =
-        static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
+    const size_t count = static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
     for (size_t i = 0; i < count; i++)
         samples[i] = static_cast<uint16_t>(data[i]);
     return {};

@@ -64,8 +64,7 @@ int
 changed(const struct dicom_instance &instance, struct error *error)
 {
     return error_set_files(error, -ESTALE, CODE_FILE_UNREADABLE, instance.path, nullptr,
-                           "%s has changed since its header was read.",
-                           text_base_name(instance.path));
+                           "%s has changed since its header was read.", text_base_name(instance.path));
 }
 
 /* Finds data that is not in the public struct: fragments, the start of deflated pixels, the
@@ -76,8 +75,7 @@ locate(struct dicom_pixels &pixels, struct error *error)
     const struct dicom_instance &instance = *pixels.instance;
     const uint32_t offset_table = 0x7FE00001;
     struct scan scan;
-    const struct scan_wanted wanted =
-        scan_wanted_of(&offset_table, 1, LIMIT_FRAMES * sizeof(uint64_t));
+    const struct scan_wanted wanted = scan_wanted_of(&offset_table, 1, LIMIT_FRAMES * sizeof(uint64_t));
     int rc = scan_file(&pixels.stream, instance.path, &wanted, &scan, error);
     const HeaderOwner<struct scan, scan_release> release(&scan);
     if (rc)
@@ -87,21 +85,18 @@ locate(struct dicom_pixels &pixels, struct error *error)
         return changed(instance, error);
     pixels.swapped_words = scan.big_endian && strcmp(scan.pixel_vr, "OW") == 0;
     if (scan.encapsulated)
-        return fragments_index(&pixels.stream, &scan, instance.path, instance.frame_count,
-                               &pixels.fragments, error);
+        return fragments_index(&pixels.stream, &scan, instance.path, instance.frame_count, &pixels.fragments, error);
     return 0;
 }
 
 int
-open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
-            struct error *error)
+open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result, struct error *error)
 {
     auto bare = std::make_unique<struct dicom_pixels>();
     int rc = stream_open(&bare->stream, instance->path);
     if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, instance->path, nullptr,
-                               "%s cannot be opened: %s.", text_base_name(instance->path),
-                               strerror(-rc));
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, instance->path, nullptr, "%s cannot be opened: %s.",
+                               text_base_name(instance->path), strerror(-rc));
     HeaderOwner<struct dicom_pixels, dicom_pixels_close> pixels(bare.release());
     pixels->instance = instance;
     if (instance->tile_columns > 0) {
@@ -116,8 +111,8 @@ open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
     pixels->pixel_offset = instance->pixel_offset;
     if (pixels->stream.file_size != instance->file_size || !pixels->syntax)
         return changed(*instance, error);
-    const bool plain = pixels->syntax->codec == TRANSFER_NATIVE && !pixels->syntax->deflated &&
-                       !pixels->syntax->big_endian;
+    const bool plain =
+        pixels->syntax->codec == TRANSFER_NATIVE && !pixels->syntax->deflated && !pixels->syntax->big_endian;
     rc = plain ? 0 : locate(*pixels, error);
     if (!rc)
         *result = pixels.release();
@@ -125,8 +120,7 @@ open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
 }
 
 int
-read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int64_t offset,
-          struct error *error)
+read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int64_t offset, struct error *error)
 {
     const int rc = stream_read_at(pixels.stream.fd, destination, size, offset);
     return rc ? read_failed(pixels, rc, error) : 0;
@@ -134,8 +128,7 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
 
 /* Continues after the previous frame, or restarts. Only one inflated byte is kept. */
 int
-read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destination,
-              struct error *error)
+read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destination, struct error *error)
 {
     const bool shared = pixels.inflated > 0 && pixels.inflated == span.begin + 1;
     int64_t begin = span.begin;
@@ -167,8 +160,8 @@ read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struc
     const Span span = native_span(*pixels.instance, frame);
     if (pixels.syntax->deflated)
         return read_inflated(pixels, span, static_cast<uint8_t *>(destination), error);
-    return read_file(pixels, destination, static_cast<size_t>(span.end - span.begin),
-                     pixels.pixel_offset + span.begin, error);
+    return read_file(pixels, destination, static_cast<size_t>(span.end - span.begin), pixels.pixel_offset + span.begin,
+                     error);
 }
 
 /* Reads a frame of bits. These frames have no padding between them; the first pixel is the
@@ -190,8 +183,7 @@ read_bits(struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, stru
 /* Reads 8-bit pixels in big-endian words, which have each pair swapped, also across the ends of
  * odd frames. */
 int
-read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination,
-                   struct error *error)
+read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination, struct error *error)
 {
     const Span span = native_span(*pixels.instance, frame);
     const int64_t first_word = span.begin & ~INT64_C(1);
@@ -213,8 +205,7 @@ void
 shift(uint16_t *samples, size_t count, int left, int right)
 {
     const auto one = [left, right](uint16_t sample) {
-        return static_cast<uint16_t>(static_cast<T>(static_cast<uint16_t>(sample << left)) >>
-                                     right);
+        return static_cast<uint16_t>(static_cast<T>(static_cast<uint16_t>(sample << left)) >> right);
     };
     constexpr size_t block = 64; /* compilers vectorise a loop of fixed length */
     size_t i = 0;
@@ -241,8 +232,7 @@ adjust(const struct dicom_instance &instance, uint16_t *samples)
 }
 
 int
-read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
-                  struct error *error)
+read_native_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
     const size_t count = frame_pixels(instance);
@@ -279,9 +269,9 @@ pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
     const codec_frame frame{pixels.syntax, &instance, pixels.bytes};
     switch (pixels.syntax->codec) {
     case TRANSFER_RLE:
-        if (const char *why = rle_decode(pixels.bytes.data(), pixels.bytes.size(),
-                                         static_cast<size_t>(instance.bits_allocated / 8),
-                                         frame_pixels(instance), samples))
+        if (const char *why =
+                rle_decode(pixels.bytes.data(), pixels.bytes.size(), static_cast<size_t>(instance.bits_allocated / 8),
+                           frame_pixels(instance), samples))
             return why;
         return {};
     case TRANSFER_JPEG:
@@ -296,8 +286,7 @@ pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
 }
 
 int
-read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
-                      struct error *error)
+read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
     const struct fragments &fragments = pixels.fragments;
@@ -317,8 +306,8 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     const std::string why = pixels_decode(pixels, samples);
     if (!why.empty())
         return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, instance.path, nullptr,
-                               "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,
-                               text_base_name(instance.path), pixels.syntax->name, why.c_str());
+                               "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1, text_base_name(instance.path),
+                               pixels.syntax->name, why.c_str());
     if (narrow)
         for (size_t i = 0; i < count; i++)
             static_cast<uint8_t *>(destination)[i] = static_cast<uint8_t>(samples[i]);
@@ -330,9 +319,8 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
 int
 read_frame(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
-    return pixels.syntax->codec == TRANSFER_NATIVE
-               ? read_native_frame(pixels, frame, destination, error)
-               : read_compressed_frame(pixels, frame, destination, error);
+    return pixels.syntax->codec == TRANSFER_NATIVE ? read_native_frame(pixels, frame, destination, error)
+                                                   : read_compressed_frame(pixels, frame, destination, error);
 }
 
 int
@@ -348,10 +336,10 @@ read_tile(struct dicom_pixels &pixels, int32_t tile, uint8_t *destination, struc
     }
     const size_t row = static_cast<size_t>(mosaic.columns) * pixel;
     const size_t plane_row = row * static_cast<size_t>(mosaic.tile_columns);
-    const uint8_t *from = pixels.decoded.data() +
-                          static_cast<size_t>(tile / mosaic.tile_columns) *
-                              static_cast<size_t>(mosaic.rows) * plane_row +
-                          static_cast<size_t>(tile % mosaic.tile_columns) * row;
+    const uint8_t *from =
+        pixels.decoded.data() +
+        static_cast<size_t>(tile / mosaic.tile_columns) * static_cast<size_t>(mosaic.rows) * plane_row +
+        static_cast<size_t>(tile % mosaic.tile_columns) * row;
     for (int32_t y = 0; y < mosaic.rows; y++, from += plane_row, destination += row)
         memcpy(destination, from, row);
     return 0;
@@ -367,27 +355,23 @@ dicom_pixels_in_order(const struct dicom_instance *instance)
 }
 
 int
-dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,
-                  struct error *error)
+dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels, struct error *error)
 {
     *pixels = nullptr;
-    return header_guard(instance->path, error,
-                        [&] { return open_pixels(instance, pixels, error); });
+    return header_guard(instance->path, error, [&] { return open_pixels(instance, pixels, error); });
 }
 
 int
-dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
-                  struct error *error)
+dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination, struct error *error)
 {
     const struct dicom_instance *instance = pixels->mosaic ? pixels->mosaic : pixels->instance;
     if (frame < 0 || frame >= instance->frame_count)
         return error_set_files(error, -EINVAL, CODE_PIXELS_UNDECODABLE, instance->path, nullptr,
-                               "%s has %d frames; there is no frame %d.",
-                               text_base_name(instance->path), instance->frame_count, frame + 1);
+                               "%s has %d frames; there is no frame %d.", text_base_name(instance->path),
+                               instance->frame_count, frame + 1);
     return header_guard(instance->path, error, [&] {
-        return pixels->mosaic
-                   ? read_tile(*pixels, frame, static_cast<uint8_t *>(destination), error)
-                   : read_frame(*pixels, frame, destination, error);
+        return pixels->mosaic ? read_tile(*pixels, frame, static_cast<uint8_t *>(destination), error)
+                              : read_frame(*pixels, frame, destination, error);
     });
 }
 

@@ -10,8 +10,7 @@
  * Returns false if the segment ends early or a run exceeds the frame. Bytes after the last pixel
  * are padding. */
 static bool
-decode_segment(const uint8_t *at, const uint8_t *end, unsigned shift, size_t count,
-               uint16_t *samples)
+decode_segment(const uint8_t *at, const uint8_t *end, unsigned shift, size_t count, uint16_t *samples)
 {
     size_t done = 0;
     while (done < count) {
@@ -38,8 +37,7 @@ decode_segment(const uint8_t *at, const uint8_t *end, unsigned shift, size_t cou
 }
 
 const char *
-rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count,
-           uint16_t *samples)
+rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count, uint16_t *samples)
 {
     if (size < HEADER_SIZE || value_u32(bytes, false) != bytes_per_pixel)
         return "its RLE header does not match the image";

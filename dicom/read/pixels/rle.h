@@ -16,8 +16,7 @@ extern "C" {
 
 /* Decodes one frame of `count` pixels of one sample in `bytes_per_pixel` (1 or 2) bytes. Returns
  * NULL, or why the frame cannot be decoded; then the samples are undefined. */
-const char *rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count,
-                       uint16_t *samples);
+const char *rle_decode(const uint8_t *bytes, size_t size, size_t bytes_per_pixel, size_t count, uint16_t *samples);
 
 #ifdef __cplusplus
 }

@@ -41,8 +41,7 @@ content_add_fast(void *pixels, const void *bytes, size_t size)
 
 /* Digests the next bytes of the pixel data. */
 static int
-content_show_pixels(struct stream *stream, int64_t count, struct content *content,
-                    struct uid_name *name)
+content_show_pixels(struct stream *stream, int64_t count, struct content *content, struct uid_name *name)
 {
     if (!content->pixels)
         return stream_show(stream, count, content_add, name);
@@ -130,9 +129,8 @@ dicom_digest(const char *path, char digest[DICOM_UID_SIZE], struct error *error)
         close(fd);
     XXH3_freeState(content.pixels);
     if (rc)
-        return error_set_files(error, rc, rc == -ENOMEM ? CODE_OUT_OF_MEMORY : CODE_FILE_UNREADABLE,
-                               path, NULL, "%s cannot be read for its digest: %s.",
-                               text_base_name(path), strerror(-rc));
+        return error_set_files(error, rc, rc == -ENOMEM ? CODE_OUT_OF_MEMORY : CODE_FILE_UNREADABLE, path, NULL,
+                               "%s cannot be read for its digest: %s.", text_base_name(path), strerror(-rc));
     memcpy(digest, content.digest, DICOM_UID_SIZE);
     return 0;
 }

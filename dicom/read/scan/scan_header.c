@@ -75,8 +75,7 @@ struct level {
 };
 
 int
-scan_error(const struct stream *stream, const char *path, int rc, const char *what,
-           struct error *error)
+scan_error(const struct stream *stream, const char *path, int rc, const char *what, struct error *error)
 {
     const char *name = text_base_name(path);
     switch (rc) {
@@ -86,19 +85,18 @@ scan_error(const struct stream *stream, const char *path, int rc, const char *wh
                                (long long)stream->file_size, what);
     case -EBADMSG:
         return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, NULL,
-                               "%s is damaged: %s cannot be decoded at byte %lld. Send it again.",
-                               name, what, (long long)stream->position);
+                               "%s is damaged: %s cannot be decoded at byte %lld. Send it again.", name, what,
+                               (long long)stream->position);
     case -EFBIG:
-        return error_set_files(
-            error, -EBADMSG, CODE_EXPANSION_IMPLAUSIBLE, path, NULL,
-            "%s has %lld bytes and would be more than %d times as large once inflated.", name,
-            (long long)stream->file_size, LIMIT_EXPANSION);
+        return error_set_files(error, -EBADMSG, CODE_EXPANSION_IMPLAUSIBLE, path, NULL,
+                               "%s has %lld bytes and would be more than %d times as large once inflated.", name,
+                               (long long)stream->file_size, LIMIT_EXPANSION);
     case -ENOMEM:
         return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, NULL,
                                "There is not enough memory to read %s of %s.", what, name);
     default:
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, NULL,
-                               "%s cannot be read: %s.", name, strerror(-rc));
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, NULL, "%s cannot be read: %s.", name,
+                               strerror(-rc));
     }
 }
 
@@ -106,8 +104,8 @@ static int
 scan_invalid(const struct walk *walk, const char *what)
 {
     return error_set_files(walk->error, -EBADMSG, CODE_TAG_INVALID, walk->path, NULL,
-                           "%s is damaged: %s at byte %lld. Send it again.",
-                           text_base_name(walk->path), what, (long long)walk->stream->position);
+                           "%s is damaged: %s at byte %lld. Send it again.", text_base_name(walk->path), what,
+                           (long long)walk->stream->position);
 }
 
 static int
@@ -120,8 +118,7 @@ static int
 scan_too_much(const struct walk *walk, int most, const char *what)
 {
     return error_set_files(walk->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE, walk->path, NULL,
-                           "The header of %s has more than %d %s.", text_base_name(walk->path),
-                           most, what);
+                           "The header of %s has more than %d %s.", text_base_name(walk->path), most, what);
 }
 
 /* Returns the CPU time of the thread. */
@@ -141,14 +138,13 @@ scan_check_time(struct scan *scan, const char *path, struct error *error)
         scan->polled = now;
         if (scan->requestor->gone(scan->requestor->context))
             return error_set_files(error, -ECANCELED, CODE_ASSOCIATION_ABORTED, path, NULL,
-                                   "The requestor of the header of %s has gone.",
-                                   text_base_name(path));
+                                   "The requestor of the header of %s has gone.", text_base_name(path));
     }
     if (now - scan->begun < LIMIT_HEADER_SECONDS)
         return 0;
     return error_set_files(error, -EBADMSG, CODE_READING_TOO_LONG, path, NULL,
-                           "The header of %s takes more than %d seconds to read.",
-                           text_base_name(path), LIMIT_HEADER_SECONDS);
+                           "The header of %s takes more than %d seconds to read.", text_base_name(path),
+                           LIMIT_HEADER_SECONDS);
 }
 
 static int
@@ -214,8 +210,7 @@ scan_emit(const struct walk *walk, uint32_t tag, uint32_t length)
 static bool
 is_encapsulated(const struct element *element)
 {
-    return element->length == UNDEFINED_LENGTH &&
-           (strcmp(element->vr, "OB") == 0 || strcmp(element->vr, "OW") == 0);
+    return element->length == UNDEFINED_LENGTH && (strcmp(element->vr, "OB") == 0 || strcmp(element->vr, "OW") == 0);
 }
 
 /* Consumes a value that is not a sequence. In the content, an element is its tag, length and value.
@@ -227,8 +222,7 @@ scan_consume_value(struct walk *walk, const struct element *element)
     if (!walk->wanted->content || !counts)
         return consume(walk, element->length);
     scan_emit(walk, element->tag, element->length);
-    int error =
-        stream_show(walk->stream, element->length, walk->wanted->content, walk->wanted->context);
+    int error = stream_show(walk->stream, element->length, walk->wanted->content, walk->wanted->context);
     return error ? stream_failed(walk, error) : 0;
 }
 
@@ -298,15 +292,13 @@ encoding_within(struct encoding outer, const struct element *element)
 /* Checks whether a value begins as a sequence does: with an item, or, if it is parsed, with its
  * end. */
 static int
-begins_nested(struct walk *walk, const struct element *element, struct encoding encoding,
-              bool parsed, bool *nested)
+begins_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool parsed, bool *nested)
 {
     int error;
     const uint8_t *bytes = stream_peek(walk->stream, element->header_size + 4u, &error);
     if (!bytes)
         return stream_failed(walk, error);
-    const uint32_t tag =
-        value_tag(bytes + element->header_size, encoding_within(encoding, element).big_endian);
+    const uint32_t tag = value_tag(bytes + element->header_size, encoding_within(encoding, element).big_endian);
     *nested = tag == TAG_ITEM || (parsed && tag == TAG_SEQUENCE_END);
     return 0;
 }
@@ -319,13 +311,11 @@ begins_nested(struct walk *walk, const struct element *element, struct encoding 
  * begin as one.
  */
 static int
-is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool parsed,
-          bool *nested)
+is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool parsed, bool *nested)
 {
     const bool is_sequence = strcmp(element->vr, "SQ") == 0;
     const bool is_unknown = !element->vr[0] || strcmp(element->vr, "UN") == 0;
-    const enum dictionary_form form =
-        parsed && is_unknown ? dictionary_form(element->tag) : DICTIONARY_UNKNOWN;
+    const enum dictionary_form form = parsed && is_unknown ? dictionary_form(element->tag) : DICTIONARY_UNKNOWN;
     *nested = false;
     if (is_encapsulated(element))
         return 0;
@@ -394,8 +384,7 @@ has_wanted_size(const struct scan_wanted *wanted, const struct element *element,
     if (wanted->max_private_bytes > 0)
         return nested || element->length <= wanted->max_private_bytes;
     if (nested) {
-        const size_t place =
-            scan_lower_bound(wanted->private_sequences, wanted->sequence_count, tag);
+        const size_t place = scan_lower_bound(wanted->private_sequences, wanted->sequence_count, tag);
         return place < wanted->sequence_count && wanted->private_sequences[place] == tag;
     }
     if (tag == TAG_SIEMENS_SERIES || tag == TAG_SIEMENS_XA)
@@ -405,16 +394,14 @@ has_wanted_size(const struct scan_wanted *wanted, const struct element *element,
 
 /* Consumes the header of an element of this level. walk->into is the target of its value. */
 static int
-consume_element_header(struct walk *walk, struct level *level, const struct element *element,
-                       bool *nested)
+consume_element_header(struct walk *walk, struct level *level, const struct element *element, bool *nested)
 {
-    const bool wanted =
-        level->into && (level->all ? !is_private(element) : scan_is_wanted(walk->wanted, element));
+    const bool wanted = level->into && (level->all ? !is_private(element) : scan_is_wanted(walk->wanted, element));
     int error = is_nested(walk, element, level->encoding, wanted, nested);
     if (error)
         return error;
-    const bool kept = wanted && !is_encapsulated(element) &&
-                      (level->all || has_wanted_size(walk->wanted, element, *nested));
+    const bool kept =
+        wanted && !is_encapsulated(element) && (level->all || has_wanted_size(walk->wanted, element, *nested));
     walk->into = kept ? level->into : NULL;
     if (kept && level->is_item && ++level->elements > LIMIT_ITEM_ELEMENTS)
         return scan_too_much(walk, LIMIT_ITEM_ELEMENTS, "elements in one item");
@@ -430,20 +417,17 @@ consume_element_header(struct walk *walk, struct level *level, const struct elem
 
 /* Skips the fragments of an encapsulated value. No fragment may exceed `limit`. */
 static int
-skip_fragments(struct walk *walk, const struct element *element, struct encoding encoding,
-               int64_t limit)
+skip_fragments(struct walk *walk, const struct element *element, struct encoding encoding, int64_t limit)
 {
     scan_emit(walk, element->tag, element->length);
     for (;;) {
         struct element item;
         int error = peek_element(walk, encoding, &item);
         if (!error && item.tag != TAG_ITEM && item.tag != TAG_SEQUENCE_END)
-            error = scan_invalid(
-                walk, "an encapsulated value contains an element that is not a fragment");
+            error = scan_invalid(walk, "an encapsulated value contains an element that is not a fragment");
         if (!error)
             error = consume_header(walk, &item);
-        if (!error &&
-            (item.length == UNDEFINED_LENGTH || walk->stream->position + item.length > limit))
+        if (!error && (item.length == UNDEFINED_LENGTH || walk->stream->position + item.length > limit))
             error = scan_invalid(walk, "a fragment exceeds its value");
         if (error || item.tag == TAG_SEQUENCE_END)
             return error;
@@ -454,8 +438,7 @@ skip_fragments(struct walk *walk, const struct element *element, struct encoding
 }
 
 static int
-push(struct walk *walk, struct level *levels, int *depth, const struct element *element,
-     const struct level *like)
+push(struct walk *walk, struct level *levels, int *depth, const struct element *element, const struct level *like)
 {
     if (*depth == 2 * LIMIT_DEPTH)
         return scan_invalid(walk, "sequences are nested too deeply");
@@ -511,9 +494,8 @@ pop(struct walk *walk, struct level *levels, int *depth)
 static int
 pop_at_end(struct walk *walk, struct level *levels, int *depth)
 {
-    static const uint8_t delimiters[2][2][8] = {
-        {{0xFE, 0xFF, 0xDD, 0xE0}, {0xFF, 0xFE, 0xE0, 0xDD}},
-        {{0xFE, 0xFF, 0x0D, 0xE0}, {0xFF, 0xFE, 0xE0, 0x0D}}};
+    static const uint8_t delimiters[2][2][8] = {{{0xFE, 0xFF, 0xDD, 0xE0}, {0xFF, 0xFE, 0xE0, 0xDD}},
+                                                {{0xFE, 0xFF, 0x0D, 0xE0}, {0xFF, 0xFE, 0xE0, 0x0D}}};
     const struct level *level = &levels[*depth];
     struct scan_bytes *into = level->into;
     if (!level->is_frames && into) {
@@ -591,8 +573,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
     if (element.tag >> 16 == 0xFFFE) {
         if (element.tag != TAG_ITEM_END)
             return scan_invalid(walk, "an item contains a misplaced delimiter");
-        return level->end >= 0 ? skip_delimiter(walk, level, &element)
-                               : pop_at_delimiter(walk, levels, depth);
+        return level->end >= 0 ? skip_delimiter(walk, level, &element) : pop_at_delimiter(walk, levels, depth);
     }
     bool nested;
     error = consume_element_header(walk, level, &element, &nested);
@@ -600,8 +581,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
         return error;
     if (nested) {
         forget_length(walk);
-        const struct level sequence = {.into = walk->into,
-                                       .encoding = encoding_within(level->encoding, &element)};
+        const struct level sequence = {.into = walk->into, .encoding = encoding_within(level->encoding, &element)};
         scan_emit(walk, element.tag, 0);
         return push(walk, levels, depth, &element, &sequence);
     }
@@ -690,8 +670,8 @@ find_start(struct walk *walk)
     struct scan *scan = walk->scan;
     struct stream *stream = walk->stream;
     if (stream->file_size == 0)
-        return error_set_files(walk->error, -EBADMSG, CODE_FILE_EMPTY, walk->path, NULL,
-                               "%s is empty. Send it again.", text_base_name(walk->path));
+        return error_set_files(walk->error, -EBADMSG, CODE_FILE_EMPTY, walk->path, NULL, "%s is empty. Send it again.",
+                               text_base_name(walk->path));
     int rc;
     const uint8_t *bytes = stream_peek(stream, 132, &rc);
     if (!bytes && rc != -ENODATA)
@@ -710,12 +690,11 @@ find_start(struct walk *walk)
             return 0;
     }
     if (ends_in_preamble(stream))
-        return error_set_files(
-            walk->error, -EBADMSG, CODE_FILE_TRUNCATED, walk->path, NULL,
-            "%s ends after %lld bytes, within the head of a DICOM file. Send it again.",
-            text_base_name(walk->path), (long long)stream->file_size);
-    return error_set_files(walk->error, -EBADMSG, CODE_NOT_DICOM, walk->path, NULL,
-                           "%s is not a DICOM file.", text_base_name(walk->path));
+        return error_set_files(walk->error, -EBADMSG, CODE_FILE_TRUNCATED, walk->path, NULL,
+                               "%s ends after %lld bytes, within the head of a DICOM file. Send it again.",
+                               text_base_name(walk->path), (long long)stream->file_size);
+    return error_set_files(walk->error, -EBADMSG, CODE_NOT_DICOM, walk->path, NULL, "%s is not a DICOM file.",
+                           text_base_name(walk->path));
 }
 
 static int
@@ -725,10 +704,8 @@ find_encoding(struct walk *walk)
     if (!scan->transfer_syntax_uid[0]) {
         if (scan->has_preamble)
             return error_set_files(walk->error, -EBADMSG, CODE_TAG_MISSING, walk->path, NULL,
-                                   "%s has no Transfer Syntax UID (0002,0010).",
-                                   text_base_name(walk->path));
-        strcpy(scan->transfer_syntax_uid,
-               looks_explicit(walk->stream) ? DICOM_EXPLICIT_LITTLE : DICOM_IMPLICIT_LITTLE);
+                                   "%s has no Transfer Syntax UID (0002,0010).", text_base_name(walk->path));
+        strcpy(scan->transfer_syntax_uid, looks_explicit(walk->stream) ? DICOM_EXPLICIT_LITTLE : DICOM_IMPLICIT_LITTLE);
     }
     scan->syntax = transfer_find(scan->transfer_syntax_uid);
     if (!scan->syntax)
@@ -745,8 +722,7 @@ find_encoding(struct walk *walk)
 
 /* Walks the value of a top-level element whose header has been consumed. */
 static int
-walk_value(struct walk *walk, const struct level *data_set, const struct element *element,
-           bool nested)
+walk_value(struct walk *walk, const struct level *data_set, const struct element *element, bool nested)
 {
     if (is_encapsulated(element))
         return skip_fragments(walk, element, data_set->encoding, INT64_MAX);
@@ -787,8 +763,7 @@ static int
 walk_data_set(struct walk *walk)
 {
     struct scan *scan = walk->scan;
-    struct level data_set = {.into = &scan->kept,
-                             .encoding = {scan->implicit_vr, scan->big_endian}};
+    struct level data_set = {.into = &scan->kept, .encoding = {scan->implicit_vr, scan->big_endian}};
     for (;;) {
         int error;
         if (!stream_peek(walk->stream, 1, &error))
@@ -828,8 +803,8 @@ scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32_t max_bytes)
 }
 
 int
-scan_file(struct stream *stream, const char *path, const struct scan_wanted *wanted,
-          struct scan *scan, struct error *error)
+scan_file(struct stream *stream, const char *path, const struct scan_wanted *wanted, struct scan *scan,
+          struct error *error)
 {
     memset(scan, 0, sizeof(*scan));
     scan->begun = scan->polled = scan_clock();
@@ -849,8 +824,8 @@ scan_file(struct stream *stream, const char *path, const struct scan_wanted *wan
     if (!rc)
         rc = walk_data_set(&walk);
     if (rc == -EBADMSG && !scan->has_preamble)
-        return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, path, NULL,
-                               "%s is not a DICOM file.", text_base_name(path));
+        return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, path, NULL, "%s is not a DICOM file.",
+                               text_base_name(path));
     return rc;
 }
 

@@ -102,8 +102,8 @@ struct scan_wanted scan_wanted_of(const uint32_t *tags, size_t tag_count, uint32
  * FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID, SIZE_IMPLAUSIBLE,
  * EXPANSION_IMPLAUSIBLE, READING_TOO_LONG, OUT_OF_MEMORY.
  */
-int scan_file(struct stream *stream, const char *path, const struct scan_wanted *wanted,
-              struct scan *scan, struct error *error);
+int scan_file(struct stream *stream, const char *path, const struct scan_wanted *wanted, struct scan *scan,
+              struct error *error);
 void scan_release(struct scan *scan);
 
 /* Checks the CPU time spent on the header. Returns 0 to continue, -EBADMSG with
@@ -121,8 +121,7 @@ struct scan_item {
 int scan_pixel_item(struct stream *stream, struct scan_item *item);
 
 /* Fills the error for a failure of a stream function while reading `what`. */
-int scan_error(const struct stream *stream, const char *path, int rc, const char *what,
-               struct error *error);
+int scan_error(const struct stream *stream, const char *path, int rc, const char *what, struct error *error);
 
 #ifdef __cplusplus
 }

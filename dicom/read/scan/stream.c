@@ -125,8 +125,7 @@ inflate_some(struct stream *stream, uint8_t *destination, size_t count)
     const uInt wanted = zlib->avail_out;
     while (zlib->avail_out == wanted && !inflater->ended) {
         if (zlib->avail_in == 0) {
-            ssize_t got = read_at(stream->fd, inflater->input, sizeof(inflater->input),
-                                  inflater->file_offset);
+            ssize_t got = read_at(stream->fd, inflater->input, sizeof(inflater->input), inflater->file_offset);
             if (got < 0)
                 return got;
             inflater->file_offset += got;
@@ -168,8 +167,7 @@ stream_peek(struct stream *stream, size_t count, int *error)
         const size_t room = sizeof(stream->window) - stream->window_size;
         const ssize_t got = stream->inflater
                                 ? inflate_some(stream, end, room)
-                                : read_at(stream->fd, end, room,
-                                          stream->window_start + (int64_t)stream->window_size);
+                                : read_at(stream->fd, end, room, stream->window_start + (int64_t)stream->window_size);
         if (got <= 0) {
             *error = got < 0 ? (int)got : -ENODATA;
             return NULL;
@@ -202,9 +200,8 @@ stream_read(struct stream *stream, void *destination, int64_t count)
         size_t taken = take_from_window(stream, next, left);
         if (taken == 0) {
             /* Long values bypass the window. */
-            ssize_t got = stream->inflater
-                              ? inflate_some(stream, next, (size_t)left)
-                              : read_at(stream->fd, next, (size_t)left, stream->position);
+            ssize_t got = stream->inflater ? inflate_some(stream, next, (size_t)left)
+                                           : read_at(stream->fd, next, (size_t)left, stream->position);
             if (got < 0)
                 return (int)got;
             if (got == 0)
@@ -246,8 +243,7 @@ stream_show(struct stream *stream, int64_t count, stream_visit *visit, void *con
         const uint8_t *bytes = stream_peek(stream, 1, &error);
         if (!bytes)
             return error;
-        const int64_t ahead =
-            stream->window_start + (int64_t)stream->window_size - stream->position;
+        const int64_t ahead = stream->window_start + (int64_t)stream->window_size - stream->position;
         const int64_t step = ahead < count ? ahead : count;
         visit(context, bytes, (size_t)step);
         stream->position += step;

@@ -27,8 +27,7 @@ extern "C" {
 /* Returns the number of non-empty values of the attribute `name`, and copies up to `room` of
  * them without padding. Returns 0 if the attribute is absent or has no value, or if the header
  * ends or is damaged before it. The time is linear in the size for any bytes. */
-size_t csa_values(const void *bytes, size_t size, const char *name, char (*values)[CSA_VALUE],
-                  size_t room);
+size_t csa_values(const void *bytes, size_t size, const char *name, char (*values)[CSA_VALUE], size_t room);
 
 #ifdef __cplusplus
 }

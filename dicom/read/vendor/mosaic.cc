@@ -93,8 +93,7 @@ struct Mosaic {
     /* Returns the vector within the plane, for a number of rows down and columns to the right. */
     Vector within(double rows_down, double columns_right) const
     {
-        return columns_right * plane.pixel_spacing[1] * row() +
-               rows_down * plane.pixel_spacing[0] * column();
+        return columns_right * plane.pixel_spacing[1] * row() + rows_down * plane.pixel_spacing[0] * column();
     }
 };
 
@@ -104,8 +103,7 @@ Vector
 protocol_vector(std::string_view protocol, int32_t slice, const char *name)
 {
     const std::string key = "\nsSliceArray.asSlice[" + std::to_string(slice) + "]." + name + ".d";
-    return {siemens_protocol_number(protocol, key + "Sag"),
-            siemens_protocol_number(protocol, key + "Cor"),
+    return {siemens_protocol_number(protocol, key + "Sag"), siemens_protocol_number(protocol, key + "Cor"),
             siemens_protocol_number(protocol, key + "Tra")};
 }
 
@@ -118,8 +116,8 @@ protocol_agrees(const Mosaic &mosaic)
     const std::string_view protocol = siemens_protocol(mosaic.source);
     if (siemens_protocol_number(protocol, "\nsSliceArray.lSize") != mosaic.count)
         return true;
-    const Vector normal = protocol_vector(protocol, 0, "sNormal") -
-                          protocol_vector(protocol, mosaic.count - 1, "sNormal");
+    const Vector normal =
+        protocol_vector(protocol, 0, "sNormal") - protocol_vector(protocol, mosaic.count - 1, "sNormal");
     if (length(normal) > 1e-3)
         return false;
     const Vector half = mosaic.within(mosaic.rows / 2.0, mosaic.columns / 2.0);
@@ -130,8 +128,7 @@ protocol_agrees(const Mosaic &mosaic)
         std::swap(from, to);
     const double extent = length(to - from);
     return length(first - from) > extent / 2 ||
-           (dot(to - from, last - first) > 0 &&
-            std::fabs(length(last - first) - extent) <= 0.02 * extent);
+           (dot(to - from, last - first) > 0 && std::fabs(length(last - first) - extent) <= 0.02 * extent);
 }
 
 bool
@@ -151,13 +148,11 @@ read_siemens(Mosaic &mosaic, const struct dicom_instance &instance)
     if (std::fabs(std::fabs(along) - 1) > 0.01) /* contradictory vectors */
         return false;
     const double *p = mosaic.plane.position;
-    const Vector first =
-        Vector{p[0], p[1], p[2]} + mosaic.within((instance.rows - mosaic.rows) / 2.0,
-                                                 (instance.columns - mosaic.columns) / 2.0);
+    const Vector first = Vector{p[0], p[1], p[2]} +
+                         mosaic.within((instance.rows - mosaic.rows) / 2.0, (instance.columns - mosaic.columns) / 2.0);
     for (int32_t i = 0; i < mosaic.count; i++)
         mosaic.positions.push_back(first + std::copysign(i * spacing, along) * across);
-    mosaic.milliseconds =
-        siemens_csa(mosaic.source, "MosaicRefAcqTimes", static_cast<size_t>(mosaic.count));
+    mosaic.milliseconds = siemens_csa(mosaic.source, "MosaicRefAcqTimes", static_cast<size_t>(mosaic.count));
     return protocol_agrees(mosaic);
 }
 
@@ -195,8 +190,7 @@ add_time(char (&acquired)[DICOM_DS_SIZE], double milliseconds)
     if (!(std::fabs(milliseconds) < 86400e3) ||
         sscanf(acquired, "%8d%2d%2d%2d.%6ld", &date, &hours, &minutes, &seconds, &micros) != 5)
         return;
-    const long time = (hours * 3600L + minutes * 60L + seconds) * second + micros +
-                      std::lround(milliseconds * 1000);
+    const long time = (hours * 3600L + minutes * 60L + seconds) * second + micros + std::lround(milliseconds * 1000);
     if (time < 0 || time >= day)
         return;
     snprintf(acquired, sizeof(acquired), "%08d%02ld%02ld%02ld.%06ld", date, time / second / 3600,
@@ -209,8 +203,7 @@ int32_t
 mosaic_tiles(const Source &source)
 {
     double count;
-    if (!siemens_number(source, siemens_tiles, &count) &&
-        !header_private_number(source.dataset, uih_tiles, &count))
+    if (!siemens_number(source, siemens_tiles, &count) && !header_private_number(source.dataset, uih_tiles, &count))
         return 0;
     return count > 1 && count < INT16_MAX ? static_cast<int32_t>(count) : 0;
 }
@@ -219,15 +212,13 @@ bool
 mosaic_split(const Source &source, struct dicom_instance &instance)
 {
     const struct dicom_frame &plane = instance.frames[0];
-    if (instance.multi_frame || plane.tiles < 2 || !plane.has_position || !plane.has_orientation ||
-        !plane.has_spacing)
+    if (instance.multi_frame || plane.tiles < 2 || !plane.has_position || !plane.has_orientation || !plane.has_spacing)
         return false;
     double announced;
     const bool is_siemens = siemens_number(source, siemens_tiles, &announced);
     const auto across = static_cast<int32_t>(std::ceil(std::sqrt(plane.tiles)));
     const int32_t down = is_siemens ? across : (plane.tiles + across - 1) / across;
-    Mosaic mosaic{source, plane, plane.tiles, instance.rows / down, instance.columns / across,
-                  {},     {}};
+    Mosaic mosaic{source, plane, plane.tiles, instance.rows / down, instance.columns / across, {}, {}};
     if (instance.rows % down != 0 || instance.columns % across != 0 ||
         std::min(mosaic.rows, mosaic.columns) < min_tile_pixels ||
         !(is_siemens ? read_siemens(mosaic, instance) : read_uih(mosaic)))

@@ -50,11 +50,9 @@ private_bytes(const Header &dataset, const struct private_attribute &attribute)
 
 } // namespace
 
-const struct siemens_attribute siemens_tiles = {{0x0019, 0x0A, creator, EVR_US},
-                                                "NumberOfImagesInMosaic"};
+const struct siemens_attribute siemens_tiles = {{0x0019, 0x0A, creator, EVR_US}, "NumberOfImagesInMosaic"};
 const struct siemens_attribute siemens_b_value = {{0x0019, 0x0C, creator, EVR_IS}, "B_value"};
-const struct siemens_attribute siemens_direction = {{0x0019, 0x0E, creator, EVR_FD},
-                                                    "DiffusionGradientDirection"};
+const struct siemens_attribute siemens_direction = {{0x0019, 0x0E, creator, EVR_FD}, "DiffusionGradientDirection"};
 const struct siemens_attribute siemens_b_matrix = {{0x0019, 0x27, creator, EVR_FD}, "B_matrix"};
 
 std::vector<double>
@@ -67,9 +65,8 @@ siemens_csa(const Source &source, const char *name, size_t room)
     };
 
     std::vector<Value> values(room);
-    std::vector<double> numbers(csa_values(bytes.data(), bytes.size(), name,
-                                           reinterpret_cast<char(*)[CSA_VALUE]>(values.data()),
-                                           room));
+    std::vector<double> numbers(
+        csa_values(bytes.data(), bytes.size(), name, reinterpret_cast<char(*)[CSA_VALUE]>(values.data()), room));
     for (size_t i = 0; i < numbers.size(); i++)
         if (!header_parse_number(values[i].text, &numbers[i]))
             return {};
@@ -77,8 +74,7 @@ siemens_csa(const Source &source, const char *name, size_t room)
 }
 
 bool
-siemens_number(const Source &source, const struct siemens_attribute &attribute, double *value,
-               unsigned long index)
+siemens_number(const Source &source, const struct siemens_attribute &attribute, double *value, unsigned long index)
 {
     if (header_private_number(source.dataset, attribute.element, value, index))
         return true;
@@ -102,9 +98,8 @@ siemens_protocol(const Source &source)
             text = private_bytes(place->item(header_private(*place, xa_series)), xa_protocol);
     }
     const size_t begin = text.find("### ASCCONV BEGIN");
-    return begin == std::string_view::npos
-               ? std::string_view()
-               : text.substr(begin, text.find("### ASCCONV END", begin) - begin);
+    return begin == std::string_view::npos ? std::string_view()
+                                           : text.substr(begin, text.find("### ASCCONV END", begin) - begin);
 }
 
 double

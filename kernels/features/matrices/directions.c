@@ -7,8 +7,7 @@
 #define ANGLES 4
 
 /* Of 0, 45, 90 and 135 degrees. */
-static const struct texture_offset in_slice[ANGLES] = {
-    {1, 0, 0}, {1, -1, 0}, {0, -1, 0}, {-1, -1, 0}};
+static const struct texture_offset in_slice[ANGLES] = {{1, 0, 0}, {1, -1, 0}, {0, -1, 0}, {-1, -1, 0}};
 
 size_t
 directions_sets(const struct glcm_options *options)
@@ -33,8 +32,7 @@ directions_make(const struct glcm_options *options, size_t set, struct direction
 {
     *directions = (struct directions){.count = options->offset_count};
     if (options->offset_count > 0)
-        memcpy(directions->offsets, options->offsets,
-               options->offset_count * sizeof(*options->offsets));
+        memcpy(directions->offsets, options->offsets, options->offset_count * sizeof(*options->offsets));
     else {
         const int32_t distance = options->distances[set];
         struct texture_offset *offsets = directions->offsets;
@@ -49,8 +47,8 @@ directions_make(const struct glcm_options *options, size_t set, struct direction
             directions->count += count;
         }
         for (size_t i = 0; i < directions->count; i++)
-            offsets[i] = (struct texture_offset){offsets[i].x * distance, offsets[i].y * distance,
-                                                 offsets[i].z * distance};
+            offsets[i] =
+                (struct texture_offset){offsets[i].x * distance, offsets[i].y * distance, offsets[i].z * distance};
         directions->distance = distance;
     }
 }
@@ -61,8 +59,8 @@ directions_name_angles(const struct glcm_options *options, char text[DIRECTIONS_
     size_t length = 0;
 
     for (size_t i = 0; i < options->angle_count && length < DIRECTIONS_TEXT; i++)
-        length += (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "%s%d",
-                                   i > 0 ? "," : "", options->angles[i]);
+        length +=
+            (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "%s%d", i > 0 ? "," : "", options->angles[i]);
 }
 
 void
@@ -75,8 +73,8 @@ directions_name(const struct glcm_options *options, char text[DIRECTIONS_TEXT])
         for (size_t i = 0; i < options->offset_count && length < DIRECTIONS_TEXT; i++) {
             const struct texture_offset *offset = &options->offsets[i];
 
-            length += (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "(%d,%d,%d)",
-                                       offset->x, offset->y, offset->z);
+            length += (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "(%d,%d,%d)", offset->x, offset->y,
+                                       offset->z);
         }
     } else if (aggregation_is_2d(options->aggregation) && options->angle_count < ANGLES)
         directions_name_angles(options, text);

@@ -50,8 +50,7 @@ update_row(double *restrict row, int count, struct update update, int i)
  * for each addition.
  */
 static double
-update_and_multiply_row(double *restrict row, int i, struct update update, const double *restrict v,
-                        double *restrict y)
+update_and_multiply_row(double *restrict row, int i, struct update update, const double *restrict v, double *restrict y)
 {
     const double *restrict u = update.u, *restrict w = update.w;
     const double ui = u[i], wi = w[i], vi = v[i];
@@ -76,8 +75,7 @@ update_and_multiply_row(double *restrict row, int i, struct update update, const
 
 /* Multiplies the updated leading count x count block by v. */
 static void
-update_and_multiply(double *matrix, int n, int count, struct update update, const double *v,
-                    double *y)
+update_and_multiply(double *matrix, int n, int count, struct update update, const double *v, double *y)
 {
     for (int i = 0; i < count; i++) {
         double *row = matrix + (size_t)i * (size_t)n;
@@ -170,6 +168,5 @@ eigen_spectral_norm(double *matrix, int n, double *work)
     double *diagonal = work, *below = work + n;
 
     eigen_tridiagonal(matrix, n, diagonal, below, work + 2 * n);
-    return fmax(fabs(eigen_of_rank(diagonal, below, n, 0)),
-                fabs(eigen_of_rank(diagonal, below, n, n - 1)));
+    return fmax(fabs(eigen_of_rank(diagonal, below, n, 0)), fabs(eigen_of_rank(diagonal, below, n, n - 1)));
 }

@@ -34,8 +34,7 @@ static const struct feature_definition glcm_definitions[GLCM_FEATURES] = {
     {"inverse_difference", "Inverse difference", "IB1Z", .unit = "1"},
     {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", .unit = "1"},
     {"inverse_difference_moment", "Inverse difference moment", "WF0Z", .unit = "1"},
-    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO",
-     .unit = "1"},
+    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO", .unit = "1"},
     {"inverse_variance", "Inverse variance", "E8JP", .unit = "1"},
     {"correlation", "Correlation", "NI2N", .unit = "1"},
     {"autocorrelation", "Autocorrelation", "QWB0", .unit = "1"},
@@ -98,8 +97,8 @@ matrix_open(struct matrix *matrix, int n, bool symmetric)
     matrix->rows = malloc(10 * size * sizeof(*matrix->rows));
     matrix->places = malloc(2 * size * sizeof(*matrix->places));
     matrix->residual = malloc((symmetric ? 1 : 3) * square * sizeof(*matrix->residual));
-    if (!matrix->counts || !matrix->cells || !matrix->row_counts || !matrix->rows ||
-        !matrix->places || !matrix->residual) {
+    if (!matrix->counts || !matrix->cells || !matrix->row_counts || !matrix->rows || !matrix->places ||
+        !matrix->residual) {
         matrix_close(matrix);
         return -ENOMEM;
     }
@@ -281,8 +280,7 @@ joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEA
     values[GLCM_ANGULAR_SECOND_MOMENT] = feature_present(squares);
     values[GLCM_AUTOCORRELATION] = feature_present(product);
     if (matrix->row_levels > 1 && matrix->column_levels > 1)
-        values[GLCM_CORRELATION] =
-            feature_present(covariance / sqrt(row_variance * column_variance));
+        values[GLCM_CORRELATION] = feature_present(covariance / sqrt(row_variance * column_variance));
     else
         values[GLCM_CORRELATION] = feature_absent(FEATURE_ONE_GREY_LEVEL);
 }
@@ -304,8 +302,7 @@ information_features(const struct matrix *matrix, struct feature_value values[GL
         const struct cell *cell = &matrix->cells[c];
         const double p = probability(matrix, cell);
         const double together = (double)cell->count * (double)matrix->total;
-        const double apart =
-            (double)matrix->row_counts[cell->i] * (double)matrix->column_counts[cell->j];
+        const double apart = (double)matrix->row_counts[cell->i] * (double)matrix->column_counts[cell->j];
 
         joint -= p * log2(p);
         mutual += p * log2(together / apart);
@@ -339,8 +336,8 @@ find_occurring(const uint64_t *counts, int n, struct occurring *levels)
 
 /* Computes (p_ij - p_i. p_.j) / sqrt(p_i. p_.j) for the levels that occur, from counts. */
 static void
-fill_residual(const struct matrix *matrix, const struct occurring *rows,
-              const struct occurring *columns, double *residual)
+fill_residual(const struct matrix *matrix, const struct occurring *rows, const struct occurring *columns,
+              double *residual)
 {
     const double total = (double)matrix->total;
 
@@ -350,8 +347,7 @@ fill_residual(const struct matrix *matrix, const struct occurring *rows,
             const double together = (double)matrix->counts[i * matrix->n + j] * total;
             const double apart = (double)matrix->row_counts[i] * (double)matrix->column_counts[j];
 
-            residual[r * columns->count + c] =
-                (together - apart) / (total * rows->roots[r] * columns->roots[c]);
+            residual[r * columns->count + c] = (together - apart) / (total * rows->roots[r] * columns->roots[c]);
         }
 }
 
@@ -384,8 +380,7 @@ static void
 maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
     struct occurring rows = {.places = matrix->places, .roots = matrix->work};
-    struct occurring columns = {.places = matrix->places + matrix->n,
-                                .roots = matrix->work + matrix->n};
+    struct occurring columns = {.places = matrix->places + matrix->n, .roots = matrix->work + matrix->n};
     double norm;
 
     if (matrix->row_levels < 2 || matrix->column_levels < 2) {
@@ -398,8 +393,7 @@ maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEAT
     if (matrix->symmetric) {
         norm = eigen_spectral_norm(matrix->residual, rows.count, matrix->work);
     } else {
-        multiply_by_transpose(matrix->residual, rows.count, columns.count, matrix->transposed,
-                              matrix->product);
+        multiply_by_transpose(matrix->residual, rows.count, columns.count, matrix->transposed, matrix->product);
         norm = sqrt(eigen_spectral_norm(matrix->product, rows.count, matrix->work));
     }
     values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_present(norm < 1 ? norm : 1);
@@ -433,8 +427,8 @@ average_add(struct average *average, struct matrix *matrix)
 }
 
 int
-glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices,
-              int64_t directions, struct feature_value values[GLCM_FEATURES])
+glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices, int64_t directions,
+              struct feature_value values[GLCM_FEATURES])
 {
     const int64_t square = (int64_t)settings->levels * settings->levels;
     const bool merges = aggregation_merges(settings->aggregation);
@@ -448,16 +442,14 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
             matrix_add(&matrix, counts + (z * directions + d) * square);
             if (!merges || d + 1 == directions) {
                 average_add(&average, &matrix);
-                memset(matrix.counts, 0,
-                       (size_t)matrix.n * (size_t)matrix.n * sizeof(*matrix.counts));
+                memset(matrix.counts, 0, (size_t)matrix.n * (size_t)matrix.n * sizeof(*matrix.counts));
             }
         }
     for (int f = 0; f < GLCM_FEATURES; f++) {
         if (average.count[f] > 0)
             values[f] = feature_present(average.sum[f] / (double)average.count[f]);
         else
-            values[f] = feature_absent(average.matrices > 0 ? FEATURE_ONE_GREY_LEVEL
-                                                            : FEATURE_NO_NEIGHBOURS);
+            values[f] = feature_absent(average.matrices > 0 ? FEATURE_ONE_GREY_LEVEL : FEATURE_NO_NEIGHBOURS);
     }
     matrix_close(&matrix);
     return 0;
@@ -499,9 +491,7 @@ glcm_slices(const struct feature_region *region)
 {
     const struct feature_volume *volume = region->volume;
 
-    return aggregation_per_slice(texture_glcm_options(volume->options)->aggregation)
-               ? (size_t)volume->slices
-               : 1;
+    return aggregation_per_slice(texture_glcm_options(volume->options)->aggregation) ? (size_t)volume->slices : 1;
 }
 
 /* Returns the number of counts of all matrices in a set. */
@@ -519,11 +509,9 @@ static size_t
 glcm_bytes(const struct feature_region *largest, size_t set)
 {
     const struct glcm_options *options = texture_glcm_options(largest->volume->options);
-    const size_t cell =
-        sizeof(uint64_t) + sizeof(struct cell) + (options->symmetric ? 1 : 3) * sizeof(double);
+    const size_t cell = sizeof(uint64_t) + sizeof(struct cell) + (options->symmetric ? 1 : 3) * sizeof(double);
 
-    return glcm_size(largest, set) * sizeof(uint64_t) +
-           (size_t)largest->levels * (size_t)largest->levels * cell;
+    return glcm_size(largest, set) * sizeof(uint64_t) + (size_t)largest->levels * (size_t)largest->levels * cell;
 }
 
 static int
@@ -546,17 +534,14 @@ glcm_count(const struct feature_region *region, size_t set, uint64_t **counts, s
 }
 
 static int
-glcm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
-            struct feature_value *values)
+glcm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     const struct glcm_options *options = texture_glcm_options(region->volume->options);
-    const struct glcm_settings settings = {region->levels, options->aggregation,
-                                           options->symmetric};
+    const struct glcm_settings settings = {region->levels, options->aggregation, options->symmetric};
     struct directions directions;
 
     directions_make(options, set, &directions);
-    return glcm_features(&settings, counts, (int64_t)glcm_slices(region), (int64_t)directions.count,
-                         values);
+    return glcm_features(&settings, counts, (int64_t)glcm_slices(region), (int64_t)directions.count, values);
 }
 
 const struct feature_family family_glcm = {

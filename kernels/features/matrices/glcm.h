@@ -53,8 +53,8 @@ struct glcm_settings {
  * matrices with one grey level, where these are undefined. Joint average and variance are those of
  * the rows. The sum of all counts must be below 2^53. Returns 0 or -ENOMEM.
  */
-int glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices,
-                  int64_t directions, struct feature_value values[GLCM_FEATURES]);
+int glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices, int64_t directions,
+                  struct feature_value values[GLCM_FEATURES]);
 
 #ifdef __cplusplus
 }

@@ -8,20 +8,14 @@ static const struct feature_definition gldzm_definitions[ZONE_FEATURES] = {
     {"large_distance_emphasis", "Large distance emphasis", "MB4I", .unit = "1"},
     {"low_grey_level_zone_emphasis", "Low grey level zone emphasis", "S1RA", .unit = "1"},
     {"high_grey_level_zone_emphasis", "High grey level zone emphasis", "K26C", .unit = "1"},
-    {"small_distance_low_grey_level_emphasis", "Small distance low grey level emphasis", "RUVG",
-     .unit = "1"},
-    {"small_distance_high_grey_level_emphasis", "Small distance high grey level emphasis", "DKNJ",
-     .unit = "1"},
-    {"large_distance_low_grey_level_emphasis", "Large distance low grey level emphasis", "A7WM",
-     .unit = "1"},
-    {"large_distance_high_grey_level_emphasis", "Large distance high grey level emphasis", "KLTH",
-     .unit = "1"},
+    {"small_distance_low_grey_level_emphasis", "Small distance low grey level emphasis", "RUVG", .unit = "1"},
+    {"small_distance_high_grey_level_emphasis", "Small distance high grey level emphasis", "DKNJ", .unit = "1"},
+    {"large_distance_low_grey_level_emphasis", "Large distance low grey level emphasis", "A7WM", .unit = "1"},
+    {"large_distance_high_grey_level_emphasis", "Large distance high grey level emphasis", "KLTH", .unit = "1"},
     {"grey_level_non_uniformity", "Grey level non-uniformity", "VFT7", .unit = "1"},
-    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "7HP3",
-     .unit = "1"},
+    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "7HP3", .unit = "1"},
     {"zone_distance_non_uniformity", "Zone distance non-uniformity", "V294", .unit = "1"},
-    {"normalised_zone_distance_non_uniformity", "Normalised zone distance non-uniformity", "IATH",
-     .unit = "1"},
+    {"normalised_zone_distance_non_uniformity", "Normalised zone distance non-uniformity", "IATH", .unit = "1"},
     {"zone_percentage", "Zone percentage", "VIWW", .unit = "1"},
     {"grey_level_variance", "Grey level variance", "QK93", .unit = "1"},
     {"zone_distance_variance", "Zone distance variance", "7WT1", .unit = "1"},
@@ -29,8 +23,7 @@ static const struct feature_definition gldzm_definitions[ZONE_FEATURES] = {
 };
 
 static int
-gldzm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
-             struct feature_value *values)
+gldzm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     (void)region;
     (void)set;

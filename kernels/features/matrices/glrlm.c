@@ -16,16 +16,13 @@ static const struct feature_definition glrlm_definitions[GLRLM_FEATURES] = {
     {"low_grey_level_run_emphasis", "Low grey level run emphasis", "V3SW", .unit = "1"},
     {"high_grey_level_run_emphasis", "High grey level run emphasis", "G3QZ", .unit = "1"},
     {"short_run_low_grey_level_emphasis", "Short run low grey level emphasis", "HTZT", .unit = "1"},
-    {"short_run_high_grey_level_emphasis", "Short run high grey level emphasis", "GD3A",
-     .unit = "1"},
+    {"short_run_high_grey_level_emphasis", "Short run high grey level emphasis", "GD3A", .unit = "1"},
     {"long_run_low_grey_level_emphasis", "Long run low grey level emphasis", "IVPO", .unit = "1"},
     {"long_run_high_grey_level_emphasis", "Long run high grey level emphasis", "3KUM", .unit = "1"},
     {"grey_level_non_uniformity", "Grey level non-uniformity", "R5YN", .unit = "1"},
-    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "OVBL",
-     .unit = "1"},
+    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "OVBL", .unit = "1"},
     {"run_length_non_uniformity", "Run length non-uniformity", "W92Y", .unit = "1"},
-    {"normalised_run_length_non_uniformity", "Normalised run length non-uniformity", "IC23",
-     .unit = "1"},
+    {"normalised_run_length_non_uniformity", "Normalised run length non-uniformity", "IC23", .unit = "1"},
     {"run_percentage", "Run percentage", "9ZK5", .unit = "1"},
     {"grey_level_variance", "Grey level variance", "8CE5", .unit = "1"},
     {"run_length_variance", "Run length variance", "SXLW", .unit = "1"},
@@ -120,8 +117,7 @@ glrlm_add_matrices(struct glrlm_work *work, const uint64_t *counts, size_t matri
 }
 
 static int
-glrlm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
-             struct feature_value *values)
+glrlm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     const struct texture_options *options = region->volume->options;
     struct directions directions;
@@ -137,8 +133,7 @@ glrlm_values(const struct feature_region *region, size_t set, const uint64_t *co
     const bool whole = work.merged && work.cells;
 
     if (whole)
-        glrlm_add_matrices(&work, counts,
-                           texture_runs_size(&request, region->volume->slices) / entries,
+        glrlm_add_matrices(&work, counts, texture_runs_size(&request, region->volume->slices) / entries,
                            aggregation_merges(options->aggregation) ? directions.count : 1);
     level_average_take(&work.average, GLRLM_FEATURES, values);
     free(work.cells);
@@ -172,8 +167,7 @@ glrlm_describe(const struct texture_options *options, size_t set, char settings[
 {
     (void)set;
     feature_put_text(settings, FEATURE_aggregation, aggregation_names[options->aggregation]);
-    feature_put_text(settings, FEATURE_aggregation_ibsi_code,
-                     aggregation_codes[options->aggregation]);
+    feature_put_text(settings, FEATURE_aggregation_ibsi_code, aggregation_codes[options->aggregation]);
 }
 
 const struct feature_family family_glrlm = {

@@ -23,8 +23,8 @@ sum_of_squares(const struct level_cell *cells, size_t count, bool by_length)
 
     for (size_t c = 0; c < count; c++) {
         together += cells[c].count;
-        if (c + 1 < count && (by_length ? cells[c].length == cells[c + 1].length
-                                        : cells[c].level == cells[c + 1].level))
+        if (c + 1 < count &&
+            (by_length ? cells[c].length == cells[c + 1].length : cells[c].level == cells[c + 1].level))
             continue;
         squares += (double)together * (double)together;
         together = 0;
@@ -43,8 +43,7 @@ by_length(const void *left, const void *right)
 }
 
 void
-level_average_add(struct level_average *average, struct level_cell *cells, size_t count,
-                  uint64_t voxels)
+level_average_add(struct level_average *average, struct level_cell *cells, size_t count, uint64_t voxels)
 {
     const double total = total_of(cells, count);
     double *sum = average->sum, squares;

@@ -48,17 +48,14 @@ struct level_average {
 
 /* Adds the features of a matrix, unless it has no cells. Cells must be sorted by level, then by
  * length. On return they are sorted by length. `voxels` is the base of percentages. */
-void level_average_add(struct level_average *average, struct level_cell *cells, size_t count,
-                       uint64_t voxels);
+void level_average_add(struct level_average *average, struct level_cell *cells, size_t count, uint64_t voxels);
 
 /* Sets the first `count` averages. Without matrices, values stay as they are. */
-void level_average_take(const struct level_average *average, size_t count,
-                        struct feature_value *values);
+void level_average_take(const struct level_average *average, size_t count, struct feature_value *values);
 
 /* Converts a matrix counts[levels][lengths] to cells, which must have room for all. Returns their
  * number. */
-size_t level_cells_of(const uint64_t *counts, size_t levels, size_t lengths,
-                      struct level_cell *cells);
+size_t level_cells_of(const uint64_t *counts, size_t levels, size_t lengths, struct level_cell *cells);
 
 #ifdef __cplusplus
 }

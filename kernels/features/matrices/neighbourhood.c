@@ -6,8 +6,7 @@
 static bool
 neighbourhood_is_wanted(const struct texture_options *options, enum neighbourhood of)
 {
-    return texture_wants(options,
-                         of == NEIGHBOURHOOD_TONES ? TEXTURE_FAMILY_ngtdm : TEXTURE_FAMILY_ngldm);
+    return texture_wants(options, of == NEIGHBOURHOOD_TONES ? TEXTURE_FAMILY_ngtdm : TEXTURE_FAMILY_ngldm);
 }
 
 /* Tones do not use the alike counts: dependences with the same neighbours are counted in the same
@@ -50,15 +49,13 @@ neighbourhood_own_size(const struct feature_region *region, enum neighbourhood o
     const struct texture_options *options = region->volume->options;
     const struct texture_neighbours request = neighbourhood_request(region, of);
 
-    if (!neighbourhood_is_wanted(options, of) ||
-        (of == NEIGHBOURHOOD_DEPENDENCES && neighbourhoods_are_one(options)))
+    if (!neighbourhood_is_wanted(options, of) || (of == NEIGHBOURHOOD_DEPENDENCES && neighbourhoods_are_one(options)))
         return 0;
     return neighbourhood_size(region, &request);
 }
 
 int
-neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **counts,
-                    struct error *error)
+neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     size_t size[NEIGHBOURHOODS], total = 0, at = 0;
     int rc;
@@ -68,8 +65,7 @@ neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **
         total += size[of] = neighbourhood_own_size(region, (enum neighbourhood)of);
     rc = feature_counts_make(total, counts, error);
     for (int of = 0; of < NEIGHBOURHOODS && rc == 0; at += size[of++]) {
-        const struct texture_neighbours request =
-            neighbourhood_request(region, (enum neighbourhood)of);
+        const struct texture_neighbours request = neighbourhood_request(region, (enum neighbourhood)of);
 
         if (size[of] > 0)
             rc = texture_neighbours_run(region->volume->lane, &request, *counts + at, error);
@@ -80,8 +76,7 @@ neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **
 size_t
 neighbourhood_bytes(const struct feature_region *largest, size_t set)
 {
-    const struct texture_neighbours request =
-        neighbourhood_request(largest, NEIGHBOURHOOD_DEPENDENCES);
+    const struct texture_neighbours request = neighbourhood_request(largest, NEIGHBOURHOOD_DEPENDENCES);
     size_t counts = 0;
 
     (void)set;
@@ -92,8 +87,7 @@ neighbourhood_bytes(const struct feature_region *largest, size_t set)
 }
 
 const uint64_t *
-neighbourhood_counts(const struct feature_region *region, enum neighbourhood of,
-                     const uint64_t *counts)
+neighbourhood_counts(const struct feature_region *region, enum neighbourhood of, const uint64_t *counts)
 {
     if (of == NEIGHBOURHOOD_TONES || neighbourhoods_are_one(region->volume->options))
         return counts;

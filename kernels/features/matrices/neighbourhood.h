@@ -28,17 +28,14 @@ enum ngtdm_feature {
 };
 
 /* Returns the request for the region's levels by its options. */
-struct texture_neighbours neighbourhood_request(const struct feature_region *region,
-                                                enum neighbourhood of);
+struct texture_neighbours neighbourhood_request(const struct feature_region *region, enum neighbourhood of);
 
 /* Returns the number of counts of all matrices. */
-size_t neighbourhood_size(const struct feature_region *region,
-                          const struct texture_neighbours *request);
+size_t neighbourhood_size(const struct feature_region *region, const struct texture_neighbours *request);
 
 /* Counts for the requested families, once if both use the same distance. The second function
  * returns the counts of one of them. */
-int neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **counts,
-                        struct error *error);
+int neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error);
 const uint64_t *neighbourhood_counts(const struct feature_region *region, enum neighbourhood of,
                                      const uint64_t *counts);
 

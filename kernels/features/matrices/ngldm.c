@@ -13,20 +13,14 @@ static const struct feature_definition ngldm_definitions[LEVEL_MATRIX_FEATURES] 
     {"high_dependence_emphasis", "High dependence emphasis", "IMOQ", .unit = "1"},
     {"low_grey_level_count_emphasis", "Low grey level count emphasis", "TL9H", .unit = "1"},
     {"high_grey_level_count_emphasis", "High grey level count emphasis", "OAE7", .unit = "1"},
-    {"low_dependence_low_grey_level_emphasis", "Low dependence low grey level emphasis", "EQ3F",
-     .unit = "1"},
-    {"low_dependence_high_grey_level_emphasis", "Low dependence high grey level emphasis", "JA6D",
-     .unit = "1"},
-    {"high_dependence_low_grey_level_emphasis", "High dependence low grey level emphasis", "NBZI",
-     .unit = "1"},
-    {"high_dependence_high_grey_level_emphasis", "High dependence high grey level emphasis", "9QMG",
-     .unit = "1"},
+    {"low_dependence_low_grey_level_emphasis", "Low dependence low grey level emphasis", "EQ3F", .unit = "1"},
+    {"low_dependence_high_grey_level_emphasis", "Low dependence high grey level emphasis", "JA6D", .unit = "1"},
+    {"high_dependence_low_grey_level_emphasis", "High dependence low grey level emphasis", "NBZI", .unit = "1"},
+    {"high_dependence_high_grey_level_emphasis", "High dependence high grey level emphasis", "9QMG", .unit = "1"},
     {"grey_level_non_uniformity", "Grey level non-uniformity", "FP8K", .unit = "1"},
-    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "5SPA",
-     .unit = "1"},
+    {"normalised_grey_level_non_uniformity", "Normalised grey level non-uniformity", "5SPA", .unit = "1"},
     {"dependence_count_non_uniformity", "Dependence count non-uniformity", "Z87G", .unit = "1"},
-    {"normalised_dependence_count_non_uniformity", "Normalised dependence count non-uniformity",
-     "OKJI", .unit = "1"},
+    {"normalised_dependence_count_non_uniformity", "Normalised dependence count non-uniformity", "OKJI", .unit = "1"},
     {"dependence_count_percentage", "Dependence count percentage", "6XV8", .unit = "1"},
     {"grey_level_variance", "Grey level variance", "1PFV", .unit = "1"},
     {"dependence_count_variance", "Dependence count variance", "DNX2", .unit = "1"},
@@ -36,11 +30,9 @@ static const struct feature_definition ngldm_definitions[LEVEL_MATRIX_FEATURES] 
 
 /* A voxel also depends on itself: n alike neighbours are a dependence of n + 1. */
 static int
-ngldm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
-             struct feature_value *values)
+ngldm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
-    const struct texture_neighbours request =
-        neighbourhood_request(region, NEIGHBOURHOOD_DEPENDENCES);
+    const struct texture_neighbours request = neighbourhood_request(region, NEIGHBOURHOOD_DEPENDENCES);
     const size_t levels = (size_t)region->levels, width = texture_neighbours_width(&request);
     const size_t entries = TEXTURE_NEIGHBOUR_KINDS * levels * width;
     struct level_cell *cells = malloc(levels * width * sizeof(*cells));

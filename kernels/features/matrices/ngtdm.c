@@ -6,10 +6,8 @@
 #define MAX_COARSENESS 1e6
 
 static const struct feature_definition ngtdm_definitions[NGTDM_FEATURES] = {
-    {"coarseness", "Coarseness", "QCDE", .unit = "1"},
-    {"contrast", "Contrast", "65HE", .unit = "1"},
-    {"busyness", "Busyness", "NQ30", .unit = "1"},
-    {"complexity", "Complexity", "HDEZ", .unit = "1"},
+    {"coarseness", "Coarseness", "QCDE", .unit = "1"}, {"contrast", "Contrast", "65HE", .unit = "1"},
+    {"busyness", "Busyness", "NQ30", .unit = "1"},     {"complexity", "Complexity", "HDEZ", .unit = "1"},
     {"strength", "Strength", "1X9X", .unit = "1"},
 };
 
@@ -22,8 +20,7 @@ struct tones {
 
 /* Deviations are sorted by the number of neighbours, and divided by it at the end. */
 static void
-tones_of(const uint64_t *present, const uint64_t *deviations, size_t levels, size_t width,
-         struct tones *tones)
+tones_of(const uint64_t *present, const uint64_t *deviations, size_t levels, size_t width, struct tones *tones)
 {
     *tones = (struct tones){.count = 0};
     for (size_t level = 0; level < levels; level++) {
@@ -77,14 +74,12 @@ ngtdm_features_of(const struct tones *tones, struct feature_value values[NGTDM_F
         sum += tones->s[i];
     }
     tone_pairs_of(tones, &pairs);
-    values[NGTDM_COARSENESS] =
-        feature_present(weighted > 0 ? fmin(1 / weighted, MAX_COARSENESS) : MAX_COARSENESS);
+    values[NGTDM_COARSENESS] = feature_present(weighted > 0 ? fmin(1 / weighted, MAX_COARSENESS) : MAX_COARSENESS);
     values[NGTDM_CONTRAST] = values[NGTDM_BUSYNESS] = feature_present(0);
     if (tones->count > 1) {
-        values[NGTDM_CONTRAST] =
-            feature_present(pairs.contrast / (levels * (levels - 1)) * sum / tones->voxels);
-        values[NGTDM_BUSYNESS] = pairs.busyness > 0 ? feature_present(weighted / pairs.busyness)
-                                                    : feature_absent(FEATURE_DIVISION_BY_ZERO);
+        values[NGTDM_CONTRAST] = feature_present(pairs.contrast / (levels * (levels - 1)) * sum / tones->voxels);
+        values[NGTDM_BUSYNESS] =
+            pairs.busyness > 0 ? feature_present(weighted / pairs.busyness) : feature_absent(FEATURE_DIVISION_BY_ZERO);
     }
     values[NGTDM_COMPLEXITY] = feature_present(pairs.complexity / tones->voxels);
     values[NGTDM_STRENGTH] = feature_present(sum > 0 ? pairs.strength / sum : 0);
@@ -115,8 +110,7 @@ ngtdm_average_add(struct ngtdm_average *average, const struct tones *tones)
 }
 
 static int
-ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
-             struct feature_value *values)
+ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     const struct texture_neighbours request = neighbourhood_request(region, NEIGHBOURHOOD_TONES);
     const size_t levels = (size_t)region->levels, width = texture_neighbours_width(&request);
@@ -129,16 +123,14 @@ ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *co
         const uint64_t *matrix = counts + m * entries;
         struct tones tones;
 
-        tones_of(matrix + TEXTURE_PRESENT * plane, matrix + TEXTURE_DEVIATION * plane, levels,
-                 width, &tones);
+        tones_of(matrix + TEXTURE_PRESENT * plane, matrix + TEXTURE_DEVIATION * plane, levels, width, &tones);
         ngtdm_average_add(&average, &tones);
     }
     for (int f = 0; f < NGTDM_FEATURES; f++) {
         if (average.count[f] > 0)
             values[f] = feature_present(average.sum[f] / (double)average.count[f]);
         else
-            values[f] = feature_absent(average.matrices > 0 ? FEATURE_DIVISION_BY_ZERO
-                                                            : FEATURE_NO_NEIGHBOURS);
+            values[f] = feature_absent(average.matrices > 0 ? FEATURE_DIVISION_BY_ZERO : FEATURE_NO_NEIGHBOURS);
     }
     return 0;
 }

@@ -58,9 +58,8 @@ zones_bytes(const struct feature_region *largest, size_t set)
     const double levels = (double)largest->levels * (double)(per_slice ? volume->slices : 1);
     const double sizes = fmin(sqrt(2 * voxels * levels), voxels);
     const double side = fmin((double)volume->columns, (double)volume->rows);
-    const double distances = texture_wants(volume->options, TEXTURE_FAMILY_gldzm)
-                                 ? fmin(levels * (side / 2 + 1), voxels)
-                                 : 0;
+    const double distances =
+        texture_wants(volume->options, TEXTURE_FAMILY_gldzm) ? fmin(levels * (side / 2 + 1), voxels) : 0;
 
     (void)set;
     return (size_t)(6 * sizes + 5 * distances) * sizeof(struct texture_zone);
@@ -98,8 +97,8 @@ zones_values(const uint64_t *counts, enum texture_zone_kind kind, struct feature
         for (size_t z = 0; z < of_sizes; z++)
             voxels += texture_zone_value(sizes[z].key) * sizes[z].count;
         for (size_t z = 0; z < count; z++)
-            cells[z] = (struct level_cell){texture_zone_level(zones[z].key),
-                                           texture_zone_value(zones[z].key), zones[z].count};
+            cells[z] =
+                (struct level_cell){texture_zone_level(zones[z].key), texture_zone_value(zones[z].key), zones[z].count};
         level_average_add(&average, cells, count, voxels);
         zones += count;
         sizes += of_sizes;

@@ -13,8 +13,7 @@ extern "C" {
 enum { ZONE_FEATURES = LEVEL_MATRIX_ENERGY };
 
 /* Counts zones by size and, if GLDZM is requested, by distance. */
-int zones_count(const struct feature_region *region, size_t set, uint64_t **counts,
-                struct error *error);
+int zones_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error);
 
 /* Returns the memory for both (family.h). */
 size_t zones_bytes(const struct feature_region *largest, size_t set);

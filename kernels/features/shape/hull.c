@@ -57,8 +57,7 @@ points_difference(const struct hull_point *a, const struct hull_point *b, int64_
 }
 
 static void
-points_normal(const struct hull_point *a, const struct hull_point *b, const struct hull_point *c,
-              int64_t normal[3])
+points_normal(const struct hull_point *a, const struct hull_point *b, const struct hull_point *c, int64_t normal[3])
 {
     int64_t first[3], second[3];
 
@@ -147,8 +146,7 @@ hull_push(int32_t **facets, int32_t *count, int32_t *room, int32_t facet)
 static int32_t
 hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
 {
-    const int32_t number =
-        work->unused_count > 0 ? work->unused[--work->unused_count] : work->facet_count;
+    const int32_t number = work->unused_count > 0 ? work->unused[--work->unused_count] : work->facet_count;
     struct hull_facet *facet;
 
     if (hull_grow(&work->facets, number, &work->facet_room, sizeof(*work->facets)) ||
@@ -157,8 +155,8 @@ hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
         return -ENOMEM;
     work->facet_count += number == work->facet_count;
     facet = &work->facets[number];
-    *facet = (struct hull_facet){
-        .corner = {a, b, c}, .beside = {HULL_NONE, HULL_NONE, HULL_NONE}, .outside = HULL_NONE};
+    *facet =
+        (struct hull_facet){.corner = {a, b, c}, .beside = {HULL_NONE, HULL_NONE, HULL_NONE}, .outside = HULL_NONE};
     facet_place(work, facet);
     return number;
 }
@@ -168,8 +166,7 @@ hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
 /* Returns the point with the largest positive `measure`, if any. */
 static int32_t
 hull_farthest(const struct hull_work *work,
-              double (*measure)(const struct hull_work *work, const int32_t *of, int32_t point),
-              const int32_t *of)
+              double (*measure)(const struct hull_work *work, const int32_t *of, int32_t point), const int32_t *of)
 {
     int32_t found = HULL_NONE;
     double most = 0;
@@ -286,8 +283,7 @@ hull_look_around(struct hull_work *work, int32_t facet, int32_t point)
         for (int edge = 0; edge < 3 && rc == 0; edge++) {
             const int32_t beside = work->facets[work->seen[i]].beside[edge];
 
-            if (!work->facets[beside].gone &&
-                facet_distance(work, &work->facets[beside], point) > 0)
+            if (!work->facets[beside].gone && facet_distance(work, &work->facets[beside], point) > 0)
                 rc = hull_see(work, beside);
         }
     return rc;
@@ -320,8 +316,7 @@ hull_close(struct hull_work *work, int32_t point)
 
         for (int edge = 0; edge < 3; edge++)
             if (!work->facets[seen.beside[edge]].gone &&
-                hull_join(work, point, seen.corner[edge], seen.corner[(edge + 1) % 3],
-                          seen.beside[edge]))
+                hull_join(work, point, seen.corner[edge], seen.corner[(edge + 1) % 3], seen.beside[edge]))
                 return -ENOMEM;
     }
     for (int32_t i = 0; i < work->added_count; i++) {
@@ -400,8 +395,7 @@ hull_keep(struct hull_work *work, struct hull *hull)
 int
 hull_make(const struct hull_point *points, size_t count, enum hull_side side, struct hull *hull)
 {
-    struct hull_work work = {
-        .points = points, .count = (int32_t)count, .ahead = side == HULL_LOWER ? 1 : -1};
+    struct hull_work work = {.points = points, .count = (int32_t)count, .ahead = side == HULL_LOWER ? 1 : -1};
     int rc;
 
     *hull = (struct hull){0};
@@ -418,8 +412,7 @@ hull_make(const struct hull_point *points, size_t count, enum hull_side side, st
             if (rc == 0)
                 rc = hull_close(&work, point);
             for (int32_t i = 0; i < work.seen_count && rc == 0; i++) {
-                for (int32_t other = work.facets[work.seen[i]].outside, next; other >= 0;
-                     other = next) {
+                for (int32_t other = work.facets[work.seen[i]].outside, next; other >= 0; other = next) {
                     next = work.next[other];
                     hull_assign(&work, other);
                 }

@@ -44,8 +44,7 @@ struct hull {
  * plane along the first axis. The caller must clear it. At most 2^31 - 2 points; duplicates are
  * allowed.
  */
-int hull_make(const struct hull_point *points, size_t count, enum hull_side side,
-              struct hull *hull);
+int hull_make(const struct hull_point *points, size_t count, enum hull_side side, struct hull *hull);
 void hull_clear(struct hull *hull);
 
 /* Measures a side, with `step` mm per coordinate along each axis. */

@@ -52,8 +52,7 @@ hull_measure(struct hull *side, const double step[3])
 double
 hull_volume(const struct hull sides[HULL_SIDES], const double step[3])
 {
-    return (double)(sides[HULL_LOWER].behind + sides[HULL_UPPER].behind) / 6 *
-           (step[0] * step[1] * step[2]);
+    return (double)(sides[HULL_LOWER].behind + sides[HULL_UPPER].behind) / 6 * (step[0] * step[1] * step[2]);
 }
 
 /* Returns the area of the wall between first coordinate `from` and the rim. */
@@ -77,8 +76,7 @@ hull_area(const struct hull sides[HULL_SIDES], const double step[3])
     const int32_t from = sides[HULL_LOWER].point_count > 0 ? sides[HULL_LOWER].points[0].at[0] : 0;
 
     return sides[HULL_LOWER].area + sides[HULL_UPPER].area +
-           (hull_wall_area(&sides[HULL_UPPER], from, step) -
-            hull_wall_area(&sides[HULL_LOWER], from, step));
+           (hull_wall_area(&sides[HULL_UPPER], from, step) - hull_wall_area(&sides[HULL_LOWER], from, step));
 }
 
 /* ------------------------------------------------------------------------------ the diameter ---- */
@@ -140,8 +138,7 @@ corners_place(struct placed *placed, size_t count, double step[3])
 
     for (int i = 0; i < 3; i++) {
         corners_ends(placed, count, i, ends[i]);
-        if ((ends[i][1] - ends[i][0]) * steps[i] >
-            (ends[longest][1] - ends[longest][0]) * steps[longest])
+        if ((ends[i][1] - ends[i][0]) * steps[i] > (ends[longest][1] - ends[longest][0]) * steps[longest])
             longest = i;
     }
     for (size_t p = 0; p < count; p++) {

@@ -88,8 +88,7 @@ outline_read(const struct outline *outline, const uint64_t *bits)
     const struct image_extent *extent = outline->extent;
     const int64_t words = (extent->columns + 63) / 64;
     const int64_t first = outline->first > REACH ? outline->first - REACH : 0;
-    const int64_t end =
-        outline->end + REACH < extent->slices ? outline->end + REACH : extent->slices;
+    const int64_t end = outline->end + REACH < extent->slices ? outline->end + REACH : extent->slices;
 
     for (int64_t z = first; z < end; z++) {
         const uint64_t *slice = bits ? bits + z * extent->rows * words : NULL;
@@ -97,8 +96,7 @@ outline_read(const struct outline *outline, const uint64_t *bits)
         if (slice && !texture_slice_has_bits(slice, extent->rows * words))
             continue;
         for (int64_t y = 0; y < extent->rows; y++)
-            *outline_end(outline, y, z) =
-                row_end(slice ? slice + y * words : NULL, extent->columns, outline->side);
+            *outline_end(outline, y, z) = row_end(slice ? slice + y * words : NULL, extent->columns, outline->side);
     }
 }
 
@@ -216,8 +214,8 @@ outline_add_voxel(struct outline *outline, int64_t y, int64_t z)
 }
 
 int
-outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side,
-               int64_t first, int64_t end, struct hull_point **points, size_t *count)
+outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side, int64_t first, int64_t end,
+               struct hull_point **points, size_t *count)
 {
     struct outline outline = {.extent = extent, .side = side, .first = first, .end = end};
     int rc = outline_make(&outline);

@@ -18,8 +18,8 @@ extern "C" {
  * same points in the same order as at once. Bits are as in struct image_mask; NULL: every voxel.
  * Returns 0 or -ENOMEM. The caller must free *points.
  */
-int outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side,
-                   int64_t first, int64_t end, struct hull_point **points, size_t *count);
+int outline_points(const uint64_t *bits, const struct image_extent *extent, enum hull_side side, int64_t first,
+                   int64_t end, struct hull_point **points, size_t *count);
 
 #ifdef __cplusplus
 }

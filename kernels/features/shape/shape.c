@@ -20,11 +20,7 @@ struct row_sums {
     int64_t columns, squares; /* sums of their columns, and of the squares of these */
 };
 
-enum {
-    WORD = 64,
-    WORD_PLACES = 2016,
-    WORD_SQUARES = 85344
-}; /* sums of 0 .. 63 and their squares */
+enum { WORD = 64, WORD_PLACES = 2016, WORD_SQUARES = 85344 }; /* sums of 0 .. 63 and their squares */
 
 /* Adds the voxels of a word, using the binary digits of their positions. */
 static void
@@ -41,8 +37,7 @@ row_add_word(struct row_sums *sums, int64_t word, uint64_t bits)
         places += (int64_t)__builtin_popcountll(bits & place_has[i]) << i;
         squares += (int64_t)__builtin_popcountll(bits & place_has[i]) << 2 * i;
         for (int j = 0; j < i; j++)
-            squares += (int64_t)__builtin_popcountll(bits & place_has[i] & place_has[j])
-                       << (i + j + 1);
+            squares += (int64_t)__builtin_popcountll(bits & place_has[i] & place_has[j]) << (i + j + 1);
     }
     if (count == WORD) {
         places = WORD_PLACES;
@@ -123,8 +118,7 @@ row_sums_of(const uint64_t *row, int64_t columns, const int64_t ends[2])
 }
 
 static void
-shape_place_read_row(const uint64_t *bits, int64_t columns, int64_t y, int64_t z,
-                     struct shape_place *place)
+shape_place_read_row(const uint64_t *bits, int64_t columns, int64_t y, int64_t z, struct shape_place *place)
 {
     struct row_sums row;
     int64_t ends[2];
@@ -142,8 +136,7 @@ shape_place_of(const uint64_t *bits, const struct image_extent *extent, struct s
 {
     const int64_t words = (extent->columns + WORD - 1) / WORD;
 
-    *place = (struct shape_place){.first = {extent->columns, extent->rows, extent->slices},
-                                  .last = {-1, -1, -1}};
+    *place = (struct shape_place){.first = {extent->columns, extent->rows, extent->slices}, .last = {-1, -1, -1}};
     for (int64_t z = 0; z < extent->slices; z++) {
         const uint64_t *slice = bits ? bits + z * extent->rows * words : NULL;
 
@@ -155,8 +148,7 @@ shape_place_of(const uint64_t *bits, const struct image_extent *extent, struct s
 }
 
 static int
-shape_values(const struct feature_region *region, size_t set, const uint64_t *counts,
-             struct feature_value *values)
+shape_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     const struct feature_volume *volume = region->volume;
     const double voxel = volume->spacing[0] * volume->spacing[1] * volume->spacing[2];
@@ -178,8 +170,7 @@ shape_values(const struct feature_region *region, size_t set, const uint64_t *co
 
         values[SHAPE_CENTROID_X + i] =
             feature_present(to[0] * centre[0] + to[1] * centre[1] + to[2] * centre[2] + to[3]);
-        values[SHAPE_BOX_X + i] =
-            feature_present((double)(place.last[i] - place.first[i] + 1) * volume->spacing[i]);
+        values[SHAPE_BOX_X + i] = feature_present((double)(place.last[i] - place.first[i] + 1) * volume->spacing[i]);
     }
     return 0;
 }
@@ -200,8 +191,8 @@ const struct feature_family family_shape = {
 };
 
 int
-shape_kept_make(const struct feature_region *region, struct morphology_region *made,
-                uint64_t **kept, struct error *error)
+shape_kept_make(const struct feature_region *region, struct morphology_region *made, uint64_t **kept,
+                struct error *error)
 {
     const struct feature_volume *volume = region->volume;
     const size_t entries = volume->tables * volume->values;

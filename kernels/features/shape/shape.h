@@ -36,13 +36,12 @@ struct shape_place {
 };
 
 /* Computes it from bits as in struct image_mask; NULL: every voxel. */
-void shape_place_of(const uint64_t *bits, const struct image_extent *extent,
-                    struct shape_place *place);
+void shape_place_of(const uint64_t *bits, const struct image_extent *extent, struct shape_place *place);
 
 /* Makes `made`, the region's two masks in the form of the morphology operations. It uses *kept. The
  * caller must free *kept, also after an error. Returns 0 or -ENOMEM. */
-int shape_kept_make(const struct feature_region *region, struct morphology_region *made,
-                    uint64_t **kept, struct error *error);
+int shape_kept_make(const struct feature_region *region, struct morphology_region *made, uint64_t **kept,
+                    struct error *error);
 
 #ifdef __cplusplus
 }

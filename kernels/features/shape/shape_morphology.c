@@ -30,14 +30,11 @@ static const struct feature_definition morphology_definitions[MORPHOLOGY_FEATURE
     {"least_axis_length", "Least axis length", "7J51", .unit = "mm", .of_bits = true},
     {"elongation", "Elongation", "Q3CK", .unit = "1", .of_bits = true},
     {"flatness", "Flatness", "N17B", .unit = "1", .of_bits = true},
-    {"volume_density_box", "Volume density (axis-aligned bounding box)", "PBX1", .unit = "1",
+    {"volume_density_box", "Volume density (axis-aligned bounding box)", "PBX1", .unit = "1", .of_bits = true},
+    {"area_density_box", "Area density (axis-aligned bounding box)", "R59B", .unit = "1", .of_bits = true},
+    {"volume_density_ellipsoid", "Volume density (approximate enclosing ellipsoid)", "6BDE", .unit = "1",
      .of_bits = true},
-    {"area_density_box", "Area density (axis-aligned bounding box)", "R59B", .unit = "1",
-     .of_bits = true},
-    {"volume_density_ellipsoid", "Volume density (approximate enclosing ellipsoid)", "6BDE",
-     .unit = "1", .of_bits = true},
-    {"area_density_ellipsoid", "Area density (approximate enclosing ellipsoid)", "RDD2",
-     .unit = "1", .of_bits = true},
+    {"area_density_ellipsoid", "Area density (approximate enclosing ellipsoid)", "RDD2", .unit = "1", .of_bits = true},
     {"volume_density_hull", "Volume density (convex hull)", "R3ER", .unit = "1", .of_bits = true},
     {"area_density_hull", "Area density (convex hull)", "7T7F", .unit = "1", .of_bits = true},
     {"integrated_intensity", "Integrated intensity", "99N0", .unit = "ml", .value_power = 1},
@@ -111,10 +108,9 @@ form_put_box(const struct form *form)
 
     for (int i = 0; i < 3; i++)
         side[i] = (double)(place->last[i] - place->first[i] + 1) * form->spacing[i];
-    form->values[MORPHOLOGY_BOX_VOLUME_DENSITY] =
-        feature_present(form->volume / (side[0] * side[1] * side[2]));
-    form->values[MORPHOLOGY_BOX_AREA_DENSITY] = feature_present(
-        form->area / (2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0])));
+    form->values[MORPHOLOGY_BOX_VOLUME_DENSITY] = feature_present(form->volume / (side[0] * side[1] * side[2]));
+    form->values[MORPHOLOGY_BOX_AREA_DENSITY] =
+        feature_present(form->area / (2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0])));
 }
 
 /* Returns the mm of a half voxel, the unit of the mesh's coordinates. */
@@ -135,8 +131,7 @@ form_put_hull(const struct form *form)
 
     form_half_steps(form->region->volume, half);
     values[MORPHOLOGY_DIAMETER] = feature_present(form->of_bits->diameter);
-    values[MORPHOLOGY_HULL_VOLUME_DENSITY] =
-        feature_present(form->volume / hull_volume(sides, half));
+    values[MORPHOLOGY_HULL_VOLUME_DENSITY] = feature_present(form->volume / hull_volume(sides, half));
     values[MORPHOLOGY_HULL_AREA_DENSITY] = feature_present(form->area / hull_area(sides, half));
 }
 
@@ -154,8 +149,7 @@ form_covariance(const struct form *form, double matrix[9])
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
             const shape_product sum = i == j ? place->square[i] : place->product[3 - i - j];
-            const shape_product whole =
-                place->voxels * sum - (shape_product)place->sum[i] * place->sum[j];
+            const shape_product whole = place->voxels * sum - (shape_product)place->sum[i] * place->sum[j];
 
             matrix[3 * i + j] = (double)whole / pairs * form->spacing[i] * form->spacing[j];
         }
@@ -206,10 +200,8 @@ form_put_axes(const struct form *form)
     }
     values[MORPHOLOGY_ELONGATION] = ratio(axes[1], axes[0]);
     values[MORPHOLOGY_FLATNESS] = ratio(axes[2], axes[0]);
-    values[MORPHOLOGY_ELLIPSOID_VOLUME_DENSITY] =
-        ratio(3 * form->volume, 4 * PI * axes[0] * axes[1] * axes[2]);
-    values[MORPHOLOGY_ELLIPSOID_AREA_DENSITY] =
-        ratio(form->area, axes[1] > 0 ? ellipsoid_area(axes) : 0);
+    values[MORPHOLOGY_ELLIPSOID_VOLUME_DENSITY] = ratio(3 * form->volume, 4 * PI * axes[0] * axes[1] * axes[2]);
+    values[MORPHOLOGY_ELLIPSOID_AREA_DENSITY] = ratio(form->area, axes[1] > 0 ? ellipsoid_area(axes) : 0);
 }
 
 /* ---------------------------------------------------------------------------------- values ---- */
@@ -234,16 +226,13 @@ weights_add_slice(const struct form *form, int64_t z, struct weights *weights)
     const struct image_rescale *rescale = &volume->rescales[volume->tables > 1 ? z : 0];
     const uint64_t *sums = form->counts + MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS;
     const double least = rescale->slope * volume->smallest + rescale->intercept;
-    const double value =
-        rescale->slope * (double)sums[MORPHOLOGY_VALUE] + least * (double)sums[MORPHOLOGY_VOXELS];
+    const double value = rescale->slope * (double)sums[MORPHOLOGY_VALUE] + least * (double)sums[MORPHOLOGY_VOXELS];
 
     weights->voxels += (double)sums[MORPHOLOGY_VOXELS];
     weights->value += value;
-    weights->at[0] += rescale->slope * weights_place(volume, 0, sums[MORPHOLOGY_VALUE_X],
-                                                     sums[MORPHOLOGY_VALUE]) +
+    weights->at[0] += rescale->slope * weights_place(volume, 0, sums[MORPHOLOGY_VALUE_X], sums[MORPHOLOGY_VALUE]) +
                       least * weights_place(volume, 0, sums[MORPHOLOGY_X], sums[MORPHOLOGY_VOXELS]);
-    weights->at[1] += rescale->slope * weights_place(volume, 1, sums[MORPHOLOGY_VALUE_Y],
-                                                     sums[MORPHOLOGY_VALUE]) +
+    weights->at[1] += rescale->slope * weights_place(volume, 1, sums[MORPHOLOGY_VALUE_Y], sums[MORPHOLOGY_VALUE]) +
                       least * weights_place(volume, 1, sums[MORPHOLOGY_Y], sums[MORPHOLOGY_VOXELS]);
     weights->at[2] += value * (double)(volume->first[2] + z);
 }
@@ -276,20 +265,18 @@ form_put_values(const struct form *form)
 /* -------------------------------------------------------------------------- of the bits alone ---- */
 
 static int
-form_make_band(const struct feature_region *region, enum hull_side side, int band,
-               struct form_outline *outline)
+form_make_band(const struct feature_region *region, enum hull_side side, int band, struct form_outline *outline)
 {
     const struct image_extent extent = feature_extent(region->volume);
 
     return outline_points(region->bits, &extent, side, band * extent.slices / FORM_BANDS,
-                          (band + 1) * extent.slices / FORM_BANDS, &outline->points[band],
-                          &outline->counts[band]);
+                          (band + 1) * extent.slices / FORM_BANDS, &outline->points[band], &outline->counts[band]);
 }
 
 /* Joins all bands in order. A region without voxels has no hull. */
 static int
-form_make_side(const struct feature_volume *volume, enum hull_side side,
-               const struct form_outline *outline, struct hull *hull)
+form_make_side(const struct feature_volume *volume, enum hull_side side, const struct form_outline *outline,
+               struct hull *hull)
 {
     struct hull_point *points;
     double half[3];
@@ -366,8 +353,7 @@ morphology_form_clear(void *made)
 /* ------------------------------------------------------------------------------- the family ---- */
 
 static int
-morphology_count(const struct feature_region *region, size_t set, uint64_t **counts,
-                 struct error *error)
+morphology_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     struct morphology_region made;
     uint64_t *kept;
@@ -383,8 +369,7 @@ morphology_count(const struct feature_region *region, size_t set, uint64_t **cou
 }
 
 static int
-morphology_values(const struct feature_region *region, size_t set, const uint64_t *counts,
-                  struct feature_value *values)
+morphology_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     struct morphology_form own = {.place = {0}};
     const struct form form = {

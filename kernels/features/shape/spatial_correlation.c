@@ -15,8 +15,7 @@ static const struct feature_definition spatial_correlation_definitions[SPATIAL_C
     {"gearys_c", "Geary's C measure", "NPT7", .unit = "1"},
 };
 
-__extension__ typedef __int128
-    pair_sum; /* max 2^24 voxels, squared, times pairs of 16-bit squares */
+__extension__ typedef __int128 pair_sum; /* max 2^24 voxels, squared, times pairs of 16-bit squares */
 
 /* Returns the reason why a region has no values, before counting; FEATURE_PRESENT: it may have
  * them. */
@@ -49,8 +48,7 @@ least_value(const struct feature_region *region)
 }
 
 static int
-spatial_correlation_count(const struct feature_region *region, size_t set, uint64_t **counts,
-                          struct error *error)
+spatial_correlation_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     const struct image_extent extent = feature_extent(region->volume);
     struct lags request = {.least = least_value(region)};
@@ -92,8 +90,7 @@ struct pair_sums {
 };
 
 static void
-pair_sums_take(const uint64_t *counts, const struct texture_box *box, const double spacing[3],
-               struct pair_sums *sums)
+pair_sums_take(const uint64_t *counts, const struct texture_box *box, const double spacing[3], struct pair_sums *sums)
 {
     const size_t lags = lags_size(box) / LAGS_KINDS;
     size_t lag = 0;
@@ -108,17 +105,15 @@ pair_sums_take(const uint64_t *counts, const struct texture_box *box, const doub
                 if (lag > 0 && counts[LAGS_PAIRS * lags + lag] > 0) {
                     /* The sums over all voxels' values, and their squares, are at lag 0. */
                     const double weight = 1 / sqrt(x * x + y * y + z * z);
-                    const pair_sum voxels = counts[LAGS_PAIRS * lags],
-                                   total = counts[LAGS_VALUES * lags];
+                    const pair_sum voxels = counts[LAGS_PAIRS * lags], total = counts[LAGS_VALUES * lags];
                     const uint64_t pairs = counts[LAGS_PAIRS * lags + lag];
                     const uint64_t values = counts[LAGS_VALUES * lags + lag];
                     const uint64_t products = counts[LAGS_PRODUCTS * lags + lag];
                     const uint64_t squares = counts[LAGS_SQUARES * lags + lag]; /* below 2^57 */
 
                     sums->weights += weight * (double)pairs;
-                    sums->products +=
-                        weight * (double)(voxels * voxels * products - 2 * voxels * total * values +
-                                          total * total * pairs);
+                    sums->products += weight * (double)(voxels * voxels * products - 2 * voxels * total * values +
+                                                        total * total * pairs);
                     sums->squares += weight * (double)(2 * ((int64_t)squares - (int64_t)products));
                 }
             }
@@ -150,8 +145,7 @@ spatial_correlation_values(const struct feature_region *region, size_t set, cons
         const double n = (double)voxels;
 
         values[MORAN] = feature_present(sums.products / (deviations * sums.weights));
-        values[GEARY] =
-            feature_present((n - 1) * n * sums.squares / (2 * deviations * sums.weights));
+        values[GEARY] = feature_present((n - 1) * n * sums.squares / (2 * deviations * sums.weights));
     } else
         values[MORAN] = values[GEARY] = feature_absent(missing);
     return 0;

@@ -22,8 +22,7 @@ zone_tally_find(const struct zone_tally *tally, uint64_t key)
 static int
 zone_tally_grow(struct zone_tally *tally)
 {
-    struct zone_tally grown = {.room = tally->room ? 2 * tally->room : ZONE_TALLY_FIRST,
-                               .used = tally->used};
+    struct zone_tally grown = {.room = tally->room ? 2 * tally->room : ZONE_TALLY_FIRST, .used = tally->used};
 
     grown.zones = calloc(grown.room, sizeof(*grown.zones));
     if (!grown.zones)

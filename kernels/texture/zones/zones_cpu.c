@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ZONES_ROOT                                                                                 \
-    UINT32_C(0x80000000) /* marks a root visited by the last pass; the rest is its size */
+#define ZONES_ROOT UINT32_C(0x80000000) /* marks a root visited by the last pass; the rest is its size */
 
 enum {
     ZONES_SLABS = 4,    /* per thread */
@@ -58,8 +57,7 @@ zones_number(const struct zoning *job, int64_t x, int64_t y, int64_t z)
 {
     const struct texture_boxed *boxed = &job->boxed;
 
-    return (z + boxed->margin) * boxed->slice + (y + boxed->margin) * boxed->row + x +
-           boxed->margin;
+    return (z + boxed->margin) * boxed->slice + (y + boxed->margin) * boxed->row + x + boxed->margin;
 }
 
 /* -------------------------------------------------------------------------- the unions ---- */
@@ -103,8 +101,7 @@ cpu_zones_open(struct kernels_lane *lane, struct error *error)
     for (int i = 0; i < ZONES_BEFORE; i++)
         touching[i] = zones_touching(i);
     for (unsigned alike = 1; alike < 1u << ZONES_BEFORE; alike++)
-        own->fewest[alike] =
-            (uint16_t)((alike & -alike) | own->fewest[alike & ~zones_together(touching, alike)]);
+        own->fewest[alike] = (uint16_t)((alike & -alike) | own->fewest[alike & ~zones_together(touching, alike)]);
     return 0;
 }
 
@@ -176,8 +173,7 @@ zones_unite_slab(void *context, int64_t slab)
 
     for (int64_t z = first; z < first + job->slab && z < job->boxed.box.size[2]; z++)
         zones_unite_slice(job, z,
-                          z > first && !job->request->in_slice ? ZONES_OF_SLICE | ZONES_OF_OTHER
-                                                               : ZONES_OF_SLICE);
+                          z > first && !job->request->in_slice ? ZONES_OF_SLICE | ZONES_OF_OTHER : ZONES_OF_SLICE);
 }
 
 /* --------------------------------------------------------------------- the distances ---- */
@@ -193,8 +189,7 @@ zones_measure_row(const struct zoning *job, int64_t y, int64_t z)
 
     for (int64_t x = 0; x < box->size[0]; x++) {
         const int64_t column = box->first[0] + x;
-        const bool inside =
-            texture_region_word(lane, job->request->region, row, column / 64) >> column % 64 & 1;
+        const bool inside = texture_region_word(lane, job->request->region, row, column / 64) >> column % 64 & 1;
 
         steps = (uint16_t)(inside ? steps + (steps < ZONES_FAR) : 0);
         at[x] = steps;
@@ -235,8 +230,7 @@ zones_measure_slice(void *context, int64_t i)
     const struct zoning *job = context;
     const int64_t rows = job->boxed.box.size[1], z = i - job->boxed.margin;
 
-    memset(job->own->distances + i * job->boxed.slice, 0,
-           (size_t)job->boxed.slice * sizeof(*job->own->distances));
+    memset(job->own->distances + i * job->boxed.slice, 0, (size_t)job->boxed.slice * sizeof(*job->own->distances));
     if (z < 0 || z >= job->boxed.box.size[2])
         return;
     for (int64_t y = 0; y < rows; y++)
@@ -249,8 +243,7 @@ zones_measure_across(void *context, int64_t y)
 {
     const struct zoning *job = context;
 
-    zones_sweep(job, job->own->distances + zones_number(job, 0, y, 0), job->boxed.slice,
-                job->boxed.box.size[2]);
+    zones_sweep(job, job->own->distances + zones_number(job, 0, y, 0), job->boxed.slice, job->boxed.box.size[2]);
 }
 
 /* ------------------------------------------------------------------------ the result ---- */
@@ -296,8 +289,7 @@ zones_tally(const struct zoning *job, struct zone_tally *tallies)
 
             if (level == 0 || !(parent & ZONES_ROOT))
                 continue;
-            rc = zone_tally_add(&tallies[TEXTURE_ZONE_SIZES],
-                                texture_zone_key(slice, level, parent & ~ZONES_ROOT), 1);
+            rc = zone_tally_add(&tallies[TEXTURE_ZONE_SIZES], texture_zone_key(slice, level, parent & ~ZONES_ROOT), 1);
             if (rc == 0 && job->request->distances)
                 rc = zone_tally_add(&tallies[TEXTURE_ZONE_DISTANCES],
                                     texture_zone_key(slice, level, job->own->distances[voxel]), 1);
@@ -320,11 +312,9 @@ static int
 cpu_zones_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_zones_request *request = given;
-    struct zoning job = {
-        .lane = cpu_lane_of(lane), .request = request->zones, .own = cpu_zones_state(lane)};
+    struct zoning job = {.lane = cpu_lane_of(lane), .request = request->zones, .own = cpu_zones_state(lane)};
 
-    cpu_boxed_fill(job.lane, &request->zones->levels, request->zones->region, 1, job.own->levels,
-                   &job.boxed);
+    cpu_boxed_fill(job.lane, &request->zones->levels, request->zones->region, 1, job.own->levels, &job.boxed);
     if (job.boxed.box.size[0] == 0)
         return 0;
     const struct texture_boxed *boxed = &job.boxed;
@@ -332,11 +322,9 @@ cpu_zones_run(struct kernels_lane *lane, const void *given, struct error *error)
     const int threads = job.lane->base.device->threads;
 
     for (int i = 0; i < ZONES_BEFORE; i++)
-        job.before[i] = zones_before[i][0] + zones_before[i][1] * boxed->row +
-                        zones_before[i][2] * boxed->slice;
+        job.before[i] = zones_before[i][0] + zones_before[i][1] * boxed->row + zones_before[i][2] * boxed->slice;
     job.slab = job.request->in_slice ? 1 : slices / (ZONES_SLABS * threads) + 1;
-    cpu_pool_for(cpu_device_of(&job.lane->base)->pool, (slices + job.slab - 1) / job.slab,
-                 zones_unite_slab, &job);
+    cpu_pool_for(cpu_device_of(&job.lane->base)->pool, (slices + job.slab - 1) / job.slab, zones_unite_slab, &job);
     for (int64_t z = job.slab; z < slices && !job.request->in_slice; z += job.slab)
         zones_unite_slice(&job, z, ZONES_OF_OTHER);
     if (request->zones->distances) {

@@ -55,8 +55,8 @@ cuda_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cuda_zones *own = cuda_zones_state(lane);
     const struct image_extent *extent = &lane->extent;
-    const size_t words = ((size_t)extent->columns + ZONES_WIDTH - 1) / ZONES_WIDTH *
-                         (size_t)(extent->rows * extent->slices);
+    const size_t words =
+        ((size_t)extent->columns + ZONES_WIDTH - 1) / ZONES_WIDTH * (size_t)(extent->rows * extent->slices);
     const size_t bundles = ((size_t)extent->columns + ZONES_WIDTH - 1) / ZONES_WIDTH *
                            zones_bundles((uint32_t)extent->rows) * (size_t)extent->slices;
     const double columns = (double)extent->columns, rows = (double)extent->rows;
@@ -84,8 +84,7 @@ zones_list(struct zones_table table, uint32_t first, uint32_t most, unsigned lon
 
     if (blockIdx.x == 0 && threadIdx.x == 0)
         list[0] = *table.used;
-    for (uint32_t i = first + blockIdx.x * blockDim.x + threadIdx.x; i < end;
-         i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first + blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x) {
         const uint32_t at = table.order[i];
 
         list[1 + 2 * (i - first)] = table.keys[at];
@@ -110,8 +109,8 @@ zones_tally_keys(const struct kernels_lane *lane, const unsigned long long *list
 /* Fetches all keys while other operations run. Returns -EAGAIN if there were too many, which are
  * then lost. */
 static int
-zones_fetch_beside(struct cuda_lane *lane, const struct zones_job *job, struct cuda_result *result,
-                   bool **has_turn, struct zone_tally *tallies, struct error *error)
+zones_fetch_beside(struct cuda_lane *lane, const struct zones_job *job, struct cuda_result *result, bool **has_turn,
+                   struct zone_tally *tallies, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
@@ -128,8 +127,8 @@ zones_fetch_beside(struct cuda_lane *lane, const struct zones_job *job, struct c
 
 /* Fetches at most `most` keys from `first` on. Returns the total number. */
 static int
-zones_fetch(struct cuda_lane *lane, const struct zones_job *job, uint32_t first, uint32_t most,
-            size_t *all, struct zone_tally *tallies, struct error *error)
+zones_fetch(struct cuda_lane *lane, const struct zones_job *job, uint32_t first, uint32_t most, size_t *all,
+            struct zone_tally *tallies, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
@@ -139,27 +138,26 @@ zones_fetch(struct cuda_lane *lane, const struct zones_job *job, uint32_t first,
     CUDA_FETCH(lane, counted->host_counts, counted->counts, 1 + 2 * (size_t)most);
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     *all = counted->host_counts[0];
-    return zones_tally_keys(&lane->base, counted->host_counts + 1,
-                            std::min(*all - first, (size_t)most), tallies, error);
+    return zones_tally_keys(&lane->base, counted->host_counts + 1, std::min(*all - first, (size_t)most), tallies,
+                            error);
 }
 
 static int
-zones_fetch_all(struct cuda_lane *lane, const struct zones_job *job, struct zone_tally *tallies,
-                struct error *error)
+zones_fetch_all(struct cuda_lane *lane, const struct zones_job *job, struct zone_tally *tallies, struct error *error)
 {
     size_t all = 0;
     int rc = zones_fetch(lane, job, 0, ZONES_AT_ONCE, &all, tallies, error);
 
     for (size_t first = ZONES_AT_ONCE; rc == 0 && first < all; first += ZONES_MOST)
-        rc = zones_fetch(lane, job, (uint32_t)first,
-                         (uint32_t)std::min(all - first, (size_t)ZONES_MOST), &all, tallies, error);
+        rc = zones_fetch(lane, job, (uint32_t)first, (uint32_t)std::min(all - first, (size_t)ZONES_MOST), &all, tallies,
+                         error);
     return rc;
 }
 
 /* With one table per slice, handles as many slices at a time as tables fit. */
 static int
-zones_queue_words(struct cuda_lane *lane, const struct texture_levels *levels,
-                  struct zones_job *job, struct error *error)
+zones_queue_words(struct cuda_lane *lane, const struct texture_levels *levels, struct zones_job *job,
+                  struct error *error)
 {
     const bool several = levels->table_count > 1;
     const uint32_t batch = several ? (uint32_t)TEXTURE_TABLES : job->slices;
@@ -167,8 +165,8 @@ zones_queue_words(struct cuda_lane *lane, const struct texture_levels *levels,
     job->values = several ? texture_values(lane) : 0;
     for (uint32_t z = 0; z < job->slices; z += batch) {
         const uint32_t count = std::min(batch, job->slices - z);
-        const int rc = cuda_levels_send(lane, levels, job->first[2] + z, count,
-                                        cuda_zones_state(&lane->base)->tables, &job->tables, error);
+        const int rc = cuda_levels_send(lane, levels, job->first[2] + z, count, cuda_zones_state(&lane->base)->tables,
+                                        &job->tables, error);
 
         if (rc)
             return rc;
@@ -180,8 +178,7 @@ zones_queue_words(struct cuda_lane *lane, const struct texture_levels *levels,
 }
 
 static int
-zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_job *job,
-                  struct error *error)
+zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_job *job, struct error *error)
 {
     const struct cuda_counted *counted = &cuda_zones_state(&lane->base)->counted;
     const size_t slice = (size_t)job->volume.rows * job->volume.words_per_row;
@@ -192,8 +189,7 @@ zones_send_region(struct cuda_lane *lane, const uint64_t *region, struct zones_j
         return rc;
     job->volume.region = held || !region ? held : counted->region;
     if (region && !held)
-        CUDA_SEND(lane, counted->region + job->first[2] * slice, region + job->first[2] * slice,
-                  job->slices * slice);
+        CUDA_SEND(lane, counted->region + job->first[2] * slice, region + job->first[2] * slice, job->slices * slice);
     return 0;
 }
 
@@ -204,12 +200,11 @@ zones_queue_slices(struct cuda_lane *lane, const struct texture_zones *zones, st
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_zones *own = cuda_zones_state(&lane->base);
-    const size_t places = zones_places(job->columns, job->rows, job->slices,
-                                       (double)job->levels * (job->per_slice ? job->slices : 1));
+    const size_t places =
+        zones_places(job->columns, job->rows, job->slices, (double)job->levels * (job->per_slice ? job->slices : 1));
     int rc;
 
-    job->table = {own->keys, own->keys + places, own->order, own->facts + 2,
-                  (uint32_t)(places - 1)};
+    job->table = {own->keys, own->keys + places, own->order, own->facts + 2, (uint32_t)(places - 1)};
     CUDA_TRY(device, cudaMemsetAsync(own->facts, 0, ZONES_FACTS * sizeof(*own->facts), lane->work));
     CUDA_TRY(device, cudaMemsetAsync(own->keys, 0, 2 * places * sizeof(*own->keys), lane->work));
     if (job->steps) {
@@ -313,10 +308,8 @@ cuda_zones_run(struct kernels_lane *base, const void *given, struct error *error
     job.numbers = own->facts;
     job.label_count = own->facts + 1;
     rc = zones_send_region(lane, zones->region, &job, error);
-    const uint32_t all = job.slices, first = job.first[2],
-                   at_once = zones_slices_at_once(&job, own->places);
-    struct cuda_result *result =
-        rc == 0 && at_once >= all ? cuda_result_take(lane, ZONES_LIST) : NULL;
+    const uint32_t all = job.slices, first = job.first[2], at_once = zones_slices_at_once(&job, own->places);
+    struct cuda_result *result = rc == 0 && at_once >= all ? cuda_result_take(lane, ZONES_LIST) : NULL;
 
     if (result)
         return zones_run_beside(lane, zones, &job, result, request->tallies, error);

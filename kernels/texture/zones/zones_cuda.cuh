@@ -151,8 +151,7 @@ zones_record_of(const zones_word<Bits> &word)
     parts[Bits + 1] = word.starts;
 #pragma unroll
     for (uint32_t q = 0; q < record.count; q++)
-        record.quads[q] =
-            make_uint4(parts[4 * q], parts[4 * q + 1], parts[4 * q + 2], parts[4 * q + 3]);
+        record.quads[q] = make_uint4(parts[4 * q], parts[4 * q + 1], parts[4 * q + 2], parts[4 * q + 3]);
     return record;
 }
 
@@ -212,8 +211,7 @@ zones_pairs_of(const zones_word<Bits> &a, const zones_word<Bits> &b)
         before |= a.plane[k] >> 1 ^ b.plane[k];
         after |= a.plane[k] << 1 ^ b.plane[k];
     }
-    return {a.valid & b.valid & ~at, a.valid & (b.valid & ~before) << 1,
-            a.valid & (b.valid & ~after) >> 1};
+    return {a.valid & b.valid & ~at, a.valid & (b.valid & ~before) << 1, a.valid & (b.valid & ~after) >> 1};
 }
 
 /* Neighbouring rows of a word, by steps in y and z. */
@@ -257,8 +255,7 @@ zones_each_pair(const struct zones_contacts &contacts, const Visit &visit)
     for (uint64_t left = contacts.left; __any_sync(~0u, left != 0); left &= left - 1) {
         const int at = __ffsll((long long)left) - 1, bit = at & (ZONES_WIDTH - 1);
 
-        visit(left != 0, bit,
-              at >= ZONES_WIDTH ? bit + 1 : bit - (int)(contacts.before >> bit & 1));
+        visit(left != 0, bit, at >= ZONES_WIDTH ? bit + 1 : bit - (int)(contacts.before >> bit & 1));
     }
 }
 
@@ -293,8 +290,8 @@ zones_bridged(const zones_met &met)
  */
 template <uint32_t Bits>
 static __device__ __forceinline__ void
-zones_find_contacts(const zones_word<Bits> &own, const struct zones_met met[ZONES_SIDES],
-                    uint32_t bridged, struct zones_contacts contacts[ZONES_SIDES])
+zones_find_contacts(const zones_word<Bits> &own, const struct zones_met met[ZONES_SIDES], uint32_t bridged,
+                    struct zones_contacts contacts[ZONES_SIDES])
 {
     const zones_met &under = met[ZONES_UNDER], &above = met[ZONES_ABOVE], &next = met[ZONES_AHEAD],
                     &last = met[ZONES_BEHIND];
@@ -305,15 +302,14 @@ zones_find_contacts(const zones_word<Bits> &own, const struct zones_met met[ZONE
     const uint32_t known = under.pairs.at | under_before | under_after;
     const uint32_t before = under.pairs.at | under_before | above.pairs.at | above.pairs.before,
                    after = under.pairs.at | under_after | above.pairs.at | above.pairs.after;
-    const auto needed = [&](enum zones_side side, uint32_t not_at, uint32_t not_before,
-                            uint32_t not_after) {
+    const auto needed = [&](enum zones_side side, uint32_t not_at, uint32_t not_before, uint32_t not_after) {
         const zones_pairs &pairs = met[side].pairs;
 
-        contacts[side] = zones_contacts_of(
-            {pairs.at & ~(not_at | (joined & met[side].joined)),
-             pairs.before & ~(not_before | pairs.at | joined | (bridged & pairs.after << 2)),
-             pairs.after & ~(not_after | pairs.at | ahead)},
-            met[side].starts);
+        contacts[side] =
+            zones_contacts_of({pairs.at & ~(not_at | (joined & met[side].joined)),
+                               pairs.before & ~(not_before | pairs.at | joined | (bridged & pairs.after << 2)),
+                               pairs.after & ~(not_after | pairs.at | ahead)},
+                              met[side].starts);
     };
 
     needed(ZONES_UNDER, 0, 0, under_before & between);
@@ -360,8 +356,7 @@ template <typename Pair> struct zones_queue {
     uint32_t count;
 
     /* All lanes must call it. */
-    template <typename Unite>
-    __device__ __forceinline__ void push(bool is, const Pair &pair, const Unite &unite)
+    template <typename Unite> __device__ __forceinline__ void push(bool is, const Pair &pair, const Unite &unite)
     {
         const uint32_t all = __ballot_sync(~0u, is), lane = threadIdx.x % 32;
 
@@ -426,8 +421,8 @@ struct zones_counters {
     bool distance;
 
     /* slice: the group's, without the level. */
-    __device__ __forceinline__ void add(const struct zones_job &job, uint32_t base, uint32_t slice,
-                                        uint32_t level, uint32_t value, uint32_t count = 1) const
+    __device__ __forceinline__ void add(const struct zones_job &job, uint32_t base, uint32_t slice, uint32_t level,
+                                        uint32_t value, uint32_t count = 1) const
     {
         if (value - base < each)
             atomicAdd(&counters[(value - base) * job.levels + level - 1], count);
@@ -443,16 +438,14 @@ struct zones_counters {
     }
 
     /* Adds the counters to the table and clears them. */
-    __device__ __forceinline__ void flush(const struct zones_job &job, uint32_t base,
-                                          uint32_t slice) const
+    __device__ __forceinline__ void flush(const struct zones_job &job, uint32_t base, uint32_t slice) const
     {
         for (uint32_t i = threadIdx.x; i < each * job.levels; i += ZONES_THREADS)
             if (counters[i] > 0) {
-                zones_add(job.table,
-                          zones_key(distance,
-                                    slice << TEXTURE_ZONE_LEVEL_BITS | (i % job.levels + 1),
-                                    base + i / job.levels),
-                          counters[i]);
+                zones_add(
+                    job.table,
+                    zones_key(distance, slice << TEXTURE_ZONE_LEVEL_BITS | (i % job.levels + 1), base + i / job.levels),
+                    counters[i]);
                 counters[i] = 0;
             }
     }
@@ -464,8 +457,8 @@ struct zones_counters {
 void zones_steps_queue(const struct zones_job *job, uint16_t *steps, cudaStream_t stream);
 
 /* zones_words.cu: writes the words of slices first .. first + count - 1, and their bundles. */
-void zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
-                       uint32_t count, cudaStream_t stream);
+void zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first, uint32_t count,
+                       cudaStream_t stream);
 
 /* zones_whole.cu: handles tiles of one level for the seams, and lists the mixed tiles. */
 void zones_whole_queue(const struct zones_job *job, cudaStream_t stream);

@@ -81,8 +81,7 @@ seam_word(const struct zones_job &job, size_t at)
  * tile. All lanes of the warp must call it. */
 template <uint32_t Bits>
 __device__ __forceinline__ void
-seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint32_t z,
-                uint32_t wanted, uint32_t known)
+seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint32_t z, uint32_t wanted, uint32_t known)
 {
     const struct zones_job &job = queue->job;
     const size_t at = zones_word_at(job, x, y, z);
@@ -117,8 +116,7 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
             contacts[i].left = 0;
         if (!__any_sync(~0u, contacts[i].left != 0))
             continue;
-        const uint2 there =
-            contacts[i].left ? __ldg(&job.crossings[at + away(side)]) : make_uint2(0, 0);
+        const uint2 there = contacts[i].left ? __ldg(&job.crossings[at + away(side)]) : make_uint2(0, 0);
 
         zones_each_pair(contacts[i], [&](bool is, int from, int to) {
             queue->push(is, {seam_label(crossing, from), seam_label(there, to)});
@@ -147,8 +145,7 @@ seam_slices(struct seam_queue *queue, uint32_t index, uint32_t count)
 {
     const struct zones_job &job = queue->job;
     const uint32_t seams = (job.slices - 1) / ZONES_DEEP_SLICES;
-    const uint32_t y = index % job.rows, seam = index / job.rows % seams,
-                   x = index / job.rows / seams;
+    const uint32_t y = index % job.rows, seam = index / job.rows % seams, x = index / job.rows / seams;
     const bool first = y % ZONES_DEEP_ROWS == 0 && y > 0;
 
     seam_unite_word<Bits>(queue, index < count, x, y, (seam + 1) * ZONES_DEEP_SLICES,
@@ -170,8 +167,7 @@ seam_rows(struct seam_queue *queue, uint32_t index, uint32_t count)
     const bool deep = !Flat && z > 0;
 
     seam_unite_word<Bits>(queue, index < count && !done, x, y, z,
-                          last ? (deep ? AHEAD : 0) : ABOVE | (deep ? BEHIND : 0),
-                          deep ? UNDER : 0);
+                          last ? (deep ? AHEAD : 0) : ABOVE | (deep ? BEHIND : 0), deep ? UNDER : 0);
 }
 
 /* Unites the last voxels of words and the first ones of the next words, including diagonal
@@ -181,11 +177,9 @@ __device__ __forceinline__ void
 seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
 {
     const struct zones_job &job = queue->job;
-    const uint32_t in_column = job.rows * job.slices, in = index % in_column, y = in % job.rows,
-                   z = in / job.rows;
+    const uint32_t in_column = job.rows * job.slices, in = index % in_column, y = in % job.rows, z = in / job.rows;
     const uint32_t *firsts = job.ends + index, *lasts = firsts + in_column;
-    const uint32_t own_last = index < count ? *lasts & 0xFFFF : 0,
-                   own_first = index < count ? *firsts >> 16 : 0;
+    const uint32_t own_last = index < count ? *lasts & 0xFFFF : 0, own_first = index < count ? *firsts >> 16 : 0;
     const bool alike = own_last == own_first && own_first > 0;
     bool known = false; /* a neighbouring row already connects them */
     /* two bits per side: first with last, last with first; above them, the own row */
@@ -197,8 +191,7 @@ seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
         const int away = zones_side_y(side) + zones_side_z(side) * (int)job.rows;
         const bool there = (own_last | own_first) > 0 && (!Flat || side == ZONES_ABOVE) &&
                            y + zones_side_y(side) < job.rows && z + zones_side_z(side) < job.slices;
-        const uint32_t other_last = there ? lasts[away] & 0xFFFF : 0,
-                       other_first = there ? firsts[away] >> 16 : 0;
+        const uint32_t other_last = there ? lasts[away] & 0xFFFF : 0, other_first = there ? firsts[away] >> 16 : 0;
 
         known |= other_last == own_last && other_first == own_first;
         if (own_first > 0 && own_first == other_last && !alike && other_first != own_first)
@@ -211,8 +204,7 @@ seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
     for (uint32_t left = pending; __any_sync(~0u, left != 0); left &= left - 1) {
         const int bit = __ffs((int)left) - 1;
         const enum zones_side side = (enum zones_side)(bit / 2);
-        const int away =
-            side == ZONES_SIDES ? 0 : zones_side_y(side) + zones_side_z(side) * (int)job.rows;
+        const int away = side == ZONES_SIDES ? 0 : zones_side_y(side) + zones_side_z(side) * (int)job.rows;
         seam_pair pair = {};
 
         if (left) {
@@ -228,8 +220,7 @@ seam_columns(struct seam_queue *queue, uint32_t index, uint32_t count)
 /* A block handles words of one kind of seam only. */
 template <uint32_t Bits, bool Flat>
 __global__ void
-__launch_bounds__(ZONES_THREADS)
-    seam_unite(const __grid_constant__ struct zones_job job, struct seam_share share)
+__launch_bounds__(ZONES_THREADS) seam_unite(const __grid_constant__ struct zones_job job, struct seam_share share)
 {
     __shared__ seam_pair pairs[ZONES_THREADS / 32][ZONES_QUEUE];
     seam_queue queue = {job, {pairs[threadIdx.x / 32], 0}};
@@ -240,8 +231,7 @@ __launch_bounds__(ZONES_THREADS)
         if (!Flat && block < slices)
             seam_slices<Bits>(&queue, block * ZONES_THREADS + threadIdx.x, share.slices);
         else if (block < rows)
-            seam_rows<Bits, Flat>(&queue, (block - slices) * ZONES_THREADS + threadIdx.x,
-                                  share.rows);
+            seam_rows<Bits, Flat>(&queue, (block - slices) * ZONES_THREADS + threadIdx.x, share.rows);
         else
             seam_columns<Flat>(&queue, (block - rows) * ZONES_THREADS + threadIdx.x, share.columns);
     queue.finish();
@@ -319,8 +309,7 @@ __launch_bounds__(ZONES_THREADS) seam_gather(const __grid_constant__ struct zone
         for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
             const bool gives = roots[k] != ids[k];
 
-            seam_give(job, gives, roots[k], sizes[k],
-                      gives && job.distances ? job.least[ids[k]] : ~0u);
+            seam_give(job, gives, roots[k], sizes[k], gives && job.distances ? job.least[ids[k]] : ~0u);
         }
     });
 }
@@ -331,8 +320,8 @@ __launch_bounds__(ZONES_THREADS) seam_count(const __grid_constant__ struct zones
     __shared__ uint32_t shared_sizes[SEAM_SIZES], shared_distances[SEAM_COUNTERS];
     const uint32_t count = *job.numbers;
     const zones_counters sizes = {shared_sizes, job.per_slice ? 0 : SEAM_SIZES / job.levels, false};
-    const zones_counters distances = {
-        shared_distances, job.per_slice || !job.distances ? 0 : SEAM_COUNTERS / job.levels, true};
+    const zones_counters distances = {shared_distances,
+                                      job.per_slice || !job.distances ? 0 : SEAM_COUNTERS / job.levels, true};
 
     sizes.clear(job);
     distances.clear(job);
@@ -351,8 +340,7 @@ __launch_bounds__(ZONES_THREADS) seam_count(const __grid_constant__ struct zones
         }
 #pragma unroll
         for (uint32_t k = 0; k < SEAM_AT_ONCE; k++) {
-            const uint32_t level = groups[k] & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1),
-                           slice = groups[k] - level;
+            const uint32_t level = groups[k] & ((1u << TEXTURE_ZONE_LEVEL_BITS) - 1), slice = groups[k] - level;
 
             if (!roots[k])
                 continue;
@@ -371,12 +359,10 @@ void
 queue_words(const struct zones_job *job, uint32_t most, cudaStream_t stream)
 {
     const uint32_t rows = job->flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS;
-    const struct seam_share share = {
-        job->flat ? 0 : job->words * job->rows * ((job->slices - 1) / ZONES_DEEP_SLICES),
-        (job->flat ? 1 : 2) * job->words * job->slices * ((job->rows - 1) / rows),
-        (job->words - 1) * job->rows * job->slices};
-    const uint32_t wanted =
-        seam_blocks(share.slices) + seam_blocks(share.rows) + seam_blocks(share.columns);
+    const struct seam_share share = {job->flat ? 0 : job->words * job->rows * ((job->slices - 1) / ZONES_DEEP_SLICES),
+                                     (job->flat ? 1 : 2) * job->words * job->slices * ((job->rows - 1) / rows),
+                                     (job->words - 1) * job->rows * job->slices};
+    const uint32_t wanted = seam_blocks(share.slices) + seam_blocks(share.rows) + seam_blocks(share.columns);
     const uint32_t blocks = wanted < most ? wanted : most;
 
     if (wanted == 0)

@@ -70,8 +70,7 @@ steps_back(uint32_t *at, ptrdiff_t apart, uint32_t count, uint32_t held)
 {
     uint32_t *last = at + ((ptrdiff_t)count - 1) * apart;
 
-    return steps_sweep(last, -apart, count, held,
-                       [&](uint32_t i) { return last[-(ptrdiff_t)i * apart]; });
+    return steps_sweep(last, -apart, count, held, [&](uint32_t i) { return last[-(ptrdiff_t)i * apart]; });
 }
 
 /* Applies the value before a swept part, up to the first pair that it does not change. */
@@ -105,8 +104,8 @@ struct steps_parts {
 /* Returns the value that the parts on one side pass to a part. `ends` has the last pair of each.
  * Sweeps begin outside the region. */
 __device__ __forceinline__ uint32_t
-steps_handed(const struct steps_parts &parts, const uint32_t (*ends)[STEPS_PAIRS], uint32_t pair,
-             uint32_t part, bool back)
+steps_handed(const struct steps_parts &parts, const uint32_t (*ends)[STEPS_PAIRS], uint32_t pair, uint32_t part,
+             bool back)
 {
     uint32_t held = 0;
 
@@ -116,15 +115,13 @@ steps_handed(const struct steps_parts &parts, const uint32_t (*ends)[STEPS_PAIRS
 }
 
 __device__ __forceinline__ uint32_t *
-steps_at(const struct zones_job &job, uint16_t *steps, uint32_t x, uint32_t y, uint32_t z,
-         uint32_t pair)
+steps_at(const struct zones_job &job, uint16_t *steps, uint32_t x, uint32_t y, uint32_t z, uint32_t pair)
 {
     return (uint32_t *)steps + zones_word_at(job, x, y, z) * STEPS_PAIRS + pair;
 }
 
 __global__ void
-__launch_bounds__(ZONES_THREADS)
-    steps_in_slices(const __grid_constant__ struct zones_job job, uint16_t *steps)
+__launch_bounds__(ZONES_THREADS) steps_in_slices(const __grid_constant__ struct zones_job job, uint16_t *steps)
 {
     __shared__ uint32_t down[STEPS_PARTS][STEPS_PAIRS], up[STEPS_PARTS][STEPS_PAIRS];
     const uint32_t pair = threadIdx.x % STEPS_PAIRS, part = threadIdx.x / STEPS_PAIRS;
@@ -134,15 +131,13 @@ __launch_bounds__(ZONES_THREADS)
     const uint32_t column = job.first[0] + x * ZONES_WIDTH + 2 * pair;
     uint32_t *const at = steps_at(job, steps, x, first, z, pair);
     uint32_t *const last = at + ((ptrdiff_t)count - 1) * STEPS_PAIRS;
-    const uint64_t *rows =
-        job.volume.region + ((size_t)(job.first[2] + z) * job.volume.rows + job.first[1] + first) *
-                                job.volume.words_per_row;
+    const uint64_t *rows = job.volume.region + ((size_t)(job.first[2] + z) * job.volume.rows + job.first[1] + first) *
+                                                   job.volume.words_per_row;
 
     down[part][pair] = steps_sweep(at, STEPS_PAIRS, count, STEPS_FAR_PAIR, [&](uint32_t y) {
         const uint64_t *row = rows + (size_t)y * job.volume.words_per_row;
 
-        return steps_in_row(row, job.volume.columns, column) |
-               steps_in_row(row, job.volume.columns, column + 1) << 16;
+        return steps_in_row(row, job.volume.columns, column) | steps_in_row(row, job.volume.columns, column + 1) << 16;
     });
     __syncthreads();
     steps_hand(at, STEPS_PAIRS, count, steps_handed(parts, down, pair, part, false));
@@ -152,8 +147,7 @@ __launch_bounds__(ZONES_THREADS)
 }
 
 __global__ void
-__launch_bounds__(ZONES_THREADS)
-    steps_across(const __grid_constant__ struct zones_job job, uint16_t *steps)
+__launch_bounds__(ZONES_THREADS) steps_across(const __grid_constant__ struct zones_job job, uint16_t *steps)
 {
     const uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x, pair = index % STEPS_PAIRS,
                    y = index / STEPS_PAIRS % job.rows, x = index / STEPS_PAIRS / job.rows;
@@ -163,8 +157,7 @@ __launch_bounds__(ZONES_THREADS)
         return;
     uint32_t *at = steps_at(job, steps, x, y, 0, pair);
 
-    (void)steps_sweep(at, slice, job.slices, 0,
-                      [&](uint32_t z) { return at[(ptrdiff_t)z * slice]; });
+    (void)steps_sweep(at, slice, job.slices, 0, [&](uint32_t z) { return at[(ptrdiff_t)z * slice]; });
     (void)steps_back(at, slice, job.slices, 0);
 }
 } // namespace
@@ -174,6 +167,6 @@ zones_steps_queue(const struct zones_job *job, uint16_t *steps, cudaStream_t str
 {
     steps_in_slices<<<job->words * job->slices, ZONES_THREADS, 0, stream>>>(*job, steps);
     if (!job->flat)
-        steps_across<<<(job->words * job->rows * STEPS_PAIRS - 1) / ZONES_THREADS + 1,
-                       ZONES_THREADS, 0, stream>>>(*job, steps);
+        steps_across<<<(job->words * job->rows * STEPS_PAIRS - 1) / ZONES_THREADS + 1, ZONES_THREADS, 0, stream>>>(
+            *job, steps);
 }

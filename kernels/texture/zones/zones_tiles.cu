@@ -88,12 +88,12 @@ struct zones_forest {
 template <uint32_t Bits> struct zones_own {
     zones_word<Bits> word;
     struct zones_contacts contacts[ZONES_SIDES]; /* with rows of the tile */
-    uint32_t alone;    /* isolated voxels, without a neighbour of the same level */
-    uint32_t bridged;  /* one-voxel runs in one zone with such a run two before them */
-    uint32_t heads;    /* starts of other runs that are not isolated */
-    uint32_t crossing; /* starts of runs that have their level next to them in another tile */
-    uint32_t reaching; /* heads that cross or have a bridged run that does */
-    bool chained;      /* whether any word of the warp is bridged */
+    uint32_t alone;                              /* isolated voxels, without a neighbour of the same level */
+    uint32_t bridged;                            /* one-voxel runs in one zone with such a run two before them */
+    uint32_t heads;                              /* starts of other runs that are not isolated */
+    uint32_t crossing;                           /* starts of runs that have their level next to them in another tile */
+    uint32_t reaching;                           /* heads that cross or have a bridged run that does */
+    bool chained;                                /* whether any word of the warp is bridged */
 };
 
 template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
@@ -101,10 +101,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     zones_memory<Bits, Flat, Distances> &memory;
     const struct zones_place begin;
 
-    static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS,
-                              slices = Flat ? 1 : ZONES_DEEP_SLICES,
-                              quads = zones_record<Bits>::count,
-                              pitch = zones_memory<Bits, Flat, Distances>::pitch;
+    static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS, slices = Flat ? 1 : ZONES_DEEP_SLICES,
+                              quads = zones_record<Bits>::count, pitch = zones_memory<Bits, Flat, Distances>::pitch;
 
     __device__ __forceinline__ zones_forest forest() const
     {
@@ -162,15 +160,13 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
             if (i >= memory.around)
                 break;
-            const uint32_t y = begin.y + i % pitch - 1,
-                           z = Flat ? begin.z : begin.z + i / pitch - 1;
+            const uint32_t y = begin.y + i % pitch - 1, z = Flat ? begin.z : begin.z + i / pitch - 1;
             const bool exists = y < job.rows && z < job.slices;
             const size_t from = exists ? zones_word_at(job, begin.x, y, z) : 0;
 
 #pragma unroll
             for (uint32_t q = 0; q < quads; q++)
-                ptx_copy<sizeof(uint4)>(&memory.records[q][i], &job.records[from * quads + q],
-                                        exists);
+                ptx_copy<sizeof(uint4)>(&memory.records[q][i], &job.records[from * quads + q], exists);
             ptx_copy<sizeof(uint32_t)>(&memory.ends[i], &job.ends[from], exists);
         }
         ptx_copies_end_group();
@@ -192,8 +188,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
      * adjacent words of this or neighbouring rows. */
     __device__ __forceinline__ uint32_t crossing_ends(const zones_word<Bits> &own) const
     {
-        const uint32_t place = place_of(threadIdx.x),
-                       levels = own.level(ZONES_WIDTH - 1) << 16 | own.level(0);
+        const uint32_t place = place_of(threadIdx.x), levels = own.level(ZONES_WIDTH - 1) << 16 | own.level(0);
         uint32_t differ = ~0u;
 
 #pragma unroll
@@ -201,15 +196,13 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 #pragma unroll
             for (int dy = -1; dy <= 1; dy++)
                 differ = __vminu2(differ, levels ^ memory.ends[(int)place + dy + dz * (int)pitch]);
-        return own.valid &
-               ((differ & 0xFFFF ? 0 : 1u) | (differ >> 16 ? 0 : 1u << (ZONES_WIDTH - 1)));
+        return own.valid & ((differ & 0xFFFF ? 0 : 1u) | (differ >> 16 ? 0 : 1u << (ZONES_WIDTH - 1)));
     }
 
     /* Compares the thread's word with all neighbouring rows. All lanes of the warp must call it. */
     __device__ __forceinline__ zones_own<Bits> find(const zones_word<Bits> &word) const
     {
-        const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows,
-                       place = place_of(threadIdx.x);
+        const uint32_t y = threadIdx.x % rows, z = threadIdx.x / rows, place = place_of(threadIdx.x);
         zones_own<Bits> own;
         struct zones_met met[ZONES_SIDES] = {};
 
@@ -217,8 +210,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         const uint32_t joined = own.word.joined(), single = own.word.starts & ~(joined >> 1);
         uint32_t alike = joined | joined >> 1, crossing = crossing_ends(own.word);
         const auto look = [&](int dy, int dz) {
-            zones_met there =
-                zones_met_of(own.word, word_at((uint32_t)((int)place + dy + dz * (int)pitch)));
+            zones_met there = zones_met_of(own.word, word_at((uint32_t)((int)place + dy + dz * (int)pitch)));
             const uint32_t within = y + dy < rows && z + dz < slices ? ~0u : 0;
 
             alike |= there.pairs.any();
@@ -266,8 +258,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
 #pragma unroll 16
             for (uint32_t i = 0; i < 32; i++) {
-                const zones_word<Bits> other =
-                    word_at(place_of(first) + i % rows + i / rows * pitch);
+                const zones_word<Bits> other = word_at(place_of(first) + i % rows + i / rows * pitch);
                 uint32_t alike = memory.hung[first + i];
 
 #pragma unroll
@@ -293,8 +284,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             const enum zones_side side = (enum zones_side)i;
             struct zones_contacts &contacts = own.contacts[i];
             const uint32_t low = (uint32_t)contacts.left & own.heads & ~linked,
-                           high = (uint32_t)(contacts.left >> ZONES_WIDTH) & own.heads &
-                                  ~(linked | low);
+                           high = (uint32_t)(contacts.left >> ZONES_WIDTH) & own.heads & ~(linked | low);
 
             contacts.left &= ~((uint64_t)high << ZONES_WIDTH | low);
             linked |= low | high;
@@ -306,12 +296,10 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         }
         for (uint32_t left = linked; left; left &= left - 1) {
             const int bit = __ffs((int)left) - 1;
-            const uint32_t word =
-                threadIdx.x - (slice >> bit & 1) * rows - (up >> bit & 1) + (down >> bit & 1);
+            const uint32_t word = threadIdx.x - (slice >> bit & 1) * rows - (up >> bit & 1) + (down >> bit & 1);
             const int to = bit - (int)(before >> bit & 1) + (int)(after >> bit & 1);
 
-            memory.forest[first_slot() + bit] =
-                word * TILE_PITCH + zones_start(memory.starts[word], to);
+            memory.forest[first_slot() + bit] = word * TILE_PITCH + zones_start(memory.starts[word], to);
         }
         return linked;
     }
@@ -327,8 +315,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         for (uint32_t left = bridged; left; left &= left - 1) {
             const int bit = __ffs((int)left) - 1;
 
-            memory.forest[first_slot() + bit] =
-                first_slot() + zones_start(~bridged & every_other(bit), bit);
+            memory.forest[first_slot() + bit] = first_slot() + zones_start(~bridged & every_other(bit), bit);
         }
         for (; roots; roots &= roots - 1) {
             const uint32_t slot = first_slot() + __ffs((int)roots) - 1;
@@ -341,8 +328,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
      * already. Concurrent changes by others only shorten the paths. */
     __device__ __forceinline__ void shorten(const zones_word<Bits> &own, uint32_t linked) const
     {
-        if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) <
-            __reduce_add_sync(~0u, (uint32_t)__popc(own.starts)))
+        if (2 * __reduce_add_sync(~0u, (uint32_t)__popc(linked)) < __reduce_add_sync(~0u, (uint32_t)__popc(own.starts)))
             return;
         each_run(own, linked, [&](bool is, int bit, uint32_t) {
             const uint32_t slot = first_slot() + bit;
@@ -360,8 +346,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         });
     }
 
-    static __device__ __forceinline__ bool
-    any_left(const struct zones_contacts contacts[ZONES_SIDES])
+    static __device__ __forceinline__ bool any_left(const struct zones_contacts contacts[ZONES_SIDES])
     {
         uint64_t left = 0;
 
@@ -373,25 +358,20 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     __device__ __forceinline__ void unite(const zones_own<Bits> &own) const
     {
-        const auto both = [&](uint32_t pair) {
-            zones_unite_numbers(forest(), pair >> TILE_SHIFT, pair & TILE_SLOT);
-        };
+        const auto both = [&](uint32_t pair) { zones_unite_numbers(forest(), pair >> TILE_SHIFT, pair & TILE_SLOT); };
         zones_queue<uint32_t> queue = {memory.queues[threadIdx.x / 32], 0};
 
 #pragma unroll
         for (int i = 0; i < ZONES_SIDES; i++) {
             const enum zones_side side = (enum zones_side)i;
-            const uint32_t other =
-                threadIdx.x + zones_side_y(side) + zones_side_z(side) * (int)rows;
+            const uint32_t other = threadIdx.x + zones_side_y(side) + zones_side_z(side) * (int)rows;
 
             if (Flat && side != ZONES_ABOVE)
                 continue;
             zones_each_pair(own.contacts[i], [&](bool is, int from, int to) {
                 const uint32_t slot = first_slot() + zones_start(own.word.starts, from);
 
-                queue.push(is,
-                           slot << TILE_SHIFT |
-                               (other * TILE_PITCH + zones_start(own.contacts[i].starts, to)),
+                queue.push(is, slot << TILE_SHIFT | (other * TILE_PITCH + zones_start(own.contacts[i].starts, to)),
                            both);
             });
         }
@@ -404,8 +384,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
      * until the loop ends.
      */
     template <typename Visit>
-    __device__ __forceinline__ void each_run(const zones_word<Bits> &own, uint32_t some,
-                                             const Visit &visit) const
+    __device__ __forceinline__ void each_run(const zones_word<Bits> &own, uint32_t some, const Visit &visit) const
     {
         const uint32_t ends = ~(own.joined() >> 1);
 
@@ -417,8 +396,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     }
 
     /* Returns the voxels of a head's run and the runs bridged to it, as its root counts them. */
-    static __device__ __forceinline__ uint32_t voxels(const zones_own<Bits> &own, int bit,
-                                                      uint32_t run)
+    static __device__ __forceinline__ uint32_t voxels(const zones_own<Bits> &own, int bit, uint32_t run)
     {
         if (own.chained) {
             const uint32_t beyond = every_other(bit) & ~0u << bit << 1, end = beyond & ~own.bridged;
@@ -457,8 +435,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         uint32_t reaching = 0;
 
         each_run(own.word, roots, [&](bool is, int bit, uint32_t run) {
-            const uint32_t slot = first_slot() + bit,
-                           all = memory.forest[slot] + voxels(own, bit, run);
+            const uint32_t slot = first_slot() + bit, all = memory.forest[slot] + voxels(own, bit, run);
 
             if (!is)
                 return;
@@ -508,8 +485,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     /* Calls visit(slot, voxel, number in the tile). */
     template <typename Visit>
-    __device__ __forceinline__ void each_number(uint32_t reaching, uint32_t number,
-                                                const Visit &visit) const
+    __device__ __forceinline__ void each_number(uint32_t reaching, uint32_t number, const Visit &visit) const
     {
         for (; reaching; reaching &= reaching - 1) {
             const int bit = __ffs((int)reaching) - 1;
@@ -518,8 +494,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         }
     }
 
-    __device__ __forceinline__ void write_numbers(const zones_word<Bits> &own, uint32_t reaching,
-                                                  uint32_t first) const
+    __device__ __forceinline__ void write_numbers(const zones_word<Bits> &own, uint32_t reaching, uint32_t first) const
     {
         const uint32_t slice = slice_group();
 
@@ -553,15 +528,13 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         for (uint32_t left = own.crossing; left; left &= left - 1) {
             const uint32_t root = root_of(own, first_slot() + __ffs((int)left) - 1);
 
-            job.labels[place++] =
-                memory.first_number + (memory.forest[root] >> TILE_SHIFT & (TILE_HELD - 1));
+            job.labels[place++] = memory.first_number + (memory.forest[root] >> TILE_SHIFT & (TILE_HELD - 1));
         }
     }
 
     /* Distances */
 
-    __device__ __forceinline__ void lower(const zones_own<Bits> &own, uint32_t slot,
-                                          uint32_t distance) const
+    __device__ __forceinline__ void lower(const zones_own<Bits> &own, uint32_t slot, uint32_t distance) const
     {
         const uint32_t root = root_of(own, slot);
         const uint32_t held = *(const volatile uint32_t *)&memory.forest[root];
@@ -575,10 +548,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
      * run. */
     __device__ __forceinline__ uint32_t from_border(int bit, uint32_t run) const
     {
-        const uint32_t x = begin.x * ZONES_WIDTH + bit, y = y_of(threadIdx.x),
-                       z = z_of(threadIdx.x);
-        const uint32_t least =
-            min(min(x + 1, job.columns - (x + run - 1)), min(y + 1, job.rows - y));
+        const uint32_t x = begin.x * ZONES_WIDTH + bit, y = y_of(threadIdx.x), z = z_of(threadIdx.x);
+        const uint32_t least = min(min(x + 1, job.columns - (x + run - 1)), min(y + 1, job.rows - y));
 
         return Flat ? least : min(least, min(z + 1, job.slices - z));
     }
@@ -603,8 +574,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             for (int b = 0; b < 8; b++) {
                 const int bit = 8 * q + b;
 
-                run = min(word.starts >> bit & 1 ? (uint32_t)TILE_FAR : run,
-                          two[b / 2] >> 16 * (b % 2) & 0xFFFF);
+                run = min(word.starts >> bit & 1 ? (uint32_t)TILE_FAR : run, two[b / 2] >> 16 * (b % 2) & 0xFFFF);
                 if (ends >> bit & 1) {
                     all = min(all, run);
                     lower(own, first_slot() + zones_start(word.starts, bit), run);
@@ -630,9 +600,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     }
 
     /* Replaces the roots' counts by distances. */
-    __device__ __forceinline__ void measure(const zones_own<Bits> &own, uint32_t roots,
-                                            uint32_t reaching, uint32_t first,
-                                            const zones_counters &counters) const
+    __device__ __forceinline__ void measure(const zones_own<Bits> &own, uint32_t roots, uint32_t reaching,
+                                            uint32_t first, const zones_counters &counters) const
     {
         const uint32_t slice = slice_group();
         uint32_t nearest;
@@ -651,12 +620,10 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         nearest = memory.nearest;
         each_run(own.word, roots & ~reaching, [&](bool is, int bit, uint32_t) {
             if (is)
-                counters.add(job, nearest, slice, own.word.level(bit),
-                             memory.forest[first_slot() + bit] >> TILE_SHIFT);
+                counters.add(job, nearest, slice, own.word.level(bit), memory.forest[first_slot() + bit] >> TILE_SHIFT);
         });
         each_number(reaching, first, [&](uint32_t slot, int, uint32_t number) {
-            job.least[memory.first_number + number] =
-                memory.forest[slot] >> TILE_SHIFT & (TILE_HELD - 1);
+            job.least[memory.first_number + number] = memory.forest[slot] >> TILE_SHIFT & (TILE_HELD - 1);
         });
         __syncthreads();
         counters.flush(job, nearest, job.per_slice ? job.first[2] + begin.z : 0);
@@ -664,8 +631,8 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     /* Processes the fetched tile. fetch_next() may overwrite it. */
     template <typename Fetch>
-    __device__ __forceinline__ void
-    run(const zones_counters &sizes, const zones_counters &distances, const Fetch &fetch_next) const
+    __device__ __forceinline__ void run(const zones_counters &sizes, const zones_counters &distances,
+                                        const Fetch &fetch_next) const
     {
         zones_own<Bits> own = {};
 
@@ -714,13 +681,11 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
 template <uint32_t Bits, bool Flat, bool Distances>
 __global__ void
-__launch_bounds__(ZONES_THREADS, TILE_BLOCKS)
-    zones_tiles(const __grid_constant__ struct zones_job job)
+__launch_bounds__(ZONES_THREADS, TILE_BLOCKS) zones_tiles(const __grid_constant__ struct zones_job job)
 {
     typedef zones_tile<Bits, Flat, Distances> shape;
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    zones_memory<Bits, Flat, Distances> &memory =
-        *(zones_memory<Bits, Flat, Distances> *)shared_memory;
+    zones_memory<Bits, Flat, Distances> &memory = *(zones_memory<Bits, Flat, Distances> *)shared_memory;
 
     static_assert(TILE_BLOCKS * (sizeof(memory) + TILE_RESERVED) <= TILE_SHARED, "");
     const uint32_t each = TILE_COUNTERS / job.levels;
@@ -775,8 +740,7 @@ zones_tiles_allow(const struct zones_job *job)
     cudaError_t result = cudaSuccess;
 
     with_kernel(job, [&](auto kernel, size_t memory) {
-        result =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory);
+        result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory);
     });
     return result;
 }

@@ -18,8 +18,7 @@ whole_place(const struct zones_job &job, uint32_t tile)
 {
     const uint32_t rows = zones_rows(job), high = zones_tiles_high(job);
 
-    return {tile % job.words, tile / job.words % high * rows,
-            tile / job.words / high * (ZONES_THREADS / rows)};
+    return {tile % job.words, tile / job.words % high * rows, tile / job.words / high * (ZONES_THREADS / rows)};
 }
 
 /* Returns the position of a word, numbered as in a tile. */
@@ -43,8 +42,7 @@ whole_level(const struct zones_job &job, const struct zones_place &begin)
 #pragma unroll
     for (uint32_t i = 0; i < WHOLE_BUNDLES; i++) {
         const uint32_t word = i * ZONES_BUNDLE;
-        const uint32_t own =
-            job.whole[zones_bundle_at(job, begin.x, begin.y + word % rows, begin.z + word / rows)];
+        const uint32_t own = job.whole[zones_bundle_at(job, begin.x, begin.y + word % rows, begin.z + word / rows)];
 
         level = i == 0 ? own : level;
         differ |= own ^ level;
@@ -57,12 +55,10 @@ __device__ __forceinline__ uint32_t
 whole_from_border(const struct zones_job &job, const struct zones_place &begin)
 {
     const uint32_t rows = zones_rows(job), x = begin.x * ZONES_WIDTH;
-    const uint32_t least = min(min(x + 1, job.columns - (x + ZONES_WIDTH - 1)),
-                               min(begin.y + 1, job.rows - (begin.y + rows - 1)));
+    const uint32_t least =
+        min(min(x + 1, job.columns - (x + ZONES_WIDTH - 1)), min(begin.y + 1, job.rows - (begin.y + rows - 1)));
 
-    return job.flat
-               ? least
-               : min(least, min(begin.z + 1, job.slices - (begin.z + ZONES_THREADS / rows - 1)));
+    return job.flat ? least : min(least, min(begin.z + 1, job.slices - (begin.z + ZONES_THREADS / rows - 1)));
 }
 
 /* All lanes of the warp must call it. */
@@ -73,8 +69,7 @@ whole_by_steps(const struct zones_job &job, const struct zones_place &begin)
     uint32_t least = ~0u;
 
     for (uint32_t i = threadIdx.x; i < ZONES_THREADS * quads; i += WHOLE_THREADS) {
-        const uint4 *steps =
-            (const uint4 *)(job.steps + whole_at(job, begin, i / quads) * ZONES_WIDTH);
+        const uint4 *steps = (const uint4 *)(job.steps + whole_at(job, begin, i / quads) * ZONES_WIDTH);
         const uint4 four = __ldg(&steps[i % quads]);
 
         least = __vminu2(least, __vminu2(__vminu2(four.x, four.y), __vminu2(four.z, four.w)));
@@ -84,20 +79,17 @@ whole_by_steps(const struct zones_job &job, const struct zones_place &begin)
 
 /* Writes the number and the label at this place for a tile. All lanes of the warp must call it. */
 __device__ __forceinline__ void
-whole_tell(const struct zones_job &job, const struct zones_place &begin, uint32_t level,
-           uint32_t number, uint32_t label)
+whole_tell(const struct zones_job &job, const struct zones_place &begin, uint32_t level, uint32_t number,
+           uint32_t label)
 {
-    const uint32_t least = !job.distances ? 0
-                           : job.steps    ? whole_by_steps(job, begin)
-                                          : whole_from_border(job, begin);
+    const uint32_t least = !job.distances ? 0 : job.steps ? whole_by_steps(job, begin) : whole_from_border(job, begin);
 
     for (uint32_t word = threadIdx.x; word < ZONES_THREADS; word += WHOLE_THREADS)
         job.crossings[whole_at(job, begin, word)] = make_uint2(1, label);
     if (threadIdx.x > 0)
         return;
     job.labels[label] = job.parents[number] = number;
-    job.groups[number] =
-        (job.per_slice ? (job.first[2] + begin.z) << TEXTURE_ZONE_LEVEL_BITS : 0) | level;
+    job.groups[number] = (job.per_slice ? (job.first[2] + begin.z) << TEXTURE_ZONE_LEVEL_BITS : 0) | level;
     job.sizes[number] = WHOLE_VOXELS;
     if (job.distances)
         job.least[number] = least;
@@ -113,15 +105,12 @@ whole_take(uint32_t *used, uint32_t lanes)
 }
 
 __global__ void
-__launch_bounds__(WHOLE_THREADS)
-    zones_whole(const __grid_constant__ struct zones_job job, uint32_t tiles)
+__launch_bounds__(WHOLE_THREADS) zones_whole(const __grid_constant__ struct zones_job job, uint32_t tiles)
 {
-    const uint32_t tile = blockIdx.x * WHOLE_THREADS + threadIdx.x,
-                   before = (1u << threadIdx.x) - 1;
+    const uint32_t tile = blockIdx.x * WHOLE_THREADS + threadIdx.x, before = (1u << threadIdx.x) - 1;
     const struct zones_place begin = whole_place(job, tile);
     const uint32_t level = tile < tiles ? whole_level(job, begin) : 0;
-    const uint32_t whole = __ballot_sync(~0u, level > 0),
-                   others = __ballot_sync(~0u, level == 0 && tile < tiles);
+    const uint32_t whole = __ballot_sync(~0u, level > 0), others = __ballot_sync(~0u, level == 0 && tile < tiles);
     uint32_t number = whole_take(job.numbers, whole), label = whole_take(job.label_count, whole);
     const uint32_t listed = whole_take(job.tile_count, others);
 
@@ -129,8 +118,7 @@ __launch_bounds__(WHOLE_THREADS)
         job.tiles[listed + (uint32_t)__popc(others & before)] = begin;
     for (uint32_t left = whole; left; left &= left - 1) {
         const int lane = __ffs((int)left) - 1;
-        const struct zones_place there = {__shfl_sync(~0u, begin.x, lane),
-                                          __shfl_sync(~0u, begin.y, lane),
+        const struct zones_place there = {__shfl_sync(~0u, begin.x, lane), __shfl_sync(~0u, begin.y, lane),
                                           __shfl_sync(~0u, begin.z, lane)};
 
         whole_tell(job, there, __shfl_sync(~0u, level, lane), number++, label++);

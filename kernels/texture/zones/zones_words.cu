@@ -55,8 +55,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
     const words_table<Value, Bits> &table;
     uint32_t x, y, z; /* of the word, in the box */
 
-    static constexpr uint32_t per_part = sizeof(uint32_t) / sizeof(Value),
-                              parts = ZONES_WIDTH / per_part;
+    static constexpr uint32_t per_part = sizeof(uint32_t) / sizeof(Value), parts = ZONES_WIDTH / per_part;
 
     __device__ __forceinline__ size_t row() const
     {
@@ -68,8 +67,7 @@ template <typename Value, uint32_t Bits> struct words_maker {
     {
         const uint32_t column = job.first[0] + x * ZONES_WIDTH;
         const size_t pitch = job.volume.columns * sizeof(Value);
-        const unsigned char *from =
-            (const unsigned char *)job.volume.voxels + row() * pitch + column * sizeof(Value);
+        const unsigned char *from = (const unsigned char *)job.volume.voxels + row() * pitch + column * sizeof(Value);
         const uint32_t left = (uint32_t)(pitch - column * sizeof(Value));
 
         if (pitch % WORDS_ACROSS == 0) {
@@ -112,10 +110,8 @@ template <typename Value, uint32_t Bits> struct words_maker {
 
         if (!job.volume.region)
             return bits;
-        return bits &
-               ((const uint32_t *)(job.volume.region +
-                                   row() *
-                                       job.volume.words_per_row))[job.first[0] / ZONES_WIDTH + x];
+        return bits & ((const uint32_t *)(job.volume.region +
+                                          row() * job.volume.words_per_row))[job.first[0] / ZONES_WIDTH + x];
     }
 
     __device__ __forceinline__ zones_word<Bits> make() const
@@ -129,8 +125,8 @@ template <typename Value, uint32_t Bits> struct words_maker {
         read(values);
 #pragma unroll
         for (uint32_t i = 0; i < ZONES_WIDTH; i++) {
-            const uint32_t level = table.level(
-                values[i / per_part] >> 8 * sizeof(Value) * (i % per_part) & (Value) ~(Value)0);
+            const uint32_t level =
+                table.level(values[i / per_part] >> 8 * sizeof(Value) * (i % per_part) & (Value) ~(Value)0);
 
             codes[i / 4] |= (level & 0xFF) << 8 * (i % 4);
             if (Bits != ZONES_FEW_BITS)
@@ -176,14 +172,12 @@ template <typename Value, uint32_t Bits> struct words_maker {
      * empty. */
     __device__ __forceinline__ void write_whole(const zones_word<Bits> &word) const
     {
-        const uint32_t own = word.valid == ~0u && word.starts == 1 ? word.level(0) : 0,
-                       lane = threadIdx.x % 32, first = lane / ZONES_BUNDLE * ZONES_BUNDLE,
-                       bundle = ((1u << ZONES_BUNDLE) - 1) << first;
+        const uint32_t own = word.valid == ~0u && word.starts == 1 ? word.level(0) : 0, lane = threadIdx.x % 32,
+                       first = lane / ZONES_BUNDLE * ZONES_BUNDLE, bundle = ((1u << ZONES_BUNDLE) - 1) << first;
         const uint32_t alike = __ballot_sync(~0u, own == __shfl_sync(~0u, own, (int)first));
 
         if (lane == first && y < job.rows)
-            job.whole[zones_bundle_at(job, x, y, z)] =
-                (uint16_t)((alike & bundle) == bundle ? own : 0);
+            job.whole[zones_bundle_at(job, x, y, z)] = (uint16_t)((alike & bundle) == bundle ? own : 0);
     }
 
     __device__ __forceinline__ uint16_t &half(uint32_t of, int which) const
@@ -206,10 +200,8 @@ __launch_bounds__(ZONES_THREADS, WORDS_BLOCKS)
     __shared__ typename words_table<Value, Bits>::code copy[256];
 
     for (uint32_t z = first + blockIdx.y; z < first + count; z += gridDim.y) {
-        const words_table<Value, Bits> table = {
-            job, job.tables + (z - job.table_slice) * job.values, copy};
-        const uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x,
-                       across = index / ZONES_BUNDLE,
+        const words_table<Value, Bits> table = {job, job.tables + (z - job.table_slice) * job.values, copy};
+        const uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x, across = index / ZONES_BUNDLE,
                        y = across / job.words * ZONES_BUNDLE + index % ZONES_BUNDLE;
         const words_maker<Value, Bits> maker = {job, table, across % job.words, y, z};
 
@@ -226,24 +218,19 @@ __launch_bounds__(ZONES_THREADS, WORDS_BLOCKS)
 } // namespace
 
 void
-zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first,
-                  uint32_t count, cudaStream_t stream)
+zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint32_t first, uint32_t count,
+                  cudaStream_t stream)
 {
     const uint32_t words = zones_bundles(job->rows) * ZONES_BUNDLE * job->words;
-    const dim3 blocks((words - 1) / ZONES_THREADS + 1,
-                      count < WORDS_SLICES ? count : (uint32_t)WORDS_SLICES);
+    const dim3 blocks((words - 1) / ZONES_THREADS + 1, count < WORDS_SLICES ? count : (uint32_t)WORDS_SLICES);
     const bool few = zones_bits_of(job) == ZONES_FEW_BITS;
 
     if (pixel == IMAGE_UINT8 && few)
-        zones_words<uint8_t, ZONES_FEW_BITS>
-            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+        zones_words<uint8_t, ZONES_FEW_BITS><<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
     else if (pixel == IMAGE_UINT8)
-        zones_words<uint8_t, ZONES_MANY_BITS>
-            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+        zones_words<uint8_t, ZONES_MANY_BITS><<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
     else if (few)
-        zones_words<uint16_t, ZONES_FEW_BITS>
-            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+        zones_words<uint16_t, ZONES_FEW_BITS><<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
     else
-        zones_words<uint16_t, ZONES_MANY_BITS>
-            <<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
+        zones_words<uint16_t, ZONES_MANY_BITS><<<blocks, ZONES_THREADS, 0, stream>>>(*job, first, count);
 }

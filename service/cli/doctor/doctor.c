@@ -28,35 +28,31 @@
 #define MIN_WIDTH   30 /* below this width lines are not broken */
 
 static const struct doctor_check checks[] = {
-    {"configuration", "errors of the file, and its permissions",
-     .check = doctor_check_configuration, .without_conf = true},
+    {"configuration", "errors of the file, and its permissions", .check = doctor_check_configuration,
+     .without_conf = true},
     {"root", "folder, permissions, free space, file systems", .check = doctor_check_root},
     {"inbox", "readable, and writable if files are moved or deleted", .count = doctor_count_inboxes,
      .check = doctor_check_inbox},
-    {"watches", "number of inbox folders against the limit of inotify",
-     .check = doctor_check_watches},
+    {"watches", "number of inbox folders against the limit of inotify", .check = doctor_check_watches},
     {"database", "version, integrity, size of its log", .check = doctor_check_database},
     {"backup", "age of the newest backup", .check = doctor_check_backup},
     {"daemon", "runs and answers", .check = doctor_check_daemon},
     {"alerts", "alerts of noctule status", .check = doctor_check_alerts},
     {"port", "used by noctuled, or free", .count = doctor_count_ports, .check = doctor_check_port},
-    {"tls", "certificate and key: readable, matching, valid", .count = doctor_count_tls,
-     .check = doctor_check_tls, .needs_dicom = true},
-    {"destination", "answers a C-ECHO or STOW-RS request, or is writable",
-     .count = doctor_count_destinations, .check = doctor_check_destination, .needs_dicom = true},
-    {"source", "answers a C-ECHO", .count = doctor_count_sources, .check = doctor_check_source,
+    {"tls", "certificate and key: readable, matching, valid", .count = doctor_count_tls, .check = doctor_check_tls,
      .needs_dicom = true},
+    {"destination", "answers a C-ECHO or STOW-RS request, or is writable", .count = doctor_count_destinations,
+     .check = doctor_check_destination, .needs_dicom = true},
+    {"source", "answers a C-ECHO", .count = doctor_count_sources, .check = doctor_check_source, .needs_dicom = true},
     {"devices", "GPUs, driver and memory against the configuration", .check = doctor_check_devices},
-    {"slurm", "answers, accepts jobs, and its shared folder is writable",
-     .count = doctor_count_slurm, .check = doctor_check_slurm},
-    {"nodes", "with --nodes: a Slurm node and this machine read each other's files",
-     .count = doctor_count_slurm, .check = doctor_check_nodes, .on_nodes = true},
-    {"dictionary", "DCMTK's data dictionary", .check = doctor_check_dictionary,
-     .without_conf = true},
+    {"slurm", "answers, accepts jobs, and its shared folder is writable", .count = doctor_count_slurm,
+     .check = doctor_check_slurm},
+    {"nodes", "with --nodes: a Slurm node and this machine read each other's files", .count = doctor_count_slurm,
+     .check = doctor_check_nodes, .on_nodes = true},
+    {"dictionary", "DCMTK's data dictionary", .check = doctor_check_dictionary, .without_conf = true},
     {"clock", "not behind the database, and synchronised", .check = doctor_check_clock},
     {"limits", "open files, memory of the control group", .check = doctor_check_limits},
-    {"confinement", "seccomp and Landlock", .check = doctor_check_confinement,
-     .without_conf = true},
+    {"confinement", "seccomp and Landlock", .check = doctor_check_confinement, .without_conf = true},
     {"unit", "the systemd unit, if installed", .check = doctor_check_unit},
 };
 
@@ -120,12 +116,11 @@ doctor_failed(struct examination *examination, int error, const char *what, cons
 {
     const struct doctor *doctor = examination->doctor;
     if ((error == EACCES || error == EPERM) && !doctor->is_service)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "no permission to check %s: run doctor as root or as %s", what, doctor->user);
+        doctor_find(examination, DOCTOR_ATTENTION, "no permission to check %s: run doctor as root or as %s", what,
+                    doctor->user);
     else
-        doctor_find(examination, DOCTOR_BROKEN, "%s%s%s: %s: %s", what,
-                    doctor->is_service ? ", as " : "", doctor->is_service ? doctor->user : "",
-                    strerror(error), remedy);
+        doctor_find(examination, DOCTOR_BROKEN, "%s%s%s: %s: %s", what, doctor->is_service ? ", as " : "",
+                    doctor->is_service ? doctor->user : "", strerror(error), remedy);
 }
 
 static enum doctor_verdict
@@ -153,8 +148,7 @@ visit_main(void *argument)
     struct doctor_visit *visit = argument;
     const struct doctor_check *check = visit->examination.check;
     if (check->needs_dicom && !visit->examination.doctor->has_dictionary)
-        doctor_find(&visit->examination, DOCTOR_ATTENTION,
-                    "not checked: DCMTK's dictionary is missing");
+        doctor_find(&visit->examination, DOCTOR_ATTENTION, "not checked: DCMTK's dictionary is missing");
     else
         check->check(&visit->examination);
     if (atomic_exchange(&visit->left, true))
@@ -165,15 +159,12 @@ visit_main(void *argument)
 /* Returns true and the findings in *found if the check ended. If it did not end in time, *found has
  * that as a finding. */
 static bool
-doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
-                 struct examination *found)
+doctor_visit_end(struct doctor_visit *visit, const struct timespec *began, struct examination *found)
 {
-    const int seconds =
-        DOCTOR_DEADLINE + (visit->examination.check->on_nodes ? DOCTOR_NODE_SECONDS : 0);
+    const int seconds = DOCTOR_DEADLINE + (visit->examination.check->on_nodes ? DOCTOR_NODE_SECONDS : 0);
     const struct timespec until = {began->tv_sec + seconds, began->tv_nsec};
-    *found = (struct examination){.doctor = visit->examination.doctor,
-                                  .check = visit->examination.check,
-                                  .index = visit->examination.index};
+    *found = (struct examination){
+        .doctor = visit->examination.doctor, .check = visit->examination.check, .index = visit->examination.index};
     if (!visit->started) {
         doctor_find(found, DOCTOR_ATTENTION, "not checked: cannot start a thread; try again");
         free(visit);
@@ -185,8 +176,7 @@ doctor_visit_end(struct doctor_visit *visit, const struct timespec *began,
     if (ended)
         *found = visit->examination;
     else
-        doctor_find(found, DOCTOR_BROKEN,
-                    "no answer within %d seconds: check the network share or server that it uses",
+        doctor_find(found, DOCTOR_BROKEN, "no answer within %d seconds: check the network share or server that it uses",
                     seconds);
     if (atomic_exchange(&visit->left, true))
         free(visit);
@@ -203,8 +193,7 @@ doctor_count(const struct doctor *doctor, const struct doctor_check *check)
 
 /* Runs all checks in parallel. If *hung is set, some checks still run and use the doctor's data. */
 static int
-doctor_run_checks(const struct doctor *doctor, struct examination **found, size_t *count,
-                  bool *hung)
+doctor_run_checks(const struct doctor *doctor, struct examination **found, size_t *count, bool *hung)
 {
     size_t total = 0, begun = 0;
     for (size_t i = 0; i < CHECKS; i++)
@@ -216,8 +205,7 @@ doctor_run_checks(const struct doctor *doctor, struct examination **found, size_
             struct doctor_visit *visit = running[begun++] = calloc(1, sizeof *visit);
             if (!visit)
                 continue;
-            visit->examination =
-                (struct examination){.doctor = doctor, .check = &checks[i], .index = k};
+            visit->examination = (struct examination){.doctor = doctor, .check = &checks[i], .index = k};
             visit->started = pthread_create(&visit->thread, NULL, visit_main, visit) == 0;
         }
     }
@@ -261,10 +249,9 @@ doctor_print_text(const char *original)
 static void
 doctor_print_line(const char *name, enum doctor_verdict verdict, const char *word, const char *text)
 {
-    printf("%s%-13s%s  %s%-9s%s  ", cli_style(CLI_HEADING, stdout), name,
-           cli_style(CLI_PLAIN, stdout),
-           cli_style(word ? CLI_PLAIN : verdicts[verdict].style, stdout),
-           word ? word : verdicts[verdict].word, cli_style(CLI_PLAIN, stdout));
+    printf("%s%-13s%s  %s%-9s%s  ", cli_style(CLI_HEADING, stdout), name, cli_style(CLI_PLAIN, stdout),
+           cli_style(word ? CLI_PLAIN : verdicts[verdict].style, stdout), word ? word : verdicts[verdict].word,
+           cli_style(CLI_PLAIN, stdout));
     doctor_print_text(text);
 }
 
@@ -275,8 +262,7 @@ doctor_print(const struct doctor *doctor, const struct examination *found, size_
     for (size_t i = 0; i < count; i++) {
         of[examination_verdict(&found[i])] += !found[i].unknown;
         if (found[i].count == 0)
-            doctor_print_line(found[i].check->name, DOCTOR_OK, found[i].unknown ? "unknown" : NULL,
-                              found[i].fine);
+            doctor_print_line(found[i].check->name, DOCTOR_OK, found[i].unknown ? "unknown" : NULL, found[i].fine);
         for (size_t k = 0; k < found[i].count; k++)
             doctor_print_line(k ? "" : found[i].check->name, found[i].findings[k].verdict, NULL,
                               found[i].findings[k].text);
@@ -287,13 +273,11 @@ doctor_print(const struct doctor *doctor, const struct examination *found, size_
         printf("\nChecked with the permissions of this user, not of %s: run doctor as root to "
                "check those of the service.\n",
                doctor->user);
-    printf("\n%zu broken, %zu need attention, %zu ok\n", of[DOCTOR_BROKEN], of[DOCTOR_ATTENTION],
-           of[DOCTOR_OK]);
+    printf("\n%zu broken, %zu need attention, %zu ok\n", of[DOCTOR_BROKEN], of[DOCTOR_ATTENTION], of[DOCTOR_OK]);
 }
 
 static void
-doctor_print_json(const struct doctor *doctor, const struct examination *found, size_t count,
-                  enum doctor_verdict worst)
+doctor_print_json(const struct doctor *doctor, const struct examination *found, size_t count, enum doctor_verdict worst)
 {
     struct json json = {.out = stdout};
     json_begin_object(&json, NULL);
@@ -363,8 +347,7 @@ doctor_ping_daemon(struct doctor *doctor)
     const int rc = cli_ping_daemon(root, DOCTOR_SECONDS, &message, &doctor->daemon_alerts);
     const char *state = rc == 0 ? "running" : "starting";
     if (rc != 0 && rc != -EINPROGRESS)
-        state =
-            cli_no_answer(root, DOCTOR_SECONDS, rc, doctor->daemon_why, sizeof doctor->daemon_why);
+        state = cli_no_answer(root, DOCTOR_SECONDS, rc, doctor->daemon_why, sizeof doctor->daemon_why);
     snprintf(doctor->daemon_state, sizeof doctor->daemon_state, "%s", state);
     doctor->daemon_pid = cli_find_daemon(root);
     free(message);
@@ -428,15 +411,13 @@ const struct cli_command cli_doctor = {
     .name = "doctor",
     .help = "check the installation, and print faults with remedies",
     .usage = {"[--nodes] [--json]"},
-    .more =
-        "Exit status: 0 if all is ok, 1 if a check needs attention, 2 if a check is broken. As "
-        "root, it checks with the permissions of the service's user, the owner of the root folder.",
-    .options =
-        (const struct cli_option[]){{"nodes", 0, &cli_flag, CLI_AT(struct doctor_options, nodes),
-                                     .help = "also run a Slurm job that tests the shared folder on "
-                                             "a node; takes up to a minute"},
-                                    CLI_JSON(struct doctor_options),
-                                    {0}},
+    .more = "Exit status: 0 if all is ok, 1 if a check needs attention, 2 if a check is broken. As "
+            "root, it checks with the permissions of the service's user, the owner of the root folder.",
+    .options = (const struct cli_option[]){{"nodes", 0, &cli_flag, CLI_AT(struct doctor_options, nodes),
+                                            .help = "also run a Slurm job that tests the shared folder on "
+                                                    "a node; takes up to a minute"},
+                                           CLI_JSON(struct doctor_options),
+                                           {0}},
     .size = sizeof(struct doctor_options),
     .without_conf = true,
     .run = doctor_run};

@@ -66,22 +66,19 @@ struct doctor_check {
 
 /* Adds a finding: the fault and the remedy. Findings beyond DOCTOR_FINDINGS only raise the verdict
  * of the last one. */
-void doctor_find(struct examination *examination, enum doctor_verdict verdict, const char *format,
-                 ...) __attribute__((format(printf, 3, 4)));
+void doctor_find(struct examination *examination, enum doctor_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Sets the text of a check that had no data to check. */
-void doctor_unknown(struct examination *examination, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void doctor_unknown(struct examination *examination, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sets the text of a check without findings. */
-void doctor_fine(struct examination *examination, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void doctor_fine(struct examination *examination, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Explains why configured GPUs cannot be used, with a remedy. `driver` is the CUDA version of the
  * driver and `program` that of this build (kernels/gpu.h); 0 means none. Returns the text in
  * `text`. */
 void doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTOR_TEXT]);
 /* Adds a finding for an errno: attention if this user lacks rights that the service may have, else
  * broken. */
-void doctor_failed(struct examination *examination, int error, const char *what,
-                   const char *remedy);
+void doctor_failed(struct examination *examination, int error, const char *what, const char *remedy);
 
 void doctor_check_configuration(struct examination *examination);
 void doctor_check_root(struct examination *examination);

@@ -41,8 +41,7 @@ backup_try(int folder, const char *name, struct backup_newest *newest)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISREG(database.st_mode) || database.st_size == 0)
         return 0;
-    const int64_t copied_ms =
-        (int64_t)database.st_mtim.tv_sec * 1000 + database.st_mtim.tv_nsec / 1000000;
+    const int64_t copied_ms = (int64_t)database.st_mtim.tv_sec * 1000 + database.st_mtim.tv_nsec / 1000000;
     if (newest->count++ == 0 || copied_ms > newest->copied_ms) {
         newest->copied_ms = copied_ms;
         snprintf(newest->name, sizeof newest->name, "%s", name);
@@ -77,16 +76,14 @@ backup_report_age(struct examination *examination, const struct backup_newest *n
     else
         snprintf(age, sizeof age, "%.0f days", hours / 24);
     if (age_ms < -SLACK_MS)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s/%s has a time in the future: set the clock of this machine", conf->folder,
-                    newest->name);
+        doctor_find(examination, DOCTOR_ATTENTION, "%s/%s has a time in the future: set the clock of this machine",
+                    conf->folder, newest->name);
     else if (hours > conf->max_age_hours)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "the newest backup in %s, %s, is %s old, more than backup.max_age_hours (%g): "
                     "check the backup job (operations.md, Backup)",
                     conf->folder, newest->name, age, conf->max_age_hours);
-    doctor_fine(examination, "the newest of %zu backups in %s is %s old", newest->count,
-                conf->folder, age);
+    doctor_fine(examination, "the newest of %zu backups in %s is %s old", newest->count, conf->folder, age);
 }
 
 /* The service may not read backups. This thread alone uses the rights of the calling user. */
@@ -103,16 +100,13 @@ doctor_check_backup(struct examination *examination)
     setfsuid(examination->doctor->caller);
     const int rc = backup_find(path, &newest);
     if (rc == -EACCES || rc == -EPERM)
-        doctor_find(examination, DOCTOR_ATTENTION, "no permission to read %s: run doctor as root",
-                    path);
+        doctor_find(examination, DOCTOR_ATTENTION, "no permission to read %s: run doctor as root", path);
     else if (rc < 0)
-        doctor_find(examination, DOCTOR_BROKEN,
-                    "%s: %s: mount its file system, or correct backup.folder", path, strerror(-rc));
+        doctor_find(examination, DOCTOR_BROKEN, "%s: %s: mount its file system, or correct backup.folder", path,
+                    strerror(-rc));
     else if (newest.count == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s has no backup (a folder with " LAYOUT_DATABASE
-                    "): make one as in operations.md, Backup",
-                    path);
+                    "%s has no backup (a folder with " LAYOUT_DATABASE "): make one as in operations.md, Backup", path);
     else
         backup_report_age(examination, &newest);
 }

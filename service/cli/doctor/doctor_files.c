@@ -37,8 +37,7 @@ configuration_mode(struct examination *examination, const char *path)
                     "group, and chmod 0640",
                     not_for_service, examination->doctor->user);
     if (status.st_mode & S_IWOTH)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "every user can write %s and so redirect images: chmod 0640", path);
+        doctor_find(examination, DOCTOR_ATTENTION, "every user can write %s and so redirect images: chmod 0640", path);
 }
 
 void
@@ -46,8 +45,7 @@ doctor_check_configuration(struct examination *examination)
 {
     const struct doctor *doctor = examination->doctor;
     for (size_t i = 0; i < doctor->findings->count; i++)
-        doctor_find(examination,
-                    doctor->findings->items[i].wrong ? DOCTOR_BROKEN : DOCTOR_ATTENTION, "%s",
+        doctor_find(examination, doctor->findings->items[i].wrong ? DOCTOR_BROKEN : DOCTOR_ATTENTION, "%s",
                     doctor->findings->items[i].message);
     if (doctor->findings->more > 0 || doctor->findings->count > DOCTOR_FINDINGS)
         doctor_find(examination, DOCTOR_ATTENTION, "and more errors: see noctule check-config");
@@ -56,8 +54,8 @@ doctor_check_configuration(struct examination *examination)
                     doctor->config_path ? "; give its path with --config or NOCTULE_CONFIG" : "");
     configuration_mode(examination, doctor->config_path);
     if (doctor->conf)
-        doctor_fine(examination, "%s; pipelines: %zu, rules: %zu", doctor->config_path,
-                    doctor->conf->pipeline_count, doctor->conf->rule_count);
+        doctor_fine(examination, "%s; pipelines: %zu, rules: %zu", doctor->config_path, doctor->conf->pipeline_count,
+                    doctor->conf->rule_count);
 }
 
 /* ------------------------------------------------------------------------------- root ---- */
@@ -66,9 +64,8 @@ doctor_check_configuration(struct examination *examination)
 static void
 root_folders(struct examination *examination, const char *root, dev_t device)
 {
-    static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
-                                          LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RELEASED,
-                                          LAYOUT_REMOVED,  LAYOUT_RUN};
+    static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES,   LAYOUT_QUARANTINE, LAYOUT_JOBS,
+                                          LAYOUT_OUTBOX,   LAYOUT_RELEASED, LAYOUT_REMOVED,    LAYOUT_RUN};
     const char *name;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         char path[PATH_MAX];
@@ -130,9 +127,8 @@ root_space(struct examination *examination)
     else if (status.f_files > 0 && status.f_favail == 0)
         doctor_find(examination, DOCTOR_BROKEN, "%s has no free inodes: remove files", conf->root);
     else if (days >= 0 && days < SHORT_DAYS && !removes)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s has %.0f MiB free%s: free space, or set retention", conf->root, free_mib,
-                    lasts);
+        doctor_find(examination, DOCTOR_ATTENTION, "%s has %.0f MiB free%s: free space, or set retention", conf->root,
+                    free_mib, lasts);
     doctor_fine(examination, "%s: %.1f GiB free%s", conf->root, free_mib / 1024, lasts);
 }
 
@@ -142,18 +138,15 @@ doctor_check_root(struct examination *examination)
     const char *root = examination->doctor->conf->root;
     struct stat status;
     if (!examination->doctor->has_user)
-        doctor_find(
-            examination, DOCTOR_ATTENTION,
-            "the service's user %s does not exist: create it with systemd-sysusers or useradd -r",
-            examination->doctor->user);
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the service's user %s does not exist: create it with systemd-sysusers or useradd -r",
+                    examination->doctor->user);
     if (stat(root, &status) < 0) {
         if (errno == ENOENT)
-            doctor_find(examination, DOCTOR_BROKEN,
-                        "%s does not exist: install -d -o %s -g %s -m 0750 %s", root,
+            doctor_find(examination, DOCTOR_BROKEN, "%s does not exist: install -d -o %s -g %s -m 0750 %s", root,
                         examination->doctor->user, examination->doctor->user, root);
         else
-            doctor_failed(examination, errno, root,
-                          "allow the service's user to enter the folders above it");
+            doctor_failed(examination, errno, root, "allow the service's user to enter the folders above it");
         return;
     }
     if (!S_ISDIR(status.st_mode)) {
@@ -209,16 +202,14 @@ doctor_check_inbox(struct examination *examination)
         return;
     if (inbox->after == CONF_MOVE)
         inbox_folder(examination, inbox->move_to, true);
-    const bool twice =
-        inbox->after == CONF_KEEP && !examination->doctor->conf->retention.delete_originals;
+    const bool twice = inbox->after == CONF_KEEP && !examination->doctor->conf->retention.delete_originals;
     const char *kept = twice ? "; its files are kept forever in addition to the stored copy (see "
                                "the options after and retention.inbox)"
                              : "";
     filesystem_check(inbox->path, &name);
     if (name)
-        doctor_fine(examination,
-                    "%s, on %s: files from other machines are found every %g seconds%s",
-                    inbox->path, name, inbox->sweep_seconds, kept);
+        doctor_fine(examination, "%s, on %s: files from other machines are found every %g seconds%s", inbox->path, name,
+                    inbox->sweep_seconds, kept);
     else
         doctor_fine(examination, "%s%s", inbox->path, kept);
 }
@@ -237,8 +228,7 @@ watches_count(int parent, const char *name, int depth, int64_t end_ms)
     if (!folder && fd >= 0)
         close(fd);
     while (folder && depth < MAX_DEPTH && clock_unix_ms() < end_ms && (entry = readdir(folder))) {
-        if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 &&
-            strcmp(entry->d_name, "..") != 0)
+        if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             count += watches_count(dirfd(folder), entry->d_name, depth + 1, end_ms);
     }
     if (folder)
@@ -266,6 +256,6 @@ doctor_check_watches(struct examination *examination)
                     "inboxes have %lld folders%s, and inotify allows %lld; files in the others are "
                     "found by sweeps only: raise fs.inotify.max_user_watches (sysctl)",
                     (long long)count, whole ? "" : " or more", allowed);
-    doctor_fine(examination, "inbox folders: %lld%s; inotify allows %lld", (long long)count,
-                whole ? "" : " or more", allowed);
+    doctor_fine(examination, "inbox folders: %lld%s; inotify allows %lld", (long long)count, whole ? "" : " or more",
+                allowed);
 }

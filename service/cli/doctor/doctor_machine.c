@@ -27,8 +27,7 @@ devices_driver(void)
 {
     int version = 0;
     void *const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int (*const get_version)(int *) =
-        driver ? (int (*)(int *))dlsym(driver, "cuDriverGetVersion") : NULL;
+    int (*const get_version)(int *) = driver ? (int (*)(int *))dlsym(driver, "cuDriverGetVersion") : NULL;
     return get_version && get_version(&version) == 0 ? version : 0;
 }
 
@@ -49,8 +48,7 @@ doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTO
                  program / 1000);
     } else if (!kernels_driver_serves(driver, program)) {
         kernels_driver_refusal(driver, program, refusal, sizeof refusal);
-        snprintf(text, DOCTOR_TEXT,
-                 "%s; install it, " OR_CPU " (nvidia-smi shows the installed driver)", refusal);
+        snprintf(text, DOCTOR_TEXT, "%s; install it, " OR_CPU " (nvidia-smi shows the installed driver)", refusal);
     } else {
         snprintf(text, DOCTOR_TEXT,
                  "the driver for CUDA up to %d.%d suits this program (%d.%d), but no GPU can be "
@@ -79,8 +77,7 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
         const long index = strtol(wanted, &end, 10);
         bool found = false;
         for (int k = 0; k < count; k++)
-            found |= strcmp(gpus[k].uuid, wanted) == 0 ||
-                     (!*end && end != wanted && gpus[k].index == index);
+            found |= strcmp(gpus[k].uuid, wanted) == 0 || (!*end && end != wanted && gpus[k].index == index);
         if (!found)
             doctor_find(examination, DOCTOR_BROKEN,
                         "compute.devices has %s, which is not one of the %d GPUs: correct it "
@@ -89,14 +86,12 @@ devices_seen(struct examination *examination, const struct kernels_gpu *gpus, in
     }
     for (int i = 0; i < count; i++)
         if (gpus[i].memory_bytes < (int64_t)MIN_GPU_MIB << 20)
-            doctor_find(examination, DOCTOR_ATTENTION,
-                        "%s has % " PRId64 " MiB: large series are processed on the CPU",
+            doctor_find(examination, DOCTOR_ATTENTION, "%s has % " PRId64 " MiB: large series are processed on the CPU",
                         gpus[i].name, gpus[i].memory_bytes >> 20);
     doctor_fine(examination,
-                "%d GPU%s: %s, %" PRId64
-                " GiB; the driver supports CUDA up to %d.%d, this program uses %d.%d",
-                count, count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30,
-                driver / 1000, driver % 1000 / 10, program / 1000, program % 1000 / 10);
+                "%d GPU%s: %s, %" PRId64 " GiB; the driver supports CUDA up to %d.%d, this program uses %d.%d", count,
+                count == 1 ? "" : "s, the first", gpus[0].name, gpus[0].memory_bytes >> 30, driver / 1000,
+                driver % 1000 / 10, program / 1000, program % 1000 / 10);
 }
 
 void
@@ -202,8 +197,7 @@ doctor_check_limits(struct examination *examination)
     const struct doctor *doctor = examination->doctor;
     const struct conf *conf = doctor->conf;
     const int64_t files = limits_files(doctor->daemon_pid);
-    const int64_t wanted =
-        FILES_OF_PROCESS + FILES_PER_PEER * (int64_t)conf->dicom.max_associations;
+    const int64_t wanted = FILES_OF_PROCESS + FILES_PER_PEER * (int64_t)conf->dicom.max_associations;
     const double memory = limits_memory_mib(doctor->daemon_pid);
     const double wanted_mib = conf->jobs.memory_mib * conf->compute.lanes;
     if (files >= 0 && files < wanted)

@@ -58,16 +58,15 @@ port_in_use(struct examination *examination, const struct own_port *own)
         snprintf(alert, sizeof alert, "port %d is not open", port); /* as in the listener's alert */
     if (!answers && doctor->daemon_pid == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "another program uses port %d (ss -tlnp shows it): stop it, or change the port",
-                    port);
+                    "another program uses port %d (ss -tlnp shows it): stop it, or change the port", port);
     else if (answers && doctor->daemon_alerts && strstr(doctor->daemon_alerts, alert))
         doctor_find(examination, DOCTOR_BROKEN,
                     "another program uses port %d, and noctuled waits for it (ss -tlnp shows the "
                     "program): stop it, or change the port",
                     port);
     else if (!answers)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "port %d is in use, perhaps by noctuled, which does not answer", port);
+        doctor_find(examination, DOCTOR_ATTENTION, "port %d is in use, perhaps by noctuled, which does not answer",
+                    port);
     else
         doctor_fine(examination, "%d is open in noctuled", port);
 }
@@ -93,8 +92,8 @@ doctor_check_port(struct examination *examination)
         doctor_fine(examination, "%d; see the daemon's alerts for its state", port);
     else if (fd < 0)
         doctor_find(examination, DOCTOR_BROKEN, "cannot bind port %d of %s: %s%s%s%s", port,
-                    own->bind[0] ? own->bind : "every address", strerror(-fd),
-                    fd == -EADDRNOTAVAIL ? ": " : "", fd == -EADDRNOTAVAIL ? own->group : "",
+                    own->bind[0] ? own->bind : "every address", strerror(-fd), fd == -EADDRNOTAVAIL ? ": " : "",
+                    fd == -EADDRNOTAVAIL ? own->group : "",
                     fd == -EADDRNOTAVAIL ? ".bind is not an address of this machine" : "");
     else if (strcmp(doctor->daemon_state, "running") == 0)
         doctor_find(examination, DOCTOR_BROKEN,
@@ -122,8 +121,7 @@ tls_dates(struct examination *examination, const char *path)
     X509 *certificate;
     while (file && (certificate = PEM_read_X509(file, NULL, NULL, NULL))) {
         if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
-            doctor_find(examination, DOCTOR_BROKEN, "%s is not valid yet: check the clock, or wait",
-                        path);
+            doctor_find(examination, DOCTOR_BROKEN, "%s is not valid yet: check the clock, or wait", path);
         if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) == 1) {
             days = days < 0 || seconds < 0 ? -1 : days;
             first_days = days < first_days ? days : first_days;
@@ -134,11 +132,9 @@ tls_dates(struct examination *examination, const char *path)
         fclose(file);
     if (first_days < 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s has expired, so peers refuse it: renew it, then systemctl reload noctule",
-                    path);
+                    "%s has expired, so peers refuse it: renew it, then systemctl reload noctule", path);
     else if (first_days < WARN_DAYS)
-        doctor_find(examination, DOCTOR_ATTENTION, "%s expires in %d days: renew it", path,
-                    first_days);
+        doctor_find(examination, DOCTOR_ATTENTION, "%s expires in %d days: renew it", path, first_days);
     else if (first_days < INT_MAX)
         doctor_fine(examination, "certificates are valid for at least %d days", first_days);
 }
@@ -171,16 +167,14 @@ doctor_check_tls(struct examination *examination)
     struct error error;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         if (paths[i] && faccessat(AT_FDCWD, paths[i], R_OK, AT_EACCESS) < 0) {
-            doctor_failed(examination, errno, paths[i],
-                          "create it, readable by the service's group");
+            doctor_failed(examination, errno, paths[i], "create it, readable by the service's group");
             return;
         }
     }
     struct dicom_tls *tls = settings_open_tls(files, conf->dicom.tls_port > 0, &error);
     if (!tls) {
         doctor_find(examination, DOCTOR_BROKEN,
-                    "%s Use the key of the certificate, both in PEM format without a pass phrase.",
-                    error.message);
+                    "%s Use the key of the certificate, both in PEM format without a pass phrase.", error.message);
         return;
     }
     dicom_tls_close(tls);
@@ -188,8 +182,8 @@ doctor_check_tls(struct examination *examination)
     tls_dates(examination, files->ca);
     tls_revocations(examination, files->crl);
     if (files->key && stat(files->key, &status) == 0 && status.st_mode & S_IRWXO)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "every user of this machine can read the key %s: chmod 0640", files->key);
+        doctor_find(examination, DOCTOR_ATTENTION, "every user of this machine can read the key %s: chmod 0640",
+                    files->key);
 }
 
 /* ------------------------------------------------------------------------ destinations ---- */
@@ -201,8 +195,7 @@ doctor_count_destinations(const struct conf *conf)
 }
 
 static void
-ae_is_silent(struct examination *examination, const char *name, const char *ours,
-             const struct error *error)
+ae_is_silent(struct examination *examination, const char *name, const char *ours, const struct error *error)
 {
     doctor_find(examination, DOCTOR_BROKEN,
                 "%s: %s Check that it is running, that host, port and AE titles are correct, and "
@@ -217,8 +210,7 @@ doctor_check_destination(struct examination *examination)
     const struct conf_destination *destination = &conf->destinations[examination->index];
     char answer[512] = "";
     struct error error = {0};
-    const int rc =
-        cli_echo_destination(conf, destination, DOCTOR_SECONDS, answer, sizeof answer, &error);
+    const int rc = cli_echo_destination(conf, destination, DOCTOR_SECONDS, answer, sizeof answer, &error);
     if (rc == 0)
         doctor_fine(examination, "%s: %s", destination->name, answer);
     else if (destination->folder)

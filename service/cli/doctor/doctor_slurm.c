@@ -23,8 +23,7 @@ static int
 share_try(int folder)
 {
     static const char from[] = ".noctule-doctor.part", to[] = ".noctule-doctor";
-    const int fd =
-        openat(folder, from, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd = openat(folder, from, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return errno;
     int error = write(fd, "noctule", 7) == 7 && fsync(fd) == 0 ? 0 : errno ? errno : EIO;
@@ -49,8 +48,7 @@ slurm_check_share(struct examination *examination, const struct conf_slurm *slur
                       "user to write");
     else if (status.st_mode & 0022)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "other users can write %s and replace results of nodes: chmod go-w it",
-                    slurm->share);
+                    "other users can write %s and replace results of nodes: chmod go-w it", slurm->share);
     if (folder >= 0)
         close(folder);
 }
@@ -86,8 +84,7 @@ doctor_check_slurm(struct examination *examination)
     slurm_check_settings(examination, slurm);
     if (examination->count == 0 && slurm_try(slurm, &error))
         doctor_find(examination, DOCTOR_BROKEN, "%s: %s", error.message,
-                    error.code == CODE_SLURM_REFUSED
-                        ? "correct compute.slurm (partition, gres, arguments)"
-                        : "check slurmctld and munge");
+                    error.code == CODE_SLURM_REFUSED ? "correct compute.slurm (partition, gres, arguments)"
+                                                     : "check slurmctld and munge");
     doctor_fine(examination, "Slurm accepts jobs, and %s is writable", slurm->share);
 }

@@ -160,14 +160,13 @@ visit_compare(struct node_visit *visit, int64_t took_ms)
 {
     struct examination *examination = visit->examination;
     char *rest = visit->answer, ours[32];
-    const char *nonce = visit_next_line(&rest), *node = visit_next_line(&rest),
-               *user = visit_next_line(&rest), *version = visit_next_line(&rest);
+    const char *nonce = visit_next_line(&rest), *node = visit_next_line(&rest), *user = visit_next_line(&rest),
+               *version = visit_next_line(&rest);
     snprintf(ours, sizeof ours, "%u", (unsigned)geteuid());
     if (strcmp(nonce, visit->nonce) != 0)
-        doctor_find(
-            examination, DOCTOR_BROKEN,
-            "node %s sees different data in %s: it is another share, or its NFS cache is stale",
-            node, visit->conf->share);
+        doctor_find(examination, DOCTOR_BROKEN,
+                    "node %s sees different data in %s: it is another share, or its NFS cache is stale", node,
+                    visit->conf->share);
     if (strcmp(user, ours) != 0)
         doctor_find(examination, DOCTOR_BROKEN,
                     "on node %s jobs run as user ID %s, here as %s: give the account the same ID "
@@ -178,10 +177,8 @@ visit_compare(struct node_visit *visit, int64_t took_ms)
                     "on node %s %s has version \"%s\", this machine has noctule " NOCTULE_VERSION
                     ": install the same version on the node",
                     node, visit->conf->program, version);
-    doctor_fine(
-        examination,
-        "node %s and this machine read each other's files; the answer came %.1f s after sbatch",
-        node, (double)took_ms / 1000);
+    doctor_fine(examination, "node %s and this machine read each other's files; the answer came %.1f s after sbatch",
+                node, (double)took_ms / 1000);
 }
 
 static void
@@ -191,8 +188,7 @@ visit_report_missing(struct node_visit *visit)
     char log[FOUND];
     if (visit->ended && strcmp(visit->state, "COMPLETED") == 0) {
         doctor_find(examination, DOCTOR_BROKEN,
-                    "Slurm job %" PRId64
-                    " on %s wrote a file in %s that this machine does not see after %d s: mount "
+                    "Slurm job %" PRId64 " on %s wrote a file in %s that this machine does not see after %d s: mount "
                     "the same share on both, with less caching (acdirmax, lookupcache=positive)",
                     visit->slurm_id, visit->node, visit->conf->share, DOCTOR_NODE_SECONDS);
     } else if (visit->ended) {
@@ -201,15 +197,13 @@ visit_report_missing(struct node_visit *visit)
                     "Slurm job %" PRId64 " on %s ended as %s%s%s: check that %s is the same share "
                     "there, and that %s is installed",
                     visit->slurm_id, *visit->node ? visit->node : "no node", visit->state,
-                    *log ? ", with the output: " : "", log, visit->conf->share,
-                    visit->conf->program);
+                    *log ? ", with the output: " : "", log, visit->conf->share, visit->conf->program);
     } else {
-        doctor_find(
-            examination, DOCTOR_ATTENTION,
-            "Slurm job %" PRId64
-            " did not end within %d s (%s%s%s) and was cancelled: try again when nodes are free",
-            visit->slurm_id, DOCTOR_NODE_SECONDS, visit->known ? visit->state : "not seen",
-            *visit->reason ? ", " : "", visit->reason);
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "Slurm job %" PRId64
+                    " did not end within %d s (%s%s%s) and was cancelled: try again when nodes are free",
+                    visit->slurm_id, DOCTOR_NODE_SECONDS, visit->known ? visit->state : "not seen",
+                    *visit->reason ? ", " : "", visit->reason);
     }
 }
 
@@ -220,15 +214,13 @@ visit_make(struct node_visit *visit)
     const int64_t began_ms = clock_steady_ms();
     const int rc = visit_write(visit);
     if (rc) {
-        doctor_failed(visit->examination, -rc, visit->conf->share,
-                      "allow the service's user to write there");
+        doctor_failed(visit->examination, -rc, visit->conf->share, "allow the service's user to write there");
         return;
     }
     if (visit_submit(visit, &error)) {
         doctor_find(visit->examination, DOCTOR_BROKEN, "%s: %s", error.message,
-                    error.code == CODE_SLURM_REFUSED
-                        ? "correct compute.slurm (partition, gres, arguments)"
-                        : "check slurmctld and munge");
+                    error.code == CODE_SLURM_REFUSED ? "correct compute.slurm (partition, gres, arguments)"
+                                                     : "check slurmctld and munge");
         return;
     }
     visit_wait(visit);
@@ -244,8 +236,7 @@ void
 doctor_check_nodes(struct examination *examination)
 {
     static const char *const names[] = {"here", "script", "there", "there.part", "log"};
-    struct node_visit visit = {
-        .examination = examination, .conf = &examination->doctor->conf->compute.slurm, .fd = -1};
+    struct node_visit visit = {.examination = examination, .conf = &examination->doctor->conf->compute.slurm, .fd = -1};
     visit_make(&visit);
     for (size_t i = 0; visit.fd >= 0 && i < sizeof names / sizeof *names; i++)
         unlinkat(visit.fd, names[i], 0);

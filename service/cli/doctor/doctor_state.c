@@ -30,12 +30,10 @@ database_whole(struct examination *examination, struct report *report, const cha
     if (report_examine(report, DOCTOR_SECONDS, &health, &error) < 0)
         doctor_find(examination, DOCTOR_BROKEN, "cannot read %s: %s", path, error.message);
     else if (health.damage[0])
-        doctor_find(examination, DOCTOR_BROKEN,
-                    "%s is damaged (%s): stop the service, and restore a backup", path,
+        doctor_find(examination, DOCTOR_BROKEN, "%s is damaged (%s): stop the service, and restore a backup", path,
                     health.damage);
     else if (!health.is_checked)
-        doctor_fine(examination, "%s is readable; it is too large to check in %d seconds", path,
-                    DOCTOR_SECONDS);
+        doctor_fine(examination, "%s is readable; it is too large to check in %d seconds", path, DOCTOR_SECONDS);
     else
         doctor_fine(examination, "%s is intact", path);
 }
@@ -61,17 +59,15 @@ doctor_check_database(struct examination *examination)
     }
     if (rc < 0) {
         doctor_find(examination, DOCTOR_BROKEN, "%s%s", error.message,
-                    rc == -EUCLEAN || rc == -EBADMSG || rc == -EIO
-                        ? ": stop the service, and restore a backup"
-                        : "");
+                    rc == -EUCLEAN || rc == -EBADMSG || rc == -EIO ? ": stop the service, and restore a backup" : "");
         return;
     }
     database_whole(examination, report, path);
     report_close(report);
     if (stat(log, &status) == 0 && status.st_size > (off_t)LARGE_WAL_MIB << 20)
         doctor_find(examination, DOCTOR_ATTENTION,
-                    "%s has %lld MiB, because a program holds a long query open: end that program",
-                    log, (long long)(status.st_size >> 20));
+                    "%s has %lld MiB, because a program holds a long query open: end that program", log,
+                    (long long)(status.st_size >> 20));
 }
 
 /* ------------------------------------------------------------------------------ daemon ---- */
@@ -85,14 +81,11 @@ doctor_check_daemon(struct examination *examination)
         doctor_find(examination, DOCTOR_ATTENTION, "%s", doctor->daemon_why);
     else if (!answers)
         doctor_find(examination, DOCTOR_BROKEN, "%s: %s", doctor->daemon_why,
-                    strcmp(doctor->daemon_state, "not running") == 0
-                        ? "systemctl start noctule"
-                        : "see its log (journalctl -u noctule)");
-    const bool has_alerts =
-        doctor->daemon_alerts && *doctor->daemon_alerts; /* the alerts contain the reason */
+                    strcmp(doctor->daemon_state, "not running") == 0 ? "systemctl start noctule"
+                                                                     : "see its log (journalctl -u noctule)");
+    const bool has_alerts = doctor->daemon_alerts && *doctor->daemon_alerts; /* the alerts contain the reason */
     if (strcmp(doctor->daemon_state, "starting") == 0 && !has_alerts)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "noctuled does not receive files yet: try again in a minute");
+        doctor_find(examination, DOCTOR_ATTENTION, "noctuled does not receive files yet: try again in a minute");
     doctor_fine(examination, "noctuled runs (process %d) and answers", doctor->daemon_pid);
 }
 
@@ -110,16 +103,15 @@ doctor_check_alerts(struct examination *examination)
     if (doctor->daemon_alerts)
         alerts_from_lines(&alerts, doctor->daemon_alerts);
     const int opened = cli_try_report(doctor->conf, &report, &error);
-    const int rc =
-        alerts_collect(&alerts, doctor->conf, opened ? NULL : report, clock_unix_ms(), &error);
+    const int rc = alerts_collect(&alerts, doctor->conf, opened ? NULL : report, clock_unix_ms(), &error);
     for (size_t i = 0; i < alerts.count; i++) {
         const struct alert *alert = &alerts.items[i];
         char since[CLI_SINCE];
         if (alert->severity == ALERT_WAITS)
             continue;
         char *remedy = cli_alert_remedy(alert);
-        doctor_find(examination, alert->ack.by ? DOCTOR_OK : verdicts[alert->severity], "%s%s: %s",
-                    alert->text, cli_alert_since(alert, since), remedy ? remedy : alert->id);
+        doctor_find(examination, alert->ack.by ? DOCTOR_OK : verdicts[alert->severity], "%s%s: %s", alert->text,
+                    cli_alert_since(alert, since), remedy ? remedy : alert->id);
         free(remedy);
     }
     if (rc)
@@ -145,13 +137,11 @@ doctor_check_clock(struct examination *examination)
         report_last_life(report, &life, &error) == 0 && life.last_ms > now_ms + CLOCK_SLACK_MS &&
         iso_time_from_ms(life.last_ms, last) == 0 && iso_time_from_ms(now_ms, now) == 0)
         doctor_find(examination, DOCTOR_BROKEN,
-                    "the clock has %s, but the database has a record from %s: set the clock", now,
-                    last);
+                    "the clock has %s, but the database has a record from %s: set the clock", now, last);
     report_close(report);
     const int state = adjtimex(&kernel);
     if (state < 0)
-        doctor_fine(examination,
-                    "the clock is not behind the database; its synchronisation is unknown here");
+        doctor_fine(examination, "the clock is not behind the database; its synchronisation is unknown here");
     else if (state == TIME_ERROR || kernel.status & STA_UNSYNC)
         doctor_find(examination, DOCTOR_ATTENTION,
                     "the clock is not synchronised: set up NTP (timedatectl set-ntp true)");
@@ -172,8 +162,7 @@ unit_take(const char *text, const char *key, char *value, size_t size)
 {
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
         if (strncmp(line, key, strlen(key)) == 0)
-            snprintf(value, size, "%.*s", (int)(strcspn(line, "\n") - strlen(key)),
-                     line + strlen(key));
+            snprintf(value, size, "%.*s", (int)(strcspn(line, "\n") - strlen(key)), line + strlen(key));
 }
 
 /* Reads the unit from systemctl. Returns false if it is not installed or systemctl fails. */
@@ -181,8 +170,7 @@ static bool
 unit_read(struct unit_file *unit)
 {
     static const char *const command[] = {
-        "systemctl",       "show", "-p", "LoadState,ActiveState,UnitFileState,User,ReadWritePaths",
-        "noctule.service", NULL};
+        "systemctl", "show", "-p", "LoadState,ActiveState,UnitFileState,User,ReadWritePaths", "noctule.service", NULL};
     struct program_output output;
     struct error error;
     if (program_run(command, DOCTOR_SECONDS, &output, &error))
@@ -234,14 +222,11 @@ doctor_check_unit(struct examination *examination)
         if (conf->destinations[i].folder)
             unit_expect_write(examination, &unit, conf->destinations[i].folder);
     if (strcmp(unit.active, "failed") == 0)
-        doctor_find(examination, DOCTOR_BROKEN,
-                    "noctule.service has failed: see journalctl -u noctule");
+        doctor_find(examination, DOCTOR_BROKEN, "noctule.service has failed: see journalctl -u noctule");
     if (strcmp(unit.file, "disabled") == 0)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "noctule.service does not start at boot: systemctl enable noctule");
+        doctor_find(examination, DOCTOR_ATTENTION, "noctule.service does not start at boot: systemctl enable noctule");
     if (*unit.user && strcmp(unit.user, examination->doctor->user) != 0)
-        doctor_find(examination, DOCTOR_BROKEN,
-                    "the unit runs as %s, but %s belongs to %s: chown -R %s %s", unit.user,
+        doctor_find(examination, DOCTOR_BROKEN, "the unit runs as %s, but %s belongs to %s: chown -R %s %s", unit.user,
                     conf->root, examination->doctor->user, unit.user, conf->root);
     doctor_fine(examination, "noctule.service is %s", unit.active);
 }

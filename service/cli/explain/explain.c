@@ -55,8 +55,8 @@ explain_find_stored(struct explain *explain, const char *series_uid)
         return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
     }
     if (stored->removed_at[0]) {
-        cli_print_error("%s: its files were removed at %s: send the series again",
-                        code_name(CODE_SERIES_REMOVED), stored->removed_at);
+        cli_print_error("%s: its files were removed at %s: send the series again", code_name(CODE_SERIES_REMOVED),
+                        stored->removed_at);
         return EXIT_NOT_FOUND;
     }
     explain->is_stored = true;
@@ -120,8 +120,7 @@ explain_collect(struct explain *explain, char **inputs, int count)
             status = EXIT_PARTIAL;
     }
     explain->given = explain->files.count;
-    return status == EXIT_OK && explain->named.count > 0 ? explain_collect_neighbours(explain)
-                                                         : status;
+    return status == EXIT_OK && explain->named.count > 0 ? explain_collect_neighbours(explain) : status;
 }
 
 /* Drops neighbour files of other series. */
@@ -132,8 +131,7 @@ explain_drop_others(struct explain *explain)
     for (size_t i = explain->given; i < explain->headers.count; i++) {
         size_t same = 0;
         while (instances[i] && same < explain->given &&
-               !(instances[same] &&
-                 strcmp(instances[same]->series_uid, instances[i]->series_uid) == 0))
+               !(instances[same] && strcmp(instances[same]->series_uid, instances[i]->series_uid) == 0))
             same++;
         if (!instances[i] || same < explain->given)
             continue;
@@ -151,17 +149,16 @@ explain_sort(struct explain *explain)
     if (cli_confine(CONFINE_STEP, &explain->files, (char *const[]){root}, 1, NULL, NULL) != 0 ||
         cli_confine_calls(CONFINE_STEP) != 0)
         return EXIT_PARTIAL;
-    int rc = headers_read(explain->files.paths, explain->files.count, parallel_processors(), NULL,
-                          &explain->headers);
+    int rc = headers_read(explain->files.paths, explain->files.count, parallel_processors(), NULL, &explain->headers);
     if (rc == 0)
         explain_drop_others(explain);
     if (rc == 0)
-        rc = input_sorted_make(&explain->headers, explain->files.paths, &explain->conf->series,
-                               &explain->skipped, &explain->sorted);
+        rc = input_sorted_make(&explain->headers, explain->files.paths, &explain->conf->series, &explain->skipped,
+                               &explain->sorted);
     for (size_t i = 0; rc == 0 && i < explain->given; i++)
         if (explain->headers.rc[i] && input_sorted_is_other(&explain->headers.errors[i]))
-            rc = input_objects_sort(&explain->objects.found, &explain->skipped,
-                                    explain->files.paths[i], &explain->headers.errors[i]);
+            rc = input_objects_sort(&explain->objects.found, &explain->skipped, explain->files.paths[i],
+                                    &explain->headers.errors[i]);
     if (rc == 0)
         rc = explained_objects_find_rows(&explain->objects);
     if (rc == 0 && explain->sorted.count == 1 && explain->stored.lacking > 0) {
@@ -206,20 +203,16 @@ put_extent(const struct explained_request *request, const struct explained *expl
     for (size_t i = 0; i < count; i++)
         named += explained_is_named(explained, i);
     if (named > 0 && named < count)
-        explained_put_line(
-            "note",
-            "the result covers the series in the folder of the given files, with %zu other file%s",
-            count - named, count - named == 1 ? "" : "s");
+        explained_put_line("note",
+                           "the result covers the series in the folder of the given files, with %zu other file%s",
+                           count - named, count - named == 1 ? "" : "s");
     else if (named == 1)
-        explained_put_line(
-            "note",
-            "the folder has no other file of this series; the result is for this file alone");
+        explained_put_line("note", "the folder has no other file of this series; the result is for this file alone");
     if (inbox)
-        explained_put_line("received by", "inbox %s%s%s%s", inbox->name ? inbox->name : "",
-                           inbox->name ? " (" : "", inbox->path, inbox->name ? ")" : "");
+        explained_put_line("received by", "inbox %s%s%s%s", inbox->name ? inbox->name : "", inbox->name ? " (" : "",
+                           inbox->path, inbox->name ? ")" : "");
     if (request->sender[0])
-        explained_put_line("received by", "C-STORE from %s to %s", request->sender,
-                           request->called_ae);
+        explained_put_line("received by", "C-STORE from %s to %s", request->sender, request->called_ae);
 }
 
 static int
@@ -243,14 +236,12 @@ put_explained(struct explain *explain, const struct explained *explained)
     }
     put_extent(&explain->request, explained);
     if (explain->is_stored) {
-        explained_put_line("stored", "%s, revision %lld%s%s", stored->state,
-                           (long long)stored->revision, stored->evidence[0] ? ": " : "",
-                           stored->evidence);
+        explained_put_line("stored", "%s, revision %lld%s%s", stored->state, (long long)stored->revision,
+                           stored->evidence[0] ? ": " : "", stored->evidence);
         if (stored->code[0])
             explained_put_line("then", "%s: %s", stored->code, stored->message);
         if (stored->missing_accepted_by[0])
-            explained_put_line("accepted", "with missing instances, by %s",
-                               stored->missing_accepted_by);
+            explained_put_line("accepted", "with missing instances, by %s", stored->missing_accepted_by);
     }
     putchar('\n');
     return rc;
@@ -267,14 +258,14 @@ explain_find_study(const struct explain *explain, size_t i, struct rules_study *
     struct rules_companion *found = calloc(room + 1, sizeof *found);
     *study = (struct rules_study){.series = found};
     for (size_t k = 0; k < stored->companion_count && found; k++)
-        found[study->count++] = (struct rules_companion){
-            stored->companions[k].series_uid, stored->companions[k].modality,
-            stored->companions[k].body_part, stored->companions[k].description};
+        found[study->count++] =
+            (struct rules_companion){stored->companions[k].series_uid, stored->companions[k].modality,
+                                     stored->companions[k].body_part, stored->companions[k].description};
     for (size_t k = 0; k < explain->sorted.count && found; k++) {
         const struct dicom_instance *other = explain->sorted.series[k].headers.instances[0];
         if (k != i && strcmp(other->study_uid, own->study_uid) == 0)
-            found[study->count++] = (struct rules_companion){
-                other->series_uid, other->modality, other->body_part, other->series_description};
+            found[study->count++] = (struct rules_companion){other->series_uid, other->modality, other->body_part,
+                                                             other->series_description};
     }
     return found ? 0 : -ENOMEM;
 }
@@ -368,9 +359,8 @@ explain_run(struct cli_call *call)
     explain->request.conf = explain->conf;
     explain->request.called_ae = explain->request.sender = "";
     explain->request.named = &explain->named;
-    int status = explain->pipeline ? cli_find_pipeline(explain->conf, explain->pipeline,
-                                                       &explain->request.pipeline)
-                                   : EXIT_OK;
+    int status =
+        explain->pipeline ? cli_find_pipeline(explain->conf, explain->pipeline, &explain->request.pipeline) : EXIT_OK;
     dicom_init();
     if (status == EXIT_OK)
         status = explain_collect(explain, call->arguments, call->count);
@@ -389,8 +379,7 @@ const struct cli_command cli_explain = {
     .help = "show the processing of files or of a stored series, with reasons; no job runs",
     .usage = {"[--pipeline NAME] [--json] FILE...", "[--pipeline NAME] [--json] FOLDER...",
               "[--pipeline NAME] [--json] SERIES_UID"},
-    .options = (const struct cli_option[]){{"pipeline", 'p', &cli_pipeline,
-                                            CLI_AT(struct explain, pipeline),
+    .options = (const struct cli_option[]){{"pipeline", 'p', &cli_pipeline, CLI_AT(struct explain, pipeline),
                                             .help = "use this pipeline instead of the rules"},
                                            CLI_JSON(struct explain),
                                            {0}},

@@ -17,14 +17,12 @@ explained_make_views(const struct explained_request *request, const struct rules
 {
     const struct conf *conf = request->conf;
     const struct headers *headers = &explained->files->headers;
-    const unsigned wanted =
-        routing_option_sets(conf, subject, request->pipeline ? &explained->only : NULL);
+    const unsigned wanted = routing_option_sets(conf, subject, request->pipeline ? &explained->only : NULL);
     struct routing_view_input input = {
         .instances = headers->instances,
         .paths = (const char *const *)explained->files->paths,
         .count = (int32_t)headers->count,
-        .limits = request->pipeline ? pipeline_limits(request->pipeline)
-                                    : routing_options_lenient_limits(conf),
+        .limits = request->pipeline ? pipeline_limits(request->pipeline) : routing_options_lenient_limits(conf),
         .attributes = explained->attributes = conditions_attributes(conf->rules, conf->rule_count)};
     if (!explained->attributes)
         return -ENOMEM;
@@ -137,10 +135,10 @@ explained_apply_rules(const struct explained_request *request, const struct rule
         for (int32_t i = 0; view->grouped && i < view->grouped->stack_count; i++) {
             const struct geometry_stack *stack = &view->grouped->stacks[i];
             explained->geometry[count] = stack;
-            explained->stacks[count++] = (struct routing_stack){
-                .is = {stack->name, stack->plane_count, stack->accepted, &view->facts[i]},
-                .passed_over = stack->passed_over,
-                .options = routing_options_text(view->options)};
+            explained->stacks[count++] =
+                (struct routing_stack){.is = {stack->name, stack->plane_count, stack->accepted, &view->facts[i]},
+                                       .passed_over = stack->passed_over,
+                                       .options = routing_options_text(view->options)};
         }
     }
     int rc = routing_result_make(request->conf, subject, explained->stacks, count,
@@ -193,9 +191,7 @@ explained_add_jobs(const struct explained_request *request, const struct rules_s
     for (size_t i = 0; i < count; i++) {
         const struct conf_pipeline *pipeline = conf_find_pipeline(request->conf, picks[i].pipeline);
         const struct conf_companion *lacking =
-            picks[i].waits && subject->study
-                ? routing_find_lacking(request->conf, subject, picks[i].pipeline)
-                : NULL;
+            picks[i].waits && subject->study ? routing_find_lacking(request->conf, subject, picks[i].pipeline) : NULL;
         explained->jobs[i] = (struct explained_job){.pipeline = picks[i].pipeline,
                                                     .priority = picks[i].priority,
                                                     .window = pipeline->window,
@@ -209,8 +205,7 @@ explained_add_jobs(const struct explained_request *request, const struct rules_s
         while (strcmp(picks[first].pipeline, picks[i].pipeline) != 0)
             first++;
         if (first == i)
-            rc = explained_check_jobs(explained,
-                                      conf_find_pipeline(request->conf, picks[i].pipeline));
+            rc = explained_check_jobs(explained, conf_find_pipeline(request->conf, picks[i].pipeline));
     }
     return rc;
 }
@@ -218,8 +213,7 @@ explained_add_jobs(const struct explained_request *request, const struct rules_s
 /* -------------------------------------------------------------------------- entry points ---- */
 
 int
-explained_make(const struct explained_request *request, const struct sorted_series *series,
-               struct explained *explained)
+explained_make(const struct explained_request *request, const struct sorted_series *series, struct explained *explained)
 {
     const struct dicom_instance *first = series->headers.instances[0];
     const struct rules_series subject = {.modality = first->modality,
@@ -229,8 +223,7 @@ explained_make(const struct explained_request *request, const struct sorted_seri
                                          .called_ae = request->called_ae,
                                          .sender = request->sender,
                                          .study = request->study};
-    *explained =
-        (struct explained){.files = series, .named = request->named, .pipeline = request->pipeline};
+    *explained = (struct explained){.files = series, .named = request->named, .pipeline = request->pipeline};
     if (request->pipeline)
         explained->only.pipeline = request->pipeline->name;
     int rc = explained_make_views(request, &subject, explained);

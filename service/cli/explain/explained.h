@@ -131,7 +131,6 @@ void explained_to_text(const struct explained *explained);
 void explained_to_json(const struct explained *explained, struct json *json);
 
 /* Prints a title and a text. Long texts continue on indented lines. */
-void explained_put_line(const char *title, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void explained_put_line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -114,10 +114,8 @@ explanation_outcome(struct json *json, const struct explained *explained)
     json_integer(json, "announced_temporal_positions", grouped->times_announced);
     json_begin_array(json, "stacks");
     for (size_t v = 0; v < explained->view_count; v++)
-        for (int32_t i = 0;
-             explained->views[v].grouped && i < explained->views[v].grouped->stack_count; i++)
-            explanation_stack(json, &explained->views[v].grouped->stacks[i],
-                              explained->views[v].options);
+        for (int32_t i = 0; explained->views[v].grouped && i < explained->views[v].grouped->stack_count; i++)
+            explanation_stack(json, &explained->views[v].grouped->stacks[i], explained->views[v].options);
     json_end_array(json);
     json_string(json, "ae_title", explained->title ? explained->title : "");
     json_begin_array(json, "rules");

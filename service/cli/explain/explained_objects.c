@@ -38,8 +38,7 @@ explained_objects_find_rows(struct explained_objects *objects)
     objects->rows = calloc(objects->found.count + 1, sizeof *objects->rows);
     for (size_t i = 0; objects->rows && objects->report && i < objects->found.count; i++) {
         struct explained_rows *rows = &objects->rows[i];
-        const struct report_object_filter filter = {
-            .sop_instance_uid = objects->found.items[i].peek->sop_instance_uid};
+        const struct report_object_filter filter = {.sop_instance_uid = objects->found.items[i].peek->sop_instance_uid};
         if (report_objects(objects->report, &filter, &rows->at, &rows->count, &error))
             rows->count = 0;
     }
@@ -112,8 +111,7 @@ regions_check(const struct explained_regions *regions, const struct conf_segment
 /* Lists regions as `1 "GTV", 2 "Heart"`, and keeps space for the number of those left out. The text
  * is "none" without regions, and has the error code of an unreadable file. */
 static void
-regions_describe(const struct explained_regions *regions, const struct conf_object *wanted,
-                 char text[EXPLAINED_TEXT])
+regions_describe(const struct explained_regions *regions, const struct conf_object *wanted, char text[EXPLAINED_TEXT])
 {
     enum { ROOM_FOR_REST = 24, LONGEST = 160 };
 
@@ -128,9 +126,8 @@ regions_describe(const struct explained_regions *regions, const struct conf_obje
         char one[LONGEST];
         if (!region_fits(wanted, item))
             continue;
-        snprintf(one, sizeof one, "%s%" PRId32 " \"%.70s\"%s%.70s%s", listed > 0 ? ", " : "",
-                 item->number, item->name, item->finding[0] ? " (" : "", item->finding,
-                 item->finding[0] ? ")" : "");
+        snprintf(one, sizeof one, "%s%" PRId32 " \"%.70s\"%s%.70s%s", listed > 0 ? ", " : "", item->number, item->name,
+                 item->finding[0] ? " (" : "", item->finding, item->finding[0] ? ")" : "");
         text_utf8_mend_end(one);
         if (used + strlen(one) + ROOM_FOR_REST >= EXPLAINED_TEXT) {
             snprintf(text + used, EXPLAINED_TEXT - used, " and %" PRId32 " more", count - listed);
@@ -155,13 +152,11 @@ regions_describe_use(const struct explained_regions *regions, const struct conf_
              !regions->set                ? ""
              : absent && wanted->optional ? "no such region, so the segment is empty; regions: "
              : absent                     ? "no such region (ROI_NOT_FOUND); regions: "
-             : code == CODE_ROI_AMBIGUOUS
-                 ? "several regions match, but only one may (ROI_AMBIGUOUS): "
-             : code == CODE_TAG_MISSING
-                 ? "no Segmented Property Type in the object or the pipeline (TAG_MISSING): "
-             : wanted->each  ? "one segment each for "
-             : wanted->unite ? "one segment from "
-                             : "region ",
+             : code == CODE_ROI_AMBIGUOUS ? "several regions match, but only one may (ROI_AMBIGUOUS): "
+             : code == CODE_TAG_MISSING   ? "no Segmented Property Type in the object or the pipeline (TAG_MISSING): "
+             : wanted->each               ? "one segment each for "
+             : wanted->unite              ? "one segment from "
+                                          : "region ",
              list);
 }
 
@@ -193,9 +188,8 @@ object_state(const struct report_object *row)
 }
 
 static void
-object_text_user(const struct report_object *row, const char *kind,
-                 const struct explained_regions *regions, const struct conf_pipeline *pipeline,
-                 const struct conf_segment *segment)
+object_text_user(const struct report_object *row, const char *kind, const struct explained_regions *regions,
+                 const struct conf_pipeline *pipeline, const struct conf_segment *segment)
 {
     const struct conf_object *wanted = &segment->object;
     char text[EXPLAINED_TEXT], taken[EXPLAINED_WORDS];
@@ -203,10 +197,8 @@ object_text_user(const struct report_object *row, const char *kind,
         return;
     wanted_describe(wanted, text);
     regions_describe_use(regions, segment, taken);
-    explained_put_line(
-        "pipeline", "%s: segment \"%s\" needs %s: %s", pipeline->name, segment->label, text,
-        row && !routing_object_fits(segment, row->kind, row->sender) ? "not from this sender"
-                                                                     : taken);
+    explained_put_line("pipeline", "%s: segment \"%s\" needs %s: %s", pipeline->name, segment->label, text,
+                       row && !routing_object_fits(segment, row->kind, row->sender) ? "not from this sender" : taken);
 }
 
 #define MAX_REFERENCES 4 /* references printed one by one */
@@ -227,8 +219,7 @@ object_text_references(const char *lines)
 }
 
 static void
-object_text(const struct explained_objects *objects, size_t i,
-            const struct explained_regions *regions)
+object_text(const struct explained_objects *objects, size_t i, const struct explained_regions *regions)
 {
     const struct object_peek *peek = objects->found.items[i].peek;
     const struct report_object *row = object_row(objects, i);
@@ -243,11 +234,10 @@ object_text(const struct explained_objects *objects, size_t i,
     if (objects->report && !row)
         explained_put_line("stored", "no");
     if (row) {
-        explained_put_line("stored", "%s%s, %s, %s", row->sender[0] ? "from " : "by an inbox",
-                           row->sender, row->received_at, object_state(row));
+        explained_put_line("stored", "%s%s, %s, %s", row->sender[0] ? "from " : "by an inbox", row->sender,
+                           row->received_at, object_state(row));
         explained_put_line("stored series", "%s",
-                           row->drawn_on[0] ? row->drawn_on
-                                            : "no series that it refers to is stored");
+                           row->drawn_on[0] ? row->drawn_on : "no series that it refers to is stored");
     }
     for (size_t p = 0; p < objects->conf->pipeline_count; p++)
         for (size_t k = 0; k < objects->conf->pipelines[p].segment_count; k++)
@@ -257,8 +247,8 @@ object_text(const struct explained_objects *objects, size_t i,
 }
 
 static void
-object_json_users(const struct explained_objects *objects, size_t i,
-                  const struct explained_regions *regions, struct json *json)
+object_json_users(const struct explained_objects *objects, size_t i, const struct explained_regions *regions,
+                  struct json *json)
 {
     const struct report_object *row = object_row(objects, i);
     json_begin_array(json, "pipelines");
@@ -266,8 +256,7 @@ object_json_users(const struct explained_objects *objects, size_t i,
         const struct conf_pipeline *pipeline = &objects->conf->pipelines[p];
         for (size_t k = 0; k < pipeline->segment_count; k++) {
             const struct conf_segment *segment = &pipeline->segments[k];
-            if (!routing_object_fits(segment, objects->found.items[i].peek->kind,
-                                     row ? row->sender : ""))
+            if (!routing_object_fits(segment, objects->found.items[i].peek->kind, row ? row->sender : ""))
                 continue;
             json_begin_object(json, NULL);
             json_string(json, "pipeline", pipeline->name);
@@ -280,8 +269,8 @@ object_json_users(const struct explained_objects *objects, size_t i,
 }
 
 static void
-object_json(const struct explained_objects *objects, size_t i,
-            const struct explained_regions *regions, struct json *json)
+object_json(const struct explained_objects *objects, size_t i, const struct explained_regions *regions,
+            struct json *json)
 {
     const struct object_peek *peek = objects->found.items[i].peek;
     const struct report_object *row = object_row(objects, i);
@@ -344,9 +333,9 @@ struct waits_search {
     const struct conf_segment *segment;
     const struct conf_object *wanted; /* of the segment */
     int32_t offered;                  /* matching objects: kind and sender */
-    char path[4096];             /* of the first object with the region, else of the first object */
-    enum code code;              /* why a job would refuse it, or CODE_NONE */
-    char words[EXPLAINED_WORDS]; /* description of the object */
+    char path[4096];                  /* of the first object with the region, else of the first object */
+    enum code code;                   /* why a job would refuse it, or CODE_NONE */
+    char words[EXPLAINED_WORDS];      /* description of the object */
 };
 
 /* Considers one more object. `shown` is the path for the output. */
@@ -365,8 +354,7 @@ waits_consider(struct waits_search *search, const char *path, const char *shown)
         regions_describe_use(&regions, search->segment, search->words);
     } else if (had && has) {
         search->code = CODE_OBJECT_AMBIGUOUS;
-        snprintf(search->words, sizeof search->words,
-                 "another object has it too (OBJECT_AMBIGUOUS): %.300s", shown);
+        snprintf(search->words, sizeof search->words, "another object has it too (OBJECT_AMBIGUOUS): %.300s", shown);
     }
     object_set_close(regions.set);
 }
@@ -404,8 +392,7 @@ waits_search_run(const struct waits *waits, struct waits_search *search)
 }
 
 static void
-waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
-          const struct conf_segment *segment)
+waits_put(const struct waits *waits, const struct conf_pipeline *pipeline, const struct conf_segment *segment)
 {
     struct waits_search search = {.segment = segment, .wanted = &segment->object};
     char text[EXPLAINED_TEXT];
@@ -420,9 +407,9 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
     }
     wanted_describe(search.wanted, text);
     if (!waits->json) {
-        explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s%s%s", pipeline->name,
-                           segment->label, text, search.offered > 0 ? "found, " : "", search.path,
-                           search.offered > 0 ? ": " : "", search.words);
+        explained_put_line("  waits for", "%s: segment \"%s\" is %s: %s%s%s%s", pipeline->name, segment->label, text,
+                           search.offered > 0 ? "found, " : "", search.path, search.offered > 0 ? ": " : "",
+                           search.words);
         return;
     }
     json_begin_object(waits->json, NULL);
@@ -438,16 +425,14 @@ waits_put(const struct waits *waits, const struct conf_pipeline *pipeline,
 }
 
 int
-explained_objects_put_waits(const struct explained_objects *objects,
-                            const struct explained *explained, struct json *json)
+explained_objects_put_waits(const struct explained_objects *objects, const struct explained *explained,
+                            struct json *json)
 {
     struct waits waits = {objects, &explained->files->headers, NULL, 0, json};
     const struct explained_job *jobs = explained->jobs;
     struct error error;
-    const struct report_object_filter filter = {
-        .drawn_on = explained->files->headers.instances[0]->series_uid};
-    if (objects->report &&
-        report_objects(objects->report, &filter, &waits.stored, &waits.stored_count, &error)) {
+    const struct report_object_filter filter = {.drawn_on = explained->files->headers.instances[0]->series_uid};
+    if (objects->report && report_objects(objects->report, &filter, &waits.stored, &waits.stored_count, &error)) {
         cli_print_error("%s", error.message);
         return -EIO;
     }

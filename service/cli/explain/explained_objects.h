@@ -34,7 +34,7 @@ int explained_objects_find_rows(struct explained_objects *objects);
 /* Print all objects, or the objects that the jobs of a series use. If `json` is NULL, they print
  * text. The second returns 0 or -errno. */
 void explained_objects_put(const struct explained_objects *objects, struct json *json);
-int explained_objects_put_waits(const struct explained_objects *objects,
-                                const struct explained *explained, struct json *json);
+int explained_objects_put_waits(const struct explained_objects *objects, const struct explained *explained,
+                                struct json *json);
 
 #endif

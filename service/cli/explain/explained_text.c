@@ -93,8 +93,7 @@ text_fact(const struct explained_fact_name *name, const struct fact_values *valu
     if (values->count == 0 || (values->count == 1 && !values->texts[0][0]))
         return;
     for (size_t i = 0; i < values->count && i < MAX_TOLD; i++)
-        used += (size_t)sprintf(text + used, "%s%s", i ? ", " : "",
-                                values->texts[i][0] ? values->texts[i] : "none");
+        used += (size_t)sprintf(text + used, "%s%s", i ? ", " : "", values->texts[i][0] ? values->texts[i] : "none");
     if (values->more)
         used += (size_t)sprintf(text + used, ", ... (more than %d values)", MAX_VALUES);
     else if (values->count > MAX_TOLD)
@@ -128,13 +127,12 @@ text_header(const struct explained *explained)
     }
     printf("Series %s\n", first->series_uid);
     explained_put_line("is", "%s, body part %s, \"%s\", number %d", first->modality,
-                       first->body_part[0] ? first->body_part : "unknown",
-                       first->series_description, first->series_number);
+                       first->body_part[0] ? first->body_part : "unknown", first->series_description,
+                       first->series_number);
     explained_put_line("files", "%zu with %zu image%s", headers->count, frames, plural(frames));
     for (int fact = 0; fact < FACT_COUNT; fact++) {
         if (fact == FACT_EXPECTED + 1 && headers->count > 1)
-            explained_put_line("instance numbers", "%d to %d, in %zu files", low, high,
-                               headers->count);
+            explained_put_line("instance numbers", "%d to %d, in %zu files", low, high, headers->count);
         text_fact(&explained_fact_names[fact], &values[fact]);
     }
 }
@@ -154,18 +152,16 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
     char *const *paths = explained->files->paths;
     const int32_t last = stack->plane_count - 1;
     if (stack->accepted)
-        snprintf(spacing, sizeof spacing, ", %.4g x %.4g x %.4g mm", stack->spacing[0],
-                 stack->spacing[1], stack->spacing[2]);
+        snprintf(spacing, sizeof spacing, ", %.4g x %.4g x %.4g mm", stack->spacing[0], stack->spacing[1],
+                 stack->spacing[2]);
     if (last > 0)
-        snprintf(more, sizeof more, " to %.250s",
-                 text_base_name(paths[stack->planes[last].instance]));
+        snprintf(more, sizeof more, " to %.250s", text_base_name(paths[stack->planes[last].instance]));
     explained_put_line(stack->accepted      ? "  accepted"
                        : stack->passed_over ? "  skipped"
                                             : "  refused",
-                       "%s: %d slice%s of %d x %d%s: %.250s%s", stack_name(stack),
-                       stack->plane_count, plural((size_t)stack->plane_count), stack->columns,
-                       stack->rows, spacing, text_base_name(paths[stack->planes[0].instance]),
-                       more);
+                       "%s: %d slice%s of %d x %d%s: %.250s%s", stack_name(stack), stack->plane_count,
+                       plural((size_t)stack->plane_count), stack->columns, stack->rows, spacing,
+                       text_base_name(paths[stack->planes[0].instance]), more);
     if (!stack->accepted)
         explained_put_line("    why", "%s: %s", code_name(stack->error.code), stack->error.message);
     else if (geometry_needs_resampling(stack))
@@ -181,8 +177,7 @@ text_view(const struct explained *explained, const struct routing_view *view)
     if (explained->view_count == 1)
         printf("  stacks: %d\n", view->grouped->stack_count);
     else
-        printf("  stacks: %d, of pipelines with%s %s\n", view->grouped->stack_count,
-               *options ? "" : "out",
+        printf("  stacks: %d, of pipelines with%s %s\n", view->grouped->stack_count, *options ? "" : "out",
                *options ? options : routing_options_text(ROUTING_OPTION_SETS - 1));
     for (int32_t i = 0; i < view->grouped->stack_count; i++) {
         const struct geometry_stack *stack = &view->grouped->stacks[i];
@@ -197,8 +192,7 @@ text_stacks(const struct explained *explained)
 {
     const struct geometry_series *first = explained->views[0].grouped;
     if (explained->refusal.code != CODE_NONE)
-        explained_put_line("refused", "%s: %s", code_name(explained->refusal.code),
-                           explained->refusal.message);
+        explained_put_line("refused", "%s: %s", code_name(explained->refusal.code), explained->refusal.message);
     if (first && first->times_announced > 0)
         explained_put_line("temporal positions", "%d of %d", first->times, first->times_announced);
     for (size_t i = 0; i < explained->view_count; i++)
@@ -216,11 +210,10 @@ text_file(const struct explained *explained, size_t i)
     if (place.stack < 0)
         explained_put_line(title, "%.300s: number %d", name, instance->instance_number);
     else
-        explained_put_line(
-            title, "%.300s: number %d, %s, slice %d of %d%s", name, instance->instance_number,
-            stack_name(&explained->views[0].grouped->stacks[place.stack]), place.plane + 1,
-            explained->views[0].grouped->stacks[place.stack].plane_count,
-            instance->frame_count > 1 ? ", the first of its images" : "");
+        explained_put_line(title, "%.300s: number %d, %s, slice %d of %d%s", name, instance->instance_number,
+                           stack_name(&explained->views[0].grouped->stacks[place.stack]), place.plane + 1,
+                           explained->views[0].grouped->stacks[place.stack].plane_count,
+                           instance->frame_count > 1 ? ", the first of its images" : "");
 }
 
 /* ---------------------------------------------------------------------------- rules, jobs ---- */
@@ -235,8 +228,7 @@ text_rule(const struct explained *explained, size_t number, const struct explain
     if (explained->title || explained->pipeline)
         snprintf(title, sizeof title, "  pipeline");
     if (is->matching == 0)
-        explained_put_line(title, "%s: no: %s", pipeline,
-                           is->checked ? rule->reasons : "there is no stack to match");
+        explained_put_line(title, "%s: no: %s", pipeline, is->checked ? rule->reasons : "there is no stack to match");
     else if (rule->too_many)
         explained_put_line(title,
                            "%s: yes, but the series has %zu volumes and the rule does not select "
@@ -245,9 +237,8 @@ text_rule(const struct explained *explained, size_t number, const struct explain
     else if (is->accepted == 0)
         explained_put_line(title, "%s: yes, but no stack is accepted", pipeline);
     else
-        explained_put_line(title, "%s: yes, for %zu of %zu stacks%s%s%s%s%s", pipeline,
-                           is->selected, is->checked, stacks ? " (stacks = \"" : "",
-                           stacks ? stacks : "", stacks ? "\")" : "",
+        explained_put_line(title, "%s: yes, for %zu of %zu stacks%s%s%s%s%s", pipeline, is->selected, is->checked,
+                           stacks ? " (stacks = \"" : "", stacks ? stacks : "", stacks ? "\")" : "",
                            rule->reasons[0] ? "; others do not match: " : "", rule->reasons);
 }
 
@@ -258,9 +249,8 @@ text_conditions(const struct explained_rule *rule)
     for (size_t i = 0; i < rule->condition_count; i++) {
         const struct explained_condition *condition = &rule->conditions[i];
         if (rule->condition_count > 1 || condition->note[0])
-            explained_put_line("    condition", "%s: %s%s%s%s", condition->text,
-                               condition->reason[0] ? "no: " : "yes", condition->reason,
-                               condition->note[0] ? "; " : "", condition->note);
+            explained_put_line("    condition", "%s: %s%s%s%s", condition->text, condition->reason[0] ? "no: " : "yes",
+                               condition->reason, condition->note[0] ? "; " : "", condition->note);
     }
 }
 
@@ -285,18 +275,16 @@ text_job(const struct explained_job *job)
     const struct conf_window *window = job->window, *done_by = job->done_by;
     const bool is_open = window && time_window_is_open(window->times, clock_unix_ms());
     if (job->geometry.code == CODE_NONE)
-        explained_put_line(
-            "  job", "%s on %s, priority %d%s%s%s%s%s%s", job->pipeline, stack_name(job->stack),
-            job->priority,
-            !window   ? ""
-            : is_open ? ", in its window, "
-                      : ", would wait for its window, ",
-            window ? window->text : "", done_by ? ", deadline " : "", done_by ? done_by->text : "",
-            job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks);
+        explained_put_line("  job", "%s on %s, priority %d%s%s%s%s%s%s", job->pipeline, stack_name(job->stack),
+                           job->priority,
+                           !window   ? ""
+                           : is_open ? ", in its window, "
+                                     : ", would wait for its window, ",
+                           window ? window->text : "", done_by ? ", deadline " : "", done_by ? done_by->text : "",
+                           job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks);
     else
-        explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline,
-                           stack_name(job->stack), code_name(job->geometry.code),
-                           job->geometry.message);
+        explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline, stack_name(job->stack),
+                           code_name(job->geometry.code), job->geometry.message);
 }
 
 void
@@ -306,8 +294,7 @@ explained_to_text(const struct explained *explained)
     text_header(explained);
     text_stacks(explained);
     for (size_t i = 0; i < count; i++)
-        if (count <= MAX_FILES ||
-            (explained->named->count <= MAX_FILES && explained_is_named(explained, i)))
+        if (count <= MAX_FILES || (explained->named->count <= MAX_FILES && explained_is_named(explained, i)))
             text_file(explained, i);
     text_rules(explained);
     printf("  jobs: %zu\n", explained->result.count);

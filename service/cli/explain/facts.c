@@ -33,8 +33,7 @@ static const char *
 fact_axis(const double o[6])
 {
     static const char *const words[] = {"sagittal", "coronal", "axial"};
-    const double normal[3] = {o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5],
-                              o[0] * o[4] - o[1] * o[3]};
+    const double normal[3] = {o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5], o[0] * o[4] - o[1] * o[3]};
     for (int axis = 0; axis < 3; axis++)
         if (fabs(normal[axis]) > 0.951)
             return words[axis];
@@ -51,9 +50,8 @@ facts_of_instance(const struct dicom_instance *instance, char texts[FACT_COUNT][
     snprintf(texts[FACT_TYPES], size, "%s", instance->image_type);
     snprintf(texts[FACT_FRAMES], size, "%d", instance->frame_count);
     snprintf(texts[FACT_SIZE], size, "%d x %d", instance->columns, instance->rows);
-    snprintf(texts[FACT_PIXELS], size, "%d of %d bits, %s%s", instance->bits_stored,
-             instance->bits_allocated, instance->is_signed ? "signed" : "unsigned",
-             instance->lossy ? ", lossily compressed" : "");
+    snprintf(texts[FACT_PIXELS], size, "%d of %d bits, %s%s", instance->bits_stored, instance->bits_allocated,
+             instance->is_signed ? "signed" : "unsigned", instance->lossy ? ", lossily compressed" : "");
     snprintf(texts[FACT_FRAME_OF_REFERENCE], size, "%s", instance->frame_of_reference_uid);
     if (instance->images_in_acquisition > 0)
         snprintf(texts[FACT_ANNOUNCED], size, "%d", instance->images_in_acquisition);
@@ -79,25 +77,23 @@ explained_describe(const struct dicom_instance *instance, const struct dicom_fra
     facts_of_instance(instance, texts);
     snprintf(texts[FACT_SPACING], size, "no valid value");
     if (frame->has_spacing)
-        snprintf(texts[FACT_SPACING], size, "%g x %g mm", frame->pixel_spacing[1],
-                 frame->pixel_spacing[0]);
+        snprintf(texts[FACT_SPACING], size, "%g x %g mm", frame->pixel_spacing[1], frame->pixel_spacing[0]);
     if (frame->slice_thickness > 0)
         snprintf(texts[FACT_THICKNESS], size, "%g mm", frame->slice_thickness);
     for (int i = 0; i < 6; i++) /* four decimals, without a negative zero */
         o[i] = round(frame->orientation[i] * 1e4) / 1e4 + 0.0;
     snprintf(texts[FACT_ORIENTATION], size, "no valid value");
     if (frame->has_orientation)
-        snprintf(texts[FACT_ORIENTATION], size, "%s (%g\\%g\\%g\\%g\\%g\\%g)",
-                 fact_axis(frame->orientation), o[0], o[1], o[2], o[3], o[4], o[5]);
+        snprintf(texts[FACT_ORIENTATION], size, "%s (%g\\%g\\%g\\%g\\%g\\%g)", fact_axis(frame->orientation), o[0],
+                 o[1], o[2], o[3], o[4], o[5]);
     snprintf(texts[FACT_RESCALE], size, "none");
     if (frame->has_rescale)
-        snprintf(texts[FACT_RESCALE], size, "slope %g, intercept %g%s%s", frame->slope,
-                 frame->intercept, instance->value_unit[0] ? ", in " : "", instance->value_unit);
+        snprintf(texts[FACT_RESCALE], size, "slope %g, intercept %g%s%s", frame->slope, frame->intercept,
+                 instance->value_unit[0] ? ", in " : "", instance->value_unit);
     if (frame->has_mapping)
-        snprintf(texts[FACT_MAPPING], size, "slope %.6g, intercept %.6g (not applied)",
-                 frame->mapping_slope, frame->mapping_intercept);
-#define KEY(id, rule, tolerance, prefix, what)                                                     \
-    snprintf(texts[FACT_KEY_##id], size, "%s", frame->id);
+        snprintf(texts[FACT_MAPPING], size, "slope %.6g, intercept %.6g (not applied)", frame->mapping_slope,
+                 frame->mapping_intercept);
+#define KEY(id, rule, tolerance, prefix, what) snprintf(texts[FACT_KEY_##id], size, "%s", frame->id);
 #include "dicom/read/image/keys.def"
 #undef KEY
 }

@@ -45,8 +45,8 @@ void input_collect_free(struct collection *collection);
  * existing folder or NULL. `kept` is the folder in which the output path was created, so that it
  * can be removed again, or NULL. Returns 0, or -errno after an error message.
  */
-int cli_confine(enum confine_role role, const struct collection *files, char *const *others,
-                size_t other_count, const char *output, const char *kept);
+int cli_confine(enum confine_role role, const struct collection *files, char *const *others, size_t other_count,
+                const char *output, const char *kept);
 
 /* Installs the system call filter. Must be called after the compute device is open. Returns 0, or
  * -errno after an error message. */
@@ -66,8 +66,7 @@ struct input_skipped {
 };
 
 /* Adds a file. Returns 0 or -ENOMEM. */
-int input_skipped_add(struct input_skipped *all, const char *path, enum code code,
-                      const char *message);
+int input_skipped_add(struct input_skipped *all, const char *path, enum code code, const char *message);
 /* Prints the files on standard error: one line per file, or, if there are too many, per code and
  * folder, or per code. */
 void input_skipped_print(struct input_skipped *all);
@@ -75,8 +74,7 @@ void input_skipped_print(struct input_skipped *all);
 void input_skipped_put(struct input_skipped *all, struct json *json);
 /* Writes the JSON array "warnings" of the same, with those of the first `count` files that cannot
  * be read. */
-void input_skipped_put_damaged(const struct headers *headers, char *const *paths, size_t count,
-                               struct json *json);
+void input_skipped_put_damaged(const struct headers *headers, char *const *paths, size_t count, struct json *json);
 void input_skipped_clear(struct input_skipped *all);
 
 /* ------------------------------------------------------------------------ input_objects.c ---- */
@@ -93,8 +91,7 @@ struct input_objects {
 
 /* Adds a file that is no image, by the error of its header: to the objects (NULL: none are wanted)
  * if it is one, else to the skipped files. Returns 0 or -ENOMEM. */
-int input_objects_sort(struct input_objects *all, struct input_skipped *skipped, char *path,
-                       const struct error *error);
+int input_objects_sort(struct input_objects *all, struct input_skipped *skipped, char *path, const struct error *error);
 /* Returns whether the object refers to the series, its images or its frame of reference. */
 bool input_object_is_of(const struct object_peek *peek, const struct headers *series);
 void input_objects_free(struct input_objects *all);
@@ -124,15 +121,13 @@ bool input_sorted_is_other(const struct error *error);
  * Of equal files with one SOP Instance UID the first is used, and the others are added to
  * `skipped`. An unreadable file is missing in the series of its header, else in those of its
  * folder. A series beyond the limits of `series_limits` is refused. Returns 0 or -errno. */
-int input_sorted_make(const struct headers *headers, char *const *paths,
-                      const struct conf_series *series_limits, struct input_skipped *skipped,
-                      struct sorted *sorted);
+int input_sorted_make(const struct headers *headers, char *const *paths, const struct conf_series *series_limits,
+                      struct input_skipped *skipped, struct sorted *sorted);
 void input_sorted_free(struct sorted *sorted);
 
 /* Refuses every accepted stack of a series with unreadable files, and sets the reason of
  * INCOMPLETE_SERIES. */
-void input_sorted_refuse_damaged(const struct sorted_series *series,
-                                 struct geometry_series *grouped);
+void input_sorted_refuse_damaged(const struct sorted_series *series, struct geometry_series *grouped);
 
 /* -------------------------------------------------------------------------- input_units.c ---- */
 

@@ -42,8 +42,7 @@ by_name(const FTSENT **a, const FTSENT **b)
 int
 input_collect_add(struct collection *collection, const char *path)
 {
-    char **grown =
-        array_grow(collection->paths, &collection->capacity, collection->count + 1, sizeof *grown);
+    char **grown = array_grow(collection->paths, &collection->capacity, collection->count + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     collection->paths = grown;
@@ -63,9 +62,7 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
             fts_set(walk, entry, FTS_SKIP);
         return 0;
     case FTS_F:
-        return is_hidden(entry) || is_unfinished(entry)
-                   ? 0
-                   : input_collect_add(collection, entry->fts_path);
+        return is_hidden(entry) || is_unfinished(entry) ? 0 : input_collect_add(collection, entry->fts_path);
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS:
@@ -121,8 +118,8 @@ input_collect_sort(struct collection *collection)
 bool
 input_collect_has(const struct collection *collection, const char *path)
 {
-    return collection->count > 0 && bsearch(&path, collection->paths, collection->count,
-                                            sizeof *collection->paths, compare_paths);
+    return collection->count > 0 &&
+           bsearch(&path, collection->paths, collection->count, sizeof *collection->paths, compare_paths);
 }
 
 void

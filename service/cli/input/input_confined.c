@@ -38,9 +38,7 @@ confined_add_file(struct confined_folders *folders, const char *file)
     if (!realpath(folder, real)) /* reading it reports the error */
         return 0;
     const size_t count = folders->real.count;
-    return count > 0 && strcmp(folders->real.paths[count - 1], real) == 0
-               ? 0
-               : input_collect_add(&folders->real, real);
+    return count > 0 && strcmp(folders->real.paths[count - 1], real) == 0 ? 0 : input_collect_add(&folders->real, real);
 }
 
 static int
@@ -54,8 +52,8 @@ confined_complain(int rc)
 }
 
 int
-cli_confine(enum confine_role role, const struct collection *files, char *const *others,
-            size_t other_count, const char *output, const char *kept)
+cli_confine(enum confine_role role, const struct collection *files, char *const *others, size_t other_count,
+            const char *output, const char *kept)
 {
     struct confined_folders folders = {.last = ""};
     int rc = 0;

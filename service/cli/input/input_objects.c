@@ -32,13 +32,10 @@ input_objects_add(struct input_objects *all, char *path, struct error *reason)
 }
 
 int
-input_objects_sort(struct input_objects *all, struct input_skipped *skipped, char *path,
-                   const struct error *error)
+input_objects_sort(struct input_objects *all, struct input_skipped *skipped, char *path, const struct error *error)
 {
     struct error reason = *error;
-    const int rc = all && error->code == CODE_SOP_CLASS_UNSUPPORTED
-                       ? input_objects_add(all, path, &reason)
-                       : 0;
+    const int rc = all && error->code == CODE_SOP_CLASS_UNSUPPORTED ? input_objects_add(all, path, &reason) : 0;
     if (rc != 0)
         return rc < 0 ? rc : 0;
     /* of a file that is no such object either, the header has the better reason */

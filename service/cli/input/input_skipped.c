@@ -15,8 +15,7 @@
 int
 input_skipped_add(struct input_skipped *all, const char *path, enum code code, const char *message)
 {
-    struct input_skipped_file *files =
-        array_grow(all->files, &all->room, all->count + 1, sizeof *files);
+    struct input_skipped_file *files = array_grow(all->files, &all->room, all->count + 1, sizeof *files);
     if (!files)
         return -ENOMEM;
     all->files = files;
@@ -99,11 +98,10 @@ input_skipped_print(struct input_skipped *all)
         if (end - i == 1)
             cli_print_error("skipped: %s: %s: %s", first->path, code, first->message);
         else if (by == BY_FOLDER)
-            cli_print_error("skipped: %zu files in %.*s: %s: for example: %s", end - i,
-                            folder_length(first->path), first->path, code, first->message);
+            cli_print_error("skipped: %zu files in %.*s: %s: for example: %s", end - i, folder_length(first->path),
+                            first->path, code, first->message);
         else
-            cli_print_error("skipped: %zu files: %s: for example %s: %s", end - i, code,
-                            first->path, first->message);
+            cli_print_error("skipped: %zu files: %s: for example %s: %s", end - i, code, first->path, first->message);
     }
 }
 
@@ -128,8 +126,7 @@ input_skipped_put(struct input_skipped *all, struct json *json)
 }
 
 void
-input_skipped_put_damaged(const struct headers *headers, char *const *paths, size_t count,
-                          struct json *json)
+input_skipped_put_damaged(const struct headers *headers, char *const *paths, size_t count, struct json *json)
 {
     json_begin_array(json, "warnings");
     for (size_t i = 0; i < count; i++)

@@ -38,8 +38,7 @@ split_by_series(struct sorted *sorted, const struct headers *headers)
         size_t at = 0;
         if (!instance)
             continue;
-        while (at < sorted->count &&
-               strcmp(series_uid(&sorted->series[at]), instance->series_uid) != 0)
+        while (at < sorted->count && strcmp(series_uid(&sorted->series[at]), instance->series_uid) != 0)
             at++;
         if (at == sorted->count) {
             const size_t room = headers->count - i;
@@ -48,10 +47,9 @@ split_by_series(struct sorted *sorted, const struct headers *headers)
                 return -ENOMEM;
             sorted->series = grown;
             sorted->count++;
-            grown[at] = (struct sorted_series){
-                .headers = {.instances = calloc(room, sizeof *grown->headers.instances),
-                            .rc = calloc(room, sizeof *grown->headers.rc)},
-                .paths = calloc(room, sizeof *grown->paths)};
+            grown[at] = (struct sorted_series){.headers = {.instances = calloc(room, sizeof *grown->headers.instances),
+                                                           .rc = calloc(room, sizeof *grown->headers.rc)},
+                                               .paths = calloc(room, sizeof *grown->paths)};
         }
         struct sorted_series *series = &sorted->series[at];
         if (!series->headers.instances || !series->headers.rc || !series->paths)
@@ -127,8 +125,7 @@ sorted_compare(const char *a, const char *b, enum dicom_likeness *likeness)
 /* Checks two files with the same SOP Instance UID. Skips the second (sets it to NULL) if it is
  * equal, else refuses the series. */
 static int
-sorted_check_duplicate(struct sorted_series *series, size_t first, size_t second,
-                       struct input_skipped *skipped)
+sorted_check_duplicate(struct sorted_series *series, size_t first, size_t second, struct input_skipped *skipped)
 {
     char *const *paths = series->paths;
     enum dicom_likeness likeness;
@@ -136,16 +133,14 @@ sorted_check_duplicate(struct sorted_series *series, size_t first, size_t second
     if (rc)
         return rc;
     if (likeness != DICOM_SAME && series->refusal.code == CODE_NONE)
-        error_set_files(
-            &series->refusal, 0, CODE_DUPLICATE_UID_DIFFERENT, paths[first], paths[second],
-            "%s and %s have the same SOP Instance UID and %s. Remove the wrong file.",
-            text_base_name(paths[first]), text_base_name(paths[second]),
-            likeness == DICOM_RECODED ? "different transfer syntaxes" : "different contents");
+        error_set_files(&series->refusal, 0, CODE_DUPLICATE_UID_DIFFERENT, paths[first], paths[second],
+                        "%s and %s have the same SOP Instance UID and %s. Remove the wrong file.",
+                        text_base_name(paths[first]), text_base_name(paths[second]),
+                        likeness == DICOM_RECODED ? "different transfer syntaxes" : "different contents");
     if (likeness != DICOM_SAME)
         return 0;
     struct error duplicate;
-    error_set(&duplicate, 0, CODE_DUPLICATE_FILE, "%s is the same as %s.",
-              text_base_name(paths[second]), paths[first]);
+    error_set(&duplicate, 0, CODE_DUPLICATE_FILE, "%s is the same as %s.", text_base_name(paths[second]), paths[first]);
     series->headers.instances[second] = NULL;
     return input_skipped_add(skipped, paths[second], duplicate.code, duplicate.message);
 }
@@ -164,8 +159,7 @@ sorted_remove_duplicates(struct sorted_series *series, struct input_skipped *ski
     qsort_r(order, count, sizeof *order, compare_sop_instances, instances);
     int rc = 0;
     for (size_t i = 1, first = 0; i < count && rc == 0; i++) {
-        if (strcmp(instances[order[first]]->sop_instance_uid,
-                   instances[order[i]]->sop_instance_uid) == 0)
+        if (strcmp(instances[order[first]]->sop_instance_uid, instances[order[i]]->sop_instance_uid) == 0)
             rc = sorted_check_duplicate(series, order[first], order[i], skipped);
         else
             first = i;
@@ -183,9 +177,8 @@ sorted_remove_duplicates(struct sorted_series *series, struct input_skipped *ski
 /* -------------------------------------------------------------------------- entry points ---- */
 
 int
-input_sorted_make(const struct headers *headers, char *const *paths,
-                  const struct conf_series *series_limits, struct input_skipped *skipped,
-                  struct sorted *sorted)
+input_sorted_make(const struct headers *headers, char *const *paths, const struct conf_series *series_limits,
+                  struct input_skipped *skipped, struct sorted *sorted)
 {
     *sorted = (struct sorted){0};
     int rc = split_by_series(sorted, headers);
@@ -198,8 +191,7 @@ input_sorted_make(const struct headers *headers, char *const *paths,
         rc = sorted_remove_duplicates(series, skipped);
         for (size_t k = 0; k < series->headers.count; k++)
             bytes += series->headers.instances[k]->file_size;
-        series_size_check(series_limits, series_uid(series), (int64_t)series->headers.count, bytes,
-                          &series->refusal);
+        series_size_check(series_limits, series_uid(series), (int64_t)series->headers.count, bytes, &series->refusal);
     }
     if (rc)
         input_sorted_free(sorted);

@@ -16,8 +16,7 @@
 /* --------------------------------------------------------------------------------- units ---- */
 
 static struct unit *
-add_unit(struct units *units, const struct sorted_series *series, const char *stack,
-         const struct error *refusal)
+add_unit(struct units *units, const struct sorted_series *series, const char *stack, const struct error *refusal)
 {
     struct unit *grown = reallocarray(units->items, units->count + 1, sizeof *grown);
     if (!grown)
@@ -34,8 +33,7 @@ add_unit(struct units *units, const struct sorted_series *series, const char *st
 /* Skips each file of a stack once, although several frames may come from one file. The reason
  * begins with its own name: "im1.dcm is a localizer." */
 static int
-skip_stack(const struct sorted_series *series, const struct geometry_stack *stack,
-           struct input_skipped *skipped)
+skip_stack(const struct sorted_series *series, const struct geometry_stack *stack, struct input_skipped *skipped)
 {
     const char *words = stack->error.message, *name = text_base_name(stack->error.file[0]);
     const size_t length = strncmp(words, name, strlen(name)) == 0 ? strlen(name) : 0;
@@ -49,8 +47,8 @@ skip_stack(const struct sorted_series *series, const struct geometry_stack *stac
         if (is_listed[at])
             continue;
         is_listed[at] = true;
-        snprintf(message, sizeof message, "%s%.*s",
-                 length > 0 ? text_base_name(series->paths[at]) : "", (int)kept, words + length);
+        snprintf(message, sizeof message, "%s%.*s", length > 0 ? text_base_name(series->paths[at]) : "", (int)kept,
+                 words + length);
         rc = input_skipped_add(skipped, series->paths[at], stack->error.code, message);
     }
     free(is_listed);
@@ -79,8 +77,7 @@ choice_names(const struct units_request *request, const char *stack)
 {
     if (request->stack)
         return strcmp(request->stack, stack) == 0;
-    return !request->stacks || strcmp(request->stacks, CONF_ALL_STACKS) == 0 ||
-           fnmatch(request->stacks, stack, 0) == 0;
+    return !request->stacks || strcmp(request->stacks, CONF_ALL_STACKS) == 0 || fnmatch(request->stacks, stack, 0) == 0;
 }
 
 /* Selects accepted stacks as a rule with this `stacks` does. */
@@ -121,8 +118,7 @@ choose_refused(const struct units_request *request, struct choice *choice)
 }
 
 static int
-choice_make(const struct units_request *request, const struct geometry_series *grouped,
-            struct choice *choice)
+choice_make(const struct units_request *request, const struct geometry_series *grouped, struct choice *choice)
 {
     const size_t count = (size_t)grouped->stack_count;
     *choice = (struct choice){.grouped = grouped,
@@ -131,8 +127,7 @@ choice_make(const struct units_request *request, const struct geometry_series *g
     int rc = choice->stacks && choice->chosen ? 0 : -ENOMEM;
     for (size_t i = 0; i < count && rc == 0; i++) {
         const struct geometry_stack *stack = &grouped->stacks[i];
-        choice->stacks[i] =
-            (struct rules_stack){stack->name, stack->plane_count, stack->accepted, NULL};
+        choice->stacks[i] = (struct rules_stack){stack->name, stack->plane_count, stack->accepted, NULL};
         choice->chosen[i] = request->stack && stack->accepted && choice_names(request, stack->name);
     }
     if (rc == 0 && !request->stack)
@@ -166,8 +161,8 @@ describe_too_many(const struct choice *choice, struct error *refusal)
 /* ------------------------------------------------------------------ checking a series ---- */
 
 static int
-units_of_stacks(struct units *units, const struct sorted_series *series,
-                const struct units_request *request, const struct geometry_series *grouped)
+units_of_stacks(struct units *units, const struct sorted_series *series, const struct units_request *request,
+                const struct geometry_series *grouped)
 {
     struct choice choice;
     struct error refusal = {0};
@@ -184,8 +179,7 @@ units_of_stacks(struct units *units, const struct sorted_series *series,
         return rc;
     for (int32_t i = 0; i < grouped->stack_count && rc == 0; i++) {
         const struct geometry_stack *stack = &grouped->stacks[i];
-        if (choice.chosen[i] &&
-            !add_unit(units, series, stack->name, stack->accepted ? NULL : &stack->error))
+        if (choice.chosen[i] && !add_unit(units, series, stack->name, stack->accepted ? NULL : &stack->error))
             rc = -ENOMEM;
     }
     if (rc == 0 && choice.too_many > 0) {
@@ -198,29 +192,23 @@ units_of_stacks(struct units *units, const struct sorted_series *series,
 
 /* Notes the missing files or slices in the units from `first` on. */
 static int
-units_note_missing(struct units *units, size_t first, const struct sorted_series *series,
-                   struct geometry_limits limits)
+units_note_missing(struct units *units, size_t first, const struct sorted_series *series, struct geometry_limits limits)
 {
     struct geometry_series *strict;
     struct error refusal;
     limits.allow_missing = false;
-    int rc = geometry_group(series->headers.instances, (int32_t)series->headers.count, &limits,
-                            &strict, &refusal);
+    int rc = geometry_group(series->headers.instances, (int32_t)series->headers.count, &limits, &strict, &refusal);
     for (size_t i = first; (rc == 0 || rc == -EINVAL) && i < units->count; i++) {
         struct unit *unit = &units->items[i];
         int32_t at = 0;
-        while (rc == 0 && at < strict->stack_count &&
-               strcmp(strict->stacks[at].name, unit->stack) != 0)
+        while (rc == 0 && at < strict->stack_count && strcmp(strict->stacks[at].name, unit->stack) != 0)
             at++;
         if (rc == -EINVAL) {
-            snprintf(unit->note, sizeof unit->note, "accepted: %s: %.140s", code_name(refusal.code),
-                     refusal.message);
+            snprintf(unit->note, sizeof unit->note, "accepted: %s: %.140s", code_name(refusal.code), refusal.message);
         } else if (series->damaged > 0) {
-            snprintf(unit->note, sizeof unit->note,
-                     "missing files are accepted: %zu cannot be used, such as %.100s",
+            snprintf(unit->note, sizeof unit->note, "missing files are accepted: %zu cannot be used, such as %.100s",
                      series->damaged, text_base_name(series->damage.file[0]));
-        } else if (at < strict->stack_count &&
-                   strict->stacks[at].error.code == CODE_INCOMPLETE_SERIES) {
+        } else if (at < strict->stack_count && strict->stacks[at].error.code == CODE_INCOMPLETE_SERIES) {
             const char *message = strict->stacks[at].error.message;
             const char *remedy = strstr(message, GEOMETRY_REMEDY);
             snprintf(unit->note, sizeof unit->note, "missing slices are accepted: %.*s",
@@ -234,15 +222,14 @@ units_note_missing(struct units *units, size_t first, const struct sorted_series
 }
 
 static int
-units_check_stacks(struct units *units, const struct sorted_series *series,
-                   const struct units_request *request, struct error *refusal)
+units_check_stacks(struct units *units, const struct sorted_series *series, const struct units_request *request,
+                   struct error *refusal)
 {
     struct geometry_limits limits = pipeline_limits(request->pipeline);
     limits.allow_missing = request->accept_missing;
     struct geometry_series *grouped;
     const size_t first = units->count;
-    int rc = geometry_group(series->headers.instances, (int32_t)series->headers.count, &limits,
-                            &grouped, refusal);
+    int rc = geometry_group(series->headers.instances, (int32_t)series->headers.count, &limits, &grouped, refusal);
     if (rc)
         return rc;
     if (!request->accept_missing)
@@ -256,12 +243,10 @@ units_check_stacks(struct units *units, const struct sorted_series *series,
 
 /* A series without stacks becomes one refused unit. */
 static int
-units_check_series(struct units *units, const struct sorted_series *series,
-                   const struct units_request *request)
+units_check_series(struct units *units, const struct sorted_series *series, const struct units_request *request)
 {
     struct error refusal = series->refusal;
-    int rc =
-        refusal.code == CODE_NONE ? units_check_stacks(units, series, request, &refusal) : -EINVAL;
+    int rc = refusal.code == CODE_NONE ? units_check_stacks(units, series, request, &refusal) : -EINVAL;
     if (rc != -EINVAL)
         return rc;
     units->stacks++;
@@ -291,8 +276,7 @@ plain_name(char *to, size_t size, const char *from)
 static char *
 folder_name(const struct units *units, const struct unit *unit, const char *output, int again)
 {
-    char modality[DICOM_CS_SIZE], description[49], stack[sizeof unit->stack],
-        number[DICOM_UID_SIZE];
+    char modality[DICOM_CS_SIZE], description[49], stack[sizeof unit->stack], number[DICOM_UID_SIZE];
     char repeat[16] = "", *path;
     const struct dicom_instance *first = unit->headers->instances[0];
     plain_name(modality, sizeof modality, first->modality);
@@ -301,16 +285,15 @@ folder_name(const struct units *units, const struct unit *unit, const char *outp
     bool unique = first->series_number > 0;
     for (size_t i = 0; i < units->sorted.count; i++) {
         const struct headers *other = &units->sorted.series[i].headers;
-        unique &=
-            other == unit->headers || other->instances[0]->series_number != first->series_number;
+        unique &= other == unit->headers || other->instances[0]->series_number != first->series_number;
     }
     snprintf(number, sizeof number, "%d", first->series_number);
     if (!unique)
         snprintf(number, sizeof number, "%s", first->series_uid);
     if (again > 1)
         snprintf(repeat, sizeof repeat, "-%d", again);
-    return asprintf(&path, "%s/%s-%s%s%s%s%s%s", output, modality, number,
-                    description[0] ? "-" : "", description, stack[0] ? "-" : "", stack, repeat) < 0
+    return asprintf(&path, "%s/%s-%s%s%s%s%s%s", output, modality, number, description[0] ? "-" : "", description,
+                    stack[0] ? "-" : "", stack, repeat) < 0
                ? NULL
                : path;
 }
@@ -324,8 +307,7 @@ name_units(struct units *units, const char *output)
         bool is_taken;
         do {
             free(unit->output);
-            unit->output =
-                units->count == 1 ? strdup(output) : folder_name(units, unit, output, again++);
+            unit->output = units->count == 1 ? strdup(output) : folder_name(units, unit, output, again++);
             if (!unit->output)
                 return -ENOMEM;
             is_taken = false;
@@ -340,8 +322,8 @@ int
 input_units_make(const struct units_request *request, struct units *units, struct error *error)
 {
     *units = (struct units){0};
-    int rc = input_sorted_make(request->headers, request->paths, request->series_limits,
-                               request->skipped, &units->sorted);
+    int rc =
+        input_sorted_make(request->headers, request->paths, request->series_limits, request->skipped, &units->sorted);
     for (size_t i = 0; i < units->sorted.count && rc == 0; i++)
         rc = units_check_series(units, &units->sorted.series[i], request);
     if (rc == 0)

@@ -42,13 +42,12 @@ help_option(FILE *out, const struct cli_option *option)
     const char *noun = cli_noun(option);
     char letter[] = "-x, ";
     letter[1] = option->letter;
-    const int at = fprintf(out, "  %s--%s%s%s", option->letter ? letter : "    ", option->name,
-                           noun ? " " : "", noun ? noun : "");
+    const int at =
+        fprintf(out, "  %s--%s%s%s", option->letter ? letter : "    ", option->name, noun ? " " : "", noun ? noun : "");
     char text[512];
     size_t used = (size_t)snprintf(text, sizeof text, "%s", option->help);
     for (size_t i = 0; option->word && option->word(i) && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : ": ",
-                                 option->word(i));
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : ": ", option->word(i));
     help_wrap(out, text, at >= HELP_COLUMN ? at + HELP_WIDTH : at, HELP_COLUMN);
 }
 
@@ -67,11 +66,10 @@ cli_print_command(const struct cli_command *command, FILE *out)
 {
     for (size_t i = 0; i == 0 || command->usage[i]; i++)
         fprintf(out, "%s noctule %s%s%s\n", i == 0 ? "usage:" : "      ", command->name,
-                command->usage[i] && command->usage[i][0] ? " " : "",
-                command->usage[i] ? command->usage[i] : "");
+                command->usage[i] && command->usage[i][0] ? " " : "", command->usage[i] ? command->usage[i] : "");
     char help[512];
-    snprintf(help, sizeof help, "%c%s.%s%s", toupper((unsigned char)command->help[0]),
-             command->help + 1, command->more ? " " : "", command->more ? command->more : "");
+    snprintf(help, sizeof help, "%c%s.%s%s", toupper((unsigned char)command->help[0]), command->help + 1,
+             command->more ? " " : "", command->more ? command->more : "");
     fputc('\n', out);
     help_wrap(out, help, 0, 0);
     help_options(out, "Options", command->options);

@@ -76,8 +76,7 @@ when_is_time(const char *text)
 {
     static const char shape[] = "0000-00-00T00:00:00.000Z";
     size_t i = 0;
-    while (text[i] && shape[i] &&
-           (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
+    while (text[i] && shape[i] && (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
         i++;
     return !text[i] && i >= 4 && i < CLI_TIME;
 }
@@ -158,8 +157,7 @@ kind_later(struct cli_call *call, char *text, void *member)
     return when_take(call, text, member, 1);
 }
 
-const struct cli_kind cli_flag = {.take = kind_flag},
-                      cli_text = {"WORDS", "a text", kind_text, CLI_NOTHING},
+const struct cli_kind cli_flag = {.take = kind_flag}, cli_text = {"WORDS", "a text", kind_text, CLI_NOTHING},
                       cli_file = {"FILE", "a file", kind_text, CLI_FILES},
                       cli_folder = {"DIR", "a folder", kind_text, CLI_FOLDERS},
                       cli_pipeline = {"NAME", "a pipeline", kind_name, CLI_PIPELINES},

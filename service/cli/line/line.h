@@ -41,15 +41,15 @@ struct cli_kind {
 };
 
 extern const struct cli_kind cli_flag, /* bool */
-    cli_text, cli_file, cli_folder, cli_pipeline, cli_destination, cli_preset, cli_profile,
-    cli_choice, cli_command_name, /* const char *, unchanged */
-    cli_files,                    /* struct cli_texts: all values in order */
-    cli_uid,                      /* const char * in the form of a UID */
-    cli_when,                     /* const char *, a time; at max_arguments two per command */
-    cli_later,                    /* const char *, a time in the future */
-    cli_alert,                    /* const char *, the id of an alert */
-    cli_job, cli_count, cli_id,   /* int64_t, at min_arguments 1 */
-    cli_segment;                  /* int64_t, at min_arguments 0 */
+    cli_text, cli_file, cli_folder, cli_pipeline, cli_destination, cli_preset, cli_profile, cli_choice,
+    cli_command_name,           /* const char *, unchanged */
+    cli_files,                  /* struct cli_texts: all values in order */
+    cli_uid,                    /* const char * in the form of a UID */
+    cli_when,                   /* const char *, a time; at max_arguments two per command */
+    cli_later,                  /* const char *, a time in the future */
+    cli_alert,                  /* const char *, the id of an alert */
+    cli_job, cli_count, cli_id, /* int64_t, at min_arguments 1 */
+    cli_segment;                /* int64_t, at min_arguments 0 */
 
 /* Values of an option that may be repeated. cli_release frees `items`. */
 struct cli_texts {
@@ -68,9 +68,9 @@ struct cli_option {
 };
 
 #define CLI_AT(type, member) offsetof(type, member)
-#define CLI_JSON(type)                                                                             \
-    {                                                                                              \
-        "json", 'j', &cli_flag, CLI_AT(type, json), .help = "print JSON instead of text"           \
+#define CLI_JSON(type)                                                                                                 \
+    {                                                                                                                  \
+        "json", 'j', &cli_flag, CLI_AT(type, json), .help = "print JSON instead of text"                               \
     }
 
 struct cli_command {
@@ -144,8 +144,7 @@ void cli_print_command(const struct cli_command *command, FILE *out);
 /* Prints "noctule: " and the message on standard error. */
 void cli_print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints an error in the arguments and where to find help. Returns EXIT_USAGE. */
-int cli_usage_error(const char *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+int cli_usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Text styles on a terminal. Other outputs are plain, and so is a terminal if NO_COLOR is set
  * (no-color.org). */

@@ -23,8 +23,7 @@ const struct cli_option cli_globals[] = {
              "else /etc/noctule/noctule.conf"},
     {"root", 'r', &cli_folder, CLI_AT(struct cli_context, root),
      .help = "root folder; default: that of the configuration"},
-    {"help", 'h', &cli_flag, CLI_AT(struct cli_context, help),
-     .help = "print the help of the command"},
+    {"help", 'h', &cli_flag, CLI_AT(struct cli_context, help), .help = "print the help of the command"},
     {"version", 'V', &cli_flag, CLI_AT(struct cli_context, version), .help = "print the version"},
     {0},
 };
@@ -52,8 +51,7 @@ struct found {
 };
 
 static void
-find_named(const struct cli_option *options, void *object, const char *name, size_t length,
-           struct found *found)
+find_named(const struct cli_option *options, void *object, const char *name, size_t length, struct found *found)
 {
     for (const struct cli_option *option = options; option && option->name; option++) {
         if (found->exact || strncmp(option->name, name, length) != 0)
@@ -66,8 +64,7 @@ static struct found
 find_letter(const struct line *line, char letter)
 {
     const struct cli_command *command = line->call->command;
-    for (const struct cli_option *option = command ? command->options : NULL;
-         option && option->name; option++)
+    for (const struct cli_option *option = command ? command->options : NULL; option && option->name; option++)
         if (option->letter == letter)
             return (struct found){option, line->call->options, 1, true};
     for (const struct cli_option *option = cli_globals; option->name; option++)
@@ -83,14 +80,12 @@ refuse_option(const struct line *line, const char *name, size_t length)
     const struct cli_command *command = line->call->command;
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     struct nearest nearest = nearest_of(word);
-    for (const struct cli_option *option = command ? command->options : NULL;
-         option && option->name; option++)
+    for (const struct cli_option *option = command ? command->options : NULL; option && option->name; option++)
         nearest_try(&nearest, option->name);
     for (const struct cli_option *option = cli_globals; option->name; option++)
         nearest_try(&nearest, option->name);
     if (nearest.name)
-        return cli_usage_error(line_command(line), "there is no option --%s; did you mean --%s?",
-                               word, nearest.name);
+        return cli_usage_error(line_command(line), "there is no option --%s; did you mean --%s?", word, nearest.name);
     return cli_usage_error(line_command(line), "there is no option --%s", word);
 }
 
@@ -102,8 +97,7 @@ cli_no_command(const char *name)
         for (const struct cli_command *const *command = group->commands; *command; command++)
             nearest_try(&nearest, (*command)->name);
     if (nearest.name)
-        return cli_usage_error(NULL, "there is no command \"%s\"; did you mean \"%s\"?", name,
-                               nearest.name);
+        return cli_usage_error(NULL, "there is no command \"%s\"; did you mean \"%s\"?", name, nearest.name);
     return cli_usage_error(NULL, "there is no command \"%s\"", name);
 }
 
@@ -135,8 +129,7 @@ line_take(struct line *line, const struct found *found, char *value)
     if (option->kind->noun && !value && line->at < line->argc)
         value = line->argv[line->at++];
     if (option->kind->noun && !value)
-        return cli_usage_error(line_command(line), "--%s needs its %s", option->name,
-                               cli_noun(option));
+        return cli_usage_error(line_command(line), "--%s needs its %s", option->name, cli_noun(option));
     int rc = option->kind->take(line->call, value, (char *)found->object + option->offset);
     return rc < 0 ? line_refuse_value(line, value, option->kind, rc) : EXIT_OK;
 }
@@ -205,8 +198,7 @@ line_take_argument(struct line *line, char *argument, bool *options_end)
     }
     /* An option begins with a dash. "-5" is a number, and "-" an argument. */
     if (!*options_end && argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]))
-        return argument[1] == '-' ? line_take_long(line, argument + 2)
-                                  : line_take_letters(line, argument + 1);
+        return argument[1] == '-' ? line_take_long(line, argument + 2) : line_take_letters(line, argument + 1);
     if (!call->command)
         return line_begin_command(line, argument);
     call->arguments[call->count++] = argument;
@@ -252,8 +244,7 @@ void
 cli_release(struct cli_call *call)
 {
     const struct cli_option *options = call->command ? call->command->options : NULL;
-    for (const struct cli_option *option = options; call->options && option && option->name;
-         option++)
+    for (const struct cli_option *option = options; call->options && option && option->name; option++)
         if (option->kind == &cli_files)
             free(((struct cli_texts *)((char *)call->options + option->offset))->items);
     free(call->options);

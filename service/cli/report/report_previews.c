@@ -13,16 +13,14 @@
 #define MAX_PREVIEW_BYTES (256 * 1024)
 #define MAX_BYTES         (2 * 1024 * 1024)
 
-static const char base64_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static void
 preview_encode(const unsigned char *bytes, size_t size, FILE *out)
 {
     for (size_t i = 0; i < size; i += 3) {
         const size_t left = size - i;
-        const unsigned triple = (unsigned)bytes[i] << 16 |
-                                (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+        const unsigned triple = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
                                 (left > 2 ? (unsigned)bytes[i + 2] : 0);
         fputc(base64_digits[triple >> 18], out);
         fputc(base64_digits[triple >> 12 & 63], out);
@@ -90,8 +88,7 @@ report_html_previews(const struct report_content *report, FILE *out)
     fprintf(out, "<section><h2>%s</h2>\n", table->list->heading);
     report_preview_figures(report, count, out);
     if (count < table->row_count)
-        fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>",
-                table->row_count - count);
+        fprintf(out, "<p class=\"faint\">and %zu more: <code>noctule review</code></p>", table->row_count - count);
     fputs("<p class=\"hint small faint\">See <code>", out);
     html_text(table->list->hint, out);
     fputs("</code></p></section>\n", out);

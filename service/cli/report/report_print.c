@@ -27,13 +27,11 @@ report_print_check(struct cli_call *call)
     const struct report_print_request *request = call->options;
     int64_t ms;
     if (request->send && (request->json || request->html))
-        return cli_usage_error(call->command->name,
-                               "--send cannot be combined with --json or --html");
+        return cli_usage_error(call->command->name, "--send cannot be combined with --json or --html");
     for (int i = 0; i < 2; i++) {
         const char *text = i ? request->until : request->since;
         if (text && cli_time_to_ms(text, &ms) != 0)
-            return cli_usage_error(call->command->name,
-                                   "\"%s\" is not a time: use 2026-01-31 or 36h", text);
+            return cli_usage_error(call->command->name, "\"%s\" is not a time: use 2026-01-31 or 36h", text);
     }
     return EXIT_OK;
 }
@@ -75,8 +73,7 @@ report_print_output(const struct report_content *report, const struct cli_call *
 /* Returns whether an operator must act. Acknowledged alerts do not count, but only in a recent
  * period. */
 static bool
-report_needs_attention(const struct report_period *period, const struct alerts *alerts,
-                       bool is_recent)
+report_needs_attention(const struct report_period *period, const struct alerts *alerts, bool is_recent)
 {
     static const struct {
         enum report_list_name table;
@@ -93,8 +90,7 @@ report_needs_attention(const struct report_period *period, const struct alerts *
 }
 
 static int
-report_print_make(struct cli_call *call, struct report *database, int64_t since_ms,
-                  int64_t until_ms)
+report_print_make(struct cli_call *call, struct report *database, int64_t since_ms, int64_t until_ms)
 {
     const char *root = call->context->conf->root;
     struct cli_alerts alerts = {0};
@@ -106,8 +102,8 @@ report_print_make(struct cli_call *call, struct report *database, int64_t since_
         rc = report_period_read(database, since_ms, until_ms, &period, &error);
     if (rc == 0) {
         const bool is_recent = clock_unix_ms() - until_ms < REPORT_PERIOD_MS;
-        const struct report_content report = {
-            period, &alerts, root, report_needs_attention(period, &alerts.list, is_recent)};
+        const struct report_content report = {period, &alerts, root,
+                                              report_needs_attention(period, &alerts.list, is_recent)};
         status = report_print_output(&report, call);
     } else {
         cli_print_error("%s", error.message);
@@ -124,8 +120,7 @@ report_print_run(struct cli_call *call)
     const struct report_print_request *request = call->options;
     struct report *database;
     if (request->send && call->context->is_in_force) {
-        cli_print_error(
-            "--send runs report.command, so it needs a configuration file without errors");
+        cli_print_error("--send runs report.command, so it needs a configuration file without errors");
         return EXIT_CONFIG;
     }
     if (request->send && !call->context->conf->report.command) {
@@ -146,16 +141,15 @@ report_print_run(struct cli_call *call)
     return status;
 }
 
-#define WHEN(name_, help_)                                                                         \
-    {                                                                                              \
-#name_, 0, &cli_when, CLI_AT(struct report_print_request, name_), .help = (help_)          \
+#define WHEN(name_, help_)                                                                                             \
+    {                                                                                                                  \
+#name_, 0, &cli_when, CLI_AT(struct report_print_request, name_), .help = (help_)                              \
     }
 
 const struct cli_command cli_report = {
     .name = "report",
     .help = "report received series, results and open tasks of a period, by default 24 hours",
-    .usage = {"[--since WHEN] [--until WHEN] [--json] [--html FILE]",
-              "[--since WHEN] [--until WHEN] --send"},
+    .usage = {"[--since WHEN] [--until WHEN] [--json] [--html FILE]", "[--since WHEN] [--until WHEN] --send"},
     .more = "Exit status 1 if an operator must act: alerts, failed jobs, results under review, "
             "undelivered results or quarantined files.",
     .options =

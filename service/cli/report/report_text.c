@@ -108,8 +108,7 @@ text_below(const struct report_table *table, size_t row, FILE *out)
     for (size_t i = 0; i < table->list->column_count; i++) {
         char buffer[SHOWN_CELL], label[32];
         const struct report_column *column = &table->list->columns[i];
-        const char *shown =
-            (column->form & REPORT_BELOW) ? shown_cell(table, row, i, buffer) : NULL;
+        const char *shown = (column->form & REPORT_BELOW) ? shown_cell(table, row, i, buffer) : NULL;
         if (!shown)
             continue;
         snprintf(label, sizeof label, "      %s:", column->title);
@@ -165,7 +164,6 @@ report_write_text(const struct report_content *report, FILE *out)
         if (period->tables[i].list->shape == REPORT_FIGURES)
             text_one(&period->tables[i], out);
     for (int i = 0; i < PERIOD_COUNT; i++)
-        if (period->tables[i].list->shape != REPORT_FIGURES && period->tables[i].row_count > 0 &&
-            i != PERIOD_HOURS)
+        if (period->tables[i].list->shape != REPORT_FIGURES && period->tables[i].row_count > 0 && i != PERIOD_HOURS)
             text_list(&period->tables[i], out);
 }

@@ -25,15 +25,14 @@ choose_trusts(const struct running_daemon *daemon)
     const struct passwd *service = getpwnam(DAEMON_USER);
     if (daemon->user != 0 && !(service && service->pw_uid == daemon->user))
         return false;
-    return stat(daemon->config, &file) == 0 && (file.st_uid == 0 || file.st_uid == self) &&
-           !(file.st_mode & S_IWOTH) && faccessat(AT_FDCWD, daemon->config, R_OK, AT_EACCESS) == 0;
+    return stat(daemon->config, &file) == 0 && (file.st_uid == 0 || file.st_uid == self) && !(file.st_mode & S_IWOTH) &&
+           faccessat(AT_FDCWD, daemon->config, R_OK, AT_EACCESS) == 0;
 }
 
 /* Moves the trusted daemons that match `root` to the front, one per configuration and root, and
  * returns their number. Sets *hidden to a daemon that is not trusted, or NULL. */
 static size_t
-choose_sift(struct running_daemon *daemons, size_t count, const char *root,
-            struct running_daemon **hidden)
+choose_sift(struct running_daemon *daemons, size_t count, const char *root, struct running_daemon **hidden)
 {
     const pid_t wanted = root ? cli_find_daemon(root) : 0;
     size_t kept = 0;
@@ -47,8 +46,7 @@ choose_sift(struct running_daemon *daemons, size_t count, const char *root,
             continue;
         }
         for (size_t k = 0; k < kept; k++)
-            known |= strcmp(daemons[k].config, daemons[i].config) == 0 &&
-                     strcmp(daemons[k].root, daemons[i].root) == 0;
+            known |= strcmp(daemons[k].config, daemons[i].config) == 0 && strcmp(daemons[k].root, daemons[i].root) == 0;
         if (!known)
             daemons[kept++] = daemons[i];
     }
@@ -60,13 +58,11 @@ choose_refuse_several(const struct running_daemon *daemons, size_t count, struct
 {
     char names[sizeof error->message] = "";
     for (size_t i = 0, used = 0; i < count && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s (process %d)",
-                                 i ? ", " : "", daemons[i].config,
-                                 daemons[i].root[0] ? " and root " : "", daemons[i].root,
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s%s%s (process %d)", i ? ", " : "",
+                                 daemons[i].config, daemons[i].root[0] ? " and root " : "", daemons[i].root,
                                  (int)daemons[i].pid);
-    return error_set(
-        error, -EEXIST, CODE_NONE,
-        "give --config, because " DAEMON_PROGRAM " runs with several configurations: %s", names);
+    return error_set(error, -EEXIST, CODE_NONE,
+                     "give --config, because " DAEMON_PROGRAM " runs with several configurations: %s", names);
 }
 
 static int
@@ -93,9 +89,8 @@ choose_take(struct cli_context *context, const struct running_daemon *daemon, st
     if (!context->root && daemon->root[0])
         context->root = context->chosen[1];
     if (strcmp(daemon->config, DAEMON_CONFIG) != 0 || daemon->root[0])
-        fprintf(stderr, "noctule: using %s%s%s of the running " DAEMON_PROGRAM " (process %d)\n",
-                daemon->config, daemon->root[0] ? " and root " : "", daemon->root,
-                (int)daemon->pid);
+        fprintf(stderr, "noctule: using %s%s%s of the running " DAEMON_PROGRAM " (process %d)\n", daemon->config,
+                daemon->root[0] ? " and root " : "", daemon->root, (int)daemon->pid);
     return 0;
 }
 

@@ -157,8 +157,7 @@ running_add(int folder, const char *name, struct running_daemon **daemons, size_
     const bool is_one = process >= 0 && running_is_one(process, &daemon);
     if (process >= 0)
         close(process);
-    struct running_daemon *more =
-        is_one ? realloc(*daemons, (*count + 1) * sizeof **daemons) : NULL;
+    struct running_daemon *more = is_one ? realloc(*daemons, (*count + 1) * sizeof **daemons) : NULL;
     if (is_one && !more)
         return -ENOMEM;
     if (is_one) {

@@ -29,9 +29,8 @@ run_job_on_signal(int number)
 static int
 run_job_run_all(struct job_step *step, char *const *folders, int count)
 {
-    static const char *const words[] = {[STEP_PUBLISHED] = "has a manifest",
-                                        [STEP_VOID] = "was voided",
-                                        [STEP_LEFT] = "was left unfinished"};
+    static const char *const words[] = {
+        [STEP_PUBLISHED] = "has a manifest", [STEP_VOID] = "was voided", [STEP_LEFT] = "was left unfinished"};
     int status = EXIT_OK;
     for (int i = 0; i < count; i++) {
         struct error error;
@@ -39,8 +38,7 @@ run_job_run_all(struct job_step *step, char *const *folders, int count)
         if (error.code == CODE_NONE && end != STEP_LEFT)
             printf("%s: %s\n", folders[i], words[end]);
         else
-            cli_print_error("%s: %s: %s: %s", folders[i], words[end], code_name(error.code),
-                            error.message);
+            cli_print_error("%s: %s: %s: %s", folders[i], words[end], code_name(error.code), error.message);
         status = end == STEP_LEFT ? EXIT_PARTIAL : status;
     }
     return status;
@@ -76,13 +74,11 @@ const struct cli_command cli_run_job = {
     .help = "run job attempts that the daemon left in a shared folder",
     .usage = {"[--scratch DIR] [--series DIR] FOLDER..."},
     .more = "A scheduler runs it on a node. It uses neither the configuration nor the daemon.",
-    .options =
-        (const struct cli_option[]){
-            {"scratch", 0, &cli_folder, CLI_AT(struct run_job_options, scratch),
-             .help = "local folder for computations; default: $TMPDIR, else /tmp"},
-            {"series", 0, &cli_folder, CLI_AT(struct run_job_options, series),
-             .help = "folder of images that were not copied"},
-            {0}},
+    .options = (const struct cli_option[]){{"scratch", 0, &cli_folder, CLI_AT(struct run_job_options, scratch),
+                                            .help = "local folder for computations; default: $TMPDIR, else /tmp"},
+                                           {"series", 0, &cli_folder, CLI_AT(struct run_job_options, series),
+                                            .help = "folder of images that were not copied"},
+                                           {0}},
     .size = sizeof(struct run_job_options),
     .kind = &cli_folder,
     .min_arguments = 1,

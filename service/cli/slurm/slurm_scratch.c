@@ -92,14 +92,12 @@ slurm_scratch_sweep(const char *where)
     for (const struct dirent *entry; (entry = readdir(entries));) {
         struct stat status;
         const int base = dirfd(entries);
-        const int fd =
-            strncmp(entry->d_name, SCRATCH_PREFIX, sizeof SCRATCH_PREFIX - 1) == 0
-                ? openat(base, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                : -1;
+        const int fd = strncmp(entry->d_name, SCRATCH_PREFIX, sizeof SCRATCH_PREFIX - 1) == 0
+                           ? openat(base, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                           : -1;
         if (fd < 0)
             continue;
-        if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
-            flock(fd, LOCK_EX | LOCK_NB) == 0)
+        if (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
             file_remove(base, entry->d_name, NULL);
         close(fd);
     }

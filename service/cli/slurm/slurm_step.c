@@ -68,14 +68,12 @@ step_open_device(struct job_step *step, const struct message_attempt *request, s
         *error = step->device_error;
         return -ENODEV;
     }
-    if (step->lane && strcmp(step->backend, request->backend) == 0 &&
-        step->opened.threads == (int)request->threads &&
+    if (step->lane && strcmp(step->backend, request->backend) == 0 && step->opened.threads == (int)request->threads &&
         step->memory_bytes == request->memory_bytes)
         return 0;
     step_close_device(step);
     snprintf(step->backend, sizeof step->backend, "%s", request->backend);
-    step->opened =
-        (struct kernels_device_options){.backend = step->backend, .threads = (int)request->threads};
+    step->opened = (struct kernels_device_options){.backend = step->backend, .threads = (int)request->threads};
     step->memory_bytes = request->memory_bytes;
     int rc = job_device_open(&step->opened, request->memory_bytes, &step->device, error);
     if (rc == 0)
@@ -155,8 +153,7 @@ step_attempt_run(struct step_attempt *attempt)
     crash_point("step_before_check");
     /* Inputs that changed since their arrival or the start of the attempt must not be computed. */
     const int threads = (int)attempt->folder->head.threads;
-    const int rc = slurm_folder_check(attempt->folder, threads ? threads : parallel_processors(),
-                                      &job_stop, &error);
+    const int rc = slurm_folder_check(attempt->folder, threads ? threads : parallel_processors(), &job_stop, &error);
     if (rc)
         step_fail(attempt, rc == -ECANCELED ? PROTO_VERDICT_STOPPED : PROTO_VERDICT_RETRY, &error);
     else
@@ -166,8 +163,7 @@ step_attempt_run(struct step_attempt *attempt)
         return true;
     if (atomic_load(&job_overdue) && !atomic_load(step->terminated)) {
         error_set(&error, -ETIMEDOUT, CODE_DEADLINE_EXCEEDED,
-                  "attempt %" PRId64 " took longer than its deadline (%g s)",
-                  attempt->folder->id.number, deadline);
+                  "attempt %" PRId64 " took longer than its deadline (%g s)", attempt->folder->id.number, deadline);
         step_fail(attempt, PROTO_VERDICT_RETRY, &error);
     }
     return !atomic_load(step->terminated);
@@ -187,8 +183,7 @@ step_publish(struct step_attempt *attempt, const struct manifest_run *run, struc
 {
     struct job_step *step = attempt->step;
     struct sealed_writer writer;
-    manifest_begin(&writer, attempt->folder, run, step->node,
-                   step->device ? job_device_description(step->device) : "");
+    manifest_begin(&writer, attempt->folder, run, step->node, step->device ? job_device_description(step->device) : "");
     report_write(attempt->folder->id.job, &attempt->report, step_take_frame, &writer);
     return manifest_publish(&writer, attempt->folder, error);
 }
@@ -226,9 +221,8 @@ slurm_step_run(struct job_step *step, const char *path, struct error *error)
     else if (!step_attempt_run(&attempt))
         *error = attempt.report.error;
     else {
-        const int rc = attempt.report.verdict == PROTO_VERDICT_DONE
-                           ? step_publish_results(&attempt, error)
-                           : step_publish(&attempt, NULL, error);
+        const int rc = attempt.report.verdict == PROTO_VERDICT_DONE ? step_publish_results(&attempt, error)
+                                                                    : step_publish(&attempt, NULL, error);
         if (rc == 0)
             *error = attempt.report.error;
         end = rc == 0 || rc == -EEXIST ? STEP_PUBLISHED : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
@@ -244,16 +238,14 @@ slurm_step_run(struct job_step *step, const char *path, struct error *error)
 int
 slurm_step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated)
 {
-    *step = (struct job_step){.terminated = terminated,
-                              .role = places_have_gpus() ? CONFINE_GPU_STEP : CONFINE_STEP};
+    *step = (struct job_step){.terminated = terminated, .role = places_have_gpus() ? CONFINE_GPU_STEP : CONFINE_STEP};
     const char *named = getenv("SLURMD_NODENAME"); /* the name that sbatch can exclude */
     if (named && *named)
         snprintf(step->node, sizeof step->node, "%s", named);
     else if (gethostname(step->node, sizeof step->node - 1) != 0)
         snprintf(step->node, sizeof step->node, "unknown");
     slurm_scratch_sweep(task->where);
-    slurm_scratch_open(&step->scratch, task->where,
-                       &step->scratch_error); /* manifests then contain the reason */
+    slurm_scratch_open(&step->scratch, task->where, &step->scratch_error); /* manifests then contain the reason */
     const struct step_places places = {.series = task->series,
                                        .scratch = step->scratch.path,
                                        .attempts = task->folders,

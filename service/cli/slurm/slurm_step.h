@@ -51,8 +51,7 @@ struct job_step {
 /* Prepares and confines the process. Must be called once, before other threads start. Returns 0, or
  * -errno after logging that confinement failed. The caller must call slurm_step_close in either
  * case. */
-int slurm_step_open(struct job_step *step, const struct step_task *task,
-                    const atomic_bool *terminated);
+int slurm_step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated);
 /* Runs one attempt in the folder `path`. `error` gets the reason if it was left, or the failure of
  * the manifest. */
 enum step_end slurm_step_run(struct job_step *step, const char *path, struct error *error);

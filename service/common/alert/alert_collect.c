@@ -19,13 +19,12 @@ collect_row(void *context, const struct report_alert *row)
     char *id = strdup(row->id), *text = strdup(row->text);
     struct alerts_collecting *collecting = context;
     if (id && text)
-        alerts_append(collecting->alerts,
-                      &(struct alert){.id = id,
-                                      .severity = (enum alert_severity)row->severity,
-                                      .since_ms = row->since_ms,
-                                      .changed_ms = row->changed_ms,
-                                      .size = row->size,
-                                      .text = text});
+        alerts_append(collecting->alerts, &(struct alert){.id = id,
+                                                          .severity = (enum alert_severity)row->severity,
+                                                          .since_ms = row->since_ms,
+                                                          .changed_ms = row->changed_ms,
+                                                          .size = row->size,
+                                                          .text = text});
     else
         collecting->alerts->is_starved = true;
     free(id);
@@ -49,17 +48,13 @@ collect_ack(void *context, const struct report_ack *ack)
     const bool in_force = ack->until_ms == 0 || collecting->now_ms < ack->until_ms;
     for (size_t i = 0; i < alerts->count; i++) {
         struct alert *alert = &alerts->items[i];
-        if (alert->ack.by || strcmp(ack->id, alert->id) != 0 || !in_force ||
-            !alert_row(alert->kind)->may_acknowledge)
+        if (alert->ack.by || strcmp(ack->id, alert->id) != 0 || !in_force || !alert_row(alert->kind)->may_acknowledge)
             continue;
         /* It does not apply if the alert became worse or occurred again. */
-        if ((int)alert->severity > ack->severity || alert->changed_ms > ack->changed_ms ||
-            alert->size > ack->size)
+        if ((int)alert->severity > ack->severity || alert->changed_ms > ack->changed_ms || alert->size > ack->size)
             continue;
-        alert->ack = (struct alert_ack){.at_ms = ack->at_ms,
-                                        .until_ms = ack->until_ms,
-                                        .by = strdup(ack->by),
-                                        .reason = strdup(ack->reason)};
+        alert->ack = (struct alert_ack){
+            .at_ms = ack->at_ms, .until_ms = ack->until_ms, .by = strdup(ack->by), .reason = strdup(ack->reason)};
         alerts->is_starved |= !alert->ack.by || !alert->ack.reason;
     }
     return 0;
@@ -77,8 +72,8 @@ alert_rank(const struct alert *alert)
 }
 
 int
-alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report,
-               int64_t now_ms, struct error *error)
+alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report, int64_t now_ms,
+               struct error *error)
 {
     struct alerts_collecting collecting = {alerts, now_ms};
     int rc = deadline_alerts_each(conf, report, false, now_ms, collect_deadline, &collecting);

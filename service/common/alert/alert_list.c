@@ -18,11 +18,11 @@ enum { SOURCE_DAEMON, SOURCE_DATABASE, ACK_MAY, ACK_NEVER };
 
 static const struct alert_row alert_rows[] = {
 
-#define ALERT(kind_, source_, acknowledge_, message_, remedy_)                                     \
-    {.name = #kind_,                                                                               \
-     .message = (message_),                                                                        \
-     .remedy = (remedy_),                                                                          \
-     .from_daemon = SOURCE_##source_ == SOURCE_DAEMON,                                             \
+#define ALERT(kind_, source_, acknowledge_, message_, remedy_)                                                         \
+    {.name = #kind_,                                                                                                   \
+     .message = (message_),                                                                                            \
+     .remedy = (remedy_),                                                                                              \
+     .from_daemon = SOURCE_##source_ == SOURCE_DAEMON,                                                                 \
      .may_acknowledge = ACK_##acknowledge_ == ACK_MAY},
 #include "service/common/alert/alert_list.def"
     {.name = "", .message = "", .remedy = ""}};
@@ -38,8 +38,8 @@ alert_find_kind(const char *id)
 {
     const size_t length = strcspn(id, ":");
     int kind = 0;
-    while (kind < ALERT_KINDS && (strncmp(id, alert_rows[kind].name, length) != 0 ||
-                                  alert_rows[kind].name[length] != '\0'))
+    while (kind < ALERT_KINDS &&
+           (strncmp(id, alert_rows[kind].name, length) != 0 || alert_rows[kind].name[length] != '\0'))
         kind++;
     return (enum alert_kind)kind;
 }
@@ -69,8 +69,7 @@ void
 alerts_append(struct alerts *alerts, const struct alert *alert)
 {
     struct alert copy = *alert;
-    struct alert *grown =
-        array_grow(alerts->items, &alerts->room, alerts->count + 1, sizeof *grown);
+    struct alert *grown = array_grow(alerts->items, &alerts->room, alerts->count + 1, sizeof *grown);
     if (grown)
         alerts->items = grown;
     copy.kind = alert_find_kind(alert->id);
@@ -86,8 +85,8 @@ alerts_append(struct alerts *alerts, const struct alert *alert)
 }
 
 void
-alerts_add(struct alerts *alerts, enum alert_kind kind, const char *subject,
-           enum alert_severity severity, int64_t since_ms, const char *format, ...)
+alerts_add(struct alerts *alerts, enum alert_kind kind, const char *subject, enum alert_severity severity,
+           int64_t since_ms, const char *format, ...)
 {
     char id[ID_BYTES], text[TEXT_BYTES];
     va_list values;
@@ -95,8 +94,7 @@ alerts_add(struct alerts *alerts, enum alert_kind kind, const char *subject,
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
-    alerts_append(alerts, &(struct alert){
-                              .id = id, .severity = severity, .since_ms = since_ms, .text = text});
+    alerts_append(alerts, &(struct alert){.id = id, .severity = severity, .since_ms = since_ms, .text = text});
 }
 
 void
@@ -153,8 +151,8 @@ alerts_to_lines(const struct alerts *alerts)
         return NULL;
     for (size_t i = 0; i < alerts->count; i++) {
         const struct alert *alert = &alerts->items[i];
-        fprintf(stream.out, "%d\t%" PRId64 "\t%" PRId64 "\t%s\t%s\n", (int)alert->severity,
-                alert->since_ms, alert->size, alert->id, alert->text);
+        fprintf(stream.out, "%d\t%" PRId64 "\t%" PRId64 "\t%s\t%s\n", (int)alert->severity, alert->since_ms,
+                alert->size, alert->id, alert->text);
     }
     return text_close(&stream) ? NULL : stream.bytes;
 }
@@ -175,13 +173,13 @@ alert_from_line(char *line, struct alert *alert)
         }
     }
     const long severity = strtol(fields[0], NULL, 10);
-    *alert = (struct alert){.id = fields[3],
-                            .severity = severity == ALERT_WAITS || severity == ALERT_BROKEN
-                                            ? (enum alert_severity)severity
-                                            : ALERT_ATTENTION,
-                            .since_ms = strtoll(fields[1], NULL, 10),
-                            .size = strtoll(fields[2], NULL, 10),
-                            .text = fields[4]};
+    *alert =
+        (struct alert){.id = fields[3],
+                       .severity = severity == ALERT_WAITS || severity == ALERT_BROKEN ? (enum alert_severity)severity
+                                                                                       : ALERT_ATTENTION,
+                       .since_ms = strtoll(fields[1], NULL, 10),
+                       .size = strtoll(fields[2], NULL, 10),
+                       .text = fields[4]};
     return true;
 }
 
@@ -191,8 +189,7 @@ alerts_from_lines(struct alerts *alerts, const char *lines)
     char *copy = strdup(lines), *rest = NULL;
     struct alert alert;
     alerts->is_starved |= !copy;
-    for (char *line = copy ? strtok_r(copy, "\n", &rest) : NULL; line;
-         line = strtok_r(NULL, "\n", &rest))
+    for (char *line = copy ? strtok_r(copy, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
         if (alert_from_line(line, &alert))
             alerts_append(alerts, &alert);
     free(copy);

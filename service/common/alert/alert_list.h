@@ -66,9 +66,8 @@ const struct alert_row *alert_row(enum alert_kind kind);
 enum alert_kind alert_find_kind(const char *id);
 
 /* Adds a copy. If the subject is empty, the id is "KIND". */
-void alerts_add(struct alerts *alerts, enum alert_kind kind, const char *subject,
-                enum alert_severity severity, int64_t since_ms, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+void alerts_add(struct alerts *alerts, enum alert_kind kind, const char *subject, enum alert_severity severity,
+                int64_t since_ms, const char *format, ...) __attribute__((format(printf, 6, 7)));
 /* Adds a copy of an alert without its acknowledgement. The kind follows from the id. */
 void alerts_append(struct alerts *alerts, const struct alert *alert);
 void alerts_clear(struct alerts *alerts);
@@ -82,8 +81,8 @@ void alerts_from_lines(struct alerts *alerts, const char *lines);
 /* Adds the alerts of the database and the configuration to the daemon's, marks acknowledged ones, and sorts: the worst
  * first, acknowledged ones after all that need attention. If the report is NULL, only the configuration's are added.
  * Returns 0, or -errno with a message; the list is then incomplete. */
-int alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report,
-                   int64_t now_ms, struct error *error);
+int alerts_collect(struct alerts *alerts, const struct conf *conf, struct report *report, int64_t now_ms,
+                   struct error *error);
 
 /* Returns the worst severity that is not acknowledged, or ALERT_WAITS if there is none. */
 enum alert_severity alerts_worst(const struct alerts *alerts);
@@ -97,9 +96,7 @@ const struct alert *alerts_find(const struct alerts *alerts, const char *id);
  * negative errno, the loop ends and returns that. Without a report, job durations are unknown. If `queued`, it also
  * reports pipelines whose queued jobs need more time than the window is open until the deadline. For windows that the
  * daemon knows, v_wanted reports those. */
-int deadline_alerts_each(const struct conf *conf, struct report *report, bool queued,
-                         int64_t now_ms,
-                         int (*take)(void *context, const char *pipeline, const char *text),
-                         void *context);
+int deadline_alerts_each(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
+                         int (*take)(void *context, const char *pipeline, const char *text), void *context);
 
 #endif

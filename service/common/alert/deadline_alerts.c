@@ -31,8 +31,7 @@ deadline_opens(const struct conf_pipeline *pipeline, int64_t from_ms)
 static int64_t
 deadline_closes(const struct conf_pipeline *pipeline, int64_t at_ms)
 {
-    return pipeline->window ? time_window_closes(pipeline->window->times, at_ms)
-                            : TIME_WINDOW_NEVER;
+    return pipeline->window ? time_window_closes(pipeline->window->times, at_ms) : TIME_WINDOW_NEVER;
 }
 
 /* Finds the coming deadline with the least room. Returns false if there is none. */
@@ -63,8 +62,7 @@ deadline_narrowest(const struct conf_pipeline *pipeline, int64_t now_ms, struct 
 /* Returns the seconds during which jobs may run until the deadline: the window's open time, plus
  * the part of a job that runs on after it has closed. */
 static double
-deadline_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64_t by_ms,
-                      double mean_seconds)
+deadline_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int64_t by_ms, double mean_seconds)
 {
     int64_t open_ms = 0, closed_ms = now_ms;
     int64_t at_ms = deadline_opens(pipeline, now_ms);
@@ -74,8 +72,7 @@ deadline_open_seconds(const struct conf_pipeline *pipeline, int64_t now_ms, int6
         open_ms += closed_ms - at_ms;
         at_ms = closes_ms < by_ms ? deadline_opens(pipeline, closes_ms) : by_ms;
     }
-    return (double)open_ms / 1000 +
-           (open_ms > 0 ? fmin(mean_seconds, (double)(by_ms - closed_ms) / 1000) : 0);
+    return (double)open_ms / 1000 + (open_ms > 0 ? fmin(mean_seconds, (double)(by_ms - closed_ms) / 1000) : 0);
 }
 
 enum { WORDS = 32 };
@@ -103,8 +100,8 @@ deadline_format_duration(double seconds, char words[WORDS])
 }
 
 static void
-deadline_describe_span(const struct conf_pipeline *pipeline, const struct deadline_span *span,
-                       double mean_seconds, char *text, size_t size)
+deadline_describe_span(const struct conf_pipeline *pipeline, const struct deadline_span *span, double mean_seconds,
+                       char *text, size_t size)
 {
     char after[LOCAL_TIME_SIZE], by[LOCAL_TIME_SIZE];
     if (deadline_local(span->after_ms, after) != 0 || deadline_local(span->by_ms, by) != 0)
@@ -141,15 +138,13 @@ deadline_describe_queue(const struct conf_pipeline *pipeline, struct report *rep
                  "pipeline %s: the deadline %s (done_by) of %" PRId64
                  " queued %s requires about %s, but the window leaves %s until then",
                  pipeline->name, by, jobs, jobs == 1 ? "job" : "jobs",
-                 deadline_format_duration(needed, (char[WORDS]){0}),
-                 deadline_format_duration(open, (char[WORDS]){0}));
+                 deadline_format_duration(needed, (char[WORDS]){0}), deadline_format_duration(open, (char[WORDS]){0}));
     return rc;
 }
 
 int
 deadline_alerts_each(const struct conf *conf, struct report *report, bool queued, int64_t now_ms,
-                     int (*take)(void *context, const char *pipeline, const char *text),
-                     void *context)
+                     int (*take)(void *context, const char *pipeline, const char *text), void *context)
 {
     char text[1024];
     int rc = 0;

@@ -105,9 +105,9 @@ struct call_case {
     struct scmp_arg_cmp argument;
 };
 
-#define EQUALS(number, value)                                                                      \
-    {                                                                                              \
-        (number), SCMP_CMP_EQ, (value), 0                                                          \
+#define EQUALS(number, value)                                                                                          \
+    {                                                                                                                  \
+        (number), SCMP_CMP_EQ, (value), 0                                                                              \
     }
 
 static const struct call_case allowed_cases[] = {
@@ -161,8 +161,7 @@ call_add_names(scmp_filter_ctx filter, uint32_t action, const char *names)
     char copy[NAMES], *rest = NULL;
     int rc = 0;
     snprintf(copy, sizeof copy, "%s", names);
-    for (const char *name = strtok_r(copy, " ", &rest); name && rc == 0;
-         name = strtok_r(NULL, " ", &rest)) {
+    for (const char *name = strtok_r(copy, " ", &rest); name && rc == 0; name = strtok_r(NULL, " ", &rest)) {
         const int number = seccomp_syscall_resolve_name(name);
         if (number >= 0)
             rc = seccomp_rule_add(filter, action, number, 0);
@@ -171,8 +170,8 @@ call_add_names(scmp_filter_ctx filter, uint32_t action, const char *names)
 }
 
 static int
-call_add_rows(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
-              const struct call_row *rows, size_t count)
+call_add_rows(scmp_filter_ctx filter, enum confine_role role, uint32_t action, const struct call_row *rows,
+              size_t count)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
@@ -183,14 +182,13 @@ call_add_rows(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
 }
 
 static int
-call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action,
-               const struct call_case *cases, size_t count)
+call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action, const struct call_case *cases,
+               size_t count)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         if (cases[i].roles & role)
-            rc = seccomp_rule_add(filter, action, seccomp_syscall_resolve_name(cases[i].name), 1,
-                                  cases[i].argument);
+            rc = seccomp_rule_add(filter, action, seccomp_syscall_resolve_name(cases[i].name), 1, cases[i].argument);
     }
     return rc;
 }
@@ -219,27 +217,21 @@ call_filter_role(scmp_filter_ctx filter, enum confine_role role)
     const bool lists_allowed = call_lists_allowed(role);
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);      /* to the kernel's log, if supported */
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree over call numbers */
-    int rc = call_add_rows(filter, role, denied, denied_calls,
-                           sizeof denied_calls / sizeof *denied_calls);
+    int rc = call_add_rows(filter, role, denied, denied_calls, sizeof denied_calls / sizeof *denied_calls);
     if (!rc)
-        rc = call_add_cases(filter, role, denied, denied_cases,
-                            sizeof denied_cases / sizeof *denied_cases);
+        rc = call_add_cases(filter, role, denied, denied_cases, sizeof denied_cases / sizeof *denied_cases);
     /* Signals to this process: abort, raise, and signals between its threads. */
     static const char *const signals[] = {"kill", "tgkill"};
     for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
-        rc = seccomp_rule_add(
-            filter, lists_allowed ? SCMP_ACT_ALLOW : denied,
-            seccomp_syscall_resolve_name(signals[i]), 1,
-            SCMP_A0(lists_allowed ? SCMP_CMP_EQ : SCMP_CMP_NE, (scmp_datum_t)getpid()));
+        rc = seccomp_rule_add(filter, lists_allowed ? SCMP_ACT_ALLOW : denied, seccomp_syscall_resolve_name(signals[i]),
+                              1, SCMP_A0(lists_allowed ? SCMP_CMP_EQ : SCMP_CMP_NE, (scmp_datum_t)getpid()));
     if (rc || !lists_allowed)
         return rc;
     rc = call_add_names(filter, SCMP_ACT_ALLOW, "clone3"); /* the other filter rejects it */
     if (!rc)
-        rc = call_add_rows(filter, role, SCMP_ACT_ALLOW, allowed_calls,
-                           sizeof allowed_calls / sizeof *allowed_calls);
+        rc = call_add_rows(filter, role, SCMP_ACT_ALLOW, allowed_calls, sizeof allowed_calls / sizeof *allowed_calls);
     if (!rc)
-        rc = call_add_cases(filter, role, SCMP_ACT_ALLOW, allowed_cases,
-                            sizeof allowed_cases / sizeof *allowed_cases);
+        rc = call_add_cases(filter, role, SCMP_ACT_ALLOW, allowed_cases, sizeof allowed_cases / sizeof *allowed_cases);
     return rc;
 }
 
@@ -318,20 +310,17 @@ call_filter_install(enum confine_role role)
 {
     if (!call_filter_possible())
         return 0;
-    const struct sigaction action = {.sa_sigaction = call_on_unknown,
-                                     .sa_flags = SA_SIGINFO | SA_NODEFER};
+    const struct sigaction action = {.sa_sigaction = call_on_unknown, .sa_flags = SA_SIGINFO | SA_NODEFER};
     const bool hooked = test_hook_enabled();
     if (hooked)
         sigaction(SIGSYS, &action, NULL);
     const uint32_t unknown = hooked ? SCMP_ACT_TRAP : SCMP_ACT_ERRNO(ENOSYS);
     int rc = call_filter_load(SCMP_ACT_ALLOW, call_filter_absent, role);
     if (!rc)
-        rc = call_filter_load(call_lists_allowed(role) ? unknown : SCMP_ACT_ALLOW, call_filter_role,
-                              role);
+        rc = call_filter_load(call_lists_allowed(role) ? unknown : SCMP_ACT_ALLOW, call_filter_role, role);
     if (rc)
         log_error("role.call_filter", LOG_STR("error", strerror(-rc)));
     else
-        log_debug("role.calls_filtered",
-                  LOG_STR("lists", call_lists_allowed(role) ? "allowed" : "denied"));
+        log_debug("role.calls_filtered", LOG_STR("lists", call_lists_allowed(role) ? "allowed" : "denied"));
     return rc;
 }

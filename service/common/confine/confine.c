@@ -44,12 +44,11 @@ static struct places confined;
 static uint64_t
 confine_fs(long abi)
 {
-    uint64_t access =
-        LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
-        LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR |
-        LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
-        LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
-        LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+    uint64_t access = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
+                      LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                      LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                      LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+                      LANDLOCK_ACCESS_FS_MAKE_SYM;
     access |= abi >= 2 ? FS_REFER : 0;
     access |= abi >= 3 ? FS_TRUNCATE : 0;
     return access | (abi >= 5 ? FS_IOCTL : 0);
@@ -66,9 +65,8 @@ confine_access(unsigned rights)
     access |= rights & PLACE_EMPTY ? LANDLOCK_ACCESS_FS_REMOVE_DIR : 0;
     access |= rights & PLACE_DEVICE ? read | change | FS_IOCTL : 0;
     if (rights & PLACE_WRITE)
-        access |= read | change | FS_REFER | LANDLOCK_ACCESS_FS_MAKE_REG |
-                  LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_SYM |
-                  LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
+        access |= read | change | FS_REFER | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                  LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
     return access;
 }
 
@@ -148,18 +146,15 @@ confine_allow(int ruleset, uint64_t handled, struct place *place, const struct t
     const uint64_t of_files = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
                               LANDLOCK_ACCESS_FS_READ_FILE | FS_TRUNCATE | FS_IOCTL;
     struct stat status;
-    struct landlock_path_beneath_attr rule = {
-        .allowed_access = confine_access(place->rights) & handled,
-        .parent_fd =
-            place->configured ? place_reach(place, until) : place_open(place->path, place->make)};
+    struct landlock_path_beneath_attr rule = {.allowed_access = confine_access(place->rights) & handled,
+                                              .parent_fd = place->configured ? place_reach(place, until)
+                                                                             : place_open(place->path, place->make)};
     const int found = rule.parent_fd < 0 ? -1 : fstat(rule.parent_fd, &status);
     place_note(place, found, &status);
     if (found == 0 && !S_ISDIR(status.st_mode))
         rule.allowed_access &= of_files;
-    int rc = found == 0 && syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH,
-                                   &rule, 0) < 0
-                 ? -errno
-                 : 0;
+    int rc =
+        found == 0 && syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
     if (rule.parent_fd >= 0)
         close(rule.parent_fd);
     return rc;
@@ -202,9 +197,7 @@ confine_to(enum confine_role role, struct places *places, int rc)
     /* Version 1 does not allow renames between folders. The receiver needs them to make files durable. */
     const struct ruleset rules = {
         .fs = abi >= (role == CONFINE_INTAKE ? 2 : 1) ? confine_fs(abi) : 0,
-        .net = abi >= 4 ? (role == CONFINE_INTAKE ? 0 : NET_BIND) |
-                              (role == CONFINE_COURIER ? 0 : NET_CONNECT)
-                        : 0,
+        .net = abi >= 4 ? (role == CONFINE_INTAKE ? 0 : NET_BIND) | (role == CONFINE_COURIER ? 0 : NET_CONNECT) : 0,
         .scoped = abi >= 6 ? SCOPE_ABSTRACT | SCOPE_SIGNAL : 0,
     };
     const size_t size = abi >= 6   ? sizeof rules
@@ -260,8 +253,7 @@ confine_lacks(const struct places *needed)
         const struct place *before = confined.items, *end = before + confined.count;
         struct place now = {0};
         struct stat status;
-        while (before < end &&
-               (before->rights != place->rights || strcmp(before->path, place->path) != 0))
+        while (before < end && (before->rights != place->rights || strcmp(before->path, place->path) != 0))
             before++;
         if (before == end)
             return place->path;

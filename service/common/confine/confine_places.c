@@ -44,8 +44,7 @@ static const struct place_row root_files[] = {
 
 /* Files that libraries open on first use. */
 static const struct place_row system_rows[] = {
-    {EVERYONE, PLACE_READ,
-     "/usr"}, /* character set tables, the DICOM dictionary, name service modules */
+    {EVERYONE, PLACE_READ, "/usr"}, /* character set tables, the DICOM dictionary, name service modules */
     {EVERYONE, PLACE_READ, "/lib"},
     {EVERYONE, PLACE_READ, "/lib64"},
     {EVERYONE, PLACE_READ, "/opt"},
@@ -82,8 +81,7 @@ static const struct place_row system_rows[] = {
 static int
 places_add(struct places *places, const char *path, unsigned rights)
 {
-    struct place *grown =
-        array_grow(places->items, &places->room, places->count + 1, sizeof *grown);
+    struct place *grown = array_grow(places->items, &places->room, places->count + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     places->items = grown;
@@ -133,9 +131,8 @@ places_add_root(struct places *places, enum confine_role role, const char *root)
 static int
 places_add_inboxes(struct places *places, const struct conf *conf)
 {
-    static const unsigned rights[] = {[CONF_KEEP] = PLACE_READ,
-                                      [CONF_DELETE] = PLACE_READ | PLACE_REMOVE,
-                                      [CONF_MOVE] = PLACE_WRITE};
+    static const unsigned rights[] = {
+        [CONF_KEEP] = PLACE_READ, [CONF_DELETE] = PLACE_READ | PLACE_REMOVE, [CONF_MOVE] = PLACE_WRITE};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < conf->inbox_count; i++) {
         const struct conf_inbox *inbox = &conf->inboxes[i];
@@ -152,9 +149,8 @@ places_add_destinations(struct places *places, const struct conf *conf)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < conf->destination_count; i++) {
         const struct conf_destination *destination = &conf->destinations[i];
-        const char *const files[] = {destination->ca, destination->client_certificate,
-                                     destination->client_key, destination->token_file,
-                                     destination->login_file};
+        const char *const files[] = {destination->ca, destination->client_certificate, destination->client_key,
+                                     destination->token_file, destination->login_file};
         rc = places_add_configured(places, destination->folder, PLACE_WRITE, true);
         for (size_t f = 0; rc == 0 && f < sizeof files / sizeof *files; f++)
             rc = places_add_configured(places, files[f], PLACE_READ, false);
@@ -276,8 +272,7 @@ places_of(enum confine_role role, const struct conf *conf, struct places *places
 }
 
 int
-places_of_command(enum confine_role role, const struct command_places *command,
-                  struct places *places)
+places_of_command(enum confine_role role, const struct command_places *command, struct places *places)
 {
     *places = (struct places){0};
     int rc = command->output ? places_add(places, command->output, PLACE_WRITE) : 0;

@@ -63,8 +63,7 @@ bool places_have_gpus(void);
 
 /* Collect the paths of a role. Return 0 or -ENOMEM. */
 int places_of_step(enum confine_role role, const struct step_places *step, struct places *places);
-int places_of_command(enum confine_role role, const struct command_places *command,
-                      struct places *places);
+int places_of_command(enum confine_role role, const struct command_places *command, struct places *places);
 int places_of(enum confine_role role, const struct conf *conf, struct places *places);
 void places_free(struct places *places);
 

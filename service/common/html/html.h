@@ -23,8 +23,7 @@ void shown_time(const char *at, char text[SHOWN_TIME]);
 /* Returns a cell's text for display, with times in local time. Returns NULL if the cell is empty or
  * hidden. */
 #define SHOWN_CELL SHOWN_TIME
-const char *shown_cell(const struct report_table *table, size_t row, size_t column,
-                       char buffer[SHOWN_CELL]);
+const char *shown_cell(const struct report_table *table, size_t row, size_t column, char buffer[SHOWN_CELL]);
 
 /* -------------------------------------------------------------------------------------- html -- */
 
@@ -58,8 +57,7 @@ void html_alerts(const struct alerts *alerts, FILE *out);
 
 /* Reads a PNG file of at most `max_size` bytes below the root, without following a link. The caller
  * must free *bytes. Returns 0 or -errno. */
-int html_read_preview(const char *root, const char *path, size_t max_size, unsigned char **bytes,
-                      size_t *size);
+int html_read_preview(const char *root, const char *path, size_t max_size, unsigned char **bytes, size_t *size);
 
 /* A stacked bar chart with one column per row of the table. */
 struct html_chart {
@@ -72,7 +70,6 @@ void html_chart(const struct report_table *table, const struct html_chart *chart
 
 /* Write the figures and charts of a report, or its tables except those of results under review. */
 void html_report_figures(const struct report_period *period, FILE *out);
-void html_report_tables(const struct report_period *period, const struct html_link *links,
-                        FILE *out);
+void html_report_tables(const struct report_period *period, const struct html_link *links, FILE *out);
 
 #endif

@@ -44,15 +44,13 @@ html_alert_remedy(const struct alert *alert, FILE *out)
     const struct alert_row *row = alert_row(alert->kind);
     html_text(row->remedy, out);
     if (row->may_acknowledge)
-        html_alert_code(*row->remedy ? ". To acknowledge: " : "If it is known: ", "noctule ack ",
-                        alert->id, out);
+        html_alert_code(*row->remedy ? ". To acknowledge: " : "If it is known: ", "noctule ack ", alert->id, out);
 }
 
 static void
 html_alert(const struct alert *alert, FILE *out)
 {
-    static const char *const words[][2] = {
-        {"waits", "Waits"}, {"attention", "Attention"}, {"broken", "Broken"}};
+    static const char *const words[][2] = {{"waits", "Waits"}, {"attention", "Attention"}, {"broken", "Broken"}};
 
     const char *class = alert->ack.by ? "known" : words[alert->severity][0];
     fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> <div>", class,

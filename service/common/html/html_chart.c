@@ -39,14 +39,13 @@ chart_round_up(double value)
 }
 
 static double
-chart_bar(const struct chart_drawing *d, size_t row, const char *key, const char *class,
-          double base)
+chart_bar(const struct chart_drawing *d, size_t row, const char *key, const char *class, double base)
 {
     const double slot = (WIDTH - LEFT) / (double)d->table->row_count;
     const double height = chart_value(d, row, key) / d->max * (FLOOR - TOP);
     if (height > 0.0)
-        fprintf(d->out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
-                class, LEFT + slot * ((double)row + 0.1), base - height, slot * 0.8, height);
+        fprintf(d->out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>", class,
+                LEFT + slot * ((double)row + 0.1), base - height, slot * 0.8, height);
     return base - height;
 }
 
@@ -57,8 +56,7 @@ chart_column(const struct chart_drawing *d, size_t row)
     shown_time(report_cell(d->table, row, "at"), at);
     fprintf(d->out, "<g><title>%s: %g", at, chart_value(d, row, d->chart->good));
     if (d->chart->bad)
-        fprintf(d->out, " %s, %g %s", d->chart->good_as, chart_value(d, row, d->chart->bad),
-                d->chart->bad_as);
+        fprintf(d->out, " %s, %g %s", d->chart->good_as, chart_value(d, row, d->chart->bad), d->chart->bad_as);
     fputs("</title>", d->out);
     const double base = chart_bar(d, row, d->chart->good, "good", FLOOR);
     chart_bar(d, row, d->chart->bad, "bad", base);
@@ -106,11 +104,10 @@ html_chart(const struct report_table *table, const struct html_chart *chart, FIL
     d.max = chart_round_up(max);
     fprintf(out, "<figure><figcaption>%s<span class=\"keys small faint\">", chart->title);
     if (chart->bad)
-        fprintf(out, "<span class=\"key good\"></span>%s<span class=\"key bad\"></span>%s",
-                chart->good_as, chart->bad_as);
+        fprintf(out, "<span class=\"key good\"></span>%s<span class=\"key bad\"></span>%s", chart->good_as,
+                chart->bad_as);
     fputs("</span></figcaption>\n", out);
-    fprintf(out, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT,
-            chart->title);
+    fprintf(out, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT, chart->title);
     for (int line = 0; line <= 2; line++)
         if (line != 1 || fmod(d.max, 2.0) == 0.0)
             chart_line(&d, line / 2.0);

@@ -41,8 +41,7 @@ preview_read(int fd, size_t max_size, unsigned char **bytes, size_t *size)
 }
 
 int
-html_read_preview(const char *root, const char *path, size_t max_size, unsigned char **bytes,
-                  size_t *size)
+html_read_preview(const char *root, const char *path, size_t max_size, unsigned char **bytes, size_t *size)
 {
     char *whole;
     if (asprintf(&whole, "%s/%s", root, path) < 0)

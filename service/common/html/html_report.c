@@ -24,7 +24,7 @@ void
 html_report_tables(const struct report_period *period, const struct html_link *links, FILE *out)
 {
     for (int i = 0; i < PERIOD_COUNT; i++)
-        if (period->tables[i].list->shape != REPORT_FIGURES && period->tables[i].row_count > 0 &&
-            i != PERIOD_HOURS && i != PERIOD_REVIEW)
+        if (period->tables[i].list->shape != REPORT_FIGURES && period->tables[i].row_count > 0 && i != PERIOD_HOURS &&
+            i != PERIOD_REVIEW)
             html_table(&period->tables[i], links, out);
 }

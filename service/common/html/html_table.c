@@ -8,13 +8,11 @@
 
 /* Writes a cell's text, as a link if the column has one. */
 static void
-html_cell(const struct report_table *table, size_t row, size_t column,
-          const struct html_link *links, FILE *out)
+html_cell(const struct report_table *table, size_t row, size_t column, const struct html_link *links, FILE *out)
 {
     char buffer[SHOWN_CELL];
     const char *shown = shown_cell(table, row, column, buffer);
-    while (shown && links && links->key &&
-           strcmp(links->key, table->list->columns[column].key) != 0)
+    while (shown && links && links->key && strcmp(links->key, table->list->columns[column].key) != 0)
         links++;
     const char *href = shown && links && links->key ? links->href : NULL;
     if (href) {
@@ -53,8 +51,7 @@ html_cells(const struct report_table *table, size_t row, const struct html_link 
 }
 
 static void
-html_lines(const struct report_table *table, size_t row, bool all, const struct html_link *links,
-           FILE *out)
+html_lines(const struct report_table *table, size_t row, bool all, const struct html_link *links, FILE *out)
 {
     fputs("<dl class=\"below\">", out);
     for (size_t i = 0; i < table->list->column_count; i++) {
@@ -147,8 +144,7 @@ html_figures(const struct report_table *table, FILE *out)
         const char *shown = shown_cell(table, 0, i, buffer);
         if (!shown)
             continue;
-        fprintf(out, "<div%s><dt>%s</dt><dd>",
-                html_is_alarm(column, shown) ? " class=\"alarm\"" : "", column->title);
+        fprintf(out, "<div%s><dt>%s</dt><dd>", html_is_alarm(column, shown) ? " class=\"alarm\"" : "", column->title);
         html_text(shown, out);
         fputs("</dd></div>", out);
     }

@@ -67,8 +67,7 @@ feature_set_add(struct feature_set *set, const struct feature *feature)
 static int
 set_make_room(struct feature_set *set, const struct feature_set *other)
 {
-    struct feature *items =
-        array_grow(set->items, &set->room, set->count + other->count + 1, sizeof *items);
+    struct feature *items = array_grow(set->items, &set->room, set->count + other->count + 1, sizeof *items);
     if (!items)
         return -ENOMEM;
     set->items = items;
@@ -77,8 +76,8 @@ set_make_room(struct feature_set *set, const struct feature_set *other)
     if (!matrices)
         return -ENOMEM;
     set->matrices = matrices;
-    struct feature_histogram *histograms = realloc(
-        set->histograms, (set->histogram_count + other->histogram_count + 1) * sizeof *histograms);
+    struct feature_histogram *histograms =
+        realloc(set->histograms, (set->histogram_count + other->histogram_count + 1) * sizeof *histograms);
     if (!histograms)
         return -ENOMEM;
     set->histograms = histograms;
@@ -199,8 +198,7 @@ record_make(const struct feature *feature, struct feature_record *record)
 {
     static const enum field_kind kinds[] = {FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN};
     struct field *field = record->fields;
-    *field++ = (struct field){
-        .name = "segment_number", .kind = FIELD_INTEGER, .integer = feature->segment};
+    *field++ = (struct field){.name = "segment_number", .kind = FIELD_INTEGER, .integer = feature->segment};
     *field++ = field_text("label", feature->label);
     *field++ = field_text("name", feature->name);
     *field++ = field_text("meaning", feature->meaning);
@@ -419,8 +417,7 @@ put_names(FILE *out)
     record_make(&none, &record);
     for (size_t f = 0; f < FIELDS; f++) {
         const bool is_range = strcmp(record.fields[f].name, "range") == 0;
-        fprintf(out, "%s%s", f > 0 ? "," : "",
-                is_range ? "range_low,range_high" : record.fields[f].name);
+        fprintf(out, "%s%s", f > 0 ? "," : "", is_range ? "range_low,range_high" : record.fields[f].name);
     }
     fputs("\r\n", out);
 }

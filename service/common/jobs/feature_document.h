@@ -30,10 +30,10 @@ struct feature_cell {
 
 /* A co-occurrence matrix of one or more features, as their aggregation makes it. */
 struct feature_matrix {
-    size_t feature;    /* index of its first feature in the set */
-    int32_t slice;     /* from 1; 0: all slices together */
-    int32_t offset[3]; /* to the neighbour, in columns, rows and slices; 0, 0, 0: all directions */
-    uint64_t pairs;    /* the sum of counts, not 0 */
+    size_t feature;             /* index of its first feature in the set */
+    int32_t slice;              /* from 1; 0: all slices together */
+    int32_t offset[3];          /* to the neighbour, in columns, rows and slices; 0, 0, 0: all directions */
+    uint64_t pairs;             /* the sum of counts, not 0 */
     struct feature_cell *cells; /* cells whose count is not 0, row by row */
     size_t cell_count;
 };

@@ -155,8 +155,7 @@ take_value(struct job_reader *reader, const char *text, char **value)
 {
     size_t size = 0;
     char *joined = NULL;
-    for (bool first = true; first || (reader->length > 0 && reader->line[0] == '\t');
-         first = false) {
+    for (bool first = true; first || (reader->length > 0 && reader->line[0] == '\t'); first = false) {
         const char *piece = first ? text : reader->line + 1;
         char *grown = realloc(joined, size + strlen(piece) + 2);
         if (!grown) {
@@ -190,8 +189,7 @@ job_take_number(struct job_reader *reader, const char *text, int64_t *value)
 }
 
 static int
-job_take_next(struct job_reader *reader, const char *text, char ***values, size_t *count,
-              size_t *capacity)
+job_take_next(struct job_reader *reader, const char *text, char ***values, size_t *count, size_t *capacity)
 {
     char **grown = array_grow(*values, capacity, *count + 1, sizeof *grown);
     if (!grown)
@@ -207,8 +205,7 @@ static int
 job_take_input(struct job_reader *reader, const char *text)
 {
     struct job_spec *spec = reader->spec;
-    char **grown =
-        array_grow(spec->sha256, &reader->sha256_capacity, spec->input_count + 1, sizeof *grown);
+    char **grown = array_grow(spec->sha256, &reader->sha256_capacity, spec->input_count + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     spec->sha256 = grown;
@@ -225,8 +222,7 @@ job_take_earlier(struct job_reader *reader, const char *text)
         words++;
     if (words != 4 && words != 7)
         return bad(reader, "not a file name with the UIDs of one or two results");
-    return job_take_next(reader, text, &spec->earlier, &spec->earlier_count,
-                         &reader->earlier_capacity);
+    return job_take_next(reader, text, &spec->earlier, &spec->earlier_count, &reader->earlier_capacity);
 }
 
 static int
@@ -266,17 +262,14 @@ job_take_line(struct job_reader *reader)
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(key, texts[i].key) == 0)
-            return *texts[i].value ? bad(reader, "a duplicate key")
-                                   : take_value(reader, text, texts[i].value);
+            return *texts[i].value ? bad(reader, "a duplicate key") : take_value(reader, text, texts[i].value);
     }
     if (strcmp(key, "input") == 0)
         return job_take_input(reader, text);
     if (strcmp(key, "sha256") == 0)
-        return last && !*last ? take_value(reader, text, last)
-                              : bad(reader, "a digest without an input");
+        return last && !*last ? take_value(reader, text, last) : bad(reader, "a digest without an input");
     if (strcmp(key, "object") == 0)
-        return job_take_next(reader, text, &spec->objects, &spec->object_count,
-                             &reader->object_capacity);
+        return job_take_next(reader, text, &spec->objects, &spec->object_count, &reader->object_capacity);
     if (strcmp(key, "earlier") == 0)
         return job_take_earlier(reader, text);
     if (strcmp(key, "end") == 0)
@@ -306,8 +299,7 @@ take_spec(struct job_reader *reader)
     const struct job_spec *spec = reader->spec;
     if (!reader->ended)
         return bad(reader, "the file was cut off");
-    if (!reader->has_id || !spec->stack || !spec->output || !spec->device_serial_number ||
-        !spec->settings)
+    if (!reader->has_id || !spec->stack || !spec->output || !spec->device_serial_number || !spec->settings)
         return bad(reader, "id, stack, output, device or settings is missing");
     return 0;
 }

@@ -48,8 +48,7 @@ static bool
 is_part(const char *name)
 {
     size_t length = strlen(name);
-    return name[0] == '.' && length > sizeof SUFFIX &&
-           strcmp(name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
+    return name[0] == '.' && length > sizeof SUFFIX && strcmp(name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
 }
 
 static bool
@@ -299,8 +298,7 @@ output_create(struct output *output, const char *name, int *fd)
         file_free(file);
         return -ENOMEM;
     }
-    *fd = openat(output->folder, file->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                 0640);
+    *fd = openat(output->folder, file->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (*fd < 0) {
         int rc = -errno;
         file_free(file);

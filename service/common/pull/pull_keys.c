@@ -11,8 +11,7 @@ bool
 pull_accession_fits(const char *accession)
 {
     const size_t length = strlen(accession);
-    if (length == 0 || length >= PULL_ACCESSION_SIZE || accession[0] == ' ' ||
-        accession[length - 1] == ' ')
+    if (length == 0 || length >= PULL_ACCESSION_SIZE || accession[0] == ' ' || accession[length - 1] == ' ')
         return false;
     for (const char *at = accession; *at; at++)
         if (*at < ' ' || *at > '~' || strchr("*?\\", *at))
@@ -24,8 +23,8 @@ bool
 pull_uid_fits(const char *uid)
 {
     const size_t length = strlen(uid);
-    return length > 0 && length <= UID_CHARACTERS && strspn(uid, "0123456789.") == length &&
-           uid[0] != '.' && uid[length - 1] != '.' && !strstr(uid, "..");
+    return length > 0 && length <= UID_CHARACTERS && strspn(uid, "0123456789.") == length && uid[0] != '.' &&
+           uid[length - 1] != '.' && !strstr(uid, "..");
 }
 
 bool

@@ -15,13 +15,11 @@ pull_request_is_stopped(const struct pull_request *request)
 
 /* Opens an association. Must not connect without TLS if the source requires it. */
 static int
-pull_request_connect(const struct pull_request *request, const char *sop_class,
-                     struct dicom_association **association, struct dicom_answer *answer,
-                     struct error *error)
+pull_request_connect(const struct pull_request *request, const char *sop_class, struct dicom_association **association,
+                     struct dicom_answer *answer, struct error *error)
 {
     const struct conf_source *source = request->source;
-    const struct dicom_context contexts[] = {{sop_class, DICOM_EXPLICIT_LITTLE},
-                                             {sop_class, DICOM_IMPLICIT_LITTLE}};
+    const struct dicom_context contexts[] = {{sop_class, DICOM_EXPLICIT_LITTLE}, {sop_class, DICOM_IMPLICIT_LITTLE}};
     *association = NULL;
     *answer = (struct dicom_answer){-1, -1, -1, -1};
     if (source->tls && !request->tls)
@@ -70,9 +68,7 @@ static bool
 pull_request_on_match(void *context, const struct dicom_match *match)
 {
     struct pull_matches *matches = context;
-    matches->error = pull_request_is_stopped(matches->request)
-                         ? -ECANCELED
-                         : pull_found_add(&matches->found, match);
+    matches->error = pull_request_is_stopped(matches->request) ? -ECANCELED : pull_found_add(&matches->found, match);
     return matches->error == 0;
 }
 
@@ -86,15 +82,14 @@ pull_request_fail(const struct pull_request *request, int rc, struct error *erro
                          "queries by this key.",
                          name, LIMIT_PULL_MATCHES);
     if (rc == -ENOMEM)
-        return error_set(error, rc, CODE_OUT_OF_MEMORY, "Not enough memory for the matches of %s.",
-                         name);
+        return error_set(error, rc, CODE_OUT_OF_MEMORY, "Not enough memory for the matches of %s.", name);
     return error_set(error, rc, CODE_NONE, "The retrieval was stopped.");
 }
 
 static int
 pull_request_find(const struct pull_request *request, struct dicom_association *association,
-                  const struct dicom_query *query, struct pull_found *found,
-                  struct dicom_answer *answer, struct error *error)
+                  const struct dicom_query *query, struct pull_found *found, struct dicom_answer *answer,
+                  struct error *error)
 {
     struct pull_matches matches = {.request = request};
     int rc = pull_request_is_stopped(request) ? -ECANCELED : 0;
@@ -123,8 +118,8 @@ pull_found_sum(const struct pull_found *series)
  * count of the study, sums those of its series. */
 static int
 pull_request_add_study(const struct pull_request *request, struct dicom_association *association,
-                       struct dicom_match *study, struct pull_found *found,
-                       struct dicom_answer *answer, struct error *error)
+                       struct dicom_match *study, struct pull_found *found, struct dicom_answer *answer,
+                       struct error *error)
 {
     const bool apart = request->source->level == CONF_PULL_SERIES;
     const struct dicom_query query = {.level = DICOM_LEVEL_SERIES, .study_uid = study->study_uid};
@@ -149,9 +144,8 @@ pull_find(const struct pull_request *request, const struct pull_key *key, struct
 {
     const struct dicom_query series = {
         .level = DICOM_LEVEL_SERIES, .study_uid = key->study_uid, .series_uid = key->series_uid};
-    const struct dicom_query study = {.level = DICOM_LEVEL_STUDY,
-                                      .accession_number = key->accession_number,
-                                      .study_uid = key->study_uid};
+    const struct dicom_query study = {
+        .level = DICOM_LEVEL_STUDY, .accession_number = key->accession_number, .study_uid = key->study_uid};
     struct pull_found studies = {0};
     struct dicom_association *association;
     *found = (struct pull_found){0};
@@ -188,8 +182,8 @@ pull_move(const struct pull_request *request, const char *study_uid, const char 
     struct dicom_moved moved;
     int rc = pull_request_connect(request, DICOM_MOVE_CLASS, &association, answer, error);
     if (rc == 0)
-        rc = dicom_move(association, &query, request->source->move_destination,
-                        pull_request_on_progress, &stoppable, &moved, answer, error);
+        rc = dicom_move(association, &query, request->source->move_destination, pull_request_on_progress, &stoppable,
+                        &moved, answer, error);
     dicom_release(association);
     return rc;
 }

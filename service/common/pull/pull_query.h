@@ -40,8 +40,8 @@ int pull_found_add(struct pull_found *found, const struct dicom_match *match);
  * give the number of instances of a study, it is summed over its series. dicom_outcome_of
  * classifies a failure. Codes: those of dicom_connect and dicom_find, FIND_FAILED for more than
  * LIMIT_PULL_MATCHES, TLS_FAILED. The caller must free found->parts, also after an error. */
-int pull_find(const struct pull_request *request, const struct pull_key *key,
-              struct pull_found *found, struct dicom_answer *answer, struct error *error);
+int pull_find(const struct pull_request *request, const struct pull_key *key, struct pull_found *found,
+              struct dicom_answer *answer, struct error *error);
 
 /* Retrieves a study, or a series if `series_uid` is not "". Returns 0 or -errno. Codes: those of
  * dicom_connect and dicom_move, TLS_FAILED. */

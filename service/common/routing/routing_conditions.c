@@ -69,8 +69,7 @@ condition_fail_with(struct condition_check *check, const char *format, va_list v
     check->report(check->context, &(struct rules_condition){check->text, reason, check->note});
 }
 
-static void __attribute__((format(printf, 2, 3)))
-condition_fail(struct condition_check *check, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) condition_fail(struct condition_check *check, const char *format, ...)
 {
     va_list values;
     check->failed = true;
@@ -96,8 +95,8 @@ condition_fail_uncompared(struct condition_check *check, const char *tag, const 
 /* Compares a complete value of the series, or its origin: an inbox by its name or path, or an AE
  * title. `fits`: it is the wanted one. */
 static void
-condition_equal(struct condition_check *check, const char *what, const char *wanted, const char *is,
-                bool fits, const char *missing)
+condition_equal(struct condition_check *check, const char *what, const char *wanted, const char *is, bool fits,
+                const char *missing)
 {
     if (!wanted)
         return;
@@ -111,8 +110,8 @@ condition_equal(struct condition_check *check, const char *what, const char *wan
 }
 
 bool
-conditions_fit_companion(const struct conf_companion *companion, const char *modality,
-                         const char *body_part, const char *description)
+conditions_fit_companion(const struct conf_companion *companion, const char *modality, const char *body_part,
+                         const char *description)
 {
     return (!companion->modality || strcasecmp(companion->modality, modality) == 0) &&
            (!companion->body_part || strcasecmp(companion->body_part, body_part) == 0) &&
@@ -127,11 +126,9 @@ conditions_describe_companion(const struct conf_companion *companion, char text[
     text[0] = '\0';
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i])
-            used += (size_t)snprintf(text + used, CONDITION_TEXT - used, "%s%s", used ? " " : "",
-                                     words[i]);
+            used += (size_t)snprintf(text + used, CONDITION_TEXT - used, "%s%s", used ? " " : "", words[i]);
     if (companion->description && used < CONDITION_TEXT)
-        snprintf(text + used, CONDITION_TEXT - used, "%s\"%s\"", used ? " " : "",
-                 companion->description);
+        snprintf(text + used, CONDITION_TEXT - used, "%s\"%s\"", used ? " " : "", companion->description);
     text_utf8_mend_end(text);
 }
 
@@ -147,15 +144,13 @@ conditions_find_companion(const struct conf_companion *wanted, const struct rule
 
 /* Conditions on other series of the study. They do not decide whether the rule matches, only when its job runs. */
 static void
-conditions_of_study(struct condition_check *check, const struct conf_rule *rule,
-                    const struct rules_study *study)
+conditions_of_study(struct condition_check *check, const struct conf_rule *rule, const struct rules_study *study)
 {
     char words[CONDITION_TEXT];
     for (size_t i = 0; i < rule->study_count && check->report; i++) {
         conditions_describe_companion(&rule->study[i], words);
         condition_begin(check, "waits for another series of the study: %s", words);
-        const struct rules_companion *found =
-            study ? conditions_find_companion(&rule->study[i], study) : NULL;
+        const struct rules_companion *found = study ? conditions_find_companion(&rule->study[i], study) : NULL;
         if (study)
             snprintf(check->note, sizeof check->note, "it is %s%s",
                      found ? "there: " : "not there, and the job waits (STUDY_WAITING)",
@@ -165,8 +160,7 @@ conditions_of_study(struct condition_check *check, const struct conf_rule *rule,
 }
 
 static void
-conditions_of_series(struct condition_check *check, const struct conf_rule *rule,
-                     const struct rules_series *series)
+conditions_of_series(struct condition_check *check, const struct conf_rule *rule, const struct rules_series *series)
 {
     const struct conf_inbox *inbox = series->inbox;
     const char *called = series->called_ae ? series->called_ae : "";
@@ -174,28 +168,23 @@ conditions_of_series(struct condition_check *check, const struct conf_rule *rule
     const char *inbox_name = "";
     if (inbox)
         inbox_name = inbox->name ? inbox->name : inbox->path;
-    condition_equal(check, "inbox", rule->inbox, inbox_name,
-                    rule->inbox && inbox && conf_inbox_is(inbox, rule->inbox),
+    condition_equal(check, "inbox", rule->inbox, inbox_name, rule->inbox && inbox && conf_inbox_is(inbox, rule->inbox),
                     "the inbox is unknown");
     condition_equal(check, "called AE title", rule->called_ae, called,
-                    rule->called_ae && strcmp(rule->called_ae, called) == 0,
-                    "the called AE title is unknown");
-    condition_equal(check, "sender", rule->sender, sender,
-                    rule->sender && strcmp(rule->sender, sender) == 0, "the sender is unknown");
+                    rule->called_ae && strcmp(rule->called_ae, called) == 0, "the called AE title is unknown");
+    condition_equal(check, "sender", rule->sender, sender, rule->sender && strcmp(rule->sender, sender) == 0,
+                    "the sender is unknown");
     condition_equal(check, "modality", rule->modality, series->modality,
-                    rule->modality && strcasecmp(rule->modality, series->modality) == 0,
-                    "modality is missing");
+                    rule->modality && strcasecmp(rule->modality, series->modality) == 0, "modality is missing");
     condition_equal(check, "body part", rule->body_part, series->body_part,
-                    rule->body_part && strcasecmp(rule->body_part, series->body_part) == 0,
-                    "body part is missing");
+                    rule->body_part && strcasecmp(rule->body_part, series->body_part) == 0, "body part is missing");
     if (!rule->description)
         return;
     condition_begin(check, "description with \"%s\"", rule->description);
     if (strcasestr(series->description, rule->description))
         condition_pass(check);
     else
-        condition_fail(check, "the description \"%s\" has no \"%s\"", series->description,
-                       rule->description);
+        condition_fail(check, "the description \"%s\" has no \"%s\"", series->description, rule->description);
 }
 
 /* --------------------------------------------------------------------------- the geometry ---- */
@@ -203,14 +192,12 @@ conditions_of_series(struct condition_check *check, const struct conf_rule *rule
 const char *
 conditions_orientation_name(enum conf_orientation orientation)
 {
-    static const char *const names[] = {"of no orientation", "axial", "coronal", "sagittal",
-                                        "oblique"};
+    static const char *const names[] = {"of no orientation", "axial", "coronal", "sagittal", "oblique"};
     return names[orientation];
 }
 
 static void
-condition_slices(struct condition_check *check, const struct conf_rule *rule,
-                 const struct rules_stack *stack)
+condition_slices(struct condition_check *check, const struct conf_rule *rule, const struct rules_stack *stack)
 {
     if (rule->min_slices > 0) {
         condition_begin(check, "at least %d slices", rule->min_slices);
@@ -229,8 +216,7 @@ condition_slices(struct condition_check *check, const struct conf_rule *rule,
 }
 
 static void
-condition_geometry(struct condition_check *check, const struct conf_rule *rule,
-                   const struct rules_facts *facts)
+condition_geometry(struct condition_check *check, const struct conf_rule *rule, const struct rules_facts *facts)
 {
     if (rule->orientation) {
         condition_begin(check, "orientation %s", conditions_orientation_name(rule->orientation));
@@ -250,8 +236,7 @@ condition_geometry(struct condition_check *check, const struct conf_rule *rule,
         else if (!facts || facts->spacing <= 0)
             condition_fail(check, "the spacing is unknown");
         else
-            condition_fail(check, "the spacing of %g mm is not within %g to %g mm", facts->spacing,
-                           ends[0], ends[1]);
+            condition_fail(check, "the spacing of %g mm is not within %g to %g mm", facts->spacing, ends[0], ends[1]);
     }
 }
 
@@ -288,15 +273,13 @@ attribute_answer_find(const struct rules_facts *facts, const char *tag, const ch
     const size_t tag_length = strlen(tag), creator_length = creator ? strlen(creator) : 0;
     while (*asked && *value) {
         const size_t asked_length = strcspn(asked, "\n"), value_length = strcspn(value, "\n");
-        if (asked_length == tag_length + 1 + creator_length &&
-            memcmp(asked, tag, tag_length) == 0 &&
+        if (asked_length == tag_length + 1 + creator_length && memcmp(asked, tag, tag_length) == 0 &&
             (!creator || memcmp(asked + tag_length + 1, creator, creator_length) == 0)) {
             /* "V120<tab>KVP in CTXRayDetailsSequence of all frames" */
             const char *tab = memchr(value + 1, '\t', value_length - 1);
             const char *end = value + value_length, *where = tab ? tab + 1 : end;
             answer->how = (enum attribute_told)value[0];
-            snprintf(answer->text, sizeof answer->text, "%.*s",
-                     (int)((tab ? tab : end) - (value + 1)), value + 1);
+            snprintf(answer->text, sizeof answer->text, "%.*s", (int)((tab ? tab : end) - (value + 1)), value + 1);
             snprintf(answer->where, sizeof answer->where, "%.*s", (int)(end - where), where);
             return true;
         }
@@ -337,8 +320,7 @@ value_passes(const struct conf_attribute *attribute, const char *value)
     case CONF_ATTRIBUTE_REGEX:
         return expression_match(attribute->regex->compiled, value);
     case CONF_ATTRIBUTE_RANGE:
-        return value_is_number(value, &number) && number >= attribute->range[0] &&
-               number <= attribute->range[1];
+        return value_is_number(value, &number) && number >= attribute->range[0] && number <= attribute->range[1];
     case CONF_ATTRIBUTE_NONE:
     case CONF_ATTRIBUTE_PRESENT:
         break;
@@ -374,8 +356,7 @@ attribute_describe(const struct conf_attribute *attribute, char text[CONDITION_T
     switch (attribute->test) {
     case CONF_ATTRIBUTE_IS:
         for (size_t i = 0; i < attribute->is_count && at < CONDITION_TEXT; i++)
-            at += (size_t)snprintf(text + at, CONDITION_TEXT - at, "%s\"%s\"", i ? " or " : "",
-                                   attribute->is[i]);
+            at += (size_t)snprintf(text + at, CONDITION_TEXT - at, "%s\"%s\"", i ? " or " : "", attribute->is[i]);
         break;
     case CONF_ATTRIBUTE_GLOB:
         snprintf(text, CONDITION_TEXT, "like \"%s\"", attribute->glob);
@@ -408,11 +389,10 @@ condition_value(struct condition_check *check, const struct conf_attribute *attr
         return;
     }
     if (answer->how == ATTRIBUTE_TOLD_UNREAD) {
-        condition_fail_uncompared(
-            check, tag,
-            "%s cannot be compared: it is longer than %d bytes, or its text is "
-            "invalid in its character set",
-            tag, LIMIT_RULE_BYTES);
+        condition_fail_uncompared(check, tag,
+                                  "%s cannot be compared: it is longer than %d bytes, or its text is "
+                                  "invalid in its character set",
+                                  tag, LIMIT_RULE_BYTES);
         return;
     }
     const int passes = values_pass(attribute, answer->text, &any_number);
@@ -438,8 +418,7 @@ condition_attribute(struct condition_check *check, const struct conf_attribute *
     const bool absent = present && !attribute->present;
     if (check->report)
         attribute_describe(attribute, wanted);
-    condition_begin(check, "%s %s%s", attribute->tag, attribute->negated || absent ? "not " : "",
-                    wanted);
+    condition_begin(check, "%s %s%s", attribute->tag, attribute->negated || absent ? "not " : "", wanted);
     const bool known = attribute_answer_find(facts, attribute->tag, attribute->creator, &answer);
     if (known)
         condition_note_place(check, &answer);
@@ -454,8 +433,7 @@ condition_attribute(struct condition_check *check, const struct conf_attribute *
 }
 
 static void
-condition_contrast(struct condition_check *check, const struct conf_rule *rule,
-                   const struct rules_facts *facts)
+condition_contrast(struct condition_check *check, const struct conf_rule *rule, const struct rules_facts *facts)
 {
     struct attribute_answer agent, items, given;
     if (!rule->has_contrast)
@@ -481,8 +459,8 @@ condition_contrast(struct condition_check *check, const struct conf_rule *rule,
 /* ---------------------------------------------------------------------------------- all ---- */
 
 static void
-conditions_check(struct condition_check *check, const struct conf_rule *rule,
-                 const struct rules_series *series, const struct rules_stack *stack)
+conditions_check(struct condition_check *check, const struct conf_rule *rule, const struct rules_series *series,
+                 const struct rules_stack *stack)
 {
     conditions_of_series(check, rule, series);
     if (!stack)
@@ -496,8 +474,8 @@ conditions_check(struct condition_check *check, const struct conf_rule *rule,
 }
 
 bool
-conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
-                const struct rules_stack *stack, rules_report *report, void *context)
+conditions_hold(const struct conf_rule *rule, const struct rules_series *series, const struct rules_stack *stack,
+                rules_report *report, void *context)
 {
     struct condition_check check = {.report = report, .context = context, .hold = true};
     conditions_check(&check, rule, series, stack);
@@ -505,8 +483,7 @@ conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
 }
 
 const char *
-conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
-                     const struct rules_stack *stack)
+conditions_undecided(const struct conf_rule *rule, const struct rules_series *series, const struct rules_stack *stack)
 {
     struct condition_check check = {.hold = true};
     conditions_check(&check, rule, series, stack);
@@ -516,8 +493,7 @@ conditions_undecided(const struct conf_rule *rule, const struct rules_series *se
 bool
 conditions_need_facts(const struct conf_rule *rule)
 {
-    return rule->attribute_count > 0 || rule->orientation || rule->has_spacing ||
-           rule->has_contrast;
+    return rule->attribute_count > 0 || rule->orientation || rule->has_spacing || rule->has_contrast;
 }
 
 static void
@@ -553,8 +529,7 @@ conditions_attributes(const struct conf_rule *rules, size_t count)
         contrast |= rules[i].has_contrast;
         for (size_t j = 0; j < rules[i].attribute_count; j++)
             if (!attributes_has(rules, i, j))
-                attributes_add(text.out, rules[i].attributes[j].tag,
-                               rules[i].attributes[j].creator);
+                attributes_add(text.out, rules[i].attributes[j].tag, rules[i].attributes[j].creator);
     }
     if (contrast) {
         attributes_add(text.out, CONTRAST, NULL);

@@ -64,8 +64,8 @@ typedef void rules_report(void *context, const struct rules_condition *condition
 
 /* Checks all conditions and reports each to `report`, which may be NULL. If `stack` is NULL, checks only those on the
  * series. Returns whether all hold. Reports must not contain values that identify a person. */
-bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series,
-                     const struct rules_stack *stack, rules_report *report, void *context);
+bool conditions_hold(const struct conf_rule *rule, const struct rules_series *series, const struct rules_stack *stack,
+                     rules_report *report, void *context);
 
 /* Returns the first attribute whose value cannot be compared, if all other conditions of the rule
  * hold. Whether the rule matches is then undecided. Returns NULL otherwise. */
@@ -73,14 +73,13 @@ const char *conditions_undecided(const struct conf_rule *rule, const struct rule
                                  const struct rules_stack *stack);
 
 /* Returns whether a series matches another series that a rule requires in the study. */
-bool conditions_fit_companion(const struct conf_companion *companion, const char *modality,
-                              const char *body_part, const char *description);
+bool conditions_fit_companion(const struct conf_companion *companion, const char *modality, const char *body_part,
+                              const char *description);
 /* Returns the first series of the study that matches, or NULL. */
 const struct rules_companion *conditions_find_companion(const struct conf_companion *wanted,
                                                         const struct rules_study *study);
 /* Describes the required series: "CT HEAD "native"". */
-void conditions_describe_companion(const struct conf_companion *companion,
-                                   char text[CONDITION_TEXT]);
+void conditions_describe_companion(const struct conf_companion *companion, char text[CONDITION_TEXT]);
 
 /* Returns whether the rule needs facts that are known only while a series is being inspected. */
 bool conditions_need_facts(const struct conf_rule *rule);

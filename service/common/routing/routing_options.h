@@ -25,8 +25,7 @@ static inline int
 routing_options_of(const struct conf_pipeline *pipeline)
 {
     const bool upright = routing_options_is_upright(pipeline);
-    return (pipeline->derived ? ROUTING_DERIVED : 0) |
-           (pipeline->duplicates == CONF_NEWEST ? ROUTING_NEWEST : 0) |
+    return (pipeline->derived ? ROUTING_DERIVED : 0) | (pipeline->duplicates == CONF_NEWEST ? ROUTING_NEWEST : 0) |
            (upright ? ROUTING_UPRIGHT : 0);
 }
 

@@ -10,17 +10,15 @@
 /* Returns the rules that apply: the given one, that of the AE title (made in `of_title`) if it has
  * a pipeline, or those of the configuration. */
 static const struct conf_rule *
-routing_rules_of(const struct conf *conf, const struct rules_series *series,
-                 const struct conf_rule *only, struct conf_rule *of_title, size_t *count)
+routing_rules_of(const struct conf *conf, const struct rules_series *series, const struct conf_rule *only,
+                 struct conf_rule *of_title, size_t *count)
 {
-    const struct conf_title *title =
-        conf_find_title(conf, series->called_ae ? series->called_ae : "");
+    const struct conf_title *title = conf_find_title(conf, series->called_ae ? series->called_ae : "");
     *count = 1;
     if (only)
         return only;
     if (title && title->pipeline) {
-        *of_title = (struct conf_rule){
-            .name = title->ae_title, .pipeline = title->pipeline, .stacks = title->stacks};
+        *of_title = (struct conf_rule){.name = title->ae_title, .pipeline = title->pipeline, .stacks = title->stacks};
         return of_title;
     }
     *count = conf->rule_count;
@@ -46,8 +44,7 @@ routing_option_set_of(const struct conf *conf, const struct conf_rule *rule)
 }
 
 unsigned
-routing_option_sets(const struct conf *conf, const struct rules_series *series,
-                    const struct conf_rule *only)
+routing_option_sets(const struct conf *conf, const struct rules_series *series, const struct conf_rule *only)
 {
     struct conf_rule of_title;
     size_t count;
@@ -133,24 +130,18 @@ routing_add_set(struct routing_work *work, bool otherwise, int set, struct routi
     struct routing_rule *const end = result->rules + result->rule_count;
     routing_begin_set(work, set);
     for (struct routing_rule *rule = result->rules; rule < end; rule++)
-        if (rule->rule->otherwise == otherwise &&
-            routing_option_set_of(work->conf, rule->rule) == set) {
-            result->count = rules_add_picks(rule->rule, &work->subject, result->picks,
-                                            result->count, &result->outcome);
+        if (rule->rule->otherwise == otherwise && routing_option_set_of(work->conf, rule->rule) == set) {
+            result->count = rules_add_picks(rule->rule, &work->subject, result->picks, result->count, &result->outcome);
             rule->selected = result->outcome.selected;
         }
     for (struct routing_rule *rule = result->rules; rule < end; rule++) {
-        if (rule->rule->otherwise != otherwise ||
-            routing_option_set_of(work->conf, rule->rule) != set)
+        if (rule->rule->otherwise != otherwise || routing_option_set_of(work->conf, rule->rule) != set)
             continue;
         const size_t first = routing_count_matches(work, rule);
         /* an accepted stack that `stacks` does not select is no refusal */
-        if (rule->accepted == 0 && first < work->subject.stack_count &&
-            !routing_has(result, rule->rule->pipeline))
-            result->refusals[result->refusal_count++] =
-                (struct routing_refusal){rule->rule->pipeline, first};
-        if (!otherwise && rule->matching > 0 &&
-            (!result->first_match || rule < result->first_match))
+        if (rule->accepted == 0 && first < work->subject.stack_count && !routing_has(result, rule->rule->pipeline))
+            result->refusals[result->refusal_count++] = (struct routing_refusal){rule->rule->pipeline, first};
+        if (!otherwise && rule->matching > 0 && (!result->first_match || rule < result->first_match))
             result->first_match = rule;
     }
 }
@@ -158,17 +149,13 @@ routing_add_set(struct routing_work *work, bool otherwise, int set, struct routi
 /* ---------------------------------------------------------------------------------- result ---- */
 
 int
-routing_result_make(const struct conf *conf, const struct rules_series *series,
-                    const struct routing_stack *stacks, size_t count, const struct conf_rule *only,
-                    struct routing_result *result)
+routing_result_make(const struct conf *conf, const struct rules_series *series, const struct routing_stack *stacks,
+                    size_t count, const struct conf_rule *only, struct routing_result *result)
 {
     *result = (struct routing_result){0};
-    const struct conf_rule *rules =
-        routing_rules_of(conf, series, only, &result->of_title, &result->rule_count);
-    struct routing_work work = {.conf = conf,
-                                .stacks = stacks,
-                                .subject = *series,
-                                .own = calloc(count + 1, sizeof *work.own)};
+    const struct conf_rule *rules = routing_rules_of(conf, series, only, &result->of_title, &result->rule_count);
+    struct routing_work work = {
+        .conf = conf, .stacks = stacks, .subject = *series, .own = calloc(count + 1, sizeof *work.own)};
     result->picks = calloc(count * result->rule_count + 1, sizeof *result->picks);
     result->refusals = calloc(result->rule_count + 1, sizeof *result->refusals);
     result->rules = calloc(result->rule_count + 1, sizeof *result->rules);
@@ -200,24 +187,20 @@ bool
 routing_object_fits(const struct conf_segment *segment, const char *kind, const char *sender)
 {
     const struct conf_object *wanted = &segment->object;
-    return segment->method == CONF_OBJECT &&
-           strcmp(conf_object_kind_names[wanted->kind], kind) == 0 &&
+    return segment->method == CONF_OBJECT && strcmp(conf_object_kind_names[wanted->kind], kind) == 0 &&
            (!wanted->from_ae || strcmp(wanted->from_ae, sender) == 0);
 }
 
 const struct conf_companion *
-routing_find_lacking(const struct conf *conf, const struct rules_series *series,
-                     const char *pipeline)
+routing_find_lacking(const struct conf *conf, const struct rules_series *series, const char *pipeline)
 {
     const struct conf_companion *lacking = NULL;
     for (size_t i = 0; i < conf->rule_count; i++) {
         const struct conf_rule *rule = &conf->rules[i];
         size_t there = 0;
-        if (rule->study_count == 0 || strcmp(rule->pipeline, pipeline) != 0 ||
-            !rules_match_series(rule, series))
+        if (rule->study_count == 0 || strcmp(rule->pipeline, pipeline) != 0 || !rules_match_series(rule, series))
             continue;
-        while (there < rule->study_count &&
-               conditions_find_companion(&rule->study[there], series->study))
+        while (there < rule->study_count && conditions_find_companion(&rule->study[there], series->study))
             there++;
         if (there == rule->study_count)
             return NULL;

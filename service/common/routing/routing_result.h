@@ -48,8 +48,7 @@ struct routing_result {
 
 /* Returns a bit for each set of options to check: those of the pipelines that rules can name for
  * the series, or the most lenient set if no rule can match. */
-unsigned routing_option_sets(const struct conf *conf, const struct rules_series *series,
-                             const struct conf_rule *only);
+unsigned routing_option_sets(const struct conf *conf, const struct rules_series *series, const struct conf_rule *only);
 
 /* Returns the number of the first rule that may match the series by facts that are known only
  * during its inspection (routing_conditions.h); 0: no rule. */
@@ -61,9 +60,8 @@ size_t routing_find_unknown(const struct conf *conf, const struct rules_series *
  * The result borrows all arguments. Returns 0 or -ENOMEM. The caller must release the result, and
  * must not copy it.
  */
-int routing_result_make(const struct conf *conf, const struct rules_series *series,
-                        const struct routing_stack *stacks, size_t count,
-                        const struct conf_rule *only, struct routing_result *result);
+int routing_result_make(const struct conf *conf, const struct rules_series *series, const struct routing_stack *stacks,
+                        size_t count, const struct conf_rule *only, struct routing_result *result);
 void routing_result_release(struct routing_result *result);
 
 /* Returns whether a segment wants annotation objects of this kind and sender. An unknown sender ("")
@@ -72,8 +70,7 @@ bool routing_object_fits(const struct conf_segment *segment, const char *kind, c
 
 /* Returns the first series that a job waits for: one that a rule for the pipeline requires
  * (`study`) and that series->study lacks. Returns NULL if one of these rules has all its series. */
-const struct conf_companion *routing_find_lacking(const struct conf *conf,
-                                                  const struct rules_series *series,
+const struct conf_companion *routing_find_lacking(const struct conf *conf, const struct rules_series *series,
                                                   const char *pipeline);
 
 #endif

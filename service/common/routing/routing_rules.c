@@ -29,8 +29,8 @@ rules_match_series(const struct conf_rule *rule, const struct rules_series *seri
 }
 
 bool
-rules_match(const struct conf_rule *rule, const struct rules_series *series,
-            const struct rules_stack *stack, char reasons[RULES_REASONS])
+rules_match(const struct conf_rule *rule, const struct rules_series *series, const struct rules_stack *stack,
+            char reasons[RULES_REASONS])
 {
     if (reasons)
         reasons[0] = '\0';
@@ -73,8 +73,7 @@ rules_find_matches(const struct conf_rule *rule, const struct rules_series *seri
 
 /* Returns whether a matching stack is selected by the rule's `stacks`. */
 static bool
-rule_wants(const char *which, const struct rules_matches *matches, const struct rules_stack *stack,
-           size_t place)
+rule_wants(const char *which, const struct rules_matches *matches, const struct rules_stack *stack, size_t place)
 {
     if (!which)
         return matches->count <= RULES_MAX_STACKS;
@@ -100,8 +99,8 @@ rules_find(struct rules_pick *picks, size_t count, size_t stack, const char *pip
 }
 
 size_t
-rules_add_picks(const struct conf_rule *rule, const struct rules_series *series,
-                struct rules_pick *picks, size_t count, struct rules_outcome *outcome)
+rules_add_picks(const struct conf_rule *rule, const struct rules_series *series, struct rules_pick *picks, size_t count,
+                struct rules_outcome *outcome)
 {
     const struct rules_matches matches = rules_find_matches(rule, series);
     outcome->matched |= matches.count > 0;
@@ -125,8 +124,7 @@ rules_add_picks(const struct conf_rule *rule, const struct rules_series *series,
         struct rules_pick *known = rules_find(picks, count, i, rule->pipeline);
         const bool waits = rule->study_count > 0;
         if (!known) {
-            picks[count++] = (struct rules_pick){i,     rule->pipeline, rule->priority,
-                                                 waits, rule->name,     rule->number};
+            picks[count++] = (struct rules_pick){i, rule->pipeline, rule->priority, waits, rule->name, rule->number};
             continue;
         }
         known->waits &= waits;

@@ -28,11 +28,10 @@ struct rules_pick {
 
 /* Reasons for which a series may have no picks. */
 struct rules_outcome {
-    bool matched;    /* a rule matches */
-    size_t too_many; /* number of stacks that match a rule without `stacks`; 0: within the limit */
-    const char *pipeline; /* of that rule */
-    const char
-        *undecided; /* an attribute that a rule cannot compare (routing_conditions.h), or NULL */
+    bool matched;                   /* a rule matches */
+    size_t too_many;                /* number of stacks that match a rule without `stacks`; 0: within the limit */
+    const char *pipeline;           /* of that rule */
+    const char *undecided;          /* an attribute that a rule cannot compare (routing_conditions.h), or NULL */
     const char *undecided_pipeline; /* of that rule */
     size_t selected;                /* number of stacks that the last rule selects */
 };
@@ -44,17 +43,16 @@ bool rules_match_series(const struct conf_rule *rule, const struct rules_series 
 
 /* Returns whether the rule matches this stack; ignores its `stacks`. If it does not, writes the conditions that do not
  * hold to `reasons`, which may be NULL: "modality CT is not MR; 12 slices are fewer than 30". */
-bool rules_match(const struct conf_rule *rule, const struct rules_series *series,
-                 const struct rules_stack *stack, char reasons[RULES_REASONS]);
+bool rules_match(const struct conf_rule *rule, const struct rules_series *series, const struct rules_stack *stack,
+                 char reasons[RULES_REASONS]);
 
 /* Fills `picks`, which must have room for each stack with each rule, and for at least one per
  * stack. Returns their number. They are sorted by rule, then by stack. */
-size_t rules_pick(const struct conf_rule *rules, size_t rule_count,
-                  const struct rules_series *series, struct rules_pick *picks,
-                  struct rules_outcome *outcome);
+size_t rules_pick(const struct conf_rule *rules, size_t rule_count, const struct rules_series *series,
+                  struct rules_pick *picks, struct rules_outcome *outcome);
 
 /* Adds the picks of one more rule to `count` picks, and its outcome. Returns the new number. */
-size_t rules_add_picks(const struct conf_rule *rule, const struct rules_series *series,
-                       struct rules_pick *picks, size_t count, struct rules_outcome *outcome);
+size_t rules_add_picks(const struct conf_rule *rule, const struct rules_series *series, struct rules_pick *picks,
+                       size_t count, struct rules_outcome *outcome);
 
 #endif

@@ -11,8 +11,8 @@
 /* Reads the attributes of the first slices that are in one file: that of stack `first`, and those
  * of later stacks. The arrays have room for one element per stack. */
 static int
-view_read_file(const struct routing_view_input *input, struct routing_view *view, int32_t first,
-               int32_t *stacks, int32_t *frames, char **values, struct error *error)
+view_read_file(const struct routing_view_input *input, struct routing_view *view, int32_t first, int32_t *stacks,
+               int32_t *frames, char **values, struct error *error)
 {
     const struct geometry_series *series = view->grouped;
     const int32_t file = series->stacks[first].planes[0].instance;
@@ -24,10 +24,8 @@ view_read_file(const struct routing_view_input *input, struct routing_view *view
         stacks[count] = i;
         frames[count++] = stack->planes[0].frame;
     }
-    const struct dicom_value_request question = {.path = input->paths[file],
-                                                 .attributes = input->attributes,
-                                                 .frames = frames,
-                                                 .frame_count = count};
+    const struct dicom_value_request question = {
+        .path = input->paths[file], .attributes = input->attributes, .frames = frames, .frame_count = count};
     int rc = dicom_read_values(&question, values, error);
     for (size_t i = 0; i < count; i++)
         view->values[stacks[i]] = values[i];
@@ -36,8 +34,7 @@ view_read_file(const struct routing_view_input *input, struct routing_view *view
 
 /* Reads each file once. */
 static int
-view_read_values(const struct routing_view_input *input, struct routing_view *view,
-                 struct error *error)
+view_read_values(const struct routing_view_input *input, struct routing_view *view, struct error *error)
 {
     const size_t room = (size_t)view->grouped->stack_count + 1;
     int32_t *stacks = calloc(room, sizeof *stacks), *frames = calloc(room, sizeof *frames);
@@ -57,8 +54,7 @@ view_read_values(const struct routing_view_input *input, struct routing_view *vi
 }
 
 int
-routing_view_make(struct routing_view_input *input, int options, struct routing_view *view,
-                  struct error *error)
+routing_view_make(struct routing_view_input *input, int options, struct routing_view *view, struct error *error)
 {
     struct geometry_limits limits = input->limits;
     *view = (struct routing_view){.options = options};

@@ -32,8 +32,7 @@ struct routing_view_input {
  * 0, or -errno with the reason for which the whole series is refused. The view borrows the input.
  * The caller must release it, also after an error.
  */
-int routing_view_make(struct routing_view_input *input, int options, struct routing_view *view,
-                      struct error *error);
+int routing_view_make(struct routing_view_input *input, int options, struct routing_view *view, struct error *error);
 void routing_view_release(struct routing_view *view);
 
 #endif

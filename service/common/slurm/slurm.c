@@ -62,8 +62,7 @@ slurm_line_free(struct slurm_line *line)
 
 /* Starts with "sbatch", one argument and the site's options, and reserves `more` arguments. */
 static int
-slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const char *first,
-                 size_t more)
+slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const char *first, size_t more)
 {
     char minutes[16];
     *line = (struct slurm_line){0};
@@ -86,8 +85,7 @@ slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const c
 }
 
 static int
-slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order,
-                struct slurm_line *line)
+slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order, struct slurm_line *line)
 {
     const int rc = slurm_line_begin(line, conf, "--parsable", order->folder_count + 11);
     if (rc)
@@ -138,15 +136,13 @@ static int
 slurm_refused(const char *program, const struct program_output *output, struct error *error)
 {
     const bool unreachable = slurm_is_unreachable(output);
-    return error_set(error, unreachable ? -EAGAIN : -EINVAL,
-                     unreachable ? CODE_SLURM_UNAVAILABLE : CODE_SLURM_REFUSED,
+    return error_set(error, unreachable ? -EAGAIN : -EINVAL, unreachable ? CODE_SLURM_UNAVAILABLE : CODE_SLURM_REFUSED,
                      "%s ended with status %d: %s", program, output->status,
                      *output->words ? output->words : "no message");
 }
 
 int
-slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int64_t *id,
-             struct error *error)
+slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int64_t *id, struct error *error)
 {
     struct program_output output = {0};
     struct slurm_line line;
@@ -159,8 +155,8 @@ slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int
     if (!rc && output.status)
         rc = slurm_refused("sbatch", &output, error);
     else if (!rc && slurm_read_id(output.text, id))
-        rc = error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE,
-                       "sbatch printed \"%.100s\" instead of a job number", output.text);
+        rc = error_set(error, -EBADMSG, CODE_SLURM_UNAVAILABLE, "sbatch printed \"%.100s\" instead of a job number",
+                       output.text);
     free(output.text);
     return rc;
 }
@@ -238,14 +234,13 @@ slurm_read_list(char *text, void (*take)(void *context, const struct slurm_job *
 }
 
 int
-slurm_list(const char *name, void (*take)(void *context, const struct slurm_job *job),
-           void *context, struct error *error)
+slurm_list(const char *name, void (*take)(void *context, const struct slurm_job *job), void *context,
+           struct error *error)
 {
     char named[SLURM_NAME_SIZE + 16];
     struct program_output output;
     snprintf(named, sizeof named, "--name=%s", name);
-    const char *const arguments[] = {
-        "squeue", "--noheader", "--states=all", named, "--format=%i|%T|%k|%N|%r", NULL};
+    const char *const arguments[] = {"squeue", "--noheader", "--states=all", named, "--format=%i|%T|%k|%N|%r", NULL};
     int rc = program_run(arguments, SLURM_SECONDS, &output, error);
     if (!rc && output.status)
         rc = slurm_refused("squeue", &output, error);
@@ -260,9 +255,8 @@ slurm_list(const char *name, void (*take)(void *context, const struct slurm_job 
 bool
 slurm_is_alive(const char *state)
 {
-    static const char *const ended[] = {"COMPLETED", "FAILED",        "CANCELLED", "TIMEOUT",
-                                        "DEADLINE",  "OUT_OF_MEMORY", "PREEMPTED", "NODE_FAIL",
-                                        "BOOT_FAIL", "REVOKED"};
+    static const char *const ended[] = {"COMPLETED",     "FAILED",    "CANCELLED", "TIMEOUT",   "DEADLINE",
+                                        "OUT_OF_MEMORY", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED"};
     for (size_t i = 0; i < sizeof ended / sizeof *ended; i++)
         if (strcmp(state, ended[i]) == 0)
             return false;

@@ -42,8 +42,7 @@ int slurm_write_script(const char *path);
 
 /* Submits a job. Returns 0 and sets *id. After a failure other than SLURM_REFUSED, including
  * -ETIMEDOUT, Slurm may still have the job. The caller must then check Slurm's queue. */
-int slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int64_t *id,
-                 struct error *error);
+int slurm_submit(const struct conf_slurm *conf, const struct slurm_order *order, int64_t *id, struct error *error);
 
 /* Checks with sbatch --test-only whether Slurm would accept a job. Submits none. Returns 0 or
  * -errno. */
@@ -59,11 +58,11 @@ struct slurm_job {
 
 /* Calls `job` for each Slurm job of that name in Slurm's queue, including jobs that ended less than MinJobAge ago.
  * Fails if any line is invalid, since jobs missing from a partial list would look finished. */
-int slurm_list(const char *name, void (*job)(void *context, const struct slurm_job *job),
-               void *context, struct error *error);
+int slurm_list(const char *name, void (*job)(void *context, const struct slurm_job *job), void *context,
+               struct error *error);
 /* Parses such a list. Modifies `text`. */
-int slurm_read_list(char *text, void (*job)(void *context, const struct slurm_job *job),
-                    void *context, struct error *error);
+int slurm_read_list(char *text, void (*job)(void *context, const struct slurm_job *job), void *context,
+                    struct error *error);
 
 /* Cancels the jobs. Returns 0 also if some of them no longer exist. */
 int slurm_cancel(const int64_t *ids, size_t count, struct error *error);

@@ -35,8 +35,7 @@ slurm_nonce_make(char nonce[ATTEMPT_NONCE_SIZE])
 void
 slurm_folder_name_write(const struct slurm_attempt_id *id, char name[ATTEMPT_NAME_SIZE])
 {
-    snprintf(name, ATTEMPT_NAME_SIZE, "job-%" PRId64 ".%" PRId64 ".%s", id->job, id->number,
-             id->nonce);
+    snprintf(name, ATTEMPT_NAME_SIZE, "job-%" PRId64 ".%" PRId64 ".%s", id->job, id->number, id->nonce);
 }
 
 bool
@@ -44,8 +43,7 @@ slurm_folder_name_read(const char *name, struct slurm_attempt_id *id)
 {
     char again[ATTEMPT_NAME_SIZE];
     *id = (struct slurm_attempt_id){0};
-    if (sscanf(name, "job-%" SCNd64 ".%" SCNd64 ".%32[0-9a-f]", &id->job, &id->number, id->nonce) !=
-            3 ||
+    if (sscanf(name, "job-%" SCNd64 ".%" SCNd64 ".%32[0-9a-f]", &id->job, &id->number, id->nonce) != 3 ||
         strlen(id->nonce) != ATTEMPT_NONCE_SIZE - 1 || id->job <= 0 || id->number <= 0)
         return false;
     slurm_folder_name_write(id, again); /* rejects "job-+1" and anything after the nonce */
@@ -57,8 +55,7 @@ slurm_folder_name_read(const char *name, struct slurm_attempt_id *id)
 static int
 slurm_folder_refuse(struct error *error, const char *what)
 {
-    return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
-                     "the attempt's file " ATTEMPT_FILE " %s", what);
+    return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED, "the attempt's file " ATTEMPT_FILE " %s", what);
 }
 
 /* Checks the values that the daemon wrote. */
@@ -66,11 +63,9 @@ static int
 slurm_folder_check_head(const struct slurm_folder *folder, struct error *error)
 {
     const struct message_attempt *head = &folder->head;
-    if (head->job != folder->id.job || head->attempt != folder->id.number ||
-        strcmp(head->nonce, folder->id.nonce) != 0)
+    if (head->job != folder->id.job || head->attempt != folder->id.number || strcmp(head->nonce, folder->id.nonce) != 0)
         return error_set(error, -ESTALE, CODE_ATTEMPT_OTHER,
-                         "%.400s holds attempt %" PRId64 " of job %" PRId64
-                         ", but its name is of another attempt",
+                         "%.400s holds attempt %" PRId64 " of job %" PRId64 ", but its name is of another attempt",
                          folder->path, head->attempt, head->job);
     if (!isfinite(head->deadline_seconds) || head->deadline_seconds <= 0 || head->threads < 0 ||
         head->threads > INT32_MAX || head->memory_bytes < 0 || head->spec_size < 0 ||
@@ -80,8 +75,7 @@ slurm_folder_check_head(const struct slurm_folder *folder, struct error *error)
 }
 
 static int
-slurm_folder_take_inputs(struct slurm_folder *folder, struct proto_reader *reader,
-                         struct error *error)
+slurm_folder_take_inputs(struct slurm_folder *folder, struct proto_reader *reader, struct error *error)
 {
     struct message_input input;
     size_t count = 0;
@@ -123,11 +117,10 @@ static int
 slurm_folder_file_error(int rc, const char *path, struct error *error)
 {
     if (rc == -EBADMSG || rc == -ENOENT || rc == -ELOOP)
-        return error_set_files(
-            error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, path, NULL,
-            "an input file of the attempt %s: check the shared folder",
-            rc == -ENOENT ? "is missing"
-                          : "has changed since it was received or the attempt was created");
+        return error_set_files(error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, path, NULL,
+                               "an input file of the attempt %s: check the shared folder",
+                               rc == -ENOENT ? "is missing"
+                                             : "has changed since it was received or the attempt was created");
     char what[400];
     snprintf(what, sizeof what, "read %.380s", path);
     return error_set_system(error, rc, what);
@@ -148,8 +141,7 @@ slurm_folder_read_spec(struct slurm_folder *folder, struct error *error)
     rc = job_spec_read(path, &folder->spec, &why);
     free(path);
     if (rc)
-        return error_set(error, rc, CODE_ATTEMPT_DAMAGED, "the attempt's file " ATTEMPT_SPEC ": %s",
-                         why.message);
+        return error_set(error, rc, CODE_ATTEMPT_DAMAGED, "the attempt's file " ATTEMPT_SPEC ": %s", why.message);
     return folder->spec->id == folder->id.job ? 0 : slurm_folder_refuse(error, "is of another job");
 }
 
@@ -188,8 +180,7 @@ slurm_folder_enter(struct slurm_folder *folder, struct error *error)
     const char *slash = strrchr(folder->path, '/');
     if (!slurm_folder_name_read(slash ? slash + 1 : folder->path, &folder->id))
         return error_set(error, -EINVAL, CODE_ATTEMPT_OTHER,
-                         "%.400s is not the folder of an attempt (job-<job>.<attempt>.<nonce>)",
-                         folder->path);
+                         "%.400s is not the folder of an attempt (job-<job>.<attempt>.<nonce>)", folder->path);
     folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->fd >= 0)
         return 0;
@@ -251,30 +242,26 @@ slurm_folder_check_some(struct parallel *loop, void *context)
     int64_t i;
     while (parallel_take(loop, &i)) {
         /* May be a link, to the file that replaced it (LAYOUT_REPLACED). */
-        check->failed[i] =
-            slurm_folder_check_file(AT_FDCWD, slurm_folder_input(check->folder->spec, (size_t)i), 0,
-                                    &check->folder->inputs[i]);
+        check->failed[i] = slurm_folder_check_file(AT_FDCWD, slurm_folder_input(check->folder->spec, (size_t)i), 0,
+                                                   &check->folder->inputs[i]);
         if (check->failed[i])
             parallel_fail(loop);
     }
 }
 
 int
-slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop,
-                   struct error *error)
+slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop, struct error *error)
 {
     const size_t count = folder->spec->input_count + folder->spec->object_count;
     struct slurm_input_check check = {folder, calloc(count + 1, sizeof *check.failed)};
     if (!check.failed)
         return error_set_system(error, -ENOMEM, "check the inputs");
-    struct parallel loop = {
-        .count = (int64_t)count, .stop = stop, .body = slurm_folder_check_some, .context = &check};
+    struct parallel loop = {.count = (int64_t)count, .stop = stop, .body = slurm_folder_check_some, .context = &check};
     parallel_run(&loop, threads);
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++)
         if (check.failed[i])
-            rc = slurm_folder_file_error(check.failed[i], slurm_folder_input(folder->spec, i),
-                                         error);
+            rc = slurm_folder_file_error(check.failed[i], slurm_folder_input(folder->spec, i), error);
     free(check.failed);
     if (rc == 0 && parallel_stopped(&loop))
         return error_set(error, -ECANCELED, CODE_STOPPED, "the job was stopped");
@@ -286,7 +273,6 @@ bool
 slurm_folder_is_void(const struct slurm_folder *folder)
 {
     struct stat open_one, named;
-    return faccessat(folder->fd, ATTEMPT_VOID, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-           fstat(folder->fd, &open_one) != 0 || stat(folder->path, &named) != 0 ||
-           open_one.st_dev != named.st_dev || open_one.st_ino != named.st_ino;
+    return faccessat(folder->fd, ATTEMPT_VOID, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || fstat(folder->fd, &open_one) != 0 ||
+           stat(folder->path, &named) != 0 || open_one.st_dev != named.st_dev || open_one.st_ino != named.st_ino;
 }

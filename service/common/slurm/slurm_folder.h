@@ -91,8 +91,8 @@ bool slurm_folder_is_shared(const char *shared, const char *path);
  * spec is read completely. An input that nodes can read themselves and that has a digest is not
  * read. Returns 0 when all is on disk. On an error it removes the folder as far as possible. If
  * *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
-int slurm_folder_make(const char *share, const struct slurm_attempt_order *order,
-                      const atomic_bool *stop, struct error *error);
+int slurm_folder_make(const char *share, const struct slurm_attempt_order *order, const atomic_bool *stop,
+                      struct error *error);
 /* Marks the attempt as given up for steps that still run. This only saves work; the nonce is the
  * fence. Returns 0 or -errno. */
 int slurm_folder_void(const char *share, const struct slurm_attempt_id *id);
@@ -121,8 +121,7 @@ void slurm_folder_close(struct slurm_folder *folder);
 
 /* Reads all inputs in at most `threads` threads and checks that each is unchanged since the folder
  * was made. If *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
-int slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop,
-                       struct error *error);
+int slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop, struct error *error);
 
 /* Returns whether the attempt was given up, as far as this machine can see: voided, renamed or removed. */
 bool slurm_folder_is_void(const struct slurm_folder *folder);

@@ -39,8 +39,7 @@ bool
 slurm_folder_is_shared(const char *shared, const char *path)
 {
     const size_t length = shared ? strlen(shared) : 0;
-    return length > 0 && strncmp(path, shared, length) == 0 && path[length] == '/' &&
-           !strstr(path, "/../");
+    return length > 0 && strncmp(path, shared, length) == 0 && path[length] == '/' && !strstr(path, "/../");
 }
 
 /* Uses the digest of the spec if there is one, so that the file need not be read. The size is the current one. */
@@ -50,8 +49,8 @@ making_know(struct slurm_making *making, size_t i, int from)
     const struct job_spec *spec = making->order->spec;
     struct digest *digest = &making->digests[i];
     struct stat status;
-    if (i >= spec->input_count || !spec->sha256 || !spec->sha256[i] ||
-        !digest_is_sha256(spec->sha256[i]) || fstat(from, &status) != 0)
+    if (i >= spec->input_count || !spec->sha256 || !spec->sha256[i] || !digest_is_sha256(spec->sha256[i]) ||
+        fstat(from, &status) != 0)
         return false;
     digest->size = status.st_size;
     memcpy(digest->sha256, spec->sha256[i], sizeof digest->sha256);
@@ -70,8 +69,7 @@ making_stage(struct slurm_making *making, size_t i, int from, const char *path)
     if (making->staged < 0 && mkdirat(making->folder, ATTEMPT_INPUTS, 0750) != 0)
         rc = -errno;
     if (making->staged < 0 && rc == 0) {
-        making->staged =
-            openat(making->folder, ATTEMPT_INPUTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        making->staged = openat(making->folder, ATTEMPT_INPUTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         rc = making->staged < 0 ? -errno : 0;
     }
     const int to = rc ? rc : durable_create(making->staged, name, 0640);
@@ -129,9 +127,7 @@ making_take_all(struct slurm_making *making)
     making->digests = calloc(making->count + 1, sizeof *making->digests);
     int rc = making->files && making->digests ? 0 : making_fail(making, -ENOMEM, "list", "inputs");
     for (size_t i = 0; i < making->count && rc == 0; i++)
-        rc = making_take(making, i,
-                         i < spec->input_count ? spec->inputs[i]
-                                               : spec->objects[i - spec->input_count]);
+        rc = making_take(making, i, i < spec->input_count ? spec->inputs[i] : spec->objects[i - spec->input_count]);
     /* Syncing hundreds of copies one by one would wait for the disk each time. */
     if (rc == 0 && making->staged >= 0 && syncfs(making->staged) != 0)
         rc = making_fail(making, -errno, "sync", ATTEMPT_INPUTS);
@@ -179,13 +175,12 @@ making_write_attempt(struct slurm_making *making, const struct digest *spec)
     sealed_begin(&writer, ATTEMPT_ROLE);
     message_write_attempt(&frame, &head);
     for (size_t i = 0; i < making->count; i++)
-        message_add_input(&frame, &(struct message_input){.size = making->digests[i].size,
-                                                          .sha256 = making->digests[i].sha256});
+        message_add_input(
+            &frame, &(struct message_input){.size = making->digests[i].size, .sha256 = making->digests[i].sha256});
     sealed_add(&writer, &frame);
     int rc = sealed_end(&writer);
     if (rc == 0)
-        rc = durable_write(making->folder, ATTEMPT_FILE, writer.bytes, writer.size, 0640,
-                           DURABLE_NEW);
+        rc = durable_write(making->folder, ATTEMPT_FILE, writer.bytes, writer.size, 0640, DURABLE_NEW);
     sealed_release(&writer);
     if (rc == 0)
         rc = durable_sync_folder(making->folder, ".");
@@ -214,12 +209,11 @@ making_fill(struct slurm_making *making)
 }
 
 int
-slurm_folder_make(const char *share, const struct slurm_attempt_order *order,
-                  const atomic_bool *stop, struct error *error)
+slurm_folder_make(const char *share, const struct slurm_attempt_order *order, const atomic_bool *stop,
+                  struct error *error)
 {
     char name[ATTEMPT_NAME_SIZE];
-    struct slurm_making making = {
-        .order = order, .stop = stop, .error = error, .folder = -1, .staged = -1};
+    struct slurm_making making = {.order = order, .stop = stop, .error = error, .folder = -1, .staged = -1};
     slurm_folder_name_write(&order->id, name);
     if (asprintf(&making.path, "%s/%s", share, name) < 0)
         return error_set_system(error, -ENOMEM, "name the attempt");

@@ -28,8 +28,8 @@ manifest_run_fail(struct error *error, int rc, const char *verb, const char *nam
 }
 
 static int
-manifest_run_copy(struct manifest_run *run, struct output *output, int folder, const char *name,
-                  size_t *room, struct error *error)
+manifest_run_copy(struct manifest_run *run, struct output *output, int folder, const char *name, size_t *room,
+                  struct error *error)
 {
     int to;
     bool write_failed;
@@ -48,8 +48,7 @@ manifest_run_copy(struct manifest_run *run, struct output *output, int folder, c
     } else {
         rc = digest_file(from, to, &file->digest, &write_failed);
         if (rc)
-            manifest_run_fail(error, rc, write_failed ? "write to the shared folder" : "read",
-                              name);
+            manifest_run_fail(error, rc, write_failed ? "write to the shared folder" : "read", name);
         else
             output_finish(output, to);
     }
@@ -59,8 +58,7 @@ manifest_run_copy(struct manifest_run *run, struct output *output, int folder, c
 }
 
 static int
-manifest_run_copy_all(struct manifest_run *run, struct output *output, const char *from,
-                      struct error *error)
+manifest_run_copy_all(struct manifest_run *run, struct output *output, const char *from, struct error *error)
 {
     DIR *entries;
     size_t room = 0;
@@ -75,8 +73,7 @@ manifest_run_copy_all(struct manifest_run *run, struct output *output, const cha
 }
 
 int
-manifest_run_take(const struct slurm_folder *folder, const char *from, struct manifest_run *run,
-                  struct error *error)
+manifest_run_take(const struct slurm_folder *folder, const char *from, struct manifest_run *run, struct error *error)
 {
     struct output *output = NULL;
     char nonce[ATTEMPT_NONCE_SIZE], path[64];
@@ -116,8 +113,8 @@ manifest_run_free(struct manifest_run *run)
 /* ------------------------------------------------------------------------------ writing ---- */
 
 void
-manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
-               const struct manifest_run *run, const char *node, const char *device)
+manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder, const struct manifest_run *run,
+               const char *node, const char *device)
 {
     const struct message_manifest head = {
         .job = folder->id.job,
@@ -164,8 +161,7 @@ manifest_place(const struct sealed_writer *writer, int folder)
 }
 
 int
-manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder,
-                 struct error *error)
+manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder, struct error *error)
 {
     int rc = sealed_end(writer);
     if (rc == 0)

@@ -58,12 +58,11 @@ void manifest_run_free(struct manifest_run *run);
 
 /* Begins a manifest for `run`; NULL: without files. The caller must then add the frames of the
  * report with sealed_add, DONE last. */
-void manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder,
-                    const struct manifest_run *run, const char *node, const char *device);
+void manifest_begin(struct sealed_writer *writer, const struct slurm_folder *folder, const struct manifest_run *run,
+                    const char *node, const char *device);
 /* Finishes the manifest and renames it into place once it is on disk. Returns -EEXIST if another step was first; its
  * manifest stays. Returns -ESTALE if the attempt was given up. Releases the writer. */
-int manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder,
-                     struct error *error);
+int manifest_publish(struct sealed_writer *writer, const struct slurm_folder *folder, struct error *error);
 /* Returns whether a manifest exists, valid or not. */
 bool manifest_exists(const struct slurm_folder *folder);
 
@@ -84,8 +83,8 @@ struct manifest {
 int manifest_read(const char *share, const struct slurm_attempt_id *id, struct manifest **manifest,
                   struct error *error);
 /* Parses a manifest from bytes and takes ownership of them. It has no folder. For tests. */
-int manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id,
-                   struct manifest **manifest, struct error *error);
+int manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id, struct manifest **manifest,
+                   struct error *error);
 /* Returns the next frame of the report (FEATURES, HISTOGRAM or, last, DONE), to be read with
  * job_attempt_read_features and similar functions. Returns false at the end. */
 bool manifest_next(struct manifest *manifest, struct proto_reader *reader);
@@ -93,8 +92,7 @@ bool manifest_next(struct manifest *manifest, struct proto_reader *reader);
  * results of an earlier attempt together, and are synced. Each file is digested while it is copied.
  * If one is missing or differs, returns -EBADMSG with ATTEMPT_FILE_DIFFERS, and none of them is in
  * the folder. If *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
-int manifest_collect(const struct manifest *manifest, const char *output, const atomic_bool *stop,
-                     struct error *error);
+int manifest_collect(const struct manifest *manifest, const char *output, const atomic_bool *stop, struct error *error);
 void manifest_free(struct manifest *manifest);
 
 #endif

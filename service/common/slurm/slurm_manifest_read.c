@@ -36,8 +36,7 @@ manifest_has(const struct manifest *manifest, const char *name)
 static bool
 manifest_is_name(const char *name)
 {
-    return *name && *name != '.' && !strchr(name, '/') &&
-           strlen(name) < sizeof((struct manifest_file *)NULL)->name;
+    return *name && *name != '.' && !strchr(name, '/') && strlen(name) < sizeof((struct manifest_file *)NULL)->name;
 }
 
 static int
@@ -63,8 +62,7 @@ manifest_take_files(struct manifest *manifest, struct proto_reader *reader, stru
 }
 
 static int
-manifest_check_head(const struct manifest *manifest, const struct slurm_attempt_id *id,
-                    struct error *error)
+manifest_check_head(const struct manifest *manifest, const struct slurm_attempt_id *id, struct error *error)
 {
     const struct message_manifest *head = &manifest->head;
     if (head->job != id->job || head->attempt != id->number || strcmp(head->nonce, id->nonce) != 0)
@@ -72,16 +70,15 @@ manifest_check_head(const struct manifest *manifest, const struct slurm_attempt_
                          "the manifest is of attempt %" PRId64 " of job %" PRId64
                          ", nonce %.32s, but the job is at attempt %" PRId64 ", nonce %s",
                          head->attempt, head->job, head->nonce, id->number, id->nonce);
-    if (manifest->count > 0 && (strncmp(head->run, MANIFEST_RUN, sizeof MANIFEST_RUN - 1) != 0 ||
-                                !manifest_is_name(head->run)))
+    if (manifest->count > 0 &&
+        (strncmp(head->run, MANIFEST_RUN, sizeof MANIFEST_RUN - 1) != 0 || !manifest_is_name(head->run)))
         return manifest_refuse(error, "has an invalid folder name");
     return 0;
 }
 
 /* Checks the DONE frame in a copy, since reading alters the frame and it is read again later. */
 static int
-manifest_check_done(const struct manifest *manifest, const struct proto_reader *frame,
-                    struct error *error)
+manifest_check_done(const struct manifest *manifest, const struct proto_reader *frame, struct error *error)
 {
     struct message_done done;
     struct message_result result;
@@ -132,12 +129,12 @@ manifest_new(struct error *error)
 
 /* Checks an opened manifest and returns it in *out, or frees it. `rc`: the result of opening it. */
 static int
-manifest_take(struct manifest *manifest, int rc, const struct slurm_attempt_id *id,
-              struct manifest **out, struct error *error)
+manifest_take(struct manifest *manifest, int rc, const struct slurm_attempt_id *id, struct manifest **out,
+              struct error *error)
 {
     struct proto_reader reader;
-    if (rc == 0 && (sealed_next(&manifest->sealed, &reader) != 1 ||
-                    message_read_manifest(&reader, &manifest->head) != 0))
+    if (rc == 0 &&
+        (sealed_next(&manifest->sealed, &reader) != 1 || message_read_manifest(&reader, &manifest->head) != 0))
         rc = manifest_refuse(error, "has an invalid head");
     manifest->sealed.first = manifest->sealed.frames.consumed;
     if (rc == 0)
@@ -154,8 +151,8 @@ manifest_take(struct manifest *manifest, int rc, const struct slurm_attempt_id *
 }
 
 int
-manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id,
-               struct manifest **out, struct error *error)
+manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id, struct manifest **out,
+               struct error *error)
 {
     struct manifest *manifest = manifest_new(error);
     if (!manifest) {
@@ -167,8 +164,7 @@ manifest_parse(uint8_t *bytes, size_t size, const struct slurm_attempt_id *id,
 }
 
 int
-manifest_read(const char *share, const struct slurm_attempt_id *id, struct manifest **out,
-              struct error *error)
+manifest_read(const char *share, const struct slurm_attempt_id *id, struct manifest **out, struct error *error)
 {
     char name[ATTEMPT_NAME_SIZE], *path, what[160];
     struct manifest *manifest = manifest_new(error);
@@ -215,8 +211,7 @@ static int
 manifest_differs(struct error *error, const struct manifest_file *file, const char *how)
 {
     return error_set_files(error, -EBADMSG, CODE_ATTEMPT_FILE_DIFFERS, file->name, NULL,
-                           "%.100s, a result of the attempt, %s: check the shared folder",
-                           file->name, how);
+                           "%.100s, a result of the attempt, %s: check the shared folder", file->name, how);
 }
 
 static int
@@ -231,16 +226,14 @@ manifest_copy(const struct manifest_file *file, int from, int to, struct error *
         return manifest_differs(error, file, "has another size than in the manifest");
     const int rc = digest_file(from, to, &digest, &write_failed);
     if (rc)
-        return error_set_system(
-            error, rc, write_failed ? "write a result" : "read a result on the shared folder");
+        return error_set_system(error, rc, write_failed ? "write a result" : "read a result on the shared folder");
     return digest_equal(&digest, &file->digest)
                ? 0
                : manifest_differs(error, file, "has other contents than the step wrote");
 }
 
 static int
-manifest_collect_one(const struct manifest_file *file, int run, struct output *output,
-                     struct error *error)
+manifest_collect_one(const struct manifest_file *file, int run, struct output *output, struct error *error)
 {
     int to;
     const int from = openat(run, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -267,15 +260,14 @@ manifest_is_any(const char *name)
 }
 
 static int
-manifest_collect_all(const struct manifest *manifest, int run, struct output *output,
-                     const atomic_bool *stop, struct error *error)
+manifest_collect_all(const struct manifest *manifest, int run, struct output *output, const atomic_bool *stop,
+                     struct error *error)
 {
     const char *name;
     int rc = 0;
     for (size_t i = 0; i < manifest->count && rc == 0; i++)
-        rc = stop && atomic_load(stop)
-                 ? error_set(error, -ECANCELED, CODE_STOPPED, "the collection was stopped")
-                 : manifest_collect_one(&manifest->files[i], run, output, error);
+        rc = stop && atomic_load(stop) ? error_set(error, -ECANCELED, CODE_STOPPED, "the collection was stopped")
+                                       : manifest_collect_one(&manifest->files[i], run, output, error);
     if (rc)
         return rc;
     rc = output_sync_all(output, &name);
@@ -285,13 +277,12 @@ manifest_collect_all(const struct manifest *manifest, int run, struct output *ou
 }
 
 int
-manifest_collect(const struct manifest *manifest, const char *path, const atomic_bool *stop,
-                 struct error *error)
+manifest_collect(const struct manifest *manifest, const char *path, const atomic_bool *stop, struct error *error)
 {
     struct output *output;
-    int run = manifest->count == 0 ? -1
-                                   : openat(manifest->folder, manifest->head.run,
-                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int run = manifest->count == 0
+                  ? -1
+                  : openat(manifest->folder, manifest->head.run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (manifest->count > 0 && run < 0)
         return errno == ENOENT || errno == ELOOP || errno == ENOTDIR
                    ? manifest_differs(error, &manifest->files[0], "is missing")

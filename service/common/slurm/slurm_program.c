@@ -90,8 +90,8 @@ program_spawn_with(struct program *program, const char *const arguments[], int o
         rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     /* A process group of its own, so that all its processes can be killed, and default signal handling. */
     if (!rc)
-        rc = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                       POSIX_SPAWN_SETSIGDEF);
+        rc = posix_spawnattr_setflags(&attributes,
+                                      POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     if (!rc)
         rc = posix_spawnattr_setsigmask(&attributes, &none);
     if (!rc)
@@ -232,8 +232,7 @@ program_finish(struct program *program, double seconds)
 }
 
 int
-program_run(const char *const arguments[], double seconds, struct program_output *output,
-            struct error *error)
+program_run(const char *const arguments[], double seconds, struct program_output *output, struct error *error)
 {
     *output = (struct program_output){0};
     struct program program = {.output = output};
@@ -247,8 +246,7 @@ program_run(const char *const arguments[], double seconds, struct program_output
     free(output->text);
     output->text = NULL;
     if (rc == -ETIMEDOUT)
-        return error_set(error, rc, CODE_SLURM_UNAVAILABLE,
-                         "%s did not end within %g seconds and was killed", arguments[0], seconds);
-    return error_set(error, rc, CODE_SLURM_UNAVAILABLE, "%s cannot be run: %s", arguments[0],
-                     strerror(-rc));
+        return error_set(error, rc, CODE_SLURM_UNAVAILABLE, "%s did not end within %g seconds and was killed",
+                         arguments[0], seconds);
+    return error_set(error, rc, CODE_SLURM_UNAVAILABLE, "%s cannot be run: %s", arguments[0], strerror(-rc));
 }

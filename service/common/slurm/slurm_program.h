@@ -26,7 +26,6 @@ struct program_output {
  * Returns -ETIMEDOUT if it ran longer than `seconds`; it was then killed with all processes that it started. Returns
  * -EFBIG if its output is too long. On an error there is no text, and `error` has the reason.
  */
-int program_run(const char *const arguments[], double seconds, struct program_output *output,
-                struct error *error);
+int program_run(const char *const arguments[], double seconds, struct program_output *output, struct error *error);
 
 #endif

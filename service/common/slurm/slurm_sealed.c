@@ -14,8 +14,7 @@
 #include <unistd.h>
 
 #define SEALED_MAX ((size_t)LIMIT_ATTEMPT_MIB << 20)
-#define SEAL_BYTES                                                                                 \
-    (PROTO_HEADER + 4u + DIGEST_TEXT - 1u) /* the SEAL frame: a string of this length */
+#define SEAL_BYTES (PROTO_HEADER + 4u + DIGEST_TEXT - 1u) /* the SEAL frame: a string of this length */
 
 /* ------------------------------------------------------------------------------ writing ---- */
 
@@ -27,9 +26,7 @@ sealed_add(struct sealed_writer *writer, struct proto_writer *frame)
         writer->error = rc;
     else if (!writer->error && frame->size > SEALED_MAX - SEAL_BYTES - writer->size)
         writer->error = -EMSGSIZE;
-    uint8_t *grown =
-        writer->error ? NULL
-                      : array_grow(writer->bytes, &writer->capacity, writer->size + frame->size, 1);
+    uint8_t *grown = writer->error ? NULL : array_grow(writer->bytes, &writer->capacity, writer->size + frame->size, 1);
     if (grown) {
         memcpy(grown + writer->size, frame->bytes, frame->size);
         writer->bytes = grown;
@@ -77,8 +74,8 @@ sealed_release(struct sealed_writer *writer)
 static int
 sealed_refuse(struct error *error, const char *name, const char *what)
 {
-    return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
-                     "the attempt's file %s %s: check the shared folder", name, what);
+    return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED, "the attempt's file %s %s: check the shared folder", name,
+                     what);
 }
 
 /* Removes the last frame if it is the seal of those before it. */
@@ -90,8 +87,7 @@ sealed_take_seal(struct sealed *sealed)
     struct proto_stream *const frames = &sealed->frames;
     if (frames->size < SEAL_BYTES)
         return -EBADMSG;
-    struct proto_stream last = {.bytes = frames->bytes + frames->size - SEAL_BYTES,
-                                .size = SEAL_BYTES};
+    struct proto_stream last = {.bytes = frames->bytes + frames->size - SEAL_BYTES, .size = SEAL_BYTES};
     struct proto_reader reader;
     if (proto_next(&last, &reader) != 1 || message_read_seal(&reader, &seal) != 0)
         return -EBADMSG;
@@ -112,18 +108,16 @@ sealed_check_hello(struct sealed *sealed, const char *name, const char *role, st
         return sealed_refuse(error, name, "is of another kind than its name");
     message_dialect(dialect);
     if (strcmp(hello.build_id, dialect) != 0)
-        return error_set(
-            error, -EPROTO, CODE_ATTEMPT_OTHER_VERSION,
-            "the attempt's file %s was written by Noctule %.60s, but this is %s: install "
-            "the same version on every node",
-            name, hello.build_id, dialect);
+        return error_set(error, -EPROTO, CODE_ATTEMPT_OTHER_VERSION,
+                         "the attempt's file %s was written by Noctule %.60s, but this is %s: install "
+                         "the same version on every node",
+                         name, hello.build_id, dialect);
     sealed->first = sealed->frames.consumed;
     return 0;
 }
 
 int
-sealed_open(uint8_t *bytes, size_t size, const char *name, const char *role, struct sealed *sealed,
-            struct error *error)
+sealed_open(uint8_t *bytes, size_t size, const char *name, const char *role, struct sealed *sealed, struct error *error)
 {
     *sealed = (struct sealed){.frames = {.bytes = bytes, .size = size, .capacity = size}};
     int rc = sealed_take_seal(sealed);
@@ -167,8 +161,7 @@ sealed_load(int fd, uint8_t **bytes, size_t *size)
 }
 
 int
-sealed_read(int folder, const char *name, const char *role, struct sealed *sealed,
-            struct error *error)
+sealed_read(int folder, const char *name, const char *role, struct sealed *sealed, struct error *error)
 {
     uint8_t *bytes = NULL;
     size_t size = 0;
@@ -185,9 +178,8 @@ sealed_read(int folder, const char *name, const char *role, struct sealed *seale
     free(bytes);
     if (rc == -EMSGSIZE)
         return sealed_refuse(error, name, "is too large");
-    return rc == -EBADMSG
-               ? sealed_refuse(error, name, "is not a regular file, or changed while it was read")
-               : error_set_system(error, rc, what);
+    return rc == -EBADMSG ? sealed_refuse(error, name, "is not a regular file, or changed while it was read")
+                          : error_set_system(error, rc, what);
 }
 
 int

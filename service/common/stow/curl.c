@@ -28,10 +28,9 @@ curl_load(void)
     CURLcode (*begin)(long flags) = NULL;
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
     curl_is_there = library && FIND(init, "curl_easy_init") && FIND(cleanup, "curl_easy_cleanup") &&
-                    FIND(reset, "curl_easy_reset") && FIND(set, "curl_easy_setopt") &&
-                    FIND(get, "curl_easy_getinfo") && FIND(perform, "curl_easy_perform") &&
-                    FIND(words, "curl_easy_strerror") && FIND(append, "curl_slist_append") &&
-                    FIND(free_all, "curl_slist_free_all") &&
+                    FIND(reset, "curl_easy_reset") && FIND(set, "curl_easy_setopt") && FIND(get, "curl_easy_getinfo") &&
+                    FIND(perform, "curl_easy_perform") && FIND(words, "curl_easy_strerror") &&
+                    FIND(append, "curl_slist_append") && FIND(free_all, "curl_slist_free_all") &&
                     curl_find(library, "curl_global_init", &begin, sizeof begin) &&
                     begin(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     const char *why = curl_is_there ? NULL : dlerror();

@@ -54,15 +54,13 @@ stow_open(const struct conf_destination *destination, struct stow **out, struct 
     const char *why;
     const struct curl_calls *calls = curl_calls(&why);
     if (!calls)
-        return error_set(error, -ELIBACC, CODE_HTTP_FAILED,
-                         "STOW-RS needs libcurl, which cannot be loaded: %s.", why);
+        return error_set(error, -ELIBACC, CODE_HTTP_FAILED, "STOW-RS needs libcurl, which cannot be loaded: %s.", why);
     struct stow *stow = calloc(1, sizeof *stow);
     if (stow)
         stow->curl = calls->init();
     if (!stow || !stow->curl) {
         free(stow);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory for STOW-RS.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory for STOW-RS.");
     }
     stow->calls = calls;
     stow->destination = destination;
@@ -84,13 +82,11 @@ stow_close(struct stow *stow)
 static int
 body_fail(struct error *error, int rc, const char *file)
 {
-    return error_set(error, rc, CODE_FILE_UNREADABLE, "%s cannot be read (%s).", file,
-                     strerror(-rc));
+    return error_set(error, rc, CODE_FILE_UNREADABLE, "%s cannot be read (%s).", file, strerror(-rc));
 }
 
 static int
-body_open(struct stow_body *body, const char *file, char boundary[2 * BOUNDARY_BYTES + 1],
-          struct error *error)
+body_open(struct stow_body *body, const char *file, char boundary[2 * BOUNDARY_BYTES + 1], struct error *error)
 {
     unsigned char bytes[BOUNDARY_BYTES];
     struct stat status;
@@ -106,8 +102,8 @@ body_open(struct stow_body *body, const char *file, char boundary[2 * BOUNDARY_B
         close(body->fd);
         return body_fail(error, rc, file);
     }
-    body->head_size = snprintf(body->head, sizeof body->head,
-                               "--%s\r\nContent-Type: application/dicom\r\n\r\n", boundary);
+    body->head_size =
+        snprintf(body->head, sizeof body->head, "--%s\r\nContent-Type: application/dicom\r\n\r\n", boundary);
     body->tail_size = snprintf(body->tail, sizeof body->tail, "\r\n--%s--\r\n", boundary);
     body->file_size = status.st_size;
     return 0;
@@ -132,8 +128,7 @@ body_read(char *to, size_t one, size_t count, void *context)
         some = (ssize_t)body_copy(to, room, body->head, body->head_size, body->at);
     } else if (body->at < behind) {
         const int64_t left = behind - body->at;
-        some = pread(body->fd, to, left < (int64_t)room ? (size_t)left : room,
-                     body->at - body->head_size);
+        some = pread(body->fd, to, left < (int64_t)room ? (size_t)left : room, body->at - body->head_size);
         if (some <= 0) { /* the file was truncated meanwhile */
             body->unreadable = true;
             return CURL_READFUNC_ABORT;
@@ -195,9 +190,8 @@ secret_read(const char *path, char secret[SECRET_MAX], struct error *error)
             rc = -EBADMSG;
     }
     if (rc)
-        return error_set_files(
-            error, rc, CODE_CREDENTIALS_UNREADABLE, path, NULL, "%s cannot be used: %s.", path,
-            rc == -EBADMSG ? "its first line must be the secret" : strerror(-rc));
+        return error_set_files(error, rc, CODE_CREDENTIALS_UNREADABLE, path, NULL, "%s cannot be used: %s.", path,
+                               rc == -EBADMSG ? "its first line must be the secret" : strerror(-rc));
     return 0;
 }
 
@@ -259,8 +253,7 @@ stow_set_common(struct stow *stow, struct stow_reply *reply)
     }
     if (destination->client_certificate) {
         set(curl, CURLOPT_SSLCERT, destination->client_certificate);
-        set(curl, CURLOPT_SSLKEY,
-            destination->client_key ? destination->client_key : destination->client_certificate);
+        set(curl, CURLOPT_SSLKEY, destination->client_key ? destination->client_key : destination->client_certificate);
     }
 }
 
@@ -308,8 +301,7 @@ stow_fail_transfer(const struct stow *stow, CURLcode result, bool too_much, stru
         code = CODE_PEER_UNREACHABLE;
     const char *detail = too_much ? "" : stow_failure_detail(stow, result);
     return error_set(error, -EREMOTEIO, code, "%s: %s%s%s.", stow->destination->stow,
-                     too_much ? "its response is too long" : stow->calls->words(result),
-                     *detail ? ": " : "", detail);
+                     too_much ? "its response is too long" : stow->calls->words(result), *detail ? ": " : "", detail);
 }
 
 /* ------------------------------------------------------------------------- the response ---- */
@@ -344,20 +336,20 @@ stow_refused(struct stow *stow, long status, struct error *error)
         stow->not_before = clock_seconds() + fmin((double)seconds, RETRY_MAX_SECONDS);
     /* Another attempt would fail the same way if the cause is the object or the address.
      * Credentials (401) may be replaced, and 408, 425 and 429 depend on the time. */
-    const bool is_final = status / 100 == 3 || (status / 100 == 4 && status != 401 &&
-                                                status != 408 && status != 425 && status != 429);
+    const bool is_final =
+        status / 100 == 3 || (status / 100 == 4 && status != 401 && status != 408 && status != 425 && status != 429);
     const char *reason = status / 100 == 3 ? "redirects are not followed" : "see its log";
     for (size_t i = 0; i < sizeof http_reasons / sizeof http_reasons[0]; i++)
         if (http_reasons[i].status == status)
             reason = http_reasons[i].reason;
-    return error_set(error, -EREMOTEIO, is_final ? CODE_HTTP_REFUSED : CODE_HTTP_FAILED,
-                     "%s answers HTTP %ld: %s", stow->destination->stow, status, reason);
+    return error_set(error, -EREMOTEIO, is_final ? CODE_HTTP_REFUSED : CODE_HTTP_FAILED, "%s answers HTTP %ld: %s",
+                     stow->destination->stow, status, reason);
 }
 
 /* Evaluates a response. If the status reports the outcome per instance, the body has it. */
 static int
-stow_evaluate(struct stow *stow, long status, const struct stow_reply *reply,
-              const char *sop_instance, struct dicom_answer *answer, struct error *error)
+stow_evaluate(struct stow *stow, long status, const struct stow_reply *reply, const char *sop_instance,
+              struct dicom_answer *answer, struct error *error)
 {
     struct stow_answer result;
     stow_answer_read(reply->body.bytes, reply->body.size, sop_instance, &result);
@@ -366,10 +358,9 @@ stow_evaluate(struct stow *stow, long status, const struct stow_reply *reply,
         const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, answer);
         if (outcome == DICOM_SENT) /* the server already has the instance */
             return 0;
-        return error_set(error, -EREMOTEIO,
-                         outcome == DICOM_PERMANENT ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
-                         "%s did not store the instance: failure reason 0x%04X.",
-                         stow->destination->stow, (unsigned)answer->status);
+        return error_set(error, -EREMOTEIO, outcome == DICOM_PERMANENT ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
+                         "%s did not store the instance: failure reason 0x%04X.", stow->destination->stow,
+                         (unsigned)answer->status);
     }
     if (status / 100 != 2)
         return stow_refused(stow, status, error);
@@ -377,23 +368,21 @@ stow_evaluate(struct stow *stow, long status, const struct stow_reply *reply,
         answer->status = result.warning;
         return 0;
     }
-    return error_set(
-        error, -EREMOTEIO, CODE_HTTP_FAILED,
-        "%s answers HTTP %ld without confirming that it stored the instance: is it the "
-        "address for STOW-RS (.../studies)?",
-        stow->destination->stow, status);
+    return error_set(error, -EREMOTEIO, CODE_HTTP_FAILED,
+                     "%s answers HTTP %ld without confirming that it stored the instance: is it the "
+                     "address for STOW-RS (.../studies)?",
+                     stow->destination->stow, status);
 }
 
 /* ----------------------------------------------------------------------------- the calls ---- */
 
 /* Sends a request. Returns 0 with the HTTP status, or -errno. */
 static int
-stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struct stow_reply *reply,
-          long *status, struct error *error)
+stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struct stow_reply *reply, long *status,
+          struct error *error)
 {
     char type[160];
-    snprintf(type, sizeof type,
-             "Content-Type: multipart/related; type=\"application/dicom\"; boundary=%s", boundary);
+    snprintf(type, sizeof type, "Content-Type: multipart/related; type=\"application/dicom\"; boundary=%s", boundary);
     struct curl_slist *headers = stow->calls->append(NULL, type), *more = NULL;
     if (headers)
         more = stow->calls->append(headers, "Accept: application/dicom+json");
@@ -401,8 +390,7 @@ stow_post(struct stow *stow, struct stow_body *body, const char *boundary, struc
         more = stow->calls->append(headers, "Expect:"); /* some servers do not answer it */
     if (!more) {
         stow->calls->free_all(headers);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory for a request.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory for a request.");
     }
     stow_set_common(stow, reply);
     stow->calls->set(stow->curl, CURLOPT_POST, 1L);
@@ -431,13 +419,12 @@ reply_end(struct stow_reply *reply, int rc, struct error *error)
 {
     if (text_close(&reply->body) == 0)
         return rc;
-    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                     "There is not enough memory for a response.");
+    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory for a response.");
 }
 
 int
-stow_store(struct stow *stow, const char *file, const char *sop_instance,
-           struct dicom_answer *answer, struct error *error)
+stow_store(struct stow *stow, const char *file, const char *sop_instance, struct dicom_answer *answer,
+           struct error *error)
 {
     char boundary[2 * BOUNDARY_BYTES + 1];
     struct stow_reply reply = {.size = 0};
@@ -446,16 +433,14 @@ stow_store(struct stow *stow, const char *file, const char *sop_instance,
     *answer = (struct dicom_answer){-1, -1, -1, -1};
     const double left = stow->not_before - clock_seconds();
     if (left > 0)
-        return error_set(error, -EAGAIN, CODE_HTTP_FAILED,
-                         "%s requested a pause (Retry-After), for %.0f s more.",
+        return error_set(error, -EAGAIN, CODE_HTTP_FAILED, "%s requested a pause (Retry-After), for %.0f s more.",
                          stow->destination->stow, ceil(left));
     int rc = body_open(&body, file, boundary, error);
     if (rc)
         return rc;
     if (text_open(&reply.body) < 0) {
         close(body.fd);
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory for a response.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory for a response.");
     }
     rc = stow_post(stow, &body, boundary, &reply, &status, error);
     close(body.fd);
@@ -478,11 +463,10 @@ stow_echo(struct stow *stow, char *greeting, size_t size, struct error *error)
     long status = 0;
     body.tail_size = (int64_t)strlen(body.tail);
     if (text_open(&reply.body) < 0)
-        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                         "There is not enough memory for a response.");
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory for a response.");
     int rc = reply_end(&reply, stow_post(stow, &body, "nothing", &reply, &status, error), error);
-    if (rc == 0 && (status / 100 == 3 || status / 100 == 5 || status == 401 || status == 403 ||
-                    status == 404 || status == 405))
+    if (rc == 0 &&
+        (status / 100 == 3 || status / 100 == 5 || status == 401 || status == 403 || status == 404 || status == 405))
         rc = stow_refused(stow, status, error);
     free(reply.body.bytes);
     if (rc == 0)

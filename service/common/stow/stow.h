@@ -21,8 +21,8 @@ void stow_close(struct stow *stow); /* NULL is allowed */
  * warning or 0. If the server requested a pause (503, Retry-After), it is not called before the pause ends. Codes:
  * PEER_UNREACHABLE, PEER_ABORTED, TLS_FAILED, CREDENTIALS_UNREADABLE, HTTP_FAILED, HTTP_REFUSED, STORE_REFUSED,
  * STORE_FAILED, FILE_UNREADABLE, OUT_OF_MEMORY. */
-int stow_store(struct stow *stow, const char *file, const char *sop_instance,
-               struct dicom_answer *answer, struct error *error);
+int stow_store(struct stow *stow, const char *file, const char *sop_instance, struct dicom_answer *answer,
+               struct error *error);
 
 /* Checks that the server is reachable and accepts the credentials. Writes its response to
  * `greeting`. Same codes as stow_store. */

@@ -177,8 +177,7 @@ xml_find_tag(const char *element, size_t length, uint32_t *tag)
 {
     for (size_t i = 0; i + 15 <= length; i++) {
         const char quote = element[i + 5];
-        if (memcmp(element + i, " tag=", 5) == 0 && (quote == '"' || quote == '\'') &&
-            element[i + 14] == quote)
+        if (memcmp(element + i, " tag=", 5) == 0 && (quote == '"' || quote == '\'') && element[i + 14] == quote)
             return is_tag(element + i + 6, 8, tag);
     }
     return false;
@@ -206,14 +205,10 @@ answer_read_xml(struct answer_reading *reading)
 }
 
 void
-stow_answer_read(const char *bytes, size_t size, const char *sop_instance,
-                 struct stow_answer *answer)
+stow_answer_read(const char *bytes, size_t size, const char *sop_instance, struct stow_answer *answer)
 {
-    struct answer_reading reading = {.at = bytes,
-                                     .end = bytes + size,
-                                     .sop_instance = sop_instance,
-                                     .answer = answer,
-                                     .number = -1};
+    struct answer_reading reading = {
+        .at = bytes, .end = bytes + size, .sop_instance = sop_instance, .answer = answer, .number = -1};
     *answer = (struct stow_answer){.reason = -1};
     while (reading.at < reading.end && strchr(" \t\r\n\xef\xbb\xbf", *reading.at))
         reading.at++;

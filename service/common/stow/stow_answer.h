@@ -16,7 +16,6 @@ struct stow_answer {
 
 /* Parses an untrusted response. If it is malformed or cut off, the part before the error counts.
  * Fields that it does not contain are false. */
-void stow_answer_read(const char *bytes, size_t size, const char *sop_instance,
-                      struct stow_answer *answer);
+void stow_answer_read(const char *bytes, size_t size, const char *sop_instance, struct stow_answer *answer);
 
 #endif

@@ -23,8 +23,7 @@ struct channel_events {
 
 /* Opens a channel on the descriptor `fd` (a stream socket). Takes ownership of it, also on failure:
  * closing the channel closes it. Returns 0 or -errno. */
-int channel_open(uv_loop_t *loop, int fd, const struct channel_events *events,
-                 struct channel **channel);
+int channel_open(uv_loop_t *loop, int fd, const struct channel_events *events, struct channel **channel);
 /* Opens a channel on an accepted, initialised pipe handle from malloc. Takes ownership of it, also on failure. */
 int channel_adopt(uv_pipe_t *pipe, const struct channel_events *events, struct channel **channel);
 

@@ -112,8 +112,7 @@ child_after_check(uv_work_t *check, int status)
 void
 child_check_places(struct child *child, const struct conf *conf)
 {
-    if (child->checking || child->renewing ||
-        places_of(child->role->confined, conf, &child->needed) != 0)
+    if (child->checking || child->renewing || places_of(child->role->confined, conf, &child->needed) != 0)
         return;
     child->checking = true;
     child->check.data = child;
@@ -181,8 +180,7 @@ child_on_alive(uv_timer_t *timer)
 int
 child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, void *context)
 {
-    const struct channel_events events = {
-        .frame = child_on_frame, .end = child_on_end, .context = child};
+    const struct channel_events events = {.frame = child_on_frame, .end = child_on_end, .context = child};
     const struct message_hello hello = {.role = role->name, .build_id = proto_build_id()};
     struct proto_writer writer;
     *child = (struct child){.role = role, .context = context, .loop = loop};
@@ -205,8 +203,8 @@ child_close(struct child *child)
 }
 
 void
-child_write_commitment(struct proto_writer *writer, int64_t token, const char *ae_title,
-                       const char *destination, const struct dicom_commitment *commitment)
+child_write_commitment(struct proto_writer *writer, int64_t token, const char *ae_title, const char *destination,
+                       const struct dicom_commitment *commitment)
 {
     const struct message_committed message = {.token = token,
                                               .ae_title = ae_title,

@@ -67,7 +67,7 @@ void child_close(struct child *child);
 
 /* Writes the storage commitment report of the peer `ae_title`. If it came on one of our
  * associations, `destination` names that; otherwise it is "". */
-void child_write_commitment(struct proto_writer *writer, int64_t token, const char *ae_title,
-                            const char *destination, const struct dicom_commitment *commitment);
+void child_write_commitment(struct proto_writer *writer, int64_t token, const char *ae_title, const char *destination,
+                            const struct dicom_commitment *commitment);
 
 #endif

@@ -23,9 +23,8 @@ static const struct message messages[] = {
 #define STR(name)  "s"
 #define CODE(name) "c"
 #define NOTHING
-#define MESSAGE(NAME, name, number, from, to, fields)                                              \
-    [number] = {PROTO_##NAME, #NAME, #from, #to, "" fields, NULL},
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
+#define MESSAGE(NAME, name, number, from, to, fields) [number] = {PROTO_##NAME, #NAME, #from, #to, "" fields, NULL},
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                                    \
     [number] = {PROTO_##NAME, #NAME, #from, #to, "" fields, "" row_fields},
 #include "service/common/wire/messages.def"
 };
@@ -35,11 +34,10 @@ static const struct message messages[] = {
 #define STR(name)  "s"
 #define CODE(name) "c"
 #define NOTHING
-#define MESSAGE(NAME, name, number, from, to, fields)                                              \
-    _Static_assert(sizeof(struct message_##name) == sizeof(union word) * (sizeof("" fields) - 1),  \
-                   #name);
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
-    MESSAGE(NAME, name, number, from, to, fields)                                                  \
+#define MESSAGE(NAME, name, number, from, to, fields)                                                                  \
+    _Static_assert(sizeof(struct message_##name) == sizeof(union word) * (sizeof("" fields) - 1), #name);
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                                    \
+    MESSAGE(NAME, name, number, from, to, fields)                                                                      \
     MESSAGE(NAME, row, number, from, to, row_fields)
 #include "service/common/wire/messages.def"
 
@@ -47,15 +45,13 @@ const struct message *
 message_find(enum proto_type type)
 {
     const size_t number = (size_t)type;
-    return number < sizeof messages / sizeof *messages && messages[number].name ? &messages[number]
-                                                                                : NULL;
+    return number < sizeof messages / sizeof *messages && messages[number].name ? &messages[number] : NULL;
 }
 
 bool
 message_is_measurement(enum proto_type type)
 {
-    return type == PROTO_FEATURES || type == PROTO_HISTOGRAM || type == PROTO_SEGMENTS ||
-           type == PROTO_BREACHES;
+    return type == PROTO_FEATURES || type == PROTO_HISTOGRAM || type == PROTO_SEGMENTS || type == PROTO_BREACHES;
 }
 
 const char *
@@ -77,8 +73,7 @@ message_dialect(char dialect[MESSAGE_DIALECT])
         const char *const texts[] = {message->name, message->fields, message->row};
         key = file_digest(key, &number, sizeof number);
         for (size_t text = 0; text < sizeof texts / sizeof *texts; text++)
-            key = file_digest(key, texts[text] ? texts[text] : "",
-                              texts[text] ? strlen(texts[text]) + 1 : 1);
+            key = file_digest(key, texts[text] ? texts[text] : "", texts[text] ? strlen(texts[text]) + 1 : 1);
     }
     snprintf(dialect, MESSAGE_DIALECT, NOCTULE_VERSION "/%016" PRIx64, key);
 }

@@ -27,12 +27,12 @@
 #define STR(name)  const char *name;
 #define CODE(name) _Alignas(int64_t) enum code name;
 #define NOTHING
-#define MESSAGE(NAME, name, number, from, to, fields)                                              \
-    struct message_##name {                                                                        \
-        fields                                                                                     \
+#define MESSAGE(NAME, name, number, from, to, fields)                                                                  \
+    struct message_##name {                                                                                            \
+        fields                                                                                                         \
     };
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
-    MESSAGE(NAME, name, number, from, to, fields)                                                  \
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                                    \
+    MESSAGE(NAME, name, number, from, to, fields)                                                                      \
     MESSAGE(NAME, row, number, from, to, row_fields)
 #include "service/common/wire/messages.def"
 
@@ -77,33 +77,29 @@ bool message_next(struct proto_reader *reader, enum proto_type type, void *row);
  * it. Returns the memory, which the caller must free, or NULL if memory is short. */
 void *message_keep(struct proto_reader *reader, enum proto_type type, void *message);
 
-#define MESSAGE(NAME, name, number, from, to, fields)                                              \
-    static inline void message_write_##name(struct proto_writer *writer,                           \
-                                            const struct message_##name *message)                  \
-    {                                                                                              \
-        message_write(writer, PROTO_##NAME, message);                                              \
-    }                                                                                              \
-    static inline int message_read_##name(struct proto_reader *reader,                             \
-                                          struct message_##name *message)                          \
-    {                                                                                              \
-        return message_read(reader, PROTO_##NAME, message);                                        \
-    }                                                                                              \
-    static inline void *message_keep_##name(struct proto_reader *reader,                           \
-                                            struct message_##name *message)                        \
-    {                                                                                              \
-        return message_keep(reader, PROTO_##NAME, message);                                        \
+#define MESSAGE(NAME, name, number, from, to, fields)                                                                  \
+    static inline void message_write_##name(struct proto_writer *writer, const struct message_##name *message)         \
+    {                                                                                                                  \
+        message_write(writer, PROTO_##NAME, message);                                                                  \
+    }                                                                                                                  \
+    static inline int message_read_##name(struct proto_reader *reader, struct message_##name *message)                 \
+    {                                                                                                                  \
+        return message_read(reader, PROTO_##NAME, message);                                                            \
+    }                                                                                                                  \
+    static inline void *message_keep_##name(struct proto_reader *reader, struct message_##name *message)               \
+    {                                                                                                                  \
+        return message_keep(reader, PROTO_##NAME, message);                                                            \
     }
 
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
-    MESSAGE(NAME, name, number, from, to, fields)                                                  \
-    static inline void message_add_##row(struct proto_writer *writer,                              \
-                                         const struct message_##row *item)                         \
-    {                                                                                              \
-        message_add(writer, PROTO_##NAME, item);                                                   \
-    }                                                                                              \
-    static inline bool message_next_##row(struct proto_reader *reader, struct message_##row *item) \
-    {                                                                                              \
-        return message_next(reader, PROTO_##NAME, item);                                           \
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                                    \
+    MESSAGE(NAME, name, number, from, to, fields)                                                                      \
+    static inline void message_add_##row(struct proto_writer *writer, const struct message_##row *item)                \
+    {                                                                                                                  \
+        message_add(writer, PROTO_##NAME, item);                                                                       \
+    }                                                                                                                  \
+    static inline bool message_next_##row(struct proto_reader *reader, struct message_##row *item)                     \
+    {                                                                                                                  \
+        return message_next(reader, PROTO_##NAME, item);                                                               \
     }
 #include "service/common/wire/messages.def"
 

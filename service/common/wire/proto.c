@@ -294,8 +294,8 @@ note_to_build_id(const uint8_t *note, size_t size, struct build_id *id)
         size_t next = text_at + NOTE_ALIGN(head.n_descsz);
         if (next > size)
             return false;
-        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
-            memcmp(note + name_at, "GNU", 4) == 0 && head.n_descsz <= 64) {
+        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && memcmp(note + name_at, "GNU", 4) == 0 &&
+            head.n_descsz <= 64) {
             for (size_t i = 0; i < head.n_descsz; i++)
                 snprintf(id->text + 2 * i, 3, "%02x", note[text_at + i]);
             return head.n_descsz > 0;
@@ -314,8 +314,7 @@ find_build_id(struct dl_phdr_info *info, size_t size, void *context)
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *head = &info->dlpi_phdr[i];
         if (head->p_type == PT_NOTE &&
-            note_to_build_id((const uint8_t *)(info->dlpi_addr + head->p_vaddr), head->p_memsz,
-                             context))
+            note_to_build_id((const uint8_t *)(info->dlpi_addr + head->p_vaddr), head->p_memsz, context))
             return 1;
     }
     return -1;

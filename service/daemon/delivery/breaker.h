@@ -31,8 +31,7 @@ enum breaker_change { BREAKER_UNCHANGED, BREAKER_OPENED, BREAKER_CLOSED };
 size_t breaker_room(const struct breaker *breaker, size_t under_way, size_t limit, uint64_t now_ms);
 
 enum breaker_change breaker_succeeded(struct breaker *breaker);
-enum breaker_change breaker_failed(struct breaker *breaker, const struct conf_delivery *settings,
-                                   uint64_t now_ms);
+enum breaker_change breaker_failed(struct breaker *breaker, const struct conf_delivery *settings, uint64_t now_ms);
 /* Allows the probe of an open breaker at once: an operator or a reload requests another try. */
 void breaker_probe_now(struct breaker *breaker);
 

@@ -58,8 +58,7 @@ commitments_handle(struct commitments *commitments, struct proto_reader *reader,
 {
     struct message_committed message;
     struct message_reference item;
-    struct commitment_report *report =
-        message_read_committed(reader, &message) ? NULL : calloc(1, sizeof *report);
+    struct commitment_report *report = message_read_committed(reader, &message) ? NULL : calloc(1, sizeof *report);
     if (!report)
         return; /* a broken frame, or no memory: the peer gets no reply */
     attempt_add(&commitments->reports, &report->base, message.token);
@@ -76,10 +75,8 @@ commitments_handle(struct commitments *commitments, struct proto_reader *reader,
         return;
     }
     while (message_next_reference(reader, &item))
-        report->items[report->count++] =
-            (struct commitment_item){.sop_instance_uid = item.sop_instance,
-                                     .committed = item.ok != 0,
-                                     .reason = item.failure_reason};
+        report->items[report->count++] = (struct commitment_item){
+            .sop_instance_uid = item.sop_instance, .committed = item.ok != 0, .reason = item.failure_reason};
 }
 
 void
@@ -95,17 +92,15 @@ commitment_report_write_refusal(struct core *core, const struct commitment_repor
                                 const struct commitment_item *item)
 {
     struct queue_delivery delivery;
-    int error = queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
-                                      &delivery);
+    int error = queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid, &delivery);
     if (error)
         return error;
     char message[128];
-    snprintf(message, sizeof message,
-             "the destination does not commit to the object: failure reason 0x%04" PRIX64,
+    snprintf(message, sizeof message, "the destination does not commit to the object: failure reason 0x%04" PRIX64,
              (uint64_t)item->reason & UINT16_MAX);
     const struct queue_attempt attempt = {-1, CODE_COMMITMENT_FAILED, message};
-    error = queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid,
-                                     false, attempt.code, message, clock_unix_ms());
+    error = queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid, false, attempt.code,
+                                     message, clock_unix_ms());
     if (!error)
         error = delivery_try_later(core, &delivery, &attempt);
     due_now(&core->deliveries_due);
@@ -119,15 +114,12 @@ commitment_report_is_trusted(struct core *core, const struct commitment_report *
                              const struct commitment_item *item)
 {
     struct queue_delivery delivery;
-    if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
-                              &delivery))
+    if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid, &delivery))
         return true; /* an unknown transaction, ignored later */
-    const struct conf_destination *destination =
-        conf_find_destination(core->conf, delivery.destination);
-    const bool trusted = *report->destination
-                             ? strcmp(report->destination, delivery.destination) == 0
-                             : destination && destination->ae_title &&
-                                   strcmp(report->ae_title, destination->ae_title) == 0;
+    const struct conf_destination *destination = conf_find_destination(core->conf, delivery.destination);
+    const bool trusted = *report->destination ? strcmp(report->destination, delivery.destination) == 0
+                                              : destination && destination->ae_title &&
+                                                    strcmp(report->ae_title, destination->ae_title) == 0;
     if (!trusted)
         log_warn("commitment.disbelieved", LOG_STR("transaction", report->transaction_uid),
                  LOG_STR("sop", item->sop_instance_uid), LOG_STR("calling", report->ae_title),
@@ -146,8 +138,7 @@ commitment_report_may_write(const struct attempt *base)
         const char *instance = report->items[i].sop_instance_uid;
         if (!delivery_attempts_carry(report->commitments->deliveries, instance))
             continue;
-        if (queue_find_commitment(base->all->core->queue, report->transaction_uid, instance,
-                                  &delivery))
+        if (queue_find_commitment(base->all->core->queue, report->transaction_uid, instance, &delivery))
             return false;
         queue_delivery_clear(&delivery);
     }
@@ -164,14 +155,12 @@ commitment_report_write(struct attempt *base)
         const struct commitment_item *item = &report->items[i];
         if (!commitment_report_is_trusted(core, report, item))
             continue;
-        error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
-                                                           item->sop_instance_uid, true, CODE_NONE,
-                                                           "", clock_unix_ms())
+        error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid,
+                                                           true, CODE_NONE, "", clock_unix_ms())
                                 : commitment_report_write_refusal(core, report, item);
         core->ends++;
         log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
-                  LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
-                             LOG_STR("sop", item->sop_instance_uid),
+                  LOG_FIELDS(LOG_STR("transaction", report->transaction_uid), LOG_STR("sop", item->sop_instance_uid),
                              LOG_INT("committed", item->committed), LOG_INT("reason", item->reason),
                              LOG_STR("error", error ? strerror(-error) : "")));
     }
@@ -210,12 +199,10 @@ commitments_find_overdue(struct core *core, const struct conf_destination *desti
     size_t count;
     char message[128];
     int64_t before_ms = clock_unix_ms() - (int64_t)(1000 * destination->commit_seconds);
-    int error = queue_overdue_commitments(core->queue, destination->name, before_ms,
-                                          OVERDUE_AT_ONCE, &overdue, &count);
+    int error = queue_overdue_commitments(core->queue, destination->name, before_ms, OVERDUE_AT_ONCE, &overdue, &count);
     if (error)
         return error;
-    snprintf(message, sizeof message, "no storage commitment within %g s",
-             destination->commit_seconds);
+    snprintf(message, sizeof message, "no storage commitment within %g s", destination->commit_seconds);
     const struct queue_attempt attempt = {-1, CODE_COMMITMENT_TIMEOUT, message};
     for (size_t i = 0; i < count && !error && core_change(core); i++) {
         log_warn("commitment.overdue", LOG_INT("delivery", overdue[i].id),
@@ -244,8 +231,7 @@ commitments_tick(struct commitments *commitments)
         if (!conf->destinations[i].commit)
             continue;
         seconds = fmin(seconds, conf->destinations[i].commit_seconds);
-        core_failed(core, commitments_find_overdue(core, &conf->destinations[i]),
-                    "find overdue commitments");
+        core_failed(core, commitments_find_overdue(core, &conf->destinations[i]), "find overdue commitments");
     }
     commitments->check_at = now + (uint64_t)(1000 * fmax(1, seconds / 4));
 }
@@ -256,8 +242,8 @@ commitments_open(struct core *core, const struct attempts *deliveries, struct co
     struct commitments *commitments = calloc(1, sizeof *commitments);
     if (!commitments)
         return -ENOMEM;
-    *commitments = (struct commitments){
-        .core = core, .deliveries = deliveries, .reports = {core, &commitment_report_type, NULL}};
+    *commitments =
+        (struct commitments){.core = core, .deliveries = deliveries, .reports = {core, &commitment_report_type, NULL}};
     *out = commitments;
     return 0;
 }

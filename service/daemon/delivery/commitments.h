@@ -13,13 +13,11 @@
 struct commitments;
 
 /* Opens the recorder of commitment reports. `deliveries` are the running delivery attempts. Returns 0 or -ENOMEM. */
-int commitments_open(struct core *core, const struct attempts *deliveries,
-                     struct commitments **commitments);
+int commitments_open(struct core *core, const struct attempts *deliveries, struct commitments **commitments);
 void commitments_close(struct commitments *commitments);
 
 /* Handles COMMITTED. A report from the receiver is answered with STORED once its rows are on disk. */
-void commitments_handle(struct commitments *commitments, struct proto_reader *reader,
-                        bool by_receiver);
+void commitments_handle(struct commitments *commitments, struct proto_reader *reader, bool by_receiver);
 /* Drops the replies that the receiver waited for. */
 void commitments_receiver_gone(struct commitments *commitments);
 

@@ -35,7 +35,7 @@ struct deliveries {
     struct core *core;
     struct sender_targets targets; /* one per configured destination */
     const char **blocked;          /* room for the name of each destination */
-    bool outdated; /* there was no memory to follow the configuration: no delivery starts */
+    bool outdated;                 /* there was no memory to follow the configuration: no delivery starts */
     struct attempts attempts;
     struct commitments *commitments;
 };
@@ -49,8 +49,7 @@ deliveries_under_way(const struct deliveries *deliveries, const char *destinatio
     size_t count = 0;
     for (const struct attempt *base = deliveries->attempts.first; base; base = base->next) {
         const struct delivery_attempt *attempt = (const struct delivery_attempt *)base;
-        count += !base->ended &&
-                 (!destination || strcmp(attempt->delivery.destination, destination) == 0);
+        count += !base->ended && (!destination || strcmp(attempt->delivery.destination, destination) == 0);
     }
     return count;
 }
@@ -60,8 +59,8 @@ deliveries_room(const struct deliveries *deliveries, const struct sender_target 
 {
     if (target->slot >= 0 && !pool_ready(deliveries->core->pool, target->slot))
         return 0;
-    return breaker_room(&target->breaker, deliveries_under_way(deliveries, target->name),
-                        MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
+    return breaker_room(&target->breaker, deliveries_under_way(deliveries, target->name), MAX_UNDER_WAY,
+                        uv_now(&deliveries->core->loop));
 }
 
 /* Collects in deliveries->blocked the destinations that cannot take a delivery now. Returns their
@@ -79,14 +78,13 @@ deliveries_blocked(struct deliveries *deliveries)
 }
 
 static void
-deliveries_note_breaker(struct core *core, const struct sender_target *target,
-                        enum breaker_change change, const char *why)
+deliveries_note_breaker(struct core *core, const struct sender_target *target, enum breaker_change change,
+                        const char *why)
 {
     char detail[512];
     if (change == BREAKER_OPENED) {
         double seconds = core->conf->delivery.breaker_seconds;
-        snprintf(detail, sizeof detail,
-                 "%s: %d failures in a row; it is tried every %g s; the last: %s", target->name,
+        snprintf(detail, sizeof detail, "%s: %d failures in a row; it is tried every %g s; the last: %s", target->name,
                  target->breaker.failures, seconds, why);
         log_warn("destination.down", LOG_STR("destination", target->name),
                  LOG_INT("failures", target->breaker.failures), LOG_NUM("probe_seconds", seconds));
@@ -99,13 +97,11 @@ deliveries_note_breaker(struct core *core, const struct sender_target *target,
 }
 
 static void
-deliveries_target_failed(struct deliveries *deliveries, struct sender_target *target,
-                         const char *why)
+deliveries_target_failed(struct deliveries *deliveries, struct sender_target *target, const char *why)
 {
     struct core *core = deliveries->core;
-    deliveries_note_breaker(
-        core, target, breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop)),
-        why);
+    deliveries_note_breaker(core, target, breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop)),
+                            why);
 }
 
 int
@@ -115,8 +111,8 @@ deliveries_reload(struct deliveries *deliveries)
     const char **names = calloc(conf->destination_count + 1, sizeof *names);
     for (size_t i = 0; names && i < conf->destination_count; i++)
         names[i] = conf->destinations[i].name;
-    deliveries->outdated = !names || senders_follow(deliveries->core, &deliveries->targets, names,
-                                                    conf->destination_count) != 0;
+    deliveries->outdated =
+        !names || senders_follow(deliveries->core, &deliveries->targets, names, conf->destination_count) != 0;
     if (deliveries->outdated) {
         free(names);
         return -ENOMEM;
@@ -143,12 +139,11 @@ deliveries_on_commit(void *context, int status)
     struct proto_writer writer;
     char *file = core_path(core, delivery->path);
     if (file)
-        message_write_deliver(
-            &writer, &(struct message_deliver){.delivery = delivery->id,
-                                               .destination = delivery->destination,
-                                               .file = file,
-                                               .sop_class = delivery->sop_class_uid,
-                                               .sop_instance = delivery->sop_instance_uid});
+        message_write_deliver(&writer, &(struct message_deliver){.delivery = delivery->id,
+                                                                 .destination = delivery->destination,
+                                                                 .file = file,
+                                                                 .sop_class = delivery->sop_class_uid,
+                                                                 .sop_instance = delivery->sop_instance_uid});
     const int error = file ? pool_send(core->pool, attempt->sender, &writer) : -ENOMEM;
     free(file);
     if (error) {
@@ -157,8 +152,7 @@ deliveries_on_commit(void *context, int status)
         delivery_attempt_end(attempt);
         return;
     }
-    log_debug("delivery.started", LOG_INT("delivery", delivery->id),
-              LOG_STR("destination", delivery->destination),
+    log_debug("delivery.started", LOG_INT("delivery", delivery->id), LOG_STR("destination", delivery->destination),
               LOG_INT("attempt", delivery->attempts));
 }
 
@@ -174,8 +168,7 @@ deliveries_start(struct deliveries *deliveries, struct queue_delivery *delivery)
         const struct queue_attempt attempt = {-1, CODE_NO_SUCH_DESTINATION,
                                               "the destination is not configured any more"};
         due_now(&core->deliveries_due);
-        log_warn("delivery.failed", LOG_INT("delivery", delivery->id),
-                 LOG_STR("destination", delivery->destination),
+        log_warn("delivery.failed", LOG_INT("delivery", delivery->id), LOG_STR("destination", delivery->destination),
                  LOG_STR("code", code_name(attempt.code)));
         return queue_fail_delivery(core->queue, delivery->id, &attempt, clock_unix_ms());
     }
@@ -207,8 +200,7 @@ deliveries_wait_for_next(struct deliveries *deliveries)
     int64_t due_ms, wait = INT64_MAX;
     for (size_t i = 0; i < deliveries->targets.count; i++) {
         const struct breaker *breaker = &deliveries->targets.at[i].breaker;
-        if (breaker->open && breaker->probe_at_ms > now &&
-            (int64_t)(breaker->probe_at_ms - now) < wait)
+        if (breaker->open && breaker->probe_at_ms > now && (int64_t)(breaker->probe_at_ms - now) < wait)
             wait = (int64_t)(breaker->probe_at_ms - now);
     }
     size_t blocked = deliveries_blocked(deliveries);
@@ -235,12 +227,11 @@ deliveries_before_commit(struct deliveries *deliveries)
         return;
     attempts_write(&deliveries->attempts);
     commitments_write(deliveries->commitments);
-    if (core->draining || core->db_failed || deliveries->outdated ||
-        !due_take(&core->deliveries_due))
+    if (core->draining || core->db_failed || deliveries->outdated || !due_take(&core->deliveries_due))
         return; /* the end of each of these conditions triggers another check */
     const size_t blocked = deliveries_blocked(deliveries);
-    int error = queue_due_deliveries(core->queue, clock_unix_ms(), MAX_UNDER_WAY,
-                                     deliveries->blocked, blocked, &due, &count);
+    int error =
+        queue_due_deliveries(core->queue, clock_unix_ms(), MAX_UNDER_WAY, deliveries->blocked, blocked, &due, &count);
     const size_t due_count = error ? 0 : count;
     for (size_t i = 0; i < due_count && !error; i++)
         error = deliveries_start(deliveries, &due[i]);
@@ -289,8 +280,7 @@ deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *
         reader->error = error; /* the pool then kills the sender, which ends the delivery */
         return;
     }
-    struct sender_target *target =
-        senders_find(&deliveries->targets, attempt->delivery.destination);
+    struct sender_target *target = senders_find(&deliveries->targets, attempt->delivery.destination);
     if (error)
         delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_TRANSIENT, CODE_OUT_OF_MEMORY,
                                      "the daemon had no memory to note how the delivery ended");
@@ -327,8 +317,7 @@ deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct poo
         if (base->ended || attempt->sender != slot)
             continue;
         if (returned) {
-            delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
-                                         "the courier was stopped");
+            delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED, "the courier was stopped");
         } else {
             guilty = senders_find(&deliveries->targets, attempt->delivery.destination);
             delivery_attempt_set_outcome(attempt, PROTO_DELIVERY_TRANSIENT, CODE_COURIER_DIED,

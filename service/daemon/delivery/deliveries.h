@@ -65,8 +65,7 @@ struct sender_targets {
 
 /* Follows a change of the configuration to these names. Targets that stay keep their senders, which get RELOAD, and the
  * probe of an open breaker is allowed at once. Returns 0, or -ENOMEM without a change. */
-int senders_follow(struct core *core, struct sender_targets *targets, const char *const *names,
-                   size_t count);
+int senders_follow(struct core *core, struct sender_targets *targets, const char *const *names, size_t count);
 /* Returns NULL if there is none. */
 struct sender_target *senders_find(const struct sender_targets *targets, const char *name);
 /* Returns the name that the sender in this slot serves, or "". */

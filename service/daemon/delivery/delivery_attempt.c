@@ -36,8 +36,8 @@ delivery_attempt_free(struct attempt *base)
 }
 
 void
-delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delivery end,
-                             enum code code, const char *message)
+delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delivery end, enum code code,
+                             const char *message)
 {
     attempt->end = end;
     attempt->answer = (struct queue_attempt){-1, code, message};
@@ -57,23 +57,19 @@ delivery_attempt_end(struct delivery_attempt *attempt)
     attempt_end(&attempt->base);
     log_write(attempt->end == PROTO_DELIVERY_SENT ? LOG_INFO : LOG_WARN, "delivery.ended",
               LOG_FIELDS(LOG_INT("delivery", delivery->id), LOG_INT("job", delivery->job_id),
-                         LOG_STR("destination", delivery->destination),
-                         LOG_INT("attempt", delivery->attempts),
-                         LOG_STR("outcome", names[attempt->end]),
-                         LOG_INT("dimse_status", attempt->answer.dimse_status),
+                         LOG_STR("destination", delivery->destination), LOG_INT("attempt", delivery->attempts),
+                         LOG_STR("outcome", names[attempt->end]), LOG_INT("dimse_status", attempt->answer.dimse_status),
                          LOG_STR("code", code_name(attempt->answer.code)),
                          LOG_STR("message", attempt->answer.message)));
 }
 
 int
-delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
-                      struct message_delivered *message)
+delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader, struct message_delivered *message)
 {
     const bool requested = message->commitment == PROTO_COMMITMENT_REQUESTED;
     if (message->outcome < PROTO_DELIVERY_SENT || message->outcome > PROTO_DELIVERY_RETURNED ||
         message->dimse_status < -1 || message->dimse_status > UINT16_MAX ||
-        message->commitment < PROTO_COMMITMENT_NONE ||
-        message->commitment > PROTO_COMMITMENT_REFUSED ||
+        message->commitment < PROTO_COMMITMENT_NONE || message->commitment > PROTO_COMMITMENT_REFUSED ||
         (message->commitment != PROTO_COMMITMENT_NONE && message->outcome != PROTO_DELIVERY_SENT) ||
         requested != (*message->transaction_uid != 0))
         return -EBADMSG;
@@ -81,8 +77,7 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
     if (!attempt->frame)
         return -ENOMEM;
     attempt->end = (enum proto_delivery)message->outcome;
-    attempt->answer =
-        (struct queue_attempt){(int32_t)message->dimse_status, message->code, message->message};
+    attempt->answer = (struct queue_attempt){(int32_t)message->dimse_status, message->code, message->message};
     attempt->transaction_uid = message->transaction_uid;
     attempt->commitment_refused = message->commitment == PROTO_COMMITMENT_REFUSED;
     return 0;
@@ -92,15 +87,13 @@ bool
 delivery_attempts_carry(const struct attempts *attempts, const char *sop_instance_uid)
 {
     const struct attempt *base = attempts->first;
-    while (base && strcmp(((const struct delivery_attempt *)base)->delivery.sop_instance_uid,
-                          sop_instance_uid) != 0)
+    while (base && strcmp(((const struct delivery_attempt *)base)->delivery.sop_instance_uid, sop_instance_uid) != 0)
         base = base->next;
     return base != NULL;
 }
 
 int
-delivery_try_later(struct core *core, const struct queue_delivery *delivery,
-                   const struct queue_attempt *answer)
+delivery_try_later(struct core *core, const struct queue_delivery *delivery, const struct queue_attempt *answer)
 {
     const struct conf_delivery *settings = &core->conf->delivery;
     int64_t now_ms = clock_unix_ms();
@@ -112,8 +105,8 @@ delivery_try_later(struct core *core, const struct queue_delivery *delivery,
         const struct queue_attempt last = {answer->dimse_status, answer->code, message};
         return queue_fail_delivery(core->queue, delivery->id, &last, now_ms);
     }
-    int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds,
-                                 delivery->attempts, delivery->id);
+    int64_t wait_ms =
+        backoff_ms(settings->retry_seconds, settings->retry_max_seconds, delivery->attempts, delivery->id);
     return queue_delay_delivery(core->queue, delivery->id, now_ms + wait_ms, answer, now_ms);
 }
 
@@ -122,16 +115,12 @@ delivery_attempt_write_permanent(const struct delivery_attempt *attempt)
 {
     const struct core *core = attempt->base.all->core;
     const struct queue_delivery *delivery = &attempt->delivery;
-    const struct conf_destination *destination =
-        conf_find_destination(core->conf, delivery->destination);
-    if (attempt->answer.code != CODE_NO_PRESENTATION_CONTEXT || !destination ||
-        !destination->fallback)
+    const struct conf_destination *destination = conf_find_destination(core->conf, delivery->destination);
+    if (attempt->answer.code != CODE_NO_PRESENTATION_CONTEXT || !destination || !destination->fallback)
         return queue_fail_delivery(core->queue, delivery->id, &attempt->answer, clock_unix_ms());
-    log_info("delivery.redirected", LOG_INT("delivery", delivery->id),
-             LOG_STR("destination", delivery->destination),
+    log_info("delivery.redirected", LOG_INT("delivery", delivery->id), LOG_STR("destination", delivery->destination),
              LOG_STR("fallback", destination->fallback));
-    return queue_redirect_delivery(core->queue, delivery->id, destination->fallback,
-                                   &attempt->answer, clock_unix_ms());
+    return queue_redirect_delivery(core->queue, delivery->id, destination->fallback, &attempt->answer, clock_unix_ms());
 }
 
 static int
@@ -150,8 +139,7 @@ delivery_attempt_write(struct attempt *base)
     int rc = -EINVAL;
     switch (attempt->end) {
     case PROTO_DELIVERY_SENT:
-        rc = queue_delivery_sent(core->queue, base->id, &attempt->answer, attempt->transaction_uid,
-                                 now_ms);
+        rc = queue_delivery_sent(core->queue, base->id, &attempt->answer, attempt->transaction_uid, now_ms);
         if (rc == 0 && attempt->commitment_refused)
             rc = queue_commitment_refused(core->queue, base->id, &attempt->answer, now_ms);
         break;

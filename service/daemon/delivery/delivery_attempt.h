@@ -28,15 +28,14 @@ extern const struct attempt_type delivery_attempt_type;
 
 /* Creates the attempt of a delivery that is being started, and takes over the delivery's strings. Returns NULL without
  * memory; the caller then still owns them. */
-struct delivery_attempt *delivery_attempt_new(struct attempts *attempts,
-                                              struct queue_delivery *delivery);
+struct delivery_attempt *delivery_attempt_new(struct attempts *attempts, struct queue_delivery *delivery);
 
 /* Fills the attempt from a DELIVERED message. Returns 0, -EBADMSG for impossible values, or -ENOMEM. */
 int delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
                           struct message_delivered *message);
 /* Sets the outcome that the daemon found itself. `message` must be a literal. */
-void delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delivery end,
-                                  enum code code, const char *message);
+void delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delivery end, enum code code,
+                                  const char *message);
 /* Ends the attempt with its current outcome: see attempt.h. */
 void delivery_attempt_end(struct delivery_attempt *attempt);
 
@@ -45,7 +44,6 @@ bool delivery_attempts_carry(const struct attempts *attempts, const char *sop_in
 
 /* Sets the delivery to DELAYED in the open batch, with a delay that grows with the attempts, or to FAILED after
  * delivery.give_up_seconds since since_ms (queue.h). Also used for a SENT delivery whose commitment failed. */
-int delivery_try_later(struct core *core, const struct queue_delivery *delivery,
-                       const struct queue_attempt *answer);
+int delivery_try_later(struct core *core, const struct queue_delivery *delivery, const struct queue_attempt *answer);
 
 #endif

@@ -20,14 +20,12 @@ routes_find_sender(struct core *core, const struct queue_job *job, const char **
     if (error)
         return error;
     const char *sender = series.sender ? series.sender : "";
-    const struct conf_destination *destination =
-        *sender ? conf_find_destination_ae(core->conf, sender) : NULL;
+    const struct conf_destination *destination = *sender ? conf_find_destination_ae(core->conf, sender) : NULL;
     if (destination) {
         *name = destination->name;
     } else {
         snprintf(detail, sizeof detail, "job %" PRId64 ": %s%s", job->id,
-                 *sender ? "no destination has the AE title " : "the series was not sent by an AE",
-                 sender);
+                 *sender ? "no destination has the AE title " : "the series was not sent by an AE", sender);
         log_warn("delivery.no_sender", LOG_INT("job", job->id), LOG_STR("sender", sender));
         error = queue_note(core->queue, "NO_SENDER", detail, clock_unix_ms());
     }

@@ -53,8 +53,7 @@ senders_free(struct sender_targets *targets)
 }
 
 int
-senders_follow(struct core *core, struct sender_targets *targets, const char *const *names,
-               size_t count)
+senders_follow(struct core *core, struct sender_targets *targets, const char *const *names, size_t count)
 {
     struct sender_targets now = {.at = calloc(count + 1, sizeof *now.at)};
     bool complete = now.at != NULL;

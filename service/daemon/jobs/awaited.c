@@ -12,9 +12,8 @@
 #include <string.h>
 
 /* The names of kinds, for people. */
-static const char *const awaited_names[] = {[CONF_RTSTRUCT] = "structure set (rtstruct)",
-                                            [CONF_SEG] = "segmentation (seg)",
-                                            [CONF_SR] = "report (sr)"};
+static const char *const awaited_names[] = {
+    [CONF_RTSTRUCT] = "structure set (rtstruct)", [CONF_SEG] = "segmentation (seg)", [CONF_SR] = "report (sr)"};
 
 static bool
 awaited_is_named(const struct conf_pipeline *pipeline, const char *kind, const char *sender)
@@ -43,8 +42,8 @@ inputs_have(const struct queue_input *inputs, size_t count, const struct conf_se
 }
 
 int
-awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-              enum code *code, char text[AWAITED_TEXT])
+awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline, enum code *code,
+              char text[AWAITED_TEXT])
 {
     struct queue_input *inputs;
     size_t count, used;
@@ -67,8 +66,7 @@ awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *
             continue;
         used = strlen(text);
         snprintf(text + used, AWAITED_TEXT - used, "%s %s%s%s", used ? "," : "It waits for a",
-                 awaited_names[object->kind], object->from_ae ? " from " : "",
-                 object->from_ae ? object->from_ae : "");
+                 awaited_names[object->kind], object->from_ae ? " from " : "", object->from_ae ? object->from_ae : "");
     }
     inputs_free(inputs, count);
     used = strlen(text);
@@ -79,8 +77,8 @@ awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *
 }
 
 int
-awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-              char ***paths, size_t *count)
+awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipeline *pipeline, char ***paths,
+              size_t *count)
 {
     struct queue_input *inputs;
     size_t input_count;
@@ -104,8 +102,7 @@ awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipe
 }
 
 int
-awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline,
-                    char text[AWAITED_TEXT])
+awaited_lacks_study(struct core *core, const struct queue_series *series, const char *pipeline, char text[AWAITED_TEXT])
 {
     struct rules_series subject = routing_subject(core->conf, series);
     struct queue_companion *companions;
@@ -121,8 +118,7 @@ awaited_lacks_study(struct core *core, const struct queue_series *series, const 
                                              .description = companions[i].description};
     const struct rules_study study = {others, count};
     subject.study = &study;
-    const struct conf_companion *lacking =
-        others ? routing_find_lacking(core->conf, &subject, pipeline) : NULL;
+    const struct conf_companion *lacking = others ? routing_find_lacking(core->conf, &subject, pipeline) : NULL;
     if (lacking) {
         conditions_describe_companion(lacking, wanted);
         snprintf(text, AWAITED_TEXT, "It waits for another series of the study: %s.", wanted);
@@ -136,8 +132,7 @@ awaited_lacks_study(struct core *core, const struct queue_series *series, const 
 
 /* Checks again the missing inputs of a job that waits for a series or an annotation object. */
 static int
-awaited_check_again(struct core *core, const struct queue_job *job,
-                    const struct conf_pipeline *pipeline, bool of_study)
+awaited_check_again(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline, bool of_study)
 {
     struct queue_series series;
     char text[AWAITED_TEXT] = "";
@@ -208,8 +203,8 @@ awaited_object_of_series(struct core *core, int64_t series_id, const char *kind,
     free(jobs);
     if (error || !revise)
         return error;
-    error = queue_revise_series(core->queue, series_id,
-                                "another version of an annotation object arrived", clock_unix_ms());
+    error =
+        queue_revise_series(core->queue, series_id, "another version of an annotation object arrived", clock_unix_ms());
     return error < 0 ? error : 0;
 }
 

@@ -14,13 +14,13 @@
 
 /* Describes the annotation objects that the pipeline names and the series lacks; "" if all are present. Sets *code to
  * OBJECT_OPTIONAL if all of these are optional, else to OBJECT_WAITING. Returns 0 or -errno. */
-int awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-                  enum code *code, char text[AWAITED_TEXT]);
+int awaited_lacks(struct core *core, int64_t series_id, const struct conf_pipeline *pipeline, enum code *code,
+                  char text[AWAITED_TEXT]);
 
 /* Returns 0 and the absolute paths of the series' annotation objects that the pipeline names. The caller must free each
  * and the array. Returns -errno and no paths on failure. */
-int awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipeline *pipeline,
-                  char ***paths, size_t *count);
+int awaited_paths(const struct core *core, int64_t series_id, const struct conf_pipeline *pipeline, char ***paths,
+                  size_t *count);
 
 /* Describes the series of the same study that the rules for this pipeline require (`study`) and that are missing; "" if
  * all series of one rule are present. If each rule lacks some, describes those of the first. Returns 0 or -errno. */
@@ -33,7 +33,6 @@ int awaited_series_completed(struct core *core, int64_t series_id);
 /* Handles a new annotation object, or a new file of one. Jobs that waited for it become READY. A series whose jobs have
  * begun without it is reopened for a new revision. The caller must then call inspections_check_later(). Returns 0 or
  * -errno. */
-int awaited_object_arrived(struct core *core, int64_t object_id, const char *kind,
-                           const char *sender);
+int awaited_object_arrived(struct core *core, int64_t object_id, const char *kind, const char *sender);
 
 #endif

@@ -18,8 +18,8 @@ devices_pick(struct devices_choice *choice, size_t gpu)
 }
 
 void
-devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names,
-               size_t name_count, struct devices_choice *choice)
+devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names, size_t name_count,
+               struct devices_choice *choice)
 {
     *choice = (struct devices_choice){.chosen_count = 0};
     for (size_t i = 0; i < found_count && name_count == 0; i++)

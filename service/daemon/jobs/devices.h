@@ -21,7 +21,7 @@ struct devices_choice {
 };
 
 /* Selects the devices; ignores any beyond DEVICES_MAX. */
-void devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names,
-                    size_t name_count, struct devices_choice *choice);
+void devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names, size_t name_count,
+                    struct devices_choice *choice);
 
 #endif

@@ -46,8 +46,7 @@ struct executor_ops {
     /* Fills picks (room for EXECUTOR_MAX_PICKS) and returns their number. `jobs` are in the order in which they should
      * run, at most as many as room() returned or EXECUTOR_MAX_JOBS; those with a not_before_ms wait for that time. If
      * room() returned less than EXECUTOR_MAX_JOBS, it may be called again with more jobs before any is started. */
-    size_t (*pick)(struct executor *executor, const struct queue_job *jobs, size_t count,
-                   struct executor_pick *picks);
+    size_t (*pick)(struct executor *executor, const struct queue_job *jobs, size_t count, struct executor_pick *picks);
     /* Returns 0, or -errno if the job does not run. */
     int (*start)(struct executor *executor, struct job_attempt *attempt);
     void (*stop)(struct executor *executor, struct job_attempt *attempt);

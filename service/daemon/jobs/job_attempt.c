@@ -49,9 +49,8 @@ void
 job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
 {
     static const char *const names[] = {
-        [JOB_END_DONE] = "DONE",         [JOB_END_EMPTY] = "EMPTY",
-        [JOB_END_REVIEW] = "REVIEW",     [JOB_END_RETRY] = "RETRY",
-        [JOB_END_REJECTED] = "REJECTED", [JOB_END_CRASHED] = "CRASHED",
+        [JOB_END_DONE] = "DONE",         [JOB_END_EMPTY] = "EMPTY",         [JOB_END_REVIEW] = "REVIEW",
+        [JOB_END_RETRY] = "RETRY",       [JOB_END_REJECTED] = "REJECTED",   [JOB_END_CRASHED] = "CRASHED",
         [JOB_END_RETURNED] = "RETURNED", [JOB_END_CANCELLED] = "CANCELLED",
     };
     attempt_end(&attempt->base);
@@ -59,8 +58,7 @@ job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
     attempt->last_chance = last_chance;
     log_info("job.ended", LOG_INT("job", attempt->base.id), LOG_INT("attempt", attempt->number),
              LOG_STR("end", names[attempt->end]), LOG_STR("code", code_name(attempt->code)),
-             LOG_NUM("seconds", attempt->figures.total_seconds),
-             LOG_STR("message", attempt->message));
+             LOG_NUM("seconds", attempt->figures.total_seconds), LOG_STR("message", attempt->message));
     due_now(&attempt->base.all->core->jobs_due);
 }
 
@@ -91,17 +89,15 @@ job_attempt_write_retry(const struct job_attempt *attempt)
     const struct conf_jobs *settings = &core->conf->jobs;
     int64_t job = attempt->base.id, now_ms = clock_unix_ms();
     if (attempt->number >= settings->max_attempts && attempt->last_chance)
-        return queue_fail_job(core->queue, job, attempt->code, attempt->message, attempt->file_a,
-                              attempt->file_b, now_ms);
-    int64_t wait_ms =
-        backoff_ms(settings->retry_seconds, settings->retry_max_seconds, attempt->number, job);
-    return queue_delay_job(core->queue, job, now_ms + wait_ms, attempt->end == JOB_END_CRASHED,
-                           attempt->code, attempt->message, now_ms);
+        return queue_fail_job(core->queue, job, attempt->code, attempt->message, attempt->file_a, attempt->file_b,
+                              now_ms);
+    int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds, attempt->number, job);
+    return queue_delay_job(core->queue, job, now_ms + wait_ms, attempt->end == JOB_END_CRASHED, attempt->code,
+                           attempt->message, now_ms);
 }
 
 static int
-job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_state state,
-                           size_t result_count)
+job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_state state, size_t result_count)
 {
     struct queue_figures figures = attempt->figures;
     figures.features = attempt->features;
@@ -114,8 +110,7 @@ job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_sta
     figures.breach_count = attempt->breach_count;
     const struct queue_finish finish = {state,        &figures,      attempt->results,
                                         result_count, attempt->code, attempt->message};
-    return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, &finish,
-                            clock_unix_ms());
+    return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, &finish, clock_unix_ms());
 }
 
 /* Adds deliveries for all results that are DICOM objects. */
@@ -153,8 +148,8 @@ job_attempt_write(struct attempt *base)
         rc = job_attempt_write_finished(attempt, QUEUE_REVIEW, attempt->result_count);
         break;
     case JOB_END_REJECTED:
-        rc = queue_fail_job(queue, base->id, attempt->code, attempt->message, attempt->file_a,
-                            attempt->file_b, clock_unix_ms());
+        rc = queue_fail_job(queue, base->id, attempt->code, attempt->message, attempt->file_a, attempt->file_b,
+                            clock_unix_ms());
         break;
     case JOB_END_RETRY:
     case JOB_END_CRASHED:

@@ -60,7 +60,7 @@ struct job_attempt {
     /* Slurm only, owned by slurm/: the task, or NULL. */
     struct slurm_task *task;
     struct job_attempt *next_of_task;
-    bool collecting; /* the Slurm role checks for its end and may be filling its output folder */
+    bool collecting;        /* the Slurm role checks for its end and may be filling its output folder */
     uint64_t requested_at;  /* time of that check, in the loop's clock */
     int64_t requested_poll; /* poll after which it was sent */
     enum job_end end;
@@ -97,13 +97,12 @@ int job_attempt_on_progress(struct job_attempt *attempt, const struct message_pr
 
 /* Fills the attempt from a DONE message. Returns 0 and the outcome, which is RETRY if there is no memory, or -EBADMSG
  * for impossible values. */
-int job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
-                        struct message_done *message, enum job_end *end);
+int job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader, struct message_done *message,
+                        enum job_end *end);
 /* Keeps a measurement (message_is_measurement) until the job has ended: recorded with DONE, EMPTY and REVIEW, dropped
  * otherwise. Returns 0, or -EBADMSG if it is of another job (or `attempt` is NULL), impossible or one too many. If
  * there is no memory, DONE ends the job as RETRY later. */
-int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
-                                  union message_any *message);
+int job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader, union message_any *message);
 /* Sets the code and message that the daemon found itself. */
 void job_attempt_set_reason(struct job_attempt *attempt, enum code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -120,8 +120,8 @@ job_report_end(const struct message_done *message, enum job_end *end)
 }
 
 static int
-job_report_read_done(struct job_attempt *attempt, struct proto_reader *reader,
-                     struct message_done *message, enum job_end *end)
+job_report_read_done(struct job_attempt *attempt, struct proto_reader *reader, struct message_done *message,
+                     enum job_end *end)
 {
     const size_t count = (size_t)reader->rows;
     struct message_result result;
@@ -160,15 +160,14 @@ job_report_read_done(struct job_attempt *attempt, struct proto_reader *reader,
 }
 
 int
-job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader,
-                    struct message_done *message, enum job_end *end)
+job_attempt_on_done(struct job_attempt *attempt, struct proto_reader *reader, struct message_done *message,
+                    enum job_end *end)
 {
     *end = JOB_END_RETRY;
     int rc = job_report_read_done(attempt, reader, message, end);
     if (rc != -ENOMEM)
         return rc;
-    job_attempt_set_reason(attempt, CODE_OUT_OF_MEMORY,
-                           "the daemon had no memory to note how the job ended");
+    job_attempt_set_reason(attempt, CODE_OUT_OF_MEMORY, "the daemon had no memory to note how the job ended");
     *end = JOB_END_RETRY;
     return 0;
 }
@@ -188,15 +187,13 @@ job_report_no_memory(struct job_attempt *attempt)
 }
 
 static int
-job_report_read_features(struct job_attempt *attempt, struct proto_reader *reader,
-                         struct message_features *message)
+job_report_read_features(struct job_attempt *attempt, struct proto_reader *reader, struct message_features *message)
 {
     const size_t count = (size_t)reader->rows;
     struct message_feature feature;
     if (count > PROTO_MAX_FEATURES - attempt->feature_count)
         return -EBADMSG;
-    struct feature *grown =
-        realloc(attempt->features, (attempt->feature_count + count + 1) * sizeof *grown);
+    struct feature *grown = realloc(attempt->features, (attempt->feature_count + count + 1) * sizeof *grown);
     if (grown)
         attempt->features = grown;
     if (!grown || !job_report_keep(attempt, message_keep_features(reader, message)))
@@ -223,26 +220,23 @@ job_report_read_features(struct job_attempt *attempt, struct proto_reader *reade
 }
 
 static int
-job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
-                          struct message_histogram *message)
+job_report_read_histogram(struct job_attempt *attempt, struct proto_reader *reader, struct message_histogram *message)
 {
     if (attempt->histogram_count == PROTO_MAX_HISTOGRAMS || reader->rows != PROTO_HISTOGRAM_ROWS ||
         !job_report_is_int32(message->segment) || !*message->pattern)
         return -EBADMSG;
-    struct queue_histogram *grown =
-        realloc(attempt->histograms, (attempt->histogram_count + 1) * sizeof *grown);
+    struct queue_histogram *grown = realloc(attempt->histograms, (attempt->histogram_count + 1) * sizeof *grown);
     if (grown)
         attempt->histograms = grown;
     int64_t *counts = calloc(PROTO_HISTOGRAM_ROWS, sizeof *counts);
     if (!job_report_keep(attempt, counts) || !grown ||
         !job_report_keep(attempt, message_keep_histogram(reader, message)))
         return job_report_no_memory(attempt);
-    grown[attempt->histogram_count++] =
-        (struct queue_histogram){.segment = (int32_t)message->segment,
-                                 .label = message->label,
-                                 .pattern = message->pattern,
-                                 .settings = message->settings,
-                                 .counts = counts};
+    grown[attempt->histogram_count++] = (struct queue_histogram){.segment = (int32_t)message->segment,
+                                                                 .label = message->label,
+                                                                 .pattern = message->pattern,
+                                                                 .settings = message->settings,
+                                                                 .counts = counts};
     struct message_count count;
     while (message_next_count(reader, &count)) {
         if (count.voxels < 0)
@@ -257,9 +251,8 @@ static bool
 job_report_is_box(const struct queue_segment *segment)
 {
     for (int axis = 0; axis < 3; axis++)
-        if (segment->voxels > 0
-                ? segment->first[axis] < 0 || segment->last[axis] < segment->first[axis]
-                : segment->last[axis] >= segment->first[axis])
+        if (segment->voxels > 0 ? segment->first[axis] < 0 || segment->last[axis] < segment->first[axis]
+                                : segment->last[axis] >= segment->first[axis])
             return false;
     return true;
 }
@@ -269,15 +262,14 @@ job_report_is_segment(const struct message_segment *message, const struct queue_
 {
     return job_report_is_int32(message->number) && message->number > 0 && message->voxels >= 0 &&
            isfinite(message->millilitres) && message->millilitres >= 0 && !isinf(message->mean) &&
-           !isinf(message->minimum) && !isinf(message->maximum) && !isinf(message->x) &&
-           !isinf(message->y) && !isinf(message->z) && /* NAN: unknown */
+           !isinf(message->minimum) && !isinf(message->maximum) && !isinf(message->x) && !isinf(message->y) &&
+           !isinf(message->z) && /* NAN: unknown */
            job_report_is_box(segment);
 }
 
 /* Reads all segments of a job, which are in one frame. */
 static int
-job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reader,
-                         struct message_segments *message)
+job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reader, struct message_segments *message)
 {
     const size_t count = (size_t)reader->rows;
     struct message_segment row;
@@ -311,8 +303,7 @@ job_report_read_segments(struct job_attempt *attempt, struct proto_reader *reade
 
 /* Reads all broken expectations of a job, which are in one frame. */
 static int
-job_report_read_breaches(struct job_attempt *attempt, struct proto_reader *reader,
-                         struct message_breaches *message)
+job_report_read_breaches(struct job_attempt *attempt, struct proto_reader *reader, struct message_breaches *message)
 {
     const size_t count = (size_t)reader->rows;
     struct message_breach row;
@@ -324,20 +315,18 @@ job_report_read_breaches(struct job_attempt *attempt, struct proto_reader *reade
     while (message_next_breach(reader, &row)) {
         if (!job_report_is_int32(row.number) || !*row.expectation || isinf(row.found))
             return -EBADMSG;
-        attempt->breaches[attempt->breach_count++] =
-            (struct queue_breach){.segment = (int32_t)row.number,
-                                  .label = row.label,
-                                  .expectation = row.expectation,
-                                  .found = row.found,
-                                  .allowed = {row.low, row.high},
-                                  .text = row.text};
+        attempt->breaches[attempt->breach_count++] = (struct queue_breach){.segment = (int32_t)row.number,
+                                                                           .label = row.label,
+                                                                           .expectation = row.expectation,
+                                                                           .found = row.found,
+                                                                           .allowed = {row.low, row.high},
+                                                                           .text = row.text};
     }
     return 0;
 }
 
 int
-job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader,
-                              union message_any *message)
+job_attempt_read_measurements(struct job_attempt *attempt, struct proto_reader *reader, union message_any *message)
 {
     if (!attempt || attempt->base.id != message->features.job ||
         reader->size > PROTO_MAX_MEASUREMENTS - attempt->measurement_bytes)

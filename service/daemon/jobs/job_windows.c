@@ -16,8 +16,7 @@ window_at(const struct conf_pipeline *pipeline, int64_t now_ms)
 {
     const struct time_window *times = pipeline->window->times;
     const int64_t opens_ms = time_window_opens(times, now_ms);
-    const int64_t closes_ms =
-        opens_ms == TIME_WINDOW_NEVER ? TIME_WINDOW_NEVER : time_window_closes(times, opens_ms);
+    const int64_t closes_ms = opens_ms == TIME_WINDOW_NEVER ? TIME_WINDOW_NEVER : time_window_closes(times, opens_ms);
     const bool is_open = opens_ms == now_ms;
     /* The open share of the next two weeks, for estimates that exceed one window. */
     const int64_t until_ms = now_ms + SHARE_MS;
@@ -65,8 +64,7 @@ windows_set(struct core *core)
 void
 windows_tick(struct core *core)
 {
-    if (clock_unix_ms() < core->windows_due_ms || (core->db_failed && !core->probing) ||
-        !core_change(core))
+    if (clock_unix_ms() < core->windows_due_ms || (core->db_failed && !core->probing) || !core_change(core))
         return;
     core_failed(core, windows_set(core), "set the windows");
     due_now(&core->jobs_due);
@@ -75,7 +73,6 @@ windows_tick(struct core *core)
 int64_t
 windows_deadline(const struct conf_pipeline *pipeline, int64_t now_ms)
 {
-    const int64_t at_ms = pipeline->done_by ? time_window_starts(pipeline->done_by->times, now_ms)
-                                            : TIME_WINDOW_NEVER;
+    const int64_t at_ms = pipeline->done_by ? time_window_starts(pipeline->done_by->times, now_ms) : TIME_WINDOW_NEVER;
     return at_ms == TIME_WINDOW_NEVER ? 0 : at_ms;
 }

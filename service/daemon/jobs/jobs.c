@@ -40,8 +40,7 @@ jobs_run(void *context, int status)
     crash_point("daemon_after_running_before_run");
     attempt->started = attempt->executor->ops->start(attempt->executor, attempt) == 0;
     if (attempt->started)
-        log_info("job.started", LOG_INT("job", attempt->base.id),
-                 LOG_STR("executor", attempt->executor->name),
+        log_info("job.started", LOG_INT("job", attempt->base.id), LOG_STR("executor", attempt->executor->name),
                  LOG_INT("worker", attempt->place.worker), LOG_INT("lane", attempt->place.slot),
                  LOG_INT("attempt", attempt->number));
     else
@@ -79,8 +78,7 @@ jobs_find_inputs(const struct core *core, const struct queue_job *job, struct jo
 
 /* Writes the job's file. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
 static int
-jobs_write_file(struct core *core, const struct queue_job *job,
-                const struct conf_pipeline *pipeline)
+jobs_write_file(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline)
 {
     struct job_spec spec = {.id = job->id,
                             .stack = job->stack,
@@ -114,8 +112,7 @@ jobs_write_file(struct core *core, const struct queue_job *job,
 
 /* Starts a job. Returns 0, or -errno if the job is still READY. */
 static int
-jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job *job,
-           const struct job_place *place)
+jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job *job, const struct job_place *place)
 {
     struct core *core = jobs->core;
     const struct queue_lane lane = {place->name, place->slot, executor->name, place->nonce};
@@ -158,21 +155,20 @@ jobs_choice_clear(struct jobs_choice *choice)
 }
 
 static int
-jobs_choose(struct jobs *jobs, struct executor *executor, size_t limit, const char *except,
-            struct jobs_choice *choice)
+jobs_choose(struct jobs *jobs, struct executor *executor, size_t limit, const char *except, struct jobs_choice *choice)
 {
     /* Jobs of a removed pipeline run where pipelines without an `executor` run. */
     static const struct conf_pipeline gone = {.executor = CONF_ANYWHERE};
-    int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core), limit,
-                            except, &choice->ready, &choice->count);
+    int error = queue_ready(jobs->core->queue, clock_unix_ms(), core_ageing_ms(jobs->core), limit, except,
+                            &choice->ready, &choice->count);
     if (error)
         return error;
     /* Skip a READY job that its old slot is still stopping, or that is not swept yet. */
     for (size_t i = 0; i < choice->count; i++) {
         struct queue_job *job = &choice->ready[i];
         const struct conf_pipeline *pipeline = conf_find_pipeline(jobs->core->conf, job->pipeline);
-        const bool may_start = executor->ops->takes(executor, pipeline ? pipeline : &gone) &&
-                               !attempts_find(&jobs->attempts, job->id);
+        const bool may_start =
+            executor->ops->takes(executor, pipeline ? pipeline : &gone) && !attempts_find(&jobs->attempts, job->id);
         job->not_before_ms = may_start ? 0 : INT64_MAX;
     }
     choice->picked = executor->ops->pick(executor, choice->ready, choice->count, choice->picks);
@@ -237,8 +233,7 @@ jobs_before_commit(struct jobs *jobs)
         error = jobs_start_ready(jobs, jobs->executors[i]);
     core_failed(core, error, "start a job");
     /* Report once that no job runs while jobs are paused, also after a start within a pause. */
-    const bool drained =
-        attempts_count(&jobs->attempts) == 0 && queue_starts_no_job(core->queue) == 1;
+    const bool drained = attempts_count(&jobs->attempts) == 0 && queue_starts_no_job(core->queue) == 1;
     if (drained && !jobs->drained) {
         log_info("jobs.drained", LOG_STR("root", core->root));
         core_note(core, "DRAINED", "no job runs, and none starts");

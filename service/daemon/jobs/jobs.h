@@ -9,8 +9,7 @@
 #include <stdint.h>
 
 /* Opens the jobs. The caller owns the executors and the array, and must close the executors after the jobs. */
-int jobs_open(struct core *core, struct executor *const executors[EXECUTOR_COUNT],
-              struct jobs **jobs);
+int jobs_open(struct core *core, struct executor *const executors[EXECUTOR_COUNT], struct jobs **jobs);
 /* NULL is allowed. */
 void jobs_close(struct jobs *jobs);
 
@@ -45,7 +44,6 @@ int64_t windows_deadline(const struct conf_pipeline *pipeline, int64_t now_ms);
 /* Adds the jobs in the open batch. Returns 0, or -errno if the request was rejected. *body lists one line per job,
  * gives the reason of the rejection, or is a JSON object. The caller must free it. NULL if the database cannot be
  * written (core_is_transient). */
-int submit_series(struct core *core, const struct message_submit *submit, const char *by,
-                  char **body);
+int submit_series(struct core *core, const struct message_submit *submit, const char *by, char **body);
 
 #endif

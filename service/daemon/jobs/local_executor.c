@@ -84,10 +84,9 @@ local_pool_slot(const struct local_executor *local, const struct job_attempt *at
 static void
 local_charge_overdue(struct job_attempt *attempt)
 {
-    job_attempt_set_reason(
-        attempt, CODE_DEADLINE_EXCEEDED, "attempt %d took longer than %s (%g s)", attempt->number,
-        attempt->deadline_seconds > 0 ? "its pipeline's deadline_seconds" : "jobs.deadline_seconds",
-        job_attempt_deadline(attempt));
+    job_attempt_set_reason(attempt, CODE_DEADLINE_EXCEEDED, "attempt %d took longer than %s (%g s)", attempt->number,
+                           attempt->deadline_seconds > 0 ? "its pipeline's deadline_seconds" : "jobs.deadline_seconds",
+                           job_attempt_deadline(attempt));
     job_attempt_end(attempt, JOB_END_CRASHED, true);
 }
 
@@ -95,15 +94,13 @@ static void
 local_charge_crash(struct job_attempt *attempt, bool was_alone, const struct pool_gone *gone)
 {
     if (*gone->why)
-        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker was ended in attempt %d: %s",
-                               attempt->number, gone->why);
+        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker was ended in attempt %d: %s", attempt->number,
+                               gone->why);
     else if (gone->signal)
-        job_attempt_set_reason(attempt, CODE_CRASHED,
-                               "the worker died in attempt %d of signal %d (%s)", attempt->number,
-                               gone->signal, strsignal(gone->signal));
+        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker died in attempt %d of signal %d (%s)",
+                               attempt->number, gone->signal, strsignal(gone->signal));
     else
-        job_attempt_set_reason(attempt, CODE_CRASHED,
-                               "the worker ended in attempt %d with status %d", attempt->number,
+        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker ended in attempt %d with status %d", attempt->number,
                                (int)gone->exit_status);
     job_attempt_end(attempt, JOB_END_CRASHED, was_alone);
 }
@@ -112,11 +109,9 @@ local_charge_crash(struct job_attempt *attempt, bool was_alone, const struct poo
 static bool
 local_is_innocent(const struct local_executor *local, size_t worker, const struct pool_gone *gone)
 {
-    if (gone->ordered || (local->base.core->draining && *gone->why) ||
-        gone->exit_status == ROLE_EXIT_DEVICE)
+    if (gone->ordered || (local->base.core->draining && *gone->why) || gone->exit_status == ROLE_EXIT_DEVICE)
         return true;
-    for (const struct job_attempt *attempt = NULL;
-         (attempt = local_next(local, worker, attempt));) {
+    for (const struct job_attempt *attempt = NULL; (attempt = local_next(local, worker, attempt));) {
         if ((attempt->overdue || attempt->cancelled) && *gone->why)
             return true;
     }
@@ -124,8 +119,7 @@ local_is_innocent(const struct local_executor *local, size_t worker, const struc
 }
 
 void
-local_executor_worker_gone(struct local_executor *local, size_t worker,
-                           const struct pool_gone *gone)
+local_executor_worker_gone(struct local_executor *local, size_t worker, const struct pool_gone *gone)
 {
     bool innocent = local_is_innocent(local, worker, gone);
     bool alone = local_busy(local, worker) == 1;
@@ -181,8 +175,7 @@ local_executor_frame(struct local_executor *local, size_t worker, struct proto_r
 {
     union message_any message;
     const enum proto_type type = reader->type;
-    if (type != PROTO_DONE && type != PROTO_PROGRESS && type != PROTO_DEVICE_LOST &&
-        !message_is_measurement(type)) {
+    if (type != PROTO_DONE && type != PROTO_PROGRESS && type != PROTO_DEVICE_LOST && !message_is_measurement(type)) {
         reader->error = -EBADMSG;
     } else if (message_read(reader, type, &message)) {
         return; /* the reader keeps the error */
@@ -195,8 +188,8 @@ local_executor_frame(struct local_executor *local, size_t worker, struct proto_r
         local->workers[worker].lost_together = local_busy(local, worker);
         workers_device_lost(local->base.core->workers, worker, message.device_lost.why);
     } else {
-        reader->error = job_attempt_read_measurements(
-            local_find(local, worker, message.features.job), reader, &message);
+        reader->error =
+            job_attempt_read_measurements(local_find(local, worker, message.features.job), reader, &message);
     }
 }
 
@@ -223,8 +216,7 @@ local_room(const struct executor *base)
 }
 
 static size_t
-local_pick(struct executor *base, const struct queue_job *jobs, size_t count,
-           struct executor_pick *picks)
+local_pick(struct executor *base, const struct queue_job *jobs, size_t count, struct executor_pick *picks)
 {
     const struct local_executor *local = (const struct local_executor *)base;
     struct sched_slot slots[SCHED_MAX_SLOTS];
@@ -244,13 +236,12 @@ local_pick(struct executor *base, const struct queue_job *jobs, size_t count,
         }
     }
     for (size_t i = 0; i < count; i++) {
-        choices[i] = (struct sched_job){
-            .id = jobs[i].id, .not_before_ms = jobs[i].not_before_ms, .alone = jobs[i].alone};
+        choices[i] =
+            (struct sched_job){.id = jobs[i].id, .not_before_ms = jobs[i].not_before_ms, .alone = jobs[i].alone};
         if (sscanf(jobs[i].failed_on, WORKER_NAME, &choices[i].avoid) != 1)
             choices[i].avoid = -1;
     }
-    size_t picked = sched_pick(choices, count, slots, slot_count, core_closed(base->core),
-                               clock_unix_ms(), chosen);
+    size_t picked = sched_pick(choices, count, slots, slot_count, core_closed(base->core), clock_unix_ms(), chosen);
     for (size_t i = 0; i < picked; i++) {
         size_t worker = (size_t)slots[chosen[i].slot].worker;
         struct job_place *place = &picks[i].place;
@@ -303,8 +294,7 @@ local_tick(struct executor *base)
                 attempt->overdue = true;
                 local_stop(base, attempt);
             } else if (attempt->stop_at && now > attempt->stop_at) {
-                pool_kill(base->core->pool, local_pool_slot(local, attempt),
-                          "it did not stop a job in time");
+                pool_kill(base->core->pool, local_pool_slot(local, attempt), "it did not stop a job in time");
             }
         }
     }
@@ -315,8 +305,7 @@ local_tick(struct executor *base)
 int
 local_executor_open(struct core *core, struct local_executor **out)
 {
-    static const struct executor_ops ops = {local_takes, local_room, local_pick,
-                                            local_start, local_stop, local_tick};
+    static const struct executor_ops ops = {local_takes, local_room, local_pick, local_start, local_stop, local_tick};
     struct local_executor *local = calloc(1, sizeof *local);
     if (!local)
         return -ENOMEM;

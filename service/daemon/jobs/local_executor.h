@@ -18,8 +18,7 @@ struct executor *local_executor_base(struct local_executor *local);
 
 /* Events of a worker, by its number in workers.h. An unknown or invalid frame sets the reader's error. */
 void local_executor_worker_ready(struct local_executor *local, size_t worker);
-void local_executor_worker_gone(struct local_executor *local, size_t worker,
-                                const struct pool_gone *gone);
+void local_executor_worker_gone(struct local_executor *local, size_t worker, const struct pool_gone *gone);
 void local_executor_frame(struct local_executor *local, size_t worker, struct proto_reader *reader);
 
 #endif

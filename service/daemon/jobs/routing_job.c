@@ -27,8 +27,7 @@ routing_add_job(struct core *core, const struct queue_series *series, struct rou
     if (pick->number && !pick->rule)
         snprintf(rule, sizeof rule, "rule-%d", pick->number);
     else
-        snprintf(rule, sizeof rule, "%s%s", pick->number || !pick->rule ? "" : "title ",
-                 pick->rule ? pick->rule : "");
+        snprintf(rule, sizeof rule, "%s%s", pick->number || !pick->rule ? "" : "title ", pick->rule ? pick->rule : "");
     const struct queue_new_job new_job = {.series_id = series->id,
                                           .revision = series->revision,
                                           .stack = job->stack,
@@ -41,8 +40,7 @@ routing_add_job(struct core *core, const struct queue_series *series, struct rou
                                           .done_by_ms = windows_deadline(conf, clock_unix_ms()),
                                           .lacks = job->lacks[0] ? job->lacks : NULL,
                                           .lacks_code = job->lacks_code,
-                                          .until_ms = clock_unix_ms() +
-                                                      (int64_t)(1000 * conf->patience_seconds),
+                                          .until_ms = clock_unix_ms() + (int64_t)(1000 * conf->patience_seconds),
                                           .rule = rule};
     struct queue_ids superseded;
     error = queue_add_job(core->queue, &new_job, clock_unix_ms(), &job->id, &superseded);
@@ -52,7 +50,6 @@ routing_add_job(struct core *core, const struct queue_series *series, struct rou
         return error;
     due_now(&core->jobs_due);
     log_info("job.new", LOG_INT("job", job->id), LOG_STR("series", series->series_uid),
-             LOG_INT("revision", series->revision), LOG_STR("stack", job->stack),
-             LOG_STR("pipeline", pipeline));
+             LOG_INT("revision", series->revision), LOG_STR("stack", job->stack), LOG_STR("pipeline", pipeline));
     return 0;
 }

@@ -59,11 +59,10 @@ sched_best_slot(const struct slot_table *table, int avoid, bool idle_only)
 }
 
 size_t
-sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_slot *slots,
-           size_t slot_count, bool closed, int64_t now_ms, struct sched_assignment *assignments)
+sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_slot *slots, size_t slot_count,
+           bool closed, int64_t now_ms, struct sched_assignment *assignments)
 {
-    struct slot_table table = {
-        .slots = slots, .count = slot_count < SCHED_MAX_SLOTS ? slot_count : SCHED_MAX_SLOTS};
+    struct slot_table table = {.slots = slots, .count = slot_count < SCHED_MAX_SLOTS ? slot_count : SCHED_MAX_SLOTS};
     size_t assigned = 0;
     for (size_t i = 0; i < job_count && !closed && assigned < table.count; i++) {
         const struct sched_job *job = &jobs[i];

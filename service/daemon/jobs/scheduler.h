@@ -32,9 +32,8 @@ struct sched_assignment {
 };
 
 /* Fills assignments (room for slot_count) and returns their number. closed: no job may start (drain, disk low). */
-size_t sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_slot *slots,
-                  size_t slot_count, bool closed, int64_t now_ms,
-                  struct sched_assignment *assignments);
+size_t sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_slot *slots, size_t slot_count,
+                  bool closed, int64_t now_ms, struct sched_assignment *assignments);
 
 #define SCHED_MAX_SLOTS 256
 

@@ -60,8 +60,7 @@ submit_check_series(struct submission *s)
     if (s->series.removed)
         return submit_refuse(s, CODE_SERIES_REMOVED, "its files are removed; send them again");
     if (strcmp(s->series.state, "GATHERING") == 0)
-        return submit_refuse(s, CODE_NOT_SETTLED,
-                             "the series is still being received: %d instances so far",
+        return submit_refuse(s, CODE_NOT_SETTLED, "the series is still being received: %d instances so far",
                              s->series.instances);
     if (strcmp(s->series.state, "REFUSED") == 0) { /* repeat the reason shown in v_series */
         size_t first = 0;
@@ -69,12 +68,11 @@ submit_check_series(struct submission *s)
             first++;
         return first == s->stack_count
                    ? submit_refuse(s, CODE_INSPECT_FAILED, "the series was refused")
-                   : submit_refuse(s, code_find(s->stacks[first].code), "%s",
-                                   s->stacks[first].message);
+                   : submit_refuse(s, code_find(s->stacks[first].code), "%s", s->stacks[first].message);
     }
     if (s->series.missing_files > 0)
-        return submit_refuse(s, CODE_FILE_UNREADABLE, "%d of its %d files are missing",
-                             s->series.missing_files, s->series.instances);
+        return submit_refuse(s, CODE_FILE_UNREADABLE, "%d of its %d files are missing", s->series.missing_files,
+                             s->series.instances);
     return 0;
 }
 
@@ -87,13 +85,11 @@ submit_explain_none(struct submission *s)
 {
     const struct message_submit *request = s->request;
     if (s->result.outcome.too_many)
-        return submit_refuse(s, CODE_TOO_MANY_STACKS,
-                             "the series has %zu volumes for pipeline %s: select them with %s",
+        return submit_refuse(s, CODE_TOO_MANY_STACKS, "the series has %zu volumes for pipeline %s: select them with %s",
                              s->result.outcome.too_many, s->result.outcome.pipeline,
                              *request->pipeline ? "--stacks" : "`stacks` in the rule");
     if (*request->pipeline)
-        return submit_refuse(s, CODE_STACK_NOT_FOUND, "the series has no volume \"%s\"",
-                             request->stacks);
+        return submit_refuse(s, CODE_STACK_NOT_FOUND, "the series has no volume \"%s\"", request->stacks);
     submit_refuse(s, CODE_NO_RULE, "no rule selects a pipeline");
     return 0;
 }
@@ -110,12 +106,11 @@ submit_check_own_results(struct submission *s, const struct conf_pipeline *pipel
     int error = awaited_lacks(s->core, s->series.id, pipeline, &code, lacks);
     if (error || !*lacks || code == CODE_OBJECT_OPTIONAL)
         return error;
-    return submit_refuse(
-        s, CODE_OBJECT_MISSING,
-        "pipeline %s has object = { own = true; }, but the service does not receive its own "
-        "results, and the series has no other object that the pipeline names: use "
-        "noctule run --object",
-        pipeline->name);
+    return submit_refuse(s, CODE_OBJECT_MISSING,
+                         "pipeline %s has object = { own = true; }, but the service does not receive its own "
+                         "results, and the series has no other object that the pipeline names: use "
+                         "noctule run --object",
+                         pipeline->name);
 }
 
 static int
@@ -125,16 +120,14 @@ submit_route(struct submission *s)
     const struct conf_pipeline *pipeline =
         *request->pipeline ? conf_find_pipeline(s->core->conf, request->pipeline) : NULL;
     if (*request->pipeline && !pipeline)
-        return submit_refuse(s, CODE_NO_SUCH_PIPELINE, "the configuration has no pipeline %s",
-                             request->pipeline);
+        return submit_refuse(s, CODE_NO_SUCH_PIPELINE, "the configuration has no pipeline %s", request->pipeline);
     const struct rules_series subject = routing_subject(s->core->conf, &s->series);
     const size_t rule = pipeline ? 0 : routing_find_unknown(s->core->conf, &subject);
     if (rule > 0)
-        return submit_refuse(
-            s, CODE_ATTRIBUTES_NOT_KEPT,
-            "rule %zu uses attributes, contrast or geometry, which are not stored: "
-            "noctule explain shows the matching rules; name the pipeline",
-            rule);
+        return submit_refuse(s, CODE_ATTRIBUTES_NOT_KEPT,
+                             "rule %zu uses attributes, contrast or geometry, which are not stored: "
+                             "noctule explain shows the matching rules; name the pipeline",
+                             rule);
     int error = submit_check_own_results(s, pipeline);
     if (error)
         return error;
@@ -142,14 +135,11 @@ submit_route(struct submission *s)
     if (!stacks)
         return -ENOMEM;
     for (size_t i = 0; i < s->stack_count; i++)
-        stacks[i] = (struct routing_stack){
-            .is = {s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted, NULL},
-            .options = s->stacks[i].options};
+        stacks[i] = (struct routing_stack){.is = {s->stacks[i].name, s->stacks[i].planes, s->stacks[i].accepted, NULL},
+                                           .options = s->stacks[i].options};
     const struct conf_rule only = {.pipeline = pipeline ? pipeline->name : NULL,
-                                   .stacks = *request->stacks ? (char *)(uintptr_t)request->stacks
-                                                              : NULL};
-    error = routing_result_make(s->core->conf, &subject, stacks, s->stack_count,
-                                pipeline ? &only : NULL, &s->result);
+                                   .stacks = *request->stacks ? (char *)(uintptr_t)request->stacks : NULL};
+    error = routing_result_make(s->core->conf, &subject, stacks, s->stack_count, pipeline ? &only : NULL, &s->result);
     free(stacks);
     return error || s->result.count ? error : submit_explain_none(s);
 }
@@ -168,8 +158,7 @@ submit_add(struct submission *s, const struct rules_pick *pick, const char *aske
     if (error && error != -EEXIST)
         return error;
     struct submitted *submitted = &s->jobs[s->job_count++];
-    *submitted =
-        (struct submitted){job.stack, pick->pipeline, job.id, !error, QUEUE_READY, CODE_NONE, ""};
+    *submitted = (struct submitted){job.stack, pick->pipeline, job.id, !error, QUEUE_READY, CODE_NONE, ""};
     if (!error && *job.lacks) {
         submitted->state = QUEUE_DELAYED;
         submitted->lacks_code = job.lacks_code;
@@ -249,8 +238,7 @@ submit_print_text(const struct submission *s, FILE *out)
         else if (job->is_new)
             fprintf(out, "job %" PRId64 " is new", job->job);
         else
-            fprintf(out, "job %" PRId64 " is %s already", job->job,
-                    queue_job_state_name(job->state));
+            fprintf(out, "job %" PRId64 " is %s already", job->job, queue_job_state_name(job->state));
         fprintf(out, " (%s%s%s)\n", job->pipeline, *job->stack ? ", " : "", job->stack);
         if (*job->lacks)
             fprintf(out, "%s: %s: %s\n", uid, code_name(job->lacks_code), job->lacks);

@@ -85,14 +85,12 @@ workers_describe_problem(const struct workers *workers, char *problem, size_t si
     size_t wanted = 0, failing = 0;
     for (size_t i = 0; i < workers->count; i++) {
         wanted += *workers->items[i].device.name != 0;
-        failing +=
-            workers->items[i].failures >= WORKERS_MAX_FAILURES && !workers_usable(workers, i);
+        failing += workers->items[i].failures >= WORKERS_MAX_FAILURES && !workers_usable(workers, i);
     }
     if (wanted == 0)
         snprintf(problem, size,
-                 workers->core->conf->compute.device_count
-                     ? "backend = \"cuda\", and none of compute.devices was found"
-                     : "backend = \"cuda\", and no GPU was found");
+                 workers->core->conf->compute.device_count ? "backend = \"cuda\", and none of compute.devices was found"
+                                                           : "backend = \"cuda\", and no GPU was found");
     else if (failing == wanted)
         snprintf(problem, size, "backend = \"cuda\", and every GPU fails");
 }
@@ -111,8 +109,7 @@ workers_notify(struct workers *workers)
     for (size_t i = 0; i < workers->count && !waiting && length < sizeof detail; i++) {
         const char *name = workers->items[i].device.name;
         if (*name)
-            length += (size_t)snprintf(detail + length, sizeof detail - length, "%s%s",
-                                       length ? ", " : "", name);
+            length += (size_t)snprintf(detail + length, sizeof detail - length, "%s%s", length ? ", " : "", name);
     }
     if (strcmp(detail, workers->notified) == 0)
         return;
@@ -127,8 +124,7 @@ workers_notify(struct workers *workers)
 /* -------------------------------------------------------------------------------- filling -- */
 
 static int
-workers_fill(struct workers *workers, size_t number, const struct workers_device *device,
-             bool renew)
+workers_fill(struct workers *workers, size_t number, const struct workers_device *device, bool renew)
 {
     struct core *core = workers->core;
     struct workers_item *worker = &workers->items[number];
@@ -139,8 +135,7 @@ workers_fill(struct workers *workers, size_t number, const struct workers_device
         *worker = (struct workers_item){.slot = slot};
         workers->count = number + 1;
     }
-    if (!renew && strcmp(worker->device.name, device->name) == 0 &&
-        worker->device.share == device->share)
+    if (!renew && strcmp(worker->device.name, device->name) == 0 && worker->device.share == device->share)
         return 0;
     worker->device = *device;
     worker->failures = 0;
@@ -157,8 +152,7 @@ workers_apply(struct workers *workers, const struct workers_device *devices, siz
 {
     const struct conf_compute *compute = &workers->core->conf->compute;
     const struct workers_settings settings = {compute->threads, compute->lanes,
-                                              (int)workers->core->conf->jobs.memory_mib,
-                                              (int)compute->keep_mib};
+                                              (int)workers->core->conf->jobs.memory_mib, (int)compute->keep_mib};
     bool renew = memcmp(&settings, &workers->settings, sizeof settings) != 0;
     int error = 0;
     workers->settings = settings;
@@ -181,24 +175,21 @@ workers_apply_found(struct workers *workers)
     struct devices_choice choice;
     struct workers_device devices[DEVICES_MAX];
     char detail[PROBLEM_BYTES];
-    devices_choose(workers->found.gpus, workers->found.count, compute->devices,
-                   compute->device_count, &choice);
+    devices_choose(workers->found.gpus, workers->found.count, compute->devices, compute->device_count, &choice);
     for (size_t i = 0; i < choice.chosen_count; i++) {
         devices[i].share = (int)choice.chosen_count;
         memcpy(devices[i].name, workers->found.gpus[choice.chosen[i]].uuid, sizeof devices[i].name);
     }
     for (size_t i = 0; i < choice.missing_count; i++) {
         const char *name = compute->devices[choice.missing[i]];
-        log_error("device.missing", LOG_STR("device", name),
-                  LOG_INT("found", workers->found.count));
+        log_error("device.missing", LOG_STR("device", name), LOG_INT("found", workers->found.count));
         snprintf(detail, sizeof detail, "%s is in compute.devices, and not in this machine", name);
         if (!*workers->problem) /* else the waiting event was already added */
             core_note(workers->core, "DEVICE_MISSING", detail);
     }
     if (choice.chosen_count == 0 && workers_is_backend(workers, "cuda")) {
         workers->probe_again_at = workers_now(workers) + AGAIN_MILLIS;
-        log_warn("compute.no_gpu", LOG_INT("found", workers->found.count),
-                 LOG_INT("again_ms", AGAIN_MILLIS));
+        log_warn("compute.no_gpu", LOG_INT("found", workers->found.count), LOG_INT("again_ms", AGAIN_MILLIS));
     }
     if (choice.chosen_count > 0 || workers_is_backend(workers, "cuda"))
         workers_apply(workers, devices, choice.chosen_count);
@@ -241,8 +232,7 @@ workers_probe_frame(struct workers *workers, struct proto_reader *reader)
     bool is_sound = message_read_devices(reader, NULL) == 0 && reader->rows <= MAX_GPUS;
     while (is_sound && message_next_device(reader, &message)) {
         struct kernels_gpu *gpu = &found.gpus[found.count++];
-        *gpu =
-            (struct kernels_gpu){.index = (int)message.index, .memory_bytes = message.memory_bytes};
+        *gpu = (struct kernels_gpu){.index = (int)message.index, .memory_bytes = message.memory_bytes};
         snprintf(gpu->uuid, sizeof gpu->uuid, "%s", message.uuid);
         snprintf(gpu->name, sizeof gpu->name, "%s", message.name);
         is_sound = message.index >= 0 && message.index <= INT32_MAX && *message.uuid &&
@@ -256,9 +246,8 @@ workers_probe_frame(struct workers *workers, struct proto_reader *reader)
         return;
     workers->found = found;
     for (size_t i = 0; i < found.count; i++)
-        log_info("device.found", LOG_INT("index", found.gpus[i].index),
-                 LOG_STR("uuid", found.gpus[i].uuid), LOG_STR("name", found.gpus[i].name),
-                 LOG_INT("memory_mib", found.gpus[i].memory_bytes >> 20));
+        log_info("device.found", LOG_INT("index", found.gpus[i].index), LOG_STR("uuid", found.gpus[i].uuid),
+                 LOG_STR("name", found.gpus[i].name), LOG_INT("memory_mib", found.gpus[i].memory_bytes >> 20));
 }
 
 /* The report is applied after the probe's end, so that it never shares a GPU with a worker. */
@@ -278,8 +267,8 @@ workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
     if (!answered && !waited_for)
         return; /* the workers run without it */
     if (!answered)
-        log_error("probe.failed", LOG_INT("status", gone->exit_status),
-                  LOG_INT("signal", gone->signal), LOG_INT("known", workers->found.count));
+        log_error("probe.failed", LOG_INT("status", gone->exit_status), LOG_INT("signal", gone->signal),
+                  LOG_INT("known", workers->found.count));
     workers_apply_found(workers);
 }
 
@@ -291,8 +280,7 @@ workers_tick(struct workers *workers)
         return;
     if (workers->probe_overdue_at && at > workers->probe_overdue_at) {
         workers->probe_overdue_at = 0;
-        log_error("probe.silent", LOG_INT("seconds", PROBE_MILLIS / 1000),
-                  LOG_INT("known", workers->found.count));
+        log_error("probe.silent", LOG_INT("seconds", PROBE_MILLIS / 1000), LOG_INT("known", workers->found.count));
         pool_empty(workers->core->pool, workers->probe);
         pool_kill(workers->core->pool, workers->probe, "it did not report the GPUs");
         workers_apply_found(workers);
@@ -316,8 +304,7 @@ workers_device_lost(struct workers *workers, size_t number, const char *why)
     struct workers_item *worker = &workers->items[number];
     char detail[PROBLEM_BYTES];
     worker->lost = true;
-    log_error("device.lost", LOG_INT("number", number), LOG_STR("device", worker->device.name),
-              LOG_STR("what", why));
+    log_error("device.lost", LOG_INT("number", number), LOG_STR("device", worker->device.name), LOG_STR("what", why));
     snprintf(detail, sizeof detail, "%s (%s)", worker->device.name, why);
     core_note(workers->core, "DEVICE_LOST", detail);
 }
@@ -337,9 +324,8 @@ workers_disable(struct workers *workers, size_t number)
     char detail[PROBLEM_BYTES];
     for (size_t i = 0; i < workers->count; i++)
         others |= i != number && *workers->items[i].device.name;
-    snprintf(detail, sizeof detail, "%s failed %d times in a row; until the next reload %s",
-             worker->device.name, worker->failures,
-             others ? "the others work without it" : "jobs run on the CPUs");
+    snprintf(detail, sizeof detail, "%s failed %d times in a row; until the next reload %s", worker->device.name,
+             worker->failures, others ? "the others work without it" : "jobs run on the CPUs");
     log_error("device.given_up", LOG_INT("number", number), LOG_STR("what", detail));
     core_note(workers->core, "DEVICE_GIVEN_UP", detail);
     workers_fill(workers, number, others ? &no_device : &processors, false);
@@ -355,9 +341,9 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
     /* The device is the cause if the worker reported it, or did not become ready, for another reason than a lack of
      * resources. */
     const bool is_gpu = *worker->device.name && strcmp(worker->device.name, CPU) != 0;
-    const bool failed = is_gpu && !gone->ordered &&
-                        (gone->exit_status == ROLE_EXIT_DEVICE ||
-                         (!gone->was_ready && gone->exit_status != EX_TEMPFAIL));
+    const bool failed =
+        is_gpu && !gone->ordered &&
+        (gone->exit_status == ROLE_EXIT_DEVICE || (!gone->was_ready && gone->exit_status != EX_TEMPFAIL));
     worker->failures += failed;
     /* A device that is retried forever must not add an event each time. */
     if (!gone->ordered && worker->failures <= WORKERS_MAX_FAILURES)

@@ -31,8 +31,7 @@ accessions_open(const struct core *core)
 }
 
 int
-pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions,
-                      size_t count)
+pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions, size_t count)
 {
     struct text_stream text;
     char name[32];
@@ -75,8 +74,7 @@ accessions_read_line(FILE *file, int32_t line, char accession[PULL_ACCESSION_SIZ
 }
 
 int
-pull_accessions_find(const struct core *core, int64_t batch, int32_t line,
-                     char accession[PULL_ACCESSION_SIZE])
+pull_accessions_find(const struct core *core, int64_t batch, int32_t line, char accession[PULL_ACCESSION_SIZE])
 {
     char name[32];
     const int folder = accessions_open(core);

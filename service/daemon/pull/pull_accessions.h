@@ -14,11 +14,9 @@
 #include <stddef.h>
 
 /* Stores the accession numbers of a batch by line; NULL: that line has none. They are on disk on return. */
-int pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions,
-                          size_t count);
+int pull_accessions_store(const struct core *core, int64_t batch, const char *const *accessions, size_t count);
 /* Reads one accession number. Returns -ENOENT if it is not stored. */
-int pull_accessions_find(const struct core *core, int64_t batch, int32_t line,
-                         char accession[PULL_ACCESSION_SIZE]);
+int pull_accessions_find(const struct core *core, int64_t batch, int32_t line, char accession[PULL_ACCESSION_SIZE]);
 /* Removes the files of batches that no longer need them. No transaction may be open. */
 void pull_accessions_sweep(const struct core *core);
 

@@ -84,16 +84,14 @@ pull_attempt_set_error(struct pull_attempt *attempt, enum code code, const char 
 void
 pull_attempt_end(struct pull_attempt *attempt, enum pull_end end)
 {
-    static const char *const names[] = {"ALL_HERE", "NOTHING_THERE", "SHORT",
-                                        "AWAY",     "REFUSED",       "UNTRIED"};
+    static const char *const names[] = {"ALL_HERE", "NOTHING_THERE", "SHORT", "AWAY", "REFUSED", "UNTRIED"};
     attempt->end = end;
     attempt->requested = attempt->has_step = false;
     attempt_end(&attempt->base);
     log_write(end == PULL_ALL_HERE ? LOG_INFO : LOG_WARN, "pull.ended",
               LOG_FIELDS(LOG_INT("item", attempt->base.id), LOG_INT("batch", attempt->pull.batch),
-                         LOG_STR("source", attempt->pull.source),
-                         LOG_INT("attempt", attempt->pull.attempts), LOG_STR("outcome", names[end]),
-                         LOG_STR("code", code_name(attempt->error.code)),
+                         LOG_STR("source", attempt->pull.source), LOG_INT("attempt", attempt->pull.attempts),
+                         LOG_STR("outcome", names[end]), LOG_STR("code", code_name(attempt->error.code)),
                          LOG_STR("message", attempt->error.message)));
 }
 
@@ -102,11 +100,11 @@ pull_attempt_write_later(const struct pull_attempt *attempt, bool counted)
 {
     const struct core *core = attempt->base.all->core;
     const struct conf_delivery *settings = &core->conf->delivery;
-    const int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds,
-                                       attempt->pull.attempts, attempt->base.id);
+    const int64_t wait_ms =
+        backoff_ms(settings->retry_seconds, settings->retry_max_seconds, attempt->pull.attempts, attempt->base.id);
     const int64_t now_ms = clock_unix_ms();
-    return queue_delay_pull(core->queue, attempt->base.id, now_ms + wait_ms, counted,
-                            attempt->error.code, attempt->error.message, now_ms);
+    return queue_delay_pull(core->queue, attempt->base.id, now_ms + wait_ms, counted, attempt->error.code,
+                            attempt->error.message, now_ms);
 }
 
 /* Records the failure, with the number of stored instances. */
@@ -121,12 +119,10 @@ pull_attempt_write_failure(const struct pull_attempt *attempt)
         expected = expected < 0 || promised < 0 ? -1 : expected + promised;
         arrived += attempt->parts[i].arrived;
     }
-    snprintf(message, sizeof message,
-             expected > 0 ? "%s (%" PRId64 " of %" PRId64 " are stored.)" : "%s", error->message,
-             arrived, expected);
+    snprintf(message, sizeof message, expected > 0 ? "%s (%" PRId64 " of %" PRId64 " are stored.)" : "%s",
+             error->message, arrived, expected);
     return queue_end_pull(attempt->base.all->core->queue, attempt->base.id,
-                          arrived > 0 ? QUEUE_PULL_PARTIAL : QUEUE_PULL_FAILED, error->code,
-                          message, clock_unix_ms());
+                          arrived > 0 ? QUEUE_PULL_PARTIAL : QUEUE_PULL_FAILED, error->code, message, clock_unix_ms());
 }
 
 static int
@@ -150,9 +146,8 @@ pull_attempt_write(struct attempt *base)
                                                  : pull_attempt_write_failure(attempt);
         break;
     case PULL_AWAY:
-        rc = age_seconds >= core->conf->delivery.give_up_seconds
-                 ? pull_attempt_write_failure(attempt)
-                 : pull_attempt_write_later(attempt, false);
+        rc = age_seconds >= core->conf->delivery.give_up_seconds ? pull_attempt_write_failure(attempt)
+                                                                 : pull_attempt_write_later(attempt, false);
         break;
     case PULL_REFUSED:
         rc = pull_attempt_write_failure(attempt);
@@ -169,8 +164,7 @@ pull_attempt_write(struct attempt *base)
 static int
 pull_attempt_fail(struct attempt *base, enum code code, const char *message)
 {
-    return queue_end_pull(base->all->core->queue, base->id, QUEUE_PULL_FAILED, code, message,
-                          clock_unix_ms());
+    return queue_end_pull(base->all->core->queue, base->id, QUEUE_PULL_FAILED, code, message, clock_unix_ms());
 }
 
 static void

@@ -54,8 +54,7 @@ extern const struct attempt_type pull_attempt_type;
 
 /* Creates the attempt of an item that is being started, and takes over the item's strings and the accession number.
  * Returns NULL without memory; the caller then still owns them. */
-struct pull_attempt *pull_attempt_new(struct attempts *attempts, struct queue_pull *pull,
-                                      char *accession);
+struct pull_attempt *pull_attempt_new(struct attempts *attempts, struct queue_pull *pull, char *accession);
 
 /* Records an error of a request, unless there is an earlier one. */
 void pull_attempt_set_error(struct pull_attempt *attempt, enum code code, const char *message);

@@ -34,8 +34,7 @@ order_take_line(struct core *core, struct order *order, char *line)
         return -EINVAL;
     *text++ = '\0';
     const long number = strtol(text, &value, 10);
-    if (!queue_pull_key_find(line, &item->key) || value == text || *value++ != ' ' || number < 0 ||
-        number > INT32_MAX)
+    if (!queue_pull_key_find(line, &item->key) || value == text || *value++ != ' ' || number < 0 || number > INT32_MAX)
         return -EINVAL;
     const bool is_accession = item->key == QUEUE_PULL_ACCESSION;
     if (!(is_accession ? pull_accession_fits(value) : pull_uid_fits(value)))
@@ -58,31 +57,28 @@ order_take_line(struct core *core, struct order *order, char *line)
 }
 
 static int
-order_write(struct core *core, const struct order *order, const char *source, const char *by,
-            char *reply, size_t size)
+order_write(struct core *core, const struct order *order, const char *source, const char *by, char *reply, size_t size)
 {
     int64_t batch;
     int rc = queue_next_batch(core->queue, &batch);
     if (rc == 0 && order->has_accession)
         rc = pull_accessions_store(core, batch, order->accessions, order->count);
     if (rc == 0)
-        rc = queue_add_pulls(core->queue, batch, source, by, order->items, order->count,
-                             clock_unix_ms());
+        rc = queue_add_pulls(core->queue, batch, source, by, order->items, order->count, clock_unix_ms());
     if (rc == 0)
-        snprintf(reply, size, "batch %" PRId64 ": %zu item%s to be retrieved from %s", batch,
-                 order->count, order->count == 1 ? " is" : "s are", source);
+        snprintf(reply, size, "batch %" PRId64 ": %zu item%s to be retrieved from %s", batch, order->count,
+                 order->count == 1 ? " is" : "s are", source);
     return rc;
 }
 
 int
-pull_order(struct core *core, const struct message_pull *message, const char *by, char *reply,
-           size_t size)
+pull_order(struct core *core, const struct message_pull *message, const char *by, char *reply, size_t size)
 {
     size_t lines = 1;
     char *rest = NULL;
     if (!conf_find_source(core->conf, message->source)) {
-        snprintf(reply, size, "%s: the configuration in force has no source %s",
-                 code_name(CODE_NO_SUCH_SOURCE), message->source);
+        snprintf(reply, size, "%s: the configuration in force has no source %s", code_name(CODE_NO_SUCH_SOURCE),
+                 message->source);
         return -EINVAL;
     }
     for (const char *at = message->items; (at = strchr(at, '\n')); at++)
@@ -98,8 +94,7 @@ pull_order(struct core *core, const struct message_pull *message, const char *by
     if (rc == 0 && !pull_count_fits(order.count))
         rc = -EINVAL;
     if (rc == -EINVAL)
-        snprintf(reply, size, "a batch must have 1 to %d items, each an accession number or a UID",
-                 LIMIT_PULL_ITEMS);
+        snprintf(reply, size, "a batch must have 1 to %d items, each an accession number or a UID", LIMIT_PULL_ITEMS);
     if (rc == 0)
         rc = order_write(core, &order, message->source, by, reply, size);
     free(order.pseudonyms);

@@ -44,8 +44,7 @@ pulls_reload(struct pulls *pulls)
     const char **names = calloc(conf->source_count + 1, sizeof *names);
     for (size_t i = 0; names && i < conf->source_count; i++)
         names[i] = conf->sources[i].name;
-    pulls->outdated =
-        !names || senders_follow(pulls->core, &pulls->targets, names, conf->source_count) != 0;
+    pulls->outdated = !names || senders_follow(pulls->core, &pulls->targets, names, conf->source_count) != 0;
     free(names);
     pulls->check_due = true;
     pulls->swept = false;
@@ -54,8 +53,7 @@ pulls_reload(struct pulls *pulls)
 
 /* Updates the circuit breaker from the sender's report. */
 static void
-pulls_update_breaker(struct pulls *pulls, const struct pull_attempt *attempt, enum code code,
-                     const char *message)
+pulls_update_breaker(struct pulls *pulls, const struct pull_attempt *attempt, enum code code, const char *message)
 {
     struct core *core = pulls->core;
     struct sender_target *target = senders_find(&pulls->targets, attempt->pull.source);
@@ -63,9 +61,8 @@ pulls_update_breaker(struct pulls *pulls, const struct pull_attempt *attempt, en
     if (!target)
         return;
     const enum breaker_change change =
-        pull_code_is_unreachable(code)
-            ? breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop))
-            : breaker_succeeded(&target->breaker);
+        pull_code_is_unreachable(code) ? breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop))
+                                       : breaker_succeeded(&target->breaker);
     if (change == BREAKER_OPENED) {
         snprintf(detail, sizeof detail, "%s: %d failures in a row; the last: %s", target->name,
                  target->breaker.failures, message);
@@ -90,8 +87,7 @@ pull_attempt_request(struct pull_attempt *attempt, struct proto_writer *writer)
     attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
     attempt->stopped = false;
     if (pool_send(core->pool, attempt->sender, writer)) {
-        pull_attempt_set_error(attempt, CODE_RETURNED,
-                               "the request could not be sent to the sender process");
+        pull_attempt_set_error(attempt, CODE_RETURNED, "the request could not be sent to the sender process");
         pull_attempt_end(attempt, PULL_UNTRIED);
     }
 }
@@ -128,10 +124,8 @@ pull_attempt_on_move(void *context, int status)
         return;
     crash_point("daemon_after_moving_before_move");
     const struct queue_pull_part *part = &attempt->parts[attempt->next];
-    const struct message_move message = {.pull = attempt->pull.id,
-                                         .source = attempt->pull.source,
-                                         .study = part->study_uid,
-                                         .series = part->series_uid};
+    const struct message_move message = {
+        .pull = attempt->pull.id, .source = attempt->pull.source, .study = part->study_uid, .series = part->series_uid};
     message_write_move(&writer, &message);
     pull_attempt_request(attempt, &writer);
 }
@@ -153,11 +147,9 @@ pulls_begin(struct pulls *pulls, const struct sender_target *target, struct queu
     }
     if (rc == -ENOENT || rc == -EBADMSG) {
         char message[128];
-        snprintf(message, sizeof message, "Its accession number cannot be read any more: %s.",
-                 strerror(-rc));
+        snprintf(message, sizeof message, "Its accession number cannot be read any more: %s.", strerror(-rc));
         log_warn("pull.key_lost", LOG_INT("item", pull->id), LOG_INT("batch", pull->batch));
-        return queue_end_pull(core->queue, pull->id, QUEUE_PULL_FAILED, CODE_PULL_KEY_LOST, message,
-                              clock_unix_ms());
+        return queue_end_pull(core->queue, pull->id, QUEUE_PULL_FAILED, CODE_PULL_KEY_LOST, message, clock_unix_ms());
     }
     struct pull_attempt *attempt = rc ? NULL : pull_attempt_new(&pulls->attempts, pull, accession);
     if (!attempt) {
@@ -290,8 +282,7 @@ pull_attempt_move_on(struct pull_attempt *attempt)
         return rc ? rc : batch_on_commit(core->batch, pull_attempt_on_move, attempt);
     }
     const struct conf_source *source = conf_find_source(core->conf, attempt->pull.source);
-    const double seconds =
-        source && attempt->error.code == CODE_NONE ? source->arrival_seconds : 0.0;
+    const double seconds = source && attempt->error.code == CODE_NONE ? source->arrival_seconds : 0.0;
     attempt->stage = PULL_ARRIVING;
     attempt->stop_at = uv_now(&core->loop) + (uint64_t)(1000 * seconds);
     return 0;
@@ -307,8 +298,7 @@ pulls_take_step(struct pulls *pulls, struct pull_attempt *attempt)
         return;
     attempt->has_step = false;
     if (attempt->stage == PULL_FINDING)
-        rc = queue_pull_found(core->queue, attempt->base.id, attempt->parts, attempt->part_count,
-                              clock_unix_ms());
+        rc = queue_pull_found(core->queue, attempt->base.id, attempt->parts, attempt->part_count, clock_unix_ms());
     if (rc == 0)
         rc = pull_attempt_count(attempt);
     if (rc == 0)
@@ -343,9 +333,8 @@ pulls_tick(struct pulls *pulls)
         if (base->ended || !attempt->requested)
             continue;
         if (!attempt->stopped && now >= attempt->stop_at) {
-            pull_attempt_set_error(
-                attempt, CODE_PULL_DEADLINE,
-                "The source took longer than its deadline_seconds and got a C-CANCEL.");
+            pull_attempt_set_error(attempt, CODE_PULL_DEADLINE,
+                                   "The source took longer than its deadline_seconds and got a C-CANCEL.");
             pulls_stop(pulls, attempt);
         } else if (attempt->stopped && now >= attempt->kill_at) {
             pool_kill(pulls->core->pool, attempt->sender, "a pull did not stop in time");
@@ -373,10 +362,9 @@ pulls_continue(struct pulls *pulls)
         if (pull_attempt_is_here(attempt)) {
             pull_attempt_end(attempt, PULL_ALL_HERE);
         } else if (now >= attempt->stop_at) {
-            pull_attempt_set_error(
-                attempt, CODE_PULL_INCOMPLETE,
-                "The source reports that it sent all instances, but some are missing. See its "
-                "log, and v_quarantine.");
+            pull_attempt_set_error(attempt, CODE_PULL_INCOMPLETE,
+                                   "The source reports that it sent all instances, but some are missing. See its "
+                                   "log, and v_quarantine.");
             pull_attempt_end(attempt, PULL_SHORT);
         }
     }
@@ -406,13 +394,12 @@ pulls_before_commit(struct pulls *pulls)
 
 /* Returns the attempt that the frame is about, or NULL for a frame that breaks the protocol. */
 static struct pull_attempt *
-pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id,
-             enum pull_stage stage, int64_t outcome)
+pulls_expect(const struct pulls *pulls, struct proto_reader *reader, int64_t id, enum pull_stage stage, int64_t outcome)
 {
     struct attempt *base = attempts_find(&pulls->attempts, id);
     struct pull_attempt *attempt = (struct pull_attempt *)base;
-    if (base && !base->ended && attempt->requested && attempt->stage == stage &&
-        outcome >= PROTO_PULL_OK && outcome <= PROTO_PULL_RETURNED)
+    if (base && !base->ended && attempt->requested && attempt->stage == stage && outcome >= PROTO_PULL_OK &&
+        outcome <= PROTO_PULL_RETURNED)
         return attempt;
     reader->error = -EBADMSG;
     return NULL;
@@ -468,16 +455,14 @@ pulls_handle_found(struct pulls *pulls, struct proto_reader *reader)
     struct message_found message;
     if (message_read_found(reader, &message))
         return;
-    struct pull_attempt *attempt =
-        pulls_expect(pulls, reader, message.pull, PULL_FINDING, message.outcome);
+    struct pull_attempt *attempt = pulls_expect(pulls, reader, message.pull, PULL_FINDING, message.outcome);
     if (!attempt)
         return;
     attempt->requested = false;
     if (message.outcome != PROTO_PULL_OK) {
         pulls_end_failed(pulls, attempt, message.outcome, message.code, message.message);
     } else if (pull_attempt_read_parts(attempt, reader)) {
-        pull_attempt_set_error(attempt, CODE_OUT_OF_MEMORY,
-                               "the daemon had no memory for the answer");
+        pull_attempt_set_error(attempt, CODE_OUT_OF_MEMORY, "the daemon had no memory for the answer");
         pull_attempt_end(attempt, PULL_SHORT);
     } else {
         pulls_update_breaker(pulls, attempt, CODE_NONE, "");
@@ -494,14 +479,13 @@ pulls_handle_moved(struct pulls *pulls, struct proto_reader *reader)
     struct message_moved message;
     if (message_read_moved(reader, &message))
         return;
-    struct pull_attempt *attempt =
-        pulls_expect(pulls, reader, message.pull, PULL_MOVING, message.outcome);
+    struct pull_attempt *attempt = pulls_expect(pulls, reader, message.pull, PULL_MOVING, message.outcome);
     if (!attempt)
         return;
     attempt->requested = false;
     /* These codes concern only this part: the other parts may succeed. */
-    const bool is_of_part = message.code == CODE_MOVE_INCOMPLETE ||
-                            message.code == CODE_MOVE_REFUSED || message.code == CODE_MOVE_FAILED;
+    const bool is_of_part =
+        message.code == CODE_MOVE_INCOMPLETE || message.code == CODE_MOVE_REFUSED || message.code == CODE_MOVE_FAILED;
     if (message.outcome != PROTO_PULL_OK && !is_of_part) {
         pulls_end_failed(pulls, attempt, message.outcome, message.code, message.message);
         return;
@@ -533,8 +517,7 @@ pulls_sender_gone(struct pulls *pulls, int slot, const struct pool_gone *gone)
             continue;
         pulls_expect_source(pulls, attempt);
         pull_attempt_set_error(attempt, returned ? CODE_RETURNED : CODE_COURIER_DIED,
-                               returned ? "the courier was stopped"
-                                        : "the courier died while it was at this");
+                               returned ? "the courier was stopped" : "the courier died while it was at this");
         pull_attempt_end(attempt, returned ? PULL_UNTRIED : PULL_SHORT);
     }
     pulls->check_due = true;
@@ -570,17 +553,15 @@ pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *reply, si
     int64_t count;
     int rc = queue_cancel_pulls(core->queue, batch, by, clock_unix_ms(), &busy, &count);
     for (size_t i = 0; i < busy.count && rc == 0; i++) {
-        struct pull_attempt *attempt =
-            (struct pull_attempt *)attempts_find(&pulls->attempts, busy.at[i]);
+        struct pull_attempt *attempt = (struct pull_attempt *)attempts_find(&pulls->attempts, busy.at[i]);
         if (attempt && !attempt->base.ended && attempt->requested && !attempt->stopped)
             pulls_stop(pulls, attempt);
     }
     free(busy.at);
     if (rc)
         return rc;
-    snprintf(reply, size,
-             "batch %" PRId64 ": %" PRId64 " item%s cancelled; received instances stay", batch,
-             count, count == 1 ? " is" : "s are");
+    snprintf(reply, size, "batch %" PRId64 ": %" PRId64 " item%s cancelled; received instances stay", batch, count,
+             count == 1 ? " is" : "s are");
     return batch_on_commit(core->batch, pulls_on_cancelled, pulls);
 }
 

@@ -39,7 +39,6 @@ int pulls_cancel(struct pulls *pulls, int64_t batch, const char *by, char *reply
 /* Adds the batch in the open transaction. Returns 0, or -errno if it was rejected. Sets `reply` to the reply; "": use
  * the queue's reason. Accession numbers are stored before their rows are on disk; if the rows are lost, a sweep removes
  * them. */
-int pull_order(struct core *core, const struct message_pull *message, const char *by, char *reply,
-               size_t size);
+int pull_order(struct core *core, const struct message_pull *message, const char *by, char *reply, size_t size);
 
 #endif

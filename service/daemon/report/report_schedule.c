@@ -51,8 +51,7 @@ report_schedule_end_period(struct report_schedule *schedule, int64_t now_ms)
     if (!end_ms || !core_change(core))
         return;
     strftime(name, sizeof name, "%Y-%m-%d", localtime_r(&end, &day));
-    if (core_failed(core,
-                    queue_close_night(core->queue, name, begin_ms, end_ms, conf->command != NULL),
+    if (core_failed(core, queue_close_night(core->queue, name, begin_ms, end_ms, conf->command != NULL),
                     "add a report period"))
         return;
     log_info("night.ended", LOG_STR("night", name));
@@ -99,8 +98,7 @@ report_schedule_find_program(char path[PATH_MAX])
 }
 
 static void
-report_schedule_start_command(struct report_schedule *schedule, const struct queue_night *period,
-                              char *config_file)
+report_schedule_start_command(struct report_schedule *schedule, const struct queue_night *period, char *config_file)
 {
     struct core *core = schedule->core;
     char since[ISO_TIME_SIZE], until[ISO_TIME_SIZE];
@@ -126,8 +124,7 @@ report_schedule_start_command(struct report_schedule *schedule, const struct que
     if (!rc)
         rc = site_command_start(&core->loop, &order, &schedule->command);
     if (rc)
-        report_schedule_note_outcome(
-            schedule, rc == -ENOEXEC ? "there is no report.command any more" : strerror(-rc));
+        report_schedule_note_outcome(schedule, rc == -ENOEXEC ? "there is no report.command any more" : strerror(-rc));
 }
 
 void
@@ -141,9 +138,8 @@ report_schedule_tick(struct report_schedule *schedule, char *config_file)
         return;
     /* The end of the last period. An end in the future was written with a wrong clock. */
     if (!schedule->known || schedule->until_ms > before_ms)
-        schedule->known =
-            !core_failed(core, queue_nights_until(core->queue, before_ms, &schedule->until_ms),
-                         "find the last report period");
+        schedule->known = !core_failed(core, queue_nights_until(core->queue, before_ms, &schedule->until_ms),
+                                       "find the last report period");
     if (!schedule->known)
         return;
     report_schedule_end_period(schedule, now_ms);

@@ -22,7 +22,6 @@ void report_schedule_tick(struct report_schedule *schedule, char *config_file);
 
 /* Returns the last of these times of day ("07:00") after after_ms and not after now_ms; 0: no such time. */
 struct time_window;
-int64_t report_schedule_last_end(const struct time_window *moments, int64_t after_ms,
-                                 int64_t now_ms);
+int64_t report_schedule_last_end(const struct time_window *moments, int64_t after_ms, int64_t now_ms);
 
 #endif

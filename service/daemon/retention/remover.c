@@ -29,8 +29,7 @@ remover_aside(const struct remover_item *item, char name[ASIDE_NAME])
 }
 
 void
-remover_take(struct remover_item *item, const struct queue_removal *removal,
-             const struct conf *conf)
+remover_take(struct remover_item *item, const struct queue_removal *removal, const struct conf *conf)
 {
     *item = (struct remover_item){.removal = *removal, .folder = -1};
     if (!remover_is_original(item))
@@ -62,10 +61,9 @@ remover_delete_original(const struct remover_item *item)
         return folder;
     int error = fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
     if (!error) {
-        const int64_t written_ms =
-            (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1000000;
-        const bool is_unchanged = S_ISREG(status.st_mode) && status.st_size == item->removal.size &&
-                                  written_ms <= item->removal.taken_ms;
+        const int64_t written_ms = (int64_t)status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1000000;
+        const bool is_unchanged =
+            S_ISREG(status.st_mode) && status.st_size == item->removal.size && written_ms <= item->removal.taken_ms;
         if (is_unchanged && unlinkat(folder, name, 0) != 0)
             error = -errno;
     }
@@ -81,8 +79,7 @@ remover_set_aside(const char *root, struct remover_item *item)
     if (remover_is_original(item))
         return;
     /* The path cannot lead out of the root. The service never writes such a path. */
-    if (!strchr(path, '/') || strstr(path, "..") || strstr(path, "//") ||
-        path[strlen(path) - 1] == '/') {
+    if (!strchr(path, '/') || strstr(path, "..") || strstr(path, "//") || path[strlen(path) - 1] == '/') {
         item->error = -EINVAL;
         return;
     }
@@ -93,8 +90,7 @@ remover_set_aside(const char *root, struct remover_item *item)
     }
     remover_aside(item, aside);
     /* A daemon that was killed may have renamed it before. */
-    if (renameat(base, path, base, aside) != 0 && errno != ENOENT && errno != ENOTEMPTY &&
-        errno != EEXIST)
+    if (renameat(base, path, base, aside) != 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
         item->error = -errno;
     close(base);
 }

@@ -22,8 +22,7 @@ struct remover_item {
 };
 
 /* Opens an original's inbox and takes over the removal. */
-void remover_take(struct remover_item *item, const struct queue_removal *removal,
-                  const struct conf *conf);
+void remover_take(struct remover_item *item, const struct queue_removal *removal, const struct conf *conf);
 void remover_release(struct remover_item *item);
 
 /* Renames the file into removed/, in the loop; does nothing for an original. Stores an error in the item. */

@@ -60,8 +60,7 @@ retention_wait(struct retention *retention, int64_t millis)
 int64_t
 retention_rest_ms(const struct conf_retention *conf)
 {
-    const double days[] = {conf->series_days, conf->results_days, conf->quarantine_days,
-                           conf->events_days};
+    const double days[] = {conf->series_days, conf->results_days, conf->quarantine_days, conf->events_days};
     double rest = REST_MILLIS;
     for (size_t i = 0; i < sizeof(days) / sizeof(days[0]); i++)
         if (days[i] > 0)
@@ -115,20 +114,17 @@ retention_begin(struct retention *retention)
 {
     const struct conf_retention *conf = &retention->core->conf->retention;
     const int64_t now_ms = clock_unix_ms();
-    const double days[QUEUE_STOCKS] = {[QUEUE_STOCK_SERIES] = conf->series_days,
-                                       [QUEUE_STOCK_RESULTS] = conf->results_days,
-                                       [QUEUE_STOCK_QUARANTINE] = conf->quarantine_days,
-                                       [QUEUE_STOCK_OBJECTS] = conf->series_days,
-                                       [QUEUE_STOCK_ROWS] = conf->events_days,
-                                       [QUEUE_STOCK_OBJECT_ROWS] = conf->events_days};
+    const double days[QUEUE_STOCKS] = {
+        [QUEUE_STOCK_SERIES] = conf->series_days,         [QUEUE_STOCK_RESULTS] = conf->results_days,
+        [QUEUE_STOCK_QUARANTINE] = conf->quarantine_days, [QUEUE_STOCK_OBJECTS] = conf->series_days,
+        [QUEUE_STOCK_ROWS] = conf->events_days,           [QUEUE_STOCK_OBJECT_ROWS] = conf->events_days};
     if (!retention_list_sources(retention)) {
         retention_free_sources(retention);
         return false;
     }
     retention->sweep = (struct queue_sweep){
         .for_space = retention->low,
-        .why = retention->low ? "removed before its time, for want of space"
-                              : "older than the retention",
+        .why = retention->low ? "removed before its time, for want of space" : "older than the retention",
         .sources = (const char *const *)retention->sources,
         .source_count = retention->sweep.source_count,
     };
@@ -160,8 +156,7 @@ retention_end(struct retention *retention)
                   "too new");
     }
     if (retention->marked > 0)
-        log_info("retention.swept", LOG_INT("marked", retention->marked),
-                 LOG_INT("for_space", for_space));
+        log_info("retention.swept", LOG_INT("marked", retention->marked), LOG_INT("for_space", for_space));
     if (batch_commit(core->batch) == 0 && !core->db_failed)
         core_failed(core, queue_tidy(core->queue, VACUUM_PAGES), "tidy the database");
     const int64_t rest = retention_rest_ms(&core->conf->retention);
@@ -180,12 +175,10 @@ retention_mark(struct retention *retention)
     const int64_t rows_before = sweep->before_ms[QUEUE_STOCK_ROWS];
     size_t marked = 0, events = 0;
     if (!core_change(core) ||
-        core_failed(core, queue_sweep(core->queue, sweep, MARKS, clock_unix_ms(), &marked),
-                    "mark rows for removal"))
+        core_failed(core, queue_sweep(core->queue, sweep, MARKS, clock_unix_ms(), &marked), "mark rows for removal"))
         return false;
     if (sweep->over && rows_before > 0) {
-        if (core_failed(core, queue_sweep_events(core->queue, rows_before, EVENTS, &events),
-                        "delete old events"))
+        if (core_failed(core, queue_sweep_events(core->queue, rows_before, EVENTS, &events), "delete old events"))
             return false;
         sweep->over = events == 0;
     }
@@ -201,10 +194,8 @@ retention_set_aside(struct retention *retention)
 {
     struct core *core = retention->core;
     struct queue_removal *removals;
-    if (core_failed(
-            core,
-            queue_removals(core->queue, retention->after, FILES, &removals, &retention->count),
-            "read the removals"))
+    if (core_failed(core, queue_removals(core->queue, retention->after, FILES, &removals, &retention->count),
+                    "read the removals"))
         return false;
     for (size_t i = 0; i < retention->count; i++) {
         remover_take(&retention->items[i], &removals[i], core->conf);
@@ -259,8 +250,7 @@ static bool
 retention_step(struct retention *retention)
 {
     /* A sweep of the other kind would free space too late, or for no reason. */
-    const bool is_needed =
-        retention->walking && !retention->again && retention->sweep.for_space == retention->low;
+    const bool is_needed = retention->walking && !retention->again && retention->sweep.for_space == retention->low;
     if (!is_needed && !retention_begin(retention))
         return false;
     retention->again = false;
@@ -352,8 +342,7 @@ retention_trusts_clock(struct retention *retention, int64_t now_ms)
         return true;
     retention->trusted_at = uv_now(&core->loop) + (uint64_t)DAY_MILLIS;
     log_warn("retention.clock", LOG_NUM("days", leap / DAY_MILLIS));
-    snprintf(detail, sizeof detail,
-             "the clock is %.1f days off its last value: no data is removed by age for a day",
+    snprintf(detail, sizeof detail, "the clock is %.1f days off its last value: no data is removed by age for a day",
              leap / DAY_MILLIS);
     core_note(core, "CLOCK_LEAPT", detail);
     return false;
@@ -365,11 +354,9 @@ retention_store_space(struct retention *retention, double free_mib)
 {
     struct core *core = retention->core;
     const int64_t now_ms = clock_unix_ms();
-    if (llabs(now_ms - retention->measured_ms) >= MEASURE_MILLIS && !core->db_failed &&
-        core_change(core)) {
+    if (llabs(now_ms - retention->measured_ms) >= MEASURE_MILLIS && !core->db_failed && core_change(core)) {
         retention->measured_ms = now_ms;
-        core_failed(core, queue_measure_disk(core->queue, free_mib, now_ms),
-                    "store the free space");
+        core_failed(core, queue_measure_disk(core->queue, free_mib, now_ms), "store the free space");
     }
     if (llabs(now_ms - retention->noted_ms) >= NOTE_MILLIS && !core->db_failed &&
         retention_trusts_clock(retention, now_ms) && core_change(core)) {

@@ -129,15 +129,14 @@ arrivals_add_object(struct core *core, const struct message_arrived *message)
         error = awaited_object_arrived(core, id, object.kind, object.sender);
     if (core_failed(core, error, "store an object"))
         return;
-    log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid),
-              LOG_STR("kind", object.kind), LOG_INT("new", arrival == QUEUE_NEW));
+    log_debug("object.stored", LOG_STR("sop", object.sop_instance_uid), LOG_STR("kind", object.kind),
+              LOG_INT("new", arrival == QUEUE_NEW));
     arrivals_send_stored_on_commit(core, message->token);
     inspections_check_later(core->inspections); /* it may reopen a series for a new revision */
 }
 
 static void
-arrivals_add_instance(struct core *core, const struct message_arrived *message,
-                      struct series_about *about)
+arrivals_add_instance(struct core *core, const struct message_arrived *message, struct series_about *about)
 {
     const struct queue_instance instance = {
         .sop_instance_uid = message->sop_instance,
@@ -169,8 +168,8 @@ arrivals_add_instance(struct core *core, const struct message_arrived *message,
         error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
     if (core_failed(core, error, "store an instance"))
         return;
-    log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid),
-              LOG_STR("series", instance.series_uid), LOG_INT("new", arrival == QUEUE_NEW));
+    log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid), LOG_STR("series", instance.series_uid),
+              LOG_INT("new", arrival == QUEUE_NEW));
     arrivals_send_stored_on_commit(core, message->token);
     if (arrival != QUEUE_KNOWN)
         inspections_check_later(core->inspections);
@@ -178,8 +177,7 @@ arrivals_add_instance(struct core *core, const struct message_arrived *message,
 
 /* Gives a released file the origin of its first arrival, and removes it from quarantine. */
 static int
-arrivals_take_released(struct core *core, struct message_arrived *message,
-                       struct released *released)
+arrivals_take_released(struct core *core, struct message_arrived *message, struct released *released)
 {
     int error = quarantine_release_find(core, message->source, released);
     if (error || !released->id)
@@ -202,8 +200,7 @@ arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
     struct series_about about;
     if (message_read_arrived(reader, &message))
         return;
-    if (!arrivals_path_is_below_root(message.path) ||
-        (*message.sha256 && !digest_is_sha256(message.sha256)) ||
+    if (!arrivals_path_is_below_root(message.path) || (*message.sha256 && !digest_is_sha256(message.sha256)) ||
         (!*message.object_kind && !series_about_split(message.about, &about))) {
         reader->error = -EBADMSG;
         return;
@@ -231,8 +228,7 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
         reader->error = -EBADMSG;
         return;
     }
-    if ((*message.path && !arrivals_file_exists(core, message.token, message.path)) ||
-        !core_change(core))
+    if ((*message.path && !arrivals_file_exists(core, message.token, message.path)) || !core_change(core))
         return;
     struct released released;
     int error = quarantine_release_find(core, message.original, &released);
@@ -251,8 +247,7 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     if (core_failed(core, error, "record a quarantined file"))
         return;
     /* The file name may be a patient's name: store it in the row, not in the log. */
-    log_warn("file.quarantined", LOG_STR("code", code_name(message.code)),
-             LOG_STR("series", message.series));
+    log_warn("file.quarantined", LOG_STR("code", code_name(message.code)), LOG_STR("series", message.series));
     arrivals_send_stored_on_commit(core, message.token);
     inspections_check_later(core->inspections); /* a series may lack this file */
 }
@@ -267,11 +262,9 @@ arrivals_handle_unwanted(struct core *core, struct proto_reader *reader)
                                             .sop_class_uid = message.sop_class,
                                             .series_uid = message.series,
                                             .study_uid = message.study};
-    if (core_failed(core, queue_add_unwanted(core->queue, &instance),
-                    "record an unwanted instance"))
+    if (core_failed(core, queue_add_unwanted(core->queue, &instance), "record an unwanted instance"))
         return;
-    log_debug("instance.unwanted", LOG_STR("sop", message.sop_instance),
-              LOG_STR("class", message.sop_class));
+    log_debug("instance.unwanted", LOG_STR("sop", message.sop_instance), LOG_STR("class", message.sop_class));
     arrivals_send_stored_on_commit(core, message.token);
 }
 
@@ -287,8 +280,7 @@ arrivals_handle_receiving(struct core *core, struct proto_reader *reader)
     reception->since_ms = clock_unix_ms();
     snprintf(reception->problem, sizeof reception->problem, "%s", message.problem);
     if (*message.problem)
-        log_error("reception.trouble", LOG_INT("open", reception->open),
-                  LOG_STR("why", reception->problem));
+        log_error("reception.trouble", LOG_INT("open", reception->open), LOG_STR("why", reception->problem));
 }
 
 void
@@ -338,8 +330,7 @@ void
 arrivals_pause_or_resume(struct core *core, const char *why)
 {
     bool pause = core->disk_low || core->db_failed;
-    if (core->receiver < 0 || pause == core->receiver_paused ||
-        !pool_ready(core->pool, core->receiver))
+    if (core->receiver < 0 || pause == core->receiver_paused || !pool_ready(core->pool, core->receiver))
         return;
     core->receiver_paused = pause;
     inspections_listening(core->inspections, !pause);

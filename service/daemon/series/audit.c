@@ -59,13 +59,12 @@ static void
 audit_check_paths(uv_work_t *work)
 {
     struct audit *audit = work->data;
-    for (size_t at = 0; at < audit->size && !atomic_load(&audit->stop);
-         at += strlen(audit->paths + at) + 1) {
+    for (size_t at = 0; at < audit->size && !atomic_load(&audit->stop); at += strlen(audit->paths + at) + 1) {
         audit->checked++;
         if (!audit_is_gone(audit, at))
             continue;
-        size_t *missing = array_grow(audit->missing, &audit->missing_capacity,
-                                     audit->missing_count + 1, sizeof *missing);
+        size_t *missing =
+            array_grow(audit->missing, &audit->missing_capacity, audit->missing_count + 1, sizeof *missing);
         if (!missing)
             continue; /* the next start reports it */
         audit->missing = missing;
@@ -91,8 +90,7 @@ audit_on_checked(uv_work_t *work, int status)
         audit_free(audit);
         return;
     }
-    log_info("audit.done", LOG_INT("files", audit->checked),
-             LOG_INT("missing", audit->missing_count));
+    log_info("audit.done", LOG_INT("files", audit->checked), LOG_INT("missing", audit->missing_count));
     for (size_t i = 0; i < audit->missing_count; i++) {
         const char *path = audit->paths + audit->missing[i];
         if (!audit_is_gone(audit, audit->missing[i]))

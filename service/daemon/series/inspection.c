@@ -83,8 +83,7 @@ inspections_check_later(struct inspections *all)
 {
     const struct conf_series *timers = &all->core->conf->series;
     inspections_check_within(
-        all, (int64_t)(1000 * fmin(timers->quiet_seconds,
-                                   fmin(timers->complete_seconds, timers->patience_seconds))));
+        all, (int64_t)(1000 * fmin(timers->quiet_seconds, fmin(timers->complete_seconds, timers->patience_seconds))));
 }
 
 /* ----------------------------------------------------------------------------- checking ---- */
@@ -133,8 +132,8 @@ inspection_is_current(const struct conf *conf, const struct queue_series *series
 }
 
 static void
-inspection_settle(struct inspections *all, struct series_inspection *inspection,
-                  struct queue_stack *stacks, const struct rules_facts *facts, size_t count)
+inspection_settle(struct inspections *all, struct series_inspection *inspection, struct queue_stack *stacks,
+                  const struct rules_facts *facts, size_t count)
 {
     struct core *core = all->core;
     struct queue_series series;
@@ -156,8 +155,7 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
 }
 
 static void
-inspection_refuse(struct inspections *all, struct series_inspection *inspection, enum code code,
-                  const char *message)
+inspection_refuse(struct inspections *all, struct series_inspection *inspection, enum code code, const char *message)
 {
     struct queue_stack stack = {
         .name = "", .code = code, .message = message, .file_a = "", .file_b = "", .options = ""};
@@ -204,8 +202,7 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
 /* Checks the size before any file is opened. Returns 0, -E2BIG with the reason, or another
  * -errno. */
 static int
-inspection_check_size(struct core *core, const struct series_inspection *inspection,
-                      struct error *why)
+inspection_check_size(struct core *core, const struct series_inspection *inspection, struct error *why)
 {
     struct queue_series series;
     int64_t bytes;
@@ -214,8 +211,7 @@ inspection_check_size(struct core *core, const struct series_inspection *inspect
         return error;
     error = queue_series_bytes(core->queue, series.id, &bytes);
     if (!error)
-        error =
-            series_size_check(&core->conf->series, series.series_uid, series.instances, bytes, why);
+        error = series_size_check(&core->conf->series, series.series_uid, series.instances, bytes, why);
     queue_series_clear(&series);
     return error;
 }
@@ -306,14 +302,12 @@ inspections_on_check(uv_timer_t *timer)
 {
     struct inspections *all = timer->data;
     struct core *core = all->core;
-    if (core->draining || core->db_failed || core->auditing ||
-        !pool_ready(core->pool, core->receiver))
+    if (core->draining || core->db_failed || core->auditing || !pool_ready(core->pool, core->receiver))
         /* the receiver's start, or the end of the failure or the audit, triggers another check */
         return;
     struct queue_series *series;
     size_t count;
-    if (core_failed(core, queue_gathering(core->queue, &series, &count),
-                    "read the series being received")) {
+    if (core_failed(core, queue_gathering(core->queue, &series, &count), "read the series being received")) {
         inspections_check_within(all, MAX_CHECK_MILLIS);
         return;
     }
@@ -367,11 +361,10 @@ inspection_stack(const struct message_stack *message)
 static bool
 inspection_postpone(struct inspections *all, struct series_inspection *inspection, enum code code)
 {
-    if ((code != CODE_IO_ERROR && code != CODE_OUT_OF_MEMORY) ||
-        ++inspection->unread_count >= MAX_UNREAD)
+    if ((code != CODE_IO_ERROR && code != CODE_OUT_OF_MEMORY) || ++inspection->unread_count >= MAX_UNREAD)
         return false;
-    log_warn("inspection.put_off", LOG_INT("series_id", inspection->series_id),
-             LOG_STR("code", code_name(code)), LOG_INT("times", inspection->unread_count));
+    log_warn("inspection.put_off", LOG_INT("series_id", inspection->series_id), LOG_STR("code", code_name(code)),
+             LOG_INT("times", inspection->unread_count));
     const uint64_t wait = (uint64_t)UNREAD_MILLIS << inspection->unread_count;
     inspection->requested = false;
     inspection->again_at = uv_now(&all->core->loop) + wait;
@@ -381,8 +374,8 @@ inspection_postpone(struct inspections *all, struct series_inspection *inspectio
 
 /* Settles the series with the stacks of the frame. */
 static void
-inspection_take(struct inspections *all, struct series_inspection *inspection,
-                const struct message_inspected *message, struct proto_reader *reader)
+inspection_take(struct inspections *all, struct series_inspection *inspection, const struct message_inspected *message,
+                struct proto_reader *reader)
 {
     const size_t room = (size_t)reader->rows + 1;
     struct queue_stack *stacks = calloc(room, sizeof *stacks);
@@ -413,8 +406,7 @@ inspections_frame(struct inspections *all, struct proto_reader *reader)
     struct message_inspected message;
     if (message_read_inspected(reader, &message))
         return;
-    struct series_inspection *inspection =
-        message.series_id > 0 ? inspections_find(all, message.series_id) : NULL;
+    struct series_inspection *inspection = message.series_id > 0 ? inspections_find(all, message.series_id) : NULL;
     if (!inspection || !inspection->requested || inspection->revision != message.revision)
         return;
     const struct conf *conf = all->core->conf;
@@ -465,8 +457,7 @@ inspections_tick(struct inspections *all)
     struct core *core = all->core;
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         const struct series_inspection *inspection = &all->items[i];
-        if (inspection->requested &&
-            uv_now(&core->loop) - inspection->requested_at > INSPECTION_MILLIS)
+        if (inspection->requested && uv_now(&core->loop) - inspection->requested_at > INSPECTION_MILLIS)
             pool_kill(core->pool, core->receiver, "an inspection takes too long");
     }
 }

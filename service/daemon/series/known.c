@@ -35,17 +35,15 @@ known_send_stored(struct known *known)
     struct proto_writer writer;
     char **paths = NULL;
     size_t count = 0;
-    core_failed(
-        core, queue_paths(core->queue, known->path ? known->path : "", KNOWN_ROWS, &paths, &count),
-        "read the stored files");
+    core_failed(core, queue_paths(core->queue, known->path ? known->path : "", KNOWN_ROWS, &paths, &count),
+                "read the stored files");
     if (count == 0) {
         known_send_last(known);
         return;
     }
     message_write_known(&writer, &(struct message_known){.inbox = ""});
     for (size_t i = 0; i < count; i++) {
-        message_add_known_file(&writer,
-                               &(struct message_known_file){.key = (int64_t)file_key(paths[i])});
+        message_add_known_file(&writer, &(struct message_known_file){.key = (int64_t)file_key(paths[i])});
         free(known->path);
         known->path = paths[i];
     }
@@ -64,17 +62,16 @@ known_send_kept(struct known *known, const char *inbox)
     char *source = layout_inbox_source(inbox);
     if (!source)
         return false;
-    core_failed(core,
-                queue_kept(core->queue, source, core->conf->retention.delete_originals, known->file,
-                           KNOWN_ROWS, &kept, &count),
-                "read the files that inboxes keep");
+    core_failed(
+        core,
+        queue_kept(core->queue, source, core->conf->retention.delete_originals, known->file, KNOWN_ROWS, &kept, &count),
+        "read the files that inboxes keep");
     free(source);
     if (count == 0)
         return false;
     message_write_known(&writer, &(struct message_known){.inbox = inbox});
     for (size_t i = 0; i < count; i++)
-        message_add_known_file(
-            &writer, &(struct message_known_file){.key = kept[i].file, .look = kept[i].look});
+        message_add_known_file(&writer, &(struct message_known_file){.key = kept[i].file, .look = kept[i].look});
     known->file = kept[count - 1].file;
     free(kept);
     core_send_receiver(known->core, &writer);
@@ -120,8 +117,7 @@ known_frame(struct known *known, struct proto_reader *reader)
     if (message_read_forget(reader, &message) || !(source = layout_inbox_source(message.inbox)))
         return;
     while (message_next_forgotten_file(reader, &file))
-        if (!core_change(core) ||
-            core_failed(core, queue_forget_kept(core->queue, source, file.key), "forget a file"))
+        if (!core_change(core) || core_failed(core, queue_forget_kept(core->queue, source, file.key), "forget a file"))
             break; /* the next receiver gets it again and forgets it then */
     free(source);
 }

@@ -9,8 +9,8 @@
 #define CLOCK_SLACK_MS 60000
 
 void
-series_decide(const struct queue_series *series, const struct conf_series *timers,
-              int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision)
+series_decide(const struct queue_series *series, const struct conf_series *timers, int64_t listening_since_ms,
+              int64_t now_ms, struct series_decision *decision)
 {
     double wait = timers->patience_seconds;
     if (series->complete_requested)
@@ -32,8 +32,7 @@ series_decide(const struct queue_series *series, const struct conf_series *timer
     int64_t quiet_ms = now_ms - series->last_seen_ms;
     char *evidence = decision->evidence;
     if (series->expected_instances > 0)
-        series_add_evidence(evidence, "%d of %d expected instances", series->instances,
-                            series->expected_instances);
+        series_add_evidence(evidence, "%d of %d expected instances", series->instances, series->expected_instances);
     else
         series_add_evidence(evidence, "%d instance%s, expected number not known", series->instances,
                             series->instances == 1 ? "" : "s");
@@ -60,8 +59,8 @@ series_add_stacks(char evidence[SERIES_EVIDENCE], const struct queue_stack *stac
             series_add_evidence(evidence, " refused (%s)", code_name(stack->code));
             continue;
         }
-        series_add_evidence(evidence, " %d plane%s of %d x %d", stack->planes,
-                            stack->planes == 1 ? "" : "s", stack->columns, stack->rows);
+        series_add_evidence(evidence, " %d plane%s of %d x %d", stack->planes, stack->planes == 1 ? "" : "s",
+                            stack->columns, stack->rows);
         if (stack->planes > 1)
             series_add_evidence(evidence, ", %.4g mm apart, unbroken", stack->spacing_mm);
     }
@@ -79,8 +78,8 @@ series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *st
         if (!*split_by && stacks[i].split_by)
             split_by = stacks[i].split_by;
     }
-    series_add_evidence(evidence, "; %zu stack%s%s%s", images, images == 1 ? "" : "s",
-                        *split_by ? " by " : "", split_by);
+    series_add_evidence(evidence, "; %zu stack%s%s%s", images, images == 1 ? "" : "s", *split_by ? " by " : "",
+                        split_by);
     if (images > 0)
         series_add_evidence(evidence, ":");
     series_add_stacks(evidence, stacks, count);
@@ -90,8 +89,7 @@ series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *st
                                 stacks[i].planes == 1 ? "" : "s", code_name(stacks[i].code));
     }
     if (count > 0 && stacks[0].times < stacks[0].times_announced)
-        series_add_evidence(evidence, "; %d of %d temporal positions", stacks[0].times,
-                            stacks[0].times_announced);
+        series_add_evidence(evidence, "; %d of %d temporal positions", stacks[0].times, stacks[0].times_announced);
 }
 
 void

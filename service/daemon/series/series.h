@@ -28,17 +28,15 @@ struct series_decision {
 
 /* Decides from the times. listening_since_ms is the time since which the receiver can report arrivals (running and not
  * paused). Silence before it proves no completeness. */
-void series_decide(const struct queue_series *series, const struct conf_series *timers,
-                   int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision);
+void series_decide(const struct queue_series *series, const struct conf_series *timers, int64_t listening_since_ms,
+                   int64_t now_ms, struct series_decision *decision);
 
 /* Appends the inspection's findings: "; 1 stack: 30 planes of 512 x 512, 5 mm apart", "; 2 stacks by Echo Time
  * (0018,0081): ...; 3 images passed over (LOCALIZER); 3 of 16 temporal positions". */
-void series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks,
-                         size_t count);
+void series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count);
 
 /* Appends a text, cut at the end of the evidence. */
-void series_add_evidence(char evidence[SERIES_EVIDENCE], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void series_add_evidence(char evidence[SERIES_EVIDENCE], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns the series without its stacks, as the input of rules. Borrows the strings of both
  * arguments. */
@@ -69,8 +67,8 @@ void arrivals_pause_or_resume(struct core *core, const char *why);
  * one entry per stack. Rejects accepted stacks if the series lacks instances, which the inspection cannot see. Returns
  * 0, -EAGAIN if the series is no longer being received, or another -errno. On an error the caller must abort the batch:
  * otherwise a settled series without jobs would be forgotten. */
-int settle_series(struct core *core, const struct queue_series *series, char *evidence,
-                  struct queue_stack *stacks, const struct rules_facts *facts, size_t count);
+int settle_series(struct core *core, const struct queue_series *series, char *evidence, struct queue_stack *stacks,
+                  const struct rules_facts *facts, size_t count);
 
 /* ------------------------------------------------------------------- quarantine_release.c ---- */
 

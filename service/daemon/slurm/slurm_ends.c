@@ -12,8 +12,7 @@
 #define HOLD_MAX_MS        300000
 
 void
-slurm_end(struct slurm_executor *slurm, struct job_attempt *attempt, enum job_end end,
-          bool last_chance)
+slurm_end(struct slurm_executor *slurm, struct job_attempt *attempt, enum job_end end, bool last_chance)
 {
     struct slurm_task *task = attempt->task;
     task_leave(attempt);
@@ -67,19 +66,17 @@ slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
         return;
     }
     if (fate->end == JOB_END_RETURNED)
-        job_attempt_set_reason(attempt, fate->code, "Slurm ended it for another job (%s)",
-                               task->state);
+        job_attempt_set_reason(attempt, fate->code, "Slurm ended it for another job (%s)", task->state);
     else
-        job_attempt_set_reason(
-            attempt, fate->code,
-            "attempt %d left no manifest: Slurm job %lld%s%s ended as %s; its output is in "
-            "task-%s.log of the shared folder",
-            attempt->number, (long long)task->slurm_id, *task->node ? " on " : "", task->node,
-            *task->state ? task->state : "unknown, no longer known to Slurm", task->nonce);
+        job_attempt_set_reason(attempt, fate->code,
+                               "attempt %d left no manifest: Slurm job %lld%s%s ended as %s; its output is in "
+                               "task-%s.log of the shared folder",
+                               attempt->number, (long long)task->slurm_id, *task->node ? " on " : "", task->node,
+                               *task->state ? task->state : "unknown, no longer known to Slurm", task->nonce);
     if (fate->node && nodes_lost(&slurm->nodes, task->node, uv_now(&core->loop))) {
         char detail[160];
-        snprintf(detail, sizeof detail, "%s lost %d jobs in a row, and gets none for an hour",
-                 task->node, NODES_LOST_MAX);
+        snprintf(detail, sizeof detail, "%s lost %d jobs in a row, and gets none for an hour", task->node,
+                 NODES_LOST_MAX);
         log_warn("node.excluded", LOG_STR("node", task->node));
         core_note(core, code_name(CODE_NODE_EXCLUDED), detail);
     }
@@ -89,8 +86,7 @@ slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
 void
 slurm_drop_if_done(struct slurm_executor *slurm, struct slurm_task *task)
 {
-    const bool known_to_slurm =
-        task->slurm_id > 0 || task->phase == TASK_SENT || task->phase == TASK_UNSURE;
+    const bool known_to_slurm = task->slurm_id > 0 || task->phase == TASK_SENT || task->phase == TASK_UNSURE;
     if (task->attempts || (known_to_slurm && !task->over))
         return;
     tasks_remove(&slurm->tasks, task);
@@ -121,8 +117,7 @@ static void
 slurm_hold(struct slurm_executor *slurm)
 {
     const struct core *core = slurm->base.core;
-    uint64_t wait =
-        (uint64_t)(1000 * fmin(HOLD_FIRST_SECONDS, core->conf->compute.slurm.poll_seconds));
+    uint64_t wait = (uint64_t)(1000 * fmin(HOLD_FIRST_SECONDS, core->conf->compute.slurm.poll_seconds));
     for (int i = 0; i < slurm->refusals && wait < HOLD_MAX_MS; i++)
         wait *= 2;
     slurm->refusals++;
@@ -130,8 +125,7 @@ slurm_hold(struct slurm_executor *slurm)
 }
 
 void
-slurm_postpone(struct slurm_executor *slurm, struct job_attempt *attempt, enum code code,
-               const char *message)
+slurm_postpone(struct slurm_executor *slurm, struct job_attempt *attempt, enum code code, const char *message)
 {
     if (code != CODE_NONE)
         slurm_report_problem(slurm, code, message);
@@ -156,8 +150,7 @@ slurm_return_task(struct slurm_executor *slurm, struct slurm_task *task, const c
 }
 
 void
-slurm_reject_task(struct slurm_executor *slurm, struct slurm_task *task, enum code code,
-                  const char *message)
+slurm_reject_task(struct slurm_executor *slurm, struct slurm_task *task, enum code code, const char *message)
 {
     slurm_report_problem(slurm, code, message);
     slurm_hold(slurm);

@@ -28,8 +28,7 @@ slurm_takes(const struct executor *base, const struct conf_pipeline *pipeline)
 static size_t
 slurm_backlog(const struct conf *conf)
 {
-    return conf->compute.executor == CONF_EXECUTOR_BOTH ? (size_t)conf->compute.slurm.backlog_jobs
-                                                        : 0;
+    return conf->compute.executor == CONF_EXECUTOR_BOTH ? (size_t)conf->compute.slurm.backlog_jobs : 0;
 }
 
 static size_t
@@ -37,8 +36,8 @@ slurm_room(const struct executor *base)
 {
     const struct slurm_executor *slurm = (const struct slurm_executor *)base;
     const struct conf *conf = base->core->conf;
-    if (!conf_uses_slurm(conf) || !slurm_is_ready(slurm) || slurm->hold_until ||
-        slurm->unreachable || slurm->tasks.count >= (size_t)conf->compute.slurm.max_submitted)
+    if (!conf_uses_slurm(conf) || !slurm_is_ready(slurm) || slurm->hold_until || slurm->unreachable ||
+        slurm->tasks.count >= (size_t)conf->compute.slurm.max_submitted)
         return 0;
     return EXECUTOR_MAX_PICKS + slurm_backlog(conf);
 }
@@ -82,8 +81,7 @@ slurm_task_for(struct slurm_executor *slurm, const struct queue_job *job, struct
 }
 
 static size_t
-slurm_pick(struct executor *base, const struct queue_job *jobs, size_t count,
-           struct executor_pick *picks)
+slurm_pick(struct executor *base, const struct queue_job *jobs, size_t count, struct executor_pick *picks)
 {
     struct slurm_executor *slurm = (struct slurm_executor *)base;
     const struct conf *conf = base->core->conf;
@@ -239,12 +237,10 @@ slurm_adopt(struct slurm_executor *slurm)
         return rc;
     for (size_t i = 0; i < count && !rc; i++) {
         const struct queue_elsewhere *row = &rows[i];
-        struct job_attempt *attempt =
-            job_attempt_new(slurm->base.attempts, row->job_id, row->attempts);
+        struct job_attempt *attempt = job_attempt_new(slurm->base.attempts, row->job_id, row->attempts);
         struct slurm_task *task = tasks_find(&slurm->tasks, row->nonce);
         if (!task)
-            task = tasks_add(&slurm->tasks, row->nonce,
-                             row->slurm_id > 0 ? TASK_SUBMITTED : TASK_UNSURE);
+            task = tasks_add(&slurm->tasks, row->nonce, row->slurm_id > 0 ? TASK_SUBMITTED : TASK_UNSURE);
         if (!attempt || !task) {
             rc = -ENOMEM;
             break;

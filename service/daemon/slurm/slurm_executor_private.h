@@ -40,26 +40,22 @@ void slurm_submit_picked(struct slurm_executor *slurm);
 /* Sends COLLECT for attempts that need it, once after each poll: oldest tasks first, up to the limit. */
 void slurm_collect(struct slurm_executor *slurm);
 void slurm_send_cancel(const struct slurm_executor *slurm, int64_t slurm_id);
-void slurm_send_dismiss(const struct slurm_executor *slurm, const struct job_attempt *attempt,
-                        bool well);
+void slurm_send_dismiss(const struct slurm_executor *slurm, const struct job_attempt *attempt, bool well);
 
 /* ------------------------------------------------------------------------ slurm_ends.c ---- */
 
 /* Ends an attempt and removes it from its task. Its folder is removed after the outcome is on disk: until then a
  * restarted daemon finds it again. */
-void slurm_end(struct slurm_executor *slurm, struct job_attempt *attempt, enum job_end end,
-               bool last_chance);
+void slurm_end(struct slurm_executor *slurm, struct job_attempt *attempt, enum job_end end, bool last_chance);
 void slurm_return(struct slurm_executor *slurm, struct job_attempt *attempt, const char *why);
 /* Ends an attempt without a manifest as lost, after its task is over. */
 void slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt);
 /* Returns all attempts of the task, and frees it with the last one. */
 void slurm_return_task(struct slurm_executor *slurm, struct slurm_task *task, const char *why);
 /* Returns all attempts of a rejected task and holds submissions for a while. */
-void slurm_reject_task(struct slurm_executor *slurm, struct slurm_task *task, enum code code,
-                       const char *message);
+void slurm_reject_task(struct slurm_executor *slurm, struct slurm_task *task, enum code code, const char *message);
 /* Returns an attempt because the share or this machine lacks space or memory, and holds submissions. */
-void slurm_postpone(struct slurm_executor *slurm, struct job_attempt *attempt, enum code code,
-                    const char *message);
+void slurm_postpone(struct slurm_executor *slurm, struct job_attempt *attempt, enum code code, const char *message);
 /* Reports that Slurm cannot be called, or (NONE) that it works again. */
 void slurm_report_problem(struct slurm_executor *slurm, enum code code, const char *message);
 /* Frees a task without attempts that is over, or that Slurm never had. */

@@ -16,8 +16,8 @@ static struct job_attempt *
 slurm_find_attempt(const struct slurm_executor *slurm, int64_t job, const char *nonce)
 {
     struct job_attempt *attempt = (struct job_attempt *)attempts_find(slurm->base.attempts, job);
-    const bool is_it = attempt && attempt->executor == &slurm->base && attempt->task &&
-                       strcmp(attempt->place.nonce, nonce) == 0;
+    const bool is_it =
+        attempt && attempt->executor == &slurm->base && attempt->task && strcmp(attempt->place.nonce, nonce) == 0;
     return is_it ? attempt : NULL;
 }
 
@@ -35,10 +35,8 @@ slurm_set_submitted(struct slurm_executor *slurm, struct slurm_task *task, int64
     crash_point("daemon_before_submitted");
     const struct job_attempt *attempt = core_change(core) ? task->attempts : NULL;
     for (; attempt; attempt = attempt->next_of_task) {
-        const int rc =
-            queue_submitted(core->queue, attempt->base.id, task->nonce, slurm_id, clock_unix_ms());
-        if (rc != -EAGAIN && rc != -ENOENT &&
-            core_failed(core, rc, "store the number of a Slurm job"))
+        const int rc = queue_submitted(core->queue, attempt->base.id, task->nonce, slurm_id, clock_unix_ms());
+        if (rc != -EAGAIN && rc != -ENOENT && core_failed(core, rc, "store the number of a Slurm job"))
             break;
     }
     if (!task->attempts)
@@ -101,14 +99,12 @@ slurm_handle_unfit(struct slurm_executor *slurm, struct proto_reader *reader)
         slurm_postpone(slurm, attempt, message.code, message.message);
         return;
     }
-    job_attempt_set_reason(attempt, message.code, "it could not be handed to Slurm: %s",
-                           message.message);
+    job_attempt_set_reason(attempt, message.code, "it could not be handed to Slurm: %s", message.message);
     slurm_end(slurm, attempt, JOB_END_RETRY, true);
 }
 
 static void
-slurm_set_node(struct slurm_executor *slurm, struct slurm_task *task,
-               const struct message_task *row)
+slurm_set_node(struct slurm_executor *slurm, struct slurm_task *task, const struct message_task *row)
 {
     struct core *core = slurm->base.core;
     const char *node = *row->node ? row->node : task->node; /* the node it had before */
@@ -118,10 +114,8 @@ slurm_set_node(struct slurm_executor *slurm, struct slurm_task *task,
     snprintf(task->reason, sizeof task->reason, "%s", reason);
     if (node != task->node)
         snprintf(task->node, sizeof task->node, "%s", node);
-    for (const struct job_attempt *attempt = task->attempts; attempt;
-         attempt = attempt->next_of_task) {
-        const int rc =
-            queue_placed(core->queue, attempt->base.id, task->nonce, task->node, task->reason);
+    for (const struct job_attempt *attempt = task->attempts; attempt; attempt = attempt->next_of_task) {
+        const int rc = queue_placed(core->queue, attempt->base.id, task->nonce, task->node, task->reason);
         if (rc != -EAGAIN && rc != -ENOENT && core_failed(core, rc, "store the node of a job"))
             return;
     }
@@ -163,8 +157,8 @@ slurm_on_complete_poll(struct slurm_executor *slurm)
     struct slurm_task *next;
     for (struct slurm_task *task = slurm->tasks.first; task; task = next) {
         next = task->next;
-        const bool could_be_known = (task->phase == TASK_UNSURE || task->phase == TASK_SUBMITTED) &&
-                                    task->first_poll <= slurm->polls;
+        const bool could_be_known =
+            (task->phase == TASK_UNSURE || task->phase == TASK_SUBMITTED) && task->first_poll <= slurm->polls;
         if (could_be_known && task->seen_poll != slurm->polls)
             slurm_mark_over(slurm, task, "");
         task->to_collect = task->over || (*task->state && strcmp(task->state, "PENDING") != 0);
@@ -191,8 +185,7 @@ slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
         return;
     slurm->polling = false;
     slurm->complete_poll = message.number;
-    slurm->poll_due =
-        uv_now(&core->loop) + (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
+    slurm->poll_due = uv_now(&core->loop) + (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
     slurm_set_unreachable(slurm, message.code != CODE_NONE);
     if (slurm->unreachable) {
         slurm_report_problem(slurm, message.code, message.message);
@@ -228,11 +221,11 @@ slurm_handle_collected(struct slurm_executor *slurm, struct proto_reader *reader
         slurm_end(slurm, attempt, JOB_END_CANCELLED, true);
     } else {
         const struct slurm_task *task = attempt->task;
-        const bool late = strcmp(task->state, "COMPLETED") == 0 &&
-                          uv_now(&slurm->base.core->loop) < task->over_at + GRACE_MS;
+        const bool late =
+            strcmp(task->state, "COMPLETED") == 0 && uv_now(&slurm->base.core->loop) < task->over_at + GRACE_MS;
         if (message.code != CODE_NONE)
-            log_warn("attempt.unreadable", LOG_INT("job", message.job),
-                     LOG_STR("code", code_name(message.code)), LOG_STR("message", message.message));
+            log_warn("attempt.unreadable", LOG_INT("job", message.job), LOG_STR("code", code_name(message.code)),
+                     LOG_STR("message", message.message));
         /* No manifest is visible. Until the attempt is lost, the next poll checks again. */
         if (task->over && attempt->requested_at >= task->over_at && !late)
             slurm_lose(slurm, attempt);
@@ -247,9 +240,8 @@ slurm_handle_done(struct slurm_executor *slurm, struct proto_reader *reader)
     enum job_end end;
     if (message_read_done(reader, &message))
         return;
-    int error = attempt && message.job == attempt->base.id
-                    ? job_attempt_on_done(attempt, reader, &message, &end)
-                    : -EBADMSG;
+    int error =
+        attempt && message.job == attempt->base.id ? job_attempt_on_done(attempt, reader, &message, &end) : -EBADMSG;
     if (error) {
         reader->error = error;
         return;
@@ -268,8 +260,7 @@ slurm_handle_folders(struct slurm_executor *slurm, struct proto_reader *reader)
     if (message_read_folders(reader, &message))
         return;
     while (message_next_folder(reader, &row)) {
-        const struct job_attempt *attempt =
-            (const struct job_attempt *)attempts_find(slurm->base.attempts, row.job);
+        const struct job_attempt *attempt = (const struct job_attempt *)attempts_find(slurm->base.attempts, row.job);
         struct job_attempt left = {.number = (int32_t)row.number};
         if (attempt && strcmp(attempt->place.nonce, row.nonce) == 0)
             continue; /* it is running, or its outcome is not on disk yet */

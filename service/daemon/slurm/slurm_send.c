@@ -28,10 +28,8 @@ slurm_send_task(struct slurm_executor *slurm, struct slurm_task *task)
     struct proto_writer writer;
     char *exclude = nodes_excluded(&slurm->nodes, uv_now(&core->loop));
     bool whole = exclude != NULL;
-    message_write_submit_task(
-        &writer, &(struct message_submit_task){.nonce = task->nonce, .exclude = exclude});
-    for (const struct job_attempt *attempt = task->attempts; attempt && whole;
-         attempt = attempt->next_of_task) {
+    message_write_submit_task(&writer, &(struct message_submit_task){.nonce = task->nonce, .exclude = exclude});
+    for (const struct job_attempt *attempt = task->attempts; attempt && whole; attempt = attempt->next_of_task) {
         char *file = spool_job_file(core->root, attempt->base.id);
         const struct message_task_job row = {.job = attempt->base.id,
                                              .number = attempt->number,
@@ -94,9 +92,8 @@ slurm_collect_task(struct slurm_executor *slurm, struct slurm_task *task)
             continue;
         if (slurm->collecting >= SLURM_MAX_COLLECTS)
             return false;
-        message_write_collect(&writer, &(struct message_collect){.job = attempt->base.id,
-                                                                 .number = attempt->number,
-                                                                 .nonce = task->nonce});
+        message_write_collect(&writer, &(struct message_collect){
+                                           .job = attempt->base.id, .number = attempt->number, .nonce = task->nonce});
         if (slurm_send(slurm, &writer))
             return false;
         attempt->collecting = true;
@@ -130,9 +127,8 @@ slurm_send_dismiss(const struct slurm_executor *slurm, const struct job_attempt 
 {
     struct proto_writer writer;
     message_write_dismiss(&writer, &(struct message_dismiss){});
-    message_add_dismissed(&writer, &(struct message_dismissed){.job = attempt->base.id,
-                                                               .number = attempt->number,
-                                                               .nonce = attempt->place.nonce,
-                                                               .well = well});
+    message_add_dismissed(
+        &writer, &(struct message_dismissed){
+                     .job = attempt->base.id, .number = attempt->number, .nonce = attempt->place.nonce, .well = well});
     slurm_send(slurm, &writer); /* on failure, the next process lists the folder again */
 }

@@ -62,8 +62,7 @@ texture_note(struct texture_result *result, const char *text)
 {
     size_t length = strlen(result->note);
     if (!strstr(result->note, text) && length + strlen(text) + 3 < sizeof result->note)
-        snprintf(result->note + length, sizeof result->note - length, "%s%s",
-                 length > 0 ? "; " : "", text);
+        snprintf(result->note + length, sizeof result->note - length, "%s%s", length > 0 ? "; " : "", text);
 }
 
 /* --------------------------------------------------------------------- slices and tables ---- */
@@ -124,8 +123,7 @@ leave_out_padding(const struct step *step, bool levels)
     const struct image_range limits = step->limits;
     for (size_t t = 0; t < step->volume.tables; t++) {
         const struct image_range padding = step->paddings[t];
-        for (int64_t v = padding.lo > limits.lo ? padding.lo : limits.lo;
-             v <= padding.hi && v <= limits.hi; v++) {
+        for (int64_t v = padding.lo > limits.lo ? padding.lo : limits.lo; v <= padding.hi && v <= limits.hi; v++) {
             size_t at = t * step->volume.values + (size_t)(v - limits.lo);
             if (levels)
                 step->level_of[at] = 0;
@@ -140,8 +138,8 @@ leave_out_padding(const struct step *step, bool levels)
 static int
 count_values(struct step *step, struct feature_region *region)
 {
-    const int rc = texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1,
-                                         step->histograms, step->error);
+    const int rc = texture_histogram_run(step->request->lane, region->bits, step->volume.tables > 1, step->histograms,
+                                         step->error);
     if (rc)
         return rc;
     leave_out_padding(step, false);
@@ -154,18 +152,14 @@ make_levels(struct step *step, struct feature_region *region)
 {
     const struct feature_volume *volume = &step->volume;
     const double lo = region->extremes[0], hi = region->extremes[1];
-    int rc = discretise(&volume->options->levels, volume->rescales, volume->tables, volume->values,
-                        volume->smallest, lo, hi, step->level_of, &region->levels);
-    region->no_levels = rc        ? FEATURE_NOT_DISCRETISED
-                        : lo > hi ? FEATURE_EMPTY_REGION
-                                  : FEATURE_PRESENT;
+    int rc = discretise(&volume->options->levels, volume->rescales, volume->tables, volume->values, volume->smallest,
+                        lo, hi, step->level_of, &region->levels);
+    region->no_levels = rc ? FEATURE_NOT_DISCRETISED : lo > hi ? FEATURE_EMPTY_REGION : FEATURE_PRESENT;
     if (rc) {
-        texture_note(step->result,
-                     rc == -EDOM
-                         ? "texture: discretisation \"stored-256\" is of stored values 0 to 255, "
-                           "and there are others: use \"fixed-bin-number\""
-                         : "texture: more than 256 grey levels: raise bin_width, or use "
-                           "\"fixed-bin-number\"");
+        texture_note(step->result, rc == -EDOM ? "texture: discretisation \"stored-256\" is of stored values 0 to 255, "
+                                                 "and there are others: use \"fixed-bin-number\""
+                                               : "texture: more than 256 grey levels: raise bin_width, or use "
+                                                 "\"fixed-bin-number\"");
         return 0;
     }
     leave_out_padding(step, true);
@@ -203,8 +197,8 @@ struct told {
  * the previous one.
  */
 static void
-describe_feature(const struct step *step, const struct measured *measured,
-                 const struct feature_definition *definition, struct told *told)
+describe_feature(const struct step *step, const struct measured *measured, const struct feature_definition *definition,
+                 struct told *told)
 {
     const struct feature_family *family = measured->family;
     const struct texture_options *options = step->request->options;
@@ -218,10 +212,8 @@ describe_feature(const struct step *step, const struct measured *measured,
         describe_levels(measured->region, told->settings);
     if (resample) {
         const bool isotropic = resample->spacing == TEXTURE_ISOTROPIC;
-        feature_put_text(told->settings, FEATURE_interpolation,
-                         interpolation_names[resample->interpolation]);
-        feature_put_number(told->settings, isotropic ? FEATURE_isotropic_mm : FEATURE_in_plane_mm,
-                           resample->mm);
+        feature_put_text(told->settings, FEATURE_interpolation, interpolation_names[resample->interpolation]);
+        feature_put_number(told->settings, isotropic ? FEATURE_isotropic_mm : FEATURE_in_plane_mm, resample->mm);
     }
     if (values && options->levels.has_range) {
         feature_put_number(told->settings, FEATURE_range_low, options->levels.range[0]);
@@ -294,8 +286,7 @@ family_add_maps(struct step *step, const struct feature_family *family)
         texture_note(result, family->no_map);
         return 0;
     }
-    struct feature_map *grown =
-        realloc(result->maps, (result->map_count + sets) * sizeof *result->maps);
+    struct feature_map *grown = realloc(result->maps, (result->map_count + sets) * sizeof *result->maps);
     if (!grown)
         return out_of_memory(step);
     result->maps = grown;
@@ -323,8 +314,7 @@ family_prepare(struct step *step, size_t f)
         rc = family_add_maps(step, family);
     return rc ? rc
               : family->prepare(&step->volume, step->prepared[f],
-                                step->result->map_count > maps ? step->result->maps + maps : NULL,
-                                step->error);
+                                step->result->map_count > maps ? step->result->maps + maps : NULL, step->error);
 }
 
 /* Adds the features of a set, and frees it. */
@@ -357,8 +347,7 @@ begin_set(struct step *step, const struct measured *measured)
     const struct shared_values *shared = step->request->shared;
     const enum feature_missing missing =
         family->needs == FEATURE_NEEDS_LEVELS ? measured->region->no_levels : FEATURE_PRESENT;
-    const size_t bytes =
-        family->bytes && !missing ? family->bytes(measured->region, measured->set) : 0;
+    const size_t bytes = family->bytes && !missing ? family->bytes(measured->region, measured->set) : 0;
     int rc = pipeline_stopped(step->request->watch) ? -ECANCELED : 0;
     while (rc == 0 && !valuing_has_room(step->request->valuing, measured, bytes))
         rc = end_set(step, valuing_wait(step->request->valuing));
@@ -377,8 +366,8 @@ begin_set(struct step *step, const struct measured *measured)
 
 /* Begins the sets of families *next .. end - 1 for the current region. */
 static int
-begin_sets(struct step *step, const struct texture_region *named, struct feature_region *region,
-           size_t *next, size_t end)
+begin_sets(struct step *step, const struct texture_region *named, struct feature_region *region, size_t *next,
+           size_t end)
 {
     int rc = 0;
     for (; *next < end && rc == 0; ++*next) {
@@ -396,16 +385,14 @@ static size_t
 families_of_bits(void)
 {
     size_t f = 0;
-    while (f < FEATURE_FAMILIES && feature_families[f]->needs == FEATURE_NEEDS_BITS &&
-           !feature_families[f]->count)
+    while (f < FEATURE_FAMILIES && feature_families[f]->needs == FEATURE_NEEDS_BITS && !feature_families[f]->count)
         f++;
     return f;
 }
 
 /* Begins values that need only the mask, while the lane counts. */
 static int
-begin_forms(struct step *step, const struct texture_region *named,
-            const struct feature_region *region)
+begin_forms(struct step *step, const struct texture_region *named, const struct feature_region *region)
 {
     const struct shared_values *shared = step->request->shared;
     struct feature_value values[FEATURE_FAMILY_MAX];
@@ -463,8 +450,8 @@ measure_all(struct step *step)
     size_t sets = 0;
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
         sets += texture_sets(feature_families[f], step->request->options);
-    int rc = valuing_prepare(step->request->valuing, sets, kernels_lane_threads(lane) - 1,
-                             kernels_lane_beside(lane), (struct valuing_tell){tell_set, step});
+    int rc = valuing_prepare(step->request->valuing, sets, kernels_lane_threads(lane) - 1, kernels_lane_beside(lane),
+                             (struct valuing_tell){tell_set, step});
     if (rc)
         return out_of_memory(step);
     for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++)
@@ -478,8 +465,7 @@ measure_all(struct step *step)
 }
 
 int
-texture_measure(const struct texture_request *request, struct texture_result *result,
-                struct error *error)
+texture_measure(const struct texture_request *request, struct texture_result *result, struct error *error)
 {
     struct step step = {.request = request,
                         .result = result,

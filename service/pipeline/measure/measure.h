@@ -48,8 +48,7 @@ struct texture_request {
 
 struct texture_result {
     struct feature_set features;
-    struct feature_map
-        *maps; /* the lane owns the codes: they are valid until it has another volume */
+    struct feature_map *maps; /* the lane owns the codes: they are valid until it has another volume */
     size_t map_count;
     char note[256]; /* advice if features had to be left out; "" */
 };
@@ -60,8 +59,7 @@ struct texture_result {
  * finite. Reports the stage "texture". Adds to the result, which must begin as zeros; the caller
  * must clear it, also after an error.
  */
-int texture_measure(const struct texture_request *request, struct texture_result *result,
-                    struct error *error);
+int texture_measure(const struct texture_request *request, struct texture_result *result, struct error *error);
 
 void texture_result_clear(struct texture_result *result);
 
@@ -69,8 +67,7 @@ void texture_result_clear(struct texture_result *result);
  * Returns the UCUM unit of the stack's real-world values: "[hnsf'U]", "Bq/ml"; "1" if it is not
  * known.
  */
-const char *value_unit_of(struct dicom_instance *const *instances,
-                          const struct geometry_stack *stack);
+const char *value_unit_of(struct dicom_instance *const *instances, const struct geometry_stack *stack);
 
 /* Writes the unit to a power: "(Bq/ml)2"; "1" for power 0. */
 void value_unit_raise(const char *base, int power, char unit[FEATURE_TERM]);
@@ -89,7 +86,6 @@ const char *value_unit_spoken(const char *unit);
  * without options. extremes: the smallest and the largest kept value; INFINITY, -INFINITY: no value
  * is left.
  */
-void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2],
-               double extremes[2]);
+void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2], double extremes[2]);
 
 #endif

@@ -41,8 +41,7 @@ bool
 texture_levels_wanted(const struct texture_options *options)
 {
     const enum feature_need needs = texture_need(options);
-    return needs == FEATURE_NEEDS_LEVELS ||
-           (needs == FEATURE_NEEDS_VALUES && options->levels_wanted);
+    return needs == FEATURE_NEEDS_LEVELS || (needs == FEATURE_NEEDS_VALUES && options->levels_wanted);
 }
 
 void
@@ -51,8 +50,7 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
     for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
         const struct feature_family *family = feature_families[f];
         if (family->wanted(options) && (family->count || family->prepare))
-            demand->of[family->op] =
-                family->demand ? family->demand(options, maps) : &kernels_asked;
+            demand->of[family->op] = family->demand ? family->demand(options, maps) : &kernels_asked;
     }
     if (texture_need(options) >= FEATURE_NEEDS_VALUES)
         demand->of[KERNELS_HISTOGRAM] = demand->of[KERNELS_REGION] = &kernels_asked;
@@ -80,8 +78,7 @@ most_levels(const struct texture_options *options, struct dicom_instance *const 
  * families.
  */
 static size_t
-bytes_of_family(const struct feature_family *family, const struct feature_region *largest,
-                size_t *most)
+bytes_of_family(const struct feature_family *family, const struct feature_region *largest, size_t *most)
 {
     const size_t sets = family->bytes ? texture_sets(family, largest->volume->options) : 0;
     size_t bytes = 0;
@@ -113,8 +110,7 @@ bytes_of_region(const struct feature_region *largest)
         bytes += most;
     }
     const size_t held = one > VALUING_HELD ? one : VALUING_HELD;
-    return volume->tables * volume->values * (sizeof(uint64_t) + sizeof(uint16_t)) +
-           (bytes < held ? bytes : held);
+    return volume->tables * volume->values * (sizeof(uint64_t) + sizeof(uint16_t)) + (bytes < held ? bytes : held);
 }
 
 struct texture_bytes

@@ -14,8 +14,7 @@
 double texture_margin(const struct texture_options *options);
 
 /* Adds the demand of the options to that of a lane, with maps if requested. */
-void texture_demand(const struct texture_options *options, bool maps,
-                    struct kernels_demand *demand);
+void texture_demand(const struct texture_options *options, bool maps, struct kernels_demand *demand);
 
 /* Returns the number of sets that a family measures per region; 0: it is not enabled. */
 size_t texture_sets(const struct feature_family *family, const struct texture_options *options);
@@ -33,8 +32,7 @@ struct texture_bytes {
 };
 
 /* Returns the bytes for measuring `regions` regions of a stack. */
-struct texture_bytes texture_bytes(const struct texture_options *options,
-                                   struct dicom_instance *const *instances,
+struct texture_bytes texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
                                    const struct geometry_stack *stack, size_t regions);
 
 #endif

@@ -21,13 +21,12 @@ maps_are_wanted(const struct conf_pipeline *pipeline)
 static struct texture_bytes
 group_bytes(const struct conf_pipeline *pipeline, size_t group, const struct grid *grid)
 {
-    return texture_bytes(&pipeline->texture[group], grid->instances, grid->stack,
-                         pipeline->segment_count + 1);
+    return texture_bytes(&pipeline->texture[group], grid->instances, grid->stack, pipeline->segment_count + 1);
 }
 
 void
-texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid,
-                      int64_t passing, struct kernels_demand *demand)
+texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid, int64_t passing,
+                      struct kernels_demand *demand)
 {
     int64_t most = passing;
     for (size_t g = 0; g < pipeline->texture_count; g++) {
@@ -54,29 +53,24 @@ most_beside(const struct grid *grid, const struct conf_pipeline *pipeline, int64
 
 /* Begins the job's volume in the second lane, for resampling. */
 static int
-begin_source(const struct texture_groups *groups, const struct grid *grid, int64_t most_bytes,
-             void **voxels, struct error *error)
+begin_source(const struct texture_groups *groups, const struct grid *grid, int64_t most_bytes, void **voxels,
+             struct error *error)
 {
     const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &grid->demand},
-                                          .most_bytes =
-                                              most_beside(grid, groups->pipeline, most_bytes)};
-    return kernels_volume_begin(groups->lane, grid->planes.extent, grid->source->pixel, &demand,
-                                voxels, error);
+                                          .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+    return kernels_volume_begin(groups->lane, grid->planes.extent, grid->source->pixel, &demand, voxels, error);
 }
 
 /* Begins the resampled volume, for measuring. */
 static int
-begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_bytes, void **voxels,
-             struct error *error)
+begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_bytes, void **voxels, struct error *error)
 {
     const struct grid *grid = &groups->grids[group];
-    struct kernels_demand demand = {.of = {NULL},
-                                    .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
+    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
     const struct texture_bytes bytes = group_bytes(groups->pipeline, group, grid);
     texture_demand(&groups->pipeline->texture[group], maps_are_wanted(groups->pipeline), &demand);
     demand.beside_bytes = bytes.lasting + bytes.passing;
-    return kernels_volume_begin(groups->lane, grid->to.extent, grid->demand.pixel, &demand, voxels,
-                                error);
+    return kernels_volume_begin(groups->lane, grid->to.extent, grid->demand.pixel, &demand, voxels, error);
 }
 
 static int
@@ -91,8 +85,8 @@ tell_why_more(const struct grid *grid, int rc, struct error *error)
 
 /* Makes the grid of a group, and reserves memory for all of it. */
 static int
-prepare_group(struct texture_groups *groups, size_t group, struct kernels_device *device,
-              int64_t most_bytes, struct error *error)
+prepare_group(struct texture_groups *groups, size_t group, struct kernels_device *device, int64_t most_bytes,
+              struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
     struct grid *grid = &groups->grids[group];
@@ -110,8 +104,8 @@ prepare_group(struct texture_groups *groups, size_t group, struct kernels_device
 }
 
 int
-texture_groups_prepare(struct texture_groups *groups, struct kernels_device *device,
-                       int64_t most_bytes, struct error *error)
+texture_groups_prepare(struct texture_groups *groups, struct kernels_device *device, int64_t most_bytes,
+                       struct error *error)
 {
     const size_t count = groups->pipeline->texture_count;
     int rc = 0;
@@ -154,8 +148,8 @@ list_regions(const struct conf_pipeline *pipeline, const struct texture_options 
         return error_set_system(error, -ENOMEM, "list the regions");
     for (size_t i = 0; i < pipeline->segment_count; i++)
         if ((options->regions & CONF_SEGMENTS) && !pipeline->segments[i].hidden)
-            regions->at[regions->count++] = (struct texture_region){
-                conf_segment_number(pipeline, i), pipeline->segments[i].label, masks[i].bits};
+            regions->at[regions->count++] =
+                (struct texture_region){conf_segment_number(pipeline, i), pipeline->segments[i].label, masks[i].bits};
     if (options->regions & CONF_VOLUME)
         regions->at[regions->count++] = (struct texture_region){0, "", NULL};
     return 0;
@@ -166,8 +160,7 @@ list_regions(const struct conf_pipeline *pipeline, const struct texture_options 
  * if the whole volume is one of them.
  */
 static bool
-box_regions(const struct grid *grid, const struct regions *regions, int64_t first[3],
-            int64_t size[3])
+box_regions(const struct grid *grid, const struct regions *regions, int64_t first[3], int64_t size[3])
 {
     int64_t end[3] = {0, 0, 0};
     struct texture_box box;
@@ -192,8 +185,8 @@ box_regions(const struct grid *grid, const struct regions *regions, int64_t firs
 
 /* Resamples the job's volume in the second lane to the group's grid. */
 static int
-interpolate(const struct texture_groups *groups, size_t group, const void *voxels,
-            int64_t most_bytes, struct error *error)
+interpolate(const struct texture_groups *groups, size_t group, const void *voxels, int64_t most_bytes,
+            struct error *error)
 {
     struct grid *grid = &groups->grids[group];
     const int64_t most = most_beside(grid, groups->pipeline, most_bytes);
@@ -216,8 +209,8 @@ interpolate(const struct texture_groups *groups, size_t group, const void *voxel
 
 /* Makes the group's grid around its regions, and resamples regions and values to it. */
 static int
-take_grid(const struct texture_groups *groups, size_t group, struct regions *regions,
-          const void *voxels, int64_t most_bytes, struct error *error)
+take_grid(const struct texture_groups *groups, size_t group, struct regions *regions, const void *voxels,
+          int64_t most_bytes, struct error *error)
 {
     struct grid *grid = &groups->grids[group];
     struct image_mask mask;
@@ -235,9 +228,9 @@ take_grid(const struct texture_groups *groups, size_t group, struct regions *reg
 }
 
 static int
-measure_group(const struct texture_groups *groups, size_t group, struct kernels_lane *lane,
-              const void *voxels, const struct image_mask *masks, int64_t most_bytes,
-              struct shared_values *shared, struct texture_result *result, struct error *error)
+measure_group(const struct texture_groups *groups, size_t group, struct kernels_lane *lane, const void *voxels,
+              const struct image_mask *masks, int64_t most_bytes, struct shared_values *shared,
+              struct texture_result *result, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
     const struct grid *grid = options->resample ? &groups->grids[group] : groups->grid;
@@ -268,9 +261,9 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
 }
 
 int
-texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane,
-                       const void *voxels, const struct image_mask *masks, int64_t most_bytes,
-                       struct texture_result *result, struct error *error)
+texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane, const void *voxels,
+                       const struct image_mask *masks, int64_t most_bytes, struct texture_result *result,
+                       struct error *error)
 {
     const size_t count = groups->pipeline->texture_count;
     struct shared_values shared = {.items = NULL};

@@ -27,8 +27,8 @@ struct texture_groups {
  * Adds the demand of the groups to that of the job's lane, and to the memory besides. Groups
  * measure after segmentation, which needs `passing` bytes before that.
  */
-void texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid,
-                           int64_t passing, struct kernels_demand *demand);
+void texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *grid, int64_t passing,
+                           struct kernels_demand *demand);
 
 /*
  * Makes the groups' grids, and reserves their memory in a lane of the device, at most `most_bytes`
@@ -38,16 +38,16 @@ void texture_groups_demand(const struct conf_pipeline *pipeline, const struct gr
  * All arguments are borrowed. Release it also after an error: one of grid_make_spaced(),
  * kernels_lane_open() or kernels_volume_begin(), with -ENOMEM if it does not fit the device.
  */
-int texture_groups_prepare(struct texture_groups *groups, struct kernels_device *device,
-                           int64_t most_bytes, struct error *error);
+int texture_groups_prepare(struct texture_groups *groups, struct kernels_device *device, int64_t most_bytes,
+                           struct error *error);
 
 /*
  * Measures all groups. The job's lane must have the volume, which is `voxels`. Errors are those of
  * texture_measure().
  */
-int texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane,
-                           const void *voxels, const struct image_mask *masks, int64_t most_bytes,
-                           struct texture_result *result, struct error *error);
+int texture_groups_measure(const struct texture_groups *groups, struct kernels_lane *lane, const void *voxels,
+                           const struct image_mask *masks, int64_t most_bytes, struct texture_result *result,
+                           struct error *error);
 
 void texture_groups_release(struct texture_groups *groups);
 

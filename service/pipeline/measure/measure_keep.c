@@ -25,8 +25,7 @@ add_matrix(const struct keeper *keeper, const struct feature_matrix *named)
         count += keeper->sums[i] > 0;
     if (count == 0)
         return 0;
-    struct feature_matrix *grown =
-        realloc(set->matrices, (set->matrix_count + 1) * sizeof *set->matrices);
+    struct feature_matrix *grown = realloc(set->matrices, (set->matrix_count + 1) * sizeof *set->matrices);
     if (!grown)
         return -ENOMEM;
     set->matrices = grown;
@@ -37,10 +36,8 @@ add_matrix(const struct keeper *keeper, const struct feature_matrix *named)
         return -ENOMEM;
     for (size_t i = 0; i < levels * levels; i++)
         if (keeper->sums[i] > 0) {
-            matrix->cells[matrix->cell_count++] =
-                (struct feature_cell){.level = (int32_t)(i / levels) + 1,
-                                      .neighbour = (int32_t)(i % levels) + 1,
-                                      .count = keeper->sums[i]};
+            matrix->cells[matrix->cell_count++] = (struct feature_cell){
+                .level = (int32_t)(i / levels) + 1, .neighbour = (int32_t)(i % levels) + 1, .count = keeper->sums[i]};
             matrix->pairs += keeper->sums[i];
         }
     set->matrix_count++;
@@ -48,8 +45,7 @@ add_matrix(const struct keeper *keeper, const struct feature_matrix *named)
 }
 
 static int
-keep_slice(const struct keeper *keeper, const struct directions *directions, const uint64_t *counts,
-           int32_t slice)
+keep_slice(const struct keeper *keeper, const struct directions *directions, const uint64_t *counts, int32_t slice)
 {
     const size_t n = keeper->levels, cells = n * n;
     const bool merges = aggregation_merges(keeper->options->aggregation);
@@ -86,8 +82,7 @@ keep_matrices(const struct measured *measured, const uint64_t *counts, struct fe
     struct directions directions;
     if (options->matrices == GLCM_NO_MATRICES)
         return 0;
-    const struct keeper keeper = {options, features, levels,
-                                  malloc(levels * levels * sizeof *keeper.sums)};
+    const struct keeper keeper = {options, features, levels, malloc(levels * levels * sizeof *keeper.sums)};
     int rc = keeper.sums ? 0 : -ENOMEM;
     directions_make(options, measured->set, &directions);
     for (size_t z = 0; z < slices && rc == 0; z++)
@@ -101,8 +96,7 @@ static int
 keep_histogram(const struct measured *measured, const uint64_t *counts, struct feature_set *set)
 {
     struct feature_title title;
-    struct feature_histogram *histogram =
-        realloc(set->histograms, (set->histogram_count + 1) * sizeof *histogram);
+    struct feature_histogram *histogram = realloc(set->histograms, (set->histogram_count + 1) * sizeof *histogram);
     if (!histogram)
         return -ENOMEM;
     set->histograms = histogram;
@@ -131,8 +125,7 @@ texture_keep(const struct measured *measured, const uint64_t *counts, struct fea
 }
 
 size_t
-texture_keep_bytes(const struct feature_family *family, size_t set,
-                   const struct feature_region *largest)
+texture_keep_bytes(const struct feature_family *family, size_t set, const struct feature_region *largest)
 {
     const size_t levels = (size_t)largest->levels;
     if (family->keeps == FEATURE_KEEPS_HISTOGRAM)
@@ -144,8 +137,7 @@ texture_keep_bytes(const struct feature_family *family, size_t set,
         return 0;
     struct directions directions;
     directions_make(options, set, &directions);
-    const size_t slices =
-        aggregation_per_slice(options->aggregation) ? (size_t)largest->volume->slices : 1;
+    const size_t slices = aggregation_per_slice(options->aggregation) ? (size_t)largest->volume->slices : 1;
     return slices * (aggregation_merges(options->aggregation) ? 1 : directions.count) *
            (sizeof(struct feature_matrix) + levels * levels * sizeof(struct feature_cell));
 }

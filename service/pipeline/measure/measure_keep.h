@@ -20,13 +20,11 @@ struct measured {
  * the options require it, without those that have no pair. They belong to the next feature that is
  * added. Returns 0 or -ENOMEM.
  */
-int texture_keep(const struct measured *measured, const uint64_t *counts,
-                 struct feature_set *features);
+int texture_keep(const struct measured *measured, const uint64_t *counts, struct feature_set *features);
 
 /*
  * Returns the maximum number of bytes that it keeps per set of a region (see `bytes` in family.h).
  */
-size_t texture_keep_bytes(const struct feature_family *family, size_t set,
-                          const struct feature_region *largest);
+size_t texture_keep_bytes(const struct feature_family *family, size_t set, const struct feature_region *largest);
 
 #endif

@@ -38,8 +38,7 @@ find_extremes(const struct feature_volume *volume, const uint64_t *histograms, d
     const size_t entries = volume->tables * volume->values;
     extremes[0] = INFINITY;
     extremes[1] = -INFINITY;
-    for (size_t i = next_counted(volume, histograms, 0); i < entries;
-         i = next_counted(volume, histograms, i + 1)) {
+    for (size_t i = next_counted(volume, histograms, 0); i < entries; i = next_counted(volume, histograms, i + 1)) {
         const double value = entry_value(volume, i);
         extremes[0] = value < extremes[0] ? value : extremes[0];
         extremes[1] = value > extremes[1] ? value : extremes[1];
@@ -58,14 +57,12 @@ keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, 
     find_extremes(volume, histograms, extremes);
     if (extremes[0] > extremes[1])
         return;
-    for (size_t i = next_counted(volume, histograms, 0); i < entries;
-         i = next_counted(volume, histograms, i + 1)) {
+    for (size_t i = next_counted(volume, histograms, 0); i < entries; i = next_counted(volume, histograms, i + 1)) {
         total += (double)histograms[i];
         above += (double)histograms[i] * (entry_value(volume, i) - extremes[0]);
     }
     const double mean = extremes[0] + above / total;
-    for (size_t i = next_counted(volume, histograms, 0); i < entries;
-         i = next_counted(volume, histograms, i + 1)) {
+    for (size_t i = next_counted(volume, histograms, 0); i < entries; i = next_counted(volume, histograms, i + 1)) {
         const double from = entry_value(volume, i) - mean;
         squares += (double)histograms[i] * from * from;
     }
@@ -75,8 +72,7 @@ keep_near_mean(const struct feature_volume *volume, const uint64_t *histograms, 
 }
 
 void
-resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2],
-          double extremes[2])
+resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2], double extremes[2])
 {
     const struct texture_options *options = volume->options;
     kept[0] = options->levels.has_range ? options->levels.range[0] : -INFINITY;

@@ -27,34 +27,28 @@ shared_value_is(const struct shared_value *item, const struct measured *measured
     const struct texture_options *options = measured->region->volume->options;
     const struct discretisation_options *levels = &options->levels, *own = &item->options->levels;
     return item->family == measured->family && item->set == measured->set &&
-           item->segment == measured->named->segment &&
-           same_grid(item->options->resample, options->resample) &&
+           item->segment == measured->named->segment && same_grid(item->options->resample, options->resample) &&
            item->options->sigma == options->sigma && own->has_range == levels->has_range &&
-           (!own->has_range ||
-            (own->range[0] == levels->range[0] && own->range[1] == levels->range[1]));
+           (!own->has_range || (own->range[0] == levels->range[0] && own->range[1] == levels->range[1]));
 }
 
 bool
-shared_values_take(const struct shared_values *shared, const struct measured *measured,
-                   struct feature_value *values)
+shared_values_take(const struct shared_values *shared, const struct measured *measured, struct feature_value *values)
 {
     for (size_t i = 0; i < shared->count; i++)
         if (shared_value_is(&shared->items[i], measured)) {
-            memcpy(values, shared->items[i].values,
-                   measured->family->definition_count * sizeof *values);
+            memcpy(values, shared->items[i].values, measured->family->definition_count * sizeof *values);
             return true;
         }
     return false;
 }
 
 int
-shared_values_add(struct shared_values *shared, const struct measured *measured,
-                  const struct feature_value *values)
+shared_values_add(struct shared_values *shared, const struct measured *measured, const struct feature_value *values)
 {
     if (!measured->family->of_intensities)
         return 0;
-    struct shared_value *grown =
-        realloc(shared->items, (shared->count + 1) * sizeof *shared->items);
+    struct shared_value *grown = realloc(shared->items, (shared->count + 1) * sizeof *shared->items);
     if (!grown)
         return -ENOMEM;
     shared->items = grown;

@@ -75,8 +75,8 @@ valuing_count_set(struct valuing *valuing, struct valued *valued)
     if (first->counted == VALUING_NOT_COUNTED) {
         first->counted = VALUING_COUNTS;
         pthread_mutex_unlock(&valuing->mutex);
-        const int rc = valued->measured.family->count(&valued->region, valued->measured.set,
-                                                      &first->own_counts, &first->error);
+        const int rc =
+            valued->measured.family->count(&valued->region, valued->measured.set, &first->own_counts, &first->error);
         pthread_mutex_lock(&valuing->mutex);
         first->count_rc = rc;
         first->counted = VALUING_COUNTED;
@@ -119,16 +119,14 @@ valuing_make_set(struct valuing *valuing, struct valued *valued)
         valuing->first++;
     if (!valued->made && valued->counting)
         valuing_count_set(valuing, valued);
-    const struct formed *formed =
-        valued->made || valued->rc ? NULL : valuing_formed(valuing, family);
+    const struct formed *formed = valued->made || valued->rc ? NULL : valuing_formed(valuing, family);
     if (formed) {
         valued->region.form = formed->form;
         valued->rc = formed->rc;
     }
     pthread_mutex_unlock(&valuing->mutex);
     if (!valued->made && family->values && !valued->rc)
-        valued->rc =
-            family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
+        valued->rc = family->values(&valued->region, valued->measured.set, valued->counts, valued->values);
     if (tell->tell && !valued->rc)
         valued->rc = tell->tell(tell->context, valued);
     pthread_mutex_lock(&valuing->mutex);
@@ -145,8 +143,7 @@ valuing_run(void *context)
     struct valued *valued;
     pthread_mutex_lock(&valuing->mutex);
     while (!valuing->closing)
-        if (valuing->forming < valuing->form_most &&
-            (formed = valuing_next_form(valuing)) != NULL) {
+        if (valuing->forming < valuing->form_most && (formed = valuing_next_form(valuing)) != NULL) {
             valuing->forming++;
             valuing_make_part(valuing, formed);
             valuing->forming--;
@@ -192,8 +189,7 @@ valuing_open(void)
 }
 
 int
-valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count,
-                struct valuing_tell tell)
+valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count, struct valuing_tell tell)
 {
     struct valued *items = realloc(valuing->items, (sets + 1) * sizeof *items);
     if (!items)
@@ -209,15 +205,13 @@ valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count,
 }
 
 int
-valuing_form(struct valuing *valuing, const struct feature_family *family,
-             const struct feature_region *region)
+valuing_form(struct valuing *valuing, const struct feature_family *family, const struct feature_region *region)
 {
     void *form = calloc(1, family->form_size);
     if (!form)
         return -ENOMEM;
     pthread_mutex_lock(&valuing->mutex);
-    valuing->forms[valuing->form_count++] =
-        (struct formed){.family = family, .region = *region, .form = form};
+    valuing->forms[valuing->form_count++] = (struct formed){.family = family, .region = *region, .form = form};
     for (size_t part = 0; part < family->form_parts; part++)
         valuing_call(valuing);
     pthread_mutex_unlock(&valuing->mutex);
@@ -297,8 +291,7 @@ valuing_wait(struct valuing *valuing)
 {
     struct valued *next;
     pthread_mutex_lock(&valuing->mutex);
-    struct valued *valued =
-        valuing->ended < valuing->added ? &valuing->items[valuing->ended] : NULL;
+    struct valued *valued = valuing->ended < valuing->added ? &valuing->items[valuing->ended] : NULL;
     valuing->waited_for = true;
     pthread_cond_broadcast(&valuing->added_one);
     while (valued && !valued->ready)

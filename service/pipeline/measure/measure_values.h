@@ -43,9 +43,9 @@ struct valued {
     bool followed; /* a later set shares the counts and frees them */
     size_t bytes;  /* maximum bytes of the counts, and of the values during computation */
     struct feature_value values[FEATURE_FAMILY_MAX];
-    bool made;  /* values exist without counts: from an earlier group, or missing */
-    bool taken; /* a thread computes them or has computed them */
-    int rc;     /* of `values`, or of `tell` */
+    bool made;                   /* values exist without counts: from an earlier group, or missing */
+    bool taken;                  /* a thread computes them or has computed them */
+    int rc;                      /* of `values`, or of `tell` */
     struct feature_set features; /* its features; empty when the set is freed */
     bool ready;                  /* its values were requested; valuing_wait() reads it */
 };
@@ -77,15 +77,13 @@ struct valuing_tell {
  * they also count, there are more threads, which mostly sleep. Threads of earlier jobs stay.
  * Returns 0 or -ENOMEM.
  */
-int valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count,
-                    struct valuing_tell tell);
+int valuing_prepare(struct valuing *valuing, size_t sets, int threads, bool count, struct valuing_tell tell);
 
 /*
  * Starts the forms of a family from the region's mask, before the sets that need them. Returns 0 or
  * -ENOMEM.
  */
-int valuing_form(struct valuing *valuing, const struct feature_family *family,
-                 const struct feature_region *region);
+int valuing_form(struct valuing *valuing, const struct feature_family *family, const struct feature_region *region);
 
 /*
  * Returns whether there is room for a set of this size, or its counts exist; otherwise the caller
@@ -94,8 +92,7 @@ int valuing_form(struct valuing *valuing, const struct feature_family *family,
 bool valuing_has_room(const struct valuing *valuing, const struct measured *measured, size_t bytes);
 
 /* Returns the next set, zeros but for its description. */
-struct valued *valuing_begin(struct valuing *valuing, const struct measured *measured,
-                             size_t bytes);
+struct valued *valuing_begin(struct valuing *valuing, const struct measured *measured, size_t bytes);
 
 /*
  * Counts the set, unless an earlier one shares the counts. Returns errors of the family's `count`.

@@ -120,8 +120,8 @@ fullest_of(int64_t *counts, int64_t count, int64_t shares)
 }
 
 int
-segments_extent_find(const struct image_mask *const *masks, size_t count,
-                     struct image_extent volume, int threads, struct segments_extent *extent)
+segments_extent_find(const struct image_mask *const *masks, size_t count, struct image_extent volume, int threads,
+                     struct segments_extent *extent)
 {
     const int64_t words = (volume.columns + 63) / 64;
     struct extent_counting counting = {
@@ -135,8 +135,7 @@ segments_extent_find(const struct image_mask *const *masks, size_t count,
         .row = calloc((size_t)(SHARES * words), sizeof(uint64_t)),
         .digits = calloc((size_t)(SHARES * words * DIGITS), sizeof(uint64_t)),
     };
-    const bool made =
-        counting.slices && counting.columns && counting.rows && counting.row && counting.digits;
+    const bool made = counting.slices && counting.columns && counting.rows && counting.row && counting.digits;
     if (made) {
         struct parallel loop = {.count = SHARES, .body = count_shares, .context = &counting};
         const int32_t end = (int32_t)volume.slices;

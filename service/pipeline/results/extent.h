@@ -18,7 +18,7 @@ struct segments_extent {
 };
 
 /* Returns 0 or -ENOMEM. */
-int segments_extent_find(const struct image_mask *const *masks, size_t count,
-                         struct image_extent volume, int threads, struct segments_extent *extent);
+int segments_extent_find(const struct image_mask *const *masks, size_t count, struct image_extent volume, int threads,
+                         struct segments_extent *extent);
 
 #endif

@@ -74,8 +74,8 @@ take_shown_values(const struct grey_window_request *request, struct shown_values
 
     size_t most = 0;
     for (int i = 0; i < request->slice_count; i++)
-        most += (size_t)(request->slices[i].box.width / STRIDE + 1) *
-                (size_t)(request->slices[i].box.height / STRIDE + 1);
+        most +=
+            (size_t)(request->slices[i].box.width / STRIDE + 1) * (size_t)(request->slices[i].box.height / STRIDE + 1);
     *shown = (struct shown_values){.all = malloc(2 * most * sizeof *shown->all)};
     if (!shown->all)
         return -ENOMEM;
@@ -101,13 +101,11 @@ common_window(const struct grey_window_request *request, struct grey_window *win
     const struct geometry_stack *stack = request->volume->stack;
     for (int i = 0; i < request->slice_count; i++) {
         const struct geometry_plane *plane = &stack->planes[request->slices[i].at];
-        const struct dicom_frame *frame =
-            &request->volume->instances[plane->instance]->frames[plane->frame];
-        if (!frame->has_window ||
-            (i > 0 && (frame->window_low != window->low || frame->window_high != window->high)))
+        const struct dicom_frame *frame = &request->volume->instances[plane->instance]->frames[plane->frame];
+        if (!frame->has_window || (i > 0 && (frame->window_low != window->low || frame->window_high != window->high)))
             return false;
-        *window = (struct grey_window){frame->window_low, frame->window_high, frame->window_center,
-                                       frame->window_width, GREY_WINDOW_OF_IMAGES};
+        *window = (struct grey_window){frame->window_low, frame->window_high, frame->window_center, frame->window_width,
+                                       GREY_WINDOW_OF_IMAGES};
     }
     return request->slice_count > 0;
 }
@@ -128,16 +126,14 @@ shows_tissue(struct shown_values *shown, const struct grey_window *window)
         return share_within(shown->all, shown->all_count, window) >= 0.05;
     const struct spread tissue = percentiles(shown->inside, shown->inside_count);
     return share_within(shown->inside, shown->inside_count, window) >= 0.5 &&
-           (tissue.high <= tissue.low ||
-            window->high - window->low <= 16 * (tissue.high - tissue.low));
+           (tissue.high <= tissue.low || window->high - window->low <= 16 * (tissue.high - tissue.low));
 }
 
 static void
 window_by_values(struct shown_values *shown, struct grey_window *window)
 {
     const struct spread all = percentiles(shown->all, shown->all_count);
-    *window =
-        (struct grey_window){.low = all.low, .high = all.high, .origin = GREY_WINDOW_OF_EVERYTHING};
+    *window = (struct grey_window){.low = all.low, .high = all.high, .origin = GREY_WINDOW_OF_EVERYTHING};
     if (shown->inside_count > 0) {
         const struct spread tissue = percentiles(shown->inside, shown->inside_count);
         const double margin = 1.5 * (tissue.high - tissue.low);
@@ -173,6 +169,6 @@ grey_window_describe(const struct grey_window *window, const char *unit, char *t
         [GREY_WINDOW_OF_EVERYTHING] = "by all values",
     };
     const char *name = strcmp(unit, "[hnsf'U]") == 0 ? "HU" : unit;
-    snprintf(text, size, "Window C %.4g W %.4g%s%s, %s", window->center, window->width,
-             name[0] ? " " : "", name, origins[window->origin]);
+    snprintf(text, size, "Window C %.4g W %.4g%s%s, %s", window->center, window->width, name[0] ? " " : "", name,
+             origins[window->origin]);
 }

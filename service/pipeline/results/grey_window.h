@@ -40,7 +40,6 @@ struct grey_window_request {
 int grey_window_choose(const struct grey_window_request *request, struct grey_window *window);
 
 /* Writes centre and width with the unit (UCUM; "": no unit), and their source. */
-void grey_window_describe(const struct grey_window *window, const char *unit, char *text,
-                          size_t size);
+void grey_window_describe(const struct grey_window *window, const char *unit, char *text, size_t size);
 
 #endif

@@ -95,8 +95,7 @@ deflate_strip(struct png_strip *strip, bool last)
     if (strip->bytes) {
         stream.next_out = strip->bytes + HEAD;
         stream.avail_out = (uInt)room;
-        done = deflate(&stream, last ? Z_FINISH : Z_SYNC_FLUSH) == (last ? Z_STREAM_END : Z_OK) &&
-               stream.avail_out > 0;
+        done = deflate(&stream, last ? Z_FINISH : Z_SYNC_FLUSH) == (last ? Z_STREAM_END : Z_OK) && stream.avail_out > 0;
     }
     strip->length = stream.total_out;
     deflateEnd(&stream);
@@ -170,9 +169,8 @@ put_picture(const struct png_strips *strips, png_structp png, png_infop info)
         const struct rgb color = picture->palette[i];
         palette[i] = (png_color){color.r, color.g, color.b};
     }
-    png_set_IHDR(png, info, (png_uint_32)picture->width, (png_uint_32)picture->height, 8,
-                 PNG_COLOR_TYPE_PALETTE, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_BASE,
-                 PNG_FILTER_TYPE_BASE);
+    png_set_IHDR(png, info, (png_uint_32)picture->width, (png_uint_32)picture->height, 8, PNG_COLOR_TYPE_PALETTE,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_BASE, PNG_FILTER_TYPE_BASE);
     png_set_PLTE(png, info, palette, picture->colors);
     png_write_info(png, info);
     put_strips(strips, png);

@@ -91,8 +91,7 @@ lettering_fit(const char *text, int width)
 
 /* A square. */
 static void
-draw_dot(struct indexed_png *picture, const struct box *box, int left, int top, int size,
-         uint8_t color)
+draw_dot(struct indexed_png *picture, const struct box *box, int left, int top, int size, uint8_t color)
 {
     for (int y = top < 0 ? 0 : top; y < top + size && y < box->height; y++) {
         uint8_t *row = picture->pixels + (size_t)(box->top + y) * (size_t)picture->width;
@@ -103,19 +102,17 @@ draw_dot(struct indexed_png *picture, const struct box *box, int left, int top, 
 
 /* Draws each dot with a margin of `margin` pixels. */
 static void
-draw_letter(struct indexed_png *picture, const struct box *box, const uint8_t *rows, int left,
-            int dot, int margin, uint8_t color)
+draw_letter(struct indexed_png *picture, const struct box *box, const uint8_t *rows, int left, int dot, int margin,
+            uint8_t color)
 {
     for (int y = 0; y < LETTERING_HEIGHT; y++)
         for (int x = 0; x < LETTERING_ADVANCE - 1; x++)
             if (rows[y] >> (4 - x) & 1)
-                draw_dot(picture, box, left + x * dot + 1 - margin, y * dot + 1 - margin,
-                         dot + 2 * margin, color);
+                draw_dot(picture, box, left + x * dot + 1 - margin, y * dot + 1 - margin, dot + 2 * margin, color);
 }
 
 void
-lettering_draw(struct indexed_png *picture, const struct box *box, const char *text,
-               const struct lettering *lettering)
+lettering_draw(struct indexed_png *picture, const struct box *box, const char *text, const struct lettering *lettering)
 {
     const int dot = lettering->dot;
     for (int left = 0; *text && left < box->width; left += LETTERING_ADVANCE * dot) {

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 int
-measurements_make(const struct feature_set *set, const char *value_unit,
-                  struct measurements *measurements)
+measurements_make(const struct feature_set *set, const char *value_unit, struct measurements *measurements)
 {
     *measurements = (struct measurements){
         .groups = calloc(set->count + 1, sizeof *measurements->groups),

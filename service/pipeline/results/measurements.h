@@ -21,8 +21,7 @@ struct measurements {
  * `value_unit` is the UCUM unit of the image's values. The set and the unit must outlive the
  * measurements. Returns 0 or -ENOMEM.
  */
-int measurements_make(const struct feature_set *set, const char *value_unit,
-                      struct measurements *measurements);
+int measurements_make(const struct feature_set *set, const char *value_unit, struct measurements *measurements);
 void measurements_free(struct measurements *measurements);
 
 #endif

@@ -15,8 +15,7 @@
  * the steps of a segment that was computed from an object or a range, then the straightening.
  */
 static int
-on_planes_add(const struct results_request *request, size_t i, struct on_planes *placed,
-              struct error *error)
+on_planes_add(const struct results_request *request, size_t i, struct on_planes *placed, struct error *error)
 {
     const struct segmentation *found = request->segmentation;
     const struct conf_segment *segment = &request->pipeline->segments[i];
@@ -28,8 +27,7 @@ on_planes_add(const struct results_request *request, size_t i, struct on_planes 
         placed->masks[i] = drawn ? drawn->whole : found->masks[i];
         placed->maps[i] = found->maps[i];
     } else {
-        int rc = grid_mask_on_planes(request->grid, &found->masks[i], &placed->own_bits[i],
-                                     &placed->masks[i], error);
+        int rc = grid_mask_on_planes(request->grid, &found->masks[i], &placed->own_bits[i], &placed->masks[i], error);
         if (rc == 0)
             rc = grid_map_on_planes(request->grid, found->maps[i], &placed->own_maps[i], error);
         if (rc)
@@ -40,8 +38,8 @@ on_planes_add(const struct results_request *request, size_t i, struct on_planes 
         segment_describe(found, i, range);
     else if (segment->range.relative != CONF_ABSOLUTE)
         ranges_describe(found, i, range);
-    if (asprintf(&placed->descriptions[i], "%s%s%s%s%s", given, given[0] && range[0] ? "; " : "",
-                 range, (given[0] || range[0]) && text[0] ? "; " : "", text) >= 0)
+    if (asprintf(&placed->descriptions[i], "%s%s%s%s%s", given, given[0] && range[0] ? "; " : "", range,
+                 (given[0] || range[0]) && text[0] ? "; " : "", text) >= 0)
         return 0;
     placed->descriptions[i] = NULL;
     return error_set_system(error, -ENOMEM, "describe the segments");
@@ -60,8 +58,7 @@ on_planes_make(const struct results_request *request, struct on_planes *placed, 
         .own_bits = calloc(count, sizeof *placed->own_bits),
         .own_maps = calloc(count, sizeof *placed->own_maps),
     };
-    if (!placed->masks || !placed->maps || !placed->descriptions || !placed->own_bits ||
-        !placed->own_maps)
+    if (!placed->masks || !placed->maps || !placed->descriptions || !placed->own_bits || !placed->own_maps)
         return error_set_system(error, -ENOMEM, "describe the segments");
     for (size_t i = 0; i < count && rc == 0; i++)
         if (!request->pipeline->segments[i].hidden)

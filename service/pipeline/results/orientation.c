@@ -45,8 +45,7 @@ orientation_of_axes(const double axes[9], int patient[3])
     for (int round = 0; round < 3; round++) {
         int axis = -1, along = -1;
         for (int i = 0; i < 9; i++)
-            if (!done[i / 3] && !taken[i % 3] &&
-                (axis < 0 || fabs(axes[i]) > fabs(axes[3 * axis + along]))) {
+            if (!done[i / 3] && !taken[i % 3] && (axis < 0 || fabs(axes[i]) > fabs(axes[3 * axis + along]))) {
                 axis = i / 3;
                 along = i % 3;
             }

@@ -22,8 +22,7 @@ void orientation_letters(const double direction[3], char letters[ORIENTATION_SIZ
  * it.
  */
 #define ORIENTATION_PLACE_SIZE 32
-void orientation_place(const double direction[3], double position,
-                       char text[ORIENTATION_PLACE_SIZE]);
+void orientation_place(const double direction[3], double position, char text[ORIENTATION_PLACE_SIZE]);
 
 /*
  * Assigns to each of three orthogonal unit vectors the patient axis (0: left, 1: posterior, 2:

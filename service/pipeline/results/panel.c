@@ -24,8 +24,7 @@ panel_volume_make(struct panel_volume *volume)
     /* Positions ascend. */
     for (int32_t z = 0, plane = 0; z <= last; z++) {
         const double wanted = planes[0].position + z * step;
-        while (plane < last &&
-               fabs(planes[plane + 1].position - wanted) <= fabs(planes[plane].position - wanted))
+        while (plane < last && fabs(planes[plane + 1].position - wanted) <= fabs(planes[plane].position - wanted))
             plane++;
         volume->even[z] = step > 0 ? plane : z;
         volume->rescale[z] = volume_rescale(volume->instances, &planes[z]);
@@ -108,11 +107,10 @@ panel_make(const struct panel_volume *volume, struct panel *panel)
     panel->line = malloc(((size_t)panel->columns + 63) / 64 * sizeof *panel->line);
     panel->values = malloc(width * height * sizeof *panel->values);
     panel->cover = malloc((width + 2) * (height + 2));
-    const int rc = resampler_make(panel->columns, panel->rows, panel->box.width, panel->box.height,
-                                  &panel->resampler);
+    const int rc = resampler_make(panel->columns, panel->rows, panel->box.width, panel->box.height, &panel->resampler);
     panel->scratch = malloc(resampler_scratch(&panel->resampler) * sizeof *panel->scratch);
-    if (rc || !panel->voxel_across || !panel->voxel_down || !panel->line || !panel->values ||
-        !panel->cover || !panel->scratch)
+    if (rc || !panel->voxel_across || !panel->voxel_down || !panel->line || !panel->values || !panel->cover ||
+        !panel->scratch)
         return -ENOMEM;
     panel->span_across = list_spans(panel->voxel_across, panel->columns, panel->box.width);
     panel->span_down = list_spans(panel->voxel_down, panel->rows, panel->box.height);
@@ -169,8 +167,8 @@ convert_values(const struct panel_volume *volume, int64_t start, int32_t count, 
 
 /* Reads the stored values at start + stride * voxels[i]. */
 static void
-gather_values(const struct panel_volume *volume, int64_t start, int64_t stride,
-              const int32_t *voxels, int32_t count, float *values)
+gather_values(const struct panel_volume *volume, int64_t start, int64_t stride, const int32_t *voxels, int32_t count,
+              float *values)
 {
     switch (volume->stack->pixel) {
     case IMAGE_UINT8:
@@ -196,13 +194,12 @@ read_panel_row(const void *context, int row, float *values)
     const struct geometry_stack *stack = source->volume->stack;
     const struct image_rescale *rescale = source->volume->rescale;
     const int32_t down = panel->voxel_down[row];
-    const int64_t start =
-        panel->at * axis_stride(stack, panel->through) + down * axis_stride(stack, panel->down);
+    const int64_t start = panel->at * axis_stride(stack, panel->through) + down * axis_stride(stack, panel->down);
     if (panel->across == 0 && !panel->from_right)
         convert_values(source->volume, start, panel->columns, values);
     else
-        gather_values(source->volume, start, axis_stride(stack, panel->across), panel->voxel_across,
-                      panel->columns, values);
+        gather_values(source->volume, start, axis_stride(stack, panel->across), panel->voxel_across, panel->columns,
+                      values);
     if (panel->across == 2) {
         for (int32_t i = 0; i < panel->columns; i++) {
             const struct image_rescale *own = &rescale[panel->voxel_across[i]];
@@ -234,8 +231,7 @@ mask_has(const struct geometry_stack *stack, const struct image_mask *mask, cons
 }
 
 bool
-panel_has(const struct panel_volume *volume, const struct panel *panel,
-          const struct image_mask *mask, int x, int y)
+panel_has(const struct panel_volume *volume, const struct panel *panel, const struct image_mask *mask, int x, int y)
 {
     int32_t voxel[3];
     voxel[panel->through] = panel->at;
@@ -246,8 +242,7 @@ panel_has(const struct panel_volume *volume, const struct panel *panel,
 
 /* Adds a row of the cut to the panel's line. Returns false if the mask is empty there. */
 static bool
-panel_add_line(const struct panel_volume *volume, struct panel *panel,
-               const struct image_mask *mask, int32_t down)
+panel_add_line(const struct panel_volume *volume, struct panel *panel, const struct image_mask *mask, int32_t down)
 {
     int32_t voxel[3];
     uint64_t any = 0;
@@ -281,8 +276,7 @@ span_has(const uint64_t *line, struct panel_span span)
 }
 
 bool
-panel_find_cover(const struct panel_volume *volume, struct panel *panel,
-                 const struct image_mask *mask)
+panel_find_cover(const struct panel_volume *volume, struct panel *panel, const struct image_mask *mask)
 {
     const size_t pitch = (size_t)panel->box.width + 2;
     bool covered = false;

@@ -21,7 +21,7 @@ struct panel_volume {
     const struct geometry_stack *stack;
     const void *voxels;            /* stored values, stack->pixel, x fastest */
     struct image_rescale *rescale; /* per plane */
-    int32_t *even; /* plane_count even steps from the first plane to the last: the nearest plane */
+    int32_t *even;                 /* plane_count even steps from the first plane to the last: the nearest plane */
 };
 
 /*
@@ -71,11 +71,10 @@ void panel_free(struct panel *panel);
 void panel_sample(const struct panel_volume *volume, struct panel *panel);
 
 /* Returns whether the mask has the voxel at the centre of a pixel. */
-bool panel_has(const struct panel_volume *volume, const struct panel *panel,
-               const struct image_mask *mask, int x, int y);
+bool panel_has(const struct panel_volume *volume, const struct panel *panel, const struct image_mask *mask, int x,
+               int y);
 
 /* Fills `cover`, with rows of box.width + 2 bytes. Returns false if no pixel is covered. */
-bool panel_find_cover(const struct panel_volume *volume, struct panel *panel,
-                      const struct image_mask *mask);
+bool panel_find_cover(const struct panel_volume *volume, struct panel *panel, const struct image_mask *mask);
 
 #endif

@@ -156,8 +156,8 @@ choose_planes(struct sheet *sheet)
     }
     const double longest = fmax(length[0], fmax(length[1], length[2]));
     const double shortest = fmin(length[0], fmin(length[1], length[2]));
-    const double scale = fmin(PLANE_SIDE / longest, (sheet->picture.width - (PLANES + 1) * GAP) /
-                                                        (2 * length[0] + length[1]));
+    const double scale =
+        fmin(PLANE_SIDE / longest, (sheet->picture.width - (PLANES + 1) * GAP) / (2 * length[0] + length[1]));
     if (!sheet->request->stack->has_geometry || scale * shortest < LEAST_PLANE_SIDE)
         return;
     for (int i = 0; i < PLANES; i++) {
@@ -170,8 +170,7 @@ choose_planes(struct sheet *sheet)
             .from_right = right < 0,
             .from_below = below < 0,
             .at = sheet->extent.fullest[axis_of[through[i]]],
-            .box = {.width = (int)(scale * length[across[i]]),
-                    .height = (int)(scale * length[down[i]])},
+            .box = {.width = (int)(scale * length[across[i]]), .height = (int)(scale * length[down[i]])},
         };
     }
     sheet->plane_count = PLANES;
@@ -299,10 +298,9 @@ color_is_taken(const struct sheet *sheet, size_t segments, uint8_t entry)
 static uint8_t
 segment_color(struct sheet *sheet, size_t segment)
 {
-    static const struct rgb others[] = {{255, 220, 0},  {0, 200, 255},   {60, 220, 60},
-                                        {255, 0, 220},  {255, 140, 0},   {90, 120, 255},
-                                        {0, 255, 180},  {255, 150, 170}, {180, 90, 255},
-                                        {190, 255, 60}, {255, 60, 60},   {200, 160, 110}};
+    static const struct rgb others[] = {{255, 220, 0},  {0, 200, 255},  {60, 220, 60}, {255, 0, 220},
+                                        {255, 140, 0},  {90, 120, 255}, {0, 255, 180}, {255, 150, 170},
+                                        {180, 90, 255}, {190, 255, 60}, {255, 60, 60}, {200, 160, 110}};
     const double *rgb = sheet->request->segments[segment].color;
     const struct rgb own = {to_step(rgb[0], 255), to_step(rgb[1], 255), to_step(rgb[2], 255)};
     const uint8_t entry = color_entry(sheet, own);
@@ -379,8 +377,7 @@ draw_texts(struct sheet *sheet)
         draw_text(sheet, &box, text);
     }
     box = sheet->footer;
-    grey_window_describe(&sheet->window,
-                         request->instances[request->stack->planes[0].instance]->value_unit, text,
+    grey_window_describe(&sheet->window, request->instances[request->stack->planes[0].instance]->value_unit, text,
                          sizeof text);
     draw_text(sheet, &box, text);
     box.top += LINE;
@@ -434,8 +431,7 @@ draw_letters(struct sheet *sheet, const struct panel *panel, enum edge edge)
     const bool vertical = edge == UPPER_EDGE || edge == LOWER_EDGE;
     const bool backwards = edge == LEFT_EDGE || edge == UPPER_EDGE;
     const int height = 2 * LETTERING_HEIGHT + 2;
-    const double *axis =
-        sheet->request->stack->axes + 3 * (size_t)(vertical ? panel->down : panel->across);
+    const double *axis = sheet->request->stack->axes + 3 * (size_t)(vertical ? panel->down : panel->across);
     const bool against = backwards != (vertical ? panel->from_below : panel->from_right);
     const double sign = against ? -1 : 1;
     struct box box = panel->box;
@@ -444,12 +440,8 @@ draw_letters(struct sheet *sheet, const struct panel *panel, enum edge edge)
     const int width = lettering_width(letters, 2);
     if (box.width < 3 * width || box.height < 3 * height)
         return;
-    box.left += edge == LEFT_EDGE    ? GAP
-                : edge == RIGHT_EDGE ? box.width - width - GAP
-                                     : (box.width - width) / 2;
-    box.top += edge == UPPER_EDGE   ? GAP
-               : edge == LOWER_EDGE ? box.height - height - GAP
-                                    : (box.height - height) / 2;
+    box.left += edge == LEFT_EDGE ? GAP : edge == RIGHT_EDGE ? box.width - width - GAP : (box.width - width) / 2;
+    box.top += edge == UPPER_EDGE ? GAP : edge == LOWER_EDGE ? box.height - height - GAP : (box.height - height) / 2;
     box.width = width;
     box.height = height;
     draw_text(sheet, &box, letters);
@@ -464,8 +456,7 @@ draw_panel(struct sheet *sheet, struct panel *panel)
     for (size_t i = 0; i < sheet->request->segment_count; i++)
         if (panel_find_cover(&sheet->volume, panel, sheet->masks[i]))
             draw_outline(sheet, panel, sheet->colors[i]);
-    for (enum edge edge = LEFT_EDGE; sheet->request->stack->has_geometry && edge <= LOWER_EDGE;
-         edge++)
+    for (enum edge edge = LEFT_EDGE; sheet->request->stack->has_geometry && edge <= LOWER_EDGE; edge++)
         draw_letters(sheet, panel, edge);
     if (is_acquired(sheet, panel))
         above.width = sheet->cell_width;
@@ -499,8 +490,7 @@ static void
 for_each_panel(struct sheet *sheet, void (*work)(struct sheet *sheet, struct panel *panel))
 {
     struct preview_panels panels = {sheet, work};
-    struct parallel loop = {
-        .count = sheet->slice_count + sheet->plane_count, .body = take_panels, .context = &panels};
+    struct parallel loop = {.count = sheet->slice_count + sheet->plane_count, .body = take_panels, .context = &panels};
     parallel_run(&loop, sheet->request->threads);
 }
 
@@ -521,8 +511,7 @@ plan_sheet(struct sheet *sheet)
         sheet->masks[i] = request->segments[i].mask;
     int rc = panel_volume_make(&sheet->volume);
     if (rc == 0)
-        rc = segments_extent_find(sheet->masks, request->segment_count, size, request->threads,
-                                  &sheet->extent);
+        rc = segments_extent_find(sheet->masks, request->segment_count, size, request->threads, &sheet->extent);
     if (rc == 0)
         preview_lay_out(sheet);
     return rc;
@@ -531,15 +520,14 @@ plan_sheet(struct sheet *sheet)
 static int
 draw_sheet(struct sheet *sheet)
 {
-    const struct grey_window_request window = {&sheet->volume, sheet->panels, sheet->slice_count,
-                                               sheet->masks, sheet->request->segment_count};
+    const struct grey_window_request window = {&sheet->volume, sheet->panels, sheet->slice_count, sheet->masks,
+                                               sheet->request->segment_count};
     for_each_panel(sheet, sample_panel);
     int rc = grey_window_choose(&window, &sheet->window);
     if (rc)
         return rc;
     make_palette(sheet);
-    memset(sheet->picture.pixels, sheet->background,
-           (size_t)sheet->picture.width * (size_t)sheet->picture.height);
+    memset(sheet->picture.pixels, sheet->background, (size_t)sheet->picture.width * (size_t)sheet->picture.height);
     draw_texts(sheet);
     for_each_panel(sheet, draw_panel);
     return 0;
@@ -548,10 +536,9 @@ draw_sheet(struct sheet *sheet)
 int
 preview_write(const struct preview_request *request, int fd)
 {
-    struct sheet sheet = {.request = request,
-                          .volume = {.instances = request->instances,
-                                     .stack = request->stack,
-                                     .voxels = request->voxels}};
+    struct sheet sheet = {
+        .request = request,
+        .volume = {.instances = request->instances, .stack = request->stack, .voxels = request->voxels}};
     int rc = plan_sheet(&sheet);
     const int panels = sheet.slice_count + sheet.plane_count;
     if (rc == 0) {

@@ -28,8 +28,7 @@ make_taps(int source, int pixels, int samples)
         double at = (i / samples + (i % samples + 0.5) / samples) * step - 0.5;
         at = fmin(fmax(at, 0), source - 1);
         int first = (int)at;
-        taps[i] = (struct resample_tap){first, first + 1 < source ? first + 1 : first,
-                                        (float)(at - first)};
+        taps[i] = (struct resample_tap){first, first + 1 < source ? first + 1 : first, (float)(at - first)};
     }
     return taps;
 }
@@ -96,8 +95,7 @@ line_of(struct lines *lines, int y)
 }
 
 void
-resample_rows(const struct resampler *resampler, const struct resample_source *source,
-              float *scratch, float *values)
+resample_rows(const struct resampler *resampler, const struct resample_source *source, float *scratch, float *values)
 {
     const size_t width = (size_t)resampler->width;
     const float scale = 1.0F / (float)(resampler->across * resampler->down);

@@ -36,7 +36,7 @@ struct resample_source {
 size_t resampler_scratch(const struct resampler *resampler);
 
 /* Writes width x height means to `values`, x fastest. */
-void resample_rows(const struct resampler *resampler, const struct resample_source *source,
-                   float *scratch, float *values);
+void resample_rows(const struct resampler *resampler, const struct resample_source *source, float *scratch,
+                   float *values);
 
 #endif

@@ -75,8 +75,7 @@ results_describe_segment(struct results *results, size_t i)
         .bits = results->placed.masks[i].bits,
         .words_per_row = results->placed.masks[i].words_per_row,
         /* The region that the segment equals as it was drawn. */
-        .origin =
-            region && region->what && conf_segment_is_object(segment) ? &region->origin : NULL,
+        .origin = region && region->what && conf_segment_is_object(segment) ? &region->origin : NULL,
         .provenance = region ? region->provenance : NULL,
         .changed = region && region->what && object_region_is_changed(found, i),
         .map = results->placed.maps[i],
@@ -142,9 +141,8 @@ results_take_earlier(struct results *results)
     for (size_t i = 0; i < spec->earlier_count; i++) {
         struct earlier *earlier = &results->earlier[i];
         char(*uids)[DICOM_UID_SIZE] = earlier->uids;
-        const int count =
-            sscanf(spec->earlier[i], "%63s %64s %64s %64s %64s %64s %64s", earlier->file, uids[0],
-                   uids[1], uids[2], uids[3], uids[4], uids[5]);
+        const int count = sscanf(spec->earlier[i], "%63s %64s %64s %64s %64s %64s %64s", earlier->file, uids[0],
+                                 uids[1], uids[2], uids[3], uids[4], uids[5]);
         earlier->objects.latest = (struct derived_reference){uids[0], uids[1], uids[2]};
         if (count == 7)
             earlier->objects.replaced = (struct derived_reference){uids[3], uids[4], uids[5]};
@@ -199,10 +197,8 @@ results_describe_segments(struct results *results)
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
     if (results->report->breaches.count > 0 && !results->report->review)
-        snprintf(results->remark, sizeof results->remark, "Not as expected: %s",
-                 results->report->breaches.at[0].text);
-    if (!results->segments || !results->fractional_segments || !results->preview_segments ||
-        !results->parameters)
+        snprintf(results->remark, sizeof results->remark, "Not as expected: %s", results->report->breaches.at[0].text);
+    if (!results->segments || !results->fractional_segments || !results->preview_segments || !results->parameters)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
     int rc = results_make_identity(results);
     if (rc == 0)
@@ -241,8 +237,7 @@ results_is_file(const char *name)
 }
 
 static void
-result_list(const struct results *results, const struct result_row *row,
-            const struct result_file *file)
+result_list(const struct results *results, const struct result_row *row, const struct result_file *file)
 {
     static const char left_out[] = "not taken over from the source, being invalid: ";
     char text[sizeof left_out + DICOM_LEFT_OUT_SIZE];
@@ -250,13 +245,11 @@ result_list(const struct results *results, const struct result_row *row,
     struct pipeline_result *result = &report->results[report->result_count++];
     snprintf(result->kind, sizeof result->kind, "%s", row->kind);
     snprintf(result->file, sizeof result->file, "%s", file->name);
-    snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s",
-             row->sop_class ? row->sop_class : "");
+    snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", row->sop_class ? row->sop_class : "");
     memcpy(result->sop_instance_uid, file->summary.identity.sop_instance_uid, DICOM_UID_SIZE);
     memcpy(result->series_uid, file->summary.identity.series_uid, DICOM_UID_SIZE);
     if (file->summary.identity.replaces)
-        snprintf(result->replaces, sizeof result->replaces, "%s",
-                 file->summary.identity.replaces->sop_instance_uid);
+        snprintf(result->replaces, sizeof result->replaces, "%s", file->summary.identity.replaces->sop_instance_uid);
     result->size = lseek(file->fd, 0, SEEK_END);
     result->frames = file->summary.frames;
     /* Note it once: all objects of a job inherit from the same source. */
@@ -267,8 +260,7 @@ result_list(const struct results *results, const struct result_row *row,
 }
 
 static int
-result_put(const struct results *results, const struct result_row *row,
-           const struct result_file *file)
+result_put(const struct results *results, const struct result_row *row, const struct result_file *file)
 {
     struct text_stream text;
     int rc = text_open(&text);
@@ -331,8 +323,7 @@ result_make(const struct results *results, const struct result_row *row, size_t 
     const char *rest = row->file + before;
     if (*rest)
         row->part(results, number, part, sizeof part);
-    snprintf(file.name, sizeof file.name, "%.*s%s%s", before, row->file, part,
-             *rest ? rest + 1 : "");
+    snprintf(file.name, sizeof file.name, "%.*s%s%s", before, row->file, part, *rest ? rest + 1 : "");
     double begun = clock_seconds();
     int rc = result_write(results, row, &file);
     double written = clock_seconds();
@@ -348,8 +339,7 @@ result_make_all(const struct results *results, const struct result_row *row)
 {
     int rc = 0;
     for (; row->file && rc == 0; row++)
-        for (size_t i = 0, count = row->wanted ? row->wanted(results) : 0; i < count && rc == 0;
-             i++)
+        for (size_t i = 0, count = row->wanted ? row->wanted(results) : 0; i < count && rc == 0; i++)
             rc = result_make(results, row, i);
     return rc;
 }
@@ -405,8 +395,7 @@ preview_start(struct results *results, struct preview_task *task)
         return error_set_system(&results->report->error, -ENOMEM, "list the broken expectations");
     if (breaches > 0)
         results->warnings[results->warning_count++] =
-            report->review ? "REVIEW: not as expected, held until it is accepted"
-                           : "Not as expected, and delivered";
+            report->review ? "REVIEW: not as expected, held until it is accepted" : "Not as expected, and delivered";
     for (size_t i = 0; i < breaches; i++)
         results->warnings[results->warning_count++] = report->breaches.at[i].text;
     memset(task, 0, sizeof *task);
@@ -443,9 +432,8 @@ results_lack_voxels(const struct results *results)
             voxels += results->placed.masks[i].voxels;
     if (results->report->segmented_voxels > 0 && voxels > 0)
         return false;
-    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) ||
-           results->fractional_count > 0 || pipeline->texture_count == 0 ||
-           (conf_measured_regions(pipeline) & CONF_SEGMENTS);
+    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) || results->fractional_count > 0 ||
+           pipeline->texture_count == 0 || (conf_measured_regions(pipeline) & CONF_SEGMENTS);
 }
 
 static int
@@ -460,8 +448,7 @@ results_write_all(struct results *results)
         return rc;
     report->empty = results_lack_voxels(results);
     if (report->empty && !report->review && report->segments[0].absent[0])
-        error_set(&report->error, 0, CODE_EMPTY, "no voxel belongs to a segment: %s",
-                  report->segments[0].absent);
+        error_set(&report->error, 0, CODE_EMPTY, "no voxel belongs to a segment: %s", report->segments[0].absent);
     else if (report->empty && !report->review)
         error_set(&report->error, 0, CODE_EMPTY,
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "

@@ -115,8 +115,7 @@ series_number(const struct seg_request *seg, int32_t ordinal)
 static size_t
 sr_wanted(const struct results *results)
 {
-    return (results->request->pipeline->results & CONF_RESULT_SR) &&
-           results->report->features.count > 0;
+    return (results->request->pipeline->results & CONF_RESULT_SR) && results->report->features.count > 0;
 }
 
 static int
@@ -132,8 +131,7 @@ sr_make(const struct results *results, struct result_file *file)
     size_t groups = 0;
     int rc = 0;
     seg_identify(&seg, &identity);
-    if (measurements_make(&results->report->features, unit, &measurements) ||
-        !identity.sop_instance_uid[0])
+    if (measurements_make(&results->report->features, unit, &measurements) || !identity.sop_instance_uid[0])
         rc = error_set_system(error, -ENOMEM, "make the report");
     /* A report without a SEG cannot refer to a segment whose region is in no object. */
     for (size_t i = 0; i < measurements.group_count; i++) {
@@ -152,8 +150,7 @@ sr_make(const struct results *results, struct result_file *file)
         .series_number = series_number(&seg, 1),
     };
     if (rc == 0)
-        rc = file->path ? sr_verify(&report, file->path, error)
-                        : sr_write(&report, file->fd, &file->summary, error);
+        rc = file->path ? sr_verify(&report, file->path, error) : sr_write(&report, file->fd, &file->summary, error);
     measurements_free(&measurements);
     return rc;
 }
@@ -180,8 +177,8 @@ map_make(const struct results *results, struct result_file *file)
     const struct seg_request seg = seg_request_of(results, file->name);
     struct error *error = &results->report->error;
     char explanation[64];
-    snprintf(explanation, sizeof explanation, "%s code%s%s", title->quantity.value,
-             title->settings[0] ? ", " : "", title->settings);
+    snprintf(explanation, sizeof explanation, "%s code%s%s", title->quantity.value, title->settings[0] ? ", " : "",
+             title->settings);
     const struct pmap_request request = {
         .source = &seg.source,
         .kind = title->word,
@@ -252,15 +249,13 @@ codes_write(int fd, const struct geometry_stack *stack, const int8_t *voxels)
                  "encoding: raw\n"
                  "space origin: (%.17g,%.17g,%.17g)\n"
                  "\n",
-                 stack->columns, stack->rows, stack->plane_count, axes[0] * spacing[0],
-                 axes[1] * spacing[0], axes[2] * spacing[0], axes[3] * spacing[1],
-                 axes[4] * spacing[1], axes[5] * spacing[1], axes[6] * spacing[2],
-                 axes[7] * spacing[2], axes[8] * spacing[2], origin[0], origin[1], origin[2]);
+                 stack->columns, stack->rows, stack->plane_count, axes[0] * spacing[0], axes[1] * spacing[0],
+                 axes[2] * spacing[0], axes[3] * spacing[1], axes[4] * spacing[1], axes[5] * spacing[1],
+                 axes[6] * spacing[2], axes[7] * spacing[2], axes[8] * spacing[2], origin[0], origin[1], origin[2]);
     int error = durable_write_all(fd, header, (size_t)length);
     if (error)
         return error;
-    return durable_write_all(
-        fd, voxels, (size_t)stack->columns * (size_t)stack->rows * (size_t)stack->plane_count);
+    return durable_write_all(fd, voxels, (size_t)stack->columns * (size_t)stack->rows * (size_t)stack->plane_count);
 }
 
 static int
@@ -271,8 +266,7 @@ codes_make(const struct results *results, struct result_file *file)
     int8_t *codes = malloc((size_t)report->voxels);
     if (!codes)
         return results_file_error(report, -ENOMEM, "hold", "the state codes");
-    int rc = kernels_level_set_codes(request->lane, codes_label(results, file->number), codes,
-                                     &report->error);
+    int rc = kernels_level_set_codes(request->lane, codes_label(results, file->number), codes, &report->error);
     if (rc == 0) {
         rc = codes_write(file->fd, request->grid->stack, codes);
         if (rc)
@@ -284,8 +278,7 @@ codes_make(const struct results *results, struct result_file *file)
 
 const struct result_row result_objects[] = {
     {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, .make = seg_make},
-    {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted,
-     .make = fractional_make},
+    {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted, .make = fractional_make},
     {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
     {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, .make = codes_make},

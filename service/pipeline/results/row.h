@@ -28,8 +28,7 @@ struct on_planes {
  * on the planes and not changed stay as drawn. Returns 0 or -ENOMEM; call on_planes_release() in
  * both cases.
  */
-int on_planes_make(const struct results_request *request, struct on_planes *placed,
-                   struct error *error);
+int on_planes_make(const struct results_request *request, struct on_planes *placed, struct error *error);
 void on_planes_release(struct on_planes *placed);
 
 /* The input of the files. */
@@ -76,8 +75,7 @@ struct result_row {
     const char *sop_class; /* NULL: not a DICOM object */
     /* number of files; NULL: written together with others */
     size_t (*wanted)(const struct results *results);
-    void (*part)(const struct results *results, size_t number, char *text,
-                 size_t size); /* for "*" */
+    void (*part)(const struct results *results, size_t number, char *text, size_t size); /* for "*" */
     /*
      * Writes the file. For a DICOM object it is called again with a path, to read the object back.
      * A difference is an error of this machine.

@@ -25,8 +25,8 @@ struct object_segments {
 /* ------------------------------------------------------------------------------ drawing ---- */
 
 static int
-object_draw(const struct object_search *search, const struct image_planes *planes,
-            struct object_region *region, struct error *error)
+object_draw(const struct object_search *search, const struct image_planes *planes, struct object_region *region,
+            struct error *error)
 {
     struct rtstruct_contours contours;
     struct error why = {.code = CODE_NONE};
@@ -44,16 +44,15 @@ object_draw(const struct object_search *search, const struct image_planes *plane
         return 0;
     /* The kernel knows neither the object nor the region. */
     const bool elsewhere = why.code == CODE_CONTOUR_OFF_PLANES || why.code == CODE_CONTOUR_OBLIQUE;
-    return error_set_files(error, rc, why.code, search->set->path, NULL,
-                           "%s, region \"%s\": %.300s%s", text_base_name(search->set->path),
-                           search->set->items[search->item].name, why.message,
+    return error_set_files(error, rc, why.code, search->set->path, NULL, "%s, region \"%s\": %.300s%s",
+                           text_base_name(search->set->path), search->set->items[search->item].name, why.message,
                            elsewhere ? " Draw it on the slices of this series." : "");
 }
 
 /* Makes the mask. Planes without a frame are empty. */
 static int
-object_fill(const struct object_search *search, const struct image_planes *planes,
-            struct object_region *region, struct error *error)
+object_fill(const struct object_search *search, const struct image_planes *planes, struct object_region *region,
+            struct error *error)
 {
     const struct object_frames frames = {.source = search->set->seg,
                                          .segment = search->item,
@@ -63,16 +62,14 @@ object_fill(const struct object_search *search, const struct image_planes *plane
     int rc = object_frames_fill(&frames, region->bits, &filled, error);
     region->frames = filled.frames;
     region->between = filled.between;
-    region->drawn = (struct contours_drawn){.voxels = filled.voxels,
-                                            .planes = filled.planes,
-                                            .missing = filled.empty,
-                                            .farthest = filled.farthest};
+    region->drawn = (struct contours_drawn){
+        .voxels = filled.voxels, .planes = filled.planes, .missing = filled.empty, .farthest = filled.farthest};
     return rc;
 }
 
 static int
-object_figure(const struct object_search *search, const struct image_planes *planes,
-              struct object_region *region, struct error *error)
+object_figure(const struct object_search *search, const struct image_planes *planes, struct object_region *region,
+              struct error *error)
 {
     const struct grid *grid = search->segmentation->grid;
     const struct object_figures figures = {.path = search->set->path,
@@ -89,24 +86,20 @@ object_figure(const struct object_search *search, const struct image_planes *pla
 }
 
 static int
-object_refuse_empty(const struct object_search *search, const struct object_region *region,
-                    struct error *error)
+object_refuse_empty(const struct object_search *search, const struct object_region *region, struct error *error)
 {
     const char *path = search->set->path;
     const int64_t drawn = search->set->seg ? region->frames : region->contours;
     char why[160];
     if (drawn > 0)
-        snprintf(why, sizeof why,
-                 "its %" PRId64 " %s have no voxel of this series in them. Was it drawn on it?",
-                 drawn, search->set->seg ? "frames" : "closed contours");
+        snprintf(why, sizeof why, "its %" PRId64 " %s have no voxel of this series in them. Was it drawn on it?", drawn,
+                 search->set->seg ? "frames" : "closed contours");
     else
         snprintf(why, sizeof why, "%s. Draw it, or leave segment \"%.64s\" out.",
-                 region->left_out > 0 ? "points and open lines enclose no voxel"
-                                      : "it has no contour",
+                 region->left_out > 0 ? "points and open lines enclose no voxel" : "it has no contour",
                  search->segment->label);
-    return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL, "%s, %s \"%s\": %s",
-                           text_base_name(path), search->set->seg ? "segment" : "region",
-                           region->name, why);
+    return error_set_files(error, -EINVAL, CODE_ROI_EMPTY, path, NULL, "%s, %s \"%s\": %s", text_base_name(path),
+                           search->set->seg ? "segment" : "region", region->name, why);
 }
 
 /*
@@ -114,8 +107,7 @@ object_refuse_empty(const struct object_search *search, const struct object_regi
  * errors.
  */
 static int
-object_pass_empty(const struct object_search *search, struct object_region *region, int rc,
-                  struct error *error)
+object_pass_empty(const struct object_search *search, struct object_region *region, int rc, struct error *error)
 {
     if (!rc || !search->segment->object.optional || error->code != CODE_ROI_EMPTY)
         return rc;
@@ -134,18 +126,17 @@ object_check(const struct object_search *search, struct error *error)
     const struct object_set *set = search->set;
     const struct object_item *item = &set->items[search->item];
     /* DCMTK 3.6.7 and older readers cannot read a report with an IMAGE item of that class. */
-    if ((pipeline->results & CONF_RESULT_SR) && !(pipeline->results & CONF_RESULT_SEG) &&
-        !segment->hidden && strcmp(set->class_uid, SEG_SOURCE_LABELMAP_CLASS) == 0)
+    if ((pipeline->results & CONF_RESULT_SR) && !(pipeline->results & CONF_RESULT_SEG) && !segment->hidden &&
+        strcmp(set->class_uid, SEG_SOURCE_LABELMAP_CLASS) == 0)
         return error_set_files(error, -EINVAL, CODE_OBJECT_NOT_REFERABLE, set->path, NULL,
                                "%s is a Label Map Segmentation, to which readers of reports know "
                                "no reference: results of pipeline %s need \"seg\" too.",
                                text_base_name(set->path), pipeline->name);
     if (!object_item_has_type(item, segment))
-        return error_set_files(
-            error, -EINVAL, CODE_TAG_MISSING, set->path, NULL,
-            "%s, segment \"%s\": Segmented Property Type Code Sequence (0062,000F) has "
-            "no whole code. Give segment \"%.64s\" of pipeline %s a type.",
-            text_base_name(set->path), item->name, segment->label, pipeline->name);
+        return error_set_files(error, -EINVAL, CODE_TAG_MISSING, set->path, NULL,
+                               "%s, segment \"%s\": Segmented Property Type Code Sequence (0062,000F) has "
+                               "no whole code. Give segment \"%.64s\" of pipeline %s a type.",
+                               text_base_name(set->path), item->name, segment->label, pipeline->name);
     return 0;
 }
 
@@ -157,11 +148,10 @@ object_words(const struct image_planes *planes)
 
 /* Allocates the mask and draws the region into it. */
 static int
-object_make_one(const struct object_search *search, const struct image_planes *planes,
-                struct object_region *region, struct error *error)
+object_make_one(const struct object_search *search, const struct image_planes *planes, struct object_region *region,
+                struct error *error)
 {
-    region->bits =
-        calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
+    region->bits = calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
     if (!region->bits)
         return error_set_system(error, -ENOMEM, "hold the mask of a region");
     if (!search->set)
@@ -174,14 +164,12 @@ object_make_one(const struct object_search *search, const struct image_planes *p
 
 /* Adds the voxels and the figures of another region. */
 static void
-object_add_part(const struct image_planes *planes, const struct object_region *other,
-                struct object_region *region)
+object_add_part(const struct image_planes *planes, const struct object_region *other, struct object_region *region)
 {
     struct contours_drawn *drawn = &region->drawn;
     const struct contours_drawn *own = &other->drawn;
     const size_t length = strlen(region->name);
-    snprintf(region->name + length, sizeof region->name - length, "%s%s",
-             region->united > 0 ? ", " : "", other->name);
+    snprintf(region->name + length, sizeof region->name - length, "%s%s", region->united > 0 ? ", " : "", other->name);
     text_utf8_mend_end(region->name);
     for (int64_t i = 0; i < object_words(planes) * planes->extent.slices; i++)
         region->bits[i] |= other->bits[i];
@@ -201,18 +189,16 @@ object_add_part(const struct image_planes *planes, const struct object_region *o
 
 /* Makes each region that matches, and unites them. */
 static int
-object_make_united(const struct object_search *search, const struct image_planes *planes,
-                   struct object_region *region, struct error *error)
+object_make_united(const struct object_search *search, const struct image_planes *planes, struct object_region *region,
+                   struct error *error)
 {
     struct object_search one = *search;
     int rc = 0;
     region->name[0] = '\0';
-    region->bits =
-        calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
+    region->bits = calloc((size_t)(object_words(planes) * planes->extent.slices), sizeof *region->bits);
     if (!region->bits)
         return error_set_system(error, -ENOMEM, "hold the mask of a region");
-    for (; one.item >= 0 && rc == 0;
-         one.item = object_search_next(&search->segment->object, one.set, one.item + 1)) {
+    for (; one.item >= 0 && rc == 0; one.item = object_search_next(&search->segment->object, one.set, one.item + 1)) {
         struct object_region part = {.what = region->what};
         snprintf(part.name, sizeof part.name, "%s", one.set->items[one.item].name);
         rc = object_search_check(&one, one.set, one.item, error);
@@ -252,22 +238,19 @@ object_make_planes(const struct segmentation *segmentation, struct image_planes 
 
 /* Makes the mask on the planes of the source, and places it on the working grid. */
 static int
-object_make_region(const struct object_search *search, struct object_region *region,
-                   struct error *error)
+object_make_region(const struct object_search *search, struct object_region *region, struct error *error)
 {
     const struct grid *grid = search->segmentation->grid;
     struct image_planes planes;
     double *origins = object_make_planes(search->segmentation, &planes);
     if (!origins)
         return error_set_system(error, -ENOMEM, "hold the planes of the series");
-    int rc = search->set && search->segment->object.unite
-                 ? object_make_united(search, &planes, region, error)
-                 : object_make_one(search, &planes, region, error);
+    int rc = search->set && search->segment->object.unite ? object_make_united(search, &planes, region, error)
+                                                          : object_make_one(search, &planes, region, error);
     free(origins);
     if (rc)
         return rc;
-    region->whole =
-        (struct image_mask){region->bits, (planes.extent.columns + 63) / 64, region->drawn.voxels};
+    region->whole = (struct image_mask){region->bits, (planes.extent.columns + 63) / 64, region->drawn.voxels};
     if (region->whole.voxels == 0 && search->set)
         rc = object_pass_empty(search, region, object_refuse_empty(search, region, error), error);
     region->mask = region->whole;
@@ -289,16 +272,14 @@ object_identify(const struct object_search *search, struct object_region *region
     const struct object_set *set = search->set;
     const struct object_item *item = &set->items[search->item];
     snprintf(region->class_uid, sizeof region->class_uid, "%s", set->class_uid);
-    snprintf(region->sop_instance_uid, sizeof region->sop_instance_uid, "%s",
-             set->sop_instance_uid);
+    snprintf(region->sop_instance_uid, sizeof region->sop_instance_uid, "%s", set->sop_instance_uid);
     snprintf(region->study_uid, sizeof region->study_uid, "%s", set->study_uid);
     snprintf(region->series_uid, sizeof region->series_uid, "%s", set->series_uid);
     snprintf(region->name, sizeof region->name, "%s", item->name);
     snprintf(region->tracking_id, sizeof region->tracking_id, "%s", item->tracking_id);
     snprintf(region->tracking_uid, sizeof region->tracking_uid, "%s", item->tracking_uid);
     /* United regions may have different provenance: none is stated. */
-    region->provenance =
-        search->segment->object.unite ? &provenance_unstated : provenance_hold(item->provenance);
+    region->provenance = search->segment->object.unite ? &provenance_unstated : provenance_hold(item->provenance);
     region->what = set->what;
     region->path = set->path;
     region->number = item->number;
@@ -314,8 +295,8 @@ object_identify(const struct object_search *search, struct object_region *region
 /* ----------------------------------------------------------------------------- the method -- */
 
 static int
-object_prepare_one(const struct segmentation *segmentation, size_t segment,
-                   struct object_region *region, struct error *error)
+object_prepare_one(const struct segmentation *segmentation, size_t segment, struct object_region *region,
+                   struct error *error)
 {
     const struct object_pick *pick = &segmentation->picks->of[segment];
     const struct object_search search = {.segmentation = segmentation,
@@ -342,8 +323,7 @@ object_prepare(const struct segmentation *segmentation, void *prepared, struct e
     if (!own->regions)
         return error_set_system(error, -ENOMEM, "hold the regions");
     for (size_t k = 0; k < own->count && rc == 0; k++)
-        rc = object_prepare_one(segmentation, segmentation->of[CONF_OBJECT].segments[k],
-                                &own->regions[k], error);
+        rc = object_prepare_one(segmentation, segmentation->of[CONF_OBJECT].segments[k], &own->regions[k], error);
     /*
      * Closes the objects early: contours and frames may be large, and the segments have copies or
      * hold their share.
@@ -365,8 +345,7 @@ object_release(void *prepared)
 }
 
 static int
-object_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-           struct error *error)
+object_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     const struct object_segments *own = segmentation->of[CONF_OBJECT].prepared;
     (void)lane;
@@ -399,9 +378,7 @@ object_region_of(const struct segmentation *segmentation, size_t segment)
 const struct object_region *
 object_region_alone(const struct segmentation *segmentation, size_t segment)
 {
-    return segmentation->places[segment] == SEGMENT_NO_PLACE
-               ? object_region_of(segmentation, segment)
-               : NULL;
+    return segmentation->places[segment] == SEGMENT_NO_PLACE ? object_region_of(segmentation, segment) : NULL;
 }
 
 bool
@@ -420,8 +397,7 @@ object_takes_centres(const struct segmentation *segmentation, size_t segment)
 }
 
 static void
-object_describe(const struct segmentation *segmentation, size_t segment,
-                char text[SEGMENT_DESCRIPTION])
+object_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION])
 {
     const struct object_region *region = object_region_of(segmentation, segment);
     if (!region->what) {
@@ -429,33 +405,27 @@ object_describe(const struct segmentation *segmentation, size_t segment,
         return;
     }
     if (region->united > 1)
-        snprintf(text, SEGMENT_DESCRIPTION,
-                 "%" PRId32 " regions united (%s) of %s %s, drawn on %" PRId64 " slices",
-                 region->united, region->name, region->what, region->sop_instance_uid,
-                 region->drawn.planes);
+        snprintf(text, SEGMENT_DESCRIPTION, "%" PRId32 " regions united (%s) of %s %s, drawn on %" PRId64 " slices",
+                 region->united, region->name, region->what, region->sop_instance_uid, region->drawn.planes);
     else
-        snprintf(text, SEGMENT_DESCRIPTION,
-                 "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices", region->number,
-                 region->name, region->what, region->sop_instance_uid, region->drawn.planes);
+        snprintf(text, SEGMENT_DESCRIPTION, "region %" PRId32 " \"%s\" of %s %s, drawn on %" PRId64 " slices",
+                 region->number, region->name, region->what, region->sop_instance_uid, region->drawn.planes);
     if (object_takes_centres(segmentation, segment))
         segment_append(text, SEGMENT_DESCRIPTION, "; with the voxels whose centres contours cross");
     const struct provenance *provenance = region->provenance;
     if (provenance && strcmp(provenance->type, "MANUAL") == 0 && provenance->name_count > 0)
         segment_append(text, SEGMENT_DESCRIPTION, "; described as \"%s\"", provenance->names[0]);
     if (region->drawn.missing > 0)
-        segment_append(text, SEGMENT_DESCRIPTION,
-                       "; %" PRId64 " slices between them have no %s and are %s",
+        segment_append(text, SEGMENT_DESCRIPTION, "; %" PRId64 " slices between them have no %s and are %s",
                        region->drawn.missing, region->frames > 0 ? "frame" : "contour",
                        region->drawn.interpolated ? "interpolated by shape" : "left empty");
     if (region->between > 0)
-        segment_append(text, SEGMENT_DESCRIPTION,
-                       "; of its frames, %.3g mm apart, each slice has the nearest",
+        segment_append(text, SEGMENT_DESCRIPTION, "; of its frames, %.3g mm apart, each slice has the nearest",
                        region->between);
 }
 
 /* Adds text to the note of a segment. */
-static void __attribute__((format(printf, 2, 3)))
-object_note(struct pipeline_segment *report, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) object_note(struct pipeline_segment *report, const char *format, ...)
 {
     char text[200];
     va_list arguments;
@@ -470,8 +440,7 @@ object_note(struct pipeline_segment *report, const char *format, ...)
 
 /* Notes contours that follow voxel centres, and an option that assumes it wrongly. */
 static void
-object_note_centres(const struct object_region *region, bool takes_centres,
-                    struct pipeline_segment *report)
+object_note_centres(const struct object_region *region, bool takes_centres, struct pipeline_segment *report)
 {
     const struct contours_drawn *drawn = &region->drawn;
     const bool follow = 2 * drawn->on_centres > drawn->points;
@@ -486,8 +455,7 @@ object_note_centres(const struct object_region *region, bool takes_centres,
 }
 
 static void
-object_report(const struct segmentation *segmentation, size_t segment,
-              struct pipeline_segment *report)
+object_report(const struct segmentation *segmentation, size_t segment, struct pipeline_segment *report)
 {
     const struct object_region *region = object_region_of(segmentation, segment);
     snprintf(report->absent, sizeof report->absent, "%s", region->absent);
@@ -504,37 +472,31 @@ object_report(const struct segmentation *segmentation, size_t segment,
     memcpy(object->sop_instance_uid, region->sop_instance_uid, sizeof object->sop_instance_uid);
     memcpy(object->tracking_uid, region->tracking_uid, sizeof object->tracking_uid);
     report->numbers[report->number_count++] =
-        region->frames > 0
-            ? (struct segment_number){"frames", "frames", (double)region->frames, false}
-        : region->points > 0
-            ? (struct segment_number){"points", "points", (double)region->points, false}
-            : (struct segment_number){"contours", "contours", (double)region->contours, false};
-    report->numbers[report->number_count++] = (struct segment_number){
-        "slices_drawn", "slices drawn", (double)region->drawn.planes, false};
-    report->numbers[report->number_count++] = (struct segment_number){
-        "slices_missing", "slices missing", (double)region->drawn.missing, false};
+        region->frames > 0   ? (struct segment_number){"frames", "frames", (double)region->frames, false}
+        : region->points > 0 ? (struct segment_number){"points", "points", (double)region->points, false}
+                             : (struct segment_number){"contours", "contours", (double)region->contours, false};
+    report->numbers[report->number_count++] =
+        (struct segment_number){"slices_drawn", "slices drawn", (double)region->drawn.planes, false};
+    report->numbers[report->number_count++] =
+        (struct segment_number){"slices_missing", "slices missing", (double)region->drawn.missing, false};
     report->numbers[report->number_count++] =
         (struct segment_number){"farthest_mm", "farthest mm", region->drawn.farthest, false};
     if (region->drawn.points > 0)
-        report->numbers[report->number_count++] = (struct segment_number){
-            "points_on_centres", "points on centres",
-            (double)region->drawn.on_centres / (double)region->drawn.points, false};
+        report->numbers[report->number_count++] =
+            (struct segment_number){"points_on_centres", "points on centres",
+                                    (double)region->drawn.on_centres / (double)region->drawn.points, false};
     object_note_centres(region, object_takes_centres(segmentation, segment), report);
     if (region->drawn.missing > 0)
-        object_note(report, "%" PRId64 " slices between drawn ones have no %s, and %s",
-                    region->drawn.missing, region->frames > 0 ? "frame" : "contour",
+        object_note(report, "%" PRId64 " slices between drawn ones have no %s, and %s", region->drawn.missing,
+                    region->frames > 0 ? "frame" : "contour",
                     region->drawn.interpolated ? "are interpolated" : "stay empty");
     if (region->drawn.copies > 0)
-        object_note(report, "%" PRId64 " contours are drawn twice and count once",
-                    region->drawn.copies);
+        object_note(report, "%" PRId64 " contours are drawn twice and count once", region->drawn.copies);
     if (region->drawn.crossed > 0)
-        object_note(report, "%" PRId64 " contours cross others and are united",
-                    region->drawn.crossed);
+        object_note(report, "%" PRId64 " contours cross others and are united", region->drawn.crossed);
     if (region->between > 0)
-        object_note(
-            report,
-            "its frames are %.3g mm apart, other than the slices: each slice has the nearest frame",
-            region->between);
+        object_note(report, "its frames are %.3g mm apart, other than the slices: each slice has the nearest frame",
+                    region->between);
 }
 
 const struct segment_method segment_object = {

@@ -51,8 +51,7 @@ struct object_region {
 };
 
 /* Returns the region of a prepared segment; NULL: the segment does not come from an object. */
-const struct object_region *object_region_of(const struct segmentation *segmentation,
-                                             size_t segment);
+const struct object_region *object_region_of(const struct segmentation *segmentation, size_t segment);
 
 /*
  * Returns whether Noctule changed the region: by steps, by other segments, or by interpolated
@@ -61,7 +60,6 @@ const struct object_region *object_region_of(const struct segmentation *segmenta
 bool object_region_is_changed(const struct segmentation *segmentation, size_t segment);
 
 /* Returns the region of a segment that equals it; NULL: other segments. */
-const struct object_region *object_region_alone(const struct segmentation *segmentation,
-                                                size_t segment);
+const struct object_region *object_region_alone(const struct segmentation *segmentation, size_t segment);
 
 #endif

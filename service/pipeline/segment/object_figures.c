@@ -11,8 +11,8 @@
 #include <string.h>
 
 static int
-figures_refuse(const struct object_figures *figures, enum code code, const char *why,
-               const char *what, struct error *error)
+figures_refuse(const struct object_figures *figures, enum code code, const char *why, const char *what,
+               struct error *error)
 {
     return error_set_files(error, -EINVAL, code, figures->path, NULL, "%s, region \"%s\" %s%s.",
                            text_base_name(figures->path), figures->item->name, why, what);
@@ -26,24 +26,23 @@ figures_image(const struct object_figures *figures, int64_t z)
 
 /* Returns the figure's points in mm; converts points on an image. */
 static int
-figures_place(const struct object_figures *figures, const struct sr_source_figure *figure,
-              double *points, struct error *error)
+figures_place(const struct object_figures *figures, const struct sr_source_figure *figure, double *points,
+              struct error *error)
 {
     memcpy(points, figure->points, (size_t)figure->count * 3 * sizeof *points);
     if (figure->frame_of_reference_uid[0]) {
         const char *own = figures_image(figures, 0)->frame_of_reference_uid;
         return strcmp(figure->frame_of_reference_uid, own) == 0
                    ? 0
-                   : figures_refuse(figures, CODE_OBJECT_OTHER_FRAME,
-                                    "lies in another frame of reference than the images: ",
-                                    figure->frame_of_reference_uid, error);
+                   : figures_refuse(
+                         figures, CODE_OBJECT_OTHER_FRAME,
+                         "lies in another frame of reference than the images: ", figure->frame_of_reference_uid, error);
     }
     const struct image_planes *planes = figures->planes;
     const int64_t slices = planes->extent.slices;
     int64_t z = 0;
-    while (z < slices &&
-           (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) != 0 ||
-            figures->stack->planes[z].frame != figure->image_frame - 1))
+    while (z < slices && (strcmp(figures_image(figures, z)->sop_instance_uid, figure->image_uid) != 0 ||
+                          figures->stack->planes[z].frame != figure->image_frame - 1))
         z++;
     if (z == slices)
         return figures_refuse(figures, CODE_OBJECT_OTHER_SERIES,
@@ -54,8 +53,7 @@ figures_place(const struct object_figures *figures, const struct sr_source_figur
         const double across = (points[3 * i] - 0.5) * planes->spacing[0];
         const double down = (points[3 * i + 1] - 0.5) * planes->spacing[1];
         for (int k = 0; k < 3; k++)
-            points[3 * i + k] =
-                planes->origins[3 * z + k] + across * planes->axes[k] + down * planes->axes[3 + k];
+            points[3 * i + k] = planes->origins[3 * z + k] + across * planes->axes[k] + down * planes->axes[3 + k];
     }
     return 0;
 }
@@ -81,24 +79,18 @@ figures_nearest(const struct image_planes *planes, double height)
     const int64_t last = planes->extent.slices - 1;
     int64_t nearest = 0;
     for (int64_t z = 1; z <= last; z++)
-        if (fabs(figures_plane_height(planes, z) - height) <
-            fabs(figures_plane_height(planes, nearest) - height))
+        if (fabs(figures_plane_height(planes, z) - height) < fabs(figures_plane_height(planes, nearest) - height))
             nearest = z;
     const int64_t next = nearest == 0 ? 1 : nearest - 1;
     const double apart =
-        last > 0 ? fabs(figures_plane_height(planes, next) - figures_plane_height(planes, nearest))
-                 : planes->thickness;
+        last > 0 ? fabs(figures_plane_height(planes, next) - figures_plane_height(planes, nearest)) : planes->thickness;
     const bool is_end = nearest == 0 || nearest == last;
     const double beside = fabs(figures_plane_height(planes, nearest) - height);
-    return is_end && beside > apart / 2 &&
-                   (height < 0 || height > figures_plane_height(planes, last))
-               ? -1
-               : nearest;
+    return is_end && beside > apart / 2 && (height < 0 || height > figures_plane_height(planes, last)) ? -1 : nearest;
 }
 
 static int
-figures_set_point(const struct object_figures *figures, const double point[3], uint64_t *bits,
-                  struct error *error)
+figures_set_point(const struct object_figures *figures, const double point[3], uint64_t *bits, struct error *error)
 {
     const struct image_planes *planes = figures->planes;
     const struct image_extent *extent = &planes->extent;
@@ -106,20 +98,16 @@ figures_set_point(const struct object_figures *figures, const double point[3], u
     char where[96];
     if (z >= 0) {
         const double *origin = planes->origins + 3 * z;
-        const double x =
-            floor(image_planes_along(point, origin, planes->axes) / planes->spacing[0] + 0.5);
-        const double y =
-            floor(image_planes_along(point, origin, planes->axes + 3) / planes->spacing[1] + 0.5);
+        const double x = floor(image_planes_along(point, origin, planes->axes) / planes->spacing[0] + 0.5);
+        const double y = floor(image_planes_along(point, origin, planes->axes + 3) / planes->spacing[1] + 0.5);
         if (x >= 0 && x < (double)extent->columns && y >= 0 && y < (double)extent->rows) {
             const int64_t words = (extent->columns + 63) / 64, column = (int64_t)x;
-            bits[(z * extent->rows + (int64_t)y) * words + column / 64] |= UINT64_C(1)
-                                                                           << column % 64;
+            bits[(z * extent->rows + (int64_t)y) * words + column / 64] |= UINT64_C(1) << column % 64;
             return 0;
         }
     }
     snprintf(where, sizeof where, "%.1f, %.1f, %.1f mm", point[0], point[1], point[2]);
-    return figures_refuse(figures, CODE_SEED_OUTSIDE, "has a point outside of the volume: ", where,
-                          error);
+    return figures_refuse(figures, CODE_SEED_OUTSIDE, "has a point outside of the volume: ", where, error);
 }
 
 /*
@@ -134,8 +122,7 @@ figures_gather(const struct object_figures *figures, struct contour *outlines, d
     for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
         const struct sr_source_figure *figure = &figures->item->figures[i];
         if (figure->form == SR_SOURCE_OTHER)
-            return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is drawn as ", figure->type,
-                                  error);
+            return figures_refuse(figures, CODE_FIGURE_UNSUPPORTED, "is drawn as ", figure->type, error);
         rc = figures_place(figures, figure, points, error);
         if (figure->form == SR_SOURCE_OUTLINE)
             outlines[figured->outlines++] = (struct contour){points, figure->count, false};
@@ -145,8 +132,7 @@ figures_gather(const struct object_figures *figures, struct contour *outlines, d
 }
 
 void
-object_figures_count(const struct image_extent *extent, const uint64_t *bits,
-                     struct contours_drawn *drawn)
+object_figures_count(const struct image_extent *extent, const uint64_t *bits, struct contours_drawn *drawn)
 {
     const int64_t words = (extent->columns + 63) / 64 * extent->rows;
     drawn->voxels = drawn->planes = 0;
@@ -160,20 +146,18 @@ object_figures_count(const struct image_extent *extent, const uint64_t *bits,
 }
 
 static int
-figures_draw(const struct object_figures *figures, struct contour *outlines, double *points,
-             uint64_t *bits, struct object_figured *figured, struct error *error)
+figures_draw(const struct object_figures *figures, struct contour *outlines, double *points, uint64_t *bits,
+             struct object_figured *figured, struct error *error)
 {
     struct error why = {.code = CODE_NONE};
     int rc = figures_gather(figures, outlines, points, figured, error);
     if (rc)
         return rc;
-    const struct contours_request request = {figures->planes, outlines, figured->outlines, false,
-                                             false};
+    const struct contours_request request = {figures->planes, outlines, figured->outlines, false, false};
     rc = kernels_mask_contours(&request, bits, &figured->drawn, &why);
     if (rc)
-        return error_set_files(error, rc, why.code, figures->path, NULL,
-                               "%s, region \"%s\": %.300s", text_base_name(figures->path),
-                               figures->item->name, why.message);
+        return error_set_files(error, rc, why.code, figures->path, NULL, "%s, region \"%s\": %.300s",
+                               text_base_name(figures->path), figures->item->name, why.message);
     for (int32_t i = 0; i < figures->item->figure_count && rc == 0; i++) {
         const struct sr_source_figure *figure = &figures->item->figures[i];
         for (int64_t k = 0; k < figure->count && rc == 0; k++, points += 3)
@@ -188,8 +172,8 @@ figures_draw(const struct object_figures *figures, struct contour *outlines, dou
 }
 
 int
-object_figures_draw(const struct object_figures *figures, uint64_t *bits,
-                    struct object_figured *figured, struct error *error)
+object_figures_draw(const struct object_figures *figures, uint64_t *bits, struct object_figured *figured,
+                    struct error *error)
 {
     const int32_t count = figures->item->figure_count;
     int64_t all = 0;

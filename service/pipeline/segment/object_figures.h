@@ -33,11 +33,10 @@ struct object_figured {
  * OBJECT_OTHER_SERIES for an image that is not a plane, SEED_OUTSIDE, FIGURE_UNSUPPORTED,
  * OUT_OF_MEMORY.
  */
-int object_figures_draw(const struct object_figures *figures, uint64_t *bits,
-                        struct object_figured *figured, struct error *error);
+int object_figures_draw(const struct object_figures *figures, uint64_t *bits, struct object_figured *figured,
+                        struct error *error);
 
 /* Counts the voxels of a mask of all planes, and the planes that have voxels. */
-void object_figures_count(const struct image_extent *extent, const uint64_t *bits,
-                          struct contours_drawn *drawn);
+void object_figures_count(const struct image_extent *extent, const uint64_t *bits, struct contours_drawn *drawn);
 
 #endif

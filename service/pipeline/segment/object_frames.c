@@ -18,14 +18,12 @@
 #define THICK_FRAMES   1.5 /* times the distance of slices */
 
 static int
-frames_refuse(const struct object_frames *frames, int32_t frame, const char *why,
-              struct error *error)
+frames_refuse(const struct object_frames *frames, int32_t frame, const char *why, struct error *error)
 {
     const char *path = frames->source->image->path;
-    return error_set_files(
-        error, -EINVAL, CODE_SEG_GRID_DIFFERS, path, NULL,
-        "%s, segment \"%s\": frame %" PRId32 " %s. Have it made on the slices of this series.",
-        text_base_name(path), frames->source->segments[frames->segment].label, frame + 1, why);
+    return error_set_files(error, -EINVAL, CODE_SEG_GRID_DIFFERS, path, NULL,
+                           "%s, segment \"%s\": frame %" PRId32 " %s. Have it made on the slices of this series.",
+                           text_base_name(path), frames->source->segments[frames->segment].label, frame + 1, why);
 }
 
 static double
@@ -62,8 +60,7 @@ struct frames_axis {
  * rotated in its plane.
  */
 static bool
-frames_find_axes(const struct image_planes *planes, const struct seg_source_frame *frame,
-                 struct frames_axis axes[2])
+frames_find_axes(const struct image_planes *planes, const struct seg_source_frame *frame, struct frames_axis axes[2])
 {
     for (int a = 0; a < 2; a++) {
         const double *own = frame->orientation + (ptrdiff_t)3 * a;
@@ -77,8 +74,7 @@ frames_find_axes(const struct image_planes *planes, const struct seg_source_fram
                     axes[a] = (struct frames_axis){b, sign};
             }
     }
-    return axes[0].plane_axis >= 0 && axes[1].plane_axis >= 0 &&
-           axes[0].plane_axis != axes[1].plane_axis;
+    return axes[0].plane_axis >= 0 && axes[1].plane_axis >= 0 && axes[0].plane_axis != axes[1].plane_axis;
 }
 
 /*
@@ -86,16 +82,15 @@ frames_find_axes(const struct image_planes *planes, const struct seg_source_fram
  * axis.plane_axis; -1: beyond the frame.
  */
 static void
-frames_places(const struct image_planes *planes, const struct seg_source_frame *frame, int64_t z,
-              int a, struct frames_axis axis, int32_t size, int32_t *places)
+frames_places(const struct image_planes *planes, const struct seg_source_frame *frame, int64_t z, int a,
+              struct frames_axis axis, int32_t size, int32_t *places)
 {
     const int b = axis.plane_axis;
     const int64_t count = b == 0 ? planes->extent.columns : planes->extent.rows;
-    const double shift = axis.sign * image_planes_along(planes->origins + 3 * z, frame->position,
-                                                        planes->axes + (ptrdiff_t)3 * b);
+    const double shift =
+        axis.sign * image_planes_along(planes->origins + 3 * z, frame->position, planes->axes + (ptrdiff_t)3 * b);
     for (int64_t i = 0; i < count; i++) {
-        const double place =
-            (shift + axis.sign * (double)i * planes->spacing[b]) / frame->spacing[a];
+        const double place = (shift + axis.sign * (double)i * planes->spacing[b]) / frame->spacing[a];
         const double nearest = floor(floor(place * PARTS + 0.5) / PARTS + 0.5);
         places[i] = nearest >= 0 && nearest < size ? (int32_t)nearest : -1;
     }
@@ -135,8 +130,7 @@ frames_is_in(const struct object_frames *frames, uint16_t pixel)
 }
 
 static int64_t
-frames_copy(const struct object_frames *frames, const struct frames_work *work, int64_t z,
-            uint64_t *bits)
+frames_copy(const struct object_frames *frames, const struct frames_work *work, int64_t z, uint64_t *bits)
 {
     const struct image_extent *extent = &frames->planes->extent;
     const int64_t words = (extent->columns + 63) / 64;
@@ -177,12 +171,10 @@ frames_gather(const struct object_frames *frames, struct frames_work *work, stru
             return frames_refuse(frames, i, "has no position, orientation or pixel spacing", error);
         struct frames_axis axes[2];
         if (!frames_find_axes(planes, frame, axes))
-            return frames_refuse(
-                frames, i,
-                "is not parallel to the slices of the series, or turned within their plane", error);
+            return frames_refuse(frames, i, "is not parallel to the slices of the series, or turned within their plane",
+                                 error);
         struct frames_slice *slice = &work->slices[work->count++];
-        *slice = (struct frames_slice){
-            .height = frames_height(planes, frame->position), .off = INFINITY, .frame = i};
+        *slice = (struct frames_slice){.height = frames_height(planes, frame->position), .off = INFINITY, .frame = i};
         for (int64_t z = 0; z < planes->extent.slices; z++) {
             const double off = fabs(frames_height(planes, planes->origins + 3 * z) - slice->height);
             if (off < slice->off) {
@@ -267,32 +259,28 @@ frames_empty(const struct frames_work *work)
  * to half a step away.
  */
 static int
-frames_assign(const struct object_frames *frames, const struct frames_work *work,
-              struct object_filled *filled, struct error *error)
+frames_assign(const struct object_frames *frames, const struct frames_work *work, struct object_filled *filled,
+              struct error *error)
 {
     const struct image_planes *planes = frames->planes;
     const double step = frames_step(frames, work);
     const bool exact = step == 0;
     if (step < 0)
-        return frames_refuse(frames, work->slices[0].frame, "lies on none of the series' slices",
-                             error);
+        return frames_refuse(frames, work->slices[0].frame, "lies on none of the series' slices", error);
     for (int32_t i = 1; i < work->count; i++) {
         const struct frames_slice *own = &work->slices[i], *before = own - 1;
         const double apart = own->height - before->height;
         if (exact ? own->plane == before->plane : apart < step / 2)
-            return frames_refuse(frames, own->frame, "lies on a slice that an earlier one lies on",
-                                 error);
+            return frames_refuse(frames, own->frame, "lies on a slice that an earlier one lies on", error);
         /* Slices in a gap would take the neighbouring frame. */
         if (!exact && apart < step * (1 - TOLD_TOLERANCE))
-            return frames_refuse(frames, own->frame,
-                                 "lies closer to the one before than its Spacing Between Slices",
+            return frames_refuse(frames, own->frame, "lies closer to the one before than its Spacing Between Slices",
                                  error);
     }
     for (int64_t z = 0; z < planes->extent.slices; z++)
-        work->of_plane[z] =
-            exact ? -1
-                  : frames_nearest(work, frames_height(planes, planes->origins + 3 * z), step / 2,
-                                   step * STEP_TOLERANCE);
+        work->of_plane[z] = exact ? -1
+                                  : frames_nearest(work, frames_height(planes, planes->origins + 3 * z), step / 2,
+                                                   step * STEP_TOLERANCE);
     for (int32_t i = 0; i < work->count && exact; i++)
         work->of_plane[work->slices[i].plane] = work->slices[i].frame;
     filled->between = step;
@@ -302,8 +290,8 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
 
 /* Fills all planes that take the frame; reads the frame once. */
 static int
-frames_fill_one(const struct object_frames *frames, int32_t number, struct frames_work *work,
-                uint64_t *bits, struct object_filled *filled, struct error *error)
+frames_fill_one(const struct object_frames *frames, int32_t number, struct frames_work *work, uint64_t *bits,
+                struct object_filled *filled, struct error *error)
 {
     const struct seg_source *source = frames->source;
     const struct seg_source_frame *frame = &source->frames[number];
@@ -312,21 +300,18 @@ frames_fill_one(const struct object_frames *frames, int32_t number, struct frame
     for (int64_t z = 0; z < planes->extent.slices; z++) {
         if (work->of_plane[z] != number)
             continue;
-        const int rc =
-            is_read ? 0 : seg_source_read(source, work->reader, number, work->pixels, error);
+        const int rc = is_read ? 0 : seg_source_read(source, work->reader, number, work->pixels, error);
         if (rc)
             return rc;
         is_read = true;
         struct frames_axis axes[2];
         (void)frames_find_axes(planes, frame, axes);
         work->turned = axes[0].plane_axis == 1;
-        frames_places(planes, frame, z, 0, axes[0], source->columns,
-                      work->turned ? work->down : work->across);
-        frames_places(planes, frame, z, 1, axes[1], source->rows,
-                      work->turned ? work->across : work->down);
+        frames_places(planes, frame, z, 0, axes[0], source->columns, work->turned ? work->down : work->across);
+        frames_places(planes, frame, z, 1, axes[1], source->rows, work->turned ? work->across : work->down);
         const int64_t voxels = frames_copy(frames, work, z, bits);
-        const double off = fabs(frames_height(planes, planes->origins + 3 * z) -
-                                frames_height(planes, frame->position));
+        const double off =
+            fabs(frames_height(planes, planes->origins + 3 * z) - frames_height(planes, frame->position));
         filled->voxels += voxels;
         filled->planes += voxels > 0;
         filled->farthest = fmax(filled->farthest, off);
@@ -340,12 +325,11 @@ object_frames_fill(const struct object_frames *frames, uint64_t *bits, struct ob
 {
     const struct seg_source *source = frames->source;
     const struct image_extent *extent = &frames->planes->extent;
-    struct frames_work work = {
-        .pixels = calloc((size_t)source->rows * (size_t)source->columns, sizeof *work.pixels),
-        .across = calloc((size_t)extent->columns, sizeof *work.across),
-        .down = calloc((size_t)extent->rows, sizeof *work.down),
-        .slices = calloc((size_t)source->frame_count + 1, sizeof *work.slices),
-        .of_plane = calloc((size_t)extent->slices, sizeof *work.of_plane)};
+    struct frames_work work = {.pixels = calloc((size_t)source->rows * (size_t)source->columns, sizeof *work.pixels),
+                               .across = calloc((size_t)extent->columns, sizeof *work.across),
+                               .down = calloc((size_t)extent->rows, sizeof *work.down),
+                               .slices = calloc((size_t)source->frame_count + 1, sizeof *work.slices),
+                               .of_plane = calloc((size_t)extent->slices, sizeof *work.of_plane)};
     *filled = (struct object_filled){0};
     int rc = work.pixels && work.across && work.down && work.slices && work.of_plane
                  ? frames_gather(frames, &work, error)

@@ -44,7 +44,7 @@ struct object_filled {
  * Sets bits of a mask of all planes; the bits must be 0. Codes: those of dicom_pixels_open() and
  * seg_source_read(), OUT_OF_MEMORY, SEG_GRID_DIFFERS.
  */
-int object_frames_fill(const struct object_frames *frames, uint64_t *bits,
-                       struct object_filled *filled, struct error *error);
+int object_frames_fill(const struct object_frames *frames, uint64_t *bits, struct object_filled *filled,
+                       struct error *error);
 
 #endif

@@ -15,8 +15,7 @@ enum { LABEL_CHARACTERS = 64 };
 
 /* Adds a segment; the caller must have checked that there is room. */
 static struct conf_segment *
-pick_add(struct object_picks *picks, const struct conf_segment *segment,
-         const struct object_pick *pick)
+pick_add(struct object_picks *picks, const struct conf_segment *segment, const struct object_pick *pick)
 {
     const size_t place = picks->pipeline.segment_count++;
     picks->segments[place] = *segment;
@@ -28,16 +27,14 @@ pick_add(struct object_picks *picks, const struct conf_segment *segment,
 
 /* Returns whether a segment has the label: an added one, or another one of the pipeline. */
 static bool
-pick_is_label(const struct object_picks *picks, const struct object_search *search,
-              const char *label)
+pick_is_label(const struct object_picks *picks, const struct object_search *search, const char *label)
 {
     const struct conf_pipeline *pipeline = search->segmentation->pipeline;
     bool is = false;
     for (size_t i = 0; i < picks->pipeline.segment_count; i++)
         is |= strcmp(picks->segments[i].label, label) == 0;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        is |= &pipeline->segments[i] != search->segment &&
-              strcmp(pipeline->segments[i].label, label) == 0;
+        is |= &pipeline->segments[i] != search->segment && strcmp(pipeline->segments[i].label, label) == 0;
     return is;
 }
 
@@ -54,8 +51,8 @@ pick_cut(char *text, size_t characters)
 
 /* Writes the name of the region, with its number if needed. */
 static void
-pick_label(const struct object_picks *picks, const struct object_search *search,
-           const struct object_item *item, char label[DICOM_LO_SIZE])
+pick_label(const struct object_picks *picks, const struct object_search *search, const struct object_item *item,
+           char label[DICOM_LO_SIZE])
 {
     char number[32];
     snprintf(label, DICOM_LO_SIZE, "%s", item->name);
@@ -63,8 +60,7 @@ pick_label(const struct object_picks *picks, const struct object_search *search,
     if (!label[0])
         snprintf(label, DICOM_LO_SIZE, "Region %" PRId32, item->number);
     for (int again = 1; pick_is_label(picks, search, label); again++) {
-        snprintf(number, sizeof number, again > 1 ? " (%" PRId32 ", %d)" : " (%" PRId32 ")",
-                 item->number, again);
+        snprintf(number, sizeof number, again > 1 ? " (%" PRId32 ", %d)" : " (%" PRId32 ")", item->number, again);
         snprintf(label, DICOM_LO_SIZE, "%s", item->name);
         pick_cut(label, LABEL_CHARACTERS - strlen(number));
         snprintf(label + strlen(label), DICOM_LO_SIZE - strlen(label), "%s", number);
@@ -76,8 +72,7 @@ pick_label(const struct object_picks *picks, const struct object_search *search,
  * keeps the codes of its object; a region without a type gets those of the pipeline.
  */
 static int
-pick_region(struct object_picks *picks, const struct object_search *search, int32_t number,
-            struct error *error)
+pick_region(struct object_picks *picks, const struct object_search *search, int32_t number, struct error *error)
 {
     const struct object_item *item = &search->set->items[number];
     const struct provenance *from = item->provenance;
@@ -88,8 +83,8 @@ pick_region(struct object_picks *picks, const struct object_search *search, int3
                                "%s has so many regions that match \"%s\" that the pipeline would "
                                "have more than %d segments. Give segment \"%s\" a narrower "
                                "object.roi.",
-                               text_base_name(search->set->path), search->segment->object.roi,
-                               CONF_MAX_SEGMENTS, search->segment->label);
+                               text_base_name(search->set->path), search->segment->object.roi, CONF_MAX_SEGMENTS,
+                               search->segment->label);
     int rc = object_search_check(search, search->set, number, error);
     if (rc)
         return rc;
@@ -146,8 +141,7 @@ pick_object(struct object_picks *picks, struct object_search *search, struct err
 }
 
 static int
-pick_reserve(const struct segmentation *segmentation, struct object_picks **picks,
-             struct error *error)
+pick_reserve(const struct segmentation *segmentation, struct object_picks **picks, struct error *error)
 {
     *picks = calloc(1, sizeof **picks);
     if (*picks) {
@@ -160,8 +154,7 @@ pick_reserve(const struct segmentation *segmentation, struct object_picks **pick
     (*picks)->pipeline = *segmentation->pipeline;
     (*picks)->pipeline.segments = (*picks)->segments;
     (*picks)->pipeline.segment_count = 0;
-    return object_sets_make(&(*picks)->sets, segmentation->objects, segmentation->object_count,
-                            error);
+    return object_sets_make(&(*picks)->sets, segmentation->objects, segmentation->object_count, error);
 }
 
 int

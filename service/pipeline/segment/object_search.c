@@ -10,12 +10,10 @@
 #include <string.h>
 
 int
-object_search_check(const struct object_search *search, const struct object_set *set, int32_t item,
-                    struct error *error)
+object_search_check(const struct object_search *search, const struct object_set *set, int32_t item, struct error *error)
 {
     const struct segmentation *segmentation = search->segmentation;
-    const struct dicom_instance *image =
-        segmentation->instances[segmentation->stack->planes[0].instance];
+    const struct dicom_instance *image = segmentation->instances[segmentation->stack->planes[0].instance];
     const char *frame = item >= 0 ? set->items[item].frame : set->frame;
     const char *own = image->frame_of_reference_uid;
     bool named = false;
@@ -47,8 +45,7 @@ object_search_next(const struct conf_object *wanted, const struct object_set *se
 }
 
 static int
-object_refuse_absent(const struct object_search *search, const struct object_set *set,
-                     struct error *error)
+object_refuse_absent(const struct object_search *search, const struct object_set *set, struct error *error)
 {
     const struct conf_object *wanted = &search->segment->object;
     char which[96], names[200] = "";
@@ -57,16 +54,13 @@ object_refuse_absent(const struct object_search *search, const struct object_set
     else
         snprintf(which, sizeof which, "with number %d", wanted->number);
     for (int32_t i = 0; i < set->item_count; i++)
-        segment_append(names, sizeof names, "%s%" PRId32 " \"%s\"", i > 0 ? ", " : "",
-                       set->items[i].number, set->items[i].name);
+        segment_append(names, sizeof names, "%s%" PRId32 " \"%s\"", i > 0 ? ", " : "", set->items[i].number,
+                       set->items[i].name);
     text_utf8_mend_end(names);
-    return error_set_files(error, -EINVAL, CODE_ROI_NOT_FOUND, set->path, NULL,
-                           "%s has no region %s for segment \"%s\"; it has %s.%s",
-                           text_base_name(set->path), which, search->segment->label,
-                           names[0] ? names : "none at all",
-                           wanted->optional || wanted->kind == CONF_SR
-                               ? ""
-                               : " If patients may lack it, set object.optional.");
+    return error_set_files(
+        error, -EINVAL, CODE_ROI_NOT_FOUND, set->path, NULL, "%s has no region %s for segment \"%s\"; it has %s.%s",
+        text_base_name(set->path), which, search->segment->label, names[0] ? names : "none at all",
+        wanted->optional || wanted->kind == CONF_SR ? "" : " If patients may lack it, set object.optional.");
 }
 
 /*
@@ -74,8 +68,7 @@ object_refuse_absent(const struct object_search *search, const struct object_set
  * object need be checked.
  */
 static int
-object_judge(struct object_search *search, const struct object_set *set, int32_t *item,
-             struct error *error)
+object_judge(struct object_search *search, const struct object_set *set, int32_t *item, struct error *error)
 {
     const struct conf_object *wanted = &search->segment->object;
     struct error refusal = {.code = CODE_NONE};
@@ -94,16 +87,14 @@ object_judge(struct object_search *search, const struct object_set *set, int32_t
                                text_base_name(set->path));
     if (*item < 0)
         return object_refuse_absent(search, set, &search->refusal);
-    const int32_t second =
-        wanted->each || wanted->unite ? -1 : object_search_next(wanted, set, *item + 1);
+    const int32_t second = wanted->each || wanted->unite ? -1 : object_search_next(wanted, set, *item + 1);
     if (second < 0)
         return 0;
     const struct object_item *a = &set->items[*item], *b = &set->items[second];
     return error_set_files(error, -EINVAL, CODE_ROI_AMBIGUOUS, set->path, NULL,
-                           "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32
-                           ") and \"%s\" (%" PRId32 "); name one as it is, or by its number%s.",
-                           text_base_name(set->path), search->segment->label, a->name, a->number,
-                           b->name, b->number,
+                           "%s has several regions that fit segment \"%s\": \"%s\" (%" PRId32 ") and \"%s\" (%" PRId32
+                           "); name one as it is, or by its number%s.",
+                           text_base_name(set->path), search->segment->label, a->name, a->number, b->name, b->number,
                            wanted->kind == CONF_SR ? "" : ", or set object.each or object.unite");
 }
 
@@ -113,8 +104,7 @@ object_consider(struct object_search *search, struct object_set *set, struct err
 {
     struct error found = {.code = CODE_NONE};
     int32_t item;
-    const bool again =
-        search->set && strcmp(search->set->sop_instance_uid, set->sop_instance_uid) == 0;
+    const bool again = search->set && strcmp(search->set->sop_instance_uid, set->sop_instance_uid) == 0;
     int rc = again ? -EEXIST : object_judge(search, set, &item, &found);
     if (rc == 0 && !search->set) {
         search->set = set;
@@ -125,8 +115,7 @@ object_consider(struct object_search *search, struct object_set *set, struct err
         error_set_files(&found, -EINVAL, CODE_OBJECT_AMBIGUOUS, search->set->path, set->path,
                         "%s and %s both have the region of segment \"%s\"; name a region that only "
                         "one of them has, or leave one out.",
-                        text_base_name(search->set->path), text_base_name(set->path),
-                        search->segment->label);
+                        text_base_name(search->set->path), text_base_name(set->path), search->segment->label);
     if (found.code == CODE_NONE)
         return 0;
     if (error)
@@ -154,13 +143,11 @@ object_search_run(struct object_search *search, struct error *error)
     if (rc || search->set)
         return rc;
     if (refusal->code == CODE_NONE)
-        error_set(refusal, -EINVAL, CODE_OBJECT_MISSING,
-                  "segment \"%s\" is a region of a%s %s, and %s%s.", search->segment->label,
-                  wanted->kind == CONF_RTSTRUCT ? "n" : "", object_kind_name(wanted->kind),
+        error_set(refusal, -EINVAL, CODE_OBJECT_MISSING, "segment \"%s\" is a region of a%s %s, and %s%s.",
+                  search->segment->label, wanted->kind == CONF_RTSTRUCT ? "n" : "", object_kind_name(wanted->kind),
                   count > 0 ? "no object that the job has is one" : "the job has none",
                   wanted->optional ? "" : ": noctule run takes one with --object FILE");
-    if (wanted->optional &&
-        (refusal->code == CODE_ROI_NOT_FOUND || refusal->code == CODE_OBJECT_MISSING))
+    if (wanted->optional && (refusal->code == CODE_ROI_NOT_FOUND || refusal->code == CODE_OBJECT_MISSING))
         return 0;
     if (error)
         *error = *refusal;

@@ -26,14 +26,13 @@ struct object_search {
 int object_search_run(struct object_search *search, struct error *error);
 
 /* Returns the next matching region of the set, from `item` on; -1: there is no more. */
-int32_t object_search_next(const struct conf_object *wanted, const struct object_set *set,
-                           int32_t item);
+int32_t object_search_next(const struct conf_object *wanted, const struct object_set *set, int32_t item);
 
 /*
  * Checks that a region belongs to the images: it refers to their series, or has their frame of
  * reference.
  */
-int object_search_check(const struct object_search *search, const struct object_set *set,
-                        int32_t item, struct error *error);
+int object_search_check(const struct object_search *search, const struct object_set *set, int32_t item,
+                        struct error *error);
 
 #endif

@@ -9,9 +9,8 @@
 const char *
 object_kind_name(enum conf_object_kind kind)
 {
-    static const char *const names[] = {[CONF_RTSTRUCT] = "RT Structure Set",
-                                        [CONF_SEG] = "Segmentation",
-                                        [CONF_SR] = "Structured Report"};
+    static const char *const names[] = {
+        [CONF_RTSTRUCT] = "RT Structure Set", [CONF_SEG] = "Segmentation", [CONF_SR] = "Structured Report"};
     return names[kind];
 }
 
@@ -90,17 +89,16 @@ object_set_of_seg(struct object_set *set)
         set->series[i] = read->series[i];
     for (int32_t i = 0; i < read->segment_count; i++) {
         const struct seg_source_segment *segment = &read->segments[i];
-        set->items[i] = (struct object_item){
-            .number = segment->number,
-            .name = segment->label,
-            .finding = "",
-            .frame = set->frame,
-            .tracking_id = segment->tracking_id,
-            .tracking_uid = segment->tracking_uid,
-            .provenance = segment->provenance,
-            .is_background = read->type == SEG_SOURCE_LABELMAP && segment->number == 0,
-            .has_color = segment->has_color,
-            .color = {segment->color[0], segment->color[1], segment->color[2]}};
+        set->items[i] = (struct object_item){.number = segment->number,
+                                             .name = segment->label,
+                                             .finding = "",
+                                             .frame = set->frame,
+                                             .tracking_id = segment->tracking_id,
+                                             .tracking_uid = segment->tracking_uid,
+                                             .provenance = segment->provenance,
+                                             .is_background = read->type == SEG_SOURCE_LABELMAP && segment->number == 0,
+                                             .has_color = segment->has_color,
+                                             .color = {segment->color[0], segment->color[1], segment->color[2]}};
     }
     return 0;
 }
@@ -134,8 +132,7 @@ object_set_of_report(struct object_set *set)
 }
 
 int
-object_set_open(enum conf_object_kind kind, const char *path, struct object_set **out,
-                struct error *error)
+object_set_open(enum conf_object_kind kind, const char *path, struct object_set **out, struct error *error)
 {
     struct object_set *set = calloc(1, sizeof *set);
     *out = NULL;
@@ -199,13 +196,12 @@ object_sets_close(struct object_sets *sets)
 }
 
 int
-object_sets_get(struct object_sets *sets, size_t index, enum conf_object_kind kind,
-                struct object_set **set, struct error *error)
+object_sets_get(struct object_sets *sets, size_t index, enum conf_object_kind kind, struct object_set **set,
+                struct error *error)
 {
     const size_t place = KINDS * index + (size_t)kind;
     struct error unread = {.code = CODE_NONE};
-    if (!sets->opened[place] &&
-        object_set_open(kind, sets->paths[index], &sets->sets[place], &unread) &&
+    if (!sets->opened[place] && object_set_open(kind, sets->paths[index], &sets->sets[place], &unread) &&
         unread.code != CODE_SOP_CLASS_UNSUPPORTED) {
         *error = unread;
         return -EINVAL;

@@ -45,8 +45,7 @@ struct object_set {
  * Opens an object. Codes: those of rtstruct_open(), seg_source_open() and sr_source_open();
  * SOP_CLASS_UNSUPPORTED for another kind. `path` is borrowed.
  */
-int object_set_open(enum conf_object_kind kind, const char *path, struct object_set **set,
-                    struct error *error);
+int object_set_open(enum conf_object_kind kind, const char *path, struct object_set **set, struct error *error);
 void object_set_close(struct object_set *set);
 
 /* The objects of a job, each opened once per kind. */
@@ -58,16 +57,15 @@ struct object_sets {
 };
 
 /* Returns 0 or -ENOMEM. Call object_sets_close() in both cases. */
-int object_sets_make(struct object_sets *sets, char *const *paths, size_t count,
-                     struct error *error);
+int object_sets_make(struct object_sets *sets, char *const *paths, size_t count, struct error *error);
 void object_sets_close(struct object_sets *sets);
 
 /*
  * Sets *set to the object of this index, NULL if it is of another kind; `sets` owns it. Codes:
  * those of object_set_open().
  */
-int object_sets_get(struct object_sets *sets, size_t index, enum conf_object_kind kind,
-                    struct object_set **set, struct error *error);
+int object_sets_get(struct object_sets *sets, size_t index, enum conf_object_kind kind, struct object_set **set,
+                    struct error *error);
 
 /*
  * Returns whether the item has the wanted number, name or finding. A pattern matches the background

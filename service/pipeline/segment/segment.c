@@ -19,8 +19,7 @@ const struct segment_method *const segment_methods[CONF_METHODS] = {
 
 /* Lists the method's segments and prepares them. */
 static int
-method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *demand,
-               struct error *error)
+method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *demand, struct error *error)
 {
     const struct segment_method *method = segment_methods[m];
     const struct conf_pipeline *pipeline = segmentation->pipeline;
@@ -43,8 +42,7 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
 }
 
 int
-segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
-                     struct error *error)
+segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand, struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     const size_t count = pipeline->segment_count;
@@ -55,8 +53,8 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     segmentation->ready = calloc(count, sizeof *segmentation->ready);
     segmentation->ranges = calloc(count, sizeof *segmentation->ranges);
     segmentation->maps = calloc(count, sizeof *segmentation->maps);
-    if (!segmentation->found || !segmentation->masks || !segmentation->ready ||
-        !segmentation->ranges || !segmentation->maps)
+    if (!segmentation->found || !segmentation->masks || !segmentation->ready || !segmentation->ranges ||
+        !segmentation->maps)
         return error_set_system(error, -ENOMEM, "hold the masks");
     *bytes = (struct segment_bytes){0};
     for (size_t i = 0; i < count; i++) {
@@ -111,8 +109,7 @@ segmentation_restart(struct segmentation *segmentation)
 size_t
 segment_place(const struct segmentation *segmentation, size_t segment)
 {
-    const size_t *segments =
-        segmentation->of[segmentation->pipeline->segments[segment].method].segments;
+    const size_t *segments = segmentation->of[segmentation->pipeline->segments[segment].method].segments;
     size_t place = 0;
     while (segments[place] != segment)
         place++;
@@ -157,13 +154,11 @@ method_may_begin(const struct segmentation *segmentation, int m)
 }
 
 int
-segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
-                   struct error *error)
+segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane, struct error *error)
 {
     int rc = 0;
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
-        if (segmentation->of[m].prepared && segment_methods[m]->begin &&
-            method_may_begin(segmentation, m))
+        if (segmentation->of[m].prepared && segment_methods[m]->begin && method_may_begin(segmentation, m))
             rc = segment_methods[m]->begin(segmentation, lane, error);
     return rc;
 }
@@ -192,8 +187,7 @@ next_method(const struct segmentation *segmentation, const bool *made)
 
 /* Makes the masks of found segments, if all segments that they use are made. */
 static int
-make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *made,
-           struct error *error)
+make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *made, struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     bool more = true;
@@ -212,8 +206,7 @@ make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *m
 
 /* check_makeable() of the configuration guarantees an order. */
 int
-segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-                 struct error *error)
+segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     bool *made = calloc(segmentation->pipeline->segment_count, sizeof *made);
     int m, rc = made ? 0 : error_set_system(error, -ENOMEM, "find the segments");
@@ -231,8 +224,7 @@ segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, c
 }
 
 void
-segment_describe(const struct segmentation *segmentation, size_t number,
-                 char text[SEGMENT_DESCRIPTION])
+segment_describe(const struct segmentation *segmentation, size_t number, char text[SEGMENT_DESCRIPTION])
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     segment_methods[segment->method]->describe(segmentation, number, text);
@@ -258,8 +250,7 @@ segment_describe_measured(const struct pipeline_segment *segment, char *text, si
     snprintf(text, size, "%s: measured ", segment->label);
     for (int i = 0; i < segment->number_count; i++)
         if (segment->numbers[i].measured) {
-            segment_append(text, size, "%s%s %.6g", between, segment->numbers[i].words,
-                           segment->numbers[i].value);
+            segment_append(text, size, "%s%s %.6g", between, segment->numbers[i].words, segment->numbers[i].value);
             between = ", ";
         }
     return true;

@@ -86,28 +86,23 @@ struct segment_method {
      */
     struct segment_bytes (*bytes)(const struct segmentation *segmentation, size_t segment);
     /* Called before the first slice, if all segments can start then; may be NULL. */
-    int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
-                 struct error *error);
+    int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane, struct error *error);
     /*
      * Fills `found` and the maps of its ready segments, and again of earlier ones; `voxels` is the
      * decoded volume.
      */
-    int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-               struct error *error);
+    int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error);
     /*
      * Fills the request of a segment that is made from a range and another segment, if run() finds
      * no mask.
      */
-    void (*begin_mask)(const struct segmentation *segmentation, size_t segment,
-                       struct kernels_mask_request *request);
+    void (*begin_mask)(const struct segmentation *segmentation, size_t segment, struct kernels_mask_request *request);
     /*
      * Writes Algorithm Parameters (0066,0032; PS3.3 10.16) of a segment that was found: all that a
      * reader of the SEG needs to repeat it; and the numbers of the record (may be NULL).
      */
-    void (*describe)(const struct segmentation *segmentation, size_t segment,
-                     char text[SEGMENT_DESCRIPTION]);
-    void (*report)(const struct segmentation *segmentation, size_t segment,
-                   struct pipeline_segment *report);
+    void (*describe)(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION]);
+    void (*report)(const struct segmentation *segmentation, size_t segment, struct pipeline_segment *report);
 };
 
 #define METHOD(NAME, name, word) extern const struct segment_method segment_##name;
@@ -119,19 +114,17 @@ extern const struct segment_method *const segment_methods[CONF_METHODS];
  * Prepares all methods that have segments: data that needs no pixels, and the demand of a lane.
  * Call segmentation_release() also after an error.
  */
-int segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
-                         struct error *error);
+int segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand, struct error *error);
 void segmentation_release(struct segmentation *segmentation);
 /* Releases all but lasting data, for another segmentation_prepare() on the same grid. */
 void segmentation_restart(struct segmentation *segmentation);
 
 /* Passes hints to a lane whose volume has begun. */
-int segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
-                       struct error *error);
+int segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane, struct error *error);
 
 /* Finds all segments, used ones first. */
-int segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane,
-                     const void *voxels, struct error *error);
+int segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+                     struct error *error);
 
 /*
  * Return the segments of a method, in the pipeline's order, and the index of a segment within its
@@ -147,8 +140,7 @@ segment_at(const struct segmentation *segmentation, enum conf_method method, siz
 static inline size_t
 segment_mask_words(const struct geometry_stack *stack)
 {
-    return (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows *
-           (size_t)stack->plane_count;
+    return (size_t)((stack->columns - 1) / 64 + 1) * (size_t)stack->rows * (size_t)stack->plane_count;
 }
 
 static inline int64_t
@@ -163,8 +155,7 @@ size_t segment_place(const struct segmentation *segmentation, size_t segment);
 const uint64_t *segment_from(const struct segmentation *segmentation, size_t segment);
 
 /* Writes Algorithm Parameters of a segment that was found: those of its method, then its steps. */
-void segment_describe(const struct segmentation *segmentation, size_t segment,
-                      char text[SEGMENT_DESCRIPTION]);
+void segment_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION]);
 
 /*
  * Writes "Vessel: measured mean 40, sigma 7". Returns false and writes no text if no number was
@@ -173,7 +164,6 @@ void segment_describe(const struct segmentation *segmentation, size_t segment,
 bool segment_describe_measured(const struct pipeline_segment *segment, char *text, size_t size);
 
 /* Appends to the text; cuts it if there is no room. */
-void segment_append(char *text, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void segment_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

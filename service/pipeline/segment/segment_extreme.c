@@ -43,8 +43,7 @@ static void
 extreme_add_row(const struct extreme_search *search, int64_t y, int64_t z, int sign)
 {
     const struct geometry_stack *stack = search->segmentation->stack;
-    const struct image_range padding =
-        volume_padding(search->segmentation->instances[stack->planes[z].instance]);
+    const struct image_range padding = volume_padding(search->segmentation->instances[stack->planes[z].instance]);
     const int64_t first = (z * search->size[1] + y) * search->size[0];
     for (int64_t x = 0; x < search->size[0]; x++) {
         const int32_t value = image_value(search->voxels, stack->pixel, first + x);
@@ -87,8 +86,7 @@ extreme_mean(const struct extreme_search *search, const int64_t at[3], double *m
     const double voxels = (double)((2 * search->reach[0] + 1) * (2 * search->reach[1] + 1));
     double sum = 0;
     for (int64_t z = at[2] - search->reach[2]; z <= at[2] + search->reach[2]; z++) {
-        const struct extreme_sum *plane =
-            extreme_plane(search, z) + at[1] * search->size[0] + at[0];
+        const struct extreme_sum *plane = extreme_plane(search, z) + at[1] * search->size[0] + at[0];
         const struct image_rescale rescale = search->rescales[z];
         if (plane->padding > 0)
             return false;
@@ -109,8 +107,7 @@ extreme_look(struct extreme_search *search, int64_t z)
     for (int64_t y = search->reach[1]; y < search->size[1] - search->reach[1]; y++)
         for (int64_t x = search->reach[0]; x < search->size[0] - search->reach[0]; x++) {
             const int64_t at[3] = {x, y, z};
-            const size_t word =
-                (size_t)((z * search->size[1] + y) * search->words_per_row + x / 64);
+            const size_t word = (size_t)((z * search->size[1] + y) * search->words_per_row + x / 64);
             const uint64_t bit = UINT64_C(1) << x % 64;
             uint64_t counts = bit;
             double mean;
@@ -160,14 +157,11 @@ extreme_bytes(const struct geometry_stack *stack, double mm)
 }
 
 int
-extreme_find(const struct segmentation *segmentation, const struct extreme_request *request,
-             const void *voxels, uint64_t *bits, struct error *error)
+extreme_find(const struct segmentation *segmentation, const struct extreme_request *request, const void *voxels,
+             uint64_t *bits, struct error *error)
 {
-    struct extreme_search search = {.segmentation = segmentation,
-                                    .request = request,
-                                    .voxels = voxels,
-                                    .bits = bits,
-                                    .best = -INFINITY};
+    struct extreme_search search = {
+        .segmentation = segmentation, .request = request, .voxels = voxels, .bits = bits, .best = -INFINITY};
     extreme_measure(&search, segmentation->stack, request->mm);
     const size_t words = (size_t)(search.words_per_row * search.size[1] * search.size[2]);
     search.planes = calloc(extreme_sums(&search), sizeof *search.planes);
@@ -181,8 +175,7 @@ extreme_find(const struct segmentation *segmentation, const struct extreme_reque
     for (int64_t z = 0; z < search.size[2] && rc == 0; z++) {
         struct image_rescale *own = &search.rescales[z];
         *own = volume_rescale(segmentation->instances, &segmentation->stack->planes[z]);
-        search.alike &= own->slope == search.rescales[0].slope &&
-                        own->intercept == search.rescales[0].intercept;
+        search.alike &= own->slope == search.rescales[0].slope && own->intercept == search.rescales[0].intercept;
     }
     for (int64_t z = 0; z < search.size[2] && rc == 0; z++) {
         extreme_sum_plane(&search, z);

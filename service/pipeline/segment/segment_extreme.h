@@ -27,7 +27,7 @@ int64_t extreme_bytes(const struct geometry_stack *stack, double mm);
  * bits must be 0, in rows of as few words as possible. `voxels` is the decoded volume. Returns 0 or
  * -ENOMEM.
  */
-int extreme_find(const struct segmentation *segmentation, const struct extreme_request *request,
-                 const void *voxels, uint64_t *bits, struct error *error);
+int extreme_find(const struct segmentation *segmentation, const struct extreme_request *request, const void *voxels,
+                 uint64_t *bits, struct error *error);
 
 #endif

@@ -24,30 +24,27 @@ plane_path(const struct segmentation *segmentation, int32_t z)
 
 /* Checks that all planes have the same slope and intercept, and the same padding. */
 static int
-check_planes(const struct segmentation *segmentation, struct image_rescale first,
-             struct image_range padding, struct error *error)
+check_planes(const struct segmentation *segmentation, struct image_rescale first, struct image_range padding,
+             struct error *error)
 {
     const struct geometry_stack *stack = segmentation->stack;
     for (int32_t z = 1; z < stack->plane_count; z++) {
         struct image_rescale other = volume_rescale(segmentation->instances, &stack->planes[z]);
         if (other.slope != first.slope || other.intercept != first.intercept)
-            return error_set_files(
-                error, -EINVAL, CODE_RESCALE_VARIES, plane_path(segmentation, 0),
-                plane_path(segmentation, z),
-                "the slices differ in their rescale (%g * value + %g in one file, %g * value + %g "
-                "in another), and fuzzy connectedness compares values of neighbouring slices: "
-                "give the series one rescale, or use method = \"level-set\"",
-                first.slope, first.intercept, other.slope, other.intercept);
+            return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, plane_path(segmentation, 0),
+                                   plane_path(segmentation, z),
+                                   "the slices differ in their rescale (%g * value + %g in one file, %g * value + %g "
+                                   "in another), and fuzzy connectedness compares values of neighbouring slices: "
+                                   "give the series one rescale, or use method = \"level-set\"",
+                                   first.slope, first.intercept, other.slope, other.intercept);
     }
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct image_range other =
-            volume_padding(segmentation->instances[stack->planes[z].instance]);
+        struct image_range other = volume_padding(segmentation->instances[stack->planes[z].instance]);
         if (padding.lo != other.lo || padding.hi != other.hi)
-            return error_set_files(
-                error, -EINVAL, CODE_PADDING_MIXED, plane_path(segmentation, 0),
-                plane_path(segmentation, z),
-                "the padding values of the series differ, or only some of its files have one, and "
-                "fuzzy connectedness takes one for all slices");
+            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, plane_path(segmentation, 0),
+                                   plane_path(segmentation, z),
+                                   "the padding values of the series differ, or only some of its files have one, and "
+                                   "fuzzy connectedness takes one for all slices");
     }
     return 0;
 }
@@ -68,9 +65,8 @@ find_middle(const struct geometry_stack *stack, struct kernels_voxel seeds[MIDDL
 }
 
 static int
-make_object(const struct conf_segment *segment, const struct geometry_stack *stack,
-            struct image_range padding, struct kernels_voxel *seeds,
-            struct kernels_fuzzy_object *object, struct error *error)
+make_object(const struct conf_segment *segment, const struct geometry_stack *stack, struct image_range padding,
+            struct kernels_voxel *seeds, struct kernels_fuzzy_object *object, struct error *error)
 {
     const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
     for (size_t i = 0; i < segment->seed_count; i++) {
@@ -82,15 +78,13 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
                 return error_set(error, -EINVAL, CODE_SEED_OUTSIDE,
                                  "seed %zu of segment \"%s\" is at column %.0f, row %.0f, slice "
                                  "%.0f, outside of the volume of %d x %d x %d voxels",
-                                 i + 1, segment->label, voxel[0], voxel[1], voxel[2], size[0],
-                                 size[1], size[2]);
+                                 i + 1, segment->label, voxel[0], voxel[1], voxel[2], size[0], size[1], size[2]);
         }
         seeds[i] = (struct kernels_voxel){(int64_t)voxel[0], (int64_t)voxel[1], (int64_t)voxel[2]};
     }
     *object = (struct kernels_fuzzy_object){
         .seeds = seeds,
-        .seed_count = segment->automatic == CONF_AUTO_CENTER ? find_middle(stack, seeds)
-                                                             : segment->seed_count,
+        .seed_count = segment->automatic == CONF_AUTO_CENTER ? find_middle(stack, seeds) : segment->seed_count,
         .sigma = 1, /* placeholders until both are measured */
         .homogeneity_sigma = 1,
         .weight = segment->weight,
@@ -162,8 +156,7 @@ origin(const struct conf_estimable *number)
 
 /* Writes the used numbers, marks measured ones, and writes the seeds in voxels. */
 static void
-fuzzy_describe(const struct segmentation *segmentation, size_t number,
-               char text[SEGMENT_DESCRIPTION])
+fuzzy_describe(const struct segmentation *segmentation, size_t number, char text[SEGMENT_DESCRIPTION])
 {
     const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
     const size_t k = segment_place(segmentation, number);
@@ -175,9 +168,8 @@ fuzzy_describe(const struct segmentation *segmentation, size_t number,
     snprintf(text, SEGMENT_DESCRIPTION,
              "object mean %.9g%s, sigma %.9g%s; homogeneity sigma %.9g%s; weight %g; threshold "
              "%g%s",
-             mean->value, origin(mean), sigma->value, origin(sigma), homogeneity->value,
-             origin(homogeneity), segment->weight, segment->threshold,
-             objects->demand.relative ? "; relative connectedness" : "");
+             mean->value, origin(mean), sigma->value, origin(sigma), homogeneity->value, origin(homogeneity),
+             segment->weight, segment->threshold, objects->demand.relative ? "; relative connectedness" : "");
     start_describe(segment, text);
     if (segment->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
@@ -189,12 +181,10 @@ fuzzy_describe(const struct segmentation *segmentation, size_t number,
 }
 
 static void
-fuzzy_report(const struct segmentation *segmentation, size_t segment,
-             struct pipeline_segment *report)
+fuzzy_report(const struct segmentation *segmentation, size_t segment, struct pipeline_segment *report)
 {
     const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
-    const struct fuzzy_gaussians *gaussians =
-        &objects->gaussians[segment_place(segmentation, segment)];
+    const struct fuzzy_gaussians *gaussians = &objects->gaussians[segment_place(segmentation, segment)];
 
     const struct {
         const char *key, *words;
@@ -205,8 +195,8 @@ fuzzy_report(const struct segmentation *segmentation, size_t segment,
 
     report->number_count = sizeof numbers / sizeof numbers[0];
     for (int i = 0; i < report->number_count; i++)
-        report->numbers[i] = (struct segment_number){
-            numbers[i].key, numbers[i].words, numbers[i].number->value, !numbers[i].number->given};
+        report->numbers[i] = (struct segment_number){numbers[i].key, numbers[i].words, numbers[i].number->value,
+                                                     !numbers[i].number->given};
     report->measured_voxels = gaussians->measured_voxels;
 }
 
@@ -216,16 +206,15 @@ fuzzy_bytes(const struct segmentation *segmentation, size_t number)
 {
     const int64_t looking = start_bytes(segmentation, number);
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    const bool all_given = segment->object_mean.given && segment->object_sigma.given &&
-                           segment->homogeneity_sigma.given;
+    const bool all_given =
+        segment->object_mean.given && segment->object_sigma.given && segment->homogeneity_sigma.given;
     const int64_t near = all_given ? 0 : segment_mask_bytes(segmentation->stack);
     return (struct segment_bytes){.passing = looking > near ? looking : near};
 }
 
 /* Gives each segment that became ready its start segment, or the voxels that auto finds, once. */
 static int
-fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-           struct error *error)
+fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     static const struct kernels_mask_request any_value = {.padding = {1, 0}};
     const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
@@ -243,8 +232,7 @@ fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const v
 }
 
 static int
-fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-          struct error *error)
+fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
     const size_t *segments = segmentation->of[CONF_FUZZY].segments;

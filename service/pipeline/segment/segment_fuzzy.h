@@ -51,7 +51,6 @@ struct fuzzy_objects {
  * (stack->pixel, x fastest), and fills the items' Gaussians for kernels_fuzzy_run(). Returns 0,
  * -ENOMEM, or -EINVAL with SEEDS_IN_PADDING.
  */
-int fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
-                          struct error *error);
+int fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels, struct error *error);
 
 #endif

@@ -50,8 +50,7 @@ spread_word(struct neighbourhood *n, uint64_t seeds, int64_t word, int64_t y, in
     n->first_z = n->first_z < z - n->reach ? n->first_z : clip(z - n->reach, stack->plane_count);
     n->last_z = n->last_z > end_z ? n->last_z : end_z;
     for (int64_t k = clip(z - n->reach, stack->plane_count); k <= end_z; k++)
-        for (int64_t j = clip(y - n->reach, stack->rows); j <= clip(y + n->reach, stack->rows);
-             j++) {
+        for (int64_t j = clip(y - n->reach, stack->rows); j <= clip(y + n->reach, stack->rows); j++) {
             uint64_t *row = near_row(n, j, k);
             if (word > 0)
                 row[word - 1] |= before;
@@ -90,8 +89,7 @@ fuzzy_take(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32
 
 /* Adds the pair with the next voxel along an axis, so that each pair counts once. */
 static void
-add_pair(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t value,
-         struct sums *sums)
+add_pair(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t value, struct sums *sums)
 {
     int32_t other;
     if (!fuzzy_take(n, x, y, z, &other))
@@ -134,8 +132,8 @@ fill_in(struct conf_estimable *number, double measured)
 }
 
 static int
-measure_sums(const struct conf_segment *segment, const struct neighbourhood *n,
-             struct image_rescale rescale, struct fuzzy_gaussians *gaussians, struct error *error)
+measure_sums(const struct conf_segment *segment, const struct neighbourhood *n, struct image_rescale rescale,
+             struct fuzzy_gaussians *gaussians, struct error *error)
 {
     struct sums sums = {0};
     for (int64_t z = n->first_z; z <= n->last_z; z++)
@@ -160,8 +158,7 @@ measure_sums(const struct conf_segment *segment, const struct neighbourhood *n,
                          segment->label);
     double count = (double)sums.voxels, mean = (double)sums.values / count;
     double variance = (double)sums.squares / count - mean * mean;
-    double half_squares =
-        sums.pairs > 0 ? (double)sums.square_differences / (4 * (double)sums.pairs) : 0;
+    double half_squares = sums.pairs > 0 ? (double)sums.square_differences / (4 * (double)sums.pairs) : 0;
     fill_in(&gaussians->mean, rescale.slope * ((double)sums.first + mean) + rescale.intercept);
     fill_in(&gaussians->sigma, fabs(rescale.slope) * deviation(variance));
     fill_in(&gaussians->homogeneity_sigma, fabs(rescale.slope) * deviation(half_squares));
@@ -201,8 +198,7 @@ measure(const struct segmentation *segmentation, size_t k, const void *voxels, s
 }
 
 int
-fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
-                      struct error *error)
+fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels, struct error *error)
 {
     struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
     const struct image_rescale *rescale = &objects->rescale;

@@ -16,16 +16,14 @@
 #include <string.h>
 
 int
-level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
-                struct kernels_shape *voxels)
+level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack, struct kernels_shape *voxels)
 {
     volume_point(shape->center, shape->center_unit, stack, voxels->center);
     for (int axis = 0; axis < 3; axis++) {
         voxels->radius[axis] = shape->radius[axis];
         if (shape->radius_unit == CONF_MM)
             voxels->radius[axis] /= stack->spacing[axis];
-        if (!isfinite(voxels->center[axis]) || !isfinite(voxels->radius[axis]) ||
-            voxels->radius[axis] < 0)
+        if (!isfinite(voxels->center[axis]) || !isfinite(voxels->radius[axis]) || voxels->radius[axis] < 0)
             return -EINVAL;
     }
     switch (shape->kind) {
@@ -36,33 +34,30 @@ level_set_shape(const struct conf_shape *shape, const struct geometry_stack *sta
         voxels->kind = KERNELS_ELLIPSOID;
         break;
     case CONF_SPHERE: /* a sphere in mm is an ellipsoid in voxels that are not cubes */
-        voxels->kind =
-            voxels->radius[0] == voxels->radius[1] && voxels->radius[1] == voxels->radius[2]
-                ? KERNELS_SPHERE
-                : KERNELS_ELLIPSOID;
+        voxels->kind = voxels->radius[0] == voxels->radius[1] && voxels->radius[1] == voxels->radius[2]
+                           ? KERNELS_SPHERE
+                           : KERNELS_ELLIPSOID;
         break;
     }
     return 0;
 }
 
 static int
-make_label(const struct conf_segment *segment, const struct geometry_stack *stack,
-           struct image_range *ranges, struct kernels_shape *shapes,
-           struct kernels_level_set_label *label, struct error *error)
+make_label(const struct conf_segment *segment, const struct geometry_stack *stack, struct image_range *ranges,
+           struct kernels_shape *shapes, struct kernels_level_set_label *label, struct error *error)
 {
     for (size_t i = 0; i < segment->shape_count; i++) {
         if (level_set_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
             return error_set(error, -EINVAL, CODE_SHAPE_INVALID,
-                             "shape %zu of segment \"%s\" has no size in the voxels of this series",
-                             i + 1, segment->label);
+                             "shape %zu of segment \"%s\" has no size in the voxels of this series", i + 1,
+                             segment->label);
     }
     const bool center = segment->automatic == CONF_AUTO_CENTER;
     if (center) /* the voxel at the centre; two per axis with an even number */
-        *shapes =
-            (struct kernels_shape){.kind = KERNELS_BOX,
-                                   .center = {(stack->columns - 1) / 2.0, (stack->rows - 1) / 2.0,
-                                              (stack->plane_count - 1) / 2.0},
-                                   .radius = {0.5, 0.5, 0.5}};
+        *shapes = (struct kernels_shape){
+            .kind = KERNELS_BOX,
+            .center = {(stack->columns - 1) / 2.0, (stack->rows - 1) / 2.0, (stack->plane_count - 1) / 2.0},
+            .radius = {0.5, 0.5, 0.5}};
     *label = (struct kernels_level_set_label){
         .shapes = shapes,
         .shape_count = center ? 1 : segment->shape_count,
@@ -76,8 +71,8 @@ make_label(const struct conf_segment *segment, const struct geometry_stack *stac
 
 /* Fills the ranges that are known. */
 static int
-level_set_fill_ranges(const struct segmentation *segmentation,
-                      const struct level_set_labels *labels, size_t k, struct error *error)
+level_set_fill_ranges(const struct segmentation *segmentation, const struct level_set_labels *labels, size_t k,
+                      struct error *error)
 {
     const size_t segment = segmentation->of[CONF_LEVEL_SET].segments[k];
     struct image_range *ranges = labels->ranges + k * (size_t)segmentation->stack->plane_count;
@@ -91,8 +86,7 @@ level_set_prepare(const struct segmentation *segmentation, void *prepared, struc
 {
     struct level_set_labels *labels = prepared;
     const struct geometry_stack *stack = segmentation->stack;
-    const size_t planes = (size_t)stack->plane_count,
-                 count = segmentation->of[CONF_LEVEL_SET].count;
+    const size_t planes = (size_t)stack->plane_count, count = segmentation->of[CONF_LEVEL_SET].count;
     size_t shape_count = count, within_count = 1;
     labels->demand.labels = count;
     for (size_t k = 0; k < count; k++) {
@@ -105,15 +99,13 @@ level_set_prepare(const struct segmentation *segmentation, void *prepared, struc
     labels->shapes = calloc(shape_count, sizeof *labels->shapes);
     labels->shape_counts = calloc(count, sizeof *labels->shape_counts);
     labels->within = calloc(within_count, sizeof *labels->within);
-    if (!labels->items || !labels->ranges || !labels->shapes || !labels->shape_counts ||
-        !labels->within)
+    if (!labels->items || !labels->ranges || !labels->shapes || !labels->shape_counts || !labels->within)
         return error_set_system(error, -ENOMEM, "prepare the segments");
     struct kernels_shape *shapes = labels->shapes;
     int rc = 0;
     for (size_t k = 0; k < count && rc == 0; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
-        rc = make_label(segment, stack, labels->ranges + k * planes, shapes, &labels->items[k],
-                        error);
+        rc = make_label(segment, stack, labels->ranges + k * planes, shapes, &labels->items[k], error);
         if (rc == 0)
             rc = level_set_fill_ranges(segmentation, labels, k, error);
         labels->shape_counts[k] = labels->items[k].shape_count;
@@ -133,15 +125,12 @@ level_set_release(void *prepared)
     free(labels->within);
 }
 
-static const char *const unit_names[] = {
-    [CONF_VOXEL] = "voxel", [CONF_MM] = "mm", [CONF_FRACTION] = "fraction"};
-static const char *const shape_names[] = {
-    [CONF_SPHERE] = "sphere", [CONF_ELLIPSOID] = "ellipsoid", [CONF_BOX] = "box"};
+static const char *const unit_names[] = {[CONF_VOXEL] = "voxel", [CONF_MM] = "mm", [CONF_FRACTION] = "fraction"};
+static const char *const shape_names[] = {[CONF_SPHERE] = "sphere", [CONF_ELLIPSOID] = "ellipsoid", [CONF_BOX] = "box"};
 
 /* Writes range and shapes as configured. */
 static void
-level_set_describe(const struct segmentation *segmentation, size_t number,
-                   char text[SEGMENT_DESCRIPTION])
+level_set_describe(const struct segmentation *segmentation, size_t number, char text[SEGMENT_DESCRIPTION])
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     ranges_describe(segmentation, number, text);
@@ -149,8 +138,8 @@ level_set_describe(const struct segmentation *segmentation, size_t number,
         const struct conf_shape *shape = &segment->shapes[i];
         const double *c = shape->center, *r = shape->radius;
         segment_append(text, SEGMENT_DESCRIPTION, "; %s center %g,%g,%g %s radius %g,%g,%g %s",
-                       shape_names[shape->kind], c[0], c[1], c[2], unit_names[shape->center_unit],
-                       r[0], r[1], r[2], unit_names[shape->radius_unit]);
+                       shape_names[shape->kind], c[0], c[1], c[2], unit_names[shape->center_unit], r[0], r[1], r[2],
+                       unit_names[shape->radius_unit]);
     }
     if (segment->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
@@ -168,8 +157,7 @@ level_set_bytes(const struct segmentation *segmentation, size_t number)
 }
 
 static int
-level_set_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
-                struct error *error)
+level_set_begin(const struct segmentation *segmentation, struct kernels_lane *lane, struct error *error)
 {
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
     return kernels_level_set_begin(lane, labels->items, labels->demand.labels, error);
@@ -201,8 +189,7 @@ level_set_choose(const struct segmentation *segmentation, const struct level_set
 
 /* Sets the voxels of a label's shapes and of its mask, in the words of a mask. */
 static void
-level_set_draw_start(const struct geometry_stack *stack,
-                     const struct kernels_level_set_label *label, uint64_t *bits)
+level_set_draw_start(const struct geometry_stack *stack, const struct kernels_level_set_label *label, uint64_t *bits)
 {
     const int64_t words = (stack->columns - 1) / 64 + 1;
     const int64_t rows = (int64_t)stack->rows * stack->plane_count;
@@ -219,8 +206,8 @@ level_set_draw_start(const struct geometry_stack *stack,
 
 /* Finds the start of a label by auto, once. */
 static int
-level_set_look(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
-               const void *voxels, struct kernels_level_set_label *label, struct error *error)
+level_set_look(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane, const void *voxels,
+               struct kernels_level_set_label *label, struct error *error)
 {
     const struct kernels_mask_request range = {
         .ranges = label->ranges, .range_count = label->range_count, .padding = label->padding};
@@ -232,8 +219,8 @@ level_set_look(const struct segmentation *segmentation, size_t number, struct ke
  * follows from the range; a mean is found before the range, which may depend on it.
  */
 static int
-level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-                   size_t k, struct error *error)
+level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, size_t k,
+                   struct error *error)
 {
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
     const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
@@ -261,8 +248,7 @@ level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane,
 }
 
 static int
-level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-              struct error *error)
+level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
     const size_t count = labels->demand.labels;

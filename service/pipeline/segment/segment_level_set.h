@@ -18,8 +18,7 @@
  * Converts a shape. Returns -EINVAL for a shape that no kernel accepts (a radius that is not
  * finite).
  */
-int level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
-                    struct kernels_shape *voxels);
+int level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack, struct kernels_shape *voxels);
 
 /*
  * The data that the method prepares: one element per segment, in the pipeline's order; -EINVAL with

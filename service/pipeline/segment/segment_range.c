@@ -17,16 +17,14 @@ struct range_segments {
 
 /* Fills ranges that are known. */
 static int
-range_fill(const struct segmentation *segmentation, const struct range_segments *own,
-           struct error *error)
+range_fill(const struct segmentation *segmentation, const struct range_segments *own, struct error *error)
 {
     const size_t planes = (size_t)segmentation->stack->plane_count;
     int rc = 0;
     for (size_t k = 0; k < segmentation->of[CONF_RANGE].count && rc == 0; k++) {
         const size_t segment = segmentation->of[CONF_RANGE].segments[k];
         if (segmentation->ranges[segment].known)
-            rc =
-                ranges_make(segmentation, segment, own->ranges + k * planes, &own->holes[k], error);
+            rc = ranges_make(segmentation, segment, own->ranges + k * planes, &own->holes[k], error);
     }
     return rc;
 }
@@ -53,8 +51,7 @@ range_release(void *prepared)
 }
 
 static int
-range_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
-          struct error *error)
+range_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     int rc = 0;
     (void)voxels;
@@ -67,8 +64,7 @@ range_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
 }
 
 static void
-range_begin_mask(const struct segmentation *segmentation, size_t segment,
-                 struct kernels_mask_request *request)
+range_begin_mask(const struct segmentation *segmentation, size_t segment, struct kernels_mask_request *request)
 {
     const struct range_segments *own = segmentation->of[CONF_RANGE].prepared;
     const size_t k = segment_place(segmentation, segment);
@@ -80,8 +76,7 @@ range_begin_mask(const struct segmentation *segmentation, size_t segment,
 }
 
 static void
-range_describe(const struct segmentation *segmentation, size_t segment,
-               char text[SEGMENT_DESCRIPTION])
+range_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION])
 {
     const char *from = segmentation->pipeline->segments[segment].from;
     ranges_describe(segmentation, segment, text);

@@ -23,8 +23,7 @@ overlap(struct image_range a, struct image_range b)
 /* Checks that a plane's range loses no values to a hole that is not padding of that plane. */
 static int
 check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
-           const struct geometry_stack *stack, struct image_range hole, int32_t hole_plane,
-           struct error *error)
+           const struct geometry_stack *stack, struct image_range hole, int32_t hole_plane, struct error *error)
 {
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct dicom_instance *instance = instances[stack->planes[z].instance];
@@ -32,12 +31,11 @@ check_hole(const struct image_range *ranges, struct dicom_instance *const *insta
         bool same = padding.lo == hole.lo && padding.hi == hole.hi;
         if (same || !overlap(ranges[z], hole))
             continue;
-        return error_set_files(
-            error, -EINVAL, CODE_PADDING_MIXED, instances[stack->planes[hole_plane].instance]->path,
-            instance->path,
-            "the padding values of the series differ (%d to %d in one file, %d to %d in another) "
-            "and lie inside the range of values to segment",
-            hole.lo, hole.hi, padding.lo, padding.hi);
+        return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, instances[stack->planes[hole_plane].instance]->path,
+                               instance->path,
+                               "the padding values of the series differ (%d to %d in one file, %d to %d in another) "
+                               "and lie inside the range of values to segment",
+                               hole.lo, hole.hi, padding.lo, padding.hi);
     }
     return 0;
 }
@@ -71,9 +69,7 @@ ranges_make(const struct segmentation *segmentation, size_t segment, struct imag
             hole_plane = z;
         }
     }
-    return volume_range_is_empty(*hole)
-               ? 0
-               : check_hole(ranges, instances, stack, *hole, hole_plane, error);
+    return volume_range_is_empty(*hole) ? 0 : check_hole(ranges, instances, stack, *hole, hole_plane, error);
 }
 
 /* Returns the name of the region of its values. */
@@ -87,8 +83,8 @@ ranges_region(const struct conf_range *range)
 
 /* Counts the values of its region; the caller must free them. */
 static int
-ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
-             const uint64_t *region, struct mask_tally *tally, struct error *error)
+ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane, const uint64_t *region,
+             struct mask_tally *tally, struct error *error)
 {
     const struct geometry_stack *stack = segmentation->stack;
     const struct image_range limits = image_pixel_range(stack->pixel);
@@ -96,15 +92,13 @@ ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
     const size_t values = (size_t)(limits.hi - limits.lo) + 1;
     uint64_t *histograms = calloc(tables * values, sizeof *histograms);
     struct image_rescale *rescales = calloc(tables, sizeof *rescales);
-    int rc = histograms && rescales
-                 ? texture_histogram_run(lane, region, tables > 1, histograms, error)
-                 : error_set_system(error, -ENOMEM, "count the values of a region");
+    int rc = histograms && rescales ? texture_histogram_run(lane, region, tables > 1, histograms, error)
+                                    : error_set_system(error, -ENOMEM, "count the values of a region");
     for (size_t t = 0; t < tables && rc == 0; t++) {
         const struct geometry_plane *plane = &stack->planes[t];
         const struct image_range padding = volume_padding(segmentation->instances[plane->instance]);
         rescales[t] = volume_rescale(segmentation->instances, plane);
-        for (int32_t v = padding.lo > limits.lo ? padding.lo : limits.lo;
-             v <= padding.hi && v <= limits.hi; v++)
+        for (int32_t v = padding.lo > limits.lo ? padding.lo : limits.lo; v <= padding.hi && v <= limits.hi; v++)
             histograms[t * values + (size_t)(v - limits.lo)] = 0;
     }
     if (rc == 0)
@@ -115,8 +109,7 @@ ranges_tally(const struct segmentation *segmentation, struct kernels_lane *lane,
 }
 
 static int
-ranges_of_tally(const struct conf_range *range, const struct mask_tally *tally, double ends[2],
-                struct error *error)
+ranges_of_tally(const struct conf_range *range, const struct mask_tally *tally, double ends[2], struct error *error)
 {
     switch (range->relative) {
     case CONF_PERCENTILE:
@@ -134,16 +127,15 @@ ranges_of_tally(const struct conf_range *range, const struct mask_tally *tally, 
 }
 
 int
-ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
-            const uint64_t *start, struct error *error)
+ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, const uint64_t *start,
+            struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     const struct conf_segment *segment = &pipeline->segments[number];
     const struct conf_range *range = &segment->range;
     struct segment_range *found = &segmentation->ranges[number];
     struct mask_tally tally = {0};
-    const uint64_t *region = range->of
-                                 ? segmentation->masks[conf_find_segment(pipeline, range->of)].bits
+    const uint64_t *region = range->of ? segmentation->masks[conf_find_segment(pipeline, range->of)].bits
                              : range->relative == CONF_SIGMA ? start
                                                              : NULL;
     int rc = ranges_tally(segmentation, lane, region, &tally, error);
@@ -177,8 +169,7 @@ ranges_bytes(const struct segmentation *segmentation, size_t number)
     if (range->relative == CONF_ABSOLUTE)
         return 0;
     /* The maximum number of different values in one plane, or in the volume if planes are equal. */
-    size_t different = (size_t)stack->columns * (size_t)stack->rows *
-                       (tables > 1 ? 1 : (size_t)stack->plane_count);
+    size_t different = (size_t)stack->columns * (size_t)stack->rows * (tables > 1 ? 1 : (size_t)stack->plane_count);
     /* plus one for values outside */
     const size_t stored = ((size_t)1 << (bits > 0 && bits < 16 ? bits : 16)) + 1;
     different = stored < different ? stored : different;
@@ -202,8 +193,7 @@ ranges_prepare(struct segmentation *segmentation, struct kernels_demand *demand)
 }
 
 void
-ranges_describe(const struct segmentation *segmentation, size_t segment,
-                char text[SEGMENT_DESCRIPTION])
+ranges_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION])
 {
     const struct conf_range *range = &segmentation->pipeline->segments[segment].range;
     const double *ends = segmentation->ranges[segment].ends;
@@ -215,12 +205,10 @@ ranges_describe(const struct segmentation *segmentation, size_t segment,
         snprintf(text, SEGMENT_DESCRIPTION, "range from %.9g", ends[0]);
     switch (range->relative) {
     case CONF_PERCENTILE:
-        segment_append(text, SEGMENT_DESCRIPTION, " (percentile %g..%g", range->percentile[0],
-                       range->percentile[1]);
+        segment_append(text, SEGMENT_DESCRIPTION, " (percentile %g..%g", range->percentile[0], range->percentile[1]);
         break;
     case CONF_OTSU:
-        segment_append(text, SEGMENT_DESCRIPTION, " (class %d of %d by Otsu", range->otsu_class,
-                       range->otsu);
+        segment_append(text, SEGMENT_DESCRIPTION, " (class %d of %d by Otsu", range->otsu_class, range->otsu);
         break;
     case CONF_SIGMA:
         segment_append(text, SEGMENT_DESCRIPTION, " (mean -+ %g sigma", range->sigma);
@@ -235,8 +223,7 @@ ranges_describe(const struct segmentation *segmentation, size_t segment,
 }
 
 void
-ranges_report(const struct segmentation *segmentation, size_t segment,
-              struct pipeline_segment *report)
+ranges_report(const struct segmentation *segmentation, size_t segment, struct pipeline_segment *report)
 {
     const struct segment_range *found = &segmentation->ranges[segment];
     if (segmentation->pipeline->segments[segment].range.relative == CONF_ABSOLUTE)

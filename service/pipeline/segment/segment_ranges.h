@@ -25,8 +25,8 @@ int64_t ranges_bytes(const struct segmentation *segmentation, size_t segment);
  * Finds the range of a segment. `start` (bits; may be NULL) is its start region; all segments that
  * it uses must be made. Returns 0, or -EINVAL with RANGE_UNDEFINED.
  */
-int ranges_find(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
-                const uint64_t *start, struct error *error);
+int ranges_find(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, const uint64_t *start,
+                struct error *error);
 
 /*
  * Fills one range per plane and the hole (lo > hi: no hole) of a known range. Returns 0, or -EINVAL
@@ -36,9 +36,7 @@ int ranges_make(const struct segmentation *segmentation, size_t segment, struct 
                 struct image_range *hole, struct error *error);
 
 /* Writes "range 0..80", with its derivation; and the numbers of the record if it was computed. */
-void ranges_describe(const struct segmentation *segmentation, size_t segment,
-                     char text[SEGMENT_DESCRIPTION]);
-void ranges_report(const struct segmentation *segmentation, size_t segment,
-                   struct pipeline_segment *report);
+void ranges_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION]);
+void ranges_report(const struct segmentation *segmentation, size_t segment, struct pipeline_segment *report);
 
 #endif

@@ -15,9 +15,8 @@ static const char *const set_step_names[] = {
 static struct kernels_mask_step
 set_step(const struct conf_step *step)
 {
-    struct kernels_mask_step made = {.kind = (enum kernels_mask_step_kind)step->kind,
-                                     .amount = step->amount,
-                                     .corners = step->connectivity == 26};
+    struct kernels_mask_step made = {
+        .kind = (enum kernels_mask_step_kind)step->kind, .amount = step->amount, .corners = step->connectivity == 26};
     if (step->kind == CONF_STEP_KEEP)
         made.amount = step->keep;
     if (step->kind == CONF_STEP_FILL_SLICES && step->fill == CONF_FILL_VOLUME)
@@ -35,9 +34,7 @@ set_starts_its_method(const struct conf_pipeline *pipeline, size_t segment)
     const struct conf_segment *own = &pipeline->segments[segment];
     struct conf_use use;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        for (size_t n = 0;
-             pipeline->segments[i].method == own->method && conf_segment_use(pipeline, i, n, &use);
-             n++)
+        for (size_t n = 0; pipeline->segments[i].method == own->method && conf_segment_use(pipeline, i, n, &use); n++)
             if (use.start && strcmp(use.label, own->label) == 0)
                 return true;
     return false;
@@ -55,9 +52,8 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
     memcpy(sets->spacing, segmentation->stack->spacing, sizeof sets->spacing);
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
-        const bool is_made = segment_methods[segment->method]->begin_mask ||
-                             segment->within_count > 0 || segment->minus_count > 0 ||
-                             segment->intersect_count > 0 || segment->then_count > 0 ||
+        const bool is_made = segment_methods[segment->method]->begin_mask || segment->within_count > 0 ||
+                             segment->minus_count > 0 || segment->intersect_count > 0 || segment->then_count > 0 ||
                              set_starts_its_method(pipeline, i);
         segmentation->places[i] = is_made ? sets->masks++ : SEGMENT_NO_PLACE;
         if (conf_segment_looks(segment))
@@ -75,12 +71,11 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
 }
 
 static void
-set_add(const struct segmentation *segmentation, char *const *labels, size_t count,
-        const uint64_t **masks, size_t *added)
+set_add(const struct segmentation *segmentation, char *const *labels, size_t count, const uint64_t **masks,
+        size_t *added)
 {
     for (size_t i = 0; i < count; i++)
-        masks[(*added)++] =
-            segmentation->masks[conf_find_segment(segmentation->pipeline, labels[i])].bits;
+        masks[(*added)++] = segmentation->masks[conf_find_segment(segmentation->pipeline, labels[i])].bits;
 }
 
 size_t
@@ -94,8 +89,7 @@ sets_within(const struct segmentation *segmentation, size_t number, const uint64
 
 int
 sets_make_start(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
-                const struct kernels_mask_request *begun, const uint64_t **bits,
-                struct error *error)
+                const struct kernels_mask_request *begun, const uint64_t **bits, struct error *error)
 {
     static const struct kernels_mask_step largest = {.kind = KERNELS_MASK_KEEP, .amount = 1};
     struct kernels_mask_request request = *begun;
@@ -109,8 +103,7 @@ sets_make_start(const struct segmentation *segmentation, size_t number, struct k
 }
 
 int
-sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
-          struct error *error)
+sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, struct error *error)
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     const struct segment_method *method = segment_methods[segment->method];
@@ -118,12 +111,10 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
         segmentation->masks[number] = segmentation->found[number];
         return 0;
     }
-    const uint64_t **within =
-        calloc(1 + segment->within_count + segment->intersect_count, sizeof *within);
+    const uint64_t **within = calloc(1 + segment->within_count + segment->intersect_count, sizeof *within);
     const uint64_t **minus = calloc(1 + segment->minus_count, sizeof *minus);
     struct kernels_mask_step *steps = calloc(1 + segment->then_count, sizeof *steps);
-    struct kernels_mask_request request = {
-        .within = within, .minus = minus, .steps = steps, .padding = {1, 0}};
+    struct kernels_mask_request request = {.within = within, .minus = minus, .steps = steps, .padding = {1, 0}};
     struct kernels_mask_result result;
     int rc = 0;
     if (!within || !minus || !steps) {
@@ -135,8 +126,7 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
     else
         request.found = segmentation->found[number].bits;
     set_add(segmentation, segment->within, segment->within_count, within, &request.within_count);
-    set_add(segmentation, segment->intersect, segment->intersect_count, within,
-            &request.within_count);
+    set_add(segmentation, segment->intersect, segment->intersect_count, within, &request.within_count);
     set_add(segmentation, segment->minus, segment->minus_count, minus, &request.minus_count);
     for (size_t i = 0; i < segment->then_count; i++)
         steps[request.step_count++] = set_step(&segment->then[i]);
@@ -151,8 +141,7 @@ out:
 }
 
 static void
-set_describe_labels(const char *words, char *const *labels, size_t count,
-                    char text[SEGMENT_DESCRIPTION])
+set_describe_labels(const char *words, char *const *labels, size_t count, char text[SEGMENT_DESCRIPTION])
 {
     for (size_t i = 0; i < count; i++)
         segment_append(text, SEGMENT_DESCRIPTION, "%s%s", i > 0 ? ", " : words, labels[i]);
@@ -167,8 +156,7 @@ sets_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]
     for (size_t i = 0; i < segment->then_count; i++) {
         const struct conf_step *step = &segment->then[i];
         const struct kernels_mask_step made = set_step(step);
-        segment_append(text, SEGMENT_DESCRIPTION, "%s %s", i > 0 ? "," : "; then",
-                       set_step_names[made.kind]);
+        segment_append(text, SEGMENT_DESCRIPTION, "%s %s", i > 0 ? "," : "; then", set_step_names[made.kind]);
         if (step->kind != CONF_STEP_FILL_SLICES)
             segment_append(text, SEGMENT_DESCRIPTION, " %g", made.amount);
         if (made.corners)

@@ -9,15 +9,13 @@
 #include <stdlib.h>
 
 int
-start_find(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
-           const void *voxels, const struct kernels_mask_request *range, const uint64_t **bits,
-           struct error *error)
+start_find(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane, const void *voxels,
+           const struct kernels_mask_request *range, const uint64_t **bits, struct error *error)
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     const bool largest = segment->automatic == CONF_AUTO_LARGEST;
     const uint64_t **within = calloc(1 + segment->within_count, sizeof *within);
-    uint64_t *highest =
-        calloc(largest ? 1 : segment_mask_words(segmentation->stack), sizeof *highest);
+    uint64_t *highest = calloc(largest ? 1 : segment_mask_words(segmentation->stack), sizeof *highest);
     const uint64_t *const plateau[] = {highest};
     struct kernels_mask_request request = *range;
     int rc = within && highest ? 0 : error_set_system(error, -ENOMEM, "look for the start region");
@@ -31,8 +29,7 @@ start_find(const struct segmentation *segmentation, size_t number, struct kernel
                                                 .within = within,
                                                 .within_count = request.within_count};
         rc = extreme_find(segmentation, &extreme, voxels, highest, error);
-        request =
-            (struct kernels_mask_request){.padding = {1, 0}, .within = plateau, .within_count = 1};
+        request = (struct kernels_mask_request){.padding = {1, 0}, .within = plateau, .within_count = 1};
     }
     if (rc == 0)
         rc = sets_make_start(segmentation, number, lane, &request, bits, error);
@@ -45,10 +42,8 @@ int64_t
 start_bytes(const struct segmentation *segmentation, size_t number)
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    const bool is_extreme =
-        segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST;
-    return is_extreme ? segment_mask_bytes(segmentation->stack) +
-                            extreme_bytes(segmentation->stack, segment->auto_mm)
+    const bool is_extreme = segment->automatic == CONF_AUTO_HIGHEST || segment->automatic == CONF_AUTO_LOWEST;
+    return is_extreme ? segment_mask_bytes(segmentation->stack) + extreme_bytes(segmentation->stack, segment->auto_mm)
                       : 0;
 }
 
@@ -68,8 +63,7 @@ start_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION
     case CONF_AUTO_HIGHEST:
     case CONF_AUTO_LOWEST:
         segment_append(text, SEGMENT_DESCRIPTION, "; from the %s mean over %g mm",
-                       segment->automatic == CONF_AUTO_LOWEST ? "lowest" : "highest",
-                       segment->auto_mm);
+                       segment->automatic == CONF_AUTO_LOWEST ? "lowest" : "highest", segment->auto_mm);
         break;
     }
 }

@@ -13,9 +13,8 @@
  * range_count and padding for the largest component; its other members are 0. The bits belong to
  * the lane; no bit is set if no voxel qualifies.
  */
-int start_find(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
-               const void *voxels, const struct kernels_mask_request *range, const uint64_t **bits,
-               struct error *error);
+int start_find(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, const void *voxels,
+               const struct kernels_mask_request *range, const uint64_t **bits, struct error *error);
 
 /* Returns the bytes that it needs; 0 for a segment without auto. */
 int64_t start_bytes(const struct segmentation *segmentation, size_t segment);

@@ -83,10 +83,10 @@ struct inbox {
     int64_t read_at_ms; /* time of the next step of such a sweep */
     bool events_lost;
     int64_t sweep_began_ms, next_sweep_ms;
-    int64_t stretched_ms; /* planned time from the start of this sweep to the next */
-    int64_t sweep_cpu_ns; /* CPU time of this sweep so far */
-    bool unreported;      /* some folders do not report all changes */
-    bool sweep_found_new; /* the sweep found unreported files, or files to try again */
+    int64_t stretched_ms;               /* planned time from the start of this sweep to the next */
+    int64_t sweep_cpu_ns;               /* CPU time of this sweep so far */
+    bool unreported;                    /* some folders do not report all changes */
+    bool sweep_found_new;               /* the sweep found unreported files, or files to try again */
     int64_t warned_ms, watch_warned_ms; /* 0: never */
 
     bool entered;      /* the last attempt to enter the inbox succeeded */
@@ -104,8 +104,7 @@ static void pump(struct inbox *inbox);
 
 /* If memory is short, the look is lost, and a sweep will find the file. */
 static void
-add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, int64_t due_ms,
-         bool renamed)
+add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, int64_t due_ms, bool renamed)
 {
     size_t length = strlen(relative) + 1;
     struct look *look = malloc(sizeof *look + length);
@@ -124,8 +123,7 @@ add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, in
 static void
 push_folder(struct inbox *inbox, const char *relative)
 {
-    char **folders = array_grow(inbox->folders, &inbox->folder_capacity, inbox->folder_count + 1,
-                                sizeof *folders);
+    char **folders = array_grow(inbox->folders, &inbox->folder_capacity, inbox->folder_count + 1, sizeof *folders);
     char *copy = folders ? strdup(relative) : NULL;
     if (folders)
         inbox->folders = folders;
@@ -168,8 +166,8 @@ hand_out(struct inbox *inbox, struct seen_file *file, const struct scan_found *f
 static void
 inbox_process_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_found *found)
 {
-    if (seen_file_is_complete(file, seen_file_look(&found->stamp), found->renamed,
-                              (int64_t)uv_now(inbox->loop), inbox->settle_ms)) {
+    if (seen_file_is_complete(file, seen_file_look(&found->stamp), found->renamed, (int64_t)uv_now(inbox->loop),
+                              inbox->settle_ms)) {
         hand_out(inbox, file, found);
         return;
     }
@@ -309,8 +307,7 @@ inbox_on_events(uv_poll_t *poll, int status, int events)
     struct inbox *inbox = poll->data;
     int error = status < 0 ? status : inotify_read(inbox->inotify, inbox_on_event, inbox);
     if (error) {
-        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path),
-                 LOG_STR("error", strerror(-error)),
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path), LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files are found by sweeps only"));
         uv_poll_stop(poll);
         inbox->events_lost = true;
@@ -335,8 +332,7 @@ static void
 abandon_sweep(struct inbox *inbox, const struct scan_step *step)
 {
     inbox->sweeping = inbox->entered = false;
-    snprintf(inbox->problem, sizeof inbox->problem, "%s",
-             step->conflict ? step->conflict : strerror(-step->error));
+    snprintf(inbox->problem, sizeof inbox->problem, "%s", step->conflict ? step->conflict : strerror(-step->error));
     const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
     if (soon < inbox->next_sweep_ms)
         inbox->next_sweep_ms = soon;
@@ -367,8 +363,7 @@ name_watch(struct inbox *inbox, const char *folder, int descriptor)
     if (descriptor >= 0)
         error = inotify_name(inbox->inotify, descriptor, folder, inbox->sweep);
     if (error < 0 && may_warn(inbox, &inbox->watch_warned_ms))
-        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path),
-                 LOG_STR("error", strerror(-error)),
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path), LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files in some folders are found by sweeps only"));
 }
 
@@ -410,8 +405,7 @@ plan_next_sweep(struct inbox *inbox)
     if (!needed && stretched < spent_ms * GUARD_SHARE)
         stretched = spent_ms * GUARD_SHARE;
     inbox->stretched_ms = stretched < longest ? stretched : longest;
-    inbox->next_sweep_ms =
-        inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
+    inbox->next_sweep_ms = inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
 }
 
 static void
@@ -432,8 +426,7 @@ end_sweep_if_done(struct inbox *inbox)
     } while (count == FORGET_STEP);
     if (inbox->inotify)
         inotify_forget_unmet(inbox->inotify, inbox->sweep);
-    log_debug("inbox.swept", LOG_STR("inbox", inbox->conf.path),
-              LOG_INT("known", seen_files_count(inbox->seen_files)),
+    log_debug("inbox.swept", LOG_STR("inbox", inbox->conf.path), LOG_INT("known", seen_files_count(inbox->seen_files)),
               LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms),
               LOG_INT("next_ms", inbox->next_sweep_ms - inbox->sweep_began_ms));
 }
@@ -532,8 +525,7 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step
         inbox->held--;
         char *relative = strdup(look->relative);
         if (relative) {
-            step->found_files[step->count++] =
-                (struct scan_found){.relative = relative, .renamed = look->renamed};
+            step->found_files[step->count++] = (struct scan_found){.relative = relative, .renamed = look->renamed};
         } else {
             seen_files_remove(inbox->seen_files, file_key(look->relative));
             inbox->events_lost = true;
@@ -546,8 +538,7 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step
 static bool
 inbox_can_pause(const struct inbox *inbox)
 {
-    return inbox->sweeping && inbox->guarding && !inbox->events_lost && !inbox->unreported &&
-           !inbox->sweep_found_new;
+    return inbox->sweeping && inbox->guarding && !inbox->events_lost && !inbox->unreported && !inbox->sweep_found_new;
 }
 
 static bool
@@ -673,8 +664,7 @@ start_watching(struct inbox *inbox)
         }
     }
     if (error) {
-        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path),
-                 LOG_STR("error", strerror(-error)),
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->conf.path), LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files are found by sweeps only"));
         return;
     }
@@ -684,8 +674,8 @@ start_watching(struct inbox *inbox)
 }
 
 int
-inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
-           const struct inbox_events *events, void *context, struct inbox **out)
+inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, const struct inbox_events *events,
+           void *context, struct inbox **out)
 {
     struct inbox *inbox = calloc(1, sizeof *inbox);
     if (!inbox)
@@ -779,15 +769,14 @@ inbox_problem(const struct inbox *inbox)
 /* ------------------------------------------------------------------------- answers ------ */
 
 static void
-inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative,
-             const struct file_stamp *stamp, enum inbox_fate fate)
+inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative, const struct file_stamp *stamp,
+             enum inbox_fate fate)
 {
     if (fate == INBOX_AGAIN || file->touched) {
         /* Delayed, so that a file that keeps changing does not occupy a processor. */
         file->state = SEEN_WAITING;
         file->look = 0;
-        add_look(inbox, &inbox->settling, relative, (int64_t)uv_now(inbox->loop) + MIN_AGAIN_MS,
-                 false);
+        add_look(inbox, &inbox->settling, relative, (int64_t)uv_now(inbox->loop) + MIN_AGAIN_MS, false);
         return;
     }
     switch (fate) {
@@ -811,8 +800,7 @@ inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative,
 }
 
 void
-inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,
-           enum inbox_fate fate)
+inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp, enum inbox_fate fate)
 {
     inbox->held--;
     inbox->handed--;

@@ -47,8 +47,8 @@ enum inbox_fate {
 
 /* Opens an inbox. It reads no folder before inbox_begin. Until then inbox_know sets files to ignore until they change,
  * by their keys and looks (inbox_seen.h). `events` must outlive the inbox. Returns 0 or -errno. */
-int inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root,
-               const struct inbox_events *events, void *context, struct inbox **inbox);
+int inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, const struct inbox_events *events,
+               void *context, struct inbox **inbox);
 void inbox_know(struct inbox *inbox, uint64_t key, uint64_t look);
 void inbox_begin(struct inbox *inbox);
 /* Applies new settings for the same path. Returns 0 or -ENOMEM. */
@@ -62,8 +62,7 @@ const struct conf_inbox *inbox_conf(const struct inbox *inbox);
 const char *inbox_problem(const struct inbox *inbox);
 
 /* Answers a find. The stamp must be that of the file as it stays. */
-void inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,
-                enum inbox_fate fate);
+void inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp, enum inbox_fate fate);
 
 /* Closes the inbox. It hands out no more finds, and is freed when all finds are answered. NULL is allowed. */
 void inbox_close(struct inbox *inbox);

@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 /* Without IN_MODIFY: the settle test reads the file's state, and writes cause thousands of events. */
-#define WATCH_MASK                                                                                 \
-    (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW |       \
-     IN_EXCL_UNLINK)
+#define WATCH_MASK                                                                                                     \
+    (IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
 
 #define EVENT_BYTES (64u << 10)
 
@@ -102,8 +101,7 @@ inotify_name(struct inotify *inotify, int descriptor, const char *folder, uint32
         return -ENOMEM;
     struct named *named = inotify_find(inotify, descriptor);
     if (!named) {
-        struct named *names =
-            array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
+        struct named *names = array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
         if (!names) {
             free(copy);
             return -ENOMEM;
@@ -136,8 +134,7 @@ inotify_forget_unmet(struct inotify *inotify, uint32_t sweep)
 }
 
 static void
-inotify_report_one(struct inotify *inotify, const struct inotify_event *event,
-                   inotify_report report, void *context)
+inotify_report_one(struct inotify *inotify, const struct inotify_event *event, inotify_report report, void *context)
 {
     if (event->mask & IN_Q_OVERFLOW) {
         report(context, INOTIFY_OVERFLOW, "", "");
@@ -176,8 +173,7 @@ inotify_read(struct inotify *inotify, inotify_report report, void *context)
     for (const char *at = buffer; at < buffer + size;) {
         struct inotify_event event;
         memcpy(&event, at, sizeof event);
-        inotify_report_one(inotify, (const struct inotify_event *)(const void *)at, report,
-                           context);
+        inotify_report_one(inotify, (const struct inotify_event *)(const void *)at, report, context);
         at += sizeof event + event.len;
     }
     return 0;

@@ -36,8 +36,7 @@ int inotify_name(struct inotify *inotify, int descriptor, const char *folder, ui
 /* Drops the watches that were not seen in sweep number `sweep`. */
 void inotify_forget_unmet(struct inotify *inotify, uint32_t sweep);
 
-typedef void (*inotify_report)(void *context, enum inotify_event_kind kind, const char *folder,
-                               const char *name);
+typedef void (*inotify_report)(void *context, enum inotify_event_kind kind, const char *folder, const char *name);
 /* Reads one buffer of events and reports each to `report`. Returns 0, also if there was none, or
  * -errno. */
 int inotify_read(struct inotify *inotify, inotify_report report, void *context);

@@ -95,9 +95,8 @@ enter_inbox(struct scan_step *step)
 static bool
 scan_is_local(int folder)
 {
-    static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
-                                     F2FS_SUPER_MAGIC, TMPFS_MAGIC,     OVERLAYFS_SUPER_MAGIC,
-                                     0x2fc12fc1 /* ZFS */};
+    static const uint32_t local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,
+                                     TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC, 0x2fc12fc1 /* ZFS */};
     struct statfs status;
     if (fstatfs(folder, &status) < 0)
         return false;

@@ -39,7 +39,7 @@ struct scan_step {
     const char *inbox, *root;      /* absolute; borrowed */
     const struct inotify *inotify; /* NULL: no inotify */
     char *folder;                  /* SCAN_ENTER: relative; "": the inbox itself; owned */
-    DIR *directory; /* set by SCAN_ENTER; read by SCAN_READ, which closes it at the end */
+    DIR *directory;                /* set by SCAN_ENTER; read by SCAN_READ, which closes it at the end */
     /* Results: */
     int error;            /* the folder cannot be entered or read */
     const char *conflict; /* with -EINVAL: the message of scan_conflict */

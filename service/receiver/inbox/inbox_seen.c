@@ -17,8 +17,8 @@ struct seen_files {
 uint64_t
 seen_file_look(const struct file_stamp *stamp)
 {
-    const uint64_t fields[] = {stamp->device, stamp->inode, (uint64_t)stamp->size,
-                               (uint64_t)stamp->mtime_ns, (uint64_t)stamp->ctime_ns};
+    const uint64_t fields[] = {stamp->device, stamp->inode, (uint64_t)stamp->size, (uint64_t)stamp->mtime_ns,
+                               (uint64_t)stamp->ctime_ns};
     uint64_t look = file_digest(0, fields, sizeof fields);
     return look ? look : 1;
 }
@@ -146,8 +146,7 @@ seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t 
 }
 
 bool
-seen_file_is_complete(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms,
-                      int64_t settle_ms)
+seen_file_is_complete(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms, int64_t settle_ms)
 {
     if (file->look != look) {
         file->look = look;

@@ -41,13 +41,11 @@ struct seen_file *seen_files_add(struct seen_files *seen_files, uint64_t key);
 void seen_files_remove(struct seen_files *seen_files, uint64_t key);
 /* Removes files in SEEN_LEFT and SEEN_LATER that sweep number `sweep` did not find, at most
  * `limit`. Returns their number and writes their keys. */
-size_t seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t *keys,
-                               size_t limit);
+size_t seen_files_forget_unmet(struct seen_files *seen_files, uint32_t sweep, uint64_t *keys, size_t limit);
 
 /* Processes a look at a file in SEEN_WAITING. Returns whether the file is complete: this look
  * equals the last one, which is at least settle_ms old, or the file was renamed into place.
  * Otherwise the caller must look again at file->since_ms + settle_ms. */
-bool seen_file_is_complete(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms,
-                           int64_t settle_ms);
+bool seen_file_is_complete(struct seen_file *file, uint64_t look, bool renamed, int64_t now_ms, int64_t settle_ms);
 
 #endif

@@ -83,10 +83,8 @@ static const struct association_answer {
     [ADMISSION_GRANTED] = {DICOM_ADMIT, NULL},
     [ADMISSION_ECHO_ONLY] = {DICOM_ADMIT_ECHO, NULL},
     [ADMISSION_UNKNOWN_CALLER] = {DICOM_REFUSE_CALLING, "no peer has the calling AE title"},
-    [ADMISSION_OTHER_ADDRESS] = {DICOM_REFUSE_CALLING,
-                                 "the peer of that AE title has another host"},
-    [ADMISSION_OTHER_CERTIFICATE] = {DICOM_REFUSE_CALLING,
-                                     "the peer of that AE title has another certificate"},
+    [ADMISSION_OTHER_ADDRESS] = {DICOM_REFUSE_CALLING, "the peer of that AE title has another host"},
+    [ADMISSION_OTHER_CERTIFICATE] = {DICOM_REFUSE_CALLING, "the peer of that AE title has another certificate"},
     [ADMISSION_UNKNOWN_TITLE] = {DICOM_REFUSE_CALLED, "the called AE title is not ours"},
     [ADMISSION_BUSY] = {DICOM_REFUSE_BUSY, "too many associations"},
 };
@@ -97,9 +95,9 @@ associations_note_refusal(struct associations *associations, enum admission_verd
 {
     if (callers_note(associations->callers, verdict, caller))
         uv_async_send(&associations->wake);
-    log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason),
-             LOG_STR("calling", caller->calling_ae), LOG_STR("called", caller->called_ae),
-             LOG_STR("host", caller->host), LOG_STR("certificate", caller->certificate));
+    log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason), LOG_STR("calling", caller->calling_ae),
+             LOG_STR("called", caller->called_ae), LOG_STR("host", caller->host),
+             LOG_STR("certificate", caller->certificate));
 }
 
 static enum dicom_admission
@@ -141,28 +139,24 @@ on_opened(void *context, const struct dicom_association_request *association)
     session->opened = true;
     log_info("association.opened", LOG_STR("calling", association->calling_ae),
              LOG_STR("called", association->called_ae), LOG_STR("host", session->connection.host),
-             LOG_INT("tls", association->tls),
-             LOG_STR("implementation", association->implementation_version));
+             LOG_INT("tls", association->tls), LOG_STR("implementation", association->implementation_version));
 }
 
 static void
 association_on_closed(void *context, const struct dicom_association_request *association,
-                      const struct dicom_association_totals *totals, int rc,
-                      const struct error *error)
+                      const struct dicom_association_totals *totals, int rc, const struct error *error)
 {
     struct session *session = context;
     /* Before the peer learns of the end, since it may call again at once. */
     pthread_mutex_lock(&session->associations->lock);
     session->released = true;
     pthread_mutex_unlock(&session->associations->lock);
-    log_write(
-        rc ? LOG_WARN : LOG_INFO, "association.closed",
-        LOG_FIELDS(
-            LOG_STR("calling", association->calling_ae), LOG_STR("called", association->called_ae),
-            LOG_STR("host", session->connection.host), LOG_INT("instances", totals->instances),
-            LOG_INT("refused", totals->refused), LOG_INT("bytes", totals->bytes),
-            LOG_NUM("seconds", totals->seconds), LOG_STR("code", rc ? code_name(error->code) : ""),
-            LOG_STR("error", rc ? error->message : "")));
+    log_write(rc ? LOG_WARN : LOG_INFO, "association.closed",
+              LOG_FIELDS(LOG_STR("calling", association->calling_ae), LOG_STR("called", association->called_ae),
+                         LOG_STR("host", session->connection.host), LOG_INT("instances", totals->instances),
+                         LOG_INT("refused", totals->refused), LOG_INT("bytes", totals->bytes),
+                         LOG_NUM("seconds", totals->seconds), LOG_STR("code", rc ? code_name(error->code) : ""),
+                         LOG_STR("error", rc ? error->message : "")));
 }
 
 static struct reception
@@ -186,8 +180,7 @@ on_store_begin(void *context, const struct dicom_store *store, int *fd)
 {
     struct session *session = context;
     const struct reception reception = reception_of(session, store);
-    uint16_t status = receive_begin(session->associations->queue,
-                                    session->settings->conf->min_free_mib, &reception);
+    uint16_t status = receive_begin(session->associations->queue, session->settings->conf->min_free_mib, &reception);
     *fd = session->staged.fd;
     return status;
 }
@@ -196,8 +189,7 @@ static int
 on_store_room(void *context)
 {
     const struct session *session = context;
-    return receive_room(session->associations->queue, session->settings->conf->min_free_mib,
-                        session->refused);
+    return receive_room(session->associations->queue, session->settings->conf->min_free_mib, session->refused);
 }
 
 static uint16_t
@@ -295,18 +287,15 @@ free_session(struct session *session)
 }
 
 int
-associations_begin(struct associations *associations, struct settings *settings,
-                   const struct connection *connection)
+associations_begin(struct associations *associations, struct settings *settings, const struct connection *connection)
 {
     struct session *session = associations->stopped ? NULL : calloc(1, sizeof *session);
     if (!session) {
         close(connection->fd);
         return associations->stopped ? -ECANCELED : -ENOMEM;
     }
-    *session = (struct session){.associations = associations,
-                                .settings = settings_keep(settings),
-                                .connection = *connection,
-                                .staged.fd = -1};
+    *session = (struct session){
+        .associations = associations, .settings = settings_keep(settings), .connection = *connection, .staged.fd = -1};
     pthread_mutex_lock(&associations->lock);
     LIST_INSERT_HEAD(&associations->running, session, next);
     int error = start_thread(session);
@@ -352,8 +341,7 @@ associations_unadmitted(struct associations *associations, const char *host)
     pthread_mutex_lock(&associations->lock);
     const struct session *each = LIST_FIRST(&associations->running);
     for (; each; each = LIST_NEXT(each, next)) {
-        const bool is_one =
-            (each->connection.tls || each->connection.partial) && !each->peer && !each->is_unknown;
+        const bool is_one = (each->connection.tls || each->connection.partial) && !each->peer && !each->is_unknown;
         unadmitted.of_all += is_one;
         unadmitted.of_host += is_one && strcmp(each->connection.host, host) == 0;
     }
@@ -364,8 +352,7 @@ associations_unadmitted(struct associations *associations, const char *host)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 int
-associations_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
-                  struct associations **out)
+associations_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers, struct associations **out)
 {
     struct associations *associations = calloc(1, sizeof *associations);
     if (!associations)

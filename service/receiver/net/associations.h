@@ -34,8 +34,7 @@ int associations_begin(struct associations *associations, struct settings *setti
 size_t associations_count(const struct associations *associations);
 
 /* Returns the decision for a caller at this moment, without admitting it. */
-enum admission_verdict associations_check(struct associations *associations,
-                                          const struct conf_dicom *conf,
+enum admission_verdict associations_check(struct associations *associations, const struct conf_dicom *conf,
                                           const struct admission_caller *caller);
 /* Logs a rejection and counts it for the report. Thread-safe. */
 void associations_note_refusal(struct associations *associations, enum admission_verdict verdict,
@@ -46,8 +45,7 @@ struct associations_unadmitted {
     size_t of_host, of_all;
 };
 
-struct associations_unadmitted associations_unadmitted(struct associations *associations,
-                                                       const char *host);
+struct associations_unadmitted associations_unadmitted(struct associations *associations, const char *host);
 
 /* Lets each association end after its current message. No new one may begin. */
 void associations_stop(struct associations *associations);

@@ -49,10 +49,8 @@ callers_find(struct callers *callers, const char *reason, const struct admission
 {
     for (size_t i = 0; i < callers->count; i++) {
         struct noted_caller *noted = &callers->noted[i];
-        if (strcmp(noted->reason, reason) == 0 &&
-            strcmp(noted->calling_ae, caller->calling_ae) == 0 &&
-            strcmp(noted->called_ae, caller->called_ae) == 0 &&
-            strcmp(noted->host, caller->host) == 0)
+        if (strcmp(noted->reason, reason) == 0 && strcmp(noted->calling_ae, caller->calling_ae) == 0 &&
+            strcmp(noted->called_ae, caller->called_ae) == 0 && strcmp(noted->host, caller->host) == 0)
             return noted;
     }
     if (callers->count == CALLERS_MAX)
@@ -66,8 +64,7 @@ callers_find(struct callers *callers, const char *reason, const struct admission
 }
 
 bool
-callers_note(struct callers *callers, enum admission_verdict verdict,
-             const struct admission_caller *caller)
+callers_note(struct callers *callers, enum admission_verdict verdict, const struct admission_caller *caller)
 {
     static const char *const reasons[] = {
         [ADMISSION_UNKNOWN_CALLER] = "unknown_caller",
@@ -90,8 +87,7 @@ callers_note(struct callers *callers, enum admission_verdict verdict,
 }
 
 bool
-callers_report(struct callers *callers, int64_t now_ms, struct proto_writer *writer,
-               int64_t *wait_ms)
+callers_report(struct callers *callers, int64_t now_ms, struct proto_writer *writer, int64_t *wait_ms)
 {
     pthread_mutex_lock(&callers->lock);
     const int64_t due_ms = callers->reported_ms ? callers->reported_ms + REPORT_MS : now_ms;

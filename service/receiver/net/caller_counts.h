@@ -19,12 +19,10 @@ struct callers *callers_new(void); /* Returns NULL if memory is short */
 void callers_free(struct callers *callers);
 
 /* Counts the caller. Returns false if the verdict is not recorded (ADMISSION_BUSY is transient). */
-bool callers_note(struct callers *callers, enum admission_verdict verdict,
-                  const struct admission_caller *caller);
+bool callers_note(struct callers *callers, enum admission_verdict verdict, const struct admission_caller *caller);
 
 /* Writes CALLERS with all callers noted since the last report. Returns false if no caller was noted or the last report
  * is younger than a second. *wait_ms is then the time to wait before the next call; 0 if no caller was noted. */
-bool callers_report(struct callers *callers, int64_t now_ms, struct proto_writer *writer,
-                    int64_t *wait_ms);
+bool callers_report(struct callers *callers, int64_t now_ms, struct proto_writer *writer, int64_t *wait_ms);
 
 #endif

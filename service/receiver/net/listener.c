@@ -113,8 +113,8 @@ listener_close_pending(struct listener_pending *pending)
 static void
 listener_log_refused(const struct listener_pending *pending, const char *why)
 {
-    log_warn("connection.refused", LOG_STR("host", pending->connection.host),
-             LOG_INT("tls", pending->connection.tls), LOG_STR("reason", why));
+    log_warn("connection.refused", LOG_STR("host", pending->connection.host), LOG_INT("tls", pending->connection.tls),
+             LOG_STR("reason", why));
 }
 
 static void
@@ -122,8 +122,7 @@ listener_reply_and_close(struct listener_pending *pending, const uint8_t reply[P
 {
     const int fd = pending->connection.fd;
     /* Ten bytes fit into the empty send buffer of a new connection. */
-    if (pending->connection.tls || send(fd, reply, PREREAD_REPLY, MSG_NOSIGNAL) < 0 ||
-        shutdown(fd, SHUT_WR) != 0) {
+    if (pending->connection.tls || send(fd, reply, PREREAD_REPLY, MSG_NOSIGNAL) < 0 || shutdown(fd, SHUT_WR) != 0) {
         listener_close_pending(pending);
         return;
     }
@@ -148,14 +147,11 @@ listener_reject_early(struct listener_pending *pending)
     struct listener *listener = pending->listener;
     uint8_t bytes[PREREAD_TITLES];
     char called[PREREAD_TITLE], calling[PREREAD_TITLE];
-    if (pending->connection.tls ||
-        recv(pending->connection.fd, bytes, sizeof bytes, MSG_PEEK) != sizeof bytes)
+    if (pending->connection.tls || recv(pending->connection.fd, bytes, sizeof bytes, MSG_PEEK) != sizeof bytes)
         return false;
     preread_titles(bytes, called, calling);
-    const struct admission_caller caller = {.calling_ae = calling,
-                                            .called_ae = called,
-                                            .host = pending->connection.host,
-                                            .certificate = ""};
+    const struct admission_caller caller = {
+        .calling_ae = calling, .called_ae = called, .host = pending->connection.host, .certificate = ""};
     const enum admission_verdict verdict =
         associations_check(listener->associations, &listener->settings->conf->dicom, &caller);
     if (verdict == ADMISSION_GRANTED || verdict == ADMISSION_ECHO_ONLY)
@@ -176,10 +172,8 @@ listener_admit(struct listener_pending *pending)
     struct listener *listener = pending->listener;
     struct connection connection = pending->connection;
     const size_t max = (size_t)listener->settings->conf->dicom.max_associations;
-    const struct associations_unadmitted unadmitted =
-        associations_unadmitted(listener->associations, connection.host);
-    if ((connection.tls || connection.partial) &&
-        (unadmitted.of_all >= max || unadmitted.of_host >= (max + 1) / 2)) {
+    const struct associations_unadmitted unadmitted = associations_unadmitted(listener->associations, connection.host);
+    if ((connection.tls || connection.partial) && (unadmitted.of_all >= max || unadmitted.of_host >= (max + 1) / 2)) {
         pending->postponed = true;
         uv_poll_stop(&pending->poll);
         return;
@@ -320,8 +314,7 @@ listener_add_pending(struct listener *listener, const struct connection *connect
         .listener = listener,
         .connection = *connection,
         .previous = listener->newest,
-        .deadline_ms =
-            now_ms(listener) + (int64_t)(1000.0 * listener->settings->conf->dicom.acse_seconds)};
+        .deadline_ms = now_ms(listener) + (int64_t)(1000.0 * listener->settings->conf->dicom.acse_seconds)};
     if (uv_poll_init(listener->loop, &pending->poll, connection->fd) != 0) {
         close(connection->fd);
         free(pending);
@@ -353,8 +346,7 @@ listener_on_connection(uv_poll_t *poll, int status, int events)
     for (;;) {
         struct sockaddr_storage address = {0};
         socklen_t length = sizeof address;
-        int fd =
-            accept4(port->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(port->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             struct connection connection = {.fd = fd, .tls = port->tls};
             admission_host((const struct sockaddr *)&address, connection.host);
@@ -409,8 +401,7 @@ open_port(struct port *port, const char *address, int number)
     uv_poll_start(poll, UV_READABLE, listener_on_connection); /* cannot fail: it listens */
     snprintf(port->address, sizeof port->address, "%s", address);
     port->number = number;
-    log_info("listener.open", LOG_STR("address", address), LOG_INT("port", number),
-             LOG_INT("tls", port->tls));
+    log_info("listener.open", LOG_STR("address", address), LOG_INT("port", number), LOG_INT("tls", port->tls));
     return 0;
 }
 
@@ -422,8 +413,7 @@ configure_port(struct port *port, const char *address, int number)
     if (number == 0)
         return;
     if (port->poll) {
-        uv_poll_start(port->poll, UV_READABLE,
-                      listener_on_connection); /* accept may have been paused */
+        uv_poll_start(port->poll, UV_READABLE, listener_on_connection); /* accept may have been paused */
         return;
     }
     port->error = open_port(port, address, number);
@@ -457,16 +447,14 @@ on_report(uv_timer_t *timer)
     const struct totals *totals = &listener->totals;
     if (memcmp(totals, &listener->reported, sizeof *totals) == 0)
         return;
-    log_info("listener.totals", LOG_INT("accepted", totals->accepted),
-             LOG_INT("served", totals->served), LOG_INT("rejected", totals->rejected),
-             LOG_INT("invalid", totals->invalid), LOG_INT("silent", totals->silent),
-             LOG_INT("pushed_out", totals->pushed_out));
+    log_info("listener.totals", LOG_INT("accepted", totals->accepted), LOG_INT("served", totals->served),
+             LOG_INT("rejected", totals->rejected), LOG_INT("invalid", totals->invalid),
+             LOG_INT("silent", totals->silent), LOG_INT("pushed_out", totals->pushed_out));
     listener->reported = *totals;
 }
 
 int
-listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
-              struct listener **out)
+listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers, struct listener **out)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)

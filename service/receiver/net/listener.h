@@ -18,8 +18,7 @@ struct listener;
 
 /* Creates the listener. The loop is woken when associations have ended. Borrows `callers`, which
  * counts rejected callers. Returns 0 or -errno. */
-int listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers,
-                  struct listener **listener);
+int listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *callers, struct listener **listener);
 /* Opens and closes ports according to the settings. A port whose address does not change stays
  * open. Existing associations keep their settings. If a port cannot be opened, the error is logged
  * and opening is retried every few seconds. */

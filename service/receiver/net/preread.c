@@ -35,8 +35,7 @@ preread_size(const uint8_t *bytes, size_t size, bool tls)
         if (bytes[1] != 3 || length == 0 || length > TLS_MAX_RECORD)
             return -EPROTO;
     } else {
-        length = (size_t)bytes[2] << 24 | (size_t)bytes[3] << 16 | (size_t)bytes[4] << 8 |
-                 (size_t)bytes[5];
+        length = (size_t)bytes[2] << 24 | (size_t)bytes[3] << 16 | (size_t)bytes[4] << 8 | (size_t)bytes[5];
         if (length < RQ_FIXED_FIELDS)
             return -EPROTO;
     }
@@ -57,8 +56,7 @@ copy_title(const uint8_t *bytes, char title[PREREAD_TITLE])
 }
 
 void
-preread_titles(const uint8_t bytes[PREREAD_TITLES], char called[PREREAD_TITLE],
-               char calling[PREREAD_TITLE])
+preread_titles(const uint8_t bytes[PREREAD_TITLES], char called[PREREAD_TITLE], char calling[PREREAD_TITLE])
 {
     copy_title(bytes + CALLED_AT, called);
     copy_title(bytes + CALLING_AT, calling);

@@ -20,8 +20,7 @@
 ssize_t preread_size(const uint8_t *bytes, size_t size, bool tls);
 
 /* Reads the AE titles of an A-ASSOCIATE-RQ without surrounding blanks, the same as dicom_serve. */
-void preread_titles(const uint8_t bytes[PREREAD_TITLES], char called[PREREAD_TITLE],
-                    char calling[PREREAD_TITLE]);
+void preread_titles(const uint8_t bytes[PREREAD_TITLES], char called[PREREAD_TITLE], char calling[PREREAD_TITLE]);
 
 /* A-ASSOCIATE-RJ, rejected-permanent, by the service user: calling or called AE title not recognized (PS3.8 9.3.4). */
 extern const uint8_t preread_unknown_caller[PREREAD_REPLY];

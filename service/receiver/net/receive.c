@@ -160,8 +160,7 @@ file_handover(const struct dicom_store *store)
 /* Reports an instance that was not stored; series_uid is "" if its header did not arrive. Does not
  * wait: the sender is gone, or its answer does not depend on the report. */
 static void
-report_lost(struct receive_queue *queue, const struct reception *reception, const char *series_uid,
-            const char *why)
+report_lost(struct receive_queue *queue, const struct reception *reception, const char *series_uid, const char *why)
 {
     struct handover *handover = file_handover(reception->store);
     if (!handover)
@@ -170,10 +169,9 @@ report_lost(struct receive_queue *queue, const struct reception *reception, cons
     handover->item.outcome = IMPORT_QUARANTINED;
     report->code = CODE_NOT_RECEIVED;
     snprintf(report->series_uid, sizeof report->series_uid, "%s", series_uid);
-    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
-             reception->store->sop_instance_uid);
-    snprintf(report->message, sizeof report->message,
-             "Its C-STORE began, but it was not stored: %s. Send it again.", why);
+    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s", reception->store->sop_instance_uid);
+    snprintf(report->message, sizeof report->message, "Its C-STORE began, but it was not stored: %s. Send it again.",
+             why);
     handover->lost = true;
     pthread_mutex_lock(&queue->lock);
     const bool room = queue->lost < MAX_LOST;
@@ -205,10 +203,8 @@ receive_drop(struct receive_queue *queue, const struct reception *reception, con
     snprintf(report->study_uid, sizeof report->study_uid, "%s", study_uid);
     snprintf(report->series_uid, sizeof report->series_uid, "%s", series_uid);
     snprintf(report->sop_class_uid, sizeof report->sop_class_uid, "%s", store->sop_class_uid);
-    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
-             store->sop_instance_uid);
-    return receive_hand_over(queue, handover) == HANDOVER_STORED ? DICOM_SUCCESS
-                                                                 : DICOM_OUT_OF_RESOURCES;
+    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s", store->sop_instance_uid);
+    return receive_hand_over(queue, handover) == HANDOVER_STORED ? DICOM_SUCCESS : DICOM_OUT_OF_RESOURCES;
 }
 
 /* --------------------------------------------------------------------------- files ------ */
@@ -283,8 +279,7 @@ receive_abandon(struct receive_queue *queue, const struct reception *reception, 
                           : receive_drop(queue, reception, identity.study_uid, identity.series_uid);
     if (!broken_off && !*reception->refused)
         log_error("receive.write", LOG_STR("error", strerror(-error)));
-    report_lost(queue, reception, identity.series_uid,
-                *reception->refused ? refused_reason : abandon_reason(error));
+    report_lost(queue, reception, identity.series_uid, *reception->refused ? refused_reason : abandon_reason(error));
     return receive_status_of_error(error);
 }
 
@@ -316,8 +311,7 @@ receive_seal_arrived(struct receive_queue *queue, struct handover *handover)
 }
 
 static uint16_t
-receive_finish(struct receive_queue *queue, const struct reception *reception,
-               struct handover *handover)
+receive_finish(struct receive_queue *queue, const struct reception *reception, struct handover *handover)
 {
     const struct import_item *item = &handover->item;
     const struct import_report report = item->report; /* outlives the handover */
@@ -336,9 +330,8 @@ receive_finish(struct receive_queue *queue, const struct reception *reception,
             return receive_drop(queue, reception, report.study_uid, report.series_uid);
         return receive_status_of_code(report.code);
     case IMPORT_OWN_RESULT:
-        status = reception->requested
-                     ? receive_drop(queue, reception, report.study_uid, report.series_uid)
-                     : DICOM_SOP_CLASS_NOT_SUPPORTED;
+        status = reception->requested ? receive_drop(queue, reception, report.study_uid, report.series_uid)
+                                      : DICOM_SOP_CLASS_NOT_SUPPORTED;
         break;
     case IMPORT_RETRY:
     case IMPORT_UNREADABLE:
@@ -378,8 +371,7 @@ receive_end(struct receive_queue *queue, const struct reception *reception)
 /* --------------------------------------------------------------------- commitments ------ */
 
 uint16_t
-receive_committed(struct receive_queue *queue, const char *calling_ae,
-                  const struct dicom_commitment *commitment)
+receive_committed(struct receive_queue *queue, const char *calling_ae, const struct dicom_commitment *commitment)
 {
     struct handover *handover = new_handover();
     if (!handover)
@@ -397,8 +389,7 @@ receive_committed(struct receive_queue *queue, const char *calling_ae,
     if (size)
         memcpy(copy + 1, commitment->references, size);
     handover->commitment = copy;
-    return receive_hand_over(queue, handover) == HANDOVER_STORED ? DICOM_SUCCESS
-                                                                 : DICOM_PROCESSING_FAILURE;
+    return receive_hand_over(queue, handover) == HANDOVER_STORED ? DICOM_SUCCESS : DICOM_PROCESSING_FAILURE;
 }
 
 /* ------------------------------------------------------------------- loop's thread ------ */

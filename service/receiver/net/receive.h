@@ -47,8 +47,7 @@ struct reception {
  * (dicom_store) is rejected, unless a C-MOVE of ours requested it; then only its header is received. While reception is
  * paused or the disk is low, an association that has stored instances is rejected later, by receive_room or
  * receive_end: the header then gives the series that lacks the instance. */
-uint16_t receive_begin(struct receive_queue *queue, double min_free_mib,
-                       const struct reception *reception);
+uint16_t receive_begin(struct receive_queue *queue, double min_free_mib, const struct reception *reception);
 /* Checks the free disk space while the file is received. Returns 0 or -ENOSPC. */
 int receive_room(const struct receive_queue *queue, double min_free_mib, bool refused);
 /* Imports the complete file. Returns the status to answer once its outcome is known. */
@@ -87,8 +86,7 @@ int receive_open(uv_loop_t *loop, struct store *store, struct receive_queue **qu
 void receive_allow(struct receive_queue *queue, bool allowed, bool paused);
 /* Returns the next handover, which the caller must release with receive_answer, or NULL. */
 struct handover *receive_next(struct receive_queue *queue);
-void receive_answer(struct receive_queue *queue, struct handover *handover,
-                    enum handover_answer answer);
+void receive_answer(struct receive_queue *queue, struct handover *handover, enum handover_answer answer);
 /* Stops handovers. Queued ones are answered with HANDOVER_DROPPED now. The caller must answer those
  * that it has taken with HANDOVER_DROPPED. */
 void receive_stop(struct receive_queue *queue);

@@ -74,11 +74,10 @@ import_unreadable(struct import_item *item, int error)
 {
     struct import_report *report = &item->report;
     *report = (struct import_report){.code = CODE_FILE_UNREADABLE};
-    snprintf(
-        report->message, sizeof report->message,
-        "It cannot be read (%s): check its permissions and its disk or share. It will be tried "
-        "again every minute.",
-        strerror(-error));
+    snprintf(report->message, sizeof report->message,
+             "It cannot be read (%s): check its permissions and its disk or share. It will be tried "
+             "again every minute.",
+             strerror(-error));
     item->outcome = IMPORT_UNREADABLE;
     item->error = error;
 }
@@ -177,9 +176,7 @@ examine(struct work *work)
     if (!error) {
         const int folder = open(work->item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
         /* Must not block if the name is now a FIFO. */
-        work->source = folder < 0
-                           ? -errno
-                           : file_open_below(folder, work->item->relative, O_RDONLY | O_NONBLOCK);
+        work->source = folder < 0 ? -errno : file_open_below(folder, work->item->relative, O_RDONLY | O_NONBLOCK);
         error = work->source < 0 ? work->source : 0;
         if (folder >= 0)
             close(folder);
@@ -217,8 +214,7 @@ is_same_as_before(const struct work *work, const struct stat *twin)
         return false;
     if (work->item->report.replaced > 0 && is_older(time, &twin->st_mtim))
         return true;
-    return twin->st_size == work->status.st_size && !is_older(time, &twin->st_mtim) &&
-           !is_older(&twin->st_mtim, time);
+    return twin->st_size == work->status.st_size && !is_older(time, &twin->st_mtim) && !is_older(&twin->st_mtim, time);
 }
 
 /* The same data set is described as in the stored file, which may differ in its bytes. */
@@ -302,8 +298,7 @@ refuse_resent(struct work *work, enum dicom_likeness likeness)
     snprintf(message, sizeof message,
              "Another file with this SOP Instance UID is already in the series, %s. The first one "
              "is kept. To use the newest, set resent = \"newest\" for this %s; otherwise %s.",
-             recoded ? "in another transfer syntax, so they cannot be compared"
-                     : "and its data set differs",
+             recoded ? "in another transfer syntax, so they cannot be compared" : "and its data set differs",
              work->received ? "peer" : "inbox",
              recoded ? "let the sender use one transfer syntax for an instance"
                      : "compare the two, and delete the wrong one at its sender");
@@ -354,15 +349,13 @@ stage(struct store *store, struct work *work, int64_t reserve_bytes)
         /* Rejected files must not use up the free space that valid files need. */
         struct statvfs disk;
         if (fstatvfs(store_fd(store), &disk) != 0 ||
-            (uint64_t)work->item->stamp.size + (uint64_t)reserve_bytes >
-                (uint64_t)disk.f_bavail * disk.f_frsize) {
+            (uint64_t)work->item->stamp.size + (uint64_t)reserve_bytes > (uint64_t)disk.f_bavail * disk.f_frsize) {
             import_set_outcome(work, IMPORT_QUARANTINED, 0);
             return;
         }
     }
     bool source_failed;
-    int error = store_stage(store, work->source, &work->status, work->item->token, &work->staged,
-                            &source_failed);
+    int error = store_stage(store, work->source, &work->status, work->item->token, &work->staged, &source_failed);
     if (error && source_failed)
         import_set_unreadable(work, error);
     else if (error)
@@ -478,8 +471,7 @@ import_release(struct store *store, struct work *work)
 }
 
 void
-import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items,
-             size_t count)
+import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items, size_t count)
 {
     struct work *works = calloc(count, sizeof *works);
     if (!works) {
@@ -519,8 +511,7 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
 /* ------------------------------------------------------------------------- received ------ */
 
 void
-import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
-                struct import_item *item)
+import_received(struct store *store, struct staged *staged, const struct import_claim *claim, struct import_item *item)
 {
     struct work work = {.item = item, .staged = *staged, .received = true, .sender = claim->sender};
     *staged = (struct staged){.fd = -1};
@@ -535,13 +526,11 @@ import_received(struct store *store, struct staged *staged, const struct import_
         file_stamp_from(&work.status, &item->stamp);
         examine_header(&work);
         const struct import_report *report = &item->report;
-        if (is_bound_for(&work, SERIES) &&
-            (strcmp(report->sop_class_uid, claim->sop_class_uid) != 0 ||
-             strcmp(report->sop_instance_uid, claim->sop_instance_uid) != 0))
-            bind_for_quarantine(
-                &work, CODE_COMMAND_MISMATCH,
-                "The SOP Class or SOP Instance UID in the data set differs from that of the "
-                "C-STORE command: correct the sender.");
+        if (is_bound_for(&work, SERIES) && (strcmp(report->sop_class_uid, claim->sop_class_uid) != 0 ||
+                                            strcmp(report->sop_instance_uid, claim->sop_instance_uid) != 0))
+            bind_for_quarantine(&work, CODE_COMMAND_MISMATCH,
+                                "The SOP Class or SOP Instance UID in the data set differs from that of the "
+                                "C-STORE command: correct the sender.");
         import_find_place(store, &work);
     }
     if (work.state == UNPLACED)

@@ -46,7 +46,7 @@ struct import_report {
     struct series_about about;                   /* of an image */
     char frame_of_reference_uid[DICOM_UID_SIZE]; /* of an image; else "" */
     char path[IMPORT_PATH];                      /* relative to the root */
-    char sha256[DIGEST_TEXT]; /* if the file was stored now and digests are wanted; else "" */
+    char sha256[DIGEST_TEXT];                    /* if the file was stored now and digests are wanted; else "" */
     /* Of an annotation object (object_peek.h); "" for an image. */
     char kind[DICOM_CS_SIZE], label[DICOM_LO_SIZE], made[DICOM_DS_SIZE];
     int64_t size;
@@ -70,8 +70,7 @@ struct import_item {
 };
 
 /* Imports `count` files. Copies a file to quarantine only if more than reserve_bytes then stay free. */
-void import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items,
-                  size_t count);
+void import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items, size_t count);
 
 /* The C-STORE command that came with a received data set. */
 struct import_claim {
@@ -110,8 +109,8 @@ bool import_leaves(const struct import_item *item);
 /* Reads the header of the open file `fd`, an image or an annotation object. Fills the item's
  * references and the header fields of its report, with the path in series/ of a first file. Codes:
  * those of dicom_peek_open, and of object_peek_open if it is no image. */
-int import_peek(int fd, const char *path, const struct dicom_requestor *requestor,
-                struct import_item *item, struct error *error);
+int import_peek(int fd, const char *path, const struct dicom_requestor *requestor, struct import_item *item,
+                struct error *error);
 /* Frees the references and clears the report; the item can be used again. */
 void import_forget(struct import_item *item);
 

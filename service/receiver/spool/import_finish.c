@@ -128,8 +128,7 @@ import_retire(struct store *store, const struct import_report *report)
     snprintf(folder, sizeof folder, LAYOUT_SERIES "/%s", report->series_uid);
     int error = replaced_retire(store, folder, report->sop_instance_uid, report->replaced);
     if (error)
-        log_warn("instance.kept", LOG_STR("sop", report->sop_instance_uid),
-                 LOG_STR("error", strerror(-error)));
+        log_warn("instance.kept", LOG_STR("sop", report->sop_instance_uid), LOG_STR("error", strerror(-error)));
 }
 
 bool

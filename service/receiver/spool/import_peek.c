@@ -36,8 +36,8 @@ import_describe(const struct dicom_instance *instance, struct import_report *rep
 }
 
 static int
-import_peek_object(int fd, const char *path, const struct dicom_requestor *requestor,
-                   struct import_item *item, struct error *error)
+import_peek_object(int fd, const char *path, const struct dicom_requestor *requestor, struct import_item *item,
+                   struct error *error)
 {
     struct object_peek *peek;
     int rc = object_peek_open(fd, path, requestor, &peek, error);
@@ -63,8 +63,8 @@ import_peek_object(int fd, const char *path, const struct dicom_requestor *reque
 }
 
 int
-import_peek(int fd, const char *path, const struct dicom_requestor *requestor,
-            struct import_item *item, struct error *error)
+import_peek(int fd, const char *path, const struct dicom_requestor *requestor, struct import_item *item,
+            struct error *error)
 {
     struct dicom_instance *instance;
     struct error otherwise = {0};

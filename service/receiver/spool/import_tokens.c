@@ -170,8 +170,8 @@ static void
 write_quarantined(const struct import_token *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
-    char *original = item->released ? import_token_source(item)
-                                    : import_token_path(item->import.folder, item->import.relative);
+    char *original =
+        item->released ? import_token_source(item) : import_token_path(item->import.folder, item->import.relative);
     const struct message_quarantined message = {
         .token = item->import.token,
         .path = report->path,
@@ -194,15 +194,13 @@ import_token_write(const struct import_token *item, struct proto_writer *writer)
     const struct import_report *report = &item->import.report;
     const struct handover *handover = item->handover;
     if (handover && handover->commitment)
-        child_write_commitment(writer, item->import.token, handover->sender, "",
-                               handover->commitment);
+        child_write_commitment(writer, item->import.token, handover->sender, "", handover->commitment);
     else if (handover && handover->unwanted)
-        message_write_unwanted(writer,
-                               &(struct message_unwanted){.token = item->import.token,
-                                                          .sop_instance = report->sop_instance_uid,
-                                                          .sop_class = report->sop_class_uid,
-                                                          .series = report->series_uid,
-                                                          .study = report->study_uid});
+        message_write_unwanted(writer, &(struct message_unwanted){.token = item->import.token,
+                                                                  .sop_instance = report->sop_instance_uid,
+                                                                  .sop_class = report->sop_class_uid,
+                                                                  .series = report->series_uid,
+                                                                  .study = report->study_uid});
     else if (item->import.outcome == IMPORT_ARRIVED)
         write_arrived(item, writer);
     else

@@ -35,11 +35,10 @@ struct import_tokens {
 size_t import_tokens_room(const struct import_tokens *tokens);
 /* Creates an item for a file and sets its token. There must be room. `inbox` NULL: a recovered
  * file, without `relative`. Returns NULL if memory is short. */
-struct import_token *import_token_add(struct import_tokens *tokens, struct inbox *inbox,
-                                      const char *relative, const struct file_stamp *stamp);
+struct import_token *import_token_add(struct import_tokens *tokens, struct inbox *inbox, const char *relative,
+                                      const struct file_stamp *stamp);
 /* Creates an item for a handover. Returns NULL if memory is short; the caller then still owns the handover. */
-struct import_token *import_token_add_handover(struct import_tokens *tokens,
-                                               struct handover *handover);
+struct import_token *import_token_add_handover(struct import_tokens *tokens, struct handover *handover);
 /* Returns NULL if there is no such item. */
 struct import_token *import_token_find(struct import_tokens *tokens, int64_t token);
 /* Frees the place of an answered item, not the item. */

@@ -77,8 +77,8 @@ quarantine_find_name(int root, const char *name, char folder[QUARANTINE_FOLDER])
 }
 
 int
-quarantine_find(int root, const char *original, const struct file_stamp *stamp,
-                char folder[QUARANTINE_FOLDER], char name[QUARANTINE_NAME])
+quarantine_find(int root, const char *original, const struct file_stamp *stamp, char folder[QUARANTINE_FOLDER],
+                char name[QUARANTINE_NAME])
 {
     quarantine_name(original, stamp, name);
     int error = quarantine_find_name(root, name, folder);
@@ -114,8 +114,7 @@ reason_text(const struct quarantine_reason *reason, time_t now, struct text_stre
 }
 
 int
-quarantine_explain(int root, const char *folder, const char *name,
-                   const struct quarantine_reason *reason, time_t now)
+quarantine_explain(int root, const char *folder, const char *name, const struct quarantine_reason *reason, time_t now)
 {
     char file[NAME_MAX + 1];
     snprintf(file, sizeof file, "%s.reason.json", name);

@@ -32,11 +32,11 @@ void quarantine_folder(time_t now, char folder[QUARANTINE_FOLDER]);
 
 /* Finds the file in the folders of all days, also by its name of version 0.1.0 ("9f86d081884c7d65-IM0001.dcm"). Returns
  * 0 with name and folder, -ENOENT with the name for a new file ("9f86d081884c7d65"), or another -errno. */
-int quarantine_find(int root, const char *original, const struct file_stamp *stamp,
-                    char folder[QUARANTINE_FOLDER], char name[QUARANTINE_NAME]);
+int quarantine_find(int root, const char *original, const struct file_stamp *stamp, char folder[QUARANTINE_FOLDER],
+                    char name[QUARANTINE_NAME]);
 
 /* Writes the reason next to the file, unless it exists. The caller must sync the folder. Returns 0 or -errno. */
-int quarantine_explain(int root, const char *folder, const char *name,
-                       const struct quarantine_reason *reason, time_t now);
+int quarantine_explain(int root, const char *folder, const char *name, const struct quarantine_reason *reason,
+                       time_t now);
 
 #endif

@@ -91,8 +91,7 @@ next_path(struct recover *recover, char path[PATH_MAX])
         snprintf(recover->name, sizeof recover->name, "%s", name);
         error = file_open_directory(dirfd(recover->all), name, O_NOFOLLOW, &recover->series);
         if (error)
-            log_warn("recover.skipped", LOG_STR("series", name),
-                     LOG_STR("error", strerror(-error)));
+            log_warn("recover.skipped", LOG_STR("series", name), LOG_STR("error", strerror(-error)));
     }
 }
 
@@ -100,8 +99,7 @@ static bool
 recover_describe(const struct recover *recover, const char *path, struct import_item *item)
 {
     char absolute[PATH_MAX];
-    if (snprintf(absolute, sizeof absolute, "%s/%s", store_root(recover->store), path) >=
-        (int)sizeof absolute)
+    if (snprintf(absolute, sizeof absolute, "%s/%s", store_root(recover->store), path) >= (int)sizeof absolute)
         return false;
     struct error error = {.code = CODE_FILE_UNREADABLE};
     import_forget(item);
@@ -123,8 +121,8 @@ recover_describe(const struct recover *recover, const char *path, struct import_
 }
 
 int
-recover_step(struct recover *recover, struct import_item *const *items, size_t count,
-             struct seen_files *with_rows, size_t *found)
+recover_step(struct recover *recover, struct import_item *const *items, size_t count, struct seen_files *with_rows,
+             size_t *found)
 {
     *found = 0;
     for (size_t read = 0, names = 0; read < count && names < NAMES_A_STEP; names++) {

@@ -41,8 +41,7 @@ replaced_path(const char *folder, const char *sop_instance_uid, int32_t times, c
 }
 
 int
-replaced_find(const struct store *store, const char *folder, const char *sop_instance_uid,
-              int32_t *times)
+replaced_find(const struct store *store, const char *folder, const char *sop_instance_uid, int32_t *times)
 {
     char path[PATH_MAX], number[16] = "";
     const int root = store_fd(store);
@@ -58,8 +57,7 @@ replaced_find(const struct store *store, const char *folder, const char *sop_ins
 }
 
 int
-replaced_retire(const struct store *store, const char *folder, const char *sop_instance_uid,
-                int32_t times)
+replaced_retire(const struct store *store, const char *folder, const char *sop_instance_uid, int32_t times)
 {
     const int root = store_fd(store);
     char number[16], path[PATH_MAX], part[PATH_MAX];

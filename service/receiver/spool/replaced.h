@@ -26,12 +26,10 @@ int32_t replaced_times(const char *path);
 
 /* Finds the number of replacements from the files in the folder (below the root). The file itself
  * may be gone. Returns 0, or -ENOENT if there is none. */
-int replaced_find(const struct store *store, const char *folder, const char *sop_instance_uid,
-                  int32_t *times);
+int replaced_find(const struct store *store, const char *folder, const char *sop_instance_uid, int32_t *times);
 
 /* Removes the replaced files. The row must have the path of file number `times`, which must be on
  * disk. Returns 0 or -errno. */
-int replaced_retire(const struct store *store, const char *folder, const char *sop_instance_uid,
-                    int32_t times);
+int replaced_retire(const struct store *store, const char *folder, const char *sop_instance_uid, int32_t times);
 
 #endif

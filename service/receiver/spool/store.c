@@ -58,8 +58,7 @@ store_open(const char *root, struct store **out)
         return -ENOMEM;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(store->run, sizeof store->run, "%" PRIx64 "%09ld-%d-", (uint64_t)now.tv_sec,
-             now.tv_nsec, (int)getpid());
+    snprintf(store->run, sizeof store->run, "%" PRIx64 "%09ld-%d-", (uint64_t)now.tv_sec, now.tv_nsec, (int)getpid());
     int error = -ENOMEM;
     pthread_mutex_init(&store->lock, NULL); /* cannot fail */
     store->path = strdup(root);
@@ -206,8 +205,8 @@ store_hurry(const struct staged *staged)
 }
 
 int
-store_stage(struct store *store, int source, const struct stat *status, int64_t token,
-            struct staged *staged, bool *source_failed)
+store_stage(struct store *store, int source, const struct stat *status, int64_t token, struct staged *staged,
+            bool *source_failed)
 {
     *staged = (struct staged){.fd = -1};
     *source_failed = false;
@@ -215,8 +214,7 @@ store_stage(struct store *store, int source, const struct stat *status, int64_t 
     if (incoming < 0)
         return incoming;
     snprintf(staged->name, sizeof staged->name, "%s%" PRIx64 ".part", store->run, (uint64_t)token);
-    staged->fd =
-        openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+    staged->fd = openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
     int error = staged->fd < 0 ? -errno : file_copy(source, staged->fd, source_failed);
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status->st_mtim};
     if (!error && futimens(staged->fd, times) != 0)
@@ -243,8 +241,7 @@ store_create(struct store *store, struct staged *staged)
         return incoming;
     const uint64_t serial = atomic_fetch_add(&store->created, 1);
     snprintf(staged->name, sizeof staged->name, "%sr%" PRIx64 ".part", store->run, serial);
-    staged->fd =
-        openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+    staged->fd = openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
     int error = staged->fd < 0 ? -errno : 0;
     if (error)
         staged->name[0] = '\0';

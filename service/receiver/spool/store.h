@@ -34,13 +34,12 @@ struct staged {
 
 /* Copies the open source under a temporary name, with its modification time. Processes that have
  * the source open cannot change the copy. On failure *source_failed is true if reading failed. */
-int store_stage(struct store *store, int source, const struct stat *status, int64_t token,
-                struct staged *staged, bool *source_failed);
+int store_stage(struct store *store, int source, const struct stat *status, int64_t token, struct staged *staged,
+                bool *source_failed);
 /* Stages an empty file, open for reading and writing, for bytes from another source. */
 int store_create(struct store *store, struct staged *staged);
 /* Writes the absolute path of the staged file. Returns 0 or -ENAMETOOLONG. */
-int store_staged_path(const struct store *store, const struct staged *staged, char *path,
-                      size_t size);
+int store_staged_path(const struct store *store, const struct staged *staged, char *path, size_t size);
 /* Starts writing the data to disk, without a guarantee; the caller must still call store_sync. */
 void store_hurry(const struct staged *staged);
 /* Closes the file. Returns 0 if its data and size are on disk, or -errno. */

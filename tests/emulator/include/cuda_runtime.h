@@ -63,8 +63,7 @@ bool may_launch(const void *kernel, dim3 grid, dim3 size, size_t shared);
 
 template <typename... Parameters, typename... Arguments>
 void
-run(void (*kernel)(Parameters...), dim3 grid, dim3 size, size_t shared, bool is_cooperative,
-    Arguments &&...arguments)
+run(void (*kernel)(Parameters...), dim3 grid, dim3 size, size_t shared, bool is_cooperative, Arguments &&...arguments)
 {
     const std::tuple<std::decay_t<Parameters>...> given(std::forward<Arguments>(arguments)...);
 
@@ -90,8 +89,7 @@ struct launch {
     {
     }
 
-    template <typename... Arguments>
-    launched<std::decay_t<Arguments>...> operator()(Arguments &&...arguments) const
+    template <typename... Arguments> launched<std::decay_t<Arguments>...> operator()(Arguments &&...arguments) const
     {
         return {grid, size, shared, {std::forward<Arguments>(arguments)...}};
     }
@@ -101,11 +99,8 @@ template <typename... Parameters, typename... Arguments>
 void
 operator<<(void (*kernel)(Parameters...), const launched<Arguments...> &it)
 {
-    std::apply(
-        [&](const auto &...arguments) {
-            run(kernel, it.grid, it.size, it.shared, false, arguments...);
-        },
-        it.arguments);
+    std::apply([&](const auto &...arguments) { run(kernel, it.grid, it.size, it.shared, false, arguments...); },
+               it.arguments);
 }
 
 template <typename... Parameters, size_t... At>
@@ -150,8 +145,7 @@ template <typename Value>
 Value
 shuffle(uint32_t mask, Value value, int source, bool exists)
 {
-    return from_bits<Value>(
-        meet_warp(mask, to_bits(value), exists ? (uint32_t)source : lane(), take_source));
+    return from_bits<Value>(meet_warp(mask, to_bits(value), exists ? (uint32_t)source : lane(), take_source));
 }
 
 template <typename Value, typename Combine>
@@ -402,16 +396,15 @@ emulator_change(Value *word, const Change &change)
 {
     Value old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 
-    while (!__atomic_compare_exchange_n(word, &old, change(old), false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST)) {
+    while (!__atomic_compare_exchange_n(word, &old, change(old), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
     return old;
 }
 
-#define EMULATOR_ATOMIC(name, Change)                                                              \
-    template <typename Value> Value name(Value *word, std::common_type_t<Value> operand)           \
-    {                                                                                              \
-        return emulator_change(word, [&](Value old) { return Value(Change()(old, operand)); });    \
+#define EMULATOR_ATOMIC(name, Change)                                                                                  \
+    template <typename Value> Value name(Value *word, std::common_type_t<Value> operand)                               \
+    {                                                                                                                  \
+        return emulator_change(word, [&](Value old) { return Value(Change()(old, operand)); });                        \
     }
 
 EMULATOR_ATOMIC(atomicAdd, std::plus<Value>)
@@ -574,22 +567,21 @@ emulator_parts(const Of &of)
 }
 
 #define EMULATOR_PART(word, i, BITS) ((word) >> (i) & ((1u << (BITS)) - 1))
-#define EMULATOR_SIMD(name, BITS, result)                                                          \
-    inline unsigned name(unsigned x, unsigned y)                                                   \
-    {                                                                                              \
-        return emulator_parts<BITS>([&](int i) {                                                   \
-            const unsigned a = EMULATOR_PART(x, i, BITS), b = EMULATOR_PART(y, i, BITS);           \
-            return (unsigned)(result);                                                             \
-        });                                                                                        \
+#define EMULATOR_SIMD(name, BITS, result)                                                                              \
+    inline unsigned name(unsigned x, unsigned y)                                                                       \
+    {                                                                                                                  \
+        return emulator_parts<BITS>([&](int i) {                                                                       \
+            const unsigned a = EMULATOR_PART(x, i, BITS), b = EMULATOR_PART(y, i, BITS);                               \
+            return (unsigned)(result);                                                                                 \
+        });                                                                                                            \
     }
-#define EMULATOR_SIMD_3(name, result)                                                              \
-    inline unsigned name(unsigned x, unsigned y, unsigned z)                                       \
-    {                                                                                              \
-        return emulator_parts<16>([&](int i) {                                                     \
-            const unsigned a = EMULATOR_PART(x, i, 16), b = EMULATOR_PART(y, i, 16),               \
-                           c = EMULATOR_PART(z, i, 16);                                            \
-            return (unsigned)(result);                                                             \
-        });                                                                                        \
+#define EMULATOR_SIMD_3(name, result)                                                                                  \
+    inline unsigned name(unsigned x, unsigned y, unsigned z)                                                           \
+    {                                                                                                                  \
+        return emulator_parts<16>([&](int i) {                                                                         \
+            const unsigned a = EMULATOR_PART(x, i, 16), b = EMULATOR_PART(y, i, 16), c = EMULATOR_PART(z, i, 16);      \
+            return (unsigned)(result);                                                                                 \
+        });                                                                                                            \
     }
 
 EMULATOR_SIMD(__vsub2, 16, a - b)
@@ -684,8 +676,7 @@ __umul64hi(unsigned long long a, unsigned long long b)
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t
-cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
-                   Arguments &&...arguments)
+cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...), Arguments &&...arguments)
 {
     emulator::run(kernel, config->gridDim, config->blockDim, config->dynamicSmemBytes, false,
                   std::forward<Arguments>(arguments)...);
@@ -694,11 +685,10 @@ cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters..
 
 template <typename... Parameters>
 cudaError_t
-cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 size, void **arguments,
-                            size_t shared, cudaStream_t)
+cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 size, void **arguments, size_t shared,
+                            cudaStream_t)
 {
-    emulator::run_from(kernel, grid, size, arguments, shared,
-                       std::index_sequence_for<Parameters...>());
+    emulator::run_from(kernel, grid, size, arguments, shared, std::index_sequence_for<Parameters...>());
     return cudaPeekAtLastError();
 }
 
@@ -720,8 +710,7 @@ template <typename Kernel>
 cudaError_t
 cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Kernel *kernel, int size, size_t shared)
 {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, (const void *)kernel, size,
-                                                         shared);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, (const void *)kernel, size, shared);
 }
 
 template <typename Value>

@@ -55,8 +55,7 @@ START_TEST(the_document_is_the_table)
     ck_assert(found);
     for (size_t i = 0; i < ROWS; i++) {
         snprintf(expected, sizeof expected, "| `%s` | %s | %s | %s | %s |\n", rows[i].name,
-                 rows[i].kind == PASSING ? "transient" : "permanent", rows[i].where,
-                 rows[i].meaning, rows[i].to_do);
+                 rows[i].kind == PASSING ? "transient" : "permanent", rows[i].where, rows[i].meaning, rows[i].to_do);
         ck_assert_ptr_nonnull(fgets(line, sizeof line, document));
         ck_assert_str_eq(line, expected);
     }
@@ -70,9 +69,7 @@ START_TEST(a_new_error_replaces_the_old_one)
 {
     struct error error;
     memset(&error, 'x', sizeof error);
-    ck_assert_int_eq(
-        error_set_files(&error, -EBADMSG, CODE_TAG_MISSING, "/a", "/b", "%s lacks %d", "a", 7),
-        -EBADMSG);
+    ck_assert_int_eq(error_set_files(&error, -EBADMSG, CODE_TAG_MISSING, "/a", "/b", "%s lacks %d", "a", 7), -EBADMSG);
     ck_assert_int_eq(error.code, CODE_TAG_MISSING);
     ck_assert_str_eq(error.message, "a lacks 7");
     ck_assert_str_eq(error.file[0], "/a");
@@ -188,8 +185,7 @@ main(void)
     tcase_add_test(tests, a_new_error_replaces_the_old_one);
     tcase_add_test(tests, long_messages_are_cut);
     tcase_add_test(tests, long_messages_are_cut_at_a_word);
-    tcase_add_loop_test(tests, failures_of_the_machine, 0,
-                        (int)(sizeof failures / sizeof failures[0]));
+    tcase_add_loop_test(tests, failures_of_the_machine, 0, (int)(sizeof failures / sizeof failures[0]));
     tcase_add_test(tests, normalising);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -29,8 +29,8 @@ static void
 row_text(size_t i, char *line, size_t size)
 {
     const char *code = code_name(rows[i].code);
-    snprintf(line, size, "| %d | %s | %s | %s%s%s |\n", rows[i].most, rows[i].what, rows[i].of,
-             *code ? "`" : "", *code ? code : "no code", *code ? "`" : "");
+    snprintf(line, size, "| %d | %s | %s | %s%s%s |\n", rows[i].most, rows[i].what, rows[i].of, *code ? "`" : "",
+             *code ? code : "no code", *code ? "`" : "");
 }
 
 START_TEST(the_document_is_the_table)

@@ -11,11 +11,9 @@ static const struct {
     const char *word, *meant;
 } words[] = {
     {"stauts", "status"}, /* two letters swapped */
-    {"statu", "status"},  {"statuss", "status"}, {"stats", "status"},
-    {"sttus", "status"},  {"job", "jobs"},       {"jops", "jobs"},
-    {"sohw", "show"},     {"rnu", "run"},        {"relaese", "release"},
-    {"reviw", "review"},  {"x", NULL},           {"ps", NULL},
-    {"", NULL},           {"stopped", NULL},     {"josb2x", NULL},
+    {"statu", "status"},  {"statuss", "status"}, {"stats", "status"}, {"sttus", "status"},    {"job", "jobs"},
+    {"jops", "jobs"},     {"sohw", "show"},      {"rnu", "run"},      {"relaese", "release"}, {"reviw", "review"},
+    {"x", NULL},          {"ps", NULL},          {"", NULL},          {"stopped", NULL},      {"josb2x", NULL},
     {"rn", NULL},
 };
 

@@ -115,8 +115,7 @@ main(void)
     TCase *tests = tcase_create("text");
     tcase_add_test(tests, base_names);
     tcase_add_test(tests, texts_without_memory_are_null);
-    tcase_add_loop_test(tests, lengths_of_characters, 0,
-                        (int)(sizeof characters / sizeof characters[0]));
+    tcase_add_loop_test(tests, lengths_of_characters, 0, (int)(sizeof characters / sizeof characters[0]));
     tcase_add_test(tests, ends_are_mended);
     tcase_add_test(tests, texts_in_memory);
     suite_add_tcase(suite, tests);

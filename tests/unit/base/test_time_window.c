@@ -22,10 +22,8 @@ at(const char *text)
     int year, month, day, hour, minute, second = 0;
     if (!*text)
         return TIME_WINDOW_NEVER;
-    ck_assert_int_ge(
-        sscanf(text, "%d-%d-%d %d:%d:%d", &year, &month, &day, &hour, &minute, &second), 5);
-    return 1000 *
-           (time_zone_day(year, month, day) * 24 * HOUR + hour * HOUR + minute * 60 + second);
+    ck_assert_int_ge(sscanf(text, "%d-%d-%d %d:%d:%d", &year, &month, &day, &hour, &minute, &second), 5);
+    return 1000 * (time_zone_day(year, month, day) * 24 * HOUR + hour * HOUR + minute * 60 + second);
 }
 
 static struct time_window *
@@ -55,20 +53,16 @@ static const struct {
     /* days, of the opening: 2026-05-08 was a Friday */
     {"Fri 22:00-06:00", "2026-05-09 05:00", "2026-05-09 05:00", "2026-05-09 06:00"},
     {"Fri 22:00-06:00", "2026-05-09 23:00", "2026-05-15 22:00", "2026-05-16 06:00"},
-    {"mon-FRI 20:00-06:00; Sat,Sun 00:00-24:00", "2026-05-08 21:00", "2026-05-08 21:00",
-     "2026-05-11 00:00"},
-    {"Mon-Fri 20:00-06:00 ;Sat,Sun 00:00-24:00", "2026-05-11 01:00", "2026-05-11 20:00",
-     "2026-05-12 06:00"},
+    {"mon-FRI 20:00-06:00; Sat,Sun 00:00-24:00", "2026-05-08 21:00", "2026-05-08 21:00", "2026-05-11 00:00"},
+    {"Mon-Fri 20:00-06:00 ;Sat,Sun 00:00-24:00", "2026-05-11 01:00", "2026-05-11 20:00", "2026-05-12 06:00"},
     {"Sat-Mon,Wed 10:00-11:00", "2026-05-05 00:00", "2026-05-06 10:00", "2026-05-06 11:00"},
     {"Sat-Mon,Wed 10:00-11:00", "2026-05-06 12:00", "2026-05-09 10:00", "2026-05-09 11:00"},
     {"Mon-Sun 00:00-24:00", "2026-05-05 06:00", "2026-05-05 06:00", ""},
-    {"10:00-12:00; 11:00-13:00; 13:00-14:00", "2026-05-05 09:00", "2026-05-05 10:00",
-     "2026-05-05 14:00"},
+    {"10:00-12:00; 11:00-13:00; 13:00-14:00", "2026-05-05 09:00", "2026-05-05 10:00", "2026-05-05 14:00"},
     /* zones, also where the day is another, and not of whole hours */
     {"22:00-06:00" BERLIN, "2026-05-04 12:00", "2026-05-04 20:00", "2026-05-05 04:00"},
     {"22:00-06:00" BERLIN, "2026-01-04 12:00", "2026-01-04 21:00", "2026-01-05 05:00"},
-    {"Mon 00:00-06:00 Pacific/Auckland", "2026-05-09 12:00", "2026-05-10 12:00",
-     "2026-05-10 18:00"},
+    {"Mon 00:00-06:00 Pacific/Auckland", "2026-05-09 12:00", "2026-05-10 12:00", "2026-05-10 18:00"},
     {"22:00-06:00 Asia/Kathmandu", "2026-05-04 12:00", "2026-05-04 16:15", "2026-05-05 00:15"},
     /*
      * forward: a night of seven hours, one that ends or begins in the skipped hour, one within it
@@ -241,8 +235,7 @@ START_TEST(zones_equal_those_of_the_library)
         const time_t time = (time_t)t;
         struct tm shown;
         localtime_r(&time, &shown);
-        ck_assert_msg(time_zone_offset(zone, t) == shown.tm_gmtoff, "%s at %lld", zones[_i],
-                      (long long)t);
+        ck_assert_msg(time_zone_offset(zone, t) == shown.tm_gmtoff, "%s at %lld", zones[_i], (long long)t);
         ck_assert_int_eq(time_zone_offset(NULL, t), shown.tm_gmtoff);
     }
     time_zone_free(zone);
@@ -272,11 +265,9 @@ main(void)
     TCase *tests = tcase_create("time_window");
     setenv("TZ", "UTC", 1);
     tcase_add_loop_test(tests, a_window_opens_and_closes, 0, sizeof nights / sizeof *nights);
-    tcase_add_loop_test(tests, the_next_occurrence_of_a_time, 0,
-                        sizeof mornings / sizeof *mornings);
+    tcase_add_loop_test(tests, the_next_occurrence_of_a_time, 0, sizeof mornings / sizeof *mornings);
     tcase_add_test(tests, a_missing_window_is_always_open);
-    tcase_add_loop_test(tests, invalid_windows_are_refused, 0,
-                        sizeof malformed / sizeof *malformed);
+    tcase_add_loop_test(tests, invalid_windows_are_refused, 0, sizeof malformed / sizeof *malformed);
     tcase_add_test(tests, invalid_times_are_refused);
     tcase_add_test(tests, periods_have_a_limit);
     tcase_add_loop_test(tests, zones_equal_those_of_the_library, 0, sizeof zones / sizeof *zones);

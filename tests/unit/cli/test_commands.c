@@ -16,11 +16,10 @@
 #define ZSH    NOCTULE_SOURCE_DIR "/docs/completions/_noctule"
 #define MANUAL NOCTULE_SOURCE_DIR "/docs/noctule.1"
 
-#define EACH_COMMAND(command)                                                                      \
-    for (const struct cli_group *group = cli_groups; group->heading; group++)                      \
-        for (const struct cli_command *const *listed = group->commands, *command;                  \
-             (command = *listed) != NULL; listed++)
-#define EACH_OPTION(option, command)                                                               \
+#define EACH_COMMAND(command)                                                                                          \
+    for (const struct cli_group *group = cli_groups; group->heading; group++)                                          \
+        for (const struct cli_command *const *listed = group->commands, *command; (command = *listed) != NULL; listed++)
+#define EACH_OPTION(option, command)                                                                                   \
     for (const struct cli_option *option = (command)->options; option && option->name; option++)
 
 static char *
@@ -58,16 +57,15 @@ check_option(const struct cli_command *command, const struct cli_option *option)
     char word[64];
     snprintf(word, sizeof word, "--%s", option->name);
     ck_assert_msg(option->kind && option->help && option->help[0], "%s %s", command->name, word);
-    ck_assert_msg(usage_has(command, word) || usage_has(command, "[OPTION]..."),
-                  "the usage of %s lacks %s", command->name, word);
+    ck_assert_msg(usage_has(command, word) || usage_has(command, "[OPTION]..."), "the usage of %s lacks %s",
+                  command->name, word);
     ck_assert_msg(option->kind != &cli_choice || option->word, "%s %s", command->name, word);
     EACH_OPTION(other, command)
-    ck_assert_msg(other == option || (strcmp(other->name, option->name) != 0 &&
-                                      (!other->letter || other->letter != option->letter)),
+    ck_assert_msg(other == option ||
+                      (strcmp(other->name, option->name) != 0 && (!other->letter || other->letter != option->letter)),
                   "%s has %s twice", command->name, word);
     for (const struct cli_option *other = cli_globals; other->name; other++)
-        ck_assert_msg(strcmp(other->name, option->name) != 0 &&
-                          (!option->letter || other->letter != option->letter),
+        ck_assert_msg(strcmp(other->name, option->name) != 0 && (!option->letter || other->letter != option->letter),
                       "%s has %s, which all have", command->name, word);
 }
 
@@ -90,8 +88,7 @@ START_TEST(every_row_is_complete)
     EACH_COMMAND(command)
     {
         ck_assert_ptr_eq(cli_find_command(command->name), command);
-        ck_assert(command->help && command->run &&
-                  command->max_arguments >= command->min_arguments);
+        ck_assert(command->help && command->run && command->max_arguments >= command->min_arguments);
         ck_assert_msg(!command->min_arguments || command->needs, "%s", command->name);
         ck_assert(!command->options || command->size > 0);
         check_usage(command);
@@ -199,8 +196,7 @@ START_TEST(numbers_times_and_values_with_a_dash)
     ck_assert_str_eq(TEXT_OF("since"), "2026-01-31");
     ck_assert_int_eq(parse("jobs --since 36h"), EXIT_OK);
     ck_assert_uint_eq(strlen(TEXT_OF("since")), strlen("2026-01-31T00:00:00.000Z"));
-    ck_assert_int_eq(
-        parse("report --since 2026-01 --until 2026-02 --since 2026-03 --since 2026-04"), EXIT_OK);
+    ck_assert_int_eq(parse("report --since 2026-01 --until 2026-02 --since 2026-03 --since 2026-04"), EXIT_OK);
     ck_assert_str_eq(TEXT_OF("since"), "2026-04");
     ck_assert_str_eq(TEXT_OF("until"), "2026-02");
     ck_assert_int_eq(parse("report --since yesterday --until today"), EXIT_OK);
@@ -217,8 +213,7 @@ static const struct {
     {"frobnicate", "there is no command \"frobnicate\"; see noctule help"},
     {"help jbos", "did you mean \"jobs\"?"},
     {"jobs --stat", NULL},
-    {"jobs --stats READY",
-     "jobs: there is no option --stats; did you mean --state? See noctule jobs"},
+    {"jobs --stats READY", "jobs: there is no option --stats; did you mean --state? See noctule jobs"},
     {"jobs --nothing", "jobs: there is no option --nothing; see noctule jobs --help"},
     {"jobs --confgi x", "did you mean --config?"},
     {"--confgi x jobs", "noctule: there is no option --confgi; did you mean --config?"},
@@ -305,9 +300,8 @@ put_bash_command(FILE *out, const struct cli_command *command)
         between = " ";
     }
     fprintf(out, "'\n        kind=%s\n        ;;\n",
-            command->max_arguments == 0
-                ? "nothing"
-                : completions[command->kind ? command->kind->completion : CLI_NOTHING]);
+            command->max_arguments == 0 ? "nothing"
+                                        : completions[command->kind ? command->kind->completion : CLI_NOTHING]);
 }
 
 static const char bash_head[] =
@@ -417,8 +411,7 @@ put_zsh_option(FILE *out, const struct cli_option *option, const char *indent)
     const char *more = option->kind == &cli_files ? "*" : "";
     fputs(indent, out);
     if (option->letter)
-        fprintf(out, "'(-%c --%s)'{-%c,--%s}'[", option->letter, option->name, option->letter,
-                option->name);
+        fprintf(out, "'(-%c --%s)'{-%c,--%s}'[", option->letter, option->name, option->letter, option->name);
     else
         fprintf(out, "'%s--%s[", more, option->name);
     put_zsh(out, option->help);
@@ -443,35 +436,34 @@ put_zsh_command(FILE *out, const struct cli_command *command)
     for (const struct cli_option *option = cli_globals; option->name; option++)
         put_zsh_option(out, option, "                ");
     if (command->max_arguments > 0)
-        fprintf(out, "                '%s:%s:%s'\n", command->max_arguments == 1 ? "1" : "*",
-                kind->noun, zsh_action(kind->completion));
+        fprintf(out, "                '%s:%s:%s'\n", command->max_arguments == 1 ? "1" : "*", kind->noun,
+                zsh_action(kind->completion));
     else
         fputs("                ':: : '\n", out);
     fputs("            ;;\n", out);
 }
 
-static const char zsh_head[] =
-    "#compdef noctule\n"
-    "# _noctule - what zsh completes of noctule(1); written by unit.cli_commands.\n"
-    "\n"
-    "# _noctule_names WHAT: the pipelines or destinations of the configuration.\n"
-    "_noctule_names() {\n"
-    "    local -a names\n"
-    "    names=(${(f)\"$(noctule check-config 2>/dev/null | sed -n \"s/^$1: \\([^ "
-    ",]*\\).*/\\1/p\")\"})\n"
-    "    compadd -a names\n"
-    "}\n"
-    "\n"
-    "_noctule_shipped() {\n"
-    "    local -a names\n"
-    "    names=(${(f)\"$(noctule $1 --json 2>/dev/null | sed -n 's/.*\"name\": "
-    "\"\\([^\"]*\\)\".*/\\1/p')\"})\n"
-    "    compadd -a names\n"
-    "}\n"
-    "\n"
-    "_noctule_commands() {\n"
-    "    local -a commands\n"
-    "    commands=(\n";
+static const char zsh_head[] = "#compdef noctule\n"
+                               "# _noctule - what zsh completes of noctule(1); written by unit.cli_commands.\n"
+                               "\n"
+                               "# _noctule_names WHAT: the pipelines or destinations of the configuration.\n"
+                               "_noctule_names() {\n"
+                               "    local -a names\n"
+                               "    names=(${(f)\"$(noctule check-config 2>/dev/null | sed -n \"s/^$1: \\([^ "
+                               ",]*\\).*/\\1/p\")\"})\n"
+                               "    compadd -a names\n"
+                               "}\n"
+                               "\n"
+                               "_noctule_shipped() {\n"
+                               "    local -a names\n"
+                               "    names=(${(f)\"$(noctule $1 --json 2>/dev/null | sed -n 's/.*\"name\": "
+                               "\"\\([^\"]*\\)\".*/\\1/p')\"})\n"
+                               "    compadd -a names\n"
+                               "}\n"
+                               "\n"
+                               "_noctule_commands() {\n"
+                               "    local -a commands\n"
+                               "    commands=(\n";
 
 static void
 make_zsh(FILE *out)
@@ -689,8 +681,7 @@ main(void)
     tcase_add_test(tests, common_options_may_be_anywhere);
     tcase_add_test(tests, unambiguous_names_may_be_abbreviated);
     tcase_add_test(tests, numbers_times_and_values_with_a_dash);
-    tcase_add_loop_test(tests, invalid_command_lines_are_reported, 0,
-                        sizeof refused / sizeof *refused);
+    tcase_add_loop_test(tests, invalid_command_lines_are_reported, 0, sizeof refused / sizeof *refused);
     tcase_add_test(tests, completions_equal_those_of_the_table);
     tcase_add_test(tests, the_manual_equals_that_of_the_table);
     tcase_add_test(tests, the_manual_contains_each_command);

@@ -14,10 +14,8 @@ static const struct {
     int driver, program;
     bool serves;
 } pairs[] = {
-    {13000, 13000, true},  {13020, 13000, true},
-    {13000, 13020, true}, /* of a major version */
-    {12080, 13000, false}, {12000, 11080, true},
-    {14000, 13000, true}, /* later ones support earlier ones */
+    {13000, 13000, true},  {13020, 13000, true},  {13000, 13020, true}, /* of a major version */
+    {12080, 13000, false}, {12000, 11080, true},  {14000, 13000, true}, /* later ones support earlier ones */
     {11040, 12000, false}, {10020, 13000, false},
 };
 

@@ -27,8 +27,7 @@ make_process(const struct process *process)
 {
     char path[64], status[256];
     ck_assert_int_eq(mkdir(scratch_path(process->pid), 0700), 0);
-    snprintf(status, sizeof status,
-             "Name:\t%s\nState:\tS\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t%s\n", process->name,
+    snprintf(status, sizeof status, "Name:\t%s\nState:\tS\nUid:\t1000\t1001\t1000\t1000\nNSpid:\t%s\n", process->name,
              process->spaces ? process->spaces : process->pid);
     write_words(process->pid, "status", status);
     write_words(process->pid, "cmdline", process->words);
@@ -60,9 +59,9 @@ find(const struct process *process, size_t expected)
 #define ENVIRONMENT "HOME=/root|NOCTULE_CONFIG_=no|NOCTULE_CONFIG=env.conf|"
 
 /* Writes a daemon with process ID 7. */
-#define DAEMON(words_, ...)                                                                        \
-    {                                                                                              \
-        .pid = "7", .name = "noctuled", .words = "noctuled|" words_, __VA_ARGS__                   \
+#define DAEMON(words_, ...)                                                                                            \
+    {                                                                                                                  \
+        .pid = "7", .name = "noctuled", .words = "noctuled|" words_, __VA_ARGS__                                       \
     }
 
 static const struct {
@@ -124,8 +123,7 @@ START_TEST(daemons_are_in_order)
     scratch_make();
     for (size_t i = 0; i < 3; i++) {
         static const char *const numbers[] = {"12", "9", "100"};
-        make_process(
-            &(struct process){.pid = numbers[i], .name = "noctuled", .words = "noctuled|-c|/a|"});
+        make_process(&(struct process){.pid = numbers[i], .name = "noctuled", .words = "noctuled|-c|/a|"});
     }
     ck_assert_int_eq(mkdir(scratch_path("11"), 0700), 0); /* it has just ended */
     ck_assert_int_eq(running_daemons(scratch, &daemons, &count), 0);

@@ -33,8 +33,7 @@ set_up(void)
     memset(frames, 0, sizeof frames);
     memset(pointers, 0, sizeof pointers);
     memset(results, 0, sizeof results);
-    headers =
-        (struct headers){.instances = pointers, .errors = errors, .rc = results, .seconds = 1.5};
+    headers = (struct headers){.instances = pointers, .errors = errors, .rc = results, .seconds = 1.5};
     pipeline = (struct conf_pipeline){.min_slices = 1, .spacing_tolerance = 0.01};
     most = (struct conf_series){.max_instances = MOST, .max_mib = 1};
     request = (struct units_request){.headers = &headers,
@@ -231,8 +230,7 @@ START_TEST(a_damaged_file_makes_the_series_in_its_folder_incomplete)
     request.accept_missing = true;
     make();
     ck_assert_int_eq(units.items[0].refusal.code, CODE_NONE);
-    ck_assert_str_eq(units.items[0].note,
-                     "missing files are accepted: 1 cannot be used, such as 2");
+    ck_assert_str_eq(units.items[0].note, "missing files are accepted: 1 cannot be used, such as 2");
     ck_assert_str_eq(units.items[1].note, "");
 }
 
@@ -435,8 +433,7 @@ make_below(const char *name)
 
 START_TEST(folders_are_walked_in_order)
 {
-    static const char *const expected[] = {"1.dcm",  "a/2",          "a/b/3.DCM",
-                                           "link/2", "link/b/3.DCM", "z"};
+    static const char *const expected[] = {"1.dcm", "a/2", "a/b/3.DCM", "link/2", "link/b/3.DCM", "z"};
     struct collection collection = {0};
     char *where, link_path[160], target[160], command[128];
     snprintf(folder, sizeof folder, "/tmp/noctule-collect.XXXXXX");

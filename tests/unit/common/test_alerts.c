@@ -82,10 +82,9 @@ START_TEST(lines_carry_a_list)
 {
     struct alerts copy = {0};
     alerts_add(&list, ALERT_courier, "PACS", ALERT_BROKEN, 17, "the courier\tfor\n%s", "PACS");
-    alerts_append(&list, &(struct alert){.id = (char[]){"reception"},
-                                         .size = 2,
-                                         .severity = ALERT_ATTENTION,
-                                         .text = (char[]){""}});
+    alerts_append(
+        &list,
+        &(struct alert){.id = (char[]){"reception"}, .size = 2, .severity = ALERT_ATTENTION, .text = (char[]){""}});
     char *lines = alerts_to_lines(&list);
     ck_assert_str_eq(lines, "2\t17\t0\tcourier:PACS\tthe courier?for?PACS\n1\t0\t2\treception\t\n");
     alerts_from_lines(&copy, lines);
@@ -126,8 +125,7 @@ START_TEST(the_worst_is_first)
     collect_at(now_ms, "0\t0\t0\tjobs_ready\twait\n2\t0\t0\tcompute\tno job can run\n");
     acknowledge("quarantine", 0);
     quarantine("quarantine/2", now_ms - 2 * HOUR); /* older than the other one */
-    collect_at(now_ms,
-               "0\t0\t0\tjobs_ready\twait\n1\t0\t0\tworker:1\tdied\n2\t0\t0\tcompute\tno\n");
+    collect_at(now_ms, "0\t0\t0\tjobs_ready\twait\n1\t0\t0\tworker:1\tdied\n2\t0\t0\tcompute\tno\n");
     static const char *const ids[] = {"compute", "worker:1", "quarantine", "jobs_ready"};
     ck_assert_uint_eq(list.count, 4);
     for (size_t i = 0; i < 4; i++)
@@ -224,9 +222,7 @@ START_TEST(a_failed_job_is_an_alert_until_it_is_replaced)
 {
     const int64_t job = sample_job(s.queue, "1.2.3");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, now_ms - HOUR), 0);
-    ck_assert_int_eq(
-        queue_fail_job(s.queue, job, CODE_PIXELS_UNDECODABLE, "no pixels", "", "", now_ms - HOUR),
-        0);
+    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_PIXELS_UNDECODABLE, "no pixels", "", "", now_ms - HOUR), 0);
     collect_at(now_ms, "");
     const struct alert *alert = alerts_find(&list, "jobs_failed");
     ck_assert_ptr_nonnull(alert);
@@ -237,15 +233,11 @@ START_TEST(a_failed_job_is_an_alert_until_it_is_replaced)
     ck_assert(is_known("jobs_failed"));
     struct queue_ids running;
     int64_t again;
-    ck_assert_int_eq(
-        queue_retry_job(s.queue, &(struct queue_retry){job, NULL, false}, now_ms, &again, &running),
-        0);
+    ck_assert_int_eq(queue_retry_job(s.queue, &(struct queue_retry){job, NULL, false}, now_ms, &again, &running), 0);
     collect_at(now_ms, "");
     ck_assert_ptr_null(alerts_find(&list, "jobs_failed"));
     ck_assert_int_eq(queue_start_job(s.queue, again, "worker-0", 0, now_ms), 0);
-    ck_assert_int_eq(
-        queue_fail_job(s.queue, again, CODE_PIXELS_UNDECODABLE, "no pixels", "", "", now_ms + 1),
-        0);
+    ck_assert_int_eq(queue_fail_job(s.queue, again, CODE_PIXELS_UNDECODABLE, "no pixels", "", "", now_ms + 1), 0);
     collect_at(now_ms, "");
     ck_assert(!is_known("jobs_failed")); /* it failed once more */
 }
@@ -272,15 +264,13 @@ START_TEST(each_kind_is_in_the_documents)
     char row[512];
     for (int i = 0; i < ALERT_KINDS; i++) {
         const struct alert_row *kind = alert_row((enum alert_kind)i);
-        snprintf(row, sizeof row, "\n| `%s` | %s | ", kind->name,
-                 kind->may_acknowledge ? "yes" : "no");
+        snprintf(row, sizeof row, "\n| `%s` | %s | ", kind->name, kind->may_acknowledge ? "yes" : "no");
         char *found = strstr(text, row);
         ck_assert_msg(found, "docs/operations.md, Alerts: the row of %s", kind->name);
         /* The row must end with the message, which begins with a capital, and the remedy. */
         snprintf(row, sizeof row, "%s | %s |", kind->message + 1, kind->remedy);
         char *end = strchr(found + 1, '\n');
-        ck_assert_msg(end - found > (long)strlen(row) &&
-                          strncmp(end - strlen(row), row, strlen(row)) == 0,
+        ck_assert_msg(end - found > (long)strlen(row) && strncmp(end - strlen(row), row, strlen(row)) == 0,
                       "docs/operations.md, Alerts: %s is not \"%s\"", kind->name, row);
     }
     free(text);
@@ -308,8 +298,7 @@ START_TEST(each_alert_of_the_view_has_a_kind)
 
 END_TEST
 
-SAMPLE_MAIN("common_alerts", set_up, tear_down, lines_carry_a_list, an_id_has_one_kind,
-            the_worst_is_first, an_acknowledgement_has_a_scope,
-            a_worse_alert_loses_its_acknowledgement, cleared_alerts_lose_their_acknowledgement,
-            a_failed_job_is_an_alert_until_it_is_replaced, each_kind_is_in_the_documents,
-            each_alert_of_the_view_has_a_kind)
+SAMPLE_MAIN("common_alerts", set_up, tear_down, lines_carry_a_list, an_id_has_one_kind, the_worst_is_first,
+            an_acknowledgement_has_a_scope, a_worse_alert_loses_its_acknowledgement,
+            cleared_alerts_lose_their_acknowledgement, a_failed_job_is_an_alert_until_it_is_replaced,
+            each_kind_is_in_the_documents, each_alert_of_the_view_has_a_kind)

@@ -42,12 +42,8 @@ setup(void)
     inputs[1] = strdup(scratch_path("local/2.dcm"));
     objects[0] = strdup(scratch_path("local/rt.dcm"));
     ck_assert_int_eq(slurm_nonce_make(id.nonce), 0);
-    order = (struct slurm_attempt_order){.id = id,
-                                         .spec = &spec,
-                                         .deadline_seconds = 90,
-                                         .backend = "cpu",
-                                         .threads = 3,
-                                         .memory_bytes = 1 << 20};
+    order = (struct slurm_attempt_order){
+        .id = id, .spec = &spec, .deadline_seconds = 90, .backend = "cpu", .threads = 3, .memory_bytes = 1 << 20};
     folder = NULL;
     manifest = NULL;
     error = (struct error){0};
@@ -113,8 +109,7 @@ publish_as(enum proto_verdict verdict, const char *result, struct manifest_run *
 {
     struct sealed_writer writer;
     struct proto_writer frame;
-    ck_assert_msg(manifest_run_take(folder, scratch_path("results"), run, &error) == 0, "%s",
-                  error.message);
+    ck_assert_msg(manifest_run_take(folder, scratch_path("results"), run, &error) == 0, "%s", error.message);
     manifest_begin(&writer, folder, run, "node-1", "CPU");
     message_write_features(&frame, &(struct message_features){.job = 17});
     message_add_feature(&frame, &(struct message_feature){.name = "mean", .value = 0.5});
@@ -365,12 +360,10 @@ START_TEST(files_of_another_version_are_rejected)
     struct sealed_writer writer = {0};
     struct proto_writer frame;
     struct sealed sealed;
-    message_write_hello(&frame, &(struct message_hello){.role = ATTEMPT_ROLE,
-                                                        .build_id = "0.0.1/0123456789abcdef"});
+    message_write_hello(&frame, &(struct message_hello){.role = ATTEMPT_ROLE, .build_id = "0.0.1/0123456789abcdef"});
     sealed_add(&writer, &frame);
     ck_assert_int_eq(sealed_end(&writer), 0);
-    ck_assert_int_eq(sealed_open(writer.bytes, writer.size, "it", ATTEMPT_ROLE, &sealed, &error),
-                     -EPROTO);
+    ck_assert_int_eq(sealed_open(writer.bytes, writer.size, "it", ATTEMPT_ROLE, &sealed, &error), -EPROTO);
     ck_assert_int_eq(error.code, CODE_ATTEMPT_OTHER_VERSION);
 }
 
@@ -547,8 +540,7 @@ END_TEST
 
 /* Parses a manifest of these frames. Returns the result. */
 static int
-parse(const struct message_manifest *told, const char *const *names, size_t count,
-      enum proto_type last)
+parse(const struct message_manifest *told, const char *const *names, size_t count, enum proto_type last)
 {
     struct sealed_writer writer;
     struct proto_writer frame;
@@ -570,8 +562,7 @@ parse(const struct message_manifest *told, const char *const *names, size_t coun
 START_TEST(names_cannot_lead_elsewhere)
 {
     static const char *const bad[] = {"", ".", "..", ".hidden", "/etc/passwd", "a/b", "../job"};
-    struct message_manifest told = {
-        .job = 17, .attempt = 2, .nonce = id.nonce, .run = "run-0123456789abcdef"};
+    struct message_manifest told = {.job = 17, .attempt = 2, .nonce = id.nonce, .run = "run-0123456789abcdef"};
     const char *names[8] = {"seg.dcm", "sr.dcm"};
     ck_assert_int_eq(parse(&told, names, 2, PROTO_DONE), 0);
     ck_assert_int_eq(parse(&told, names, 2, PROTO_ALIVE), -EBADMSG);
@@ -612,8 +603,7 @@ END_TEST
 START_TEST(results_have_an_end)
 {
     const struct edge edge = EDGE(ATTEMPT_RESULTS);
-    const struct message_manifest told = {
-        .job = 17, .attempt = 2, .nonce = id.nonce, .run = "run-0123456789abcdef"};
+    const struct message_manifest told = {.job = 17, .attempt = 2, .nonce = id.nonce, .run = "run-0123456789abcdef"};
     const char *names[8] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     ck_assert_int_eq(parse(&told, names, (size_t)edge.most, PROTO_DONE), -EBADMSG);
     ck_assert_msg(strstr(error.message, "duplicate"), "%s", error.message); /* names occur twice */

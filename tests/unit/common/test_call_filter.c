@@ -286,10 +286,8 @@ check_deeds(enum confine_role role)
     ck_assert_int_eq(outcome.installed, 0);
     for (size_t i = 0; i < DEEDS; i++) {
         const int wanted = expected(&deeds[i], role);
-        ck_assert_msg(outcome.before[i] == 0, "before: %s: errno %d", deeds[i].name,
-                      outcome.before[i]);
-        ck_assert_msg(outcome.after[i] == wanted, "%s: errno %d, not %d", deeds[i].name,
-                      outcome.after[i], wanted);
+        ck_assert_msg(outcome.before[i] == 0, "before: %s: errno %d", deeds[i].name, outcome.before[i]);
+        ck_assert_msg(outcome.after[i] == wanted, "%s: errno %d, not %d", deeds[i].name, outcome.after[i], wanted);
     }
 }
 

@@ -74,8 +74,8 @@ close_pair(void)
 }
 
 /* Runs the loop until the condition holds; ctest's time limit is the deadline. */
-#define turn_until(condition)                                                                      \
-    while (!(condition))                                                                           \
+#define turn_until(condition)                                                                                          \
+    while (!(condition))                                                                                               \
     uv_run(&loop, UV_RUN_ONCE)
 
 static struct proto_writer

@@ -61,9 +61,8 @@ move(const char *from, const char *to)
 static int
 use_net(bool listens)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons(listens ? 0 : 1),
-                                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(listens ? 0 : 1), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
     int rc = (listens ? bind : connect)(fd, (const struct sockaddr *)&address, sizeof address);
@@ -113,11 +112,8 @@ configured(void)
     snprintf(names[3], sizeof *names, "%s/to", folder);
     inbox = (struct conf_inbox){.path = names[1], .after = CONF_MOVE, .move_to = names[2]};
     destination = (struct conf_destination){.name = names[3], .folder = names[3]};
-    return (struct conf){.root = names[0],
-                         .inboxes = &inbox,
-                         .inbox_count = 1,
-                         .destinations = &destination,
-                         .destination_count = 1};
+    return (struct conf){
+        .root = names[0], .inboxes = &inbox, .inbox_count = 1, .destinations = &destination, .destination_count = 1};
 }
 
 static void
@@ -134,8 +130,7 @@ check_what_all_may_not(void)
     ck_assert_int_eq(look("noctule.db"), denied(1, EACCES, 0));
     ck_assert_int_eq(make("noctule.db"), denied(1, EACCES, 0));
     ck_assert_int_eq(make("new"), denied(1, EACCES, 0));
-    ck_assert(denied(1, 0, 1) ||
-              (open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES));
+    ck_assert(denied(1, 0, 1) || (open("/etc/passwd", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES));
     ck_assert(denied(1, 0, 1) || (mkfifo(path("outbox/fifo"), 0600) < 0 && errno == EACCES));
     ck_assert(denied(6, 0, 1) || (kill(getppid(), 0) < 0 && errno == EPERM));
     ck_assert_int_ge(open("/dev/null", O_WRONLY | O_CLOEXEC), 0);
@@ -192,8 +187,7 @@ START_TEST(a_step_writes_its_own_attempt_and_scratch)
     snprintf(scratch, sizeof scratch, "%s", path("to/step"));
     snprintf(attempt, sizeof attempt, "%s", path("outbox/7"));
     ck_assert_int_eq(mkdir(scratch, 0700), 0);
-    const struct step_places step = {
-        .series = series, .scratch = scratch, .attempts = attempts, .attempt_count = 1};
+    const struct step_places step = {.series = series, .scratch = scratch, .attempts = attempts, .attempt_count = 1};
     ck_assert_int_eq(confine_step(CONFINE_STEP, &step), 0);
     ck_assert_int_eq(look("series/1.2/image") | look("outbox/7/seg.dcm"), 0);
     ck_assert_int_eq(make("outbox/7/part") | move("outbox/7/part", "outbox/7/manifest"), 0);

@@ -53,8 +53,7 @@ configure(char *open, char *wanted)
     if (*open)
         ck_assert_int_eq(time_window_parse(open, &window.times, why), 0);
     ck_assert_int_eq(time_window_parse_moments(wanted, &done_by.times, why), 0);
-    pipeline =
-        (struct conf_pipeline){.name = name, .window = *open ? &window : NULL, .done_by = &done_by};
+    pipeline = (struct conf_pipeline){.name = name, .window = *open ? &window : NULL, .done_by = &done_by};
     conf = (struct conf){.pipelines = &pipeline, .pipeline_count = 1};
 }
 
@@ -88,12 +87,8 @@ add(int64_t done_by_ms)
     snprintf(uid, sizeof uid, "1.2.4.%d", ++made);
     sample_job(s.queue, uid);
     ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
-    const struct queue_new_job new_job = {.series_id = series,
-                                          .revision = 1,
-                                          .stack = "",
-                                          .pipeline = name,
-                                          .settings = "x",
-                                          .done_by_ms = done_by_ms};
+    const struct queue_new_job new_job = {
+        .series_id = series, .revision = 1, .stack = "", .pipeline = name, .settings = "x", .done_by_ms = done_by_ms};
     ck_assert_int_eq(queue_add_job(s.queue, &new_job, SAMPLE_NOW, &job, &running), 0);
     return job;
 }
@@ -113,14 +108,13 @@ measure(int64_t took_ms)
 
 START_TEST(a_window_closed_until_the_deadline)
 {
-    static char nights[] = "Mon-Fri 22:00-06:00 UTC", daily[] = "07:00 UTC",
-                after_nights[] = "Tue-Sat 07:00 UTC", none[] = "", always[] = "00:00-24:00 UTC";
+    static char nights[] = "Mon-Fri 22:00-06:00 UTC", daily[] = "07:00 UTC", after_nights[] = "Tue-Sat 07:00 UTC",
+                none[] = "", always[] = "00:00-24:00 UTC";
     configure(nights, daily);
-    ck_assert_str_eq(
-        doubt(NULL, true),
-        "pipeline night: jobs created after 2026-01-31 07:00:00 +0000 have the deadline "
-        "2026-02-01 07:00:00 +0000 (done_by), but its window (Mon-Fri 22:00-06:00 UTC) "
-        "does not open between them");
+    ck_assert_str_eq(doubt(NULL, true),
+                     "pipeline night: jobs created after 2026-01-31 07:00:00 +0000 have the deadline "
+                     "2026-02-01 07:00:00 +0000 (done_by), but its window (Mon-Fri 22:00-06:00 UTC) "
+                     "does not open between them");
     ck_assert_str_eq(doubt(report, false), said);
     configure(nights, after_nights);
     ck_assert_str_eq(doubt(report, true), "");
@@ -158,10 +152,9 @@ START_TEST(more_than_fits_waits)
     add(SEVEN + 1); /* its deadline is another day */
     ck_assert_str_eq(doubt(report, true), "");
     add(SEVEN);
-    ck_assert_str_eq(
-        doubt(report, true),
-        "pipeline night: the deadline 2026-01-31 07:00:00 +0000 (done_by) of 4 queued jobs "
-        "requires about 1 h 16 min, but the window leaves 1 h 0 min until then");
+    ck_assert_str_eq(doubt(report, true),
+                     "pipeline night: the deadline 2026-01-31 07:00:00 +0000 (done_by) of 4 queued jobs "
+                     "requires about 1 h 16 min, but the window leaves 1 h 0 min until then");
     ck_assert_str_eq(doubt(report, false), "");
     configure(brief, daily); /* and one job that begins at its end */
     ck_assert_ptr_nonnull(strstr(doubt(report, true), "the window leaves 49 min until then"));

@@ -47,10 +47,10 @@ static const struct feature usual = {
                 "range_low=-1000;symmetric=true",
 };
 
-#define MISSING_MEAN                                                                               \
-    {                                                                                              \
-        .label = "", .family = "", .name = "mean", .meaning = "", .ibsi = "", .unit = "1",         \
-        .missing_reason = "EMPTY_REGION", .settings = ""                                           \
+#define MISSING_MEAN                                                                                                   \
+    {                                                                                                                  \
+        .label = "", .family = "", .name = "mean", .meaning = "", .ibsi = "", .unit = "1",                             \
+        .missing_reason = "EMPTY_REGION", .settings = ""                                                               \
     }
 
 START_TEST(csv_follows_rfc_4180)
@@ -58,15 +58,13 @@ START_TEST(csv_follows_rfc_4180)
     struct feature features[] = {usual, MISSING_MEAN};
     const struct feature_set set = {.items = features, .count = 2};
     char *text = written(&set, feature_set_to_csv);
-    ck_assert_str_eq(
-        text,
-        "segment_number,label,name,meaning,family,ibsi_code,value,reason,unit,aggregation,"
-        "aggregation_ibsi_code,discretisation,levels,bin_width,range_low,range_high,distance,"
-        "symmetric,directions,sigma,alpha,percent,interpolation,isotropic_mm,in_plane_mm\r\n"
-        "1,\"Ventricle, \"\"left\"\"\r\nof two \xc3\xa4\",joint_entropy,Joint entropy,glcm,TU9B,"
-        "0.3333333333333333,,1,2d-averaged,BTW3,fixed-bin-size,57,0.1,-1000,"
-        "400.5,2,true,\"0,90\",,,,,,\r\n"
-        "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,,,,,,,\r\n");
+    ck_assert_str_eq(text, "segment_number,label,name,meaning,family,ibsi_code,value,reason,unit,aggregation,"
+                           "aggregation_ibsi_code,discretisation,levels,bin_width,range_low,range_high,distance,"
+                           "symmetric,directions,sigma,alpha,percent,interpolation,isotropic_mm,in_plane_mm\r\n"
+                           "1,\"Ventricle, \"\"left\"\"\r\nof two \xc3\xa4\",joint_entropy,Joint entropy,glcm,TU9B,"
+                           "0.3333333333333333,,1,2d-averaged,BTW3,fixed-bin-size,57,0.1,-1000,"
+                           "400.5,2,true,\"0,90\",,,,,,\r\n"
+                           "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,,,,,,,\r\n");
     free(text);
 }
 
@@ -115,8 +113,7 @@ record(const struct feature_set *set, int64_t job)
     const struct queue_figures figures = sample_measured(set->items, set->count);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      0);
 }
@@ -142,8 +139,7 @@ read_back(int64_t job, struct feature_set *set)
  * equal byte by byte. */
 START_TEST(the_database_gives_the_same_documents)
 {
-    static const double values[] = {0.1,       1.0 / 3,      -DBL_MAX, DBL_MIN,
-                                    1e17 + 16, DBL_TRUE_MIN, -0.0,     -1.0 / 7};
+    static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_MIN, 1e17 + 16, DBL_TRUE_MIN, -0.0, -1.0 / 7};
     static char settings[600][FEATURE_SETTINGS];
     char long_text[FEATURE_SETTING];
     struct feature features[600];
@@ -166,8 +162,8 @@ START_TEST(the_database_gives_the_same_documents)
         feature_put_text(settings[i], FEATURE_directions, i == 7 ? long_text : "0,90");
         ck_assert_msg(feature_settings_are_sound(settings[i]), "%s", settings[i]);
     }
-    features[7].label = features[7].family = features[7].name = features[7].meaning =
-        features[7].ibsi = features[7].unit = long_text;
+    features[7].label = features[7].family = features[7].name = features[7].meaning = features[7].ibsi =
+        features[7].unit = long_text;
     features[8].value = 0;
     features[8].missing_reason = long_text;
     features[9] = (struct feature){.label = "",
@@ -185,8 +181,7 @@ START_TEST(the_database_gives_the_same_documents)
     record(&set, job);
     read_back(job, &rows);
     ck_assert_uint_eq(rows.count, 600);
-    void (*const writers[])(const struct feature_set *, FILE *) = {feature_set_to_json,
-                                                                   feature_set_to_csv};
+    void (*const writers[])(const struct feature_set *, FILE *) = {feature_set_to_json, feature_set_to_csv};
     for (int i = 0; i < 2; i++) {
         char *told = written(&set, writers[i]), *again = written(&rows, writers[i]);
         ck_assert_uint_gt(strlen(told), 50000);
@@ -201,8 +196,7 @@ END_TEST
 
 /* Returns the number after a mark, as a reader of the document parses it. */
 static double
-number_behind(const struct feature_set *set, void (*write)(const struct feature_set *, FILE *),
-              const char *mark)
+number_behind(const struct feature_set *set, void (*write)(const struct feature_set *, FILE *), const char *mark)
 {
     char *text = written(set, write);
     char *found = strstr(text, mark);
@@ -307,7 +301,6 @@ START_TEST(features_are_ordered_by_region)
 
 END_TEST
 
-SAMPLE_MAIN("service_feature", set_up, tear_down, csv_follows_rfc_4180,
-            json_has_null_for_missing_values, an_empty_set_is_an_empty_document,
-            the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit,
+SAMPLE_MAIN("service_feature", set_up, tear_down, csv_follows_rfc_4180, json_has_null_for_missing_values,
+            an_empty_set_is_an_empty_document, the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit,
             a_set_is_appended_to_another, features_are_ordered_by_region)

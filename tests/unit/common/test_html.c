@@ -60,10 +60,8 @@ static const struct report_column columns[] = {
     {"share", "PROGRESS", REPORT_SHARE, "share"},
     {"series_uid", "series", REPORT_TEXT | REPORT_BELOW, "series_uid"},
 };
-static const struct report_list list = {
-    .heading = "Heading", .columns = columns, .column_count = 3};
-static const struct html_link links[] = {
-    {"job", "job?id="}, {"series_uid", "series?uid="}, {NULL, NULL}};
+static const struct report_list list = {.heading = "Heading", .columns = columns, .column_count = 3};
+static const struct html_link links[] = {{"job", "job?id="}, {"series_uid", "series?uid="}, {NULL, NULL}};
 
 START_TEST(cells_lead_somewhere)
 {
@@ -73,14 +71,11 @@ START_TEST(cells_lead_somewhere)
     html_table(&table, links, stream.out);
     ck_assert_int_eq(text_close(&stream), 0);
     ck_assert_ptr_nonnull(strstr(stream.bytes, "<a href=\"job?id=7\"><bdi>7</bdi></a>"));
+    ck_assert_ptr_nonnull(strstr(stream.bytes, "<progress max=\"100\" value=\"42\">42 %</progress>"));
     ck_assert_ptr_nonnull(
-        strstr(stream.bytes, "<progress max=\"100\" value=\"42\">42 %</progress>"));
-    ck_assert_ptr_nonnull(
-        strstr(stream.bytes,
-               "<a href=\"series?uid=1.2%22%3E%3Cb%3E\"><bdi>1.2&#34;&#62;&#60;b&#62;</bdi></a>"));
+        strstr(stream.bytes, "<a href=\"series?uid=1.2%22%3E%3Cb%3E\"><bdi>1.2&#34;&#62;&#60;b&#62;</bdi></a>"));
     ck_assert_ptr_null(strstr(stream.bytes, "<b>"));
-    ck_assert_ptr_null(
-        strstr(strstr(stream.bytes, "</tbody>") + 1, "<a ")); /* an unknown value has no link */
+    ck_assert_ptr_null(strstr(strstr(stream.bytes, "</tbody>") + 1, "<a ")); /* an unknown value has no link */
     free(stream.bytes);
     open_stream();
 }

@@ -178,19 +178,19 @@ END_TEST
 START_TEST(the_file_is_readable_text)
 {
     char *inputs[1] = {(char[]){"/in/1.dcm"}};
-    struct job_spec spec = {.id = 17,
-                            .stack = (char[]){"echo 1"},
-                            .settings = (char[]){"name = \"a\";\nsegments = ();"},
-                            .output = (char[]){"/out"},
-                            .device_serial_number = (char[]){"N1"},
-                            .inputs = inputs,
-                            .input_count = 1,
-                            .objects = (char *[]){(char[]){"/in/rs.dcm"}},
-                            .object_count = 1,
-                            .earlier = (char *[]){(char[]){"seg.dcm 2.25.1 2.25.2 1.2.3"},
-                                                  (char[]){"sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 "
-                                                           "2.25.7 1.2.3"}},
-                            .earlier_count = 2};
+    struct job_spec spec = {
+        .id = 17,
+        .stack = (char[]){"echo 1"},
+        .settings = (char[]){"name = \"a\";\nsegments = ();"},
+        .output = (char[]){"/out"},
+        .device_serial_number = (char[]){"N1"},
+        .inputs = inputs,
+        .input_count = 1,
+        .objects = (char *[]){(char[]){"/in/rs.dcm"}},
+        .object_count = 1,
+        .earlier = (char *[]){(char[]){"seg.dcm 2.25.1 2.25.2 1.2.3"}, (char[]){"sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 "
+                                                                                "2.25.7 1.2.3"}},
+        .earlier_count = 2};
     char text[400] = "";
     ck_assert_int_eq(job_spec_write(&spec, path), 0);
     FILE *in = fopen(path, "r");
@@ -205,9 +205,8 @@ START_TEST(the_file_is_readable_text)
 
 END_TEST
 
-static const char whole[] =
-    "noctule-job 1\nid 17\nstack \noutput /out\ndevice N1\nsettings a\n\tb\n"
-    "input /in/1.dcm\ninput /in/2.dcm\nobject /in/rs.dcm\nobject /in/seg.dcm\nend 4\n";
+static const char whole[] = "noctule-job 1\nid 17\nstack \noutput /out\ndevice N1\nsettings a\n\tb\n"
+                            "input /in/1.dcm\ninput /in/2.dcm\nobject /in/rs.dcm\nobject /in/seg.dcm\nend 4\n";
 
 START_TEST(a_file_cut_anywhere_is_refused)
 {
@@ -266,8 +265,7 @@ START_TEST(damage_is_refused_with_its_line)
         struct error error;
         write_text(cases[i].text, strlen(cases[i].text));
         ck_assert_int_eq(job_spec_read(path, &spec, &error), -EBADMSG);
-        ck_assert_msg(strncmp(error.message, cases[i].reason, strlen(cases[i].reason)) == 0, "%s",
-                      error.message);
+        ck_assert_msg(strncmp(error.message, cases[i].reason, strlen(cases[i].reason)) == 0, "%s", error.message);
     }
     struct job_spec *spec;
     struct error error;

@@ -52,13 +52,13 @@ frame(void)
 #define STR(field)  message->field = some_text();
 #define CODE(field) message->field = (enum code)(++serial % 90);
 #define NOTHING     (void)message;
-#define MESSAGE(NAME, name, number, from, to, fields)                                              \
-    static void fill_##name(struct message_##name *message)                                        \
-    {                                                                                              \
-        fields                                                                                     \
+#define MESSAGE(NAME, name, number, from, to, fields)                                                                  \
+    static void fill_##name(struct message_##name *message)                                                            \
+    {                                                                                                                  \
+        fields                                                                                                         \
     }
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
-    MESSAGE(NAME, name, number, from, to, fields)                                                  \
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                                    \
+    MESSAGE(NAME, name, number, from, to, fields)                                                                      \
     MESSAGE(NAME, row, number, from, to, row_fields)
 #include "service/common/wire/messages.def"
 
@@ -66,64 +66,63 @@ frame(void)
 #define F64(field)  ck_assert_double_eq(got->field, sent->field);
 #define STR(field)  ck_assert_str_eq(got->field, sent->field);
 #define CODE(field) ck_assert_int_eq(got->field, sent->field);
-#define NOTHING                                                                                    \
-    (void)got;                                                                                     \
+#define NOTHING                                                                                                        \
+    (void)got;                                                                                                         \
     (void)sent;
-#define MESSAGE(NAME, name, number, from, to, fields)                                              \
-    static void compare_##name(const struct message_##name *got,                                   \
-                               const struct message_##name *sent)                                  \
-    {                                                                                              \
-        fields                                                                                     \
+#define MESSAGE(NAME, name, number, from, to, fields)                                                                  \
+    static void compare_##name(const struct message_##name *got, const struct message_##name *sent)                    \
+    {                                                                                                                  \
+        fields                                                                                                         \
     }
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
-    MESSAGE(NAME, name, number, from, to, fields)                                                  \
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                                    \
+    MESSAGE(NAME, name, number, from, to, fields)                                                                      \
     MESSAGE(NAME, row, number, from, to, row_fields)
 #include "service/common/wire/messages.def"
 
 /* ------------------------------------------------------------------------- round trips ----- */
 
 /* A kept message and its rows must outlive the frame. */
-#define MESSAGE(NAME, name, number, from, to, fields)                                              \
-    START_TEST(name##_arrives)                                                                     \
-    {                                                                                              \
-        struct message_##name sent, got;                                                           \
-        fill_##name(&sent);                                                                        \
-        message_write_##name(&writer, &sent);                                                      \
-        struct proto_reader reader = frame();                                                      \
-        ck_assert_int_eq(reader.type, number);                                                     \
-        ck_assert_int_eq(message_read_##name(&reader, &got), 0);                                   \
-        compare_##name(&got, &sent);                                                               \
-        void *kept = message_keep_##name(&reader, &got);                                           \
-        memset(stream.bytes, 0xee, stream.size);                                                   \
-        compare_##name(&got, &sent);                                                               \
-        free(kept);                                                                                \
-    }                                                                                              \
+#define MESSAGE(NAME, name, number, from, to, fields)                                                                  \
+    START_TEST(name##_arrives)                                                                                         \
+    {                                                                                                                  \
+        struct message_##name sent, got;                                                                               \
+        fill_##name(&sent);                                                                                            \
+        message_write_##name(&writer, &sent);                                                                          \
+        struct proto_reader reader = frame();                                                                          \
+        ck_assert_int_eq(reader.type, number);                                                                         \
+        ck_assert_int_eq(message_read_##name(&reader, &got), 0);                                                       \
+        compare_##name(&got, &sent);                                                                                   \
+        void *kept = message_keep_##name(&reader, &got);                                                               \
+        memset(stream.bytes, 0xee, stream.size);                                                                       \
+        compare_##name(&got, &sent);                                                                                   \
+        free(kept);                                                                                                    \
+    }                                                                                                                  \
     END_TEST
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
-    START_TEST(name##_arrives)                                                                     \
-    {                                                                                              \
-        struct message_##name sent, got;                                                           \
-        struct message_##row sent_rows[ROWS], got_row;                                             \
-        fill_##name(&sent);                                                                        \
-        message_write_##name(&writer, &sent);                                                      \
-        for (int i = 0; i < ROWS; i++) {                                                           \
-            fill_##row(&sent_rows[i]);                                                             \
-            message_add_##row(&writer, &sent_rows[i]);                                             \
-        }                                                                                          \
-        struct proto_reader reader = frame();                                                      \
-        ck_assert_int_eq(reader.type, number);                                                     \
-        ck_assert_int_eq(message_read_##name(&reader, &got), 0);                                   \
-        ck_assert_int_eq(reader.rows, ROWS);                                                       \
-        void *kept = message_keep_##name(&reader, &got);                                           \
-        memset(stream.bytes, 0xee, stream.size);                                                   \
-        compare_##name(&got, &sent);                                                               \
-        for (int i = 0; i < ROWS; i++) {                                                           \
-            ck_assert(message_next_##row(&reader, &got_row));                                      \
-            compare_##row(&got_row, &sent_rows[i]);                                                \
-        }                                                                                          \
-        ck_assert(!message_next_##row(&reader, &got_row));                                         \
-        free(kept);                                                                                \
-    }                                                                                              \
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                                    \
+    START_TEST(name##_arrives)                                                                                         \
+    {                                                                                                                  \
+        struct message_##name sent, got;                                                                               \
+        struct message_##row sent_rows[ROWS], got_row;                                                                 \
+        fill_##name(&sent);                                                                                            \
+        message_write_##name(&writer, &sent);                                                                          \
+        for (int i = 0; i < ROWS; i++) {                                                                               \
+            fill_##row(&sent_rows[i]);                                                                                 \
+            message_add_##row(&writer, &sent_rows[i]);                                                                 \
+        }                                                                                                              \
+        struct proto_reader reader = frame();                                                                          \
+        ck_assert_int_eq(reader.type, number);                                                                         \
+        ck_assert_int_eq(message_read_##name(&reader, &got), 0);                                                       \
+        ck_assert_int_eq(reader.rows, ROWS);                                                                           \
+        void *kept = message_keep_##name(&reader, &got);                                                               \
+        memset(stream.bytes, 0xee, stream.size);                                                                       \
+        compare_##name(&got, &sent);                                                                                   \
+        for (int i = 0; i < ROWS; i++) {                                                                               \
+            ck_assert(message_next_##row(&reader, &got_row));                                                          \
+            compare_##row(&got_row, &sent_rows[i]);                                                                    \
+        }                                                                                                              \
+        ck_assert(!message_next_##row(&reader, &got_row));                                                             \
+        free(kept);                                                                                                    \
+    }                                                                                                                  \
     END_TEST
 #include "service/common/wire/messages.def"
 
@@ -148,8 +147,7 @@ read_part(const struct message *message, size_t size, size_t zeros)
     uint8_t *bytes = calloc(1, size + zeros);
     ck_assert_ptr_nonnull(bytes);
     memcpy(bytes, writer.bytes, size);
-    struct proto_reader reader = {
-        .bytes = bytes, .size = size + zeros, .at = PROTO_HEADER, .type = message->type};
+    struct proto_reader reader = {.bytes = bytes, .size = size + zeros, .at = PROTO_HEADER, .type = message->type};
     const int error = message_read(&reader, message->type, values);
     ck_assert_int_eq(proto_end(&reader), error);
     free(bytes);
@@ -267,9 +265,8 @@ main(void)
     Suite *suite = suite_create("messages");
     TCase *whole = tcase_create("whole");
     tcase_add_checked_fixture(whole, NULL, release);
-#define MESSAGE(NAME, name, number, from, to, fields) tcase_add_test(whole, name##_arrives);
-#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
-    MESSAGE(NAME, name, number, from, to, fields)
+#define MESSAGE(NAME, name, number, from, to, fields)               tcase_add_test(whole, name##_arrives);
+#define LIST(NAME, name, number, from, to, fields, row, row_fields) MESSAGE(NAME, name, number, from, to, fields)
 #include "service/common/wire/messages.def"
     suite_add_tcase(suite, whole);
     TCase *broken = tcase_create("broken");

@@ -22,8 +22,7 @@ static void
 note_failure(int64_t index)
 {
     long long lowest = atomic_load(&tally.lowest_failed);
-    while (index < lowest &&
-           !atomic_compare_exchange_weak(&tally.lowest_failed, &lowest, (long long)index))
+    while (index < lowest && !atomic_compare_exchange_weak(&tally.lowest_failed, &lowest, (long long)index))
         continue;
 }
 

@@ -91,8 +91,7 @@ word_of(const char *identifier, char word[PSEUDONYM_SIZE])
     if (pid == 0) {
         struct pseudonym_key key;
         const int rc = pseudonym_key_make(root, &key);
-        _exit(rc || pseudonym_of(&key, identifier, word) ||
-              write(ends[1], word, PSEUDONYM_SIZE) != PSEUDONYM_SIZE);
+        _exit(rc || pseudonym_of(&key, identifier, word) || write(ends[1], word, PSEUDONYM_SIZE) != PSEUDONYM_SIZE);
     }
     ck_assert_int_eq(read(ends[0], word, PSEUDONYM_SIZE), PSEUDONYM_SIZE);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
@@ -106,8 +105,7 @@ START_TEST(without_memory_a_key_is_complete_or_absent)
     int n = 1, status;
     word_of("ACC-1", word);
     while (status = apart(n, word), !WIFEXITED(status) || WEXITSTATUS(status) != NOT_HIT) {
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) != WRONG, "allocation %d: %#x", n,
-                      (unsigned)status);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) != WRONG, "allocation %d: %#x", n, (unsigned)status);
         n++;
     }
 }

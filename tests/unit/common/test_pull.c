@@ -13,8 +13,7 @@
 START_TEST(accession_numbers_are_no_patterns)
 {
     static const char *const good[] = {"A", "1234567890123456", "A 1", "A-1/2.3_4"};
-    static const char *const bad[] = {"",    "12345678901234567", "*", "A?", "A\\B", " A", "A ",
-                                      "A\n", "\xc3\x84"};
+    static const char *const bad[] = {"", "12345678901234567", "*", "A?", "A\\B", " A", "A ", "A\n", "\xc3\x84"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         ck_assert_msg(pull_accession_fits(good[i]), "%s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -29,8 +28,8 @@ START_TEST(uids_are_digits_and_dots)
     memset(longest, '1', 65);
     longest[65] = '\0';
     ck_assert(pull_uid_fits("1.2.840.10008") && pull_uid_fits(longest + 1));
-    ck_assert(!pull_uid_fits(longest) && !pull_uid_fits("") && !pull_uid_fits("A-1") &&
-              !pull_uid_fits(".1") && !pull_uid_fits("1.") && !pull_uid_fits("1..2"));
+    ck_assert(!pull_uid_fits(longest) && !pull_uid_fits("") && !pull_uid_fits("A-1") && !pull_uid_fits(".1") &&
+              !pull_uid_fits("1.") && !pull_uid_fits("1..2"));
 }
 
 END_TEST
@@ -38,8 +37,7 @@ END_TEST
 START_TEST(a_batch_has_an_end)
 {
     static const struct edge edge = EDGE(PULL_ITEMS);
-    ck_assert(!pull_count_fits(0) && pull_count_fits((size_t)edge.most) &&
-              !pull_count_fits((size_t)edge.most + 1));
+    ck_assert(!pull_count_fits(0) && pull_count_fits((size_t)edge.most) && !pull_count_fits((size_t)edge.most + 1));
 }
 
 END_TEST

@@ -6,8 +6,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-static char strict_name[] = "strict", newest_name[] = "newest", derived_name[] = "derived",
-            title_name[] = "DERIVED", ct[] = "CT", mr[] = "MR", first[] = "first";
+static char strict_name[] = "strict", newest_name[] = "newest", derived_name[] = "derived", title_name[] = "DERIVED",
+            ct[] = "CT", mr[] = "MR", first[] = "first";
 
 static struct conf_pipeline pipelines[] = {
     {.name = strict_name},
@@ -39,27 +39,19 @@ static const struct conf conf = {.pipelines = pipelines,
 START_TEST(requested_sets_of_options)
 {
     ck_assert_uint_eq(
-        routing_option_sets(
-            &conf, &(struct rules_series){.modality = ct, .body_part = "", .description = ""},
-            NULL),
+        routing_option_sets(&conf, &(struct rules_series){.modality = ct, .body_part = "", .description = ""}, NULL),
         1 | 1 << 2);
     ck_assert_uint_eq(
-        routing_option_sets(
-            &conf, &(struct rules_series){.modality = mr, .body_part = "", .description = ""},
-            NULL),
+        routing_option_sets(&conf, &(struct rules_series){.modality = mr, .body_part = "", .description = ""}, NULL),
         1 | 1 << 1);
-    ck_assert_uint_eq(routing_option_sets(&conf,
-                                          &(struct rules_series){.modality = ct,
-                                                                 .body_part = "",
-                                                                 .description = "",
-                                                                 .called_ae = title_name},
-                                          NULL),
-                      1 << 1);
-    /* No rule can match: use the most lenient options. */
     ck_assert_uint_eq(
         routing_option_sets(
-            &conf, &(struct rules_series){.modality = "", .body_part = "", .description = ""},
+            &conf, &(struct rules_series){.modality = ct, .body_part = "", .description = "", .called_ae = title_name},
             NULL),
+        1 << 1);
+    /* No rule can match: use the most lenient options. */
+    ck_assert_uint_eq(
+        routing_option_sets(&conf, &(struct rules_series){.modality = "", .body_part = "", .description = ""}, NULL),
         1 << 3);
 }
 
@@ -69,8 +61,7 @@ END_TEST
 START_TEST(one_pipeline_accepts_a_stack_that_another_rejects)
 {
     const struct rules_series series = {.modality = ct, .body_part = "", .description = ""};
-    const struct routing_stack stacks[] = {stack_of("", "", 9, false),
-                                           stack_of("duplicates", "", 8, true),
+    const struct routing_stack stacks[] = {stack_of("", "", 9, false), stack_of("duplicates", "", 8, true),
                                            stack_of("duplicates", "older slices", 1, false)};
     struct routing_result result;
     ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 3, NULL, &result), 0);
@@ -91,8 +82,7 @@ START_TEST(each_pipeline_has_separate_stacks)
 {
     const struct rules_series series = {.modality = mr, .body_part = "", .description = ""};
     struct routing_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "derived", 6, false),
-                                     stack_of("derived", "axial", 9, true),
-                                     stack_of("derived", "coronal", 6, true)};
+                                     stack_of("derived", "axial", 9, true), stack_of("derived", "coronal", 6, true)};
     stacks[1].passed_over = true;
     struct routing_result result;
     ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 4, NULL, &result), 0);
@@ -127,8 +117,7 @@ END_TEST
 START_TEST(unwanted_stacks_are_not_rejections)
 {
     struct routing_stack stacks[9];
-    const struct rules_series series = {
-        .modality = ct, .body_part = "", .description = "", .called_ae = title_name};
+    const struct rules_series series = {.modality = ct, .body_part = "", .description = "", .called_ae = title_name};
     struct routing_result result;
     for (size_t i = 0; i < 9; i++)
         stacks[i] = stack_of("derived", "volume", 9, i > 0);
@@ -155,8 +144,7 @@ START_TEST(a_called_title_with_a_pipeline_overrides_the_rules)
         {.modality = ct, .pipeline = strict_name, .priority = 1},
         {.pipeline = newest_name, .priority = -3},
     };
-    struct conf_title ours[] = {{.ae_title = title_name, .pipeline = derived_name},
-                                {.ae_title = first}};
+    struct conf_title ours[] = {{.ae_title = title_name, .pipeline = derived_name}, {.ae_title = first}};
     struct conf served = conf;
     served.rules = some;
     served.rule_count = 2;
@@ -188,8 +176,7 @@ END_TEST
 START_TEST(each_rule_has_its_numbers)
 {
     const struct rules_series series = {.modality = mr, .body_part = "", .description = ""};
-    const struct routing_stack stacks[] = {stack_of("", "", 9, true),
-                                           stack_of("", "short", 6, true),
+    const struct routing_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "short", 6, true),
                                            stack_of("derived", "axial", 9, true)};
     struct routing_result result;
     ck_assert_int_eq(routing_result_make(&conf, &series, stacks, 3, NULL, &result), 0);
@@ -210,10 +197,9 @@ START_TEST(a_rule_given_by_an_operator)
     const struct conf_rule only = {.pipeline = derived_name};
     const struct routing_stack stacks[] = {stack_of("", "", 9, true), stack_of("", "x", 9, false)};
     struct routing_result result;
-    ck_assert_int_eq(routing_result_make(
-                         &conf,
-                         &(struct rules_series){.modality = ct, .body_part = "", .description = ""},
-                         stacks, 2, &only, &result),
+    ck_assert_int_eq(routing_result_make(&conf,
+                                         &(struct rules_series){.modality = ct, .body_part = "", .description = ""},
+                                         stacks, 2, &only, &result),
                      0);
     ck_assert(result.count == 1 && result.picks[0].stack == 0 && result.refusal_count == 0);
     ck_assert_str_eq(result.picks[0].pipeline, "derived");

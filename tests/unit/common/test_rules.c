@@ -143,11 +143,8 @@ static const struct {
 START_TEST(mismatches_are_reported)
 {
     const struct rules_stack stack = {"", 20, true, NULL};
-    const struct rules_series series = {.modality = "MR",
-                                        .body_part = "Head",
-                                        .description = "Axial 5 mm",
-                                        .stacks = &stack,
-                                        .stack_count = 1};
+    const struct rules_series series = {
+        .modality = "MR", .body_part = "Head", .description = "Axial 5 mm", .stacks = &stack, .stack_count = 1};
     char reasons[RULES_REASONS];
     const bool matches = rules_match(&mismatches[_i].rule, &series, &stack, reasons);
     ck_assert_int_eq(matches, mismatches[_i].reasons[0] == '\0');
@@ -162,11 +159,8 @@ START_TEST(long_reasons_are_cut)
     memset(words, 'x', sizeof words);
     words[sizeof words - 1] = '\0';
     const struct rules_stack stack = {"", 20, true, NULL};
-    const struct rules_series series = {.modality = "MR",
-                                        .body_part = words,
-                                        .description = words,
-                                        .stacks = &stack,
-                                        .stack_count = 1};
+    const struct rules_series series = {
+        .modality = "MR", .body_part = words, .description = words, .stacks = &stack, .stack_count = 1};
     const struct conf_rule rule = {.modality = words, .body_part = "HEAD", .description = "y"};
     ck_assert(!rules_match(&rule, &series, &stack, reasons));
     ck_assert_uint_eq(strlen(reasons), sizeof reasons - 1);
@@ -208,11 +202,10 @@ END_TEST
 
 /* ------------------------------------------------------------------------ which stacks ------ */
 
-static const struct rules_stack diffusion[] = {
-    {"b 0", 20, true, NULL},      {"b 0, direction 1", 20, true, NULL},
-    {"b 50", 20, false, NULL},    {"b 1000", 20, true, NULL},
-    {"b none", 20, true, NULL},   {"echo 1, b 1000", 5, true, NULL},
-    {"localizer", 3, false, NULL}};
+static const struct rules_stack diffusion[] = {{"b 0", 20, true, NULL},      {"b 0, direction 1", 20, true, NULL},
+                                               {"b 50", 20, false, NULL},    {"b 1000", 20, true, NULL},
+                                               {"b none", 20, true, NULL},   {"echo 1, b 1000", 5, true, NULL},
+                                               {"localizer", 3, false, NULL}};
 static const struct rules_stack echoes[] = {{"echo 1", 9, true, NULL}, {"echo 2", 9, true, NULL}};
 
 static const struct {
@@ -221,12 +214,10 @@ static const struct {
     int32_t min_slices;
     const char *wanted; /* the expected stacks, one digit per index */
 } choices[] = {
-    {NULL, false, 0, "01345"}, {"all", false, 0, "01345"},   {"first", false, 0, "0"},
-    {"last", false, 0, "5"},   {"last", false, 6, "4"},      {"b0", false, 0, "014"},
-    {"b 1000", false, 0, "3"}, {"*b 1000", false, 0, "35"},  {"b*", false, 0, "0134"},
-    {"b 50", false, 0, ""},    {"localizer", false, 0, ""},  {"[", false, 0, ""},
-    {"b0", true, 0, ""},       {"echo [2-9]", true, 0, "1"}, {"first", true, 0, "0"},
-    {"first", true, 10, ""},
+    {NULL, false, 0, "01345"}, {"all", false, 0, "01345"},   {"first", false, 0, "0"},    {"last", false, 0, "5"},
+    {"last", false, 6, "4"},   {"b0", false, 0, "014"},      {"b 1000", false, 0, "3"},   {"*b 1000", false, 0, "35"},
+    {"b*", false, 0, "0134"},  {"b 50", false, 0, ""},       {"localizer", false, 0, ""}, {"[", false, 0, ""},
+    {"b0", true, 0, ""},       {"echo [2-9]", true, 0, "1"}, {"first", true, 0, "0"},     {"first", true, 10, ""},
 };
 
 START_TEST(stacks_are_chosen)
@@ -268,11 +259,8 @@ START_TEST(too_many_stacks_have_to_be_named)
         {.pipeline = "b", .stacks = "first", .priority = 5},
         {.pipeline = "b", .stacks = "volume 12", .priority = 3},
     };
-    struct rules_series series = {.modality = "MR",
-                                  .body_part = "",
-                                  .description = "",
-                                  .stacks = stacks,
-                                  .stack_count = RULES_MAX_STACKS};
+    struct rules_series series = {
+        .modality = "MR", .body_part = "", .description = "", .stacks = stacks, .stack_count = RULES_MAX_STACKS};
     ck_assert_uint_eq(rules_pick(rules, 1, &series, picks, &outcome), RULES_MAX_STACKS);
     ck_assert_uint_eq(outcome.too_many, 0);
     series.stack_count = 100;
@@ -293,28 +281,27 @@ END_TEST
 
 /* --------------------------------------------------------------------- attributes ------ */
 
-#define ASKED                                                                                      \
-    "StudyDescription\t\nImageType\t\nKVP\t\n(0019,100C)\tMAKER\nPatientID\t\nLongText\t\n"        \
-    "Absent\t\nContrastBolusAgent\t\nContrastBolusAgentSequence\t\n"                               \
+#define ASKED                                                                                                          \
+    "StudyDescription\t\nImageType\t\nKVP\t\n(0019,100C)\tMAKER\nPatientID\t\nLongText\t\n"                            \
+    "Absent\t\nContrastBolusAgent\t\nContrastBolusAgentSequence\t\n"                                                   \
     "ContrastBolusAgentAdministered\t\n"
-#define VALUES                                                                                     \
-    "=Thorax C+ "                                                                                  \
+#define VALUES                                                                                                         \
+    "=Thorax C+ "                                                                                                      \
     "M\xc3\xbcller\n=ORIGINAL\\PRIMARY\\AXIAL\n=120\n=50\n~SECRET\n!\n-\n=Iomeron\n-\n-\n"
 
 static char *names[] = {"foo", "primary"}, *other_names[] = {"secondary"}, *secret[] = {"secret"};
 static struct conf_regex expression = {.text = "(C[+]|KM)"}, end = {.text = "l+er$"};
 
-#define TAG(name)                                                                                  \
-    .tag = (char[])                                                                                \
-    {                                                                                              \
-        name                                                                                       \
+#define TAG(name)                                                                                                      \
+    .tag = (char[])                                                                                                    \
+    {                                                                                                                  \
+        name                                                                                                           \
     }
-#define IS(list)                                                                                   \
-    .test = CONF_ATTRIBUTE_IS, .is = (list), .is_count = sizeof(list) / sizeof((list)[0])
-#define GLOB(pattern)                                                                              \
-    .test = CONF_ATTRIBUTE_GLOB, .glob = (char[])                                                  \
-    {                                                                                              \
-        pattern                                                                                    \
+#define IS(list) .test = CONF_ATTRIBUTE_IS, .is = (list), .is_count = sizeof(list) / sizeof((list)[0])
+#define GLOB(pattern)                                                                                                  \
+    .test = CONF_ATTRIBUTE_GLOB, .glob = (char[])                                                                      \
+    {                                                                                                                  \
+        pattern                                                                                                        \
     }
 #define RANGE(low, high) .test = CONF_ATTRIBUTE_RANGE, .range = {(low), (high)}
 #define PRESENT(is_)     .test = CONF_ATTRIBUTE_PRESENT, .present = (is_)
@@ -332,28 +319,20 @@ static struct {
     {{TAG("ImageType"), IS(names), .negated = true},
      "ImageType not \"foo\" or \"primary\"",
      "ImageType \"ORIGINAL\\PRIMARY\\AXIAL\" is \"foo\" or \"primary\""},
-    {{TAG("StudyDescription"), GLOB("thorax*M\xc3\xbcller")},
-     "StudyDescription like \"thorax*M\xc3\xbcller\"",
-     ""},
+    {{TAG("StudyDescription"), GLOB("thorax*M\xc3\xbcller")}, "StudyDescription like \"thorax*M\xc3\xbcller\"", ""},
     {{TAG("StudyDescription"), GLOB("thorax")},
      "StudyDescription like \"thorax\"",
      "StudyDescription \"Thorax C+ M\xc3\xbcller\" is not like \"thorax\""},
     {{TAG("StudyDescription"), REGEX(expression)}, "StudyDescription matched by \"(C[+]|KM)\"", ""},
     {{TAG("StudyDescription"), REGEX(end)}, "StudyDescription matched by \"l+er$\"", ""},
-    {{TAG("StudyDescription"), RANGE(0, 9)},
-     "StudyDescription within 0 to 9",
-     "StudyDescription is not a number"},
+    {{TAG("StudyDescription"), RANGE(0, 9)}, "StudyDescription within 0 to 9", "StudyDescription is not a number"},
     {{TAG("StudyDescription"), RANGE(0, 9), .negated = true},
      "StudyDescription not within 0 to 9",
      "StudyDescription is not a number"},
     {{TAG("KVP"), RANGE(120, 140)}, "KVP within 120 to 140", ""},
-    {{TAG("KVP"), RANGE(120.001, 140)},
-     "KVP within 120.001 to 140",
-     "KVP \"120\" is not within 120.001 to 140"},
+    {{TAG("KVP"), RANGE(120.001, 140)}, "KVP within 120.001 to 140", "KVP \"120\" is not within 120.001 to 140"},
     {{TAG("KVP"), RANGE(80, 119.9), .negated = true}, "KVP not within 80 to 119.9", ""},
-    {{TAG("(0019,100C)"), .creator = (char[]){"MAKER"}, RANGE(50, 50)},
-     "(0019,100C) within 50 to 50",
-     ""},
+    {{TAG("(0019,100C)"), .creator = (char[]){"MAKER"}, RANGE(50, 50)}, "(0019,100C) within 50 to 50", ""},
     {{TAG("(0019,100C)"), .creator = (char[]){"OTHER"}, RANGE(50, 50)},
      "(0019,100C) within 50 to 50",
      "(0019,100C) is unknown"},
@@ -380,13 +359,12 @@ static void
 take_condition(void *context, const struct rules_condition *condition)
 {
     /* The strings are valid only during the call. */
-    *(struct rules_condition *)context = (struct rules_condition){
-        strdup(condition->text), strdup(condition->reason), strdup(condition->note)};
+    *(struct rules_condition *)context =
+        (struct rules_condition){strdup(condition->text), strdup(condition->reason), strdup(condition->note)};
 }
 
 static bool
-ask_condition(const struct conf_rule *rule, const struct rules_facts *facts,
-              struct rules_condition *told)
+ask_condition(const struct conf_rule *rule, const struct rules_facts *facts, struct rules_condition *told)
 {
     const struct rules_stack stack = {"", 20, true, facts};
     const struct rules_series series = {
@@ -395,8 +373,7 @@ ask_condition(const struct conf_rule *rule, const struct rules_facts *facts,
 }
 
 static void
-expect_condition(const struct conf_rule *rule, const struct rules_facts *facts, const char *text,
-                 const char *reason)
+expect_condition(const struct conf_rule *rule, const struct rules_facts *facts, const char *text, const char *reason)
 {
     struct rules_condition told = {0};
     const bool holds = ask_condition(rule, facts, &told);
@@ -442,15 +419,13 @@ END_TEST
 /* A value that cannot be compared leaves a rule undecided, unless another condition fails. */
 START_TEST(rules_that_cannot_be_decided_are_reported)
 {
-    struct conf_attribute compared[] = {{TAG("LongText"), GLOB("x"), .negated = true},
-                                        {TAG("KVP"), RANGE(120, 140)}};
+    struct conf_attribute compared[] = {{TAG("LongText"), GLOB("x"), .negated = true}, {TAG("KVP"), RANGE(120, 140)}};
     const struct rules_facts facts = {CONF_AXIAL, 1.5, ASKED, VALUES};
     struct rules_stack stack = {"", 20, true, &facts};
     const struct rules_series series = {
         .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1};
-    struct conf_rule rules[] = {
-        {.pipeline = (char[]){"p"}},
-        {.pipeline = (char[]){"q"}, .attributes = compared, .attribute_count = 2}};
+    struct conf_rule rules[] = {{.pipeline = (char[]){"p"}},
+                                {.pipeline = (char[]){"q"}, .attributes = compared, .attribute_count = 2}};
     struct rules_pick picked[2];
     struct rules_outcome came;
     /* The job of the other rule. */
@@ -470,21 +445,16 @@ END_TEST
 
 START_TEST(geometry_and_contrast_are_checked)
 {
-    const struct rules_facts axial = {CONF_AXIAL, 1.5, ASKED, VALUES},
-                             none = {CONF_ANY_ORIENTATION, 0, "", ""};
-    const struct conf_rule orientation = {.orientation = CONF_AXIAL},
-                           coronal = {.orientation = CONF_CORONAL},
+    const struct rules_facts axial = {CONF_AXIAL, 1.5, ASKED, VALUES}, none = {CONF_ANY_ORIENTATION, 0, "", ""};
+    const struct conf_rule orientation = {.orientation = CONF_AXIAL}, coronal = {.orientation = CONF_CORONAL},
                            spacing = {.has_spacing = true, .spacing = {1.5004, 2}},
                            wider = {.has_spacing = true, .spacing = {1.6, 2}},
-                           given = {.has_contrast = true, .contrast = true},
-                           not_given = {.has_contrast = true};
+                           given = {.has_contrast = true, .contrast = true}, not_given = {.has_contrast = true};
     expect_condition(&orientation, &axial, "orientation axial", "");
     expect_condition(&coronal, &axial, "orientation coronal", "the slices are axial, not coronal");
-    expect_condition(&coronal, &none, "orientation coronal",
-                     "the slices are of no orientation, not coronal");
+    expect_condition(&coronal, &none, "orientation coronal", "the slices are of no orientation, not coronal");
     expect_condition(&spacing, &axial, "spacing 1.5004 to 2 mm", "");
-    expect_condition(&wider, &axial, "spacing 1.6 to 2 mm",
-                     "the spacing of 1.5 mm is not within 1.6 to 2 mm");
+    expect_condition(&wider, &axial, "spacing 1.6 to 2 mm", "the spacing of 1.5 mm is not within 1.6 to 2 mm");
     expect_condition(&wider, &none, "spacing 1.6 to 2 mm", "the spacing is unknown");
     expect_condition(&given, &axial, "contrast given", "");
     expect_condition(&not_given, &axial, "contrast not given", "there is a contrast agent");
@@ -494,17 +464,13 @@ START_TEST(geometry_and_contrast_are_checked)
 END_TEST
 
 static void
-expect_note(const struct conf_rule *rule, const struct rules_facts *facts,
-            const struct rules_study *study, const char *note, const char *reason)
+expect_note(const struct conf_rule *rule, const struct rules_facts *facts, const struct rules_study *study,
+            const char *note, const char *reason)
 {
     struct rules_condition told = {0};
     const struct rules_stack stack = {"", 20, true, facts};
-    const struct rules_series series = {.modality = "CT",
-                                        .body_part = "",
-                                        .description = "",
-                                        .stacks = &stack,
-                                        .stack_count = 1,
-                                        .study = study};
+    const struct rules_series series = {
+        .modality = "CT", .body_part = "", .description = "", .stacks = &stack, .stack_count = 1, .study = study};
     conditions_hold(rule, &series, &stack, take_condition, &told);
     ck_assert_str_eq(told.note, note);
     ck_assert_str_eq(told.reason, reason);
@@ -513,8 +479,7 @@ expect_note(const struct conf_rule *rule, const struct rules_facts *facts,
     free((char *)(uintptr_t)told.note);
 }
 
-#define AGENTS                                                                                     \
-    "ContrastBolusAgent\t\nContrastBolusAgentSequence\t\nContrastBolusAgentAdministered\t\n"
+#define AGENTS "ContrastBolusAgent\t\nContrastBolusAgentSequence\t\nContrastBolusAgentAdministered\t\n"
 
 START_TEST(the_place_of_a_value_is_reported)
 {
@@ -531,8 +496,7 @@ START_TEST(the_place_of_a_value_is_reported)
     expect_note(&rule, &facts, NULL, note, "");
     asked.range[1] = 11;
     expect_note(&rule, &facts, NULL, note, "EchoTime \"12\" is not within 10 to 11");
-    expect_note(&given, &before, NULL,
-                "it is ContrastBolusAgentAdministered in ContrastBolusUsageSequence of frame 1",
+    expect_note(&given, &before, NULL, "it is ContrastBolusAgentAdministered in ContrastBolusUsageSequence of frame 1",
                 "there is no contrast agent");
     expect_note(&given, &after, NULL, "it is x", "");
 }
@@ -542,12 +506,11 @@ END_TEST
 START_TEST(required_series_of_the_study_are_reported)
 {
     struct conf_companion wanted = {.modality = (char[]){"CT"}, .description = (char[]){"native"}};
-    const struct rules_companion others[] = {{"1.1", "MR", "", "native"},
-                                             {"1.2", "ct", "", "Native"}};
+    const struct rules_companion others[] = {{"1.1", "MR", "", "native"}, {"1.2", "ct", "", "Native"}};
     const struct conf_rule rule = {.study = &wanted, .study_count = 1};
     expect_note(&rule, NULL, NULL, "", "");
-    expect_note(&rule, NULL, &(struct rules_study){others, 1},
-                "it is not there, and the job waits (STUDY_WAITING)", "");
+    expect_note(&rule, NULL, &(struct rules_study){others, 1}, "it is not there, and the job waits (STUDY_WAITING)",
+                "");
     expect_note(&rule, NULL, &(struct rules_study){others, 2}, "it is there: 1.2", "");
 }
 
@@ -558,9 +521,8 @@ START_TEST(normals_have_an_orientation)
     static const struct {
         double normal[3];
         enum conf_orientation orientation;
-    } of[] = {{{0, 0, 1}, CONF_AXIAL},         {{0, 0, -1}, CONF_AXIAL},
-              {{0, 1, 0}, CONF_CORONAL},       {{-1, 0, 0}, CONF_SAGITTAL},
-              {{0, 0.59, 0.81}, CONF_AXIAL},   {{0, 0.61, 0.79}, CONF_OBLIQUE},
+    } of[] = {{{0, 0, 1}, CONF_AXIAL},         {{0, 0, -1}, CONF_AXIAL},         {{0, 1, 0}, CONF_CORONAL},
+              {{-1, 0, 0}, CONF_SAGITTAL},     {{0, 0.59, 0.81}, CONF_AXIAL},    {{0, 0.61, 0.79}, CONF_OBLIQUE},
               {{0.6, 0.6, 0.6}, CONF_OBLIQUE}, {{0, 0, 0}, CONF_ANY_ORIENTATION}};
 
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
@@ -624,16 +586,14 @@ main(void)
     Suite *suite = suite_create("service_rules");
     TCase *tests = tcase_create("rules");
     tcase_add_loop_test(tests, one_rule, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_loop_test(tests, mismatches_are_reported, 0,
-                        sizeof mismatches / sizeof mismatches[0]);
+    tcase_add_loop_test(tests, mismatches_are_reported, 0, sizeof mismatches / sizeof mismatches[0]);
     tcase_add_loop_test(tests, the_origin_is_checked, 0, (int)(sizeof origins / sizeof *origins));
     tcase_add_test(tests, long_reasons_are_cut);
     tcase_add_test(tests, several_rules);
     tcase_add_test(tests, no_rules_no_pipelines);
     tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
     tcase_add_test(tests, too_many_stacks_have_to_be_named);
-    tcase_add_loop_test(tests, attributes_are_checked, 0,
-                        sizeof asked_attributes / sizeof asked_attributes[0]);
+    tcase_add_loop_test(tests, attributes_are_checked, 0, sizeof asked_attributes / sizeof asked_attributes[0]);
     tcase_add_test(tests, rules_that_cannot_be_decided_are_reported);
     tcase_add_test(tests, geometry_and_contrast_are_checked);
     tcase_add_test(tests, the_place_of_a_value_is_reported);

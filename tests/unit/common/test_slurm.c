@@ -69,8 +69,7 @@ START_TEST(sbatch_gets_its_exact_arguments)
 {
     int64_t id = 0;
     char script[256], said[2048] = "";
-    snprintf(script, sizeof script, "printf '%%s\\n' \"$@\" > '%s'; echo '4711;somewhere'",
-             scratch_path("said"));
+    snprintf(script, sizeof script, "printf '%%s\\n' \"$@\" > '%s'; echo '4711;somewhere'", scratch_path("said"));
     play("sbatch", script);
     ck_assert_int_eq(submit(&id), 0);
     ck_assert_int_eq(id, 4711);
@@ -78,12 +77,10 @@ START_TEST(sbatch_gets_its_exact_arguments)
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_gt(fread(said, 1, sizeof said - 1, file), 0);
     fclose(file);
-    ck_assert_str_eq(
-        said,
-        "--parsable\n--no-requeue\n--chdir=/\n--time=7\n"
-        "--partition=main\n--account=a b\n--mem=8G\n--job-name=noctule-1\n"
-        "--comment=aa\n--output=/share/log\n/root/step\n/usr/bin/noctule\n"
-        "run-job\n--series=/share/root/series\n/share/job-1.1.aa\n/share/job 2;rm -rf $HOME\n");
+    ck_assert_str_eq(said, "--parsable\n--no-requeue\n--chdir=/\n--time=7\n"
+                           "--partition=main\n--account=a b\n--mem=8G\n--job-name=noctule-1\n"
+                           "--comment=aa\n--output=/share/log\n/root/step\n/usr/bin/noctule\n"
+                           "run-job\n--series=/share/root/series\n/share/job-1.1.aa\n/share/job 2;rm -rf $HOME\n");
 }
 
 END_TEST
@@ -200,9 +197,8 @@ tell(void *context, const struct slurm_job *job)
 {
     const size_t used = strlen(told);
     (void)context;
-    snprintf(told + used, sizeof told - used, "%lld %s %s '%s' '%s'%s;", (long long)job->id,
-             job->comment, job->state, job->node, job->reason,
-             slurm_is_alive(job->state) ? "" : " over");
+    snprintf(told + used, sizeof told - used, "%lld %s %s '%s' '%s'%s;", (long long)job->id, job->comment, job->state,
+             job->node, job->reason, slurm_is_alive(job->state) ? "" : " over");
 }
 
 START_TEST(all_lines_of_the_queue_are_read)
@@ -244,8 +240,7 @@ END_TEST
 START_TEST(the_settings_of_the_site_are_read)
 {
     int64_t age, jobs;
-    play("scontrol",
-         "echo; echo 'MaxJobCount             = 10000'; echo 'MinJobAge               = 300 sec'");
+    play("scontrol", "echo; echo 'MaxJobCount             = 10000'; echo 'MinJobAge               = 300 sec'");
     ck_assert_int_eq(slurm_settings(&age, &jobs, &error), 0);
     ck_assert_int_eq(age, 300);
     ck_assert_int_eq(jobs, 10000);

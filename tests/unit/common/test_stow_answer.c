@@ -12,10 +12,10 @@
 #define WARN(number)  "\"00081196\":{\"vr\":\"US\",\"Value\":[" number "]}"
 #define STORED(items) "\"00081199\":{\"vr\":\"SQ\",\"Value\":[" items "]}"
 #define FAILED(items) "\"00081198\":{\"vr\":\"SQ\",\"Value\":[" items "]}"
-#define XML(sequence, inner)                                                                       \
-    "<?xml version='1.0'?><NativeDicomModel><DicomAttribute keyword=\"x\" tag=\"" sequence         \
+#define XML(sequence, inner)                                                                                           \
+    "<?xml version='1.0'?><NativeDicomModel><DicomAttribute keyword=\"x\" tag=\"" sequence                             \
     "\" vr=\"SQ\"><Item number=\"1\">" inner "</Item></DicomAttribute></NativeDicomModel>"
-#define XML_VALUE(tag, value)                                                                      \
+#define XML_VALUE(tag, value)                                                                                          \
     "<DicomAttribute vr='UI' tag='" tag "'><Value number='1'>" value "</Value></DicomAttribute>"
 
 static const struct {
@@ -27,8 +27,7 @@ static const struct {
     {"{" STORED("{" OURS "," CLASS "," WARN("45056") "}") "}", true, false, 45056, -1},
     {" [ {" STORED("{" OTHER "},{" OURS "}") "} ] ", true, false, 0, -1},
     {"{" STORED("{" CLASS "," OTHER "}") "}", false, false, 0, -1},
-    {"{" STORED("{" OTHER "}") "," FAILED("{" CLASS "," OURS "," WHY("42752") "}") "}", false, true,
-     0, 42752},
+    {"{" STORED("{" OTHER "}") "," FAILED("{" CLASS "," OURS "," WHY("42752") "}") "}", false, true, 0, 42752},
     {"{" FAILED("{" OTHER "," WHY("1") "},{" OURS "," WHY("272") "}") "}", false, true, 0, 272},
     {"{" FAILED("{" OURS "," WHY("272") "},{" OTHER "," WHY("1") "}") "}", false, true, 0, 272},
     {"{" FAILED("{" OURS "}") "}", false, true, 0, -1},
@@ -40,8 +39,7 @@ static const struct {
     {"{" STORED("{\"00081155\":{\"vr\":\"1.2.3\"}}") "}", false, false, 0, -1},
     {"{" FAILED("{" OURS "," WHY("99999999999999999999") "}") "}", false, true, 0, -1},
     {XML("00081199", XML_VALUE("00081155", " 1.2.3 ")), true, false, 0, -1},
-    {XML("00081198", XML_VALUE("00081155", "1.2.3") XML_VALUE("00081197", "43264")), false, true, 0,
-     43264},
+    {XML("00081198", XML_VALUE("00081155", "1.2.3") XML_VALUE("00081197", "43264")), false, true, 0, 43264},
     {XML("00081199", XML_VALUE("00081155", "1.2.3.4")), false, false, 0, -1},
     {"", false, false, 0, -1},
     {"OK", false, false, 0, -1},

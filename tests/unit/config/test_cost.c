@@ -18,13 +18,10 @@ static const struct kind kinds[] = {
      "\"sphere\"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; } ); type = { code "
      "= \"1\"; scheme = \"SCT\"; meaning = \"Brain\"; }; } ); },",
      " { name = \"last\"; } );\n"},
-    {"peers", 1000, "dicom = { peers = (", "{ ae_title = \"A%zu\"; },",
-     "{ ae_title = \"Z\"; } ); };\n"},
-    {"destinations", 1000, "destinations = (",
-     "{ name = \"d%zu\"; ae_title = \"A\"; host = \"h\"; port = 104; },",
+    {"peers", 1000, "dicom = { peers = (", "{ ae_title = \"A%zu\"; },", "{ ae_title = \"Z\"; } ); };\n"},
+    {"destinations", 1000, "destinations = (", "{ name = \"d%zu\"; ae_title = \"A\"; host = \"h\"; port = 104; },",
      "{ name = \"z\"; ae_title = \"A\"; host = \"h\"; port = 104; } );\n"},
-    {"rules", 1000, "rules = (", "{ modality = \"M%zu\"; pipeline = \"p\"; },",
-     "{ pipeline = \"p\"; } );\n"},
+    {"rules", 1000, "rules = (", "{ modality = \"M%zu\"; pipeline = \"p\"; },", "{ pipeline = \"p\"; } );\n"},
     {"inboxes", 1000, "inboxes = (", "{ path = \"/i/%zu\"; },", "{ path = \"/i\"; } );\n"},
     {"one setting", 5000, "", "root = \"/r\"; # %zu\n", ""},
     {"numbers", 20000, "x = [ ", "%zu, ", "1 ];\n"},
@@ -45,8 +42,8 @@ make(const struct kind *kind, size_t n)
     size_t length = (size_t)snprintf(text, room, "%s", kind->begin);
     for (size_t i = 0; i < n; i++) {
         const char *number = strstr(kind->each, "%zu");
-        length += (size_t)snprintf(text + length, room - length, "%.*s%zu%s",
-                                   (int)(number - kind->each), kind->each, i, number + 3);
+        length += (size_t)snprintf(text + length, room - length, "%.*s%zu%s", (int)(number - kind->each), kind->each, i,
+                                   number + 3);
     }
     snprintf(text + length, room - length, "%s", kind->end);
     return text;

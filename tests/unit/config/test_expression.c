@@ -89,8 +89,8 @@ static const struct {
 
 START_TEST(matches_as_posix_defines)
 {
-    ck_assert_msg(match(by_hand[_i].text, by_hand[_i].subject) == by_hand[_i].matches,
-                  "\"%s\" and \"%s\"", by_hand[_i].text, by_hand[_i].subject);
+    ck_assert_msg(match(by_hand[_i].text, by_hand[_i].subject) == by_hand[_i].matches, "\"%s\" and \"%s\"",
+                  by_hand[_i].text, by_hand[_i].subject);
 }
 
 END_TEST
@@ -109,8 +109,7 @@ static const struct {
     {"\\n", "character 1, \"\\n\": this escape is not supported"},
     {"\\x41", "character 1, \"\\x\": this escape is not supported"},
     {"\\pL", "character 1, \"\\p\": this escape is not supported"},
-    {"\\<a",
-     "character 1, \"\\<\": this escape is not supported; write \\b for the edge of a word"},
+    {"\\<a", "character 1, \"\\<\": this escape is not supported; write \\b for the edge of a word"},
     {"a{,5}", "character 2, \"{\": a repetition must be {n}, {n,} or {n,m}; write \\{ for a brace"},
     {"a{x}", "character 2, \"{\": a repetition must be {n}, {n,} or {n,m}; write \\{ for a brace"},
     {"[[.a.]]", "character 2, \"[.\": collating elements [. .] and [= =] are not supported"},
@@ -198,8 +197,7 @@ static const char *const atoms[] = {"a",
                                     "(b|bc|c)",
                                     "[[:lower:]1-3]",
                                     ","};
-static const char *const repeats[] = {"",  "",    "",      "",     "*",     "+",
-                                      "?", "{2}", "{0,1}", "{1,}", "{1,3}", "**"};
+static const char *const repeats[] = {"", "", "", "", "*", "+", "?", "{2}", "{0,1}", "{1,}", "{1,3}", "**"};
 static const char *const letters[] = {"a", "b", "A", "B",  "c",  "C", "1", " ", "-",
                                       ".", "d", "]", "\\", "\n", "(", "_", "*", "}"};
 
@@ -252,8 +250,8 @@ compare_one(const char *pattern)
         if (strchr(subject, '\n') && strpbrk(pattern, "^$"))
             continue;
         const int expected = regexec(&posix, subject, 0, NULL, 0) == 0;
-        ck_assert_msg(expression_match(expression, subject) == expected,
-                      "pattern \"%s\", subject \"%s\": POSIX %d", pattern, subject, expected);
+        ck_assert_msg(expression_match(expression, subject) == expected, "pattern \"%s\", subject \"%s\": POSIX %d",
+                      pattern, subject, expected);
     }
     expression_free(expression);
     regfree(&posix);
@@ -388,8 +386,7 @@ main(void)
 {
     TCase *tests = tcase_create("expression");
     tcase_add_loop_test(tests, matches_as_posix_defines, 0, sizeof by_hand / sizeof *by_hand);
-    tcase_add_loop_test(tests, refuses_with_the_character_and_the_reason, 0,
-                        sizeof refused / sizeof *refused);
+    tcase_add_loop_test(tests, refuses_with_the_character_and_the_reason, 0, sizeof refused / sizeof *refused);
     tcase_add_test(tests, equals_the_c_library_where_both_accept);
     tcase_add_test(tests, the_cost_is_bounded);
     tcase_add_test(tests, memory_that_runs_out_is_reported);

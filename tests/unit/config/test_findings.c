@@ -27,8 +27,7 @@ expect(const char *path, int rc, const char *const *told, size_t count)
     ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), rc);
     for (size_t i = 0; i < findings.count && i < count; i++) {
         const char *message = findings.items[i].message + strlen(test_folder) + 1;
-        ck_assert_msg(strncmp(message, told[i], strlen(told[i])) == 0, "%zu: %s, and not %s", i,
-                      message, told[i]);
+        ck_assert_msg(strncmp(message, told[i], strlen(told[i])) == 0, "%zu: %s, and not %s", i, message, told[i]);
         ck_assert(findings.items[i].wrong == (rc < 0));
     }
     for (size_t i = count; i < findings.count; i++)
@@ -68,27 +67,26 @@ START_TEST(ten_errors_of_three_sections_and_an_include)
                             "  label = \"A\"; range = [ 9, 8 ]; " SHAPES TYPE "\n"
                             "},\n"
                             "{ range = [ 0, 1 ]; from = \"A\"; " TYPE " } );\n");
-    EXPECT(write_file("all.conf",
-                      "series = {\n"
-                      "  quite_seconds = 5; };\n"
-                      "dicom = {\n"
-                      "  port = 70000; tls_port = 0;\n"
-                      "  titles = ( { ae_title = \"N\"; pipeline = \"heart\"; } );\n"
-                      "};\n"
-                      "pipelines = ( { name = \"brain\";\n"
-                      "  min_slices = 1.5;\n"
-                      "  @include \"part.conf\"\n"
-                      "},\n"
-                      "{ name = \"lung\";\n"
-                      "  segments = (\n"
-                      "    { label = \"A\"; metod = \"rnage\"; range = [ 0, 1 ]; " TYPE " },\n"
-                      "    { label = \"B\"; method = \"range\"; range = [ 0, 1 ]; " TYPE "\n"
-                      "      within = [ \"A\", \"C\" ]; } );\n"
-                      "  deliver = [ \"PACS\", \"PASC\" ];\n"
-                      "} );\n"
-                      "rules = ( { pipeline = \"lung\"; priority = 5000; },\n"
-                      "  { pipeline = \"liver\"; }, { pipeline = \"brain\"; } );\n"
-                      "destinations = ( { name = \"PACS\"; folder = \"out\"; } );\n"),
+    EXPECT(write_file("all.conf", "series = {\n"
+                                  "  quite_seconds = 5; };\n"
+                                  "dicom = {\n"
+                                  "  port = 70000; tls_port = 0;\n"
+                                  "  titles = ( { ae_title = \"N\"; pipeline = \"heart\"; } );\n"
+                                  "};\n"
+                                  "pipelines = ( { name = \"brain\";\n"
+                                  "  min_slices = 1.5;\n"
+                                  "  @include \"part.conf\"\n"
+                                  "},\n"
+                                  "{ name = \"lung\";\n"
+                                  "  segments = (\n"
+                                  "    { label = \"A\"; metod = \"rnage\"; range = [ 0, 1 ]; " TYPE " },\n"
+                                  "    { label = \"B\"; method = \"range\"; range = [ 0, 1 ]; " TYPE "\n"
+                                  "      within = [ \"A\", \"C\" ]; } );\n"
+                                  "  deliver = [ \"PACS\", \"PASC\" ];\n"
+                                  "} );\n"
+                                  "rules = ( { pipeline = \"lung\"; priority = 5000; },\n"
+                                  "  { pipeline = \"liver\"; }, { pipeline = \"brain\"; } );\n"
+                                  "destinations = ( { name = \"PACS\"; folder = \"out\"; } );\n"),
            -EINVAL, told);
 }
 
@@ -110,8 +108,7 @@ static const struct {
      "0, 1 ]; " SHAPES TYPE " } ); } );"},
     {"destinations[0].port: must be an integer",
      "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = \"104\"; } );"},
-    {"destinations[0].folder: must be a string",
-     "destinations = ( { name = \"a\"; folder = 5; } );"},
+    {"destinations[0].folder: must be a string", "destinations = ( { name = \"a\"; folder = 5; } );"},
     {"destinations[0].tls: requires dicom.tls.ca",
      "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; port = 1; tls = true; },\n"
      "  { name = \"b\"; ae_title = \"A\"; host = \"h\"; port = 1; tls = true; } );"},
@@ -120,16 +117,12 @@ static const struct {
      "},\n { name = \"b\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"a\"; },\n"
      " { name = \"c\"; ae_title = \"A\"; host = \"h\"; port = 1; fallback = \"a\"; } );"},
     {"dicom.tls: must be a group",
-     "dicom = { tls_port = 2762; tls = 1; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64
-     "\"; } ); };"},
+     "dicom = { tls_port = 2762; tls = 1; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64 "\"; } ); };"},
     {"dicom.tls_port: must be an integer",
-     "dicom = { tls_port = \"2762\"; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64
-     "\"; } ); };"},
+     "dicom = { tls_port = \"2762\"; peers = ( { ae_title = \"A\"; certificate = \"" TEXT64 "\"; } ); };"},
     {"retention.low_mib: must be a number", "retention = { low_mib = \"5\"; high_mib = 7; };"},
-    {"inbox[0].after: must be",
-     "inbox = ( { path = \"a\"; after = \"mvoe\"; move_to = \"b\"; } );"},
-    {"inbox[1].path: /a is within another inbox",
-     "inbox = ( { path = \"/a\"; }, { path = \"/a\"; } );"},
+    {"inbox[0].after: must be", "inbox = ( { path = \"a\"; after = \"mvoe\"; move_to = \"b\"; } );"},
+    {"inbox[1].path: /a is within another inbox", "inbox = ( { path = \"/a\"; }, { path = \"/a\"; } );"},
     {"compute.backend: must be", "compute = { backend = \"none\"; devices = [ \"0\" ]; };"},
     {"pipelines[0].segments[0].method: must be",
      PIPELINE("{ label = \"A\"; method = \"x\"; seeds = ( { mm = [ 1, 2, 3 ]; } ); " TYPE " }")},
@@ -141,9 +134,7 @@ static const struct {
      PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { center = { vowel = [ 0, 0, 0 ]; }; "
               "radius_mm = 1.0; } ); " TYPE " }")},
     {"pipelines[0].segments[0].shapes[0].center: exactly one of",
-     PIPELINE(
-         "{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { center = { }; radius_mm = 1.0; } ); " TYPE
-         " }")},
+     PIPELINE("{ label = \"A\"; range = [ 0, 1 ]; shapes = ( { center = { }; radius_mm = 1.0; } ); " TYPE " }")},
     {"pipelines[0].segments[0].range[1]: must be a number",
      PIPELINE("{ label = \"A\"; range = ( 5, \"x\" ); " SHAPES TYPE " }")},
     {"pipelines[0].segments[0].range: exactly one of",
@@ -197,8 +188,7 @@ END_TEST
 /* Two findings are equal if their file and line are, also in different sections. */
 START_TEST(an_error_that_is_included_twice_is_reported_once)
 {
-    static const char *const told[] = {
-        "again.conf:1: pipelines[0].segments[0].range: must be [ ... ] of 2 numbers"};
+    static const char *const told[] = {"again.conf:1: pipelines[0].segments[0].range: must be [ ... ] of 2 numbers"};
     write_file("again.conf", "segments = ( { label = \"A\"; range = 1; " SHAPES TYPE " } );");
     EXPECT(write_file("twice.conf", "pipelines = ( { name = \"a\";\n@include \"again.conf\"\n },\n"
                                     "{ name = \"b\";\n@include \"again.conf\"\n } );\n"),
@@ -216,8 +206,8 @@ expect_many(size_t n, size_t told, size_t more)
     struct error error = {0};
     size_t length = (size_t)snprintf(text, sizeof text, "dicom = { peers = (\n");
     for (size_t i = 0; i < n; i++)
-        length += (size_t)snprintf(text + length, sizeof text - length, "{ ae_title = %zu; }%s\n",
-                                   i, i + 1 < n ? "," : "");
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "{ ae_title = %zu; }%s\n", i, i + 1 < n ? "," : "");
     snprintf(text + length, sizeof text - length, "); };\n");
     const char *path = write_file("many.conf", text);
     ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), -EINVAL);
@@ -254,8 +244,8 @@ START_TEST(a_syntax_error_is_reported_alone)
 
 END_TEST
 
-#define RULED(rules)                                                                               \
-    "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE   \
+#define RULED(rules)                                                                                                   \
+    "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range = [ 0, 1 ]; " SHAPES TYPE                       \
     " } ); } );\nrules = (\n" rules "\n);\n"
 
 /* A dictionary with a few attributes of DICOM. */
@@ -277,8 +267,7 @@ kind_of(const char *tag)
     return strncmp(tag, "(0028,", 6) == 0 ? ATTRIBUTE_VALUE : ATTRIBUTE_UNKNOWN;
 }
 
-#define ASKS(attributes)                                                                           \
-    RULED("{ pipeline = \"p\"; match = { attributes = (\n" attributes " ); }; }")
+#define ASKS(attributes) RULED("{ pipeline = \"p\"; match = { attributes = (\n" attributes " ); }; }")
 
 START_TEST(invalid_attribute_tests_are_reported)
 {
@@ -325,15 +314,12 @@ START_TEST(invalid_attribute_tests_are_reported)
     static const char *const geometry[] = {
         "geometry.conf:3: rules[0].match.orientation: ",
         "geometry.conf:4: rules[0].match.spacing: the lower end 3 is above the upper end 2"};
-    EXPECT(
-        write_file("geometry.conf", RULED("{ pipeline = \"p\"; match = { orientation = \"axal\";\n"
-                                          "spacing = [ 3, 2 ]; }; }")),
-        -EINVAL, geometry);
+    EXPECT(write_file("geometry.conf", RULED("{ pipeline = \"p\"; match = { orientation = \"axal\";\n"
+                                             "spacing = [ 3, 2 ]; }; }")),
+           -EINVAL, geometry);
     static const char *const none[] = {NULL};
-    expect(write_file(
-               "well.conf",
-               ASKS("{ tag = \"(0019,100C)\"; creator = \"A\"; regex = \"[{9999}\\\\1]{2,3}\"; },\n"
-                    "{ tag = \"KVP\"; range = [ 80, 80 ]; not = true; }")),
+    expect(write_file("well.conf", ASKS("{ tag = \"(0019,100C)\"; creator = \"A\"; regex = \"[{9999}\\\\1]{2,3}\"; },\n"
+                                        "{ tag = \"KVP\"; range = [ 80, 80 ]; not = true; }")),
            0, none, 0);
 }
 
@@ -348,22 +334,19 @@ START_TEST(attributes_are_counted)
     for (int64_t count = most.most; count <= most.most + 1; count++) {
         struct conf *conf = NULL;
         struct error error = {0};
-        end = text + sprintf(text,
-                             "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range "
-                             "= [ 0, 1 ]; " SHAPES TYPE " } ); } );\nrules = (\n");
+        end = text + sprintf(text, "pipelines = ( { name = \"p\"; segments = ( { label = \"A\"; range "
+                                   "= [ 0, 1 ]; " SHAPES TYPE " } ); } );\nrules = (\n");
         for (int64_t i = 0; i < count; i++) /* each twice */
-            end +=
-                sprintf(end,
-                        "%s{ pipeline = \"p\"; match = { attributes = ( { tag = \"(0028,%04d)\"; "
-                        "present = true; }, { tag = \"(0028,%04d)\"; glob = \"x\"; } ); }; }",
-                        i ? ",\n" : "", (int)i, (int)i);
+            end += sprintf(end,
+                           "%s{ pipeline = \"p\"; match = { attributes = ( { tag = \"(0028,%04d)\"; "
+                           "present = true; }, { tag = \"(0028,%04d)\"; glob = \"x\"; } ); }; }",
+                           i ? ",\n" : "", (int)i, (int)i);
         strcpy(end, ");");
         const int rc = conf_load(write_file("many.conf", text), &conf, &error);
         ck_assert_int_eq(rc, count > most.most ? -EINVAL : 0);
         if (rc < 0)
-            ck_assert_msg(strstr(error.message, "many.conf:67: rules[64].match.attributes: with") !=
-                              NULL,
-                          "%s", error.message);
+            ck_assert_msg(strstr(error.message, "many.conf:67: rules[64].match.attributes: with") != NULL, "%s",
+                          error.message);
         else
             conf_free(conf);
     }
@@ -375,15 +358,13 @@ static const struct {
     const char *text;
     int doubtful; /* line of the warning; 0: no warning */
 } rules[] = {
-    {RULED(
-         "{ pipeline = \"p\"; stacks = \"all\"; match = { attributes = ( { tag = \"KVP\"; glob = "
-         "\"x\"; } ); }; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; attributes = ( { tag "
-         "= \"ProtocolName\"; glob = \"y\"; }, { tag = \"KVP\"; glob = \"x\"; } ); }; }"),
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { attributes = ( { tag = \"KVP\"; glob = "
+           "\"x\"; } ); }; },\n{ pipeline = \"p\"; match = { modality = \"CT\"; attributes = ( { tag "
+           "= \"ProtocolName\"; glob = \"y\"; }, { tag = \"KVP\"; glob = \"x\"; } ); }; }"),
      4},
-    {RULED(
-         "{ pipeline = \"p\"; stacks = \"all\"; match = { attributes = ( { tag = \"KVP\"; glob = "
-         "\"x\"; } ); }; },\n{ pipeline = \"p\"; match = { attributes = ( { tag = \"KVP\"; glob = "
-         "\"x\"; not = true; } ); }; }"),
+    {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { attributes = ( { tag = \"KVP\"; glob = "
+           "\"x\"; } ); }; },\n{ pipeline = \"p\"; match = { attributes = ( { tag = \"KVP\"; glob = "
+           "\"x\"; not = true; } ); }; }"),
      0},
     {RULED("{ pipeline = \"p\"; stacks = \"all\"; match = { spacing = [ 1, 3 ]; }; },\n"
            "{ pipeline = \"p\"; match = { spacing = [ 2, 3 ]; contrast = true; }; }"),
@@ -429,13 +410,11 @@ START_TEST(a_rule_without_effect_is_reported)
     struct error error = {0};
     char place[32];
     conf_set_dictionary(kind_of);
-    ck_assert_int_eq(
-        conf_load_all(write_file("rules.conf", rules[_i].text), NULL, &conf, &findings, &error), 0);
+    ck_assert_int_eq(conf_load_all(write_file("rules.conf", rules[_i].text), NULL, &conf, &findings, &error), 0);
     ck_assert_uint_eq(findings.count, rules[_i].doubtful > 0);
     snprintf(place, sizeof place, "rules.conf:%d: ", rules[_i].doubtful);
     if (findings.count > 0) {
-        ck_assert_msg(strstr(findings.items[0].message, place) != NULL, "%s",
-                      findings.items[0].message);
+        ck_assert_msg(strstr(findings.items[0].message, place) != NULL, "%s", findings.items[0].message);
         ck_assert_ptr_nonnull(strstr(findings.items[0].message, ": has no effect: "));
         ck_assert(!findings.items[0].wrong);
     }
@@ -455,36 +434,30 @@ START_TEST(an_impossible_origin_is_reported)
         "from.conf:4: rules[0]: matches no series: its called_ae is not among dicom.titles",
         "from.conf:5: rules[1]: matches no series: its called_ae has a pipeline of its own",
         "from.conf:6: rules[2]: matches no series: its sender is not among dicom.peers"};
-    EXPECT(
-        write_file(
-            "inbox.conf",
-            "inbox = ( { path = \"a\"; name = \"ct\"; }, { path = \"b\"; name = \"ct\"; } );" RULED(
-                "{ pipeline = \"p\"; match = { inbox = \"ct\"; }; },\n"
-                "{ pipeline = \"p\"; match = { inbox = \"mr\"; }; }")),
-        -EINVAL, wrong);
-    EXPECT(
-        write_file("from.conf",
-                   "dicom = { titles = ( { ae_title = \"A\"; }, { ae_title = \"B\"; pipeline = "
-                   "\"p\"; } ); peers = ( { ae_title = \"CT1\"; } ); };\n" RULED(
-                       "{ pipeline = \"p\"; match = { called_ae = \"C\"; }; },\n"
-                       "{ pipeline = \"p\"; match = { called_ae = \"B\"; }; },\n"
-                       "{ pipeline = \"p\"; match = { sender = \"CT2\"; }; },\n"
-                       "{ pipeline = \"p\"; match = { called_ae = \"A\"; sender = \"CT1\"; }; }")),
-        0, doubtful);
+    EXPECT(write_file("inbox.conf",
+                      "inbox = ( { path = \"a\"; name = \"ct\"; }, { path = \"b\"; name = \"ct\"; } );" RULED(
+                          "{ pipeline = \"p\"; match = { inbox = \"ct\"; }; },\n"
+                          "{ pipeline = \"p\"; match = { inbox = \"mr\"; }; }")),
+           -EINVAL, wrong);
+    EXPECT(write_file("from.conf", "dicom = { titles = ( { ae_title = \"A\"; }, { ae_title = \"B\"; pipeline = "
+                                   "\"p\"; } ); peers = ( { ae_title = \"CT1\"; } ); };\n" RULED(
+                                       "{ pipeline = \"p\"; match = { called_ae = \"C\"; }; },\n"
+                                       "{ pipeline = \"p\"; match = { called_ae = \"B\"; }; },\n"
+                                       "{ pipeline = \"p\"; match = { sender = \"CT2\"; }; },\n"
+                                       "{ pipeline = \"p\"; match = { called_ae = \"A\"; sender = \"CT1\"; }; }")),
+           0, doubtful);
 }
 
 END_TEST
 
 START_TEST(an_unused_pipeline_is_reported)
 {
-    static const char *const told[] = {
-        "unused.conf:1: pipelines[0]: \"p\" is used by no rule and no title"};
+    static const char *const told[] = {"unused.conf:1: pipelines[0]: \"p\" is used by no rule and no title"};
     EXPECT(write_file("unused.conf", RULED("")), 0, told);
     struct conf *conf = NULL;
     struct error error = {0};
     const char *path =
-        write_file("unused.conf",
-                   "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"p\"; } ); };" RULED(""));
+        write_file("unused.conf", "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"p\"; } ); };" RULED(""));
     ck_assert_int_eq(conf_load_all(path, NULL, &conf, &findings, &error), 0);
     ck_assert_uint_eq(findings.count, 0);
     conf_free(conf);
@@ -498,15 +471,13 @@ main(void)
     TCase *tests = tcase_create("findings");
     tcase_add_unchecked_fixture(tests, make_test_folder, remove_test_folder);
     tcase_add_test(tests, ten_errors_of_three_sections_and_an_include);
-    tcase_add_loop_test(tests, consequences_of_an_error_are_not_reported, 0,
-                        sizeof(causes) / sizeof(causes[0]));
+    tcase_add_loop_test(tests, consequences_of_an_error_are_not_reported, 0, sizeof(causes) / sizeof(causes[0]));
     tcase_add_test(tests, an_error_that_is_included_twice_is_reported_once);
     tcase_add_test(tests, the_first_of_many_errors_are_reported_and_the_others_counted);
     tcase_add_test(tests, a_syntax_error_is_reported_alone);
     tcase_add_test(tests, invalid_attribute_tests_are_reported);
     tcase_add_test(tests, attributes_are_counted);
-    tcase_add_loop_test(tests, a_rule_without_effect_is_reported, 0,
-                        sizeof(rules) / sizeof(rules[0]));
+    tcase_add_loop_test(tests, a_rule_without_effect_is_reported, 0, sizeof(rules) / sizeof(rules[0]));
     tcase_add_test(tests, an_impossible_origin_is_reported);
     tcase_add_test(tests, an_unused_pipeline_is_reported);
     return run_case(tests, "config_findings");

@@ -11,21 +11,18 @@
 #include <sys/stat.h>
 
 /* A good segment and pipeline; cases below change one thing in them. */
-#define SHAPE          "{ kind = \"sphere\"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; }"
-#define TYPE           "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
-#define SEGMENT        "label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( " SHAPE " ); " TYPE
-#define PIPELINE(rest) "pipelines = ( { name = \"a\"; segments = ( { " rest " } ); } );\n"
-#define WITH_SHAPE(shape)                                                                          \
-    PIPELINE("label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( { " shape " } ); " TYPE)
-#define SEEDS       "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
-#define FUZZY(rest) "{ label = \"Vessel\"; method = \"fuzzy-connectedness\"; " rest "\n" TYPE " }"
-#define DRAWN(label_, rest)                                                                        \
-    "{ label = \"" label_                                                                          \
-    "\"; method = \"object\"; object = { kind = \"rtstruct\"; roi = \"R\"; " rest " }; " TYPE " }"
-#define EACH(kind_, rest)                                                                          \
-    "method = \"object\"; object = { kind = \"" kind_ "\"; roi = \"R*\"; each = true; }; " rest
-#define TAKES_OWN                                                                                  \
-    "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; method = \"object\"; object = { " \
+#define SHAPE             "{ kind = \"sphere\"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; }"
+#define TYPE              "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
+#define SEGMENT           "label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( " SHAPE " ); " TYPE
+#define PIPELINE(rest)    "pipelines = ( { name = \"a\"; segments = ( { " rest " } ); } );\n"
+#define WITH_SHAPE(shape) PIPELINE("label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( { " shape " } ); " TYPE)
+#define SEEDS             "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
+#define FUZZY(rest)       "{ label = \"Vessel\"; method = \"fuzzy-connectedness\"; " rest "\n" TYPE " }"
+#define DRAWN(label_, rest)                                                                                            \
+    "{ label = \"" label_ "\"; method = \"object\"; object = { kind = \"rtstruct\"; roi = \"R\"; " rest " }; " TYPE " }"
+#define EACH(kind_, rest) "method = \"object\"; object = { kind = \"" kind_ "\"; roi = \"R*\"; each = true; }; " rest
+#define TAKES_OWN                                                                                                      \
+    "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; method = \"object\"; object = { "                     \
     "kind = \"seg\"; roi = \"R\"; own = true; }; " TYPE " } ); } );\n"
 #define WITH_FUZZY(rest) "pipelines = ( { name = \"a\"; segments = ( " FUZZY(rest) " ); } );\n"
 #define AE(name)         "name = \"" name "\"; ae_title = \"A\"; host = \"h\"; port = 104;"
@@ -136,8 +133,7 @@ START_TEST(numbers_may_be_integers_of_either_size)
 {
     struct conf *conf = load_good(
         "series = { quiet_seconds = 60; complete_seconds = 0x10L; patience_seconds = 1e2; "
-        "};\n" WITH_SHAPE(
-            "kind = \"box\"; center = { mm = ( 1, 2.5, -3L ); }; radius_voxels = [ 1, 2, 3 ];"));
+        "};\n" WITH_SHAPE("kind = \"box\"; center = { mm = ( 1, 2.5, -3L ); }; radius_voxels = [ 1, 2, 3 ];"));
     ck_assert_double_eq(conf->series.quiet_seconds, 60);
     ck_assert_double_eq(conf->series.complete_seconds, 16);
     ck_assert_double_eq(conf->series.patience_seconds, 100);
@@ -156,16 +152,15 @@ END_TEST
 
 START_TEST(a_fuzzy_segment_gets_its_defaults)
 {
-    struct conf *conf = load_good("pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
-                                  " }, " FUZZY(SEEDS) " ); } );");
+    struct conf *conf =
+        load_good("pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " }, " FUZZY(SEEDS) " ); } );");
     const struct conf_segment *segment = &conf->pipelines[0].segments[1];
     ck_assert_int_eq(conf->pipelines[0].segments[0].method, CONF_LEVEL_SET);
     ck_assert_int_eq(segment->method, CONF_FUZZY);
     ck_assert_uint_eq(segment->seed_count, 1);
     ck_assert_int_eq(segment->seeds[0].unit, CONF_VOXEL);
     ck_assert_double_eq(segment->seeds[0].at[2], 3);
-    ck_assert(!segment->object_mean.given && !segment->object_sigma.given &&
-              !segment->homogeneity_sigma.given);
+    ck_assert(!segment->object_mean.given && !segment->object_sigma.given && !segment->homogeneity_sigma.given);
     ck_assert_int_eq(segment->estimate_voxels, 2);
     ck_assert_double_eq(segment->weight, 0.5);
     ck_assert_double_eq(segment->threshold, 0.5);
@@ -190,15 +185,13 @@ END_TEST
 
 START_TEST(a_fuzzy_segment_is_read)
 {
-    struct conf *conf = load_good(
-        "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
-            "seeds = ( { mm = [ -12.0, 30.5, 110.0 ]; }, { fraction = [ 0.0, 0.5, 1.0 ]; } );"
-            "object_mean = 0; object_sigma = 25.0; homogeneity_sigma = 12.0; estimate_voxels = 16;"
-            "weight = 1.0; threshold = 0.0; connectedness_map = true;") ",\n"
-                                                                        "{ label = \"B\"; method = "
-                                                                        "\"fuzzy-connectedness\";"
-                                                                        " " SEEDS TYPE
-                                                                        " } ); } );");
+    struct conf *conf = load_good("pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
+        "seeds = ( { mm = [ -12.0, 30.5, 110.0 ]; }, { fraction = [ 0.0, 0.5, 1.0 ]; } );"
+        "object_mean = 0; object_sigma = 25.0; homogeneity_sigma = 12.0; estimate_voxels = 16;"
+        "weight = 1.0; threshold = 0.0; connectedness_map = true;") ",\n"
+                                                                    "{ label = \"B\"; method = "
+                                                                    "\"fuzzy-connectedness\";"
+                                                                    " " SEEDS TYPE " } ); } );");
     const struct conf_segment *segment = &conf->pipelines[0].segments[0];
     ck_assert(conf->pipelines[0].relative_connectedness);
     ck_assert_uint_eq(segment->seed_count, 2);
@@ -223,8 +216,8 @@ START_TEST(an_option_is_read_by_its_old_name)
 {
     char *identities[2];
     for (int old = 0; old < 2; old++) {
-        struct conf *conf = load_good(old ? WITH_FUZZY(SEEDS "scene = true;")
-                                          : WITH_FUZZY(SEEDS "connectedness_map = true;"));
+        struct conf *conf =
+            load_good(old ? WITH_FUZZY(SEEDS "scene = true;") : WITH_FUZZY(SEEDS "connectedness_map = true;"));
         ck_assert(conf->pipelines[0].segments[0].connectedness_map);
         identities[old] = conf_pipeline_identity(&conf->pipelines[0]);
         char *text = conf_to_text(conf);
@@ -256,11 +249,11 @@ END_TEST
 
 START_TEST(rules_are_read)
 {
-    struct conf *conf = load_good(PIPELINE(
-        SEGMENT) "rules = ( { pipeline = \"a\"; },\n"
-                 "  { match = { modality = \"CT\"; body_part = \"HEAD\"; description = \"thin\";\n"
-                 "              min_slices = 3; max_slices = 9; }; pipeline = \"a\"; priority = "
-                 "-7; } );");
+    struct conf *conf =
+        load_good(PIPELINE(SEGMENT) "rules = ( { pipeline = \"a\"; },\n"
+                                    "  { match = { modality = \"CT\"; body_part = \"HEAD\"; description = \"thin\";\n"
+                                    "              min_slices = 3; max_slices = 9; }; pipeline = \"a\"; priority = "
+                                    "-7; } );");
     ck_assert_uint_eq(conf->rule_count, 2);
     ck_assert_ptr_null(conf->rules[0].modality);
     ck_assert_int_eq(conf->rules[0].max_slices, 0);
@@ -281,19 +274,18 @@ END_TEST
 
 START_TEST(titles_and_peers_are_read)
 {
-    struct conf *conf = load_good(
-        PIPELINE(SEGMENT) "dicom = { bind = \"::1\"; tls_port = 2762;\n"
-                          "  titles = ( { ae_title = \"ONE TWO\"; },\n"
-                          "             { ae_title = \"HEAD\"; pipeline = \"a\"; } );\n"
-                          "  peers = ( { ae_title = \"CT1\"; host = \"10.0.0.5\"; "
-                          "max_associations = 4; },\n"
-                          "            { ae_title = \"CT1\"; certificate = \"" COLONS8 ":" COLONS8
-                          ":" COLONS8 ":" COLONS8 "\"; },\n"
-                          "            { ae_title = \"X\"; certificate = \"" DIGITS "\"; },\n"
-                          "            { ae_title = \"Y\"; host = \"FE80:0::01\"; },\n"
-                          "            { ae_title = \"Z\"; host = \"::ffff:10.0.0.7\"; } );\n"
-                          "  tls = { certificate = \"a.pem\"; key = \"/b.pem\"; "
-                          "ca = \"tls//ca.pem\"; }; };");
+    struct conf *conf = load_good(PIPELINE(SEGMENT) "dicom = { bind = \"::1\"; tls_port = 2762;\n"
+                                                    "  titles = ( { ae_title = \"ONE TWO\"; },\n"
+                                                    "             { ae_title = \"HEAD\"; pipeline = \"a\"; } );\n"
+                                                    "  peers = ( { ae_title = \"CT1\"; host = \"10.0.0.5\"; "
+                                                    "max_associations = 4; },\n"
+                                                    "            { ae_title = \"CT1\"; certificate = \"" COLONS8
+                                                    ":" COLONS8 ":" COLONS8 ":" COLONS8 "\"; },\n"
+                                                    "            { ae_title = \"X\"; certificate = \"" DIGITS "\"; },\n"
+                                                    "            { ae_title = \"Y\"; host = \"FE80:0::01\"; },\n"
+                                                    "            { ae_title = \"Z\"; host = \"::ffff:10.0.0.7\"; } );\n"
+                                                    "  tls = { certificate = \"a.pem\"; key = \"/b.pem\"; "
+                                                    "ca = \"tls//ca.pem\"; }; };");
     const struct conf_dicom *dicom = &conf->dicom;
     ck_assert_str_eq(dicom->bind, "::1");
     ck_assert_str_eq(conf_find_title(conf, "HEAD")->pipeline, "a");
@@ -318,16 +310,16 @@ END_TEST
 
 START_TEST(destinations_are_read)
 {
-    struct conf *conf = load_good(
-        "dicom = { titles = ( { ae_title = \"FIRST\"; }, { ae_title = \"SECOND\"; } );\n"
-        "  tls = { ca = \"/ca.pem\"; }; };\n"
-        "destinations = ( { name = \"shelf\"; folder = \"out\"; },\n"
-        "  { name = \"PACS\"; ae_title = \"ARCHIVE\"; host = \"pacs.example.org\"; port = 104;\n"
-        "    fallback = \"shelf\"; tls = true; commit = true; },\n"
-        "  { name = \"back\"; ae_title = \"ARCHIVE\"; host = \"10.0.0.6\"; port = 65535;\n"
-        "    calling_ae_title = \"OTHER\"; fallback = \"PACS\"; } );\n"
-        "pipelines = ( { name = \"a\"; deliver = [ \"PACS\", \"sender\" ];\n"
-        "  segments = ( { " SEGMENT " } ); } );");
+    struct conf *conf =
+        load_good("dicom = { titles = ( { ae_title = \"FIRST\"; }, { ae_title = \"SECOND\"; } );\n"
+                  "  tls = { ca = \"/ca.pem\"; }; };\n"
+                  "destinations = ( { name = \"shelf\"; folder = \"out\"; },\n"
+                  "  { name = \"PACS\"; ae_title = \"ARCHIVE\"; host = \"pacs.example.org\"; port = 104;\n"
+                  "    fallback = \"shelf\"; tls = true; commit = true; },\n"
+                  "  { name = \"back\"; ae_title = \"ARCHIVE\"; host = \"10.0.0.6\"; port = 65535;\n"
+                  "    calling_ae_title = \"OTHER\"; fallback = \"PACS\"; } );\n"
+                  "pipelines = ( { name = \"a\"; deliver = [ \"PACS\", \"sender\" ];\n"
+                  "  segments = ( { " SEGMENT " } ); } );");
     ck_assert_uint_eq(conf->destination_count, 3);
     ck_assert_str_eq(conf->destinations[0].folder, "/var/lib/noctule/out");
     ck_assert_ptr_null(conf->destinations[0].ae_title);
@@ -358,10 +350,9 @@ START_TEST(paths_are_below_the_root)
 {
     struct error error = {0};
     struct conf *conf;
-    const char *path =
-        write_file("root.conf", "root = \"/srv//noctule/./\";\n"
-                                "inbox = ( { path = \"in\"; after = \"move\"; move_to = \"done/\"; "
-                                "}, { path = \"/data/in/\"; } );");
+    const char *path = write_file("root.conf", "root = \"/srv//noctule/./\";\n"
+                                               "inbox = ( { path = \"in\"; after = \"move\"; move_to = \"done/\"; "
+                                               "}, { path = \"/data/in/\"; } );");
     ck_assert_int_eq(load(path, &conf, &error), 0);
     ck_assert_str_eq(conf->root, "/srv/noctule");
     ck_assert_str_eq(conf->inboxes[0].path, "/srv/noctule/in");
@@ -401,8 +392,7 @@ START_TEST(includes_are_relative_to_their_file)
 {
     ck_assert_int_eq(mkdir(test_path("site"), 0700), 0);
     write_file("site/inner.conf", "threads = 5;");
-    write_file("site/outer.conf",
-               "compute = {\n  @include \"inner.conf\" # a remark\n  lanes = 3; };");
+    write_file("site/outer.conf", "compute = {\n  @include \"inner.conf\" # a remark\n  lanes = 3; };");
     struct conf *conf = load_good("log_level = \"warn\";\n"
                                   "/* not an\n@include \"directive\"\n*/\n"
                                   "@include \"site/outer.conf\"\n"
@@ -418,8 +408,7 @@ START_TEST(includes_are_relative_to_their_file)
     write_file("site/inner.conf", "\n\nthreads = \"x\";");
     const char *path = write_file("main.conf", "@include \"site/outer.conf\"\nlog_level = 1;\n");
     ck_assert_int_eq(load(path, &conf, &error), -EINVAL);
-    ck_assert_ptr_nonnull(
-        strstr(error.message, "/site/inner.conf:3: compute.threads: must be an integer"));
+    ck_assert_ptr_nonnull(strstr(error.message, "/site/inner.conf:3: compute.threads: must be an integer"));
     write_file("site/inner.conf", "threads = 1;\n");
     ck_assert_int_eq(load(path, &conf, &error), -EINVAL);
     ck_assert_ptr_nonnull(strstr(error.message, "/main.conf:2: log_level: "));
@@ -441,8 +430,7 @@ START_TEST(a_temporarily_unreadable_include)
     struct conf *conf = NULL;
     struct error error = {0};
     struct rlimit limit;
-    snprintf(text, sizeof text, "@include \"%s\"",
-             write_file("good.conf", "log_level = \"debug\";"));
+    snprintf(text, sizeof text, "@include \"%s\"", write_file("good.conf", "log_level = \"debug\";"));
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     const struct rlimit none = {.rlim_cur = 0, .rlim_max = limit.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -459,10 +447,9 @@ END_TEST
 
 START_TEST(comments_strings_and_byte_order_marks)
 {
-    struct conf *conf =
-        load_good("\xef\xbb\xbf# first\r\n"
-                  "root = \"/a\" \"/b\"; // one string\r\n"
-                  "device_serial_number /* here */ = \"\\\"n\xc3\xb6@include\\\"\"; # end");
+    struct conf *conf = load_good("\xef\xbb\xbf# first\r\n"
+                                  "root = \"/a\" \"/b\"; // one string\r\n"
+                                  "device_serial_number /* here */ = \"\\\"n\xc3\xb6@include\\\"\"; # end");
     ck_assert_str_eq(conf->root, "/a/b");
     ck_assert_str_eq(conf->device_serial_number, "\"n\xc3\xb6@include\"");
     conf_free(conf);
@@ -477,10 +464,8 @@ static const struct {
     const char *text;
 } wrong[] = {
     {2, "no_such_option: unknown option", "\nno_such_option = 1;"},
-    {3, "series.quite_seconds: unknown option; did you mean quiet_seconds?",
-     "series = {\n\n quite_seconds = 1.0; };"},
-    {1, "series.silence: unknown option; this section has: quiet_seconds",
-     "series = { silence = 1.0; };"},
+    {3, "series.quite_seconds: unknown option; did you mean quiet_seconds?", "series = {\n\n quite_seconds = 1.0; };"},
+    {1, "series.silence: unknown option; this section has: quiet_seconds", "series = { silence = 1.0; };"},
     {1, "series: must be a group", "series = 5;"},
     {1, "pipelines: must be a list", "pipelines = { };"},
     {1, "inbox[0]: must be a group", "inbox = ( 5 );"},
@@ -501,16 +486,12 @@ static const struct {
     {1, "jobs.max_attempts: 0 is not within 1 .. 100", "jobs = { max_attempts = 0; };"},
     {2, "the integer 4294967299 is too large", "\njobs = { max_attempts = 4294967299; };"},
     {2, "the integer 0x100000003 is too large", "\njobs = { max_attempts = 0x100000003; };"},
-    {2, "the integer 99999999999999999999L is too large",
-     "\nmin_free_mib = 99999999999999999999L;"},
-    {1, "compute.backend: must be \"auto\", \"cuda\" or \"cpu\"",
-     "compute = { backend = \"gpu\"; };"},
+    {2, "the integer 99999999999999999999L is too large", "\nmin_free_mib = 99999999999999999999L;"},
+    {1, "compute.backend: must be \"auto\", \"cuda\" or \"cpu\"", "compute = { backend = \"gpu\"; };"},
     {1, "log_level: must be \"error\", \"warn\", \"info\" or \"debug\"", "log_level = 3;"},
     {2, "inbox[0]: path is missing", "inbox = (\n { after = \"keep\"; } );"},
-    {1, "inbox[0].after: \"move\" requires move_to",
-     "inbox = ( { path = \"a\"; after = \"move\"; } );"},
-    {1, "inbox[0].move_to: is only allowed with",
-     "inbox = ( { path = \"a\"; move_to = \"b\"; } );"},
+    {1, "inbox[0].after: \"move\" requires move_to", "inbox = ( { path = \"a\"; after = \"move\"; } );"},
+    {1, "inbox[0].move_to: is only allowed with", "inbox = ( { path = \"a\"; move_to = \"b\"; } );"},
     {1, "inbox[0].resent: \"newest\" requires after = \"move\" or \"delete\"",
      "inbox = ( { path = \"a\"; resent = \"newest\"; } );"},
     {2, "inbox[1].path: /var/lib/noctule/a/b is within another inbox",
@@ -518,10 +499,8 @@ static const struct {
     {1, "inbox[0].path: /var/lib/noctule is, or contains, a folder of Noctule itself",
      "inbox = ( { path = \".\"; } );"},
     {1, "inbox[0].path: /var is, or contains", "inbox = ( { path = \"/var\"; } );"},
-    {1, "inbox[0].path: /var/lib/noctule/series/x is, or contains",
-     "inbox = ( { path = \"series/x\"; } );"},
-    {1, "compute.slurm.share: /var/lib/noctule is, or contains",
-     "compute = { slurm = { share = \".\"; }; };"},
+    {1, "inbox[0].path: /var/lib/noctule/series/x is, or contains", "inbox = ( { path = \"series/x\"; } );"},
+    {1, "compute.slurm.share: /var/lib/noctule is, or contains", "compute = { slurm = { share = \".\"; }; };"},
     {1, "compute.slurm.share: /var/lib/noctule/series is, or contains",
      "compute = { slurm = { share = \"series\"; }; };"},
     {1, "inbox[0].path: must not contain \"..\"", "inbox = ( { path = \"inbox/../series\"; } );"},
@@ -555,50 +534,39 @@ static const struct {
     {1, "segments[0]: label is missing", PIPELINE("range = [ 0.0, 1.0 ];")},
     {1, "segments[0].label: must not contain a backslash", PIPELINE("label = \"a\\\\b\";")},
     {1, "segments[0]: range is missing", PIPELINE("label = \"a\";")},
-    {1, "segments[0].range: must be [ ... ] of 2 numbers",
-     PIPELINE("label = \"a\"; range = [ 1.0 ];")},
+    {1, "segments[0].range: must be [ ... ] of 2 numbers", PIPELINE("label = \"a\"; range = [ 1.0 ];")},
     {1, "segments[0].range: must be [ ... ] of 2 numbers", PIPELINE("label = \"a\"; range = 1.0;")},
-    {1, "segments[0].range[1]: must be a number",
-     PIPELINE("label = \"a\"; range = ( 1.0, \"2\" );")},
-    {1, "segments[0].range[1]: inf is not within",
-     PIPELINE("label = \"a\"; range = [ 0.0, 1e999 ];")},
+    {1, "segments[0].range[1]: must be a number", PIPELINE("label = \"a\"; range = ( 1.0, \"2\" );")},
+    {1, "segments[0].range[1]: inf is not within", PIPELINE("label = \"a\"; range = [ 0.0, 1e999 ];")},
     {1, "segments[0].range: the lower end 9 is above the upper end 8",
      PIPELINE("label = \"a\"; range = [ 9, 8 ]; shapes = ( " SHAPE " ); " TYPE)},
     {1, "segments[0].shapes: a level set requires a start",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( ); " TYPE)},
-    {1,
-     "segments[0]: type: is missing; only hidden segments and segments of a SEG object may omit it",
+    {1, "segments[0]: type: is missing; only hidden segments and segments of a SEG object may omit it",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " );")},
     {1, "segments[0].type: meaning is missing",
-     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE
-              " ); type = { code = \"1\"; scheme = \"SCT\"; };")},
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " ); type = { code = \"1\"; scheme = \"SCT\"; };")},
     {1, "segments[0].region: scheme is missing", PIPELINE(SEGMENT "region = { code = \"1\"; };")},
     {1, "type.code: has 17 characters",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " ); "
               "type = { code = \"12345678901234567\"; };")},
-    {1, "segments[0].color[2]: 1.5 is not within 0 .. 1",
-     PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
+    {1, "segments[0].color[2]: 1.5 is not within 0 .. 1", PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
     {1,
      "segments[0].method: must be \"level-set\", \"fuzzy-connectedness\", \"range\" or "
      "\"object\"",
      PIPELINE(SEGMENT "method = \"magic\";")},
-    {1, "shapes[0].kind: must be \"sphere\", \"ellipsoid\" or \"box\"",
-     WITH_SHAPE("kind = \"cube\";")},
+    {1, "shapes[0].kind: must be \"sphere\", \"ellipsoid\" or \"box\"", WITH_SHAPE("kind = \"cube\";")},
     {1, "shapes[0]: center is missing", WITH_SHAPE("radius_mm = 1.0;")},
-    {1, "shapes[0].center: exactly one of voxel, mm, fraction",
-     WITH_SHAPE("center = { }; radius_mm = 1.0;")},
+    {1, "shapes[0].center: exactly one of voxel, mm, fraction", WITH_SHAPE("center = { }; radius_mm = 1.0;")},
     {1, "shapes[0].center: exactly one of voxel, mm, fraction",
      WITH_SHAPE("center = { mm = [ 1, 2, 3 ]; voxel = [ 1, 2, 3 ]; }; radius_mm = 1.0;")},
-    {1, "shapes[0].center.mm: must be [ ... ] of 3 numbers",
-     WITH_SHAPE("center = { mm = [ 1, 2 ]; };")},
+    {1, "shapes[0].center.mm: must be [ ... ] of 3 numbers", WITH_SHAPE("center = { mm = [ 1, 2 ]; };")},
     {1, "shapes[0]: exactly one of radius_voxels, radius_mm", WITH_SHAPE(CENTER)},
     {1, "shapes[0]: exactly one of radius_voxels, radius_mm",
      WITH_SHAPE(CENTER "radius_mm = 1.0; radius_voxels = 1.0;")},
     {1, "shapes[0].radius_mm: 0 is not within 0.001", WITH_SHAPE(CENTER "radius_mm = 0.0;")},
-    {1, "shapes[0].radius_mm: must be a number, or [ ... ] of 3",
-     WITH_SHAPE(CENTER "radius_mm = [ 1, 2 ];")},
-    {1, "shapes[0].radius_voxels: a sphere has one radius",
-     WITH_SHAPE(CENTER "radius_voxels = [ 1, 2, 3 ];")},
+    {1, "shapes[0].radius_mm: must be a number, or [ ... ] of 3", WITH_SHAPE(CENTER "radius_mm = [ 1, 2 ];")},
+    {1, "shapes[0].radius_voxels: a sphere has one radius", WITH_SHAPE(CENTER "radius_voxels = [ 1, 2, 3 ];")},
     {1,
      "pipelines[0].results: must be [ ... ] with at least one of \"seg\", \"codes\", \"sr\" or "
      "\"pmap\"",
@@ -607,17 +575,13 @@ static const struct {
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ \"rtss\" ]; } );"},
     {1, "pipelines[0].omit_empty_frames: must be true or false",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); omit_empty_frames = 1; } );"},
-    {2, "rules[0].pipeline: there is no pipeline named \"b\"",
-     PIPELINE(SEGMENT) "rules = ( { pipeline = \"b\"; } );"},
+    {2, "rules[0].pipeline: there is no pipeline named \"b\"", PIPELINE(SEGMENT) "rules = ( { pipeline = \"b\"; } );"},
     {2, "pipelines[0].window: \"25:00-06:00\" is not a time interval: write 22:00-06:00",
-     "pipelines = ( { name = \"a\";\n window = \"25:00-06:00\"; segments = ( { " SEGMENT
-     " } ); } );"},
+     "pipelines = ( { name = \"a\";\n window = \"25:00-06:00\"; segments = ( { " SEGMENT " } ); } );"},
     {2, "pipelines[0].window: \"Mo\" is not a day or range of days: write Mon-Fri or Sat,Sun",
-     "pipelines = ( { name = \"a\";\n window = \"Mo 22:00-06:00\"; segments = ( { " SEGMENT
-     " } ); } );"},
+     "pipelines = ( { name = \"a\";\n window = \"Mo 22:00-06:00\"; segments = ( { " SEGMENT " } ); } );"},
     {2, "pipelines[0].window: \"Mars\" is not a time zone of /usr/share/zoneinfo",
-     "pipelines = ( { name = \"a\";\n window = \"22:00-06:00 Mars\"; segments = ( { " SEGMENT
-     " } ); } );"},
+     "pipelines = ( { name = \"a\";\n window = \"22:00-06:00 Mars\"; segments = ( { " SEGMENT " } ); } );"},
     {2, "pipelines[0].window: has 0 characters",
      "pipelines = ( { name = \"a\";\n window = \"\"; segments = ( { " SEGMENT " } ); } );"},
     {2, "pipelines[0].window: must be a string",
@@ -629,30 +593,22 @@ static const struct {
     {3, "rules[0].match.max_slices: 2 is below min_slices, 3",
      PIPELINE(SEGMENT) "rules = ( { match = {\n min_slices = 3; max_slices = 2; }; pipeline = "
                        "\"a\"; } );"},
-    {2, "rules[0].stacks: has 0 characters",
-     PIPELINE(SEGMENT) "rules = ( { pipeline = \"a\"; stacks = \"\"; } );"},
+    {2, "rules[0].stacks: has 0 characters", PIPELINE(SEGMENT) "rules = ( { pipeline = \"a\"; stacks = \"\"; } );"},
     {2, "rules[0].match.modality: has 0 characters",
      PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
     {1, "segments[1].object: from_ae: \"A\" takes the same kind of object from another sender",
-     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"TPS\";") ", " DRAWN(
-         "B", "") " ); } );"},
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"TPS\";") ", " DRAWN("B", "") " ); } );"},
     {1, "segments[0].object.unite: is not allowed with each: remove one of the two",
-     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A",
-                                                         "each = true; unite = true;") " ); } );"},
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "each = true; unite = true;") " ); } );"},
     {1, "segments[1].minus: \"A\" is one segment per region: name a segment with object.unite",
-     "pipelines = ( { name = \"a\"; segments = ( " DRAWN(
-         "A", "each = true;") ", { label = \"B\"; " EACH("rtstruct",
-                                                         "minus = [ \"A\" ]; " TYPE) " } ); } );"},
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "each = true;") ", { label = \"B\"; " EACH(
+         "rtstruct", "minus = [ \"A\" ]; " TYPE) " } ); } );"},
     {1, "segments[1].expect.share_of.label: \"A\" is one segment per region",
-     "pipelines = ( { name = \"a\"; segments = ( " DRAWN(
-         "A",
-         "each = true;") ", { label = \"B\"; " EACH("rtstruct",
-                                                    "expect = { share_of = { label = \"A\"; range "
-                                                    "= [ 0, 1 ]; }; }; " TYPE) " } ); } );"},
-    {1,
-     "segments[0]: type: is missing; only hidden segments and segments of a SEG object may omit it",
-     "pipelines = ( { name = \"a\"; segments = ( { label = \"B\"; " EACH("rtstruct",
-                                                                         "") " } ); } );"},
+     "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "each = true;") ", { label = \"B\"; " EACH(
+         "rtstruct", "expect = { share_of = { label = \"A\"; range "
+                     "= [ 0, 1 ]; }; }; " TYPE) " } ); } );"},
+    {1, "segments[0]: type: is missing; only hidden segments and segments of a SEG object may omit it",
+     "pipelines = ( { name = \"a\"; segments = ( { label = \"B\"; " EACH("rtstruct", "") " } ); } );"},
     {1, "segments[0].object.contour_pixels: is only allowed with kind = \"rtstruct\"",
      "pipelines = ( { name = \"a\"; segments = ( { label = \"A\"; method = \"object\"; object = { "
      "kind = \"seg\"; roi = \"R\"; contour_pixels = \"centres\"; }; " TYPE " } ); } );"},
@@ -662,39 +618,31 @@ static const struct {
      TAKES_OWN "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"a\"; } ); };"},
     {1, "segments[0].object.from_ae: has 0 characters",
      "pipelines = ( { name = \"a\"; segments = ( " DRAWN("A", "from_ae = \"\";") " ); } );"},
-    {1, "segments[0].from: there is no segment \"A\" in this pipeline",
-     WITH_FUZZY(SEEDS "from = \"A\";")},
-    {1, "segments[0]: shapes: a level set requires a start",
-     PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
+    {1, "segments[0].from: there is no segment \"A\" in this pipeline", WITH_FUZZY(SEEDS "from = \"A\";")},
+    {1, "segments[0]: shapes: a level set requires a start", PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
     {1, "segments[0]: seeds: fuzzy connectedness requires a start", WITH_FUZZY("")},
-    {1, "segments[0].auto: is not allowed with seeds or from",
-     WITH_FUZZY(SEEDS "auto = \"center\";")},
+    {1, "segments[0].auto: is not allowed with seeds or from", WITH_FUZZY(SEEDS "auto = \"center\";")},
     {1, "segments[0].auto: \"largest\" requires within", WITH_FUZZY("auto = \"largest\";")},
     {1, "segments[0].range: is only allowed with method = \"level-set\" or \"range\"",
      WITH_FUZZY(SEEDS "range = [ 0, 1 ];")},
     {2, "segments[0].shapes: is only allowed with method = \"level-set\"",
      WITH_FUZZY(SEEDS "\nshapes = ( " SHAPE " );")},
-    {2, "segments[0].seeds: is only allowed with method = \"fuzzy-connectedness\"",
-     PIPELINE(SEGMENT "\n" SEEDS)},
+    {2, "segments[0].seeds: is only allowed with method = \"fuzzy-connectedness\"", PIPELINE(SEGMENT "\n" SEEDS)},
     {2, "segments[0].object_mean: is only allowed with method = \"fuzzy-connectedness\"",
      PIPELINE(SEGMENT "\nobject_mean = 1.0;")},
     {1, "segments[0].threshold: is only allowed with", PIPELINE(SEGMENT "threshold = 0.5;")},
-    {1, "segments[0].connectedness_map: is only allowed with",
-     PIPELINE(SEGMENT "connectedness_map = false;")},
+    {1, "segments[0].connectedness_map: is only allowed with", PIPELINE(SEGMENT "connectedness_map = false;")},
     {1, "segments[0].seeds: fuzzy connectedness requires a start", WITH_FUZZY("seeds = ( );")},
     {1, "segments[0].seeds[0]: exactly one of voxel, mm, fraction", WITH_FUZZY("seeds = ( { } );")},
     {1, "segments[0].seeds[0]: exactly one of voxel, mm, fraction",
      WITH_FUZZY("seeds = ( { mm = [ 1, 2, 3 ]; voxel = [ 1, 2, 3 ]; } );")},
     {1, "segments[0].seeds[0].fraction[1]: 1.1 is not within 0 .. 1",
      WITH_FUZZY("seeds = ( { fraction = [ 0.0, 1.1, 0.5 ]; } );")},
-    {1, "segments[0].seeds[0].voxel[0]: -1 is not within 0 ..",
-     WITH_FUZZY("seeds = ( { voxel = [ -1, 0, 0 ]; } );")},
+    {1, "segments[0].seeds[0].voxel[0]: -1 is not within 0 ..", WITH_FUZZY("seeds = ( { voxel = [ -1, 0, 0 ]; } );")},
     {1, "segments[0].object_sigma: 0 is not within", WITH_FUZZY(SEEDS "object_sigma = 0.0;")},
-    {1, "segments[0].homogeneity_sigma: -1 is not within",
-     WITH_FUZZY(SEEDS "homogeneity_sigma = -1.0;")},
+    {1, "segments[0].homogeneity_sigma: -1 is not within", WITH_FUZZY(SEEDS "homogeneity_sigma = -1.0;")},
     {1, "segments[0].object_mean: must be a number", WITH_FUZZY(SEEDS "object_mean = \"1\";")},
-    {1, "segments[0].estimate_voxels: 17 is not within 1 .. 16",
-     WITH_FUZZY(SEEDS "estimate_voxels = 17;")},
+    {1, "segments[0].estimate_voxels: 17 is not within 1 .. 16", WITH_FUZZY(SEEDS "estimate_voxels = 17;")},
     {1, "segments[0].weight: 1.5 is not within 0 .. 1", WITH_FUZZY(SEEDS "weight = 1.5;")},
     {1, "segments[0].threshold: must be below 1", WITH_FUZZY(SEEDS "threshold = 1.0;")},
     {2, "segments[0].expect.volume_ml: the lower end 5 is above the upper end 4",
@@ -718,8 +666,7 @@ static const struct {
     {1, "pipelines[0].review: must be \"hold\" or \"deliver\"",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); review = \"ask\"; } );"},
     {1, "pipelines[0].results: \"codes\" requires a level set, and the pipeline has none",
-     "pipelines = ( { name = \"a\"; results = [ \"seg\", \"codes\" ]; segments = ( " FUZZY(
-         SEEDS) " ); } );"},
+     "pipelines = ( { name = \"a\"; results = [ \"seg\", \"codes\" ]; segments = ( " FUZZY(SEEDS) " ); } );"},
     {1, "pipelines[0].relative_connectedness: requires at least two segments",
      "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( { " SEGMENT
      " }, " FUZZY(SEEDS) " ); } );"},
@@ -730,14 +677,10 @@ static const struct {
                 "{ label = \"R\"; method = \"range\"; range = [ 0, 1 ]; minus = [ \"Vessel\" ]; "
                 "hidden "
                 "= true; }, "
-                "{ label = \"B\"; method = \"fuzzy-connectedness\"; from = \"R\"; " TYPE
-                " } ); } );"},
-    {1, "compute.devices[0]: must be the index of a GPU, or its UUID",
-     "compute = { devices = [ \"GPU-8a56\" ]; };"},
-    {1, "compute.devices[0]: must be the index of a GPU, or its UUID",
-     "compute = { devices = [ \"first\" ]; };"},
-    {2, "compute.devices: \"0\" is given twice: remove one",
-     "compute = {\ndevices = [ \"0\", \"1\", \"0\" ]; };"},
+                "{ label = \"B\"; method = \"fuzzy-connectedness\"; from = \"R\"; " TYPE " } ); } );"},
+    {1, "compute.devices[0]: must be the index of a GPU, or its UUID", "compute = { devices = [ \"GPU-8a56\" ]; };"},
+    {1, "compute.devices[0]: must be the index of a GPU, or its UUID", "compute = { devices = [ \"first\" ]; };"},
+    {2, "compute.devices: \"0\" is given twice: remove one", "compute = {\ndevices = [ \"0\", \"1\", \"0\" ]; };"},
     {1, "compute.devices: is not allowed with backend = \"cpu\"",
      "compute = { backend = \"cpu\"; devices = [ \"0\" ]; };"},
     {1, "dicom.bind: must be an IPv4 or IPv6 address", "dicom = { bind = \"localhost\"; };"},
@@ -746,10 +689,8 @@ static const struct {
     {1, "dicom.tls_port: requires tls.certificate and tls.key", "dicom = { tls_port = 2762; };"},
     {1, "dicom.tls_port: requires tls.ca, or tls.require_peer = false",
      "dicom = { tls_port = 2762; tls = { certificate = \"c\"; key = \"k\"; }; };"},
-    {2, "dicom.tls: certificate and key must be given together",
-     "dicom = {\n tls = { certificate = \"c\"; }; };"},
-    {1, "dicom.tls: certificate and key must be given together",
-     "dicom = { tls = { key = \"k\"; }; };"},
+    {2, "dicom.tls: certificate and key must be given together", "dicom = {\n tls = { certificate = \"c\"; }; };"},
+    {1, "dicom.tls: certificate and key must be given together", "dicom = { tls = { key = \"k\"; }; };"},
     {1, "dicom.max_pdu_kib: 256 is not within 4 .. 128", "dicom = { max_pdu_kib = 256; };"},
     {1, "dicom.titles: has 0 elements; it must have 1 .. 64", "dicom = { titles = ( ); };"},
     {2, "dicom.titles[1].ae_title: \"A\" is an earlier title",
@@ -760,14 +701,10 @@ static const struct {
      PIPELINE(SEGMENT) "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"b\"; } ); };"},
     {1, "dicom.titles[0].ae_title: has 17 characters",
      "dicom = { titles = ( { ae_title = \"ABCDEFGHIJKLMNOPQ\"; } ); };"},
-    {1, "dicom.titles[0].ae_title: must be printable ASCII",
-     "dicom = { titles = ( { ae_title = \" A\"; } ); };"},
-    {1, "dicom.titles[0].ae_title: must be printable ASCII",
-     "dicom = { titles = ( { ae_title = \"A \"; } ); };"},
-    {1, "dicom.titles[0].ae_title: must be printable ASCII",
-     "dicom = { titles = ( { ae_title = \"A\\\\B\"; } ); };"},
-    {1, "dicom.peers[0].ae_title: must be printable ASCII",
-     "dicom = { peers = ( { ae_title = \"\xc3\xb6\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: must be printable ASCII", "dicom = { titles = ( { ae_title = \" A\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: must be printable ASCII", "dicom = { titles = ( { ae_title = \"A \"; } ); };"},
+    {1, "dicom.titles[0].ae_title: must be printable ASCII", "dicom = { titles = ( { ae_title = \"A\\\\B\"; } ); };"},
+    {1, "dicom.peers[0].ae_title: must be printable ASCII", "dicom = { peers = ( { ae_title = \"\xc3\xb6\"; } ); };"},
     {1, "dicom.peers[0]: ae_title is missing", "dicom = { peers = ( { host = \"::1\"; } ); };"},
     {1, "dicom.peers[0].host: must be an IPv4 or IPv6 address",
      "dicom = { peers = ( { ae_title = \"A\"; host = \"10.0.0.256\"; } ); };"},
@@ -798,8 +735,7 @@ static const struct {
     {2, "destinations[1].name: \"a\" is the name of an earlier destination",
      "destinations = ( { name = \"a\"; folder = \"/out\"; },\n { name = \"a\"; folder = "
      "\"/b\"; } );"},
-    {1, "destinations[0].tls: requires dicom.tls.ca",
-     "destinations = ( { " AE("a") " tls = true; } );"},
+    {1, "destinations[0].tls: requires dicom.tls.ca", "destinations = ( { " AE("a") " tls = true; } );"},
     {1, "destinations[0].fallback: there is no destination named \"b\"",
      "destinations = ( { " AE("a") " fallback = \"b\"; } );"},
     {1, "destinations[0].fallback: leads back to this destination",
@@ -833,10 +769,8 @@ START_TEST(errors_have_file_and_line)
     ck_assert_int_eq(load(path, &conf, &error), -EINVAL);
     ck_assert_ptr_null(conf);
     snprintf(place, sizeof(place), "%s:%d: ", path, wrong[_i].line);
-    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text,
-                  error.message);
-    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text,
-                  error.message);
+    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, error.message);
+    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, error.message);
 }
 
 END_TEST
@@ -903,16 +837,15 @@ START_TEST(limits_hold_exactly)
         {EDGE(CONFIG_BYTES), 2, "#", "x", "more than 4194304 bytes"}, /* a newline is added */
         {EDGE(CONFIG_LINES), 1, "", "\n", "more than 65000 lines"},
         {EDGE(CONFIG_DEPTH), 0, "x = ", "(", "nested more than 32 levels deep"},
-        {EDGE(CONFIG_SETTINGS), 0, "x = { ", "a = 1; ",
-         "a group must not have more than 256 settings"},
+        {EDGE(CONFIG_SETTINGS), 0, "x = { ", "a = 1; ", "a group must not have more than 256 settings"},
     };
 
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         const size_t at = (size_t)limits[i].edge.most - limits[i].others;
-        ck_assert_msg(!is_beyond(limits[i].begin, limits[i].each, at, limits[i].message),
-                      "%s, at the limit", limits[i].message);
-        ck_assert_msg(is_beyond(limits[i].begin, limits[i].each, at + 1, limits[i].message),
-                      "%s, beyond", limits[i].message);
+        ck_assert_msg(!is_beyond(limits[i].begin, limits[i].each, at, limits[i].message), "%s, at the limit",
+                      limits[i].message);
+        ck_assert_msg(is_beyond(limits[i].begin, limits[i].each, at + 1, limits[i].message), "%s, beyond",
+                      limits[i].message);
     }
     ck_assert(!is_beyond("x = ( { a = 1; }, ", "{ a = \"={:\"; }, /* = : */", 2000, "more than"));
 }
@@ -922,17 +855,15 @@ END_TEST
 /* The text of a short file may be long, because it contains all defaults. */
 START_TEST(a_configuration_too_large_for_children_is_refused)
 {
-    static const char segment[] =
-        "{ label = \"%c\"; range = [ 0.0, 80.0 ]; shapes = ( { kind = \"sphere\"; center = "
-        "{ fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; } ); "
-        "type = { code = \"1\"; scheme = \"SCT\"; meaning = \"Brain\"; }; }";
+    static const char segment[] = "{ label = \"%c\"; range = [ 0.0, 80.0 ]; shapes = ( { kind = \"sphere\"; center = "
+                                  "{ fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; } ); "
+                                  "type = { code = \"1\"; scheme = \"SCT\"; meaning = \"Brain\"; }; }";
     const size_t size = LIMIT_CONFIG_BYTES;
     char *text = malloc(size);
     ck_assert_ptr_nonnull(text);
     size_t length = (size_t)snprintf(text, size, "pipelines = ( ");
     for (int i = 0; i < 256; i++) {
-        length += (size_t)snprintf(text + length, size - length,
-                                   "%s{ name = \"p%d\"; segments = ( ", i ? ", " : "", i);
+        length += (size_t)snprintf(text + length, size - length, "%s{ name = \"p%d\"; segments = ( ", i ? ", " : "", i);
         for (int j = 0; j < 20; j++) {
             length += (size_t)snprintf(text + length, size - length, "%s", j ? ", " : "");
             length += (size_t)snprintf(text + length, size - length, segment, 'A' + j);
@@ -944,9 +875,8 @@ START_TEST(a_configuration_too_large_for_children_is_refused)
     struct error error = {0};
     struct conf *conf = NULL;
     ck_assert_int_eq(load(write_file("many.conf", text), &conf, &error), -EINVAL);
-    ck_assert_msg(
-        strstr(error.message, "with all defaults written out, the configuration has more than"),
-        "%s", error.message);
+    ck_assert_msg(strstr(error.message, "with all defaults written out, the configuration has more than"), "%s",
+                  error.message);
     free(text);
 }
 
@@ -975,8 +905,7 @@ START_TEST(truncated_files_are_refused_or_read)
         struct error error = {0};
         struct conf *conf = NULL;
         int rc = load(write_bytes("cut.conf", text, size), &conf, &error);
-        ck_assert_msg(rc == 0 || (rc == -EINVAL && strstr(error.message, "cut.conf:")), "%s",
-                      error.message);
+        ck_assert_msg(rc == 0 || (rc == -EINVAL && strstr(error.message, "cut.conf:")), "%s", error.message);
         refused += rc != 0;
         if (rc == 0)
             conf_free(conf);

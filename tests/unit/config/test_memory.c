@@ -17,16 +17,15 @@ strdup(const char *text)
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-static const char settings[] =
-    "@include \"included.conf\"\n"
-    "inbox = ( { path = \"/a\"; after = \"delete\"; } );\n"
-    "destinations = ( { name = \"shelf\"; folder = \"out\"; } );\n"
-    "pipelines = ( { name = \"p\"; deliver = [ \"shelf\" ]; series_description = \"d\";\n"
-    "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
-    "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
-    "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
-    "  texture = { profile = \"mine\"; glcm = { }; }; } );\n"
-    "@overlay \"over.conf\"\n@overlay \"*.none\"\n";
+static const char settings[] = "@include \"included.conf\"\n"
+                               "inbox = ( { path = \"/a\"; after = \"delete\"; } );\n"
+                               "destinations = ( { name = \"shelf\"; folder = \"out\"; } );\n"
+                               "pipelines = ( { name = \"p\"; deliver = [ \"shelf\" ]; series_description = \"d\";\n"
+                               "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
+                               "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
+                               "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
+                               "  texture = { profile = \"mine\"; glcm = { }; }; } );\n"
+                               "@overlay \"over.conf\"\n@overlay \"*.none\"\n";
 
 static char path[PATH_MAX];
 static char *expected[3]; /* written without a failed allocation */
@@ -58,13 +57,11 @@ START_TEST(no_option_is_lost_if_an_allocation_fails)
 {
     struct error error = {0};
     write_file("included.conf", "log_level = \"debug\";\n");
-    write_file("over.conf",
-               "destinations = ( { name = \"shelf\"; folder = \"other\"; }, { name = \"b\"; "
-               "folder = \"more\"; } ); series = { quiet_seconds = 1; };\n");
+    write_file("over.conf", "destinations = ( { name = \"shelf\"; folder = \"other\"; }, { name = \"b\"; "
+                            "folder = \"more\"; } ); series = { quiet_seconds = 1; };\n");
     ck_assert_int_eq(mkdir(test_path("profiles"), 0700), 0);
-    write_file("profiles/mine.conf",
-               "families = [ \"glrlm\" ]; resample = { isotropic_mm = 2.0; }; sigma = 3.0;\n"
-               "glcm = { offsets = ( [ 1, 0, 0 ], [ 0, 1, 0 ] ); }; tlbap_strict = true;\n");
+    write_file("profiles/mine.conf", "families = [ \"glrlm\" ]; resample = { isotropic_mm = 2.0; }; sigma = 3.0;\n"
+                                     "glcm = { offsets = ( [ 1, 0, 0 ], [ 0, 1, 0 ] ); }; tlbap_strict = true;\n");
     snprintf(path, sizeof path, "%s", write_file("noctule.conf", settings));
     ck_assert_msg(write_texts(&error) == 0, "%s", error.message);
     expect_told(write_texts);
@@ -96,10 +93,9 @@ START_TEST(no_error_is_lost_if_an_allocation_fails)
 {
     struct error error = {0};
     snprintf(path, sizeof path, "%s",
-             write_file("wrong.conf",
-                        "series = { quite_seconds = 1; }; dicom = { port = 70000; };\n"
-                        "pipelines = ( { name = \"p\"; segments = ( { label = 1; } ); }, { } );\n"
-                        "rules = ( { pipeline = \"q\"; }, { priority = \"x\"; } );\n"));
+             write_file("wrong.conf", "series = { quite_seconds = 1; }; dicom = { port = 70000; };\n"
+                                      "pipelines = ( { name = \"p\"; segments = ( { label = 1; } ); }, { } );\n"
+                                      "rules = ( { pipeline = \"q\"; }, { priority = \"x\"; } );\n"));
     ck_assert_msg(tell_errors(&error) == 0, "%s", error.message);
     ck_assert_uint_gt(errors, 6);
     expect_told(tell_errors);

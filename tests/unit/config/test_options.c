@@ -43,8 +43,7 @@ START_TEST(every_row_is_complete)
     ck_assert_uint_gt(count, 60);
     for (size_t i = 0; i < count; i++) {
         ck_assert_msg(options[i].help && strlen(options[i].help) > 10, "%s", options[i].key);
-        ck_assert_msg(options[i].type[0] != '\0' && strlen(options[i].type) < 250, "%s",
-                      options[i].key); /* not cut */
+        ck_assert_msg(options[i].type[0] != '\0' && strlen(options[i].type) < 250, "%s", options[i].key); /* not cut */
         for (size_t j = 0; j < i; j++)
             ck_assert_str_ne(options[i].key, options[j].key);
     }
@@ -58,13 +57,11 @@ START_TEST(the_shipped_file_names_every_option_with_its_default)
     const struct conf_option *options = conf_options(&count);
     char *text = read_text_file(SHIPPED);
     for (size_t i = 0; i < count; i++) {
-        bool has_default =
-            options[i].fallback && options[i].fallback[0] && !is_aggregate(&options[i]);
+        bool has_default = options[i].fallback && options[i].fallback[0] && !is_aggregate(&options[i]);
         const char *value = has_default ? options[i].fallback : "";
         ck_assert_msg(mentions(text, name_of(&options[i]), value),
-                      "noctule.conf lacks %s: write there\n%s = %s; # %s%s%s", options[i].key,
-                      name_of(&options[i]), value, options[i].help,
-                      options[i].limits[0] ? "; " : "", options[i].limits);
+                      "noctule.conf lacks %s: write there\n%s = %s; # %s%s%s", options[i].key, name_of(&options[i]),
+                      value, options[i].help, options[i].limits[0] ? "; " : "", options[i].limits);
     }
     free(text);
 }
@@ -220,8 +217,7 @@ START_TEST(no_inbox_is_in_an_own_folder)
             continue;
         struct conf *conf = NULL;
         snprintf(conf_text, sizeof(conf_text), "inbox = ( { path = \"%s\"; } );", value);
-        ck_assert_msg(conf_load(write_file("own.conf", conf_text), &conf, &error) < 0,
-                      "%s may be an inbox", value);
+        ck_assert_msg(conf_load(write_file("own.conf", conf_text), &conf, &error) < 0, "%s may be an inbox", value);
         folders++;
     }
     ck_assert_int_ge(folders, 6);

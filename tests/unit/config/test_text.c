@@ -166,16 +166,15 @@ START_TEST(the_text_of_a_pipeline_omits_destinations)
 
 END_TEST
 
-static const char minimal[] =
-    "pipelines = ( { name = \"p\";\n"
-    "  segments = ( { label = \"A\"; range = [ 0, 1 ]; type = { code = \"T\"; scheme "
-    "= \"99X\"; "
-    "meaning = \"t\"; };\n"
-    "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); },\n"
-    "    { label = \"B\"; method = \"fuzzy-connectedness\"; seeds = ( { mm = [ 0, 0, "
-    "0 ]; } );\n"
-    "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } );\n"
-    "  texture = { glcm = { }; patterns = [ \"tlbap\", \"lanadp\" ]; };";
+static const char minimal[] = "pipelines = ( { name = \"p\";\n"
+                              "  segments = ( { label = \"A\"; range = [ 0, 1 ]; type = { code = \"T\"; scheme "
+                              "= \"99X\"; "
+                              "meaning = \"t\"; };\n"
+                              "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); },\n"
+                              "    { label = \"B\"; method = \"fuzzy-connectedness\"; seeds = ( { mm = [ 0, 0, "
+                              "0 ]; } );\n"
+                              "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } );\n"
+                              "  texture = { glcm = { }; patterns = [ \"tlbap\", \"lanadp\" ]; };";
 
 static void
 check_identity_of(const char *more)
@@ -206,8 +205,7 @@ END_TEST
 START_TEST(limits_of_jobs_are_no_part_of_the_identity)
 {
     check_identity_of("window = \"22:00-06:00\"; done_by = \"07:00 Europe/Berlin\";");
-    check_identity_of(
-        "memory_mib = 500; deadline_seconds = 60; patience_seconds = 5; by_hand = true;");
+    check_identity_of("memory_mib = 500; deadline_seconds = 60; patience_seconds = 5; by_hand = true;");
     struct conf_pipeline limited = {.name = "p", .memory_mib = 500, .deadline_seconds = 60};
     char *text = conf_pipeline_to_text(&limited);
     ck_assert_ptr_nonnull(strstr(text, "memory_mib = 500.0;\ndeadline_seconds = 60.0;"));
@@ -226,18 +224,15 @@ struct newer {
 };
 
 static const struct option_row group_rows[] = {
-    {"added", &option_boolean, .offset = offsetof(struct newer, group.added), "true",
-     .later = true},
+    {"added", &option_boolean, .offset = offsetof(struct newer, group.added), "true", .later = true},
 };
-static const struct option_section group_section = {group_rows, 1, sizeof(struct newer), NULL,
-                                                    NULL};
+static const struct option_section group_section = {group_rows, 1, sizeof(struct newer), NULL, NULL};
 static const struct option_row newer_rows[] = {
     {"old", &option_integer, .offset = offsetof(struct newer, old), "1"},
     {"added", &option_number, .offset = offsetof(struct newer, added), "0.5", .later = true},
     {"group", &option_group, .offset = 0, "{ }", .section = &group_section},
 };
-static const struct option_section newer_section = {newer_rows, 3, sizeof(struct newer), NULL,
-                                                    NULL};
+static const struct option_section newer_section = {newer_rows, 3, sizeof(struct newer), NULL, NULL};
 
 static void
 check_identity(const struct newer *object, const char *expected)
@@ -268,8 +263,7 @@ START_TEST(an_error_in_a_pipeline_text_has_its_line)
 {
     struct error error = {0};
     struct conf_pipeline *pipeline = NULL;
-    ck_assert_int_eq(conf_pipeline_from_text("name = \"a\";\nsegments = 5;", &pipeline, &error),
-                     -EINVAL);
+    ck_assert_int_eq(conf_pipeline_from_text("name = \"a\";\nsegments = 5;", &pipeline, &error), -EINVAL);
     ck_assert_str_eq(error.message, "pipeline:2: segments: must be a list ( { ... }, { ... } )");
     ck_assert_int_eq(conf_pipeline_from_text("", &pipeline, &error), -EINVAL);
     ck_assert_ptr_nonnull(strstr(error.message, "name is missing"));

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-#define SEGMENTS                                                                                   \
-    "segments = ( { label = \"A\"; range = [ 0.0, 80.0 ];\n"                                       \
-    "  shapes = ( { center = { voxel = [ 1, 2, 3 ]; }; radius_mm = 4.0; } );\n"                    \
+#define SEGMENTS                                                                                                       \
+    "segments = ( { label = \"A\"; range = [ 0.0, 80.0 ];\n"                                                           \
+    "  shapes = ( { center = { voxel = [ 1, 2, 3 ]; }; radius_mm = 4.0; } );\n"                                        \
     "  type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } );\n"
 #define BEFORE         4 /* lines before what a test gives */
 #define PIPELINE(rest) "pipelines = ( { name = \"a\";\n" SEGMENTS rest " } );\n"
@@ -99,22 +99,21 @@ END_TEST
 
 START_TEST(all_options_are_read)
 {
-    struct conf *conf = load_good(
-        PIPELINE("texture = { regions = [ \"volume\", \"segments\" ]; first_order = false;\n"
-                 "  discretisation = \"fixed-bin-size\"; bin_width = 25;\n"
-                 "  range = [ -1000.0, 400.5 ]; sigma = 3;\n"
-                 "  glcm = { aggregation = \"2.5d-merged\"; symmetric = false;\n"
-                 "           distances = [ 255, 1 ]; angles = [ 135, 0 ]; };\n"
-                 "  patterns = [ \"lbp\", \"tlbap\", \"lanadp\" ]; tlbap_threshold = 0.123457;\n"
-                 "  tlbap_strict = true; lanadp_average = \"integer\"; };\n"
-                 "results = [ \"seg\", \"codes\", \"sr\", \"pmap\" ];"));
+    struct conf *conf =
+        load_good(PIPELINE("texture = { regions = [ \"volume\", \"segments\" ]; first_order = false;\n"
+                           "  discretisation = \"fixed-bin-size\"; bin_width = 25;\n"
+                           "  range = [ -1000.0, 400.5 ]; sigma = 3;\n"
+                           "  glcm = { aggregation = \"2.5d-merged\"; symmetric = false;\n"
+                           "           distances = [ 255, 1 ]; angles = [ 135, 0 ]; };\n"
+                           "  patterns = [ \"lbp\", \"tlbap\", \"lanadp\" ]; tlbap_threshold = 0.123457;\n"
+                           "  tlbap_strict = true; lanadp_average = \"integer\"; };\n"
+                           "results = [ \"seg\", \"codes\", \"sr\", \"pmap\" ];"));
     const struct texture_options *texture = texture_of(conf);
     ck_assert_uint_eq(conf->pipelines[0].results,
                       CONF_RESULT_SEG | CONF_RESULT_CODES | CONF_RESULT_SR | CONF_RESULT_PMAP);
     ck_assert_uint_eq(texture->regions, CONF_SEGMENTS | CONF_VOLUME);
     ck_assert(!texture->first_order);
-    ck_assert_uint_eq(texture->patterns,
-                      1 << TEXTURE_LBP | 1 << TEXTURE_TLBAP | 1 << TEXTURE_LANADP);
+    ck_assert_uint_eq(texture->patterns, 1 << TEXTURE_LBP | 1 << TEXTURE_TLBAP | 1 << TEXTURE_LANADP);
     ck_assert_double_eq(texture->tlbap_threshold, 0.123457);
     ck_assert(texture->tlbap_strict && texture->lanadp_integer);
     ck_assert(texture->levels_wanted);
@@ -175,8 +174,7 @@ START_TEST(several_groups_measure)
     conf_free(alone);
     conf_free(conf);
 
-    conf = load_good(
-        PIPELINE("texture = ( { }, { regions = [ \"volume\" ]; glcm = { levels = 8; }; } );"));
+    conf = load_good(PIPELINE("texture = ( { }, { regions = [ \"volume\" ]; glcm = { levels = 8; }; } );"));
     ck_assert_uint_eq(conf->pipelines[0].texture_count, 2);
     ck_assert_uint_eq(conf_measured_regions(&conf->pipelines[0]), CONF_SEGMENTS | CONF_VOLUME);
     ck_assert_ptr_null(conf->pipelines[0].texture[0].glcm);
@@ -184,8 +182,7 @@ START_TEST(several_groups_measure)
     text = conf_pipeline_to_text(&conf->pipelines[0]);
     struct conf_pipeline *again;
     struct error error;
-    ck_assert_msg(conf_pipeline_from_text(text, &again, &error) == 0, "%s\n%s", error.message,
-                  text);
+    ck_assert_msg(conf_pipeline_from_text(text, &again, &error) == 0, "%s\n%s", error.message, text);
     expected = conf_pipeline_to_text(again);
     ck_assert_str_eq(text, expected);
     ck_assert_uint_eq(again->texture_count, 2);
@@ -228,14 +225,13 @@ START_TEST(each_value_is_parsed)
         "discretisation = \"fixed-bin-size\"; bin_width = 1e-6;",
         "discretisation = \"pyradiomics-bin-width\"; bin_width = 1e9;",
     };
-    static const char *const aggregations[] = {"2d-averaged",           "2d-slice-merged",
-                                               "2.5d-direction-merged", "2.5d-merged",
-                                               "3d-averaged",           "3d-merged"};
+    static const char *const aggregations[] = {"2d-averaged", "2d-slice-merged", "2.5d-direction-merged",
+                                               "2.5d-merged", "3d-averaged",     "3d-merged"};
     for (unsigned i = 0; i < 4; i++)
         for (unsigned j = 0; j < 6; j++) {
             char text[1024];
-            snprintf(text, sizeof(text), TEXTURE("%s glcm = { aggregation = \"%s\"; };"),
-                     discretisations[i], aggregations[j]);
+            snprintf(text, sizeof(text), TEXTURE("%s glcm = { aggregation = \"%s\"; };"), discretisations[i],
+                     aggregations[j]);
             struct conf *conf = load_good(text);
             ck_assert_uint_eq(texture_of(conf)->levels.kind, i);
             ck_assert_uint_eq(glcm_of(conf)->aggregation, j);
@@ -247,8 +243,7 @@ END_TEST
 
 START_TEST(families_by_their_names)
 {
-    struct conf *conf =
-        load_good(TEXTURE("first_order = false; families = [ \"intensity-histogram\" ];"));
+    struct conf *conf = load_good(TEXTURE("first_order = false; families = [ \"intensity-histogram\" ];"));
     const struct texture_options *texture = texture_of(conf);
     ck_assert(texture_wants(texture, TEXTURE_FAMILY_intensity_histogram));
     ck_assert(!texture_wants(texture, TEXTURE_FAMILY_first_order));
@@ -341,8 +336,7 @@ static const struct {
     {1, "texture.resample: exactly one of isotropic_mm, in_plane_mm", TEXTURE("resample = { };")},
     {1, "texture.resample: exactly one of isotropic_mm, in_plane_mm",
      TEXTURE("resample = { isotropic_mm = 1.0; in_plane_mm = 1.0; };")},
-    {1, "texture.resample.isotropic_mm: 0 is not within 0.01 .. 100",
-     TEXTURE("resample = { isotropic_mm = 0.0; };")},
+    {1, "texture.resample.isotropic_mm: 0 is not within 0.01 .. 100", TEXTURE("resample = { isotropic_mm = 0.0; };")},
     {1, "texture.resample.interpolation: must be \"nearest\", \"linear\" or \"cubic\"",
      TEXTURE("resample = { isotropic_mm = 1.0; interpolation = \"spline\"; };")},
     {2, "texture.patterns: are computed on the original voxels",
@@ -356,8 +350,7 @@ static const struct {
     {2, "texture.glcm.level: unknown option", GLCM("\nlevel = 8;")},
     {2, "texture.regions: must be [ ... ] with at least one of \"segments\" or \"volume\"",
      TEXTURE("\nregions = [ ];")},
-    {1, "texture.regions[1]: must be \"segments\" or \"volume\"",
-     TEXTURE("regions = [ \"volume\", \"slices\" ];")},
+    {1, "texture.regions[1]: must be \"segments\" or \"volume\"", TEXTURE("regions = [ \"volume\", \"slices\" ];")},
     {1, "texture.first_order: must be true or false", TEXTURE("first_order = 1;")},
     {2,
      "texture.first_order: there is no measurement: set it to true, or give families, glcm or "
@@ -365,12 +358,10 @@ static const struct {
      TEXTURE("\nfirst_order = false;")},
     {1, "texture.patterns: must be [ ... ] with at least one of \"lbp\", \"tlbap\" or \"lanadp\"",
      TEXTURE("patterns = [ ];")},
-    {1, "texture.patterns[0]: must be \"lbp\", \"tlbap\" or \"lanadp\"",
-     TEXTURE("patterns = [ \"LBP\" ];")},
+    {1, "texture.patterns[0]: must be \"lbp\", \"tlbap\" or \"lanadp\"", TEXTURE("patterns = [ \"LBP\" ];")},
     {2, "texture.tlbap_threshold: is only allowed with \"tlbap\" among patterns",
      TEXTURE("patterns = [ \"lbp\", \"lanadp\" ];\ntlbap_threshold = 0.9;")},
-    {1, "texture.tlbap_strict: is only allowed with \"tlbap\" among patterns",
-     TEXTURE("tlbap_strict = false;")},
+    {1, "texture.tlbap_strict: is only allowed with \"tlbap\" among patterns", TEXTURE("tlbap_strict = false;")},
     {1, "texture.lanadp_average: is only allowed with \"lanadp\" among patterns",
      TEXTURE("patterns = [ \"tlbap\" ]; lanadp_average = \"exact\";")},
     {1, "texture.lanadp_average: must be \"exact\" or \"integer\"",
@@ -384,18 +375,15 @@ static const struct {
      "or "
      "\"pyradiomics-bin-width\"",
      TEXTURE("discretisation = \"equal\";")},
-    {2,
-     "texture.levels: is only allowed with discretisation = \"fixed-bin-number\" or \"stored-256\"",
+    {2, "texture.levels: is only allowed with discretisation = \"fixed-bin-number\" or \"stored-256\"",
      TEXTURE("discretisation = \"fixed-bin-size\"; bin_width = 1.0;\nlevels = 32;")},
-    {1,
-     "texture.levels: is only allowed with discretisation = \"fixed-bin-number\" or \"stored-256\"",
+    {1, "texture.levels: is only allowed with discretisation = \"fixed-bin-number\" or \"stored-256\"",
      TEXTURE("discretisation = \"pyradiomics-bin-width\"; bin_width = 1.0; levels = 32;")},
     {2,
      "texture.bin_width: is only allowed with discretisation = \"fixed-bin-size\" or "
      "\"pyradiomics-bin-width\"",
      TEXTURE("\nbin_width = 25.0;")},
-    {1, "texture.bin_width: is only allowed with",
-     TEXTURE("discretisation = \"stored-256\"; bin_width = 1.0;")},
+    {1, "texture.bin_width: is only allowed with", TEXTURE("discretisation = \"stored-256\"; bin_width = 1.0;")},
     {1, "texture: bin_width is missing", TEXTURE("discretisation = \"fixed-bin-size\";")},
     {1, "texture: bin_width is missing", TEXTURE("\ndiscretisation = \"pyradiomics-bin-width\";")},
     {1, "texture.bin_width: 0 is not within 1e-06 .. 1000000000",
@@ -404,8 +392,7 @@ static const struct {
     {1, "texture.levels: 1 is not within 2 .. 256", TEXTURE("levels = 1;")},
     {1, "texture.levels: 257 is not within 2 .. 256", TEXTURE("levels = 257;")},
     {1, "texture.levels: must be an integer", TEXTURE("levels = 32.0;")},
-    {2, "texture.range: the lower end 400 is above the upper end -1000",
-     TEXTURE("\nrange = [ 400.0, -1000.0 ];")},
+    {2, "texture.range: the lower end 400 is above the upper end -1000", TEXTURE("\nrange = [ 400.0, -1000.0 ];")},
     {1, "texture.range: must be [ ... ] of 2 numbers", TEXTURE("range = [ 400.0 ];")},
     {1,
      "glcm.aggregation: must be \"2d-averaged\", \"2d-slice-merged\", "
@@ -424,12 +411,9 @@ static const struct {
      "\"2.5d-direction-merged\" or \"2.5d-merged\"",
      GLCM("aggregation = \"3d-averaged\";\nangles = [ 0 ];")},
     {1, "glcm.angles: is only allowed with aggregation", GLCM("angles = [ 0 ];")},
-    {1, "glcm.angles: 30 must be 0, 45, 90 or 135",
-     GLCM("aggregation = \"2d-averaged\"; angles = [ 0, 30 ];")},
-    {1, "glcm.angles[0]: 180 is not within 0 .. 135",
-     GLCM("aggregation = \"2d-averaged\"; angles = [ 180 ];")},
-    {2, "glcm.angles: 45 is given twice: remove one",
-     GLCM("aggregation = \"2d-averaged\";\nangles = [ 45, 45 ];")},
+    {1, "glcm.angles: 30 must be 0, 45, 90 or 135", GLCM("aggregation = \"2d-averaged\"; angles = [ 0, 30 ];")},
+    {1, "glcm.angles[0]: 180 is not within 0 .. 135", GLCM("aggregation = \"2d-averaged\"; angles = [ 180 ];")},
+    {2, "glcm.angles: 45 is given twice: remove one", GLCM("aggregation = \"2d-averaged\";\nangles = [ 45, 45 ];")},
     {2, "glcm.distances: is not allowed with offsets: remove one of the two",
      GLCM("\ndistances = [ 1 ]; offsets = ( [ 1, 0, 0 ] );")},
     {2, "glcm.angles: is not allowed with offsets: remove one of the two",
@@ -438,14 +422,12 @@ static const struct {
     {1, "glcm.offsets: has 0 elements; it must have 1 .. 16", GLCM("offsets = ( );")},
     {1, "glcm.offsets: has 17 elements; it must have 1 .. 16", GLCM("offsets = " ALSO_17 ";")},
     {1, "glcm.offsets[0]: must be [ ... ] of 3 integers", GLCM("offsets = [ 1, 0, 0 ];")},
-    {2, "glcm.offsets[1]: must be [ ... ] of 3 integers",
-     GLCM("offsets = ( [ 1, 0, 0 ],\n[ 1, 0 ] );")},
+    {2, "glcm.offsets[1]: must be [ ... ] of 3 integers", GLCM("offsets = ( [ 1, 0, 0 ],\n[ 1, 0 ] );")},
     {1, "glcm.offsets[0][2]: 256 is not within -255 .. 255", GLCM("offsets = ( [ 0, 0, 256 ] );")},
     {1, "glcm.offsets[0][0]: must be an integer", GLCM("offsets = ( [ 1.0, 0.0, 0.0 ] );")},
     {2, "glcm.offsets[1]: a voxel is not its own neighbour: remove [ 0, 0, 0 ]",
      GLCM("offsets = ( [ 1, 0, 0 ],\n[ 0, 0, 0 ] );")},
-    {3, "glcm.offsets[2]: is given twice: remove one",
-     GLCM("offsets = ( [ 1, 0, 0 ],\n[ 0, 1, 0 ],\n[ 1, 0, 0 ] );")},
+    {3, "glcm.offsets[2]: is given twice: remove one", GLCM("offsets = ( [ 1, 0, 0 ],\n[ 0, 1, 0 ],\n[ 1, 0, 0 ] );")},
     {2,
      "glcm.offsets[1]: leads to another slice: set the third number to 0, or aggregation to "
      "\"3d-averaged\" or \"3d-merged\"",
@@ -478,10 +460,8 @@ START_TEST(errors_have_file_and_line)
     ck_assert_int_eq(conf_load(path, &conf, &error), -EINVAL);
     ck_assert_ptr_null(conf);
     snprintf(place, sizeof(place), "%s:%d: pipelines[0].", path, BEFORE + wrong[_i].line);
-    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text,
-                  error.message);
-    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text,
-                  error.message);
+    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, error.message);
+    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, error.message);
 }
 
 END_TEST
@@ -595,11 +575,9 @@ any_places(struct glcm_options *glcm)
     if (any(2)) {
         glcm->offset_count = 1 + (size_t)any(16);
         glcm->offsets = calloc(glcm->offset_count, sizeof(*glcm->offsets));
-        for (size_t i = 0; i < glcm->offset_count;
-             i++) /* columns differ, so all offsets are different */
-            glcm->offsets[i] = (struct texture_offset){.x = (int)i + 1 - 16 * any(17),
-                                                       .y = any(255) - 255,
-                                                       .z = in_slices ? 0 : any(511) - 255};
+        for (size_t i = 0; i < glcm->offset_count; i++) /* columns differ, so all offsets are different */
+            glcm->offsets[i] = (struct texture_offset){
+                .x = (int)i + 1 - 16 * any(17), .y = any(255) - 255, .z = in_slices ? 0 : any(511) - 255};
         return;
     }
     glcm->distance_count = 1 + (size_t)any(16);
@@ -717,8 +695,7 @@ check_same_texture(const struct texture_options *a, const struct texture_options
     ck_assert_double_eq(a->sigma, b->sigma);
     ck_assert(!a->resample == !b->resample);
     if (a->resample)
-        ck_assert(a->resample->spacing == b->resample->spacing &&
-                  a->resample->mm == b->resample->mm &&
+        ck_assert(a->resample->spacing == b->resample->spacing && a->resample->mm == b->resample->mm &&
                   a->resample->interpolation == b->resample->interpolation);
     ck_assert_int_eq(a->first_order, b->first_order);
     ck_assert_uint_eq(a->patterns, b->patterns);
@@ -810,8 +787,7 @@ START_TEST(the_example_of_the_shipped_file_is_valid)
     ck_assert_ptr_nonnull(texture);
     ck_assert_ptr_nonnull(texture->glcm);
     ck_assert(texture->levels.has_range);
-    ck_assert_uint_eq(texture->patterns,
-                      1 << TEXTURE_LBP | 1 << TEXTURE_TLBAP | 1 << TEXTURE_LANADP);
+    ck_assert_uint_eq(texture->patterns, 1 << TEXTURE_LBP | 1 << TEXTURE_TLBAP | 1 << TEXTURE_LANADP);
     conf_free(conf);
     free(text);
 }

@@ -9,12 +9,10 @@
 #define SHAPE "shapes = ( { center = { voxel = [ 1, 2, 3 ]; }; radius_mm = 4; } );"
 #define SEEDS "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
 /* Each segment is on a line of its own, from line 2. */
-#define SEGMENTS(list) "pipelines = ( { name = \"a\"; segments = (\n" list " ); } );"
-#define RANGE(label, rest)                                                                         \
-    "{ label = \"" label "\"; method = \"range\"; range = [ 0, 9 ]; " TYPE rest " }"
+#define SEGMENTS(list)     "pipelines = ( { name = \"a\"; segments = (\n" list " ); } );"
+#define RANGE(label, rest) "{ label = \"" label "\"; method = \"range\"; range = [ 0, 9 ]; " TYPE rest " }"
 #define LEVEL(label, rest) "{ label = \"" label "\"; range = [ 0, 9 ]; " TYPE rest " }"
-#define FUZZY(label, rest)                                                                         \
-    "{ label = \"" label "\"; method = \"fuzzy-connectedness\"; " SEEDS TYPE rest " }"
+#define FUZZY(label, rest) "{ label = \"" label "\"; method = \"fuzzy-connectedness\"; " SEEDS TYPE rest " }"
 
 static struct conf *
 load_good(const char *text)
@@ -28,8 +26,7 @@ load_good(const char *text)
 
 static const char every_method[] =
     "pipelines = ( { name = \"a\"; segments = (\n"
-    "  { label = \"R\"; method = \"range\"; range = [ 0, 9 ]; within = [ \"L\", \"F\" ]; " TYPE
-    " },\n"
+    "  { label = \"R\"; method = \"range\"; range = [ 0, 9 ]; within = [ \"L\", \"F\" ]; " TYPE " },\n"
     "  { label = \"L\"; range = [ 0, 9 ]; from = \"F\"; minus = [ \"H\" ]; " TYPE "\n"
     "    then = ( { keep = 2; connectivity = 26; }, { fill = \"volume\"; },\n"
     "             { cut_bridges_mm = 2.5; } ); },\n"
@@ -134,29 +131,23 @@ static const struct {
      SEGMENTS(RANGE("A", "") ",\n" RANGE("B", "within = [ \"A\", \"C\" ];"))},
     {2, "segments[0].minus: there is no segment \"b\"",
      SEGMENTS(RANGE("A", "minus = [ \"b\" ];") ",\n" RANGE("B", ""))},
-    {2, "segments[0].intersect: there is no segment \"C\"",
-     SEGMENTS(RANGE("A", "intersect = [ \"C\" ];"))},
-    {2, "segments[0].from: there is no segment \"Vessel\"",
-     SEGMENTS(LEVEL("A", "from = \"Vessel\";"))},
-    {2, "segments[0].within: \"A\" depends on itself: it uses \"A\"",
-     SEGMENTS(RANGE("A", "within = [ \"A\" ];"))},
+    {2, "segments[0].intersect: there is no segment \"C\"", SEGMENTS(RANGE("A", "intersect = [ \"C\" ];"))},
+    {2, "segments[0].from: there is no segment \"Vessel\"", SEGMENTS(LEVEL("A", "from = \"Vessel\";"))},
+    {2, "segments[0].within: \"A\" depends on itself: it uses \"A\"", SEGMENTS(RANGE("A", "within = [ \"A\" ];"))},
     {3,
      "segments[1].minus: \"B\" depends on itself: it uses \"C\", which uses \"D\", "
      "which "
      "uses \"B\"",
      SEGMENTS(RANGE("A", "within = [ \"B\" ];") ",\n" RANGE("B", "minus = [ \"C\" ];") ",\n" LEVEL(
          "C", SHAPE "intersect = [ \"D\" ];") ",\n" LEVEL("D", "from = \"B\";"))},
-    {2, "segments[0].within: has 0 elements; it must have 1 .. 16",
-     SEGMENTS(RANGE("A", "within = [ ];"))},
+    {2, "segments[0].within: has 0 elements; it must have 1 .. 16", SEGMENTS(RANGE("A", "within = [ ];"))},
     {2, "segments[0].within: must be an array", SEGMENTS(RANGE("A", "within = \"B\";"))},
     {1, "segments: all of them are hidden", SEGMENTS(RANGE("A", "hidden = true;"))},
     {2, "segments[0].connectedness_map: a hidden segment is not written",
      SEGMENTS(FUZZY("A", "hidden = true; connectedness_map = true;") ", " RANGE("B", ""))},
-    {3,
-     "segments[1]: type: is missing; only hidden segments and segments of a SEG object may omit it",
+    {3, "segments[1]: type: is missing; only hidden segments and segments of a SEG object may omit it",
      SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"range\"; range = [ 0, 9 ]; }")},
-    {2, "segments[0].shapes: is only allowed with method = \"level-set\"",
-     SEGMENTS(RANGE("A", SHAPE))},
+    {2, "segments[0].shapes: is only allowed with method = \"level-set\"", SEGMENTS(RANGE("A", SHAPE))},
     {2, "segments[0].range: the lower end 9 is above the upper end 8",
      SEGMENTS("{ label = \"A\"; method = \"range\"; range = [ 9, 8 ]; " TYPE " }")},
     {2, "segments[0].range: must be [ ... ] of 2 numbers, or a group { ... }",
@@ -189,22 +180,20 @@ static const struct {
      SEGMENTS("{ label = \"A\"; range = { sigma = 3; }; auto = \"largest\"; " TYPE " }")},
     {1, "segments[1].within: \"B\" depends on itself: it uses \"A\", which uses \"B\"",
      "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( "
-     "{ label = \"A\"; method = \"fuzzy-connectedness\"; " SEEDS TYPE " }, " RANGE(
-         "B", "within = [ \"A\" ];") ", "
-                                     "{ label = \"C\"; method = \"fuzzy-connectedness\"; auto = "
-                                     "\"largest\"; within = [ \"B\" ]; " TYPE " } ); } );"},
+     "{ label = \"A\"; method = \"fuzzy-connectedness\"; " SEEDS TYPE
+     " }, " RANGE("B", "within = [ \"A\" ];") ", "
+                                              "{ label = \"C\"; method = \"fuzzy-connectedness\"; auto = "
+                                              "\"largest\"; within = [ \"B\" ]; " TYPE " } ); } );"},
     {2, "segments[0].auto: is only allowed with method = \"level-set\" or \"fuzzy-connectedness\"",
      SEGMENTS(RANGE("A", "auto = \"center\";"))},
-    {2, "segments[0]: range is missing",
-     SEGMENTS("{ label = \"A\"; method = \"range\"; " TYPE " }")},
+    {2, "segments[0]: range is missing", SEGMENTS("{ label = \"A\"; method = \"range\"; " TYPE " }")},
     {2, "segments[0].then[0]: exactly one of keep, keep_at_least, drop_below_ml, fill, open_mm",
      SEGMENTS(RANGE("A", "then = ( { } );"))},
     {2, "segments[0].then[1]: exactly one of keep",
      SEGMENTS(RANGE("A", "then = ( { keep = 1; }, { keep = 1; fill = \"slices\"; } );"))},
     {2, "segments[0].then[0].fill: must be \"slices\" or \"volume\"",
      SEGMENTS(RANGE("A", "then = ( { fill = \"holes\"; } );"))},
-    {2, "segments[0].then[0].keep: 257 is not within 1 .. 256",
-     SEGMENTS(RANGE("A", "then = ( { keep = 257; } );"))},
+    {2, "segments[0].then[0].keep: 257 is not within 1 .. 256", SEGMENTS(RANGE("A", "then = ( { keep = 257; } );"))},
     {2, "segments[0].then[0].keep_at_least: 1.5 is not within 0 .. 1",
      SEGMENTS(RANGE("A", "then = ( { keep_at_least = 1.5; } );"))},
     {2, "segments[0].then[0].open_mm: 0 is not within 0.01 .. 100",
@@ -226,10 +215,8 @@ START_TEST(errors_in_expressions_have_file_and_line)
     const char *path = write_file("wrong.conf", wrong[_i].text);
     ck_assert_int_eq(conf_load(path, &conf, &error), -EINVAL);
     snprintf(place, sizeof(place), "%s:%d: pipelines[0].", path, wrong[_i].line);
-    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text,
-                  error.message);
-    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text,
-                  error.message);
+    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, error.message);
+    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, error.message);
 }
 
 END_TEST
@@ -282,8 +269,7 @@ START_TEST(a_long_cycle_is_reported)
     struct error error = {0};
     struct conf *conf = NULL;
     ck_assert_int_eq(conf_load(write_file("circle.conf", text), &conf, &error), -EINVAL);
-    ck_assert_msg(strstr(error.message, "depends on itself: it uses \"S") != NULL, "%s",
-                  error.message);
+    ck_assert_msg(strstr(error.message, "depends on itself: it uses \"S") != NULL, "%s", error.message);
 }
 
 END_TEST
@@ -317,8 +303,7 @@ main(void)
     tcase_add_test(tcase, sets_and_steps_are_read_for_every_method);
     tcase_add_test(tcase, each_step_has_a_distinct_name);
     tcase_add_test(tcase, expressions_read_back_from_text);
-    tcase_add_loop_test(tcase, errors_in_expressions_have_file_and_line, 0,
-                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_loop_test(tcase, errors_in_expressions_have_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, relative_ranges_read_back);
     tcase_add_test(tcase, a_long_cycle_is_reported);
     tcase_add_test(tcase, the_lungs_of_the_shipped_file_are_valid);

@@ -232,8 +232,7 @@ static int
 acknowledge(const char *alert, bool undo)
 {
     struct error error;
-    const struct message_ack request = {
-        .alert = alert, .reason = "known", .login = "", .undo = undo};
+    const struct message_ack request = {.alert = alert, .reason = "known", .login = "", .undo = undo};
     ck_assert(core_change(&core));
     return alert_daemon_acknowledge(&core, &request, "jane", &error);
 }
@@ -248,8 +247,7 @@ START_TEST(an_acknowledgement_ends_with_the_condition)
     ck_assert_str_eq(message(), "reception: a port is not open, or an inbox is not watched "
                                 "(broken, acknowledged)\n");
     strcpy(core.reception.problem, "port 104 is not open; port 2762 is not open"); /* worse */
-    ck_assert_str_eq(message(),
-                     "reception: a port is not open, or an inbox is not watched (broken)\n");
+    ck_assert_str_eq(message(), "reception: a port is not open, or an inbox is not watched (broken)\n");
     *core.reception.problem = '\0';
     /* after a start the condition may reappear within a minute */
     core.started_ms = clock_steady_ms();
@@ -266,5 +264,5 @@ START_TEST(an_acknowledgement_ends_with_the_condition)
 END_TEST
 
 SAMPLE_MAIN("daemon_alerts", set_up, tear_down, broken_conditions_are_reported, no_file_is_named,
-            subjects_need_the_token, a_silent_daemon_is_an_alert,
-            without_a_web_ui_no_alerts_are_sent, an_acknowledgement_ends_with_the_condition)
+            subjects_need_the_token, a_silent_daemon_is_an_alert, without_a_web_ui_no_alerts_are_sent,
+            an_acknowledgement_ends_with_the_condition)

@@ -192,8 +192,7 @@ END_TEST
 START_TEST(an_image_received)
 {
     struct handover handover = {.sender = "CT1", .called_ae = "NOCTULE", .folder = "scu:CT1"};
-    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image},
-                                      .handover = &handover};
+    const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}, .handover = &handover};
     put_file(image.path);
     send_item(&item);
     assert_answer(&s, "SELECT source FROM instance", "scu:CT1");
@@ -335,12 +334,12 @@ END_TEST
 START_TEST(a_file_in_quarantine)
 {
     char relative[] = "junk.dcm";
-    const struct import_token item = {.import = {.outcome = IMPORT_QUARANTINED,
-                                                 .folder = "/inbox",
-                                                 .relative = relative,
-                                                 .report = {.code = CODE_NOT_DICOM,
-                                                            .path = "quarantine/1/junk.dcm",
-                                                            .message = "It is no DICOM file."}}};
+    const struct import_token item = {
+        .import = {
+            .outcome = IMPORT_QUARANTINED,
+            .folder = "/inbox",
+            .relative = relative,
+            .report = {.code = CODE_NOT_DICOM, .path = "quarantine/1/junk.dcm", .message = "It is no DICOM file."}}};
     put_file("quarantine/1/junk.dcm");
     send_item(&item);
     assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/junk.dcm");
@@ -386,8 +385,7 @@ START_TEST(a_commitment_report)
 {
     static const struct dicom_commitment_reference references[] = {
         {.sop_instance_uid = "2.25.1"}, {.sop_instance_uid = "2.25.2", .failure_reason = 0x0112}};
-    struct dicom_commitment report = {
-        .transaction_uid = "2.25.3", .count = 2, .references = references};
+    struct dicom_commitment report = {.transaction_uid = "2.25.3", .count = 2, .references = references};
     struct handover handover = {.commitment = &report};
     const struct import_token item = {.import = {.outcome = IMPORT_ARRIVED}, .handover = &handover};
     send_item(&item);
@@ -411,9 +409,7 @@ START_TEST(reports_on_reception)
 
 END_TEST
 
-SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
-            an_image_kept_in_its_inbox, known_files_are_on_disk,
-            a_receiver_that_cannot_be_sent_a_frame, a_receiver_that_cannot_be_paused,
-            an_inspection_requested_without_memory, an_image_removed_before_its_row,
-            a_file_in_quarantine, an_unreadable_file, an_instance_only_received_damaged,
-            a_commitment_report, reports_on_reception)
+SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received, an_image_kept_in_its_inbox,
+            known_files_are_on_disk, a_receiver_that_cannot_be_sent_a_frame, a_receiver_that_cannot_be_paused,
+            an_inspection_requested_without_memory, an_image_removed_before_its_row, a_file_in_quarantine,
+            an_unreadable_file, an_instance_only_received_damaged, a_commitment_report, reports_on_reception)

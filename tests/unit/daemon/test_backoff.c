@@ -56,8 +56,7 @@ main(void)
 {
     Suite *suite = suite_create("service_backoff");
     TCase *tests = tcase_create("backoff");
-    tcase_add_loop_test(tests, delays_double_up_to_the_limit_within_a_tenth, 0,
-                        sizeof cases / sizeof cases[0]);
+    tcase_add_loop_test(tests, delays_double_up_to_the_limit_within_a_tenth, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tests, rows_that_failed_together_retry_apart);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -57,8 +57,8 @@ START_TEST(the_table_of_stories)
             now_ms += 1000u * (unsigned)(*at - '0');
         else {
             size_t under_way = *at == '(';
-            ck_assert_msg(breaker_room(&breaker, under_way, 4, now_ms) == (size_t)(at[1] - '0'),
-                          "%s, at %s", cases[_i].story, at);
+            ck_assert_msg(breaker_room(&breaker, under_way, 4, now_ms) == (size_t)(at[1] - '0'), "%s, at %s",
+                          cases[_i].story, at);
             at += 2;
         }
     }

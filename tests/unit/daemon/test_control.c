@@ -140,10 +140,7 @@ START_TEST(requests_are_answered)
         enum proto_type type;
         int64_t job;
         const char *series;
-    } cases[] = {{PROTO_RETRY, 17, ""},
-                 {PROTO_CANCEL, -1, ""},
-                 {PROTO_COMPLETE, 0, "1.2.3"},
-                 {PROTO_PING, 0, ""}};
+    } cases[] = {{PROTO_RETRY, 17, ""}, {PROTO_CANCEL, -1, ""}, {PROTO_COMPLETE, 0, "1.2.3"}, {PROTO_PING, 0, ""}};
 
     int fd = connect_client();
     for (int i = 0; i < 4; i++) {
@@ -151,8 +148,7 @@ START_TEST(requests_are_answered)
         char message[64];
         struct proto_writer writer;
         if (cases[i].type == PROTO_COMPLETE)
-            message_write_complete(&writer,
-                                   &(struct message_complete){.series_uid = cases[i].series});
+            message_write_complete(&writer, &(struct message_complete){.series_uid = cases[i].series});
         else
             proto_start(&writer, cases[i].type);
         if (cases[i].type == PROTO_RETRY || cases[i].type == PROTO_CANCEL)
@@ -209,8 +205,7 @@ START_TEST(garbage_closes_only_its_connection)
     int64_t status;
     char message[64];
     int fd = connect_client();
-    ck_assert_int_eq(send(fd, garbage[_i].bytes, garbage[_i].size, MSG_NOSIGNAL),
-                     (ssize_t)garbage[_i].size);
+    ck_assert_int_eq(send(fd, garbage[_i].bytes, garbage[_i].size, MSG_NOSIGNAL), (ssize_t)garbage[_i].size);
     ck_assert_msg(read_answer(fd, &status, message, sizeof message) == 0, "%s", garbage[_i].what);
     ck_assert_int_eq(seen.requests, 0);
     close(fd);
@@ -378,8 +373,7 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, requests_are_answered);
     tcase_add_test(tests, the_socket_is_the_owners_only);
-    tcase_add_loop_test(tests, garbage_closes_only_its_connection, 0,
-                        sizeof garbage / sizeof garbage[0]);
+    tcase_add_loop_test(tests, garbage_closes_only_its_connection, 0, sizeof garbage / sizeof garbage[0]);
     tcase_add_test(tests, a_reply_to_a_closed_client_is_dropped);
     tcase_add_test(tests, new_clients_displace_idle_ones);
     tcase_add_test(tests, waiting_clients_are_closed_if_all_wait);

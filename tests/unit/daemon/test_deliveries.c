@@ -43,8 +43,7 @@ sender_report(const struct message_deliver *message, bool ok)
     struct proto_writer writer;
     const struct message_reference reference = {
         .sop_instance = message->sop_instance, .ok = ok, .failure_reason = ok ? 0 : 0x0112};
-    const struct message_committed committed = {.destination = message->destination,
-                                                .transaction_uid = "1.2.3"};
+    const struct message_committed committed = {.destination = message->destination, .transaction_uid = "1.2.3"};
     message_write_committed(&writer, &committed);
     message_add_reference(&writer, &reference);
     sender_write(&writer);
@@ -79,14 +78,11 @@ sender_on_deliver(struct proto_reader *reader)
     if (strcmp(to, "takes") == 0 || (up && strcmp(to, "is-down") == 0))
         sender_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "is-down") == 0)
-        sender_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, CODE_PEER_UNREACHABLE,
-                      PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, CODE_PEER_UNREACHABLE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "refuses") == 0)
-        sender_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, CODE_STORE_REFUSED,
-                      PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, CODE_STORE_REFUSED, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "no-seg") == 0)
-        sender_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, CODE_NO_PRESENTATION_CONTEXT,
-                      PROTO_COMMITMENT_NONE);
+        sender_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, CODE_NO_PRESENTATION_CONTEXT, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "returns") == 0)
         sender_answer(delivery, PROTO_DELIVERY_RETURNED, -1, CODE_RETURNED, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "kills") == 0)
@@ -96,8 +92,7 @@ sender_on_deliver(struct proto_reader *reader)
     else if (strcmp(to, "broken") == 0)
         sender_answer(delivery, 17, 0, CODE_NONE, PROTO_COMMITMENT_NONE);
     else if (strcmp(to, "refuses-commit") == 0)
-        sender_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_COMMIT_FAILED,
-                      PROTO_COMMITMENT_REFUSED);
+        sender_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_COMMIT_FAILED, PROTO_COMMITMENT_REFUSED);
     else if (strncmp(to, "commits", 7) == 0) {
         bool early = strcmp(to, "commits-early") == 0;
         if (early)
@@ -136,9 +131,8 @@ static struct core core;
 static struct senders couriers;
 static struct conf conf;
 static char names[][16] = {
-    "takes",        "is-down",     "refuses",       "no-seg",         "returns",
-    "kills",        "lies",        "broken",        "is-slow",        "commits-early",
-    "commits-late", "commits-not", "commits-never", "refuses-commit",
+    "takes",  "is-down", "refuses",       "no-seg",       "returns",     "kills",         "lies",
+    "broken", "is-slow", "commits-early", "commits-late", "commits-not", "commits-never", "refuses-commit",
 };
 #define DESTINATIONS (sizeof names / sizeof names[0])
 static struct conf_destination destinations[DESTINATIONS];
@@ -208,12 +202,8 @@ set_up_conf(void)
 static void
 set_up(void)
 {
-    static const struct pool_timing timing = {.hello = 10000,
-                                              .silence = 60000,
-                                              .term = 2000,
-                                              .young = 60000,
-                                              .first_wait = 10,
-                                              .longest_wait = 40};
+    static const struct pool_timing timing = {
+        .hello = 10000, .silence = 60000, .term = 2000, .young = 60000, .first_wait = 10, .longest_wait = 40};
     const struct batch_events batch_events = {on_ending, NULL, NULL};
     const struct pool_options pool_options = {.program = "/proc/self/exe",
                                               .config_file = "/nowhere",
@@ -271,8 +261,7 @@ add_delivery(const char *destination)
     int64_t now_ms = clock_unix_ms(), job = sample_job(s.queue, series);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, now_ms), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
                                       now_ms),
                      0);
 }
@@ -300,8 +289,7 @@ run_until(const char *sql, const char *expected)
 {
     double deadline = clock_seconds() + LOOK_SECONDS;
     while (strcmp(sample_ask(&s, sql), expected) != 0) {
-        ck_assert_msg(clock_seconds() < deadline, "%s: %s, not %s", sql, sample_ask(&s, sql),
-                      expected);
+        ck_assert_msg(clock_seconds() < deadline, "%s: %s, not %s", sql, sample_ask(&s, sql), expected);
         uv_run(&core.loop, UV_RUN_ONCE);
     }
 }
@@ -344,8 +332,7 @@ END_TEST
 static const struct {
     const char *destination, *expression, *answer;
 } ends[] = {
-    {"refuses", "state || ' ' || code || ' ' || attempts || ' ' || dimse_status_hex",
-     "FAILED STORE_REFUSED 1 0xA900"},
+    {"refuses", "state || ' ' || code || ' ' || attempts || ' ' || dimse_status_hex", "FAILED STORE_REFUSED 1 0xA900"},
     {"is-down", "code || ' ' || (attempts >= 3)", "PEER_UNREACHABLE 1"},
     {"no-seg", "group_concat(destination || ' ' || state, ', ')", "no-seg FAILED, takes SENT"},
     {"returns", "code || ' ' || (attempts > 1)", "RETURNED 1"},
@@ -355,8 +342,7 @@ static const struct {
     {"not-configured", "state || ' ' || code || ' ' || attempts", "FAILED NO_SUCH_DESTINATION 0"},
     {"commits-early", "state || ' ' || commitment", "SENT COMMITTED"},
     {"commits-late", "state || ' ' || commitment", "SENT COMMITTED"},
-    {"refuses-commit", "state || ' ' || commitment || ' ' || code || ' ' || attempts",
-     "SENT FAILED COMMIT_FAILED 1"},
+    {"refuses-commit", "state || ' ' || commitment || ' ' || code || ' ' || attempts", "SENT FAILED COMMIT_FAILED 1"},
     {"commits-not", "code || ' ' || (attempts > 1)", "COMMITMENT_FAILED 1"},
     {"commits-never", "code || ' ' || (attempts > 1)", "COMMITMENT_TIMEOUT 1"},
 };
@@ -365,8 +351,7 @@ static const struct {
 START_TEST(the_table_of_ends)
 {
     char sql[300];
-    snprintf(sql, sizeof sql,
-             "SELECT %s FROM (SELECT * FROM v_deliveries WHERE job = 1 ORDER BY delivery)",
+    snprintf(sql, sizeof sql, "SELECT %s FROM (SELECT * FROM v_deliveries WHERE job = 1 ORDER BY delivery)",
              ends[_i].expression);
     add_delivery(ends[_i].destination);
     add_delivery("takes");
@@ -431,8 +416,7 @@ START_TEST(hurry_skips_the_breaker_delay)
     add_delivery("is-down");
     run_until("SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_DOWN'", "1");
     courier_switch_on();
-    run_until("SELECT not_before_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now') FROM v_deliveries",
-              "1");
+    run_until("SELECT not_before_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now') FROM v_deliveries", "1");
     run_past_due();
     assert_answer(&s, "SELECT state FROM v_deliveries WHERE job = 1", "DELAYED");
     deliveries_retry_now(core.deliveries);
@@ -469,8 +453,7 @@ START_TEST(a_new_configuration_is_followed)
     add_delivery("takes");
     conf.destination_count = 1;
     ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
-    run_until("SELECT group_concat(state, ' ') FROM (SELECT * FROM v_deliveries ORDER BY delivery)",
-              "FAILED SENT");
+    run_until("SELECT group_concat(state, ' ') FROM (SELECT * FROM v_deliveries ORDER BY delivery)", "FAILED SENT");
     conf.destination_count = DESTINATIONS;
     ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
     add_delivery("commits-late");
@@ -517,8 +500,7 @@ main(int argc, char **argv)
     tcase_add_test(tests, deliveries_fail_after_give_up_seconds);
     tcase_add_test(tests, a_stopped_sender_returns_its_deliveries);
     tcase_add_test(tests, a_new_configuration_is_followed);
-    tcase_add_loop_test(tests, a_new_configuration_without_memory_is_followed_later, 0,
-                        2 + (int)DESTINATIONS);
+    tcase_add_loop_test(tests, a_new_configuration_without_memory_is_followed_later, 0, 2 + (int)DESTINATIONS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

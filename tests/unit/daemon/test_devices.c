@@ -10,8 +10,7 @@
 #define B "GPU-bbbbbbbb-0000-4000-8000-000000000000"
 #define C "GPU-cccccccc-0000-4000-8000-000000000000"
 
-static const struct kernels_gpu found[] = {
-    {.index = 0, .uuid = A}, {.index = 1, .uuid = B}, {.index = 4, .uuid = C}};
+static const struct kernels_gpu found[] = {{.index = 0, .uuid = A}, {.index = 1, .uuid = B}, {.index = 4, .uuid = C}};
 
 static struct {
     size_t found_count;

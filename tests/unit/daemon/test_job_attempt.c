@@ -134,8 +134,7 @@ static int
 read_histogram(const char *pattern, int64_t codes, int64_t count)
 {
     struct proto_writer writer;
-    const struct message_histogram histogram = {
-        .job = job, .segment = 1, .label = "Brain", .pattern = pattern};
+    const struct message_histogram histogram = {.job = job, .segment = 1, .label = "Brain", .pattern = pattern};
     message_write_histogram(&writer, &histogram);
     for (int64_t i = 0; i < codes; i++)
         message_add_count(&writer, &(struct message_count){.voxels = count});
@@ -243,8 +242,7 @@ START_TEST(measurements_are_recorded_with_the_end)
                   "SELECT group_concat(place || ' ' || segment || ' ' || distance || ' ' || "
                   "(value = 1.0 / 3), ', ') FROM (SELECT * FROM v_features ORDER BY place)",
                   "1 1 1 1, 2 1 2 1, 3 0 1 1");
-    assert_answer(&s, "SELECT sum(c.value) FROM v_pattern_histograms h, json_each(h.counts) c",
-                  "768");
+    assert_answer(&s, "SELECT sum(c.value) FROM v_pattern_histograms h, json_each(h.counts) c", "768");
     assert_answer(&s, "SELECT state || features FROM v_jobs", "DONE3");
 }
 
@@ -269,14 +267,12 @@ START_TEST(segments_and_breaches_are_recorded_with_the_end)
     ck_assert_int_eq(read_breach(&usual_breach), 0);
     assert_answer(&s, "SELECT count(*) FROM v_segments", "0");
     record(read_done(PROTO_VERDICT_DONE));
-    assert_answer(
-        &s,
-        "SELECT group_concat(segment || ' ' || label || ' ' || voxels || ' ' || volume_ml "
-        "|| ' ' || coalesce(mean = 1.0 / 3, 'none') || ' ' || coalesce(last_slice, '') || "
-        "' ' || unit, ', ') FROM (SELECT * FROM v_segments ORDER BY segment)",
-        "1 Brain 8 0.5 1 1 Bq/ml, 2 Tumour 0 0.0 none  Bq/ml");
-    assert_answer(&s, "SELECT expectation || ' ' || low || ' ' || high FROM v_breaches",
-                  "volume_ml 1.0 2.0");
+    assert_answer(&s,
+                  "SELECT group_concat(segment || ' ' || label || ' ' || voxels || ' ' || volume_ml "
+                  "|| ' ' || coalesce(mean = 1.0 / 3, 'none') || ' ' || coalesce(last_slice, '') || "
+                  "' ' || unit, ', ') FROM (SELECT * FROM v_segments ORDER BY segment)",
+                  "1 Brain 8 0.5 1 1 Bq/ml, 2 Tumour 0 0.0 none  Bq/ml");
+    assert_answer(&s, "SELECT expectation || ' ' || low || ' ' || high FROM v_breaches", "volume_ml 1.0 2.0");
 }
 
 END_TEST
@@ -332,10 +328,9 @@ START_TEST(the_same_feature_twice_fails_the_job)
     ck_assert_int_eq(read_features(features, 2, 2), 0);
     record(read_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
-    assert_answer(
-        &s, "SELECT message FROM v_jobs",
-        "the report of the worker cannot be recorded: the feature joint_entropy of segment 1 "
-        "is there twice with the same settings");
+    assert_answer(&s, "SELECT message FROM v_jobs",
+                  "the report of the worker cannot be recorded: the feature joint_entropy of segment 1 "
+                  "is there twice with the same settings");
     assert_answer(&s, "SELECT count(*) FROM v_results", "0");
 }
 
@@ -468,8 +463,7 @@ START_TEST(too_much_text_is_rejected)
     char *label = calloc(1, size + 1);
     memset(label, 'x', size);
     feature.label = label;
-    for (size_t message = 0; message + PROTO_MAX_FRAME <= PROTO_MAX_MEASUREMENTS;
-         message += PROTO_MAX_FRAME)
+    for (size_t message = 0; message + PROTO_MAX_FRAME <= PROTO_MAX_MEASUREMENTS; message += PROTO_MAX_FRAME)
         ck_assert_int_eq(read_features(&feature, 1, 1), 0);
     ck_assert_int_eq(read_features(&feature, 1, 1), -EBADMSG);
     free(label);
@@ -498,8 +492,7 @@ START_TEST(a_late_end_has_no_effect)
 {
     bool was_running;
     enum job_end end = read_done(PROTO_VERDICT_DONE);
-    ck_assert_int_eq(
-        queue_cancel_job(s.queue, job, CODE_CANCELLED, "a test", SAMPLE_NOW, &was_running), 0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "a test", SAMPLE_NOW, &was_running), 0);
     ck_assert(was_running);
     record(end);
     assert_answer(&s, "SELECT state FROM v_jobs", "CANCELLED");
@@ -641,8 +634,7 @@ read_report(const struct pipeline_report *report)
 
 START_TEST(the_report_of_a_good_job_is_accepted)
 {
-    static struct pipeline_result results[] = {
-        {.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
+    static struct pipeline_result results[] = {{.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
     const struct pipeline_report report = {
         .verdict = PROTO_VERDICT_DONE, .results = results, .result_count = 1, .backend = "cpu"};
     struct feature features[] = {usual, usual};
@@ -664,8 +656,7 @@ END_TEST
 
 START_TEST(the_report_of_an_empty_job_is_accepted)
 {
-    const struct pipeline_report report = {
-        .verdict = PROTO_VERDICT_DONE, .empty = true, .error = {.code = CODE_EMPTY}};
+    const struct pipeline_report report = {.verdict = PROTO_VERDICT_DONE, .empty = true, .error = {.code = CODE_EMPTY}};
     ck_assert_int_eq(read_report(&report), JOB_END_EMPTY);
 }
 
@@ -674,18 +665,15 @@ END_TEST
 /* The results are stored and not delivered. */
 START_TEST(the_report_of_an_unexpected_result_is_accepted)
 {
-    static struct pipeline_result results[] = {
-        {.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
-    const struct pipeline_report report = {
-        .verdict = PROTO_VERDICT_DONE,
-        .review = true,
-        .results = results,
-        .result_count = 1,
-        .error = {.code = CODE_EXPECTATION_BROKEN, .message = "Brain: 31 ml"}};
+    static struct pipeline_result results[] = {{.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
+    const struct pipeline_report report = {.verdict = PROTO_VERDICT_DONE,
+                                           .review = true,
+                                           .results = results,
+                                           .result_count = 1,
+                                           .error = {.code = CODE_EXPECTATION_BROKEN, .message = "Brain: 31 ml"}};
     ck_assert_int_eq(read_report(&report), JOB_END_REVIEW);
     record(JOB_END_REVIEW);
-    assert_answer(&s,
-                  "SELECT state || ' ' || code || ' ' || message || ' ' || result_path FROM v_jobs",
+    assert_answer(&s, "SELECT state || ' ' || code || ' ' || message || ' ' || result_path FROM v_jobs",
                   "REVIEW EXPECTATION_BROKEN Brain: 31 ml outbox/1/seg.dcm");
     assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
 }
@@ -696,9 +684,8 @@ START_TEST(a_review_without_a_reason_is_rejected)
 {
     struct proto_writer writer;
     enum job_end end = JOB_END_CANCELLED;
-    message_write_done(
-        &writer,
-        &(struct message_done){.job = job, .verdict = PROTO_VERDICT_DONE, .review = 1, .empty = 1});
+    message_write_done(&writer,
+                       &(struct message_done){.job = job, .verdict = PROTO_VERDICT_DONE, .review = 1, .empty = 1});
     ck_assert_int_eq(read_message(&writer, &end), -EBADMSG);
 }
 
@@ -719,12 +706,10 @@ END_TEST
 SAMPLE_MAIN("service_job_attempt", set_up, tear_down, measurements_are_recorded_with_the_end,
             segments_and_breaches_are_recorded_with_the_end, impossible_segments_are_rejected,
             measurements_of_a_failed_attempt_are_dropped, the_same_feature_twice_fails_the_job,
-            the_same_histogram_twice_fails_the_job, a_lost_end_is_written_again,
-            a_late_end_has_no_effect, impossible_features_are_rejected,
-            a_segment_number_beyond_32_bits_is_rejected, missing_counts_are_rejected,
-            impossible_histograms_are_rejected, too_many_features_are_rejected,
-            too_many_histograms_are_rejected, too_much_text_is_rejected,
-            frames_of_an_unknown_job_are_rejected, stages_are_stored_with_the_tick,
+            the_same_histogram_twice_fails_the_job, a_lost_end_is_written_again, a_late_end_has_no_effect,
+            impossible_features_are_rejected, a_segment_number_beyond_32_bits_is_rejected, missing_counts_are_rejected,
+            impossible_histograms_are_rejected, too_many_features_are_rejected, too_many_histograms_are_rejected,
+            too_much_text_is_rejected, frames_of_an_unknown_job_are_rejected, stages_are_stored_with_the_tick,
             a_lost_stage_is_stored_again, impossible_stages_are_rejected,
             the_report_of_an_unexpected_result_is_accepted, a_review_without_a_reason_is_rejected,
             the_report_of_a_good_job_is_accepted, the_report_of_an_empty_job_is_accepted,

@@ -186,13 +186,8 @@ run_child(const char *role)
 
 /* A child may take long to start on a busy machine, so only tests of these timers shorten them
  * (be_hasty). */
-static struct pool_timing quick = {.hello = 60000,
-                                   .silence = 60000,
-                                   .term = 200,
-                                   .young = 60000,
-                                   .calm = 60000,
-                                   .first_wait = 10,
-                                   .longest_wait = 40};
+static struct pool_timing quick = {
+    .hello = 60000, .silence = 60000, .term = 200, .young = 60000, .calm = 60000, .first_wait = 10, .longest_wait = 40};
 
 static uv_loop_t loop;
 static struct pool *pool;
@@ -254,8 +249,8 @@ set_up(void)
     set_up_pool(&quick);
 }
 
-#define turn_until(condition)                                                                      \
-    while (!(condition))                                                                           \
+#define turn_until(condition)                                                                                          \
+    while (!(condition))                                                                                               \
     uv_run(&loop, UV_RUN_ONCE)
 
 static void
@@ -410,8 +405,7 @@ on_any_trouble(void *context, const struct pool_alert *problem)
 START_TEST(a_child_that_sends_renew_is_replaced)
 {
     int slot = pool_add(pool, "reloads", 0);
-    for (int times = 1; times <= 4;
-         times++) { /* more often than children may die without a delay */
+    for (int times = 1; times <= 4; times++) { /* more often than children may die without a delay */
         turn_until(seen.ready == times);
         pool_send_empty(pool, slot, PROTO_PING);
         turn_until(seen.gone == times);
@@ -687,10 +681,9 @@ START_TEST(delays_grow_for_children_that_keep_dying)
         int deaths;
         uint64_t wait;
     } cases[] = {
-        {false, 1, 250},   {false, 2, 500},    {false, 3, 1000},        {false, 7, 16000},
-        {false, 8, 30000}, {false, 99, 30000}, {false, 1 << 30, 30000}, {true, 0, 0},
-        {true, 1, 0},      {true, 2, 0},       {true, 3, 250},          {true, 4, 500},
-        {true, 50, 30000}, {false, 0, 0},
+        {false, 1, 250},    {false, 2, 500},         {false, 3, 1000},  {false, 7, 16000}, {false, 8, 30000},
+        {false, 99, 30000}, {false, 1 << 30, 30000}, {true, 0, 0},      {true, 1, 0},      {true, 2, 0},
+        {true, 3, 250},     {true, 4, 500},          {true, 50, 30000}, {false, 0, 0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -723,8 +716,7 @@ main(int argc, char **argv)
     tcase_add_loop_test(tests, a_child_that_cannot_be_sent_reload_is_replaced, 0, 4);
     tcase_add_test(tests, a_child_that_sends_renew_is_replaced);
     tcase_add_test(tests, slots_are_independent);
-    tcase_add_loop_test(tests, misbehaving_children_are_killed_and_replaced, 0,
-                        sizeof misfits / sizeof misfits[0]);
+    tcase_add_loop_test(tests, misbehaving_children_are_killed_and_replaced, 0, sizeof misfits / sizeof misfits[0]);
     tcase_add_test(tests, frames_sent_before_a_crash_are_processed);
     tcase_add_test(tests, a_child_that_ignores_term_is_killed);
     tcase_add_test(tests, a_child_that_hangs_up_and_stays_is_killed);

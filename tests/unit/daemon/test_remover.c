@@ -58,8 +58,7 @@ static struct remover_item
 remove_path(int64_t id, const char *path, int64_t size, int64_t taken_ms)
 {
     struct remover_item item;
-    const struct queue_removal removal = {
-        .id = id, .path = strdup(path), .size = size, .taken_ms = taken_ms};
+    const struct queue_removal removal = {.id = id, .path = strdup(path), .size = size, .taken_ms = taken_ms};
     remover_take(&item, &removal, &conf);
     remover_set_aside(scratch, &item);
     remover_delete(scratch, &item, 1, &stop);

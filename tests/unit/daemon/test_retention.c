@@ -33,8 +33,7 @@ main(void)
 {
     Suite *suite = suite_create("retention");
     TCase *tcase = tcase_create("rest");
-    tcase_add_loop_test(tcase, the_shortest_age_sets_the_interval, 0,
-                        sizeof(cases) / sizeof(cases[0]));
+    tcase_add_loop_test(tcase, the_shortest_age_sets_the_interval, 0, sizeof(cases) / sizeof(cases[0]));
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

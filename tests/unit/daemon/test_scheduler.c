@@ -101,10 +101,9 @@ START_TEST(the_table_of_situations)
     size_t slot_count = parse_slots(cases[_i].slots, slots);
     size_t count = sched_pick(jobs, job_count, slots, slot_count, cases[_i].closed, 5, picks);
     for (size_t i = 0; i < count; i++)
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%d>%zu", i ? " " : "",
-                 (int)jobs[picks[i].job].id, picks[i].slot);
-    ck_assert_msg(strcmp(got, cases[_i].expected) == 0, "%s: %s, not %s", cases[_i].what, got,
-                  cases[_i].expected);
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%d>%zu", i ? " " : "", (int)jobs[picks[i].job].id,
+                 picks[i].slot);
+    ck_assert_msg(strcmp(got, cases[_i].expected) == 0, "%s: %s, not %s", cases[_i].what, got, cases[_i].expected);
 }
 
 END_TEST
@@ -125,19 +124,17 @@ START_TEST(random_situations_keep_the_rules)
         for (int i = 0; i < 4; i++)
             down[i] = rand() % 4 == 0;
         for (size_t i = 0; i < job_count; i++)
-            jobs[i] = (struct sched_job){
-                .id = 100 + (int)i, .alone = rand() % 3 == 0, .avoid = rand() % 5 - 1};
+            jobs[i] = (struct sched_job){.id = 100 + (int)i, .alone = rand() % 3 == 0, .avoid = rand() % 5 - 1};
         for (size_t i = 0; i < slot_count; i++) {
             int worker = (int)i / 3;
-            slots[i] = (struct sched_slot){
-                .worker = worker, .usable = !down[worker], .job = rand() % 2 ? 1 + (int)i : 0};
+            slots[i] =
+                (struct sched_slot){.worker = worker, .usable = !down[worker], .job = rand() % 2 ? 1 + (int)i : 0};
         }
         size_t count = sched_pick(jobs, job_count, slots, slot_count, false, 5, picks);
         for (size_t i = 0; i < count; i++) {
             size_t slot = picks[i].slot;
             ck_assert(slots[slot].usable && !slots[slot].job);
-            for (size_t j = 0; j < slot_count && slots[slot].worker == jobs[picks[i].job].avoid;
-                 j++)
+            for (size_t j = 0; j < slot_count && slots[slot].worker == jobs[picks[i].job].avoid; j++)
                 ck_assert(!slots[j].usable || slots[j].worker == slots[slot].worker);
             slots[slot].job = jobs[picks[i].job].id;
             slots[slot].alone = jobs[picks[i].job].alone;

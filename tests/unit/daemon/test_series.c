@@ -9,8 +9,7 @@
 
 #define NOW INT64_C(1800000000000)
 
-static const struct conf_series timers = {
-    .quiet_seconds = 60, .complete_seconds = 5, .patience_seconds = 600};
+static const struct conf_series timers = {.quiet_seconds = 60, .complete_seconds = 5, .patience_seconds = 600};
 
 /* Ages are in milliseconds before NOW. */
 static const struct {
@@ -99,12 +98,9 @@ evidence_of(int32_t instances, int32_t expected, int64_t age, bool requested)
 START_TEST(the_evidence_lists_the_known_facts)
 {
     ck_assert_str_eq(evidence_of(30, 30, 5200, false), "30 of 30 expected instances, quiet 5.2 s");
-    ck_assert_str_eq(evidence_of(20, 30, 600100, false),
-                     "20 of 30 expected instances, quiet 600.1 s");
-    ck_assert_str_eq(evidence_of(12, 0, 61000, false),
-                     "12 instances, expected number not known, quiet 61.0 s");
-    ck_assert_str_eq(evidence_of(1, 0, 61000, false),
-                     "1 instance, expected number not known, quiet 61.0 s");
+    ck_assert_str_eq(evidence_of(20, 30, 600100, false), "20 of 30 expected instances, quiet 600.1 s");
+    ck_assert_str_eq(evidence_of(12, 0, 61000, false), "12 instances, expected number not known, quiet 61.0 s");
+    ck_assert_str_eq(evidence_of(1, 0, 61000, false), "1 instance, expected number not known, quiet 61.0 s");
     ck_assert_str_eq(evidence_of(12, 30, 1000, true),
                      "12 of 30 expected instances, declared complete by an operator, quiet 1.0 s");
     ck_assert_ptr_nonnull(strstr(evidence_of(3, 0, -86400000, false), "clock was set back"));
@@ -124,8 +120,7 @@ START_TEST(the_geometry_is_added)
     ck_assert_str_eq(evidence, "E; 1 stack: 30 planes of 512 x 400, 5 mm apart, unbroken");
     strcpy(evidence, "E");
     series_add_geometry(evidence, stacks + 1, 2);
-    ck_assert_str_eq(evidence,
-                     "E; 2 stacks: echo 2 1 plane of 64 x 64, echo 3 refused (MISSING_SLICE)");
+    ck_assert_str_eq(evidence, "E; 2 stacks: echo 2 1 plane of 64 x 64, echo 3 refused (MISSING_SLICE)");
 }
 
 END_TEST
@@ -150,11 +145,10 @@ START_TEST(the_evidence_lists_splits_and_skipped_images)
     };
     char evidence[SERIES_EVIDENCE] = "E";
     series_add_geometry(evidence, stacks, 4);
-    ck_assert_str_eq(evidence,
-                     "E; 2 stacks by Temporal Position Identifier (0020,0100): time 1 "
-                     "1 plane of 8 x 8, time 2 refused (INCOMPLETE_SERIES); 3 images "
-                     "passed over (LOCALIZER); 1 image passed over (DERIVED_IMAGE); 2 of 16 "
-                     "temporal positions");
+    ck_assert_str_eq(evidence, "E; 2 stacks by Temporal Position Identifier (0020,0100): time 1 "
+                               "1 plane of 8 x 8, time 2 refused (INCOMPLETE_SERIES); 3 images "
+                               "passed over (LOCALIZER); 1 image passed over (DERIVED_IMAGE); 2 of 16 "
+                               "temporal positions");
     strcpy(evidence, "E");
     series_add_geometry(evidence, stacks, 1);
     ck_assert_str_eq(evidence, "E; 0 stacks; 3 images passed over (LOCALIZER); 2 of 16 temporal "
@@ -168,8 +162,7 @@ START_TEST(many_stacks_are_cut_and_counted)
     struct queue_stack stacks[300];
     char evidence[SERIES_EVIDENCE] = "";
     for (size_t i = 0; i < 300; i++)
-        stacks[i] =
-            (struct queue_stack){.name = "stack", .accepted = false, .code = CODE_GANTRY_TILT};
+        stacks[i] = (struct queue_stack){.name = "stack", .accepted = false, .code = CODE_GANTRY_TILT};
     series_add_geometry(evidence, stacks, 300);
     ck_assert_ptr_nonnull(strstr(evidence, "300 stacks"));
     ck_assert_ptr_nonnull(strstr(evidence, " and 292 more"));

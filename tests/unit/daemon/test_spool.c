@@ -59,8 +59,7 @@ tear_down(void)
 
 START_TEST(all_folders_are_created_and_may_exist)
 {
-    static const char *const folders[] = {"incoming", "series", "quarantine", "released",
-                                          "jobs",     "outbox", "run"};
+    static const char *const folders[] = {"incoming", "series", "quarantine", "released", "jobs", "outbox", "run"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         ck_assert_msg(is_there(folders[i]), "%s", folders[i]);
     ck_assert_int_eq(spool_make(root, &error), 0);

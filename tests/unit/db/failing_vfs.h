@@ -58,14 +58,13 @@ failing_sync(sqlite3_file *file, int flags)
 static int
 failing_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-    return failing_due() ? SQLITE_IOERR_TRUNCATE
-                         : failing_real(file)->pMethods->xTruncate(failing_real(file), size);
+    return failing_due() ? SQLITE_IOERR_TRUNCATE : failing_real(file)->pMethods->xTruncate(failing_real(file), size);
 }
 
-#define FORWARD(name, parameters, arguments)                                                       \
-    static int failing_##name parameters                                                           \
-    {                                                                                              \
-        return failing_real(file)->pMethods->name arguments;                                       \
+#define FORWARD(name, parameters, arguments)                                                                           \
+    static int failing_##name parameters                                                                               \
+    {                                                                                                                  \
+        return failing_real(file)->pMethods->name arguments;                                                           \
     }
 FORWARD(xRead, (sqlite3_file * file, void *bytes, int size, sqlite3_int64 offset),
         (failing_real(file), bytes, size, offset))
@@ -74,14 +73,12 @@ FORWARD(xFileSize, (sqlite3_file * file, sqlite3_int64 *size), (failing_real(fil
 FORWARD(xLock, (sqlite3_file * file, int lock), (failing_real(file), lock))
 FORWARD(xUnlock, (sqlite3_file * file, int lock), (failing_real(file), lock))
 FORWARD(xCheckReservedLock, (sqlite3_file * file, int *held), (failing_real(file), held))
-FORWARD(xFileControl, (sqlite3_file * file, int op, void *argument),
-        (failing_real(file), op, argument))
+FORWARD(xFileControl, (sqlite3_file * file, int op, void *argument), (failing_real(file), op, argument))
 FORWARD(xSectorSize, (sqlite3_file * file), (failing_real(file)))
 FORWARD(xDeviceCharacteristics, (sqlite3_file * file), (failing_real(file)))
 FORWARD(xShmMap, (sqlite3_file * file, int region, int size, int extend, void volatile **map),
         (failing_real(file), region, size, extend, map))
-FORWARD(xShmLock, (sqlite3_file * file, int offset, int count, int flags),
-        (failing_real(file), offset, count, flags))
+FORWARD(xShmLock, (sqlite3_file * file, int offset, int count, int flags), (failing_real(file), offset, count, flags))
 FORWARD(xShmUnmap, (sqlite3_file * file, int remove), (failing_real(file), remove))
 #undef FORWARD
 

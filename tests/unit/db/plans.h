@@ -96,8 +96,7 @@ plans_walks(sqlite3 *db, const char *step)
             return false;
     }
     const char *index = strstr(step, " INDEX ");
-    snprintf(sql, sizeof sql,
-             "SELECT 1 FROM sqlite_schema WHERE name = '%s' AND sql LIKE '%% WHERE %%'",
+    snprintf(sql, sizeof sql, "SELECT 1 FROM sqlite_schema WHERE name = '%s' AND sql LIKE '%% WHERE %%'",
              index ? index + strlen(" INDEX ") : "");
     ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &found, NULL), SQLITE_OK);
     const bool partial = sqlite3_step(found) == SQLITE_ROW;
@@ -112,10 +111,9 @@ plans_walks(sqlite3 *db, const char *step)
 static inline bool
 plans_may_walk(const char *sql)
 {
-    static const char *const beginnings[] = {
-        "SELECT id FROM quarantine WHERE quarantined_at < ?1 AND NOT EXISTS",
-        "SELECT at FROM event ORDER BY id DESC LIMIT 1",
-        "SELECT tbl,idx,stat FROM 'main'.sqlite_stat1"};
+    static const char *const beginnings[] = {"SELECT id FROM quarantine WHERE quarantined_at < ?1 AND NOT EXISTS",
+                                             "SELECT at FROM event ORDER BY id DESC LIMIT 1",
+                                             "SELECT tbl,idx,stat FROM 'main'.sqlite_stat1"};
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
         if (strncmp(sql, beginnings[i], strlen(beginnings[i])) == 0)
             return true;
@@ -128,8 +126,7 @@ plans_judge_one(sqlite3 *db, const char *ran)
 {
     sqlite3_stmt *steps;
     char *sql = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", ran);
-    ck_assert_msg(sqlite3_prepare_v2(db, sql, -1, &steps, NULL) == SQLITE_OK, "%s: %s", ran,
-                  sqlite3_errmsg(db));
+    ck_assert_msg(sqlite3_prepare_v2(db, sql, -1, &steps, NULL) == SQLITE_OK, "%s: %s", ran, sqlite3_errmsg(db));
     while (sqlite3_step(steps) == SQLITE_ROW) {
         const char *step = (const char *)sqlite3_column_text(steps, 3);
         ck_assert_msg(!plans_walks(db, step), "%s\nwalks all there is: %s", ran, step);
@@ -161,8 +158,8 @@ plans_judge(sqlite3 *db)
     sqlite3_trace_v2(db, 0, NULL, NULL);
     const bool statistics = plans_follow_statistics(db);
     for (int i = statistics ? 0 : plans.judged; i < plans.count; i++) {
-        const bool judged = !plans_has(plans.ignored, plans.ignored_count, plans.ran[i]) &&
-                            !plans_may_walk(plans.ran[i]);
+        const bool judged =
+            !plans_has(plans.ignored, plans.ignored_count, plans.ran[i]) && !plans_may_walk(plans.ran[i]);
         bool known = false;
         for (size_t j = 0; j < sizeof kinds / sizeof *kinds; j++)
             known |= strncmp(plans.ran[i], kinds[j], strlen(kinds[j])) == 0;

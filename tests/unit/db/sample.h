@@ -173,24 +173,21 @@ sample_ask(const struct sample *sample, const char *sql)
 
 /* Checks the kept files of the inbox /drop: "file=look " each. */
 static inline void
-assert_kept(const struct sample *sample, bool with_original, int64_t after, size_t limit,
-            const char *expected)
+assert_kept(const struct sample *sample, bool with_original, int64_t after, size_t limit, const char *expected)
 {
     struct queue_kept *kept;
     char text[256] = "";
     size_t count;
-    ck_assert_int_eq(
-        queue_kept(sample->queue, "inbox:/drop", with_original, after, limit, &kept, &count), 0);
+    ck_assert_int_eq(queue_kept(sample->queue, "inbox:/drop", with_original, after, limit, &kept, &count), 0);
     for (size_t i = 0; i < count; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%lld=%lld ",
-                 (long long)kept[i].file, (long long)kept[i].look);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%lld=%lld ", (long long)kept[i].file,
+                 (long long)kept[i].look);
     free(kept);
     ck_assert_str_eq(text, expected);
 }
 
 static inline int
-sample_add(struct queue *queue, const char *series_uid, int number, enum queue_arrival *arrival,
-           int64_t *series_id)
+sample_add(struct queue *queue, const char *series_uid, int number, enum queue_arrival *arrival, int64_t *series_id)
 {
     char sop[64], path[160];
     snprintf(sop, sizeof sop, "%s.%d", series_uid, number);
@@ -247,9 +244,8 @@ sample_add_job(struct queue *queue, int64_t series_id, int32_t revision, int64_t
 {
     struct queue_ids running;
     int rc = queue_add_job(queue,
-                           &(struct queue_new_job){series_id, revision, "", "head-ct",
-                                                   "name = \"head-ct\";", 5, false, NULL, false, 0,
-                                                   NULL, CODE_NONE, 0, NULL, 0},
+                           &(struct queue_new_job){series_id, revision, "", "head-ct", "name = \"head-ct\";", 5, false,
+                                                   NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
                            SAMPLE_NOW + 2000, job_id, &running);
     free(running.at);
     return rc;
@@ -260,8 +256,7 @@ static inline int
 sample_retry(struct queue *queue, int64_t job, bool again, int64_t *next)
 {
     struct queue_ids running;
-    int rc = queue_retry_job(queue, &(struct queue_retry){job, NULL, again}, SAMPLE_NOW + 5000,
-                             next, &running);
+    int rc = queue_retry_job(queue, &(struct queue_retry){job, NULL, again}, SAMPLE_NOW + 5000, next, &running);
     free(running.at);
     return rc;
 }
@@ -305,12 +300,7 @@ static const struct queue_segment sample_segments[] = {
 };
 
 static const struct queue_breach sample_breaches[] = {
-    {1,
-     "Brain",
-     "volume_ml",
-     0.625,
-     {900, 1900},
-     "Brain: volume 0.625 ml, expected 900 to 1900 ml"},
+    {1, "Brain", "volume_ml", 0.625, {900, 1900}, "Brain: volume 0.625 ml, expected 900 to 1900 ml"},
     {0, "Skull", "touches", NAN, {NAN, NAN}, "Skull: reaches the edge of the volume"},
 };
 
@@ -412,18 +402,16 @@ static inline int
 sample_finish_measured(struct queue *queue, int64_t job)
 {
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(
-        queue, job, &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
-        SAMPLE_NOW + 4000);
+    return queue_finish_job(queue, job, &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
+                            SAMPLE_NOW + 4000);
 }
 
 static inline int
 sample_finish(struct queue *queue, int64_t job)
 {
-    return queue_finish_job(
-        queue, job,
-        &(struct queue_finish){QUEUE_DONE, &sample_figures, &sample_result, 1, CODE_NONE, ""},
-        SAMPLE_NOW + 4000);
+    return queue_finish_job(queue, job,
+                            &(struct queue_finish){QUEUE_DONE, &sample_figures, &sample_result, 1, CODE_NONE, ""},
+                            SAMPLE_NOW + 4000);
 }
 
 /* Ends the job with a broken expectation. */
@@ -431,10 +419,10 @@ static inline int
 sample_review(struct queue *queue, int64_t job)
 {
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(queue, job,
-                            &(struct queue_finish){QUEUE_REVIEW, &figures, &sample_result, 1,
-                                                   CODE_EXPECTATION_BROKEN, "Brain: 31 ml"},
-                            SAMPLE_NOW + 4000);
+    return queue_finish_job(
+        queue, job,
+        &(struct queue_finish){QUEUE_REVIEW, &figures, &sample_result, 1, CODE_EXPECTATION_BROKEN, "Brain: 31 ml"},
+        SAMPLE_NOW + 4000);
 }
 
 static inline enum queue_job_state
@@ -452,8 +440,7 @@ sample_state(struct queue *queue, int64_t job_id)
  * the exit status for main().
  */
 static inline int
-sample_run(const char *name, const TTest *const *tests, size_t count, void (*before)(void),
-           void (*after)(void))
+sample_run(const char *name, const TTest *const *tests, size_t count, void (*before)(void), void (*after)(void))
 {
     Suite *suite = suite_create(name);
     TCase *tcase = tcase_create(name);
@@ -468,11 +455,11 @@ sample_run(const char *name, const TTest *const *tests, size_t count, void (*bef
     return failed > 0;
 }
 
-#define SAMPLE_MAIN(name, before, after, ...)                                                      \
-    int main(void)                                                                                 \
-    {                                                                                              \
-        const TTest *const tests[] = {__VA_ARGS__};                                                \
-        return sample_run(name, tests, sizeof tests / sizeof *tests, before, after);               \
+#define SAMPLE_MAIN(name, before, after, ...)                                                                          \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        const TTest *const tests[] = {__VA_ARGS__};                                                                    \
+        return sample_run(name, tests, sizeof tests / sizeof *tests, before, after);                                   \
     }
 
 #endif

@@ -85,13 +85,12 @@ expect_minutes(const char *sql, double minutes)
 static void
 set_window(const char *pipeline, double opens_hours, double closes_hours, double share)
 {
-    const struct queue_window window = {
-        pipeline,
-        "22:00-06:00",
-        opens_hours <= 0,
-        opens_hours > 0 ? now + (int64_t)(opens_hours * (double)HOUR) : 0,
-        now + (int64_t)(closes_hours * (double)HOUR),
-        share};
+    const struct queue_window window = {pipeline,
+                                        "22:00-06:00",
+                                        opens_hours <= 0,
+                                        opens_hours > 0 ? now + (int64_t)(opens_hours * (double)HOUR) : 0,
+                                        now + (int64_t)(closes_hours * (double)HOUR),
+                                        share};
     ck_assert_int_eq(queue_set_windows(s.queue, &window, 1, now), 0);
 }
 
@@ -176,8 +175,7 @@ START_TEST(windows_are_waited_for)
     expect_minutes("SELECT eta_seconds FROM v_backlog WHERE pipeline = 'long'", 300 + 120 + 100);
     /* The window is too short: the remaining jobs have a third of the time afterwards. */
     set_window("long", 5, 6, 1.0 / 3);
-    expect_minutes("SELECT eta_seconds FROM v_backlog WHERE pipeline = 'long'",
-                   300 + 60 + 3 * (120 + 100 - 60));
+    expect_minutes("SELECT eta_seconds FROM v_backlog WHERE pipeline = 'long'", 300 + 60 + 3 * (120 + 100 - 60));
 }
 
 END_TEST
@@ -186,8 +184,7 @@ START_TEST(held_jobs_have_no_forecast)
 {
     add("long", 0);
     add("short", 0);
-    const struct queue_hold pipeline = {"pipeline", "long", "jane", ""},
-                            all = {"jobs", "", "jane", ""};
+    const struct queue_hold pipeline = {"pipeline", "long", "jane", ""}, all = {"jobs", "", "jane", ""};
     ck_assert_int_eq(queue_hold(s.queue, &pipeline, now), 0);
     expect_minutes("SELECT eta_seconds FROM v_night", 10);
     assert_answer(&s, "SELECT eta_seconds IS NULL FROM v_backlog WHERE pipeline = 'long'", "1");
@@ -203,13 +200,11 @@ START_TEST(missed_deadlines_are_reported)
     for (int i = 0; i < 4; i++)
         add("long", now + 2 * HOUR + i * HOUR / 60);
     assert_answer(&s, "SELECT group_concat(is_late, '') FROM v_wanted", "0001");
-    expect_minutes("SELECT 86400 * (julianday(max(expected_at)) - julianday('now')) FROM v_wanted",
-                   150);
+    expect_minutes("SELECT 86400 * (julianday(max(expected_at)) - julianday('now')) FROM v_wanted", 150);
     assert_answer(&s, "SELECT jobs_late FROM v_night", "1");
     assert_answer(&s, "SELECT group_concat(late_why, '') FROM v_wanted", "QUEUE");
-    assert_answer(
-        &s, "SELECT level || ': ' || substr(text, 1, 37) FROM v_troubles WHERE text LIKE '%late%'",
-        "attention: 1 job of long will be late: wanted by");
+    assert_answer(&s, "SELECT level || ': ' || substr(text, 1, 37) FROM v_troubles WHERE text LIKE '%late%'",
+                  "attention: 1 job of long will be late: wanted by");
     /* Its window opens too late. */
     add("short", now + 4 * HOUR);
     set_window("short", 5, 13, 1.0 / 3);
@@ -217,10 +212,7 @@ START_TEST(missed_deadlines_are_reported)
     /* The elapsed time of a running job. */
     ck_assert_int_eq(queue_start_job(s.queue, add("new", now - HOUR), "worker-0", 0, now), 0);
     assert_answer(&s, "SELECT is_late FROM v_wanted WHERE pipeline = 'new'", "1");
-    assert_answer(
-        &s,
-        "SELECT count(*) FROM v_troubles WHERE text LIKE '1 job of new not done by %, when wanted'",
-        "1");
+    assert_answer(&s, "SELECT count(*) FROM v_troubles WHERE text LIKE '1 job of new not done by %, when wanted'", "1");
 }
 
 END_TEST
@@ -251,18 +243,16 @@ START_TEST(jobs_longer_than_their_window_are_reported)
 {
     add("long", now + 2 * HOUR);
     set_window("long", 1.5, 9, 1.0 / 3);
-    assert_answer(
-        &s,
-        "SELECT late_why || ' ' || round(mean_seconds / 60) || ' ' || round(room_seconds / 60) "
-        "FROM v_wanted",
-        "ALONE 60.0 30.0");
+    assert_answer(&s,
+                  "SELECT late_why || ' ' || round(mean_seconds / 60) || ' ' || round(room_seconds / 60) "
+                  "FROM v_wanted",
+                  "ALONE 60.0 30.0");
     assert_answer(&s, "SELECT jobs_late || ' ' || jobs_unfit FROM v_backlog", "1 1");
-    assert_answer(
-        &s,
-        "SELECT text LIKE '1 job of long cannot be done by %, even first: one takes about "
-        "60.0 min, and there are % min from when it may start; see its window and done_by' "
-        "FROM v_troubles WHERE level = 'attention'",
-        "1");
+    assert_answer(&s,
+                  "SELECT text LIKE '1 job of long cannot be done by %, even first: one takes about "
+                  "60.0 min, and there are % min from when it may start; see its window and done_by' "
+                  "FROM v_troubles WHERE level = 'attention'",
+                  "1");
     /* It fits if the window opens an hour earlier. */
     set_window("long", 0.5, 9, 1.0 / 3);
     assert_answer(&s, "SELECT count(*) FROM v_troubles WHERE level = 'attention'", "0");

@@ -9,9 +9,9 @@ static struct sample s;
 static struct report *report;
 static struct error error;
 
-#define KEYS                                                                                       \
-    "job,study_uid,series_uid,patient,modality,stack,revision,version,configuration,measured_at,"  \
-    "straightened,straightened_because,spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,"        \
+#define KEYS                                                                                                           \
+    "job,study_uid,series_uid,patient,modality,stack,revision,version,configuration,measured_at,"                      \
+    "straightened,straightened_because,spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,"                            \
     "source_y_mm,source_step_min_mm,source_step_max_mm,segment,label,"
 
 /* sample_figures has it. */
@@ -39,8 +39,7 @@ measured(const char *series, const struct feature *features, size_t count, int64
     const int64_t job = sample_job(s.queue, series);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       now),
                      0);
     return job;
@@ -102,17 +101,17 @@ START_TEST(a_region_is_a_row_and_a_feature_a_column)
     measured("1.2.7", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 4000);
     ck_assert_int_eq(queue_note(s.queue, "START", "noctuled 0.1.0", SAMPLE_NOW + 5000), 0);
     measured("1.2.8", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 6000);
-    expect_table(&(struct report_cohort){0}, KEYS
-                 "first_order.mean,glcm.correlation.2d_averaged.fbs0_1.along_0_90.symmetric_"
-                 "false,glcm.joint_entropy.3d_merged.fbn32.from_m1000.to_400\r\n"
-                 "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z," VOXELS "1,Brain,31.25,,"
-                 "2.1234567890123457\r\n"
-                 "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z," VOXELS "2,\"Ventricle, "
-                 "\"\"left\"\"\",,,\r\n"
-                 "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z," VOXELS "1,Brain,31.25,,"
-                 "2.1234567890123457\r\n"
-                 "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z," VOXELS "2,\"Ventricle, "
-                 "\"\"left\"\"\",,,\r\n");
+    expect_table(&(struct report_cohort){0},
+                 KEYS "first_order.mean,glcm.correlation.2d_averaged.fbs0_1.along_0_90.symmetric_"
+                      "false,glcm.joint_entropy.3d_merged.fbn32.from_m1000.to_400\r\n"
+                      "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z," VOXELS "1,Brain,31.25,,"
+                      "2.1234567890123457\r\n"
+                      "1,1.2.3,1.2.7,,CT,,1,0.0.9,1,2026-01-31T02:03:24.000Z," VOXELS "2,\"Ventricle, "
+                      "\"\"left\"\"\",,,\r\n"
+                      "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z," VOXELS "1,Brain,31.25,,"
+                      "2.1234567890123457\r\n"
+                      "2,1.2.3,1.2.8,,CT,,1,0.1.0,1,2026-01-31T02:03:26.000Z," VOXELS "2,\"Ventricle, "
+                      "\"\"left\"\"\",,,\r\n");
 }
 
 END_TEST
@@ -124,12 +123,10 @@ START_TEST(the_dictionary_describes_all_columns)
     ck_assert_int_eq(told.rc, 0);
     ck_assert_ptr_nonnull(strstr(told.dictionary, "column,family,name,meaning,ibsi_code,unit,"
                                                   "settings\r\njob,,,Number of the job,,,\r\n"));
-    ck_assert_ptr_nonnull(
-        strstr(told.dictionary, "\r\nfirst_order.mean,first-order,mean,Mean,Q4LE,[hnsf'U],\r\n"));
-    ck_assert_ptr_nonnull(strstr(told.dictionary,
-                                 "Correlation,NI2N,1,\"aggregation=2d-averaged;aggregation_ibsi_"
-                                 "code=BTW3;bin_width=0.1;directions=0,90;discretisation=fixed-bin-"
-                                 "size;symmetric=false\"\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.dictionary, "\r\nfirst_order.mean,first-order,mean,Mean,Q4LE,[hnsf'U],\r\n"));
+    ck_assert_ptr_nonnull(strstr(told.dictionary, "Correlation,NI2N,1,\"aggregation=2d-averaged;aggregation_ibsi_"
+                                                  "code=BTW3;bin_width=0.1;directions=0,90;discretisation=fixed-bin-"
+                                                  "size;symmetric=false\"\r\n"));
     told_free(&told);
 }
 
@@ -138,10 +135,9 @@ END_TEST
 /* The number of levels that a region needed does not define a feature. */
 START_TEST(levels_by_width_share_one_column)
 {
-    const struct feature features[] = {
-        feature_of("a", "1", "bin_width=25;discretisation=fixed-bin-size;levels=7", 1),
-        feature_of("a", "1", "bin_width=25;discretisation=fixed-bin-size;levels=9", 2),
-        feature_of("a", "1", "bin_width=25;discretisation=pyradiomics-bin-width", 3)};
+    const struct feature features[] = {feature_of("a", "1", "bin_width=25;discretisation=fixed-bin-size;levels=7", 1),
+                                       feature_of("a", "1", "bin_width=25;discretisation=fixed-bin-size;levels=9", 2),
+                                       feature_of("a", "1", "bin_width=25;discretisation=pyradiomics-bin-width", 3)};
     measured("1.2.7", &features[0], 1, SAMPLE_NOW);
     measured("1.2.8", &features[1], 1, SAMPLE_NOW);
     measured("1.2.9", &features[2], 1, SAMPLE_NOW);
@@ -158,8 +154,7 @@ END_TEST
 /* Hounsfield units and counts must not share a column. */
 START_TEST(each_unit_has_a_separate_column)
 {
-    const struct feature features[] = {feature_of("mean", "[hnsf'U]", "", 1),
-                                       feature_of("mean", "Bq/ml", "", 2)};
+    const struct feature features[] = {feature_of("mean", "[hnsf'U]", "", 1), feature_of("mean", "Bq/ml", "", 2)};
     measured("1.2.7", &features[0], 1, SAMPLE_NOW);
     measured("1.2.8", &features[1], 1, SAMPLE_NOW);
     struct told told = ask((struct report_cohort){0});
@@ -207,13 +202,11 @@ START_TEST(replaced_results_are_left_out)
     const struct queue_figures figures = sample_measured(&features[1], 1);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      0);
     expect_table(&(struct report_cohort){0},
-                 KEYS "glcm.b\r\n2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z," VOXELS
-                      "1,Brain,2\r\n");
+                 KEYS "glcm.b\r\n2,1.2.3,1.2.7,,CT,,2,,1,2026-01-31T02:03:20.000Z," VOXELS "1,Brain,2\r\n");
     expect_table(&(struct report_cohort){.all_revisions = true},
                  KEYS "glcm.a,glcm.b\r\n"
                       "1,1.2.3,1.2.7,,CT,,1,,1,2026-01-31T02:03:20.000Z," VOXELS "1,Brain,1,\r\n"

@@ -35,10 +35,9 @@ finish_with(int64_t job, const char *uid, const char *const *destinations, size_
     result.sop_instance_uid = uid;
     result.destinations = destinations;
     result.destination_count = count;
-    return queue_finish_job(
-        s.queue, job,
-        &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
-        SAMPLE_NOW + 4000);
+    return queue_finish_job(s.queue, job,
+                            &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
+                            SAMPLE_NOW + 4000);
 }
 
 static void
@@ -82,8 +81,7 @@ static void
 send(int64_t delivery, const char *transaction_uid)
 {
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
-    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &stored, transaction_uid, THEN + 1000),
-                     0);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &stored, transaction_uid, THEN + 1000), 0);
 }
 
 START_TEST(a_done_job_gets_a_delivery_per_destination)
@@ -251,9 +249,8 @@ delivery_in(enum place place, const char *series_uid)
     if (place == DELAYED || place == FAILED)
         ck_assert_int_eq(take(place == DELAYED ? DELAY : FAIL, delivery), 0);
     if (states[place] == QUEUE_DELIVERY_SENT)
-        ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &stored,
-                                             place == SENT_PLAIN ? "" : "2.25.77", THEN + 1000),
-                         0);
+        ck_assert_int_eq(
+            queue_delivery_sent(s.queue, delivery, &stored, place == SENT_PLAIN ? "" : "2.25.77", THEN + 1000), 0);
     if (place == SENT_COMMITTED || place == SENT_REFUSED)
         report_commitment(place == SENT_COMMITTED);
     ck_assert_int_eq(state_of(delivery), states[place]);
@@ -282,14 +279,12 @@ take_one(enum place place, enum edge edge)
     int events = atoi(sample_ask(&s, "SELECT count(*) FROM v_events"));
     int to = leads[place][edge];
     int rc = take(edge, delivery);
-    ck_assert_msg(rc == (to < 0 ? -EAGAIN : 0), "edge %d from %d: %d, %s", edge, place, rc,
-                  queue_reason(s.queue));
+    ck_assert_msg(rc == (to < 0 ? -EAGAIN : 0), "edge %d from %d: %d, %s", edge, place, rc, queue_reason(s.queue));
     ck_assert_int_eq(state_of(delivery), to < 0 ? (int)before : to);
     /* One event per change, no event for a refusal; a redirection adds a delivery. */
-    ck_assert_int_eq(atoi(sample_ask(&s, "SELECT count(*) FROM v_events")),
-                     events + (to < 0             ? 0
-                               : edge == REDIRECT ? 2
-                                                  : 1));
+    ck_assert_int_eq(atoi(sample_ask(&s, "SELECT count(*) FROM v_events")), events + (to < 0             ? 0
+                                                                                      : edge == REDIRECT ? 2
+                                                                                                         : 1));
     if (to >= 0)
         assert_state_event(delivery, queue_delivery_state_name(before),
                            queue_delivery_state_name((enum queue_delivery_state)to));
@@ -320,8 +315,7 @@ END_TEST
 
 START_TEST(states_have_names)
 {
-    static const char *const states[] = {"PENDING", "SENDING", "SENT",
-                                         "DELAYED", "FAILED",  "CANCELLED"};
+    static const char *const states[] = {"PENDING", "SENDING", "SENT", "DELAYED", "FAILED", "CANCELLED"};
     for (int i = 0; i < 6; i++)
         ck_assert_str_eq(queue_delivery_state_name((enum queue_delivery_state)i), states[i]);
     ck_assert_str_eq(queue_delivery_state_name((enum queue_delivery_state)6), "UNKNOWN");
@@ -335,12 +329,10 @@ START_TEST(a_returned_delivery_does_not_count_as_an_attempt)
 {
     int64_t delivery = one_delivery("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
-    assert_answer(&s, "SELECT attempts || ' ' || started_at FROM v_deliveries",
-                  "1 2026-01-31T02:03:25.000Z");
+    assert_answer(&s, "SELECT attempts || ' ' || started_at FROM v_deliveries", "1 2026-01-31T02:03:25.000Z");
     ck_assert_int_eq(queue_return_delivery(s.queue, delivery, "drain", THEN), 0);
     assert_answer(&s, "SELECT attempts || state FROM v_deliveries", "0PENDING");
-    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DELIVERY_RETURNED'",
-                  "PACS, drain");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DELIVERY_RETURNED'", "PACS, drain");
 }
 
 END_TEST
@@ -384,8 +376,7 @@ END_TEST
 
 START_TEST(a_warning_is_kept_with_a_sent_one)
 {
-    struct queue_attempt coerced = {
-        .dimse_status = 0xb000, .code = CODE_NONE, .message = "coerced"};
+    struct queue_attempt coerced = {.dimse_status = 0xb000, .code = CODE_NONE, .message = "coerced"};
     int64_t delivery = one_delivery("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
     ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &coerced, "2.25.77", THEN), 0);
@@ -404,8 +395,7 @@ START_TEST(a_redirection_changes_the_destination_once)
     done_job("1.2", to, 2);
     for (int64_t delivery = 1; delivery <= 2; delivery++) {
         ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
-        ck_assert_int_eq(queue_redirect_delivery(s.queue, delivery, "FOLDER", &unreachable, THEN),
-                         0);
+        ck_assert_int_eq(queue_redirect_delivery(s.queue, delivery, "FOLDER", &unreachable, THEN), 0);
     }
     assert_answer(&s,
                   "SELECT group_concat(destination || ' ' || state || ' ' || path, '; ') FROM "
@@ -427,14 +417,12 @@ due_list(int64_t now_ms, size_t limit, const char *const *blocked, size_t blocke
     static char text[256];
     struct queue_delivery *deliveries;
     size_t count;
-    ck_assert_int_eq(
-        queue_due_deliveries(s.queue, now_ms, limit, blocked, blocked_count, &deliveries, &count),
-        0);
+    ck_assert_int_eq(queue_due_deliveries(s.queue, now_ms, limit, blocked, blocked_count, &deliveries, &count), 0);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(text);
-        snprintf(text + length, sizeof text - length, "%s%s%lld", i ? " " : "",
-                 deliveries[i].destination, (long long)deliveries[i].id);
+        snprintf(text + length, sizeof text - length, "%s%s%lld", i ? " " : "", deliveries[i].destination,
+                 (long long)deliveries[i].id);
         queue_delivery_clear(&deliveries[i]);
     }
     free(deliveries);
@@ -538,16 +526,14 @@ END_TEST
 
 START_TEST(unknown_commitments_are_reported)
 {
-    static const char *const pairs[][2] = {
-        {"2.25.77", "2.25.2"}, {"2.25.78", "2.25.1"}, {"", "2.25.1"}, {"", ""}};
+    static const char *const pairs[][2] = {{"2.25.77", "2.25.2"}, {"2.25.78", "2.25.1"}, {"", "2.25.1"}, {"", ""}};
     struct queue_delivery found;
     delivery_in(SENT_REQUESTED, "1.2");
     int64_t plain = one_delivery("1.3"); /* under no transaction */
     send(plain, "");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        ck_assert_int_eq(
-            queue_delivery_committed(s.queue, pairs[i][0], pairs[i][1], true, CODE_NONE, "", THEN),
-            -ENOENT);
+        ck_assert_int_eq(queue_delivery_committed(s.queue, pairs[i][0], pairs[i][1], true, CODE_NONE, "", THEN),
+                         -ENOENT);
         ck_assert_int_eq(queue_find_commitment(s.queue, pairs[i][0], pairs[i][1], &found), -ENOENT);
     }
 }
@@ -559,16 +545,13 @@ START_TEST(a_missing_commitment_is_overdue)
     struct queue_delivery *deliveries;
     size_t count;
     int64_t delivery = delivery_in(SENT_REQUESTED, "1.2"); /* asked for at THEN + 1000 */
-    ck_assert_int_eq(
-        queue_overdue_commitments(s.queue, "PACS", THEN + 1000, 10, &deliveries, &count), 0);
+    ck_assert_int_eq(queue_overdue_commitments(s.queue, "PACS", THEN + 1000, 10, &deliveries, &count), 0);
     ck_assert_uint_eq(count, 0);
     free(deliveries);
-    ck_assert_int_eq(
-        queue_overdue_commitments(s.queue, "ARCHIVE", THEN + 1001, 10, &deliveries, &count), 0);
+    ck_assert_int_eq(queue_overdue_commitments(s.queue, "ARCHIVE", THEN + 1001, 10, &deliveries, &count), 0);
     ck_assert_uint_eq(count, 0);
     free(deliveries);
-    ck_assert_int_eq(
-        queue_overdue_commitments(s.queue, "PACS", THEN + 1001, 10, &deliveries, &count), 0);
+    ck_assert_int_eq(queue_overdue_commitments(s.queue, "PACS", THEN + 1001, 10, &deliveries, &count), 0);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(deliveries[0].id, delivery);
     queue_delivery_clear(&deliveries[0]);
@@ -578,18 +561,14 @@ START_TEST(a_missing_commitment_is_overdue)
     ck_assert_int_eq(take(DELAY, delivery), 0);
     assert_answer(&s, "SELECT state || ' ' || commitment || ' ' || sent_at FROM v_deliveries",
                   "DELAYED FAILED 2026-01-31T02:03:26.000Z");
-    ck_assert_int_eq(
-        queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, CODE_NONE, "", THEN + 1200),
-        -ENOENT);
+    ck_assert_int_eq(queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, CODE_NONE, "", THEN + 1200), -ENOENT);
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN + 2000), 0);
     assert_answer(&s,
                   "SELECT commitment || transaction_uid || coalesce(requested_at, '') FROM "
                   "v_deliveries",
                   "NONE");
     ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &stored, "2.25.78", THEN + 2000), 0);
-    ck_assert_int_eq(
-        queue_delivery_committed(s.queue, "2.25.78", "2.25.1", true, CODE_NONE, "", THEN + 3000),
-        0);
+    ck_assert_int_eq(queue_delivery_committed(s.queue, "2.25.78", "2.25.1", true, CODE_NONE, "", THEN + 3000), 0);
     assert_answer(&s, "SELECT attempts || commitment FROM v_deliveries", "2COMMITTED");
 }
 
@@ -600,8 +579,7 @@ END_TEST
 static int
 resend_many(int64_t job, const char *destination, bool not_arrived, int64_t *count)
 {
-    struct queue_resend which = {
-        .job_id = job, .destination = destination, .not_arrived = not_arrived};
+    struct queue_resend which = {.job_id = job, .destination = destination, .not_arrived = not_arrived};
     return queue_resend(s.queue, &which, THEN + 9000, count);
 }
 
@@ -614,8 +592,7 @@ bring(int64_t delivery, enum queue_delivery_state state)
     if (state == QUEUE_DELIVERY_SENT)
         ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &stored, "", THEN), 0);
     if (state == QUEUE_DELIVERY_DELAYED)
-        ck_assert_int_eq(queue_delay_delivery(s.queue, delivery, THEN + 90000, &unreachable, THEN),
-                         0);
+        ck_assert_int_eq(queue_delay_delivery(s.queue, delivery, THEN + 90000, &unreachable, THEN), 0);
     if (state == QUEUE_DELIVERY_FAILED)
         ck_assert_int_eq(queue_fail_delivery(s.queue, delivery, &refused, THEN), 0);
 }
@@ -744,11 +721,11 @@ START_TEST(a_failed_newer_revision_withdraws_no_delivery)
     /* EMPTY is a result in its own right. */
     ck_assert_int_eq(sample_retry(s.queue, job, false, &job), 0);
     start_job(job);
-    ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
-                                                             CODE_EMPTY, "no voxel"},
-                                      SAMPLE_NOW + 4000),
-                     0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, CODE_EMPTY, "no voxel"},
+                         SAMPLE_NOW + 4000),
+        0);
     assert_answer(&s, STATES, "CANCELLED");
 }
 
@@ -773,13 +750,10 @@ START_TEST(only_a_successful_retry_withdraws_deliveries)
                   "(SELECT * FROM v_deliveries ORDER BY delivery)",
                   "1ACANCELLED 1BSENT 1CCANCELLED 1DFAILED 1ESENDING 2APENDING 2BSENT 2DPENDING "
                   "2EPENDING");
-    assert_answer(&s, "SELECT group_concat(code, ' ') FROM v_deliveries WHERE state = 'CANCELLED'",
-                  "RETRIED RETRIED");
-    assert_answer(&s,
-                  "SELECT detail FROM v_events WHERE kind = 'DELIVERY_ADDED' AND to_state = 'SENT'",
+    assert_answer(&s, "SELECT group_concat(code, ' ') FROM v_deliveries WHERE state = 'CANCELLED'", "RETRIED RETRIED");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DELIVERY_ADDED' AND to_state = 'SENT'",
                   "B, it has the same object already");
-    assert_answer(&s, "SELECT count(DISTINCT sent_at) FROM v_deliveries WHERE destination = 'B'",
-                  "1");
+    assert_answer(&s, "SELECT count(DISTINCT sent_at) FROM v_deliveries WHERE destination = 'B'", "1");
     ck_assert_int_eq(resend_one(7, false), 0); /* B, of the new file */
 }
 
@@ -810,8 +784,7 @@ START_TEST(uncommitted_objects_are_sent_again)
     start_job(next);
     ck_assert_int_eq(finish_with(next, "2.25.1", to, 1), 0);
     assert_answer(&s, STATES, "SENT PENDING");
-    ck_assert_int_eq(
-        queue_delivery_committed(s.queue, "2.25.7", "2.25.1", true, CODE_NONE, "", THEN), 0);
+    ck_assert_int_eq(queue_delivery_committed(s.queue, "2.25.7", "2.25.1", true, CODE_NONE, "", THEN), 0);
     ck_assert_int_eq(sample_retry(s.queue, next, true, &next), 0);
     start_job(next);
     ck_assert_int_eq(finish_with(next, "2.25.1", to, 1), 0);
@@ -871,8 +844,7 @@ tell(const char *kind, const char *detail, int64_t ms)
 
 START_TEST(a_destination_is_down_until_it_replies)
 {
-#define DOWN                                                                                       \
-    "SELECT group_concat(destination || coalesce(down_since, '-'), ' ') FROM v_destinations"
+#define DOWN "SELECT group_concat(destination || coalesce(down_since, '-'), ' ') FROM v_destinations"
     static const char *const to[] = {"PACS", "PACS2"};
     done_job("1.2", to, 2);
     assert_answer(&s, DOWN, "PACS- PACS2-");
@@ -921,17 +893,14 @@ END_TEST
 
 SAMPLE_MAIN("db_deliveries", open_sample, close_sample, retry_times_follow_a_changed_clock,
             a_done_job_gets_a_delivery_per_destination, a_destination_without_a_name_undoes_all,
-            every_edge_from_every_place, all_transitions_of_a_missing_delivery_fail,
-            states_have_names, a_returned_delivery_does_not_count_as_an_attempt,
-            a_delayed_delivery_keeps_its_error, an_attempt_without_a_response_has_no_status,
-            a_warning_is_kept_with_a_sent_one, a_redirection_changes_the_destination_once,
-            due_deliveries_are_ordered_by_destination_and_time, a_commitment_is_recorded_once,
-            a_refused_commitment_has_a_reason, a_commitment_without_a_request_fails,
-            unknown_commitments_are_reported, a_missing_commitment_is_overdue,
-            a_resend_resets_the_delivery, a_destination_is_resent, a_job_is_resent,
-            a_resend_has_exactly_one_selector, a_newer_revision_withdraws_unsent_deliveries,
-            a_failed_newer_revision_withdraws_no_delivery,
-            only_a_successful_retry_withdraws_deliveries,
-            a_retry_with_a_new_object_sends_the_new_object, uncommitted_objects_are_sent_again,
-            a_restart_resumes_interrupted_deliveries, the_report_counts_deliveries,
+            every_edge_from_every_place, all_transitions_of_a_missing_delivery_fail, states_have_names,
+            a_returned_delivery_does_not_count_as_an_attempt, a_delayed_delivery_keeps_its_error,
+            an_attempt_without_a_response_has_no_status, a_warning_is_kept_with_a_sent_one,
+            a_redirection_changes_the_destination_once, due_deliveries_are_ordered_by_destination_and_time,
+            a_commitment_is_recorded_once, a_refused_commitment_has_a_reason, a_commitment_without_a_request_fails,
+            unknown_commitments_are_reported, a_missing_commitment_is_overdue, a_resend_resets_the_delivery,
+            a_destination_is_resent, a_job_is_resent, a_resend_has_exactly_one_selector,
+            a_newer_revision_withdraws_unsent_deliveries, a_failed_newer_revision_withdraws_no_delivery,
+            only_a_successful_retry_withdraws_deliveries, a_retry_with_a_new_object_sends_the_new_object,
+            uncommitted_objects_are_sent_again, a_restart_resumes_interrupted_deliveries, the_report_counts_deliveries,
             a_destination_is_down_until_it_replies)

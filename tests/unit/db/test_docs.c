@@ -38,8 +38,7 @@ START_TEST(documented_queries_run)
         ck_assert_ptr_nonnull(end);
         *end = '\0';
         char *error = NULL;
-        ck_assert_msg(sqlite3_exec(reader, at, NULL, NULL, &error) == SQLITE_OK, "%s\n%s", at,
-                      error);
+        ck_assert_msg(sqlite3_exec(reader, at, NULL, NULL, &error) == SQLITE_OK, "%s\n%s", at, error);
         at = end + 1;
     }
     ck_assert_int_ge(queries, 12);

@@ -67,14 +67,12 @@ START_TEST(an_old_nonce_is_void)
     int64_t job = job_elsewhere("1.2", 0, "aa");
     ck_assert_int_eq(queue_submitted(s.queue, job, "bb", 42, SAMPLE_NOW + 4000), -EAGAIN);
     ck_assert_int_eq(queue_placed(s.queue, job, "bb", "node-1", ""), -EAGAIN);
-    ck_assert_int_eq(queue_return_job(s.queue, job, "Slurm does not know it", SAMPLE_NOW + 5000),
-                     0);
+    ck_assert_int_eq(queue_return_job(s.queue, job, "Slurm does not know it", SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_submitted(s.queue, job, "aa", 42, SAMPLE_NOW + 6000), -EAGAIN);
     const struct queue_lane next = {"slurm", 0, "slurm", "cc"};
     ck_assert_int_eq(queue_start_at(s.queue, job, &next, SAMPLE_NOW + 7000), 0);
     ck_assert_int_eq(queue_submitted(s.queue, job, "aa", 42, SAMPLE_NOW + 8000), -EAGAIN);
-    assert_answer(&s, "SELECT attempts || slurm_state || coalesce(slurm_id, 'none') FROM v_jobs",
-                  "1SUBMITTINGnone");
+    assert_answer(&s, "SELECT attempts || slurm_state || coalesce(slurm_id, 'none') FROM v_jobs", "1SUBMITTINGnone");
 }
 
 END_TEST
@@ -126,9 +124,8 @@ START_TEST(views_show_the_place_of_a_job)
     ck_assert_int_eq(report_job(report, job, out, false, &error), 0);
     ck_assert_int_eq(fclose(out), 0);
     ck_assert_msg(strstr(text, "slurm 42 on node-1") != NULL, "%s", text);
-    ck_assert_msg(
-        strstr(text, "\nslurm_id                  42\nnode                      node-1\n") != NULL,
-        "%s", text);
+    ck_assert_msg(strstr(text, "\nslurm_id                  42\nnode                      node-1\n") != NULL, "%s",
+                  text);
     free(text);
     for (size_t i = 0; i < 2; i++) {
         struct report_table list;
@@ -144,6 +141,6 @@ START_TEST(views_show_the_place_of_a_job)
 
 END_TEST
 
-SAMPLE_MAIN("db_elsewhere", open_sample, close_sample, remote_attempts_outlive_the_daemon,
-            an_old_nonce_is_void, a_local_attempt_clears_the_remote_place,
-            the_mean_duration_is_that_of_successful_jobs, views_show_the_place_of_a_job)
+SAMPLE_MAIN("db_elsewhere", open_sample, close_sample, remote_attempts_outlive_the_daemon, an_old_nonce_is_void,
+            a_local_attempt_clears_the_remote_place, the_mean_duration_is_that_of_successful_jobs,
+            views_show_the_place_of_a_job)

@@ -53,8 +53,7 @@ memory_malloc(int size)
 UNCHECKED void *
 memory_realloc(void *memory, int size)
 {
-    return memory_with_header(
-        __libc_realloc((char *)memory - MEMORY_HEADER, (size_t)size + MEMORY_HEADER), size);
+    return memory_with_header(__libc_realloc((char *)memory - MEMORY_HEADER, (size_t)size + MEMORY_HEADER), size);
 }
 
 UNCHECKED void
@@ -93,9 +92,8 @@ memory_shutdown(void *unused)
 static void
 use_libc_memory(void)
 {
-    static const sqlite3_mem_methods methods = {
-        memory_malloc,   memory_free, memory_realloc,  memory_size,
-        memory_round_up, memory_init, memory_shutdown, NULL};
+    static const sqlite3_mem_methods methods = {memory_malloc,   memory_free, memory_realloc,  memory_size,
+                                                memory_round_up, memory_init, memory_shutdown, NULL};
     ck_assert_int_eq(sqlite3_config(SQLITE_CONFIG_MALLOC, &methods), SQLITE_OK);
     ck_assert_int_eq(sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 512, 2000), SQLITE_OK);
 }
@@ -155,8 +153,7 @@ finish_it(void)
     result.destinations = to;
     result.destination_count = 1;
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(s.queue, 1,
-                            &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
+    return queue_finish_job(s.queue, 1, &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
                             SAMPLE_NOW + 4000);
 }
 
@@ -183,8 +180,7 @@ have_sent(void)
 static int
 have_committed(void)
 {
-    return queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, CODE_NONE, "",
-                                    SAMPLE_NOW + 6000);
+    return queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, CODE_NONE, "", SAMPLE_NOW + 6000);
 }
 
 static int
@@ -235,23 +231,22 @@ accept_again(void)
 }
 
 /* Each step advances progress() by one. */
-static int (*const steps[])(void) = {
-    add_first,     add_second,  settle_it,     add_the_job, start_it,       finish_it,
-    start_sending, delay_it,    start_sending, have_sent,   have_committed, send_again,
-    hold_all,      release_all, run_again,     start_again, review_again,   accept_again};
+static int (*const steps[])(void) = {add_first,      add_second,    settle_it,   add_the_job,   start_it,
+                                     finish_it,      start_sending, delay_it,    start_sending, have_sent,
+                                     have_committed, send_again,    hold_all,    release_all,   run_again,
+                                     start_again,    review_again,  accept_again};
 
 #define STEPS ((int)(sizeof steps / sizeof *steps))
 
 static int
 progress(void)
 {
-    return atoi(sample_ask(
-        &s, "SELECT (SELECT count(*) FROM instance) + (SELECT count(*) FROM v_series "
-            "WHERE state = 'SETTLED') + (SELECT count(*) FROM v_jobs) + (SELECT count(*) FROM "
-            "v_jobs WHERE attempts > 0) + (SELECT count(*) FROM v_jobs WHERE state = 'DONE') + "
-            "(SELECT count(*) FROM v_events WHERE kind IN ('DELIVERY_STARTED', "
-            "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT', 'HELD', "
-            "'RELEASED', 'JOB_REVIEW'))"));
+    return atoi(sample_ask(&s, "SELECT (SELECT count(*) FROM instance) + (SELECT count(*) FROM v_series "
+                               "WHERE state = 'SETTLED') + (SELECT count(*) FROM v_jobs) + (SELECT count(*) FROM "
+                               "v_jobs WHERE attempts > 0) + (SELECT count(*) FROM v_jobs WHERE state = 'DONE') + "
+                               "(SELECT count(*) FROM v_events WHERE kind IN ('DELIVERY_STARTED', "
+                               "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT', 'HELD', "
+                               "'RELEASED', 'JOB_REVIEW'))"));
 }
 
 /* All of them exist exactly if the job has ended. */
@@ -277,8 +272,7 @@ live(int group)
             rc = queue_commit(s.queue);
         if (rc < 0) {
             queue_rollback(s.queue);
-            ck_assert_msg(rc == -EIO || rc == -ENOSPC, "step %d: %d, %s", at, rc,
-                          queue_reason(s.queue));
+            ck_assert_msg(rc == -EIO || rc == -ENOSPC, "step %d: %d, %s", at, rc, queue_reason(s.queue));
             return at;
         }
     }
@@ -309,8 +303,7 @@ bring_to_the_end(void)
         int rc = steps[from]();
         ck_assert_msg(rc == 0, "step %d: %d, %s", from, rc, queue_reason(s.queue));
     }
-    assert_answer(&s, "SELECT group_concat(state || coalesce(superseded_by, '')) FROM v_jobs",
-                  "DONE2,DONE");
+    assert_answer(&s, "SELECT group_concat(state || coalesce(superseded_by, '')) FROM v_jobs", "DONE2,DONE");
     assert_answer(&s, "SELECT state || instances || jobs || jobs_done FROM v_series", "SETTLED222");
     assert_answer(&s, "SELECT count(*) FROM v_results", "2");
     assert_features_with_the_job();
@@ -354,8 +347,7 @@ make_old(void)
     s.queue = NULL;
     sqlite3 *db;
     ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA auto_vacuum = NONE; VACUUM", NULL, NULL, NULL),
-                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA auto_vacuum = NONE; VACUUM", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     sample_store(&s, &old);
     sample_close(&s);
@@ -412,8 +404,7 @@ live_with_fault(int n, struct fault fault, bool first, int group)
     int there = progress();
     /* A failed step is undone; only a restart may find it complete (transaction.c). */
     bool complete = (fault.for_good || rc < 0) && there == confirmed + group;
-    ck_assert_msg(there == confirmed || complete, "write %d failed: %d confirmed, %d there", n,
-                  confirmed, there);
+    ck_assert_msg(there == confirmed || complete, "write %d failed: %d confirmed, %d there", n, confirmed, there);
     assert_features_with_the_job();
     bring_to_the_end();
     sample_close(&s);
@@ -508,9 +499,7 @@ rebuild_with_fault(int n, struct fault fault, bool killed)
         failing.for_good = fault.for_good || killed;
         failing.error = fault.sqlite_error;
         int rc = queue_rebuild(s.queue);
-        const int status = failing.failures == 0                    ? 0
-                           : rc == 0 || rc == -EIO || rc == -ENOSPC ? 1
-                                                                    : 2;
+        const int status = failing.failures == 0 ? 0 : rc == 0 || rc == -EIO || rc == -ENOSPC ? 1 : 2;
         if (!killed) {
             heal();
             queue_close(s.queue);
@@ -556,8 +545,7 @@ START_TEST(a_rebuilt_database_is_smaller)
     sqlite3 *db;
     ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
     ck_assert_int_eq(
-        sqlite3_exec(db, "DELETE FROM instance; UPDATE series SET instances = 0, frames = 0", NULL,
-                     NULL, NULL),
+        sqlite3_exec(db, "DELETE FROM instance; UPDATE series SET instances = 0, frames = 0", NULL, NULL, NULL),
         SQLITE_OK);
     sqlite3_close(db);
     ck_assert_int_eq(queue_tidy(s.queue, 1000), 0);
@@ -629,12 +617,10 @@ START_TEST(a_killed_writer_loses_no_confirmed_row)
         sample_watch(&s);
         sample_assert_sound(s.queue);
         assert_answer(&s, "PRAGMA integrity_check", "ok");
-        snprintf(sql, sizeof sql, "SELECT instances FROM v_series WHERE series_uid = '1.%d'",
-                 round);
+        snprintf(sql, sizeof sql, "SELECT instances FROM v_series WHERE series_uid = '1.%d'", round);
         int there = atoi(sample_ask(&s, sql));
         /* The transaction in which it was killed may have been complete. */
-        ck_assert_msg(there == confirmed || there == confirmed + 1, "%d confirmed, %d there",
-                      confirmed, there);
+        ck_assert_msg(there == confirmed || there == confirmed + 1, "%d confirmed, %d there", confirmed, there);
         snprintf(sql, sizeof sql,
                  "SELECT count(*) FROM v_events WHERE kind = 'TEST' AND "
                  "detail = '1.%d'",

@@ -30,10 +30,9 @@ static int
 finish_with(int64_t job, const struct feature *features, size_t count)
 {
     const struct queue_figures figures = sample_measured(features, count);
-    return queue_finish_job(
-        s.queue, job,
-        &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
-        SAMPLE_NOW + 4000);
+    return queue_finish_job(s.queue, job,
+                            &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
+                            SAMPLE_NOW + 4000);
 }
 
 static int64_t
@@ -124,8 +123,7 @@ START_TEST(a_segment_twice_is_refused_with_the_whole_job)
     figures.segments = twice;
     figures.segment_count = 2;
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      -EEXIST);
     ck_assert_str_eq(queue_reason(s.queue), "segment 1 is there twice");
@@ -148,9 +146,7 @@ START_TEST(values_are_kept_to_the_last_bit)
     }
     ck_assert_int_eq(finish_with(running_job("1.2.3"), features, 6), 0);
     ck_assert_int_eq(sqlite3_open_v2(s.path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    ck_assert_int_eq(
-        sqlite3_prepare_v2(db, "SELECT value FROM v_features ORDER BY place", -1, &rows, NULL),
-        SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT value FROM v_features ORDER BY place", -1, &rows, NULL), SQLITE_OK);
     for (int i = 0; i < 6; i++) {
         ck_assert_int_eq(sqlite3_step(rows), SQLITE_ROW);
         double value = sqlite3_column_double(rows, 0);
@@ -172,8 +168,7 @@ START_TEST(histograms_are_json)
                   "counts ->> 255) FROM v_pattern_histograms",
                   "[1,1,\"Brain\",\"tlbap\",\"threshold=0.9\",\"head-ct\",\"1.2.3\",256,5,0,"
                   "1099511627776]");
-    assert_answer(&s, "SELECT sum(c.value) FROM v_pattern_histograms h, json_each(h.counts) c",
-                  "1099511627781");
+    assert_answer(&s, "SELECT sum(c.value) FROM v_pattern_histograms h, json_each(h.counts) c", "1099511627781");
 }
 
 END_TEST
@@ -189,8 +184,7 @@ START_TEST(counts_of_any_size_fit)
     figures.histograms = &histogram;
     figures.histogram_count = 1;
     ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"),
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     assert_answer(&s, "SELECT counts ->> 255 FROM v_pattern_histograms", "9223372036854775807");
@@ -241,8 +235,7 @@ START_TEST(every_setting_defines)
     features[17].unit = "mm";
     ck_assert_int_eq(finish_with(running_job("1.2.3"), features, 18), 0);
     assert_answer(&s, "SELECT count(*) FROM v_features", "18");
-    assert_answer(&s, "SELECT name FROM v_features WHERE settings = 'of_later_versions=7'",
-                  "joint_entropy");
+    assert_answer(&s, "SELECT name FROM v_features WHERE settings = 'of_later_versions=7'", "joint_entropy");
 }
 
 END_TEST
@@ -288,8 +281,7 @@ START_TEST(an_empty_job_has_features_too)
 {
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
     ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"),
-                                      &(struct queue_finish){QUEUE_EMPTY, &figures, NULL, 0,
-                                                             CODE_EMPTY, "no voxel"},
+                                      &(struct queue_finish){QUEUE_EMPTY, &figures, NULL, 0, CODE_EMPTY, "no voxel"},
                                       SAMPLE_NOW + 4000),
                      0);
     assert_answer(&s, "SELECT count(*) FROM v_features", "3");
@@ -329,8 +321,7 @@ START_TEST(features_of_a_superseded_job_stay_and_are_marked)
     assert_answer(&s, "SELECT superseded_by FROM v_pattern_histograms", "2");
     ck_assert_int_eq(queue_start_job(s.queue, later, "worker-0", 0, SAMPLE_NOW + 6000), 0);
     ck_assert_int_eq(sample_finish_measured(s.queue, later), 0);
-    assert_answer(
-        &s, "SELECT count(*) || max(revision) FROM v_features WHERE superseded_by IS NULL", "32");
+    assert_answer(&s, "SELECT count(*) || max(revision) FROM v_features WHERE superseded_by IS NULL", "32");
 }
 
 END_TEST
@@ -381,11 +372,9 @@ START_TEST(the_tables_refuse_invalid_rows)
     ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL), SQLITE_OK);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        ck_assert_msg(sqlite3_exec(db, wrong[i], NULL, NULL, NULL) == SQLITE_CONSTRAINT, "%s: %s",
-                      wrong[i], sqlite3_errmsg(db));
-    ck_assert_int_eq(
-        sqlite3_exec(db, "INSERT INTO feature VALUES (1, 3, 1, 9, 1.5, '')", NULL, NULL, NULL),
-        SQLITE_OK);
+        ck_assert_msg(sqlite3_exec(db, wrong[i], NULL, NULL, NULL) == SQLITE_CONSTRAINT, "%s: %s", wrong[i],
+                      sqlite3_errmsg(db));
+    ck_assert_int_eq(sqlite3_exec(db, "INSERT INTO feature VALUES (1, 3, 1, 9, 1.5, '')", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
 
@@ -398,13 +387,10 @@ START_TEST(features_of_an_unsuccessful_job_are_found)
     int64_t other = running_job("1.2.4");
     sqlite3 *db;
     ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
-    ck_assert_int_eq(
-        sqlite3_exec(db, "UPDATE feature SET job_id = 2 WHERE place = 1", NULL, NULL, NULL),
-        SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "UPDATE feature SET job_id = 2 WHERE place = 1", NULL, NULL, NULL), SQLITE_OK);
     ck_assert_int_eq(queue_check(s.queue, &error), -EUCLEAN);
     ck_assert_str_eq(error.message, "job 2: it has features or segments and has not ended well");
-    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM feature WHERE job_id = 2", NULL, NULL, NULL),
-                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM feature WHERE job_id = 2", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     ck_assert_int_eq(sample_state(s.queue, other), QUEUE_RUNNING);
 }
@@ -433,12 +419,10 @@ START_TEST(looking_up_a_job_needs_no_scan)
 
 END_TEST
 
-SAMPLE_MAIN("db_features", open_sample, close_sample, rows_equal_the_reported_features,
-            every_segment_has_a_row, broken_expectations_are_columns,
-            a_segment_twice_is_refused_with_the_whole_job, values_are_kept_to_the_last_bit,
-            histograms_are_json, counts_of_any_size_fit, definitions_are_shared,
-            every_setting_defines, an_invalid_feature_is_refused_with_the_whole_job,
-            an_empty_job_has_features_too, a_retry_keeps_old_features_and_adds_new_ones,
-            features_of_a_superseded_job_stay_and_are_marked,
+SAMPLE_MAIN("db_features", open_sample, close_sample, rows_equal_the_reported_features, every_segment_has_a_row,
+            broken_expectations_are_columns, a_segment_twice_is_refused_with_the_whole_job,
+            values_are_kept_to_the_last_bit, histograms_are_json, counts_of_any_size_fit, definitions_are_shared,
+            every_setting_defines, an_invalid_feature_is_refused_with_the_whole_job, an_empty_job_has_features_too,
+            a_retry_keeps_old_features_and_adds_new_ones, features_of_a_superseded_job_stay_and_are_marked,
             features_are_written_together_with_the_end, the_tables_refuse_invalid_rows,
             features_of_an_unsuccessful_job_are_found, looking_up_a_job_needs_no_scan)

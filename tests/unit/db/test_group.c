@@ -193,8 +193,7 @@ START_TEST(a_long_reader_does_not_hold_up_the_writer)
     sqlite3_stmt *count;
     ck_assert_int_eq(sqlite3_open_v2(s.path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(reader, "BEGIN", NULL, NULL, NULL), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_prepare_v2(reader, "SELECT count(*) FROM v_events", -1, &count, NULL),
-                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(reader, "SELECT count(*) FROM v_events", -1, &count, NULL), SQLITE_OK);
     ck_assert_int_eq(sqlite3_step(count), SQLITE_ROW);
     ck_assert_int_eq(sqlite3_column_int(count, 0), 0);
     sqlite3_reset(count);
@@ -215,8 +214,7 @@ START_TEST(a_long_reader_does_not_hold_up_the_writer)
 END_TEST
 
 SAMPLE_MAIN("db_group", open_sample, close_sample, a_group_is_seen_when_it_is_committed,
-            a_failed_call_leaves_the_group_usable, a_rollback_undoes_all_of_it,
-            closing_undoes_an_open_group, groups_do_not_nest,
-            a_full_database_is_an_error_and_keeps_confirmed_rows,
+            a_failed_call_leaves_the_group_usable, a_rollback_undoes_all_of_it, closing_undoes_an_open_group,
+            groups_do_not_nest, a_full_database_is_an_error_and_keeps_confirmed_rows,
             a_group_on_a_full_database_is_rolled_back, another_writer_is_reported_as_busy,
             a_long_reader_does_not_hold_up_the_writer)

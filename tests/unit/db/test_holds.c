@@ -21,8 +21,7 @@ close_sample(void)
 static int
 hold(const char *kind, const char *name)
 {
-    return queue_hold(s.queue, &(struct queue_hold){kind, name, "jane", "maintenance"},
-                      SAMPLE_NOW + 2500);
+    return queue_hold(s.queue, &(struct queue_hold){kind, name, "jane", "maintenance"}, SAMPLE_NOW + 2500);
 }
 
 static int
@@ -41,8 +40,7 @@ ready(void)
     ck_assert_int_eq(queue_ready(s.queue, SAMPLE_NOW + 60000, 0, 64, "", &jobs, &count), 0);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? " " : "",
-                                 (int)jobs[i].id);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? " " : "", (int)jobs[i].id);
         queue_job_clear(&jobs[i]);
     }
     free(jobs);
@@ -57,16 +55,14 @@ due(void)
     struct queue_delivery *deliveries;
     size_t count, used = 0;
     int64_t then;
-    ck_assert_int_eq(
-        queue_due_deliveries(s.queue, SAMPLE_NOW + 60000, 9, NULL, 0, &deliveries, &count), 0);
+    ck_assert_int_eq(queue_due_deliveries(s.queue, SAMPLE_NOW + 60000, 9, NULL, 0, &deliveries, &count), 0);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         used += (size_t)snprintf(text + used, sizeof text - used, "%s ", deliveries[i].destination);
         queue_delivery_clear(&deliveries[i]);
     }
     free(deliveries);
-    snprintf(text + used, sizeof text - used, "%s",
-             queue_next_delivery(s.queue, NULL, 0, &then) == 0 ? "+" : "");
+    snprintf(text + used, sizeof text - used, "%s", queue_next_delivery(s.queue, NULL, 0, &then) == 0 ? "+" : "");
     return text;
 }
 
@@ -74,10 +70,9 @@ START_TEST(held_jobs_do_not_start)
 {
     static const struct {
         const char *kind, *name, *left, *held;
-    } cases[] = {
-        {"job", "1", "2 3", "job  "},        {"pipeline", "head-ct", "3", "pipeline pipeline "},
-        {"pipeline", "head", "1 2 3", "  "}, {"destination", "head-ct", "1 2 3", "  "},
-        {"jobs", "", "", "jobs jobs jobs"},  {"queue", "", "", "queue queue queue"}};
+    } cases[] = {{"job", "1", "2 3", "job  "},        {"pipeline", "head-ct", "3", "pipeline pipeline "},
+                 {"pipeline", "head", "1 2 3", "  "}, {"destination", "head-ct", "1 2 3", "  "},
+                 {"jobs", "", "", "jobs jobs jobs"},  {"queue", "", "", "queue queue queue"}};
 
     struct queue_ids running;
     int64_t series, other;
@@ -121,15 +116,13 @@ START_TEST(held_deliveries_are_not_sent)
     result.destination_count = 2;
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     ck_assert_str_eq(due(), "OLD PACS +");
     ck_assert_int_eq(hold("destination", "OLD"), 0);
     ck_assert_str_eq(due(), "PACS +");
-    assert_answer(&s, "SELECT group_concat(destination || held, ' ') FROM v_deliveries",
-                  "OLDdestination PACS");
+    assert_answer(&s, "SELECT group_concat(destination || held, ' ') FROM v_deliveries", "OLDdestination PACS");
     assert_answer(&s, "SELECT held FROM v_night", "destination OLD");
     ck_assert_int_eq(hold("queue", ""), 0);
     ck_assert_str_eq(due(), ""); /* without a wakeup */
@@ -184,8 +177,7 @@ ages_at(int minute)
         struct queue_delivery delivery;
         ck_assert_int_eq(queue_get_delivery(s.queue, id, &delivery), 0);
         const int64_t age_ms = SAMPLE_NOW + minute * MINUTE - delivery.since_ms;
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%g", id > 1 ? " " : "",
-                                 (double)age_ms / MINUTE);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%g", id > 1 ? " " : "", (double)age_ms / MINUTE);
         queue_delivery_clear(&delivery);
     }
     return text;
@@ -239,8 +231,7 @@ START_TEST(items_created_during_a_hold_are_held)
     static const char *const to[] = {"OLD", "PACS"};
     hold_at("destination", "OLD", -60);
     waiting_deliveries(to, 2);
-    ck_assert_int_eq(queue_clock_was_set(s.queue, 5 * MINUTE),
-                     0); /* the hold is as old as before */
+    ck_assert_int_eq(queue_clock_was_set(s.queue, 5 * MINUTE), 0); /* the hold is as old as before */
     release_at("destination", "OLD", 35);
     ck_assert_str_eq(ages_at(35), "0 30");
     hold_at("destination", "PACS", 35);
@@ -277,8 +268,7 @@ START_TEST(a_job_is_held_until_it_has_ended)
     ck_assert_int_eq(hold("job", "1"), 0); /* it continues */
     ck_assert_int_eq(queue_return_job(s.queue, job, "drain", SAMPLE_NOW), 0);
     ck_assert_str_eq(ready(), "");
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running),
-                     0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
     assert_answer(&s, "SELECT count(*) FROM v_holds", "0");
     ck_assert_int_eq(hold("job", "1"), -EAGAIN);
     ck_assert_int_eq(hold("job", "4711"), -ENOENT);
@@ -293,8 +283,7 @@ START_TEST(only_existing_items_can_be_held)
 {
     static const struct {
         const char *kind, *name;
-    } cases[] = {
-        {"queue", "x"}, {"pipeline", ""}, {"destination", ""}, {"job", ""}, {"series", "1"}};
+    } cases[] = {{"queue", "x"}, {"pipeline", ""}, {"destination", ""}, {"job", ""}, {"series", "1"}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         ck_assert_int_eq(hold(cases[i].kind, cases[i].name), -EINVAL);
@@ -309,21 +298,18 @@ START_TEST(the_priority_of_a_queued_job_can_change)
     ck_assert_str_eq(ready(), "1 2");
     ck_assert_int_eq(queue_set_priority(s.queue, second, 9, "jane", SAMPLE_NOW), 0);
     ck_assert_str_eq(ready(), "2 1");
-    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_PRIORITY' AND job = 2",
-                  "5 to 9, by jane");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_PRIORITY' AND job = 2", "5 to 9, by jane");
     ck_assert_int_eq(queue_start_job(s.queue, first, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_set_priority(s.queue, first, 9, "jane", SAMPLE_NOW), -EAGAIN);
     ck_assert_int_eq(queue_set_priority(s.queue, 4711, 9, "jane", SAMPLE_NOW), -ENOENT);
-    ck_assert_int_eq(
-        queue_delay_job(s.queue, first, SAMPLE_NOW + 9000, false, CODE_NONE, "", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_delay_job(s.queue, first, SAMPLE_NOW + 9000, false, CODE_NONE, "", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_set_priority(s.queue, first, -7, "jane", SAMPLE_NOW), 0);
     assert_answer(&s, "SELECT group_concat(priority, ' ') FROM v_jobs", "-7 9");
 }
 
 END_TEST
 
-SAMPLE_MAIN("db_holds", open_sample, close_sample, held_jobs_do_not_start,
-            held_deliveries_are_not_sent, held_items_do_not_age, overlapping_holds_count_once,
-            items_created_during_a_hold_are_held, items_do_not_age_while_the_service_is_down,
-            a_job_is_held_until_it_has_ended, only_existing_items_can_be_held,
-            the_priority_of_a_queued_job_can_change)
+SAMPLE_MAIN("db_holds", open_sample, close_sample, held_jobs_do_not_start, held_deliveries_are_not_sent,
+            held_items_do_not_age, overlapping_holds_count_once, items_created_during_a_hold_are_held,
+            items_do_not_age_while_the_service_is_down, a_job_is_held_until_it_has_ended,
+            only_existing_items_can_be_held, the_priority_of_a_queued_job_can_change)

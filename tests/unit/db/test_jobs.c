@@ -19,24 +19,11 @@ close_sample(void)
 
 /* ------------------------------------------------------------------------------ the diagram -- */
 
-enum edge {
-    START,
-    DONE,
-    EMPTY,
-    REVIEW,
-    ACCEPT,
-    REJECT,
-    FAIL,
-    DELAY,
-    RETURN,
-    CANCEL,
-    RETRY,
-    EDGE_COUNT
-};
+enum edge { START, DONE, EMPTY, REVIEW, ACCEPT, REJECT, FAIL, DELAY, RETURN, CANCEL, RETRY, EDGE_COUNT };
 
-#define NOWHERE                                                                                    \
-    {                                                                                              \
-        -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                                                 \
+#define NOWHERE                                                                                                        \
+    {                                                                                                                  \
+        -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                                                                     \
     }
 
 /* The target of each edge; -1: it does not leave this state. */
@@ -65,10 +52,9 @@ take(enum edge edge, int64_t job)
     case DONE:
         return sample_finish(s.queue, job);
     case EMPTY:
-        return queue_finish_job(
-            s.queue, job,
-            &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, CODE_EMPTY, "no voxel"},
-            SAMPLE_NOW + 4000);
+        return queue_finish_job(s.queue, job,
+                                &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, CODE_EMPTY, "no voxel"},
+                                SAMPLE_NOW + 4000);
     case REVIEW:
         return sample_review(s.queue, job);
     case ACCEPT:
@@ -76,16 +62,13 @@ take(enum edge edge, int64_t job)
     case REJECT:
         return queue_reject_job(s.queue, job, "it is the table", "jane", SAMPLE_NOW + 5000);
     case FAIL:
-        return queue_fail_job(s.queue, job, CODE_FILE_UNREADABLE, "a cannot be read", "a", "b",
-                              SAMPLE_NOW + 4000);
+        return queue_fail_job(s.queue, job, CODE_FILE_UNREADABLE, "a cannot be read", "a", "b", SAMPLE_NOW + 4000);
     case DELAY:
-        return queue_delay_job(s.queue, job, SAMPLE_NOW + 9000, true, CODE_DISK_FULL, "disk full",
-                               SAMPLE_NOW + 4000);
+        return queue_delay_job(s.queue, job, SAMPLE_NOW + 9000, true, CODE_DISK_FULL, "disk full", SAMPLE_NOW + 4000);
     case RETURN:
         return queue_return_job(s.queue, job, "drain", SAMPLE_NOW + 4000);
     case CANCEL:
-        return queue_cancel_job(s.queue, job, CODE_CANCELLED, "an operator", SAMPLE_NOW + 4000,
-                                &was_running);
+        return queue_cancel_job(s.queue, job, CODE_CANCELLED, "an operator", SAMPLE_NOW + 4000, &was_running);
     case RETRY: {
         int64_t same;
         int rc = sample_retry(s.queue, job, false, &same);
@@ -103,9 +86,8 @@ static int64_t
 job_in(enum queue_job_state state, const char *series_uid)
 {
     static const enum edge last[QUEUE_CANCELLED + 1] = {
-        [QUEUE_DONE] = DONE,        [QUEUE_EMPTY] = EMPTY,   [QUEUE_REVIEW] = REVIEW,
-        [QUEUE_REJECTED] = REVIEW,  [QUEUE_DELAYED] = DELAY, [QUEUE_FAILED] = FAIL,
-        [QUEUE_CANCELLED] = CANCEL,
+        [QUEUE_DONE] = DONE,     [QUEUE_EMPTY] = EMPTY, [QUEUE_REVIEW] = REVIEW,    [QUEUE_REJECTED] = REVIEW,
+        [QUEUE_DELAYED] = DELAY, [QUEUE_FAILED] = FAIL, [QUEUE_CANCELLED] = CANCEL,
     };
 
     int64_t job = sample_job(s.queue, series_uid);
@@ -148,8 +130,7 @@ START_TEST(every_edge_from_every_state)
                 snprintf(sql, sizeof sql,
                          "SELECT from_state || '>' || to_state || '>' || job FROM v_events "
                          "ORDER BY event DESC");
-                snprintf(expected, sizeof expected, "%s>%s>%d",
-                         queue_job_state_name((enum queue_job_state)state),
+                snprintf(expected, sizeof expected, "%s>%s>%d", queue_job_state_name((enum queue_job_state)state),
                          queue_job_state_name((enum queue_job_state)to), (int)job);
                 assert_answer(&s, sql, expected);
             }
@@ -195,18 +176,16 @@ START_TEST(a_job_is_added_once)
     ck_assert_int_eq(sample_add_job(s.queue, series, 2, &again), -EAGAIN);
     ck_assert_int_eq(sample_add_job(s.queue, 4711, 1, &again), -ENOENT);
     struct queue_ids running;
-    ck_assert_int_eq(
-        queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "no such stack", "head-ct", "", 5, false,
-                                              NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
-                      SAMPLE_NOW, &again, &running),
-        -EAGAIN);
-    ck_assert_int_eq(
-        queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0,
-                                              NULL, CODE_NONE, 0, NULL, 0},
-                      SAMPLE_NOW, &again, &running),
-        0);
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "no such stack", "head-ct", "", 5, false, NULL,
+                                                           false, 0, NULL, CODE_NONE, 0, NULL, 0},
+                                   SAMPLE_NOW, &again, &running),
+                     -EAGAIN);
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0, NULL,
+                                                           CODE_NONE, 0, NULL, 0},
+                                   SAMPLE_NOW, &again, &running),
+                     0);
     ck_assert_ptr_null(running.at);
     ck_assert_uint_eq(running.count, 0);
     assert_answer(&s, "SELECT count(*) FROM v_jobs", "2");
@@ -218,22 +197,19 @@ END_TEST
 START_TEST(a_refused_stack_gets_no_job)
 {
     int64_t series = sample_series(s.queue, "1.2.3", 3), job;
-    struct queue_stack stacks[] = {{.name = "a", .accepted = true},
-                                   {.name = "b", .code = CODE_MISSING_SLICE}};
+    struct queue_stack stacks[] = {{.name = "a", .accepted = true}, {.name = "b", .code = CODE_MISSING_SLICE}};
     ck_assert_int_eq(queue_settle(s.queue, series, 1, "", stacks, 2, SAMPLE_NOW), 0);
     struct queue_ids running;
-    ck_assert_int_eq(
-        queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false, NULL, false,
-                                              0, NULL, CODE_NONE, 0, NULL, 0},
-                      SAMPLE_NOW, &job, &running),
-        -EAGAIN);
-    ck_assert_int_eq(
-        queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false, NULL, false,
-                                              0, NULL, CODE_NONE, 0, NULL, 0},
-                      SAMPLE_NOW, &job, &running),
-        0);
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "b", "head-ct", "", 0, false, NULL, false, 0,
+                                                           NULL, CODE_NONE, 0, NULL, 0},
+                                   SAMPLE_NOW, &job, &running),
+                     -EAGAIN);
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "a", "head-ct", "", 0, false, NULL, false, 0,
+                                                           NULL, CODE_NONE, 0, NULL, 0},
+                                   SAMPLE_NOW, &job, &running),
+                     0);
 }
 
 END_TEST
@@ -256,8 +232,7 @@ START_TEST(a_job_is_read_back)
     ck_assert(!job.alone);
     queue_job_clear(&job);
     ck_assert_ptr_null(job.settings);
-    assert_answer(&s, "SELECT kind || to_state || detail FROM v_events ORDER BY event DESC",
-                  "JOB_ADDEDREADYhead-ct");
+    assert_answer(&s, "SELECT kind || to_state || detail FROM v_events ORDER BY event DESC", "JOB_ADDEDREADYhead-ct");
 }
 
 END_TEST
@@ -297,12 +272,11 @@ START_TEST(a_new_revision_supersedes_the_older_one)
         ck_assert_int_eq(late_slice(uid, 9), 2);
         ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
         ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
-        ck_assert_int_eq(
-            queue_add_job(s.queue,
-                          &(struct queue_new_job){series, 2, "", "head-ct", "", 5, false, NULL,
-                                                  false, 0, NULL, CODE_NONE, 0, NULL, 0},
-                          SAMPLE_NOW + 5000, &job, &running),
-            0);
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 2, "", "head-ct", "", 5, false, NULL, false, 0,
+                                                               NULL, CODE_NONE, 0, NULL, 0},
+                                       SAMPLE_NOW + 5000, &job, &running),
+                         0);
         bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
         ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
         if (running.count)
@@ -314,8 +288,7 @@ START_TEST(a_new_revision_supersedes_the_older_one)
                  "SELECT state || ' ' || superseded_by || ' ' || (code = 'SUPERSEDED') "
                  "FROM v_jobs WHERE job = %d",
                  (int)old);
-        snprintf(expected, sizeof expected, "%s %d %d",
-                 queue_job_state_name((enum queue_job_state)then), (int)job,
+        snprintf(expected, sizeof expected, "%s %d %d", queue_job_state_name((enum queue_job_state)then), (int)job,
                  unfinished || reviewed);
         assert_answer(&s, sql, expected);
         ck_assert_int_eq(take(RETRY, old), -ESTALE);
@@ -333,12 +306,11 @@ START_TEST(several_running_jobs_are_reported)
         if (revision > 1)
             ck_assert_int_eq(late_slice("1.2.3", 10 + revision), revision);
         ck_assert_int_eq(sample_settle(s.queue, series, revision), 0);
-        ck_assert_int_eq(
-            queue_add_job(s.queue,
-                          &(struct queue_new_job){series, revision, "", "head-ct", "", 5, false,
-                                                  NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
-                          SAMPLE_NOW, &job, &running),
-            0);
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, revision, "", "head-ct", "", 5, false, NULL,
+                                                               false, 0, NULL, CODE_NONE, 0, NULL, 0},
+                                       SAMPLE_NOW, &job, &running),
+                         0);
         ck_assert_uint_eq(running.count, revision > 1);
         free(running.at);
         ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", revision, SAMPLE_NOW), 0);
@@ -366,12 +338,11 @@ START_TEST(another_pipeline_is_not_superseded)
     int64_t series = sample_series(s.queue, "1.2.3", 3), other, job;
     struct queue_ids running;
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
-    ck_assert_int_eq(
-        queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0,
-                                              NULL, CODE_NONE, 0, NULL, 0},
-                      SAMPLE_NOW, &other, &running),
-        0);
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "", "other", "", 5, false, NULL, false, 0, NULL,
+                                                           CODE_NONE, 0, NULL, 0},
+                                   SAMPLE_NOW, &other, &running),
+                     0);
     ck_assert_int_eq(take(START, other), 0);
     ck_assert_int_eq(late_slice("1.2.3", 9), 2);
     ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
@@ -409,12 +380,11 @@ START_TEST(ready_is_ordered_by_priority_then_age)
         int64_t job;
         struct queue_ids running;
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(
-            queue_add_job(s.queue,
-                          &(struct queue_new_job){series, 1, "", pipeline, "", i % 4, false, NULL,
-                                                  false, 0, NULL, CODE_NONE, 0, NULL, 0},
-                          SAMPLE_NOW, &job, &running),
-            0);
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 1, "", pipeline, "", i % 4, false, NULL, false,
+                                                               0, NULL, CODE_NONE, 0, NULL, 0},
+                                       SAMPLE_NOW, &job, &running),
+                         0);
         ck_assert_int_eq(job, i + 1);
     }
     ck_assert_uint_eq(ready(SAMPLE_NOW, 64, ids, 64), 40);
@@ -438,8 +408,7 @@ START_TEST(delayed_jobs_become_ready_when_due)
     ck_assert_str_eq(row.failed_on, "worker-0");
     ck_assert_int_eq(row.attempts, 1);
     queue_job_clear(&row);
-    assert_answer(&s, "SELECT not_before_at || ' ' || code FROM v_jobs",
-                  "2026-01-31T02:03:29.000Z DISK_FULL");
+    assert_answer(&s, "SELECT not_before_at || ' ' || code FROM v_jobs", "2026-01-31T02:03:29.000Z DISK_FULL");
     ck_assert_int_eq(queue_next_due(s.queue, &due), 0);
     ck_assert_int_eq(due, SAMPLE_NOW + 9000);
     ck_assert_uint_eq(ready(SAMPLE_NOW + 8999, 4, ids, 4), 0);
@@ -463,9 +432,7 @@ START_TEST(next_due_is_the_earliest)
         char uid[16];
         snprintf(uid, sizeof uid, "1.%d", i);
         int64_t job = job_in(QUEUE_RUNNING, uid);
-        ck_assert_int_eq(
-            queue_delay_job(s.queue, job, SAMPLE_NOW + 5000 - i, false, CODE_NONE, "", SAMPLE_NOW),
-            0);
+        ck_assert_int_eq(queue_delay_job(s.queue, job, SAMPLE_NOW + 5000 - i, false, CODE_NONE, "", SAMPLE_NOW), 0);
     }
     ck_assert_int_eq(queue_next_due(s.queue, &due), 0);
     ck_assert_int_eq(due, SAMPLE_NOW + 4998);
@@ -496,8 +463,7 @@ END_TEST
 START_TEST(starting_counts_before_it_tries)
 {
     int64_t job = job_in(QUEUE_RUNNING, "1.2.3");
-    assert_answer(&s, "SELECT state || attempts || started_at FROM v_jobs",
-                  "RUNNING12026-01-31T02:03:23.000Z");
+    assert_answer(&s, "SELECT state || attempts || started_at FROM v_jobs", "RUNNING12026-01-31T02:03:23.000Z");
     assert_answer(&s, "SELECT wait_seconds FROM v_jobs", "1.0");
     assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
                   "JOB_STARTED worker-0, lane 0, attempt 1");
@@ -528,8 +494,7 @@ START_TEST(done_stores_figures_and_results)
         sample_result,
     };
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, results,
-                                                             2, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, results, 2, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     assert_answer(&s,
@@ -595,27 +560,25 @@ START_TEST(a_result_replaces_an_earlier_one)
     ck_assert_int_eq(sample_finish(s.queue, first), 0);
 
     int64_t empty = run_again(first);
-    ck_assert_int_eq(queue_finish_job(s.queue, empty,
-                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
-                                                             CODE_EMPTY, "no voxel"},
-                                      SAMPLE_NOW),
-                     0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, empty,
+                         &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, CODE_EMPTY, "no voxel"},
+                         SAMPLE_NOW),
+        0);
     int64_t review = run_again(empty);
     ck_assert_int_eq(sample_review(s.queue, review), 0);
     int64_t second = run_again(review);
     struct queue_result results[] = {sample_result, sample_result};
     char path[2][40];
     for (int i = 0; i < 2; i++) {
-        snprintf(path[i], sizeof path[i], "outbox/%lld/%s", (long long)second,
-                 i == 0 ? "seg.dcm" : "sr.dcm");
+        snprintf(path[i], sizeof path[i], "outbox/%lld/%s", (long long)second, i == 0 ? "seg.dcm" : "sr.dcm");
         results[i].path = path[i];
         results[i].sop_instance_uid = i == 0 ? "2.25.3" : "2.25.5";
         results[i].series_uid = i == 0 ? "2.25.4" : "2.25.6";
     }
     results[0].replaces = "2.25.1";
     ck_assert_int_eq(queue_finish_job(s.queue, second,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, results,
-                                                             2, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, results, 2, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      0);
     assert_answer(&s,
@@ -645,11 +608,11 @@ START_TEST(unmeasured_values_are_null)
                                  .voxels = -1,
                                  .segmented_voxels = 0,
                                  .peak_bytes = -1};
-    ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_EMPTY, &none, NULL, 0,
-                                                             CODE_EMPTY, "no voxel in range"},
-                                      SAMPLE_NOW),
-                     0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_EMPTY, &none, NULL, 0, CODE_EMPTY, "no voxel in range"},
+                         SAMPLE_NOW),
+        0);
     assert_answer(&s,
                   "SELECT (read_seconds IS NULL) || (compute_seconds IS NULL) || "
                   "(write_seconds IS NULL) || total_seconds || (voxels IS NULL) || "
@@ -665,24 +628,21 @@ START_TEST(an_end_must_fit_its_results)
 {
     int64_t job = job_in(QUEUE_RUNNING, "1.2.3");
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, NULL, 0,
-                                                             CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, NULL, 0, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      -EINVAL);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_EMPTY, &sample_figures, &sample_result, 1, CODE_NONE, ""},
+                         SAMPLE_NOW),
+        -EINVAL);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures,
-                                                             &sample_result, 1, CODE_NONE, ""},
-                                      SAMPLE_NOW),
-                     -EINVAL);
-    ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_FAILED, &sample_figures, NULL, 0,
-                                                             CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_FAILED, &sample_figures, NULL, 0, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      -EINVAL);
     struct queue_result twice[] = {sample_result, sample_result};
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, twice, 2,
-                                                             CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, twice, 2, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      -EEXIST);
     ck_assert_int_eq(sample_state(s.queue, job), QUEUE_RUNNING);
@@ -718,9 +678,8 @@ START_TEST(cancel_returns_whether_the_job_ran)
 
     for (size_t i = 0; i < 3; i++) {
         bool was_running = !cases[i].was_running;
-        ck_assert_int_eq(queue_cancel_job(s.queue, cases[i].job, CODE_CANCELLED, "by hand",
-                                          SAMPLE_NOW + 9000, &was_running),
-                         0);
+        ck_assert_int_eq(
+            queue_cancel_job(s.queue, cases[i].job, CODE_CANCELLED, "by hand", SAMPLE_NOW + 9000, &was_running), 0);
         ck_assert_int_eq(was_running, cases[i].was_running);
     }
     assert_answer(&s,
@@ -817,8 +776,7 @@ START_TEST(a_dry_run_changes_no_row)
         ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, &job, &running), 0);
         ck_assert_int_eq(job, 0);
         wanted.settings = SAME;
-        ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, &job, &running),
-                         -EEXIST);
+        ck_assert_int_eq(queue_add_job(s.queue, &wanted, SAMPLE_NOW + 6000, &job, &running), -EEXIST);
         ck_assert_int_eq(job, old);
         ck_assert_uint_eq(running.count, 0);
         assert_answer(&s, "SELECT count(*) FROM v_events", before);
@@ -859,8 +817,7 @@ START_TEST(a_repeated_request_makes_no_second_job)
         char uid[16];
         snprintf(uid, sizeof uid, "1.%d", state);
         int64_t old = job_in((enum queue_job_state)state, uid), job;
-        const bool unfinished =
-            state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
+        const bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
         ck_assert_int_eq(add(uid, SAME, false, &job), -EEXIST);
         ck_assert_int_eq(job, old);
         ck_assert_int_eq(add(uid, SAME, true, &job), unfinished ? -EEXIST : 0);
@@ -878,8 +835,7 @@ START_TEST(other_settings_replace_queued_and_running_jobs)
         char uid[16], sql[128];
         snprintf(uid, sizeof uid, "1.%d", state);
         int64_t old = job_in((enum queue_job_state)state, uid), job;
-        const bool unfinished =
-            state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
+        const bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
         const bool stays = state == QUEUE_DONE || state == QUEUE_EMPTY || state == QUEUE_REVIEW;
         struct queue_ids running;
         const struct queue_new_job wanted = new_job(uid, CHANGED, false);
@@ -887,11 +843,9 @@ START_TEST(other_settings_replace_queued_and_running_jobs)
         ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
         free(running.at);
         ck_assert_int_eq(sample_state(s.queue, old), unfinished ? QUEUE_CANCELLED : (int)state);
-        snprintf(sql, sizeof sql, "SELECT coalesce(superseded_by, 0) FROM v_jobs WHERE job = %d",
-                 (int)old);
+        snprintf(sql, sizeof sql, "SELECT coalesce(superseded_by, 0) FROM v_jobs WHERE job = %d", (int)old);
         ck_assert_int_eq(atoi(sample_ask(&s, sql)), stays ? 0 : job);
-        assert_answer(&s,
-                      "SELECT detail FROM v_events WHERE kind = 'JOB_ADDED' ORDER BY event DESC",
+        assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_ADDED' ORDER BY event DESC",
                       "head-ct, submitted by jane");
         /* The earlier job becomes current in the same way. */
         ck_assert_int_eq(add(uid, SAME, false, &job), 0);
@@ -908,9 +862,8 @@ START_TEST(a_retry_with_other_settings)
         int64_t old = job_in((enum queue_job_state)state, uid), job;
         struct queue_ids running;
         struct queue_job row;
-        ck_assert_int_eq(queue_retry_job(s.queue, &(struct queue_retry){old, CHANGED, false},
-                                         SAMPLE_NOW + 6000, &job, &running),
-                         0);
+        ck_assert_int_eq(
+            queue_retry_job(s.queue, &(struct queue_retry){old, CHANGED, false}, SAMPLE_NOW + 6000, &job, &running), 0);
         ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
         free(running.at);
         ck_assert_int_gt(job, old);
@@ -927,13 +880,11 @@ END_TEST
 
 START_TEST(recovery)
 {
-    int64_t once = sample_job(s.queue, "1.1"), often = sample_job(s.queue, "1.2"),
-            done = job_in(QUEUE_DONE, "1.3");
+    int64_t once = sample_job(s.queue, "1.1"), often = sample_job(s.queue, "1.2"), done = job_in(QUEUE_DONE, "1.3");
     for (int attempt = 1; attempt <= 3; attempt++) {
         ck_assert_int_eq(queue_start_job(s.queue, often, "worker-0", 1, SAMPLE_NOW), 0);
         if (attempt < 3)
-            ck_assert_int_eq(
-                queue_delay_job(s.queue, often, SAMPLE_NOW, false, CODE_NONE, "", SAMPLE_NOW), 0);
+            ck_assert_int_eq(queue_delay_job(s.queue, often, SAMPLE_NOW, false, CODE_NONE, "", SAMPLE_NOW), 0);
         int64_t ids[4];
         ready(SAMPLE_NOW, 4, ids, 4);
     }
@@ -985,8 +936,7 @@ START_TEST(the_check_notices)
         {"UPDATE stack SET accepted = 0, code = 'X' WHERE series_id = 1", "stack"},
         {"DELETE FROM result", "results"},
         {"UPDATE job SET superseded_by = 2 WHERE id = 1", "succeed"},
-        {"UPDATE job SET state = 'READY', started_at = NULL, ended_at = NULL WHERE id = 2",
-         "last event"},
+        {"UPDATE job SET state = 'READY', started_at = NULL, ended_at = NULL WHERE id = 2", "last event"},
         {"UPDATE series SET state = 'REFUSED' WHERE id = 3", "state"},
     };
 
@@ -996,8 +946,7 @@ START_TEST(the_check_notices)
         sample_assert_sound(s.queue);
         damage(cases[i].damage);
         ck_assert_msg(queue_check(s.queue, &error) == -EUCLEAN, "%s", cases[i].damage);
-        ck_assert_msg(strstr(error.message, cases[i].words), "%s: %s", cases[i].damage,
-                      error.message);
+        ck_assert_msg(strstr(error.message, cases[i].words), "%s: %s", cases[i].damage, error.message);
         queue_close(s.queue);
         s.queue = NULL;
         sample_close(&s);
@@ -1007,19 +956,15 @@ START_TEST(the_check_notices)
 
 END_TEST
 
-SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state,
-            all_transitions_of_a_missing_job_fail, states_have_names, a_job_is_added_once,
-            a_refused_stack_gets_no_job, a_job_is_read_back, settings_are_stored_once,
-            a_new_revision_supersedes_the_older_one, several_running_jobs_are_reported,
+SAMPLE_MAIN("db_jobs", open_sample, close_sample, every_edge_from_every_state, all_transitions_of_a_missing_job_fail,
+            states_have_names, a_job_is_added_once, a_refused_stack_gets_no_job, a_job_is_read_back,
+            settings_are_stored_once, a_new_revision_supersedes_the_older_one, several_running_jobs_are_reported,
             a_failure_of_an_older_revision_does_not_count, another_pipeline_is_not_superseded,
-            ready_is_ordered_by_priority_then_age, delayed_jobs_become_ready_when_due,
-            next_due_is_the_earliest, a_job_of_an_older_revision_never_starts,
-            starting_counts_before_it_tries, a_lane_runs_one_job, done_stores_figures_and_results,
-            a_result_replaces_an_earlier_one, unmeasured_values_are_null,
-            an_end_must_fit_its_results, failing_names_the_files,
-            cancel_returns_whether_the_job_ran, a_retry_resets_the_job,
-            a_successful_job_is_repeated_as_a_new_job,
-            a_cancelled_or_failed_repetition_keeps_the_old_result,
-            a_repeated_request_makes_no_second_job, a_dry_run_changes_no_row,
-            other_settings_replace_queued_and_running_jobs, a_retry_with_other_settings, recovery,
-            the_check_notices)
+            ready_is_ordered_by_priority_then_age, delayed_jobs_become_ready_when_due, next_due_is_the_earliest,
+            a_job_of_an_older_revision_never_starts, starting_counts_before_it_tries, a_lane_runs_one_job,
+            done_stores_figures_and_results, a_result_replaces_an_earlier_one, unmeasured_values_are_null,
+            an_end_must_fit_its_results, failing_names_the_files, cancel_returns_whether_the_job_ran,
+            a_retry_resets_the_job, a_successful_job_is_repeated_as_a_new_job,
+            a_cancelled_or_failed_repetition_keeps_the_old_result, a_repeated_request_makes_no_second_job,
+            a_dry_run_changes_no_row, other_settings_replace_queued_and_running_jobs, a_retry_with_other_settings,
+            recovery, the_check_notices)

@@ -36,8 +36,7 @@ list_after(int64_t after, size_t limit, int64_t *last)
     ck_assert_int_eq(queue_list_notified(s.queue, after, ALERTS, limit, &events, &count, last), 0);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s; ", events[i].alert,
-                                 events[i].state);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s; ", events[i].alert, events[i].state);
     queue_notified_free(events, count);
     return text;
 }
@@ -86,14 +85,12 @@ START_TEST(a_failure_keeps_the_event_and_is_an_alert)
     struct queue_notification row;
     ck_assert_int_eq(queue_set_notifications(s.queue, pager, 1), 0);
     for (int i = 1; i <= 2; i++)
-        ck_assert_int_eq(
-            queue_end_notification(s.queue, "pager", 7, "no route", SAMPLE_NOW + 1000 * i), 0);
+        ck_assert_int_eq(queue_end_notification(s.queue, "pager", 7, "no route", SAMPLE_NOW + 1000 * i), 0);
     ck_assert_int_eq(queue_read_notification(s.queue, "pager", &row), 0);
     ck_assert_int_eq(row.event_id, 0);
     ck_assert_int_eq(row.failures, 2);
     ck_assert_int_eq(row.ended_ms, SAMPLE_NOW + 2000);
-    assert_answer(&s, "SELECT alert || since_at FROM v_alerts",
-                  "notify:pager2026-01-31T02:03:21.000Z");
+    assert_answer(&s, "SELECT alert || since_at FROM v_alerts", "notify:pager2026-01-31T02:03:21.000Z");
     assert_answer(&s,
                   "SELECT count(*) FROM event WHERE kind = 'NOTIFICATION_FAILED' "
                   "AND detail = 'pager: no route'",
@@ -118,8 +115,7 @@ START_TEST(a_job_and_a_series_have_their_ids_and_codes)
     size_t count;
     int64_t last, job = sample_job(s.queue, "1.2.3");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW), 0);
-    ck_assert_int_eq(
-        queue_fail_job(s.queue, job, CODE_OUT_OF_MEMORY, "no memory", "", "", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_OUT_OF_MEMORY, "no memory", "", "", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_list_notified(s.queue, 0, " JOB_FAILED ", 9, &events, &count, &last), 0);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(events[0].job_id, job);

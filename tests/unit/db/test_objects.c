@@ -83,8 +83,7 @@ START_TEST(an_object_waits_for_its_series)
     assert_answer(&s, "SELECT count(*) FROM series", "0");
     assert_answer(&s, "SELECT coalesce(series_uid, 'none') FROM v_objects", "none");
     sample_series(s.queue, "1.2", 2);
-    assert_answer(&s, "SELECT series_uid || kind || label || sender FROM v_objects",
-                  "1.2rtstructPlanTPS");
+    assert_answer(&s, "SELECT series_uid || kind || label || sender FROM v_objects", "1.2rtstructPlanTPS");
 }
 
 END_TEST
@@ -95,8 +94,7 @@ START_TEST(a_later_object_does_not_change_its_series)
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(add(plan), QUEUE_NEW);
     assert_answer(&s, "SELECT state || revision || instances FROM v_series", "SETTLED12");
-    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'OBJECT' AND series_uid = '1.2'",
-                  "rtstruct 1.9.1");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'OBJECT' AND series_uid = '1.2'", "rtstruct 1.9.1");
 }
 
 END_TEST
@@ -234,9 +232,7 @@ static void
 assert_superseded(const char *sop, const char *by)
 {
     char sql[160];
-    snprintf(sql, sizeof sql,
-             "SELECT coalesce(superseded_by, '') FROM v_objects WHERE sop_instance_uid = '%s'",
-             sop);
+    snprintf(sql, sizeof sql, "SELECT coalesce(superseded_by, '') FROM v_objects WHERE sop_instance_uid = '%s'", sop);
     assert_answer(&s, sql, by);
 }
 
@@ -312,8 +308,7 @@ START_TEST(own_results_are_recognised)
     back.sop_instance_uid = "2.25.1";
     add(back);
     add(plan);
-    assert_answer(&s, "SELECT group_concat(own) FROM (SELECT own FROM v_objects ORDER BY path)",
-                  "1,0,1");
+    assert_answer(&s, "SELECT group_concat(own) FROM (SELECT own FROM v_objects ORDER BY path)", "1,0,1");
 }
 
 END_TEST
@@ -327,8 +322,7 @@ START_TEST(an_object_is_removed_with_its_series)
     of_both.label = "Both";
     add(plan);
     add(of_both);
-    const int64_t first = sample_series(s.queue, "1.2", 2),
-                  other = sample_series(s.queue, "1.3", 2);
+    const int64_t first = sample_series(s.queue, "1.2", 2), other = sample_series(s.queue, "1.3", 2);
     ck_assert_int_eq(sample_settle(s.queue, first, 1), 0);
     ck_assert_uint_eq(sweep((struct queue_sweep){0}, 50 * DAY, 0), 1);
     assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
@@ -350,8 +344,7 @@ START_TEST(objects_without_a_series_are_removed_by_age)
     static const char *const keeping[] = {"scu:TPS"}; /* as of an inbox that keeps its files */
     add(plan);
     ck_assert_uint_eq(sweep((struct queue_sweep){0}, 101 * DAY, 0), 0);
-    ck_assert_uint_eq(
-        sweep((struct queue_sweep){.sources = keeping, .source_count = 1}, 50 * DAY, 0), 0);
+    ck_assert_uint_eq(sweep((struct queue_sweep){.sources = keeping, .source_count = 1}, 50 * DAY, 0), 0);
     ck_assert_uint_eq(sweep((struct queue_sweep){0}, 50 * DAY, 0), 1);
     assert_answer(&s, "SELECT path FROM removal", plan.path);
     struct queue_object found = plan;
@@ -360,8 +353,7 @@ START_TEST(objects_without_a_series_are_removed_by_age)
     assert_answer(&s, "SELECT count(*) FROM removal", "1");
     ck_assert_int_eq(add(plan), QUEUE_NEW);
     assert_answer(&s, "SELECT count(*) FROM removal", "0");
-    assert_answer(&s, "SELECT label || coalesce(removed_at, ' is there') FROM v_objects",
-                  "Plan is there");
+    assert_answer(&s, "SELECT label || coalesce(removed_at, ' is there') FROM v_objects", "Plan is there");
 }
 
 END_TEST
@@ -397,12 +389,9 @@ START_TEST(objects_removed_with_a_series_are_counted)
     ck_assert_int_eq(purged.images, 2);
     ck_assert_int_eq(purged.objects, 2);
     assert_answer(&s, "SELECT count(*) FROM object WHERE removed_at IS NOT NULL", "0");
-    ck_assert_int_eq(
-        queue_purge(s.queue, &(struct queue_purge){.series_uid = "1.2"}, SAMPLE_NOW, &purged), 0);
+    ck_assert_int_eq(queue_purge(s.queue, &(struct queue_purge){.series_uid = "1.2"}, SAMPLE_NOW, &purged), 0);
     ck_assert_int_eq(purged.objects, 2);
-    assert_answer(&s,
-                  "SELECT group_concat(sop_instance_uid) FROM object WHERE removed_at IS NOT NULL",
-                  "1.9.1,1.2.9");
+    assert_answer(&s, "SELECT group_concat(sop_instance_uid) FROM object WHERE removed_at IS NOT NULL", "1.9.1,1.2.9");
 }
 
 END_TEST
@@ -473,8 +462,7 @@ START_TEST(a_job_waits_for_its_object)
     size_t count;
     int64_t due;
     const int64_t job = waiting_job("1.2", CODE_OBJECT_WAITING);
-    assert_answer(&s, "SELECT state || code || message FROM v_jobs",
-                  "DELAYEDOBJECT_WAITINGan RTSTRUCT from TPS");
+    assert_answer(&s, "SELECT state || code || message FROM v_jobs", "DELAYEDOBJECT_WAITINGan RTSTRUCT from TPS");
     ck_assert_int_eq(queue_next_due(s.queue, &due), 0);
     ck_assert_int_eq(due, SAMPLE_NOW + DAY);
     ck_assert_int_eq(queue_bound_waits(s.queue, SAMPLE_NOW + 1, SAMPLE_NOW + 1), 0);
@@ -500,10 +488,8 @@ START_TEST(a_job_without_its_object_fails_after_the_wait)
     assert_answer(&s, "SELECT state || code || attempts FROM v_jobs", "FAILEDOBJECT_MISSING0");
     assert_answer(&s, "SELECT message LIKE 'an RTSTRUCT from TPS An object%' FROM v_jobs", "1");
     /* It arrives after all: a complete series is processed again. */
-    ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY),
-                     0);
-    ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY),
-                     1);
+    ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY), 0);
+    ck_assert_int_eq(queue_revise_series(s.queue, series_id, "an object came", SAMPLE_NOW + DAY), 1);
     assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
     assert_answer(&s, "SELECT detail FROM v_events WHERE to_state = 'GATHERING' AND event > 3",
                   "an object came: revision 2");
@@ -530,8 +516,7 @@ START_TEST(a_waiting_job_can_be_retried_or_cancelled)
     assert_answer(&s, "SELECT state || code FROM v_jobs", "READY");
     const int64_t other = waiting_job("1.3", CODE_OBJECT_WAITING);
     bool was_running;
-    ck_assert_int_eq(queue_cancel_job(s.queue, other, CODE_CANCELLED, "", SAMPLE_NOW, &was_running),
-                     0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, other, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
     ck_assert_uint_eq(ready_at(SAMPLE_NOW + 2 * DAY), 1);
 }
 
@@ -546,8 +531,7 @@ START_TEST(inputs_of_a_job_are_not_purged)
     add(plan);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
     ck_assert_int_eq(purged.objects, 1);
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running),
-                     0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "", SAMPLE_NOW, &was_running), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
 }
 

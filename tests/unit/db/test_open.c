@@ -84,19 +84,17 @@ schema_text(const char *path)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-    ck_assert_int_eq(
-        sqlite3_prepare_v2(db,
-                           "SELECT iif(s.type = 'table', char(10), ''), s.sql "
-                           "FROM sqlite_schema s JOIN sqlite_schema t ON t.name = s.tbl_name "
-                           "WHERE t.type = 'table' AND s.sql IS NOT NULL "
-                           "ORDER BY t.rowid, s.type <> 'table', s.rowid",
-                           -1, &statement, NULL),
-        SQLITE_OK);
-    fputs(
-        "-- schema.sql - what the migrations add up to, where the tables have their comments.\n"
-        "-- Not to be edited: NOCTULE_WRITE_SCHEMA=1 unit_test_db_open writes it.\n"
-        "-- Private to db/: people ask the views of views.sql, which docs/database.md describes.\n",
-        out);
+    ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                        "SELECT iif(s.type = 'table', char(10), ''), s.sql "
+                                        "FROM sqlite_schema s JOIN sqlite_schema t ON t.name = s.tbl_name "
+                                        "WHERE t.type = 'table' AND s.sql IS NOT NULL "
+                                        "ORDER BY t.rowid, s.type <> 'table', s.rowid",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    fputs("-- schema.sql - what the migrations add up to, where the tables have their comments.\n"
+          "-- Not to be edited: NOCTULE_WRITE_SCHEMA=1 unit_test_db_open writes it.\n"
+          "-- Private to db/: people ask the views of views.sql, which docs/database.md describes.\n",
+          out);
     while (sqlite3_step(statement) == SQLITE_ROW)
         fprintf(out, "%s%s;\n", (const char *)sqlite3_column_text(statement, 0),
                 (const char *)sqlite3_column_text(statement, 1));
@@ -149,25 +147,24 @@ make_version(const char *path, int version)
     }
     snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
     run_sql(path, sql);
-    run_sql(path,
-            "PRAGMA application_id = 1315922804;"
-            "INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, "
-            "state, revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
-            "settled_at) VALUES (1, '1.2', '1', 'CT', '', '', 'SETTLED', 1, 1, 1, 0, "
-            "'2026-01-31T02:03:20.000Z', '2026-01-31T02:03:20.000Z', '2026-01-31T02:03:21.000Z');"
-            "INSERT INTO instance VALUES (1, 1, 1, '1.2.1', '', '', 'series/1.2/1.2.1.dcm', "
-            "'inbox:a', 1, 1, 0, '2026-01-31T02:03:20.000Z');"
-            "INSERT INTO stack VALUES (1, 1, 1, '', 1, 1, 1, 1, 5.0, '', '', '', '');"
-            "INSERT INTO settings VALUES (1, 'x');"
-            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
-            "priority, attempts, created_at, ready_at, started_at, ended_at) VALUES (1, 1, 1, '', "
-            "'head-ct', 1, 'DONE', 0, 1, '2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z', "
-            "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:23.000Z');"
-            "INSERT INTO result VALUES (1, 1, 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', '2.25.2', "
-            "1, 1, '2026-01-31T02:03:23.000Z');"
-            "INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) VALUES "
-            "('2026-01-31T02:03:21.000Z', 'SERIES_SETTLED', 1, NULL, 'GATHERING', 'SETTLED', ''), "
-            "('2026-01-31T02:03:23.000Z', 'JOB_DONE', 1, 1, 'RUNNING', 'DONE', '')");
+    run_sql(path, "PRAGMA application_id = 1315922804;"
+                  "INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, "
+                  "state, revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
+                  "settled_at) VALUES (1, '1.2', '1', 'CT', '', '', 'SETTLED', 1, 1, 1, 0, "
+                  "'2026-01-31T02:03:20.000Z', '2026-01-31T02:03:20.000Z', '2026-01-31T02:03:21.000Z');"
+                  "INSERT INTO instance VALUES (1, 1, 1, '1.2.1', '', '', 'series/1.2/1.2.1.dcm', "
+                  "'inbox:a', 1, 1, 0, '2026-01-31T02:03:20.000Z');"
+                  "INSERT INTO stack VALUES (1, 1, 1, '', 1, 1, 1, 1, 5.0, '', '', '', '');"
+                  "INSERT INTO settings VALUES (1, 'x');"
+                  "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+                  "priority, attempts, created_at, ready_at, started_at, ended_at) VALUES (1, 1, 1, '', "
+                  "'head-ct', 1, 'DONE', 0, 1, '2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z', "
+                  "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:23.000Z');"
+                  "INSERT INTO result VALUES (1, 1, 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', '2.25.2', "
+                  "1, 1, '2026-01-31T02:03:23.000Z');"
+                  "INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) VALUES "
+                  "('2026-01-31T02:03:21.000Z', 'SERIES_SETTLED', 1, NULL, 'GATHERING', 'SETTLED', ''), "
+                  "('2026-01-31T02:03:23.000Z', 'JOB_DONE', 1, 1, 'RUNNING', 'DONE', '')");
 }
 
 /* Compares the schemas byte by byte. */
@@ -196,16 +193,14 @@ assert_goes_on_working(const struct sample *sample)
     char sql[128];
     ck_assert_int_eq(sample_retry(sample->queue, 1, true, &next), 0);
     ck_assert_int_eq(queue_start_job(sample->queue, next, "worker-0", 1, SAMPLE_NOW), 0);
-    ck_assert_int_eq(
-        queue_finish_job(sample->queue, next,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
-                         SAMPLE_NOW),
-        0);
+    ck_assert_int_eq(queue_finish_job(sample->queue, next,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
+                                      SAMPLE_NOW),
+                     0);
     assert_answer(sample, "SELECT count(*) FROM v_features WHERE superseded_by IS NULL", "3");
     snprintf(sql, sizeof sql, "SELECT superseded_by = %d FROM v_jobs WHERE job = 1", (int)next);
     assert_answer(sample, sql, "1");
-    assert_answer(sample,
-                  "SELECT destination || state FROM v_deliveries ORDER BY delivery DESC LIMIT 1",
+    assert_answer(sample, "SELECT destination || state FROM v_deliveries ORDER BY delivery DESC LIMIT 1",
                   "PACSPENDING");
 }
 
@@ -217,8 +212,7 @@ START_TEST(version_1_is_brought_up_to_date)
     sample_reopen(&sample);
     sample_assert_sound(sample.queue);
     assert_newest_version(&sample);
-    assert_answer(&sample, "SELECT state || ' ' || result_path FROM v_jobs",
-                  "DONE outbox/1/seg.dcm");
+    assert_answer(&sample, "SELECT state || ' ' || result_path FROM v_jobs", "DONE outbox/1/seg.dcm");
     assert_answer(&sample, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
     assert_answer(&sample, "SELECT count(*) FROM v_events WHERE delivery IS NULL", "2");
     assert_schema_of_a_new_one(&sample);
@@ -237,21 +231,20 @@ START_TEST(version_3_is_brought_up_to_date)
     struct sample sample;
     sample_folder(&sample);
     make_version(sample.path, 3);
-    run_sql(sample.path,
-            "INSERT INTO delivery (id, job_id, result_id, destination, kind, path, sop_class_uid, "
-            "sop_instance_uid, state, attempts, due_at, created_at, since_at, started_at, sent_at) "
-            "VALUES (1, 1, 1, 'SHELF', 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', 'SENT', 1, "
-            "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', "
-            "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:24.000Z');"
-            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
-            "priority, attempts, worker, lane, created_at, ready_at, started_at) VALUES (2, 1, 1, "
-            "'', 'other', 1, 'RUNNING', 0, 1, 'worker-0', 0, '2026-01-31T02:03:22.000Z', "
-            "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z');"
-            "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
-            "detail) VALUES "
-            "('2026-01-31T02:03:23.000Z', 'JOB_STARTED', 1, 2, NULL, 'READY', 'RUNNING', ''), "
-            "('2026-01-31T02:03:24.000Z', 'DELIVERY_SENT', 1, 1, 1, 'SENDING', 'SENT', '');"
-            "CREATE VIEW v_jobs AS SELECT id AS job, state FROM job");
+    run_sql(sample.path, "INSERT INTO delivery (id, job_id, result_id, destination, kind, path, sop_class_uid, "
+                         "sop_instance_uid, state, attempts, due_at, created_at, since_at, started_at, sent_at) "
+                         "VALUES (1, 1, 1, 'SHELF', 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', 'SENT', 1, "
+                         "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', "
+                         "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:24.000Z');"
+                         "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+                         "priority, attempts, worker, lane, created_at, ready_at, started_at) VALUES (2, 1, 1, "
+                         "'', 'other', 1, 'RUNNING', 0, 1, 'worker-0', 0, '2026-01-31T02:03:22.000Z', "
+                         "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z');"
+                         "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
+                         "detail) VALUES "
+                         "('2026-01-31T02:03:23.000Z', 'JOB_STARTED', 1, 2, NULL, 'READY', 'RUNNING', ''), "
+                         "('2026-01-31T02:03:24.000Z', 'DELIVERY_SENT', 1, 1, 1, 'SENDING', 'SENT', '');"
+                         "CREATE VIEW v_jobs AS SELECT id AS job, state FROM job");
     sample_reopen(&sample);
     sample_assert_sound(sample.queue);
     assert_newest_version(&sample);
@@ -299,8 +292,7 @@ START_TEST(version_4_is_brought_up_to_date)
     sample_assert_sound(sample.queue);
     assert_newest_version(&sample);
     assert_answer(&sample, "SELECT settings FROM v_features WHERE place = 1", "");
-    assert_answer(&sample, "SELECT settings FROM v_features WHERE place = 2",
-                  sample_features[1].settings);
+    assert_answer(&sample, "SELECT settings FROM v_features WHERE place = 2", sample_features[1].settings);
     assert_answer(&sample, "SELECT settings FROM v_features WHERE place = 3",
                   "aggregation=2d-averaged;aggregation_ibsi_code=BTW3;bin_width=0.1;"
                   "directions=0,90;discretisation=stored-256;levels=8;range_high=1e+300;"
@@ -330,23 +322,20 @@ START_TEST(version_5_is_brought_up_to_date)
     struct sample sample;
     sample_folder(&sample);
     make_version(sample.path, 5);
-    run_sql(sample.path,
-            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
-            "priority, created_at, ready_at, ended_at, code, sentence) VALUES (2, 1, 1, '', "
-            "'other', 1, 'CANCELLED', 0, '2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z', "
-            "'2026-01-31T02:03:23.000Z', 'CANCELLED', 'by an operator');"
-            "INSERT INTO event (at, kind, series_id, job_id, to_state, detail) VALUES "
-            "('2026-01-31T02:03:23.000Z', 'JOB_CANCELLED', 1, 2, 'CANCELLED', '');"
-            "INSERT INTO quarantine VALUES "
-            "(1, 'a', 'b', '', 'NOT_DICOM', 'it is none', '2026-01-31T02:03:23.000Z');"
-            "CREATE VIEW v_jobs AS SELECT id AS job, sentence FROM job");
+    run_sql(sample.path, "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+                         "priority, created_at, ready_at, ended_at, code, sentence) VALUES (2, 1, 1, '', "
+                         "'other', 1, 'CANCELLED', 0, '2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z', "
+                         "'2026-01-31T02:03:23.000Z', 'CANCELLED', 'by an operator');"
+                         "INSERT INTO event (at, kind, series_id, job_id, to_state, detail) VALUES "
+                         "('2026-01-31T02:03:23.000Z', 'JOB_CANCELLED', 1, 2, 'CANCELLED', '');"
+                         "INSERT INTO quarantine VALUES "
+                         "(1, 'a', 'b', '', 'NOT_DICOM', 'it is none', '2026-01-31T02:03:23.000Z');"
+                         "CREATE VIEW v_jobs AS SELECT id AS job, sentence FROM job");
     sample_reopen(&sample);
     sample_assert_sound(sample.queue);
     assert_newest_version(&sample);
-    assert_answer(&sample, "SELECT code || ' ' || message FROM v_jobs WHERE job = 2",
-                  "CANCELLED by an operator");
-    assert_answer(&sample, "SELECT code || ' ' || message FROM v_quarantine",
-                  "NOT_DICOM it is none");
+    assert_answer(&sample, "SELECT code || ' ' || message FROM v_jobs WHERE job = 2", "CANCELLED by an operator");
+    assert_answer(&sample, "SELECT code || ' ' || message FROM v_quarantine", "NOT_DICOM it is none");
     assert_schema_of_a_new_one(&sample);
     assert_goes_on_working(&sample);
     sample_close(&sample);
@@ -369,53 +358,46 @@ START_TEST(views_have_their_columns)
                    "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
                    "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
                    "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule"},
-        {"v_segments",
-         "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
-         "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
-         "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
-         "superseded_by"},
+        {"v_segments", "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
+                       "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
+                       "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
+                       "superseded_by"},
         {"v_breaches", "job,place,segment,label,expectation,found,low,high,text,pipeline,"
                        "series_uid,state"},
         {"v_review", "job,pipeline,stack,series_uid,modality,body_part,series_description,revision,"
                      "since_at,code,message,preview_path,result_path,outdated"},
-        {"v_series",
-         "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
-         "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
-         "complete_requested,stacks,accepted_stacks,code,message,file_a,file_b,"
-         "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
-         "incomplete,quarantined,missing_accepted_by,temporal_positions,"
-         "announced_temporal_positions,removed_at,accession_number,patient_id,study_date,"
-         "study_description,manufacturer,model,station,institution,inbox"},
+        {"v_series", "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
+                     "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
+                     "complete_requested,stacks,accepted_stacks,code,message,file_a,file_b,"
+                     "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
+                     "incomplete,quarantined,missing_accepted_by,temporal_positions,"
+                     "announced_temporal_positions,removed_at,accession_number,patient_id,study_date,"
+                     "study_description,manufacturer,model,station,institution,inbox"},
         {"v_objects", "sop_instance_uid,kind,sop_class_uid,label,object_series_uid,series_uid,"
                       "study_uid,series_description,path,source,sender,size_bytes,received_at,"
                       "replaced,own,missing,superseded_by,removed_at"},
         {"v_instances", "series_uid,sop_instance_uid,sop_class_uid,transfer_syntax_uid,path,source,"
                         "size_bytes,frames,missing,revision,received_at,replaced,sha256"},
-        {"v_stacks",
-         "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"
-         "code,message,file_a,file_b,options,spacing_x_mm,spacing_y_mm,orientation,"
-         "image_orientation"},
-        {"v_results",
-         "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
-         "result_series_uid,size_bytes,frames,created_at,superseded_by,"
-         "removed_at,state,replaces,replaced_by"},
-        {"v_quarantine",
-         "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
-         "removed_at,quarantine,sender,called_ae"},
+        {"v_stacks", "series_uid,revision,stack,accepted,passed_over,planes,columns,rows,spacing_mm,split_by,"
+                     "code,message,file_a,file_b,options,spacing_x_mm,spacing_y_mm,orientation,"
+                     "image_orientation"},
+        {"v_results", "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
+                      "result_series_uid,size_bytes,frames,created_at,superseded_by,"
+                      "removed_at,state,replaces,replaced_by"},
+        {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
+                         "removed_at,quarantine,sender,called_ae"},
         {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
-        {"v_night",
-         "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
-         "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
-         "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
-         "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
-         "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
-         "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected,"
-         "series_without_rule,jobs_expected,jobs_late,compute,free_at"},
-        {"v_deliveries",
-         "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
-         "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
-         "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
-         "superseded_by,held"},
+        {"v_night", "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
+                    "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
+                    "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
+                    "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
+                    "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
+                    "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected,"
+                    "series_without_rule,jobs_expected,jobs_late,compute,free_at"},
+        {"v_deliveries", "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
+                         "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
+                         "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
+                         "superseded_by,held"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
         {"v_measured", "pipeline,jobs,mean_seconds,lanes,jobs_per_series"},
         {"v_backlog", "pipeline,jobs_ready,jobs_running,jobs_delayed,jobs_expected,mean_seconds,"
@@ -431,26 +413,23 @@ START_TEST(views_have_their_columns)
         {"v_callers", "calling_ae,called_ae,host,reason,meaning,admit,rejected,first_at,last_at,"
                       "admitted_at,certificate,id"},
         {"v_disk", "at,free_mib"},
-        {"v_nights",
-         "night,since_at,until_at,series_settled,series_refused,series_without_rule,instances,"
-         "bytes,jobs_done,jobs_empty,jobs_review,jobs_rejected,jobs_failed,jobs_cancelled,"
-         "busy_seconds,compute_seconds,result_bytes,delivered,undelivered,waiting,quarantined,"
-         "free_mib,report,report_at,report_message"},
-        {"v_features",
-         "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
-         "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
-         "range_high,directions,place,pipeline,stack,series_uid,series_description,revision,"
-         "measured_at,superseded_by,settings,other_settings,"
-         "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
-         "source_step_min_mm,source_step_max_mm,straightened,straightened_because"},
+        {"v_nights", "night,since_at,until_at,series_settled,series_refused,series_without_rule,instances,"
+                     "bytes,jobs_done,jobs_empty,jobs_review,jobs_rejected,jobs_failed,jobs_cancelled,"
+                     "busy_seconds,compute_seconds,result_bytes,delivered,undelivered,waiting,quarantined,"
+                     "free_mib,report,report_at,report_message"},
+        {"v_features", "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
+                       "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
+                       "range_high,directions,place,pipeline,stack,series_uid,series_description,revision,"
+                       "measured_at,superseded_by,settings,other_settings,"
+                       "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
+                       "source_step_min_mm,source_step_max_mm,straightened,straightened_because"},
         {"v_pattern_histograms",
          "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
          "revision,measured_at,superseded_by"},
         {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
                            "oldest_waiting_at,next_attempt_at,last_sent_at,down_since,down_reason"},
         {"v_alerts", "alert,severity,since_at,changed_at,size,text"},
-        {"v_acknowledgements",
-         "alert,acknowledged_at,acknowledged_by,reason,until_at,severity,changed_at,size"},
+        {"v_acknowledgements", "alert,acknowledged_at,acknowledged_by,reason,until_at,severity,changed_at,size"},
         {"v_notifications", "name,event,ended_at,failures,failing_since_at,message"},
         {"v_troubles", "level,since_at,text"},
     };
@@ -615,8 +594,7 @@ START_TEST(events_are_append_only)
     ck_assert_int_eq(queue_note(sample.queue, "START", "a test", SAMPLE_NOW), 0);
     sqlite3 *db;
     ck_assert_int_eq(sqlite3_open(sample.path, &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, "UPDATE event SET detail = 'x'", NULL, NULL, NULL),
-                     SQLITE_CONSTRAINT);
+    ck_assert_int_eq(sqlite3_exec(db, "UPDATE event SET detail = 'x'", NULL, NULL, NULL), SQLITE_CONSTRAINT);
     ck_assert_str_eq(sqlite3_errmsg(db), "events are append-only");
     ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM event", NULL, NULL, NULL), SQLITE_CONSTRAINT);
     sqlite3_close(db);
@@ -627,12 +605,9 @@ START_TEST(events_are_append_only)
 
 END_TEST
 
-SAMPLE_MAIN("db_open", NULL, NULL, the_schema_equals_the_sum_of_the_migrations,
-            version_1_is_brought_up_to_date, version_3_is_brought_up_to_date,
-            version_4_is_brought_up_to_date, version_5_is_brought_up_to_date,
-            views_have_their_columns, a_new_database_has_the_current_schema,
-            a_second_opening_has_no_effect, changed_views_are_replaced_and_foreign_ones_left,
-            a_newer_database_is_refused_unchanged, a_foreign_database_is_refused_unchanged,
-            a_file_of_another_format_is_refused, a_missing_folder_is_refused,
-            a_folder_in_its_place_is_refused, network_file_systems_are_known,
-            events_are_append_only)
+SAMPLE_MAIN("db_open", NULL, NULL, the_schema_equals_the_sum_of_the_migrations, version_1_is_brought_up_to_date,
+            version_3_is_brought_up_to_date, version_4_is_brought_up_to_date, version_5_is_brought_up_to_date,
+            views_have_their_columns, a_new_database_has_the_current_schema, a_second_opening_has_no_effect,
+            changed_views_are_replaced_and_foreign_ones_left, a_newer_database_is_refused_unchanged,
+            a_foreign_database_is_refused_unchanged, a_file_of_another_format_is_refused, a_missing_folder_is_refused,
+            a_folder_in_its_place_is_refused, network_file_systems_are_known, events_are_append_only)

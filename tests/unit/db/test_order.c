@@ -29,8 +29,7 @@ add(const char *pipeline, int priority, int64_t made_ms, int64_t done_by_ms)
     snprintf(uid, sizeof uid, "1.2.3.%d", ++made);
     first = sample_job(s.queue, uid);
     ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
-    ck_assert_int_eq(queue_cancel_job(s.queue, first, CODE_CANCELLED, "", made_ms, &(bool){false}),
-                     0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, first, CODE_CANCELLED, "", made_ms, &(bool){false}), 0);
     const struct queue_new_job new_job = {.series_id = series,
                                           .revision = 1,
                                           .stack = "",
@@ -52,8 +51,7 @@ order(int64_t now_ms, int64_t ageing_ms, size_t limit)
     ck_assert_int_eq(queue_ready(s.queue, now_ms, ageing_ms, limit, "", &jobs, &count), 0);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? " " : "",
-                                 (int)jobs[i].id / 2);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? " " : "", (int)jobs[i].id / 2);
         queue_job_clear(&jobs[i]);
     }
     free(jobs);
@@ -123,9 +121,7 @@ START_TEST(jobs_with_a_deadline_start_first_until_the_deadline)
     /* A late job does not delay others. */
     ck_assert_str_eq(order(now + HOUR, 0, 64), "2 5 1 4 3");
     ck_assert_str_eq(order(now + 4 * HOUR, 0, 64), "5 1 4 3 2");
-    assert_answer(&s,
-                  "SELECT group_concat(done_by_at IS NULL, '') FROM v_jobs WHERE state = 'READY'",
-                  "10000");
+    assert_answer(&s, "SELECT group_concat(done_by_at IS NULL, '') FROM v_jobs WHERE state = 'READY'", "10000");
 }
 
 END_TEST
@@ -133,10 +129,9 @@ END_TEST
 static void
 set_windows(bool a_is_open, size_t count)
 {
-    const struct queue_window windows[] = {{"a", "22:00-06:00", a_is_open,
-                                            a_is_open ? 0 : SAMPLE_NOW + HOUR,
-                                            SAMPLE_NOW + 9 * HOUR, 0.33},
-                                           {"b", "00:00-24:00", true, 0, 0, 1}};
+    const struct queue_window windows[] = {
+        {"a", "22:00-06:00", a_is_open, a_is_open ? 0 : SAMPLE_NOW + HOUR, SAMPLE_NOW + 9 * HOUR, 0.33},
+        {"b", "00:00-24:00", true, 0, 0, 1}};
     ck_assert_int_eq(queue_set_windows(s.queue, windows, count, SAMPLE_NOW), 0);
 }
 
@@ -152,11 +147,9 @@ START_TEST(a_closed_window_delays_jobs)
                   "SELECT group_concat(coalesce(window_closed, '-'), ' ') FROM v_jobs "
                   "WHERE state = 'READY'",
                   "22:00-06:00 - -");
-    assert_answer(&s, "SELECT window_opens_at FROM v_jobs WHERE window_closed <> ''",
-                  "2026-01-31T03:03:20.000Z");
-    assert_answer(
-        &s, "SELECT text FROM v_troubles WHERE text LIKE '%window%'",
-        "1 job of a for its window, 22:00-06:00, which opens at 2026-01-31T03:03:20.000Z");
+    assert_answer(&s, "SELECT window_opens_at FROM v_jobs WHERE window_closed <> ''", "2026-01-31T03:03:20.000Z");
+    assert_answer(&s, "SELECT text FROM v_troubles WHERE text LIKE '%window%'",
+                  "1 job of a for its window, 22:00-06:00, which opens at 2026-01-31T03:03:20.000Z");
     sample_reopen(&s); /* a restart */
     ck_assert_str_eq(order(SAMPLE_NOW, 0, 64), "2 3");
     set_windows(true, 2);
@@ -175,6 +168,6 @@ START_TEST(a_closed_window_delays_jobs)
 
 END_TEST
 
-SAMPLE_MAIN("db_order", open_sample, close_sample, waiting_raises_the_rank_of_a_job,
-            pipelines_can_be_left_out, a_job_from_the_future_has_not_waited,
-            jobs_with_a_deadline_start_first_until_the_deadline, a_closed_window_delays_jobs)
+SAMPLE_MAIN("db_order", open_sample, close_sample, waiting_raises_the_rank_of_a_job, pipelines_can_be_left_out,
+            a_job_from_the_future_has_not_waited, jobs_with_a_deadline_start_first_until_the_deadline,
+            a_closed_window_delays_jobs)

@@ -89,11 +89,11 @@ START_TEST(a_running_job_has_a_progress)
     struct report_table list;
     int64_t now_ms = now_of_clock(), done = sample_job(s.queue, "1.2.9");
     ck_assert_int_eq(queue_start_job(s.queue, done, "worker-0", 0, now_ms - 1000000), 0);
-    ck_assert_int_eq(queue_finish_job(s.queue, done,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures,
-                                                             &sample_result, 1, CODE_NONE, ""},
-                                      now_ms - 900000),
-                     0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, done,
+                         &(struct queue_finish){QUEUE_DONE, &sample_figures, &sample_result, 1, CODE_NONE, ""},
+                         now_ms - 900000),
+        0);
     int64_t running = sample_job(s.queue, "1.2.1");
     ck_assert_int_eq(queue_start_job(s.queue, running, "worker-0", 0, now_ms - 50000), 0);
     ck_assert_int_eq(queue_set_stage(s.queue, running, "texture", now_ms - 20000), 0);
@@ -162,8 +162,7 @@ START_TEST(batches_of_pulls_continue_after_their_mark)
         ck_assert_int_eq(queue_add_pulls(s.queue, batch, "PACS", "jane", &wish, 1, SAMPLE_NOW), 0);
     ck_assert_uint_eq(ask_all(WEB_PULLING, "batch", 3, open, COUNT), COUNT);
     for (int64_t batch = 1; batch <= COUNT; batch++)
-        ck_assert_int_eq(queue_end_pull(s.queue, batch, QUEUE_PULL_FAILED, CODE_MOVE_REFUSED,
-                                        "as it is", SAMPLE_NOW),
+        ck_assert_int_eq(queue_end_pull(s.queue, batch, QUEUE_PULL_FAILED, CODE_MOVE_REFUSED, "as it is", SAMPLE_NOW),
                          0);
     ck_assert_uint_eq(ask_all(WEB_UNPULLED, "batch", 3, ended, COUNT), COUNT);
     for (int i = 0; i < COUNT; i++) {
@@ -191,12 +190,10 @@ START_TEST(a_batch_of_pulls_is_one_row)
         if (id < 3)
             ck_assert_int_eq(queue_delay_pull(s.queue, id, SAMPLE_NOW + 100 * id, true,
                                               id == 1 ? CODE_PEER_ABORTED : CODE_PEER_UNREACHABLE,
-                                              id == 1 ? "it broke off" : "nobody is there",
-                                              SAMPLE_NOW + 10),
+                                              id == 1 ? "it broke off" : "nobody is there", SAMPLE_NOW + 10),
                              0);
     }
-    ck_assert_int_eq(queue_end_pull(s.queue, 4, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND,
-                                    "it has none", SAMPLE_NOW),
+    ck_assert_int_eq(queue_end_pull(s.queue, 4, QUEUE_PULL_NOT_FOUND, CODE_PULL_NOT_FOUND, "it has none", SAMPLE_NOW),
                      0);
     ask(WEB_PULLING, &(struct report_query){0}, &list);
     ck_assert_uint_eq(list.row_count, 1);
@@ -302,17 +299,14 @@ START_TEST(each_metric_can_be_queried)
     ck_assert_int_eq(report_last_event(report, &after, &error), 0);
     for (int name = 0; name < METRIC_COUNT; name++) {
         struct sum sum = {0};
-        const int rc =
-            report_each_sample(report, (enum metric_name)name, before, after, add, &sum, &error);
+        const int rc = report_each_sample(report, (enum metric_name)name, before, after, add, &sum, &error);
         ck_assert_msg(rc == 0, "%s: %s", metric_table[name].name, error.message);
         if (name == METRIC_noctule_jobs_ended_total || name == METRIC_noctule_job_seconds ||
             name == METRIC_noctule_job_wait_seconds)
             ck_assert_msg(sum.rows == 1 && sum.value > 0, "%s", metric_table[name].name);
     }
     struct sum sum = {0};
-    ck_assert_int_eq(report_each_sample(report, METRIC_noctule_jobs_ended_total, after, after, add,
-                                        &sum, &error),
-                     0);
+    ck_assert_int_eq(report_each_sample(report, METRIC_noctule_jobs_ended_total, after, after, add, &sum, &error), 0);
     ck_assert_int_eq(sum.rows, 0);
 }
 
@@ -320,8 +314,7 @@ END_TEST
 
 START_TEST(the_document_is_the_table)
 {
-    static const char *const types[] = {"gauge", "counter", "histogram",
-                                        "gauge", "counter", "histogram"};
+    static const char *const types[] = {"gauge", "counter", "histogram", "gauge", "counter", "histogram"};
     char line[2048], expected[2048];
     FILE *document = fopen(DOCUMENT, "r");
     ck_assert_ptr_nonnull(document);
@@ -332,8 +325,8 @@ START_TEST(the_document_is_the_table)
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric *metric = &metric_table[i];
         const char *tick = *metric->label ? "`" : "";
-        snprintf(expected, sizeof expected, "| `%s` | %s | %s%s%s | %s |\n", metric->name,
-                 types[metric->kind], tick, metric->label, tick, metric->help);
+        snprintf(expected, sizeof expected, "| `%s` | %s | %s%s%s | %s |\n", metric->name, types[metric->kind], tick,
+                 metric->label, tick, metric->help);
         ck_assert_ptr_nonnull(fgets(line, sizeof line, document));
         ck_assert_str_eq(line, expected);
     }

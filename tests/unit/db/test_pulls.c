@@ -12,8 +12,7 @@ static int64_t batch;
 static void
 open_sample(void)
 {
-    const struct queue_pull_wish wishes[] = {{QUEUE_PULL_ACCESSION, "h:1", 1},
-                                             {QUEUE_PULL_STUDY, STUDY, 2}};
+    const struct queue_pull_wish wishes[] = {{QUEUE_PULL_ACCESSION, "h:1", 1}, {QUEUE_PULL_STUDY, STUDY, 2}};
     sample_open(&s);
     ck_assert_int_eq(queue_next_batch(s.queue, &batch), 0);
     ck_assert_int_eq(queue_add_pulls(s.queue, batch, "PACS", "jane", wishes, 2, SAMPLE_NOW), 0);
@@ -94,10 +93,8 @@ END_TEST
  */
 START_TEST(dropped_instances_are_counted)
 {
-    const struct queue_unwanted report = {"1.2.3.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.3.9",
-                                          STUDY};
-    const struct queue_unwanted other = {"1.2.4.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.4.9",
-                                         "1.2.4"};
+    const struct queue_unwanted report = {"1.2.3.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.3.9", STUDY};
+    const struct queue_unwanted other = {"1.2.4.9.1", "1.2.840.10008.5.1.4.1.1.88.67", "1.2.4.9", "1.2.4"};
     struct queue_pull_part *parts;
     size_t count;
     ck_assert_int_eq(start(1), 0);
@@ -110,8 +107,7 @@ START_TEST(dropped_instances_are_counted)
     ck_assert_int_eq(parts[0].arrived, 0);
     ck_assert_int_eq(parts[0].unwanted, 1);
     queue_pull_parts_free(parts, count);
-    assert_answer(&s, "SELECT group_concat(unwanted || ' ' || list_line, ' ') FROM v_pulls",
-                  "1 1 0 2");
+    assert_answer(&s, "SELECT group_concat(unwanted || ' ' || list_line, ' ') FROM v_pulls", "1 1 0 2");
 }
 
 END_TEST
@@ -119,8 +115,7 @@ END_TEST
 /* Series of a study are counted separately if they were requested so. */
 START_TEST(a_series_is_a_part)
 {
-    const struct queue_pull_part parts[] = {{STUDY, "1.2.3.4", 2, 0, 0},
-                                            {STUDY, "1.2.3.5", -1, 0, 0}};
+    const struct queue_pull_part parts[] = {{STUDY, "1.2.3.4", 2, 0, 0}, {STUDY, "1.2.3.5", -1, 0, 0}};
     struct queue_pull_part *now;
     size_t count;
     sample_series(s.queue, "1.2.3.4", 2);
@@ -133,8 +128,7 @@ START_TEST(a_series_is_a_part)
     ck_assert_int_eq(now[1].arrived, 1);
     ck_assert_int_eq(now[1].expected, -1);
     queue_pull_parts_free(now, count);
-    assert_answer(&s, "SELECT coalesce(expected, 'unknown') || arrived FROM v_pulls WHERE item = 2",
-                  "unknown3");
+    assert_answer(&s, "SELECT coalesce(expected, 'unknown') || arrived FROM v_pulls WHERE item = 2", "unknown3");
 }
 
 END_TEST
@@ -144,9 +138,8 @@ START_TEST(waiting_items_are_ordered_by_time)
     struct queue_pull pull;
     int64_t due_ms, at_ms;
     ck_assert_int_eq(start(1), 0);
-    ck_assert_int_eq(queue_delay_pull(s.queue, 1, SAMPLE_NOW + 60000, true, CODE_PEER_UNREACHABLE,
-                                      "gone", SAMPLE_NOW + 2000),
-                     0);
+    ck_assert_int_eq(
+        queue_delay_pull(s.queue, 1, SAMPLE_NOW + 60000, true, CODE_PEER_UNREACHABLE, "gone", SAMPLE_NOW + 2000), 0);
     ck_assert_int_eq(queue_next_pull(s.queue, "PACS", &pull, &due_ms), 0);
     ck_assert_int_eq(pull.id, 2);
     ck_assert_int_eq(pull.line, 1);
@@ -242,7 +235,6 @@ START_TEST(waiting_items_follow_a_changed_clock)
 END_TEST
 
 SAMPLE_MAIN("db_pulls", open_sample, close_sample, a_batch_is_its_first_item,
-            an_item_is_done_when_its_instances_are_stored, dropped_instances_are_counted,
-            a_series_is_a_part, waiting_items_are_ordered_by_time, a_restart_repeats_requests,
-            cancelling_a_batch_includes_running_items, keys_are_needed_until_the_end,
-            finished_items_are_removed_by_age, waiting_items_follow_a_changed_clock)
+            an_item_is_done_when_its_instances_are_stored, dropped_instances_are_counted, a_series_is_a_part,
+            waiting_items_are_ordered_by_time, a_restart_repeats_requests, cancelling_a_batch_includes_running_items,
+            keys_are_needed_until_the_end, finished_items_are_removed_by_age, waiting_items_follow_a_changed_clock)

@@ -64,8 +64,7 @@ END_TEST
 
 START_TEST(an_invalid_reason_file_is_ignored)
 {
-    static const char *const reasons[] = {"", "{\"code\": ", "[]", "{\"code\": \"NO_SUCH\"}",
-                                          "{\"code\": {\"a\": 1}}"};
+    static const char *const reasons[] = {"", "{\"code\": ", "[]", "{\"code\": \"NO_SUCH\"}", "{\"code\": {\"a\": 1}}"};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         char path[32];
         snprintf(path, sizeof path, "quarantine/%zu", i);
@@ -96,8 +95,7 @@ START_TEST(a_file_is_recorded_once)
     for (int i = 0; i < 4; i++) {
         char original[16];
         snprintf(original, sizeof original, "/inbox/%d", i / 2);
-        add_file(
-            (struct queue_quarantine){.original_path = original, .code = CODE_FILE_UNREADABLE});
+        add_file((struct queue_quarantine){.original_path = original, .code = CODE_FILE_UNREADABLE});
     }
     assert_answer(&s, "SELECT count(*) FROM v_quarantine WHERE path = ''", "2");
     assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event",
@@ -114,9 +112,7 @@ START_TEST(other_bytes_under_a_known_uid_flag_the_series)
     add_damaged("1.2.3", "1.2.3.1", CODE_DUPLICATE_UID_DIFFERENT);
     add_damaged("1.2.3", "1.2.3.1", CODE_SOP_CLASS_UNSUPPORTED);
     add_damaged("9.9", "9.9.1", CODE_DUPLICATE_UID_DIFFERENT);
-    assert_answer(&s,
-                  "SELECT duplicate_conflicts || state || revision || quarantined FROM v_series",
-                  "1GATHERING10");
+    assert_answer(&s, "SELECT duplicate_conflicts || state || revision || quarantined FROM v_series", "1GATHERING10");
     assert_answer(&s, "SELECT count(*) FROM v_events WHERE series_uid = '1.2.3'", "3");
 }
 
@@ -140,8 +136,7 @@ START_TEST(missing_files_of_a_series_are_reported)
     ck_assert_int_eq(lacking.id, 1);
     ck_assert_str_eq(lacking.message, "it is damaged");
     queue_lacking_clear(&lacking);
-    assert_answer(&s, "SELECT quarantined || last_seen_at FROM v_series",
-                  "22026-01-31T02:03:20.500Z");
+    assert_answer(&s, "SELECT quarantined || last_seen_at FROM v_series", "22026-01-31T02:03:20.500Z");
 }
 
 END_TEST
@@ -220,8 +215,7 @@ START_TEST(a_refused_release_restores_the_entry)
     add_damaged("SERIES", "1.2.3", CODE_FILE_TRUNCATED);
     ck_assert_int_eq(queue_release_quarantine(s.queue, 1, BY, SAMPLE_NOW + 600), 0);
     assert_answer(&s, "SELECT (removed_at IS NOT NULL) || lacking FROM v_quarantine", "11");
-    assert_answer(&s, "SELECT group_concat(path) FROM removal",
-                  "quarantine/1.2.3,quarantine/1.2.3.reason.json");
+    assert_answer(&s, "SELECT group_concat(path) FROM removal", "quarantine/1.2.3,quarantine/1.2.3.reason.json");
     assert_answer(&s,
                   "SELECT detail || ' ' || series_uid FROM v_events "
                   "WHERE kind = 'QUARANTINE_RELEASED'",
@@ -237,11 +231,10 @@ START_TEST(a_refused_release_restores_the_entry)
                                        .sop_instance_uid = "1.2.3",
                                        .code = CODE_TAG_INVALID,
                                        .released = 1});
-    assert_answer(
-        &s,
-        "SELECT quarantine || ' ' || path || ' ' || original_path || ' ' || code || ' ' || "
-        "coalesce(removed_at, 'there') FROM v_quarantine",
-        "1 quarantine/again /inbox/1.2.3 TAG_INVALID there");
+    assert_answer(&s,
+                  "SELECT quarantine || ' ' || path || ' ' || original_path || ' ' || code || ' ' || "
+                  "coalesce(removed_at, 'there') FROM v_quarantine",
+                  "1 quarantine/again /inbox/1.2.3 TAG_INVALID there");
     ck_assert_int_eq(count_lacking("SERIES"), 1);
 }
 
@@ -254,8 +247,7 @@ START_TEST(a_forgotten_file_leaves_an_event)
     add_damaged("SERIES", "1.2.3", CODE_FILE_TRUNCATED);
     ck_assert_int_eq(queue_forget_quarantine(s.queue, 1, BY, SAMPLE_NOW + 600), 0);
     assert_answer(&s, "SELECT group_concat(quarantine) FROM v_quarantine", "2");
-    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'QUARANTINE_FORGOTTEN'",
-                  "1 (NOT_DICOM) by " BY);
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'QUARANTINE_FORGOTTEN'", "1 (NOT_DICOM) by " BY);
     /* Until its file is deleted, a start must not adopt it. */
     ck_assert_int_eq(queue_has_quarantine(s.queue, "quarantine/junk"), 1);
     ck_assert_int_eq(queue_forget_quarantine(s.queue, 1, BY, SAMPLE_NOW + 600), -ENOENT);

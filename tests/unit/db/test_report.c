@@ -28,9 +28,8 @@ open_sample(void)
     ck_assert_int_eq(queue_start_job(s.queue, done, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(sample_finish(s.queue, done), 0);
     ck_assert_int_eq(queue_start_job(s.queue, failed, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    ck_assert_int_eq(queue_fail_job(s.queue, failed, CODE_FILE_UNREADABLE, "a \"quoted\"\nmessage",
-                                    "a", "b", SAMPLE_NOW + 4000),
-                     0);
+    ck_assert_int_eq(
+        queue_fail_job(s.queue, failed, CODE_FILE_UNREADABLE, "a \"quoted\"\nmessage", "a", "b", SAMPLE_NOW + 4000), 0);
     ck_assert_int_eq(queue_start_job(s.queue, running, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     sample_series(s.queue, "1.2.5", 2);
     int64_t refused = sample_series(s.queue, "1.2.6", 2);
@@ -110,16 +109,14 @@ START_TEST(jobs_as_json)
     char *json = printed(JOBS, &everything, 0, true);
     assert_json(json, "SELECT json_valid(?1) || json_type(?1) || json_array_length(?1)", "1array4");
     /* The newest first. */
-    assert_json(json, "SELECT group_concat(json_extract(value, '$.job')) FROM json_each(?1)",
-                "4,3,2,1");
+    assert_json(json, "SELECT group_concat(json_extract(value, '$.job')) FROM json_each(?1)", "4,3,2,1");
     assert_json(json,
                 "SELECT json_extract(?1, '$[3].state', '$[3].result_path', "
                 "'$[3].total_seconds', '$[3].verify_seconds')",
                 "[\"DONE\",\"outbox/1/seg.dcm\",1.0,null]");
     assert_json(json, "SELECT json_extract(?1, '$[2].message')", "a \"quoted\"\nmessage");
     char names[2048];
-    snprintf(names, sizeof names, "%s",
-             ask_json(json, "SELECT group_concat(key) FROM json_each(?1, '$[0]')"));
+    snprintf(names, sizeof names, "%s", ask_json(json, "SELECT group_concat(key) FROM json_each(?1, '$[0]')"));
     assert_answer(&s, "SELECT group_concat(name) FROM pragma_table_info('v_jobs')", names);
     free(json);
 }
@@ -137,8 +134,7 @@ START_TEST(items_under_review_are_listed)
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
     ck_assert_int_eq(
         queue_finish_job(s.queue, 3,
-                         &(struct queue_finish){QUEUE_REVIEW, &figures, &sample_result, 1,
-                                                CODE_EXPECTATION_BROKEN,
+                         &(struct queue_finish){QUEUE_REVIEW, &figures, &sample_result, 1, CODE_EXPECTATION_BROKEN,
                                                 "Brain: volume 31 ml, expected 900 to 1900 ml; "
                                                 "Brain: components: 2, expected 1"},
                          SAMPLE_NOW + 4000),
@@ -146,27 +142,24 @@ START_TEST(items_under_review_are_listed)
     enum queue_arrival arrival;
     int64_t series;
     text = printed(REVIEW, &everything, 0, false);
-    ck_assert_str_eq(text,
-                     "Job 3, pipeline head-ct, since 2026-01-31 02:03:24 +0000\n"
-                     "  series    1.2.3, CT HEAD \"Head 5 mm\"\n"
-                     "  found     Brain: volume 31 ml, expected 900 to 1900 ml\n"
-                     "  found     Brain: components: 2, expected 1\n"
-                     "  preview   /srv/outbox/3/preview.png\n"
-                     "\n"
-                     "noctule accept JOB delivers it as it is, noctule reject JOB REASON ends "
-                     "it\n");
+    ck_assert_str_eq(text, "Job 3, pipeline head-ct, since 2026-01-31 02:03:24 +0000\n"
+                           "  series    1.2.3, CT HEAD \"Head 5 mm\"\n"
+                           "  found     Brain: volume 31 ml, expected 900 to 1900 ml\n"
+                           "  found     Brain: components: 2, expected 1\n"
+                           "  preview   /srv/outbox/3/preview.png\n"
+                           "\n"
+                           "noctule accept JOB delivers it as it is, noctule reject JOB REASON ends "
+                           "it\n");
     free(text);
     ck_assert_int_eq(sample_add(s.queue, "1.2.3", 9, &arrival, &series), 0);
     text = printed(REVIEW, &everything, 0, false);
-    ck_assert_ptr_nonnull(
-        strstr(text, "  outdated  late slices have arrived since: it can only be rejected\n"));
+    ck_assert_ptr_nonnull(strstr(text, "  outdated  late slices have arrived since: it can only be rejected\n"));
     free(text);
     text = printed(REVIEW, &others, 0, false);
     ck_assert_str_eq(text, nothing);
     free(text);
     text = printed(REVIEW, &everything, 0, true);
-    assert_json(text, "SELECT json_array_length(?1) || json_extract(?1, '$[0].preview_path')",
-                "1outbox/3/preview.png");
+    assert_json(text, "SELECT json_array_length(?1) || json_extract(?1, '$[0].preview_path')", "1outbox/3/preview.png");
     free(text);
 }
 
@@ -270,15 +263,9 @@ START_TEST(filters)
         struct report_filter filter;
         const char *series;
     } series[] = {
-        {{.state = "gathering"}, "1"},
-        {{.state = "SETTLED"}, "4"},
-        {{.pipeline = "head-ct"}, "4"},
-        {{.series = "1.2.6"}, "1"},
-        {{.limit = 3}, "3"},
-        {{.pipeline = "none"}, "0"},
-        {{.sender = "CT9"}, "1"},
-        {{.patient = {"0815"}}, "1"},
-        {{.code = "MISSING_SLICE"}, "1"},
+        {{.state = "gathering"}, "1"}, {{.state = "SETTLED"}, "4"},  {{.pipeline = "head-ct"}, "4"},
+        {{.series = "1.2.6"}, "1"},    {{.limit = 3}, "3"},          {{.pipeline = "none"}, "0"},
+        {{.sender = "CT9"}, "1"},      {{.patient = {"0815"}}, "1"}, {{.code = "MISSING_SLICE"}, "1"},
     };
 
     for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
@@ -296,8 +283,7 @@ deliver(void)
 {
     static const char *const to[] = {"PACS", "OLD"};
     static const struct queue_attempt sent = {.dimse_status = 0, .code = CODE_NONE, .message = ""};
-    static const struct queue_attempt full = {
-        .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .message = "full"};
+    static const struct queue_attempt full = {.dimse_status = 0xa700, .code = CODE_STORE_FAILED, .message = "full"};
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 2;
@@ -305,15 +291,13 @@ deliver(void)
     ck_assert_int_eq(sample_retry(s.queue, 2, false, &job), 0);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-1", 0, SAMPLE_NOW + 4000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     ck_assert_int_eq(queue_start_delivery(s.queue, 1, SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_delivery_sent(s.queue, 1, &sent, "2.25.77", SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_start_delivery(s.queue, 2, SAMPLE_NOW + 5000), 0);
-    ck_assert_int_eq(queue_delay_delivery(s.queue, 2, SAMPLE_NOW + 65000, &full, SAMPLE_NOW + 5000),
-                     0);
+    ck_assert_int_eq(queue_delay_delivery(s.queue, 2, SAMPLE_NOW + 65000, &full, SAMPLE_NOW + 5000), 0);
     return job;
 }
 
@@ -376,8 +360,7 @@ START_TEST(deliveries_filtered)
     int rc;
     free(print(DELIVERIES, &wrong, 0, false, &rc));
     ck_assert_int_eq(rc, -EINVAL);
-    ck_assert_ptr_nonnull(
-        strstr(error.message, "PENDING, SENDING, SENT, DELAYED, FAILED, CANCELLED"));
+    ck_assert_ptr_nonnull(strstr(error.message, "PENDING, SENDING, SENT, DELAYED, FAILED, CANCELLED"));
     free(print(DELIVERIES, &unknown, 0, false, &rc));
     ck_assert_int_eq(rc, -ENOENT);
 }
@@ -388,13 +371,12 @@ START_TEST(deliveries_as_a_table)
 {
     deliver();
     char *text = printed(DELIVERIES, &everything, 0, false);
-    ck_assert_str_eq(text,
-                     "DELIVERY  STATE    DESTINATION  JOB  KIND  TRIES  SENT                       "
-                     "NOT BEFORE                 STATUS  COMMITMENT  CODE          SOP INSTANCE\n"
-                     "       2  DELAYED  OLD            2  seg       1                             "
-                     "2026-01-31 02:04:25 +0000  0xA700              STORE_FAILED  2.25.1\n"
-                     "       1  SENT     PACS           2  seg       1  2026-01-31 02:03:25 +0000  "
-                     "                           0x0000  REQUESTED                 2.25.1\n");
+    ck_assert_str_eq(text, "DELIVERY  STATE    DESTINATION  JOB  KIND  TRIES  SENT                       "
+                           "NOT BEFORE                 STATUS  COMMITMENT  CODE          SOP INSTANCE\n"
+                           "       2  DELAYED  OLD            2  seg       1                             "
+                           "2026-01-31 02:04:25 +0000  0xA700              STORE_FAILED  2.25.1\n"
+                           "       1  SENT     PACS           2  seg       1  2026-01-31 02:03:25 +0000  "
+                           "                           0x0000  REQUESTED                 2.25.1\n");
     free(text);
 }
 
@@ -405,16 +387,14 @@ START_TEST(destinations_configured_and_not)
     deliver();
     for (int again = 0; again < 2; again++) {
         char *text = printed(DESTINATIONS, NULL, 0, false);
-        ck_assert_str_eq(
-            text,
-            "DESTINATION  STATE           PENDING  SENDING  DELAYED  FAILED  SENT  UNCOMMITTED  "
-            "LAST SENT                  NEXT ATTEMPT               ADDRESS\n"
-            "PACS         up                    0        0        0       0     1            1  "
-            "2026-01-31 02:03:25 +0000                             ORTHANC at 127.0.0.1:4242\n"
-            "NEW          up                    0        0        0       0     0            0  "
-            "                                                      /mnt/results\n"
-            "OLD          not configured        0        0        1       0     0            0  "
-            "                           2026-01-31 02:04:25 +0000\n");
+        ck_assert_str_eq(text, "DESTINATION  STATE           PENDING  SENDING  DELAYED  FAILED  SENT  UNCOMMITTED  "
+                               "LAST SENT                  NEXT ATTEMPT               ADDRESS\n"
+                               "PACS         up                    0        0        0       0     1            1  "
+                               "2026-01-31 02:03:25 +0000                             ORTHANC at 127.0.0.1:4242\n"
+                               "NEW          up                    0        0        0       0     0            0  "
+                               "                                                      /mnt/results\n"
+                               "OLD          not configured        0        0        1       0     0            0  "
+                               "                           2026-01-31 02:04:25 +0000\n");
         free(text);
     }
     ck_assert_int_eq(queue_note(s.queue, "DESTINATION_DOWN", "PACS: 3 failures", SAMPLE_NOW), 0);
@@ -457,12 +437,11 @@ START_TEST(fifty_rows_by_default)
     for (int i = 0; i < 60; i++) {
         char pipeline[16];
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(
-            queue_add_job(s.queue,
-                          &(struct queue_new_job){series, 1, "", pipeline, "", 0, false, NULL,
-                                                  false, 0, NULL, CODE_NONE, 0, NULL, 0},
-                          SAMPLE_NOW, &job, &running),
-            0);
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 1, "", pipeline, "", 0, false, NULL, false, 0,
+                                                               NULL, CODE_NONE, 0, NULL, 0},
+                                       SAMPLE_NOW, &job, &running),
+                         0);
     }
     ck_assert_int_eq(queue_commit(s.queue), 0);
     char *json = printed(JOBS, &everything, 0, true);
@@ -531,20 +510,17 @@ START_TEST(jobs_as_a_table)
 {
     char *text = printed(JOBS, &(struct report_filter){.limit = 3, .state = NULL}, 0, false);
     /* WAIT of the waiting one grows: only constant text is compared. */
-    ck_assert_ptr_nonnull(strstr(
-        text,
-        "JOB  STATE    PIPELINE  STACK  MODALITY  BODY PART  CREATED                    TRIES"));
-    ck_assert_ptr_nonnull(strstr(text, "RUN (s)  PEAK (MiB)  CODE             SERIES\n"));
     ck_assert_ptr_nonnull(
-        strstr(text, "\n  3  RUNNING  head-ct          CT        HEAD       2026-01-31 02:03:22 "));
+        strstr(text, "JOB  STATE    PIPELINE  STACK  MODALITY  BODY PART  CREATED                    TRIES"));
+    ck_assert_ptr_nonnull(strstr(text, "RUN (s)  PEAK (MiB)  CODE             SERIES\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n  3  RUNNING  head-ct          CT        HEAD       2026-01-31 02:03:22 "));
     ck_assert_ptr_nonnull(strstr(text, "FILE_UNREADABLE  1.2.2\n"));
     free(text);
     text = printed(JOBS, &(struct report_filter){.state = "DONE"}, 0, false);
-    ck_assert_str_eq(
-        text, "JOB  STATE  PIPELINE  STACK  MODALITY  BODY PART  CREATED                    TRIES  "
-              "WHERE  WAIT (s)  RUN (s)  PEAK (MiB)  CODE  SERIES\n"
-              "  1  DONE   head-ct          CT        HEAD       2026-01-31 02:03:22 +0000      1  "
-              "local      1.00     1.00       100.0        1.2.1\n");
+    ck_assert_str_eq(text, "JOB  STATE  PIPELINE  STACK  MODALITY  BODY PART  CREATED                    TRIES  "
+                           "WHERE  WAIT (s)  RUN (s)  PEAK (MiB)  CODE  SERIES\n"
+                           "  1  DONE   head-ct          CT        HEAD       2026-01-31 02:03:22 +0000      1  "
+                           "local      1.00     1.00       100.0        1.2.1\n");
     free(text);
 }
 
@@ -575,8 +551,7 @@ START_TEST(a_job_as_text)
     ck_assert_ptr_null(strstr(text, "verify_seconds"));
     ck_assert_ptr_nonnull(strstr(text, "\nResults\nKIND  SIZE (MiB)  FRAMES  PATH"));
     ck_assert_ptr_nonnull(strstr(text, "\nEvents\nAT"));
-    ck_assert_ptr_nonnull(
-        strstr(text, "2026-01-31 02:03:24 +0000  JOB_DONE     RUNNING -> DONE\n"));
+    ck_assert_ptr_nonnull(strstr(text, "2026-01-31 02:03:24 +0000  JOB_DONE     RUNNING -> DONE\n"));
     free(text);
     text = printed(JOB, NULL, 2, false);
     ck_assert_ptr_nonnull(strstr(text, "a \"quoted\" message\n"));
@@ -637,11 +612,9 @@ run_job(const char *series_uid, int64_t ago_ms, double seconds, int32_t lane)
     struct queue_figures figures = sample_figures;
     int64_t job = sample_job(s.queue, series_uid), end = now_ms() - ago_ms;
     figures.total_seconds = seconds;
-    ck_assert_int_eq(
-        queue_start_job(s.queue, job, "worker-1", lane, end - (int64_t)(seconds * 1000)), 0);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-1", lane, end - (int64_t)(seconds * 1000)), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       end),
                      0);
 }
@@ -661,13 +634,12 @@ START_TEST(the_summary_of_a_period)
     run_job("2.2", 2 * 3600 * 1000, 2, 1);
     run_job("2.3", 13 * 3600 * 1000, 9, 0);
     run_job("2.4", 25 * 3600 * 1000, 100, 0);
-    ck_assert_int_eq(queue_add_quarantine(s.queue,
-                                          &(struct queue_quarantine){.path = "quarantine/a",
-                                                                     .original_path = "a",
-                                                                     .code = CODE_NOT_DICOM,
-                                                                     .message = "a"},
-                                          now_ms()),
-                     0);
+    ck_assert_int_eq(
+        queue_add_quarantine(s.queue,
+                             &(struct queue_quarantine){
+                                 .path = "quarantine/a", .original_path = "a", .code = CODE_NOT_DICOM, .message = "a"},
+                             now_ms()),
+        0);
     assert_answer(&s,
                   "SELECT jobs_ended_12h || ' ' || jobs_ended_24h || ' ' || jobs_failed_24h || "
                   "' ' || mean_seconds || ' ' || median_seconds || ' ' || quarantined_24h "
@@ -681,12 +653,12 @@ START_TEST(the_summary_of_a_period)
     run_job("2.5", 3 * 3600 * 1000, 4, 0);
     assert_answer(&s, "SELECT median_seconds FROM v_night", "3.0");
     text = printed(STATUS, NULL, 0, false);
-    ck_assert_ptr_nonnull(strstr(
-        text, "Jobs        1 ready, 1 running, 0 delayed; 6 done, 0 empty, 1 failed, "
-              "0 cancelled\n"
-              "Series      1 gathering, 9 settled, 1 refused (0 in the last 24 h)\n"
-              "Backlog     2 jobs, about 4 more of series being received, about 10.00 s to go\n"
-              "Waiting     the oldest for "));
+    ck_assert_ptr_nonnull(strstr(text,
+                                 "Jobs        1 ready, 1 running, 0 delayed; 6 done, 0 empty, 1 failed, "
+                                 "0 cancelled\n"
+                                 "Series      1 gathering, 9 settled, 1 refused (0 in the last 24 h)\n"
+                                 "Backlog     2 jobs, about 4 more of series being received, about 10.00 s to go\n"
+                                 "Waiting     the oldest for "));
     ck_assert_ptr_nonnull(strstr(text, "Ended       3 in the last 12 h, 4 in the last 24 h, 0 of "
                                        "these failed\n"
                                        "A job took  3.00 s (median), 4.00 s (mean), of the last "
@@ -701,8 +673,7 @@ START_TEST(the_summary_of_a_period)
     int hours, minutes;
     const char *waiting = strstr(text, "Waiting  ");
     ck_assert_ptr_nonnull(waiting);
-    ck_assert_int_eq(sscanf(waiting, "Waiting     the oldest for %d h %d min\n", &hours, &minutes),
-                     2);
+    ck_assert_int_eq(sscanf(waiting, "Waiting     the oldest for %d h %d min\n", &hours, &minutes), 2);
     free(text);
 }
 
@@ -712,8 +683,7 @@ START_TEST(a_period_without_events)
 {
     struct sample idle;
     sample_open(&idle);
-    assert_answer(&idle, "SELECT eta_seconds || (oldest_waiting_seconds IS NULL) FROM v_night",
-                  "0.01");
+    assert_answer(&idle, "SELECT eta_seconds || (oldest_waiting_seconds IS NULL) FROM v_night", "0.01");
     report_close(report);
     ck_assert_int_eq(report_open(idle.path, &report, &error), 0);
     char *text = printed(STATUS, NULL, 0, false);
@@ -840,11 +810,9 @@ START_TEST(another_version_is_refused)
 END_TEST
 
 SAMPLE_MAIN("db_report", open_sample, close_sample, jobs_as_json, series_as_json, status_as_json,
-            items_under_review_are_listed, a_job_as_json, filters, keys_of_rows,
-            deliveries_filtered, deliveries_as_a_table, destinations_configured_and_not,
-            a_job_lists_its_deliveries, fifty_rows_by_default, missing_items_are_errors,
-            a_stored_series_has_its_files, jobs_as_a_table, series_as_a_table, a_job_as_text,
-            foreign_text_moves_no_cursor, a_full_disk_is_reported, the_summary_of_a_period,
-            a_period_without_events, reading_needs_no_right_to_write,
-            reading_works_while_the_daemon_writes, opening_without_a_daemon,
+            items_under_review_are_listed, a_job_as_json, filters, keys_of_rows, deliveries_filtered,
+            deliveries_as_a_table, destinations_configured_and_not, a_job_lists_its_deliveries, fifty_rows_by_default,
+            missing_items_are_errors, a_stored_series_has_its_files, jobs_as_a_table, series_as_a_table, a_job_as_text,
+            foreign_text_moves_no_cursor, a_full_disk_is_reported, the_summary_of_a_period, a_period_without_events,
+            reading_needs_no_right_to_write, reading_works_while_the_daemon_writes, opening_without_a_daemon,
             another_version_is_refused)

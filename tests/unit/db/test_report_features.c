@@ -23,17 +23,14 @@ open_sample(void)
         ck_assert_int_eq(queue_start_job(s.queue, job, worker, 0, SAMPLE_NOW + 3000), 0);
     }
     ck_assert_int_eq(queue_finish_job(s.queue, 1,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     ck_assert_int_eq(sample_finish(s.queue, 3), 0);
-    ck_assert_int_eq(queue_fail_job(s.queue, 4, CODE_FILE_UNREADABLE, "it is", "", "", SAMPLE_NOW),
-                     0);
+    ck_assert_int_eq(queue_fail_job(s.queue, 4, CODE_FILE_UNREADABLE, "it is", "", "", SAMPLE_NOW), 0);
     figures = sample_measured(NULL, 0);
     ck_assert_int_eq(queue_finish_job(s.queue, 5,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     int rc = report_open(s.path, &report, &error);
@@ -71,30 +68,29 @@ assert_printed(int64_t job, int64_t segment, const char *expected)
     free(text);
 }
 
-#define HISTOGRAMS                                                                                 \
-    "\nPattern histograms\n"                                                                       \
-    "SEGMENT  LABEL  PATTERN  SETTINGS              VOXELS\n"                                      \
+#define HISTOGRAMS                                                                                                     \
+    "\nPattern histograms\n"                                                                                           \
+    "SEGMENT  LABEL  PATTERN  SETTINGS              VOXELS\n"                                                          \
     "      1  Brain  tlbap    threshold=0.9  1099511627781\n"
 
-#define SEGMENT_1                                                                                  \
-    "\nSegment 1, Brain: first-order\n"                                                            \
-    "FEATURE  VALUE  UNIT      IBSI\n"                                                             \
-    "mean     31.25  [hnsf'U]  Q4LE\n"                                                             \
-    "\nSegment 1, Brain: glcm, 3d-merged (IAZD), distance 1, symmetric, fixed-bin-number, "        \
-    "32 levels, values from -1000 to 400\n"                                                        \
-    "FEATURE          VALUE  UNIT  IBSI\n"                                                         \
+#define SEGMENT_1                                                                                                      \
+    "\nSegment 1, Brain: first-order\n"                                                                                \
+    "FEATURE  VALUE  UNIT      IBSI\n"                                                                                 \
+    "mean     31.25  [hnsf'U]  Q4LE\n"                                                                                 \
+    "\nSegment 1, Brain: glcm, 3d-merged (IAZD), distance 1, symmetric, fixed-bin-number, "                            \
+    "32 levels, values from -1000 to 400\n"                                                                            \
+    "FEATURE          VALUE  UNIT  IBSI\n"                                                                             \
     "joint_entropy  2.12346  1     TU9B\n"
 
-#define SEGMENT_2                                                                                  \
-    "\nSegment 2, Ventricle, \"left\": glcm, 2d-averaged (BTW3), directions 0,90, directional, "   \
-    "fixed-bin-size, 2 levels, bins of 0.1\n"                                                      \
-    "FEATURE      VALUE  UNIT  IBSI  NO VALUE BECAUSE\n"                                           \
+#define SEGMENT_2                                                                                                      \
+    "\nSegment 2, Ventricle, \"left\": glcm, 2d-averaged (BTW3), directions 0,90, directional, "                       \
+    "fixed-bin-size, 2 levels, bins of 0.1\n"                                                                          \
+    "FEATURE      VALUE  UNIT  IBSI  NO VALUE BECAUSE\n"                                                               \
     "correlation         1     NI2N  ONE_GREY_LEVEL\n"
 
 START_TEST(tables_state_their_common_settings)
 {
-    assert_printed(1, REPORT_ALL_SEGMENTS,
-                   "Job 1, pipeline head-ct: 3 features\n" SEGMENT_1 SEGMENT_2 HISTOGRAMS);
+    assert_printed(1, REPORT_ALL_SEGMENTS, "Job 1, pipeline head-ct: 3 features\n" SEGMENT_1 SEGMENT_2 HISTOGRAMS);
 }
 
 END_TEST
@@ -109,15 +105,12 @@ END_TEST
 
 START_TEST(a_job_without_features_has_a_reason)
 {
-    assert_printed(2, REPORT_ALL_SEGMENTS,
-                   "Job 2, pipeline head-ct: no features yet, the job is RUNNING\n");
-    assert_printed(3, REPORT_ALL_SEGMENTS,
-                   "Job 3, pipeline head-ct: no features, it has no texture group\n");
+    assert_printed(2, REPORT_ALL_SEGMENTS, "Job 2, pipeline head-ct: no features yet, the job is RUNNING\n");
+    assert_printed(3, REPORT_ALL_SEGMENTS, "Job 3, pipeline head-ct: no features, it has no texture group\n");
     assert_printed(3, 1, "Job 3, pipeline head-ct: no features, it has no texture group\n");
     assert_printed(4, REPORT_ALL_SEGMENTS,
                    "Job 4, pipeline head-ct: no features, the job is FAILED (FILE_UNREADABLE)\n");
-    assert_printed(5, REPORT_ALL_SEGMENTS,
-                   "Job 5, pipeline head-ct: pattern histograms and no features\n" HISTOGRAMS);
+    assert_printed(5, REPORT_ALL_SEGMENTS, "Job 5, pipeline head-ct: pattern histograms and no features\n" HISTOGRAMS);
 }
 
 END_TEST
@@ -126,16 +119,11 @@ START_TEST(whole_volume_and_hostile_labels)
 {
     static const struct feature features[] = {
         {.segment = 0, .name = "maximum", .family = "first-order", .value = -3024, .unit = "1"},
-        {.segment = 9,
-         .name = "energy",
-         .family = "first-order",
-         .value = 1e300,
-         .label = "\x1b[2J"},
+        {.segment = 9, .name = "energy", .family = "first-order", .value = 1e300, .label = "\x1b[2J"},
     };
     const struct queue_figures figures = sample_measured(features, 2);
     ck_assert_int_eq(queue_finish_job(s.queue, 2,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     assert_printed(2, 0,
@@ -185,13 +173,12 @@ START_TEST(rows_are_ordered_and_exact)
         feature_put_integer(settings[i], FEATURE_levels, i);
         feature_put_number(settings[i], FEATURE_range_high, i / 7.0);
         feature_put_boolean(settings[i], FEATURE_symmetric, i % 2 == 0);
-        features[i] = (struct feature){
-            .segment = 3 - i / 2, .name = names[i], .value = values[i], .settings = settings[i]};
+        features[i] =
+            (struct feature){.segment = 3 - i / 2, .name = names[i], .value = values[i], .settings = settings[i]};
     }
     const struct queue_figures figures = sample_measured(features, 6);
     ck_assert_int_eq(queue_finish_job(s.queue, 2,
-                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     ck_assert_int_eq(report_each_feature(report, 2, REPORT_ALL_SEGMENTS, take, &taken, &error), 0);
@@ -210,9 +197,8 @@ static int
 take_texts(void *context, const struct feature *feature)
 {
     char *line = context;
-    snprintf(line, 512, "%s|%s|%s|%s|%s|%s|%s|%s", feature->label, feature->family, feature->name,
-             feature->meaning, feature->ibsi, feature->missing_reason, feature->unit,
-             feature->settings);
+    snprintf(line, 512, "%s|%s|%s|%s|%s|%s|%s|%s", feature->label, feature->family, feature->name, feature->meaning,
+             feature->ibsi, feature->missing_reason, feature->unit, feature->settings);
     return 0;
 }
 
@@ -231,8 +217,7 @@ END_TEST
 START_TEST(a_failing_sink_ends_the_output)
 {
     struct taken taken = {.answer = -ENOMEM};
-    ck_assert_int_eq(report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, &error),
-                     -ENOMEM);
+    ck_assert_int_eq(report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, &error), -ENOMEM);
     ck_assert_uint_eq(taken.count, 1);
     ck_assert_str_eq(error.message, "Cannot allocate memory");
     taken = (struct taken){0};
@@ -250,10 +235,8 @@ START_TEST(missing_jobs_are_errors)
         int64_t job, segment;
         const char *words;
     } cases[] = {
-        {4711, REPORT_ALL_SEGMENTS, "there is no job 4711"},
-        {4711, 1, "there is no job 4711"},
-        {1, 3, "job 1 did not measure a segment 3"},
-        {1, 0, "job 1 did not measure the whole volume"},
+        {4711, REPORT_ALL_SEGMENTS, "there is no job 4711"}, {4711, 1, "there is no job 4711"},
+        {1, 3, "job 1 did not measure a segment 3"},         {1, 0, "job 1 did not measure the whole volume"},
         {5, 2, "job 5 did not measure a segment 2"},
     };
 
@@ -266,9 +249,7 @@ START_TEST(missing_jobs_are_errors)
         ck_assert_str_eq(text, "");
         free(text);
         error = (struct error){0};
-        ck_assert_int_eq(
-            report_each_feature(report, cases[i].job, cases[i].segment, take, &taken, &error),
-            -ENOENT);
+        ck_assert_int_eq(report_each_feature(report, cases[i].job, cases[i].segment, take, &taken, &error), -ENOENT);
         ck_assert_str_eq(error.message, cases[i].words);
         ck_assert_uint_eq(taken.count, 0);
     }
@@ -276,7 +257,6 @@ START_TEST(missing_jobs_are_errors)
 
 END_TEST
 
-SAMPLE_MAIN("db_report_features", open_sample, close_sample, tables_state_their_common_settings,
-            one_segment_alone, a_job_without_features_has_a_reason, whole_volume_and_hostile_labels,
-            rows_are_ordered_and_exact, texts_equal_the_rows, a_failing_sink_ends_the_output,
-            missing_jobs_are_errors)
+SAMPLE_MAIN("db_report_features", open_sample, close_sample, tables_state_their_common_settings, one_segment_alone,
+            a_job_without_features_has_a_reason, whole_volume_and_hostile_labels, rows_are_ordered_and_exact,
+            texts_equal_the_rows, a_failing_sink_ends_the_output, missing_jobs_are_errors)

@@ -31,8 +31,7 @@ sweep(struct queue_sweep plan, int64_t before_ms, int64_t now_ms)
 {
     size_t marked, all = 0;
     for (int i = 0; i < QUEUE_STOCKS; i++)
-        plan.before_ms[i] =
-            i == QUEUE_STOCK_ROWS || i == QUEUE_STOCK_OBJECT_ROWS ? plan.before_ms[i] : before_ms;
+        plan.before_ms[i] = i == QUEUE_STOCK_ROWS || i == QUEUE_STOCK_OBJECT_ROWS ? plan.before_ms[i] : before_ms;
     plan.why = "old";
     while (!plan.over) {
         ck_assert_int_eq(queue_sweep(s.queue, &plan, 3, now_ms, &marked), 0);
@@ -52,8 +51,7 @@ static int64_t
 delivery_of(const char *series_uid)
 {
     char sql[200];
-    snprintf(sql, sizeof sql, "SELECT max(delivery) FROM v_deliveries WHERE series_uid = '%s'",
-             series_uid);
+    snprintf(sql, sizeof sql, "SELECT max(delivery) FROM v_deliveries WHERE series_uid = '%s'", series_uid);
     return atoll(sample_ask(&s, sql));
 }
 
@@ -71,8 +69,7 @@ done_job(const char *series_uid)
     result.destination_count = 1;
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", (int32_t)job, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     return job;
@@ -103,8 +100,7 @@ static int
 retry(int64_t job, int64_t now_ms, int64_t *made)
 {
     struct queue_ids superseded;
-    int rc = queue_retry_job(s.queue, &(struct queue_retry){.job_id = job, .again = true}, now_ms,
-                             made, &superseded);
+    int rc = queue_retry_job(s.queue, &(struct queue_retry){.job_id = job, .again = true}, now_ms, made, &superseded);
     free(superseded.at);
     return rc;
 }
@@ -118,10 +114,8 @@ START_TEST(delivered_series_are_removed_and_their_history_stays)
     assert_answer(&s, "SELECT state || instances || frames FROM v_series", "SETTLED33");
     assert_answer(&s, "SELECT state || result_path FROM v_jobs", "DONEoutbox/1/seg.dcm");
     assert_answer(&s, "SELECT count(*) FROM v_instances", "0");
-    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY id)",
-                  "series/1.2,outbox/1");
-    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'SERIES_REMOVED'",
-                  "3 images, 1.5 MiB: old");
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY id)", "series/1.2,outbox/1");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'SERIES_REMOVED'", "3 images, 1.5 MiB: old");
     ck_assert_uint_eq(sweep_old(), 0);
 }
 
@@ -149,14 +143,12 @@ START_TEST(undelivered_series_stay)
     ck_assert_int_eq(queue_fail_delivery(s.queue, delivery, &went_wrong, SAMPLE_NOW + 6000), 0);
     ck_assert_uint_eq(sweep_old(), 0);
     int64_t count;
-    ck_assert_int_eq(
-        queue_resend(s.queue, &(struct queue_resend){.job_id = job}, SAMPLE_NOW + 6500, &count), 0);
+    ck_assert_int_eq(queue_resend(s.queue, &(struct queue_resend){.job_id = job}, SAMPLE_NOW + 6500, &count), 0);
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 7000), 0);
-    ck_assert_int_eq(
-        queue_delivery_sent(s.queue, delivery, &went_well, "2.25.1", SAMPLE_NOW + 8000), 0);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "2.25.1", SAMPLE_NOW + 8000), 0);
     ck_assert_uint_eq(sweep_old(), 0); /* not committed */
-    ck_assert_int_eq(queue_delivery_committed(s.queue, "2.25.1", sample_result.sop_instance_uid,
-                                              true, CODE_NONE, "", SAMPLE_NOW + 9000),
+    ck_assert_int_eq(queue_delivery_committed(s.queue, "2.25.1", sample_result.sop_instance_uid, true, CODE_NONE, "",
+                                              SAMPLE_NOW + 9000),
                      0);
     ck_assert_uint_eq(sweep_old(), 2);
 }
@@ -167,8 +159,7 @@ START_TEST(delivery_to_the_fallback_counts)
 {
     done_job("1.2");
     const int64_t delivery = start_delivery("1.2");
-    ck_assert_int_eq(
-        queue_redirect_delivery(s.queue, delivery, "shelf", &went_wrong, SAMPLE_NOW + 6000), 0);
+    ck_assert_int_eq(queue_redirect_delivery(s.queue, delivery, "shelf", &went_wrong, SAMPLE_NOW + 6000), 0);
     ck_assert_uint_eq(sweep_old(), 0); /* not yet */
     const int64_t second = start_delivery("1.2");
     ck_assert_int_ne(second, delivery);
@@ -195,14 +186,12 @@ START_TEST(outputs_of_empty_jobs_are_removed_with_their_series)
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
-                                                             CODE_EMPTY, "none"},
+                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, CODE_EMPTY, "none"},
                                       SAMPLE_NOW + 4000),
                      0);
     ck_assert_uint_eq(sweep_old(), 1);
     assert_answer(&s, "SELECT removed_at IS NULL FROM v_jobs", "0");
-    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
-                  "outbox/1,series/1.2");
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)", "outbox/1,series/1.2");
 }
 
 END_TEST
@@ -217,21 +206,16 @@ START_TEST(results_under_review_stay)
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(sample_review(s.queue, job), 0);
     ck_assert_uint_eq(sweep_old(), 0);
-    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY,
-                            SAMPLE_NOW + 91 * DAY),
-                      0);
+    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW + 5000, &purged), -EAGAIN);
-    ck_assert_str_eq(queue_reason(s.queue),
-                     "job 1 of the series is under review: noctule accept or reject it");
+    ck_assert_str_eq(queue_reason(s.queue), "job 1 of the series is under review: noctule accept or reject it");
     /* From the decision on it has that age. */
     ck_assert_int_eq(queue_accept_job(s.queue, job, archive, 1, "jane", SAMPLE_NOW + 100 * DAY), 0);
     const int64_t delivery = delivery_of("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 100 * DAY), 0);
-    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "", SAMPLE_NOW + 100 * DAY),
-                     0);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "", SAMPLE_NOW + 100 * DAY), 0);
     ck_assert_uint_eq(sweep_old(), 0);
-    ck_assert_uint_eq(
-        sweep((struct queue_sweep){0}, SAMPLE_NOW + 101 * DAY, SAMPLE_NOW + 102 * DAY), 2);
+    ck_assert_uint_eq(sweep((struct queue_sweep){0}, SAMPLE_NOW + 101 * DAY, SAMPLE_NOW + 102 * DAY), 2);
 }
 
 END_TEST
@@ -243,8 +227,7 @@ START_TEST(rejected_results_are_removed_with_their_series)
     ck_assert_int_eq(sample_review(s.queue, job), 0);
     ck_assert_int_eq(queue_reject_job(s.queue, job, "a name", "jane", SAMPLE_NOW + 5000), 0);
     ck_assert_uint_eq(sweep_old(), 1);
-    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
-                  "outbox/1,series/1.2");
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)", "outbox/1,series/1.2");
     assert_answer(&s, "SELECT state || (removed_at IS NULL) FROM v_jobs", "REJECTED0");
 }
 
@@ -269,11 +252,8 @@ START_TEST(failed_jobs_keep_their_series_on_a_full_disk)
 {
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
-    ck_assert_int_eq(
-        queue_fail_job(s.queue, job, CODE_CRASHED, "it failed", "", "", SAMPLE_NOW + 4000), 0);
-    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY,
-                            SAMPLE_NOW + 91 * DAY),
-                      0);
+    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_CRASHED, "it failed", "", "", SAMPLE_NOW + 4000), 0);
+    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 0);
     ck_assert_uint_eq(sweep_old(), 1);
 }
 
@@ -286,9 +266,7 @@ START_TEST(refused_series_stay_on_a_full_disk)
     const int64_t series = sample_series(s.queue, "1.2", 3);
     ck_assert_int_eq(queue_settle(s.queue, series, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
     assert_answer(&s, "SELECT state FROM v_series", "REFUSED");
-    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY,
-                            SAMPLE_NOW + 91 * DAY),
-                      0);
+    ck_assert_uint_eq(sweep((struct queue_sweep){.for_space = true}, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 0);
     ck_assert_uint_eq(sweep_old(), 1);
 }
 
@@ -332,8 +310,7 @@ START_TEST(removable_originals_are_removed_with_their_series)
     ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &series), 0);
     ck_assert_int_eq(arrival, QUEUE_KNOWN);
     ck_assert_uint_eq(sweep(kept, SAMPLE_NOW + 90 * DAY, SAMPLE_NOW + 91 * DAY), 1);
-    assert_answer(&s,
-                  "SELECT path || ' ' || size_bytes || ' ' || taken_at FROM removal ORDER BY id",
+    assert_answer(&s, "SELECT path || ' ' || size_bytes || ' ' || taken_at FROM removal ORDER BY id",
                   "/inbox/im1 4711 2026-01-31T02:03:20.000Z");
 }
 
@@ -347,9 +324,7 @@ START_TEST(a_removed_series_may_be_received_again)
     sweep_old();
     ck_assert_int_eq(sample_add(s.queue, "1.2", 1, &arrival, &series), 0);
     ck_assert_int_eq(arrival, QUEUE_NEW);
-    assert_answer(&s,
-                  "SELECT state || revision || instances FROM v_series WHERE removed_at IS NULL",
-                  "GATHERING21");
+    assert_answer(&s, "SELECT state || revision || instances FROM v_series WHERE removed_at IS NULL", "GATHERING21");
     assert_answer(&s, "SELECT count(*) FROM removal WHERE path = 'series/1.2'", "0");
     ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
     ck_assert_int_eq(sample_add_job(s.queue, series, 2, &job), 0);
@@ -364,8 +339,7 @@ START_TEST(removed_series_cannot_be_processed)
     sweep_old();
     ck_assert_int_eq(queue_find_series(s.queue, "1.2", &series), 0);
     ck_assert_int_eq(retry(job, SAMPLE_NOW, &made), -ESTALE);
-    ck_assert_str_eq(queue_reason(s.queue),
-                     "SERIES_REMOVED: the files of series 1.2 are removed; send them again");
+    ck_assert_str_eq(queue_reason(s.queue), "SERIES_REMOVED: the files of series 1.2 are removed; send them again");
     const struct queue_complete word = {"1.2", true, "jane"};
     ck_assert_int_eq(queue_request_complete(s.queue, &word, SAMPLE_NOW), -ESTALE);
     const struct queue_new_job other = {
@@ -407,8 +381,7 @@ START_TEST(replaced_results_stay_until_their_replacement_is_delivered)
     result.destination_count = 1;
     ck_assert_int_eq(queue_start_job(s.queue, next, "w", 0, SAMPLE_NOW + 8000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, next,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 9000),
                      0);
     sweep_old();
@@ -424,17 +397,14 @@ END_TEST
 
 START_TEST(a_removed_quarantined_file_may_be_received_again)
 {
-    const struct queue_quarantine file = {.path = "quarantine/20260131/a",
-                                          .original_path = "/inbox/a",
-                                          .code = CODE_NOT_DICOM,
-                                          .message = "none"};
+    const struct queue_quarantine file = {
+        .path = "quarantine/20260131/a", .original_path = "/inbox/a", .code = CODE_NOT_DICOM, .message = "none"};
     ck_assert_int_eq(queue_add_quarantine(s.queue, &file, SAMPLE_NOW), 0);
     ck_assert_uint_eq(sweep_old(), 1);
     assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY id)",
                   "quarantine/20260131/a,quarantine/20260131/a.reason.json");
     ck_assert_int_eq(queue_add_quarantine(s.queue, &file, SAMPLE_NOW + 91 * DAY), 0);
-    assert_answer(&s, "SELECT quarantined_at FROM v_quarantine WHERE removed_at IS NULL",
-                  "2026-05-02T02:03:20.000Z");
+    assert_answer(&s, "SELECT quarantined_at FROM v_quarantine WHERE removed_at IS NULL", "2026-05-02T02:03:20.000Z");
     assert_answer(&s, "SELECT count(*) FROM removal", "0");
 }
 
@@ -492,8 +462,7 @@ START_TEST(rows_are_removed_after_a_long_time_without_events)
     size_t count;
     delivered_job("1.2");
     delivered_job("1.3");
-    assert_answer(
-        &s, "SELECT (SELECT count(*) FROM segment) || ' ' || (SELECT count(*) FROM breach)", "4 4");
+    assert_answer(&s, "SELECT (SELECT count(*) FROM segment) || ' ' || (SELECT count(*) FROM breach)", "4 4");
     ck_assert_int_eq(queue_note(s.queue, "START", "old", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_note(s.queue, "DISK_LOW", "old", SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_note(s.queue, "START", "old, but the last", SAMPLE_NOW), 0);
@@ -509,8 +478,7 @@ START_TEST(rows_are_removed_after_a_long_time_without_events)
                   "(SELECT count(*) FROM stack) + (SELECT count(*) FROM segment) + "
                   "(SELECT count(*) FROM breach)",
                   "0");
-    assert_answer(&s, "SELECT group_concat(kind || ' ' || detail) FROM event",
-                  "START old, but the last");
+    assert_answer(&s, "SELECT group_concat(kind || ' ' || detail) FROM event", "START old, but the last");
 }
 
 END_TEST
@@ -543,8 +511,7 @@ START_TEST(a_purge_waits_for_running_jobs_and_deliveries)
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
     ck_assert_int_eq(sample_add_job(s.queue, series, 1, &job), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
-    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "no", SAMPLE_NOW, &was_running),
-                     0);
+    ck_assert_int_eq(queue_cancel_job(s.queue, job, CODE_CANCELLED, "no", SAMPLE_NOW, &was_running), 0);
     purge.dry_run = true;
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
     ck_assert_int_eq(purged.images, 2);
@@ -602,13 +569,11 @@ START_TEST(a_purge_ends_undelivered_items)
     const int64_t delivery = start_delivery("1.2");
     purge.undelivered = true;
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), -EAGAIN);
-    ck_assert_int_eq(
-        queue_delivery_sent(s.queue, delivery, &went_well, "2.25.7", SAMPLE_NOW + 7000), 0);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "2.25.7", SAMPLE_NOW + 7000), 0);
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0);
     ck_assert_int_eq(purged.undelivered, 1); /* it was not committed */
     assert_answer(&s, "SELECT state || code FROM v_deliveries", "FAILEDPURGED");
-    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)",
-                  "outbox/1,series/1.2");
+    assert_answer(&s, "SELECT group_concat(path) FROM (SELECT path FROM removal ORDER BY path)", "outbox/1,series/1.2");
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW, &purged), 0); /* again: no effect */
     ck_assert_int_eq(purged.images + purged.results + purged.undelivered, 0);
 }
@@ -629,8 +594,7 @@ add_quarantined(const char *path, const char *series_uid, int64_t at_ms)
 START_TEST(a_purge_of_files_without_a_known_series)
 {
     struct queue_purged purged;
-    struct queue_purge purge = {
-        .series_uid = "", .before = "2026-01-31T02:03:21.000Z", .dry_run = true, .by = "jane"};
+    struct queue_purge purge = {.series_uid = "", .before = "2026-01-31T02:03:21.000Z", .dry_run = true, .by = "jane"};
     sample_series(s.queue, "1.2", 1);
     add_quarantined("quarantine/1/old", "", SAMPLE_NOW);
     add_quarantined("quarantine/1/older", "1.9", SAMPLE_NOW - DAY);
@@ -696,8 +660,8 @@ deliver_somehow(const char *series_uid, int64_t now_ms)
     case 4:
         queue_delivery_sent(s.queue, delivery, &went_well, transaction, now_ms);
         if (roll(2) == 0)
-            queue_delivery_committed(s.queue, transaction, sample_result.sop_instance_uid,
-                                     roll(2) == 0, CODE_COMMITMENT_FAILED, "no", now_ms);
+            queue_delivery_committed(s.queue, transaction, sample_result.sop_instance_uid, roll(2) == 0,
+                                     CODE_COMMITMENT_FAILED, "no", now_ms);
         break;
     default:
         queue_delivery_sent(s.queue, delivery, &went_well, "", now_ms);
@@ -731,11 +695,10 @@ run_somehow(const char *series_uid, int64_t job, int64_t now_ms)
         result.path = path;
         result.destinations = archive;
         result.destination_count = roll(4) > 0;
-        ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                          &(struct queue_finish){QUEUE_DONE, &sample_figures,
-                                                                 &result, 1, CODE_NONE, ""},
-                                          now_ms),
-                         0);
+        ck_assert_int_eq(
+            queue_finish_job(s.queue, job,
+                             &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""}, now_ms),
+            0);
         if (result.destination_count)
             deliver_somehow(series_uid, now_ms + (int64_t)roll(3) * DAY);
     }
@@ -767,8 +730,8 @@ make_series_somehow(int number)
 }
 
 /* The conditions for removal, as a second formulation: by their obstacles. */
-#define HELD_DELIVERY                                                                              \
-    "(state IN ('PENDING', 'SENDING', 'DELAYED') OR commitment IN ('REQUESTED', 'FAILED') "        \
+#define HELD_DELIVERY                                                                                                  \
+    "(state IN ('PENDING', 'SENDING', 'DELAYED') OR commitment IN ('REQUESTED', 'FAILED') "                            \
     " OR state = 'FAILED' AND NOT redirected)"
 static const char held_series[] =
     "SELECT group_concat(id) FROM (SELECT id FROM series WHERE state <> 'GATHERING' "
@@ -802,8 +765,8 @@ START_TEST(held_items_are_never_removed)
         make_series_somehow(i);
     static const char *const dates[] = {"2026-01-31T12:00:00.000Z", "2026-02-01T12:00:00.000Z",
                                         "2026-02-02T12:00:00.000Z", "2026-02-05T12:00:00.000Z"};
-    static const int64_t times[] = {INT64_C(1769860800000), INT64_C(1769947200000),
-                                    INT64_C(1770033600000), INT64_C(1770292800000)};
+    static const int64_t times[] = {INT64_C(1769860800000), INT64_C(1769947200000), INT64_C(1770033600000),
+                                    INT64_C(1770292800000)};
     const uint32_t when = roll(4);
     const bool for_space = roll(2) == 0;
     char sql[1200], series[400], results[400];
@@ -884,8 +847,7 @@ START_TEST(the_file_stays_flat)
         const long long pages = atoll(sample_ask(&s, "PRAGMA page_count"));
         if (round == 2)
             largest = pages;
-        ck_assert_msg(round <= 2 || pages <= largest, "%lld pages, %lld in the beginning", pages,
-                      largest);
+        ck_assert_msg(round <= 2 || pages <= largest, "%lld pages, %lld in the beginning", pages, largest);
     }
     assert_answer(&s, "SELECT count(*) FROM series", "0");
     char log[128];

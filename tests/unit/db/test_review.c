@@ -57,17 +57,15 @@ START_TEST(unexpected_results_are_recorded_and_not_delivered)
 {
     review_job("1.2");
     assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
-    assert_answer(
-        &s, "SELECT state || code || message || result_path || (features IS NULL) FROM v_jobs",
-        "REVIEWEXPECTATION_BROKENBrain: 31 mloutbox/1/seg.dcm1");
+    assert_answer(&s, "SELECT state || code || message || result_path || (features IS NULL) FROM v_jobs",
+                  "REVIEWEXPECTATION_BROKENBrain: 31 mloutbox/1/seg.dcm1");
     assert_answer(&s,
                   "SELECT job || ' ' || pipeline || ' ' || since_at || ' ' || message || ' ' || "
                   "preview_path || ' ' || result_path || outdated FROM v_review",
                   "1 head-ct 2026-01-31T02:03:24.000Z Brain: 31 ml outbox/1/preview.png "
                   "outbox/1/seg.dcm0");
     assert_answer(&s, "SELECT state || path FROM v_results", "REVIEWoutbox/1/seg.dcm");
-    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_REVIEW'",
-                  "EXPECTATION_BROKEN: Brain: 31 ml");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_REVIEW'", "EXPECTATION_BROKEN: Brain: 31 ml");
     assert_answer(&s, "SELECT jobs_review || jobs_done || jobs_failed FROM v_night", "100");
     assert_answer(&s, "SELECT level || ', ' || since_at || ': ' || text FROM v_troubles",
                   "attention, 2026-01-31T02:03:24.000Z: 1 job is under review and not delivered");
@@ -103,9 +101,8 @@ START_TEST(an_accepted_result_is_delivered)
                   "DONE 2026-01-31T02:03:29.000Z jane 2026-01-31T02:03:24.000Z EXPECTATION_BROKEN");
     assert_answer(&s, "SELECT group_concat(destination || state || path, ' ') FROM v_deliveries",
                   "PACSPENDINGoutbox/1/seg.dcm shelfPENDINGoutbox/1/seg.dcm");
-    assert_answer(
-        &s, "SELECT from_state || to_state || detail FROM v_events WHERE kind = 'JOB_ACCEPTED'",
-        "REVIEWDONEby jane");
+    assert_answer(&s, "SELECT from_state || to_state || detail FROM v_events WHERE kind = 'JOB_ACCEPTED'",
+                  "REVIEWDONEby jane");
     assert_answer(&s, "SELECT count(*) FROM v_troubles WHERE level = 'attention'", "0");
     ck_assert_int_eq(accept_job(job), -EAGAIN);
     ck_assert_str_eq(queue_reason(s.queue), "job 1 is DONE");
@@ -122,8 +119,8 @@ START_TEST(files_other_than_objects_are_not_delivered)
     const int64_t job = sample_job(s.queue, "1.2");
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_REVIEW, &sample_figures, results,
-                                                             2, CODE_EXPECTATION_BROKEN, "x"},
+                                      &(struct queue_finish){QUEUE_REVIEW, &sample_figures, results, 2,
+                                                             CODE_EXPECTATION_BROKEN, "x"},
                                       SAMPLE_NOW + 4000),
                      0);
     ck_assert_int_eq(accept_job(job), 0);
@@ -140,8 +137,8 @@ START_TEST(an_end_under_review_names_no_destinations)
     result.destination_count = 1;
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_REVIEW, &sample_figures, &result,
-                                                             1, CODE_EXPECTATION_BROKEN, "x"},
+                                      &(struct queue_finish){QUEUE_REVIEW, &sample_figures, &result, 1,
+                                                             CODE_EXPECTATION_BROKEN, "x"},
                                       SAMPLE_NOW + 4000),
                      -EINVAL);
     ck_assert_int_eq(sample_state(s.queue, job), QUEUE_RUNNING);
@@ -170,16 +167,14 @@ START_TEST(a_rejected_result_is_never_delivered)
     const int64_t job = review_job("1.2");
     int64_t same, count;
     ck_assert_int_eq(reject_job(job), 0);
-    assert_answer(&s,
-                  "SELECT state || ' ' || code || ' ' || message || ' ' || reviewed_by FROM v_jobs",
+    assert_answer(&s, "SELECT state || ' ' || code || ' ' || message || ' ' || reviewed_by FROM v_jobs",
                   "REJECTED REVIEW_REJECTED by jane: it is the table (Brain: 31 ml) jane");
     assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'JOB_REJECTED'",
                   "REVIEW_REJECTED: by jane: it is the table");
     assert_answer(&s, "SELECT count(*) FROM v_deliveries", "0");
     assert_answer(&s, "SELECT count(*) FROM v_review", "0");
     ck_assert_int_eq(accept_job(job), -EAGAIN);
-    ck_assert_int_eq(
-        queue_resend(s.queue, &(struct queue_resend){.job_id = job}, SAMPLE_NOW, &count), 0);
+    ck_assert_int_eq(queue_resend(s.queue, &(struct queue_resend){.job_id = job}, SAMPLE_NOW, &count), 0);
     ck_assert_int_eq(count, 0);
     ck_assert_int_eq(sample_retry(s.queue, job, false, &same), -EEXIST);
 }
@@ -195,8 +190,7 @@ START_TEST(a_result_replaces_others_only_after_acceptance)
     result.destination_count = 1;
     ck_assert_int_eq(queue_start_job(s.queue, old, "w", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, old,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
     const int64_t next = again(old, sample_review);
@@ -204,8 +198,7 @@ START_TEST(a_result_replaces_others_only_after_acceptance)
     assert_answer(&s, "SELECT group_concat(job || state, ' ') FROM v_deliveries", "1PENDING");
     ck_assert_int_eq(accept_job(next), 0);
     assert_answer(&s, STATES, "DONE2 DONE");
-    assert_answer(&s,
-                  "SELECT group_concat(job || destination || state || code, ' ') FROM v_deliveries",
+    assert_answer(&s, "SELECT group_concat(job || destination || state || code, ' ') FROM v_deliveries",
                   "1PACSCANCELLEDRETRIED 2PACSPENDING 2shelfPENDING");
 }
 
@@ -248,9 +241,8 @@ START_TEST(late_slices_make_a_review_outdated)
     ck_assert_int_eq(sample_add(s.queue, "1.2", 9, &arrival, &series), 0);
     assert_answer(&s, "SELECT outdated FROM v_review", "1");
     ck_assert_int_eq(accept_job(job), -ESTALE);
-    ck_assert_str_eq(queue_reason(s.queue),
-                     "job 1 is for revision 1, its series is at 2 by now: the "
-                     "job of that one takes its place");
+    ck_assert_str_eq(queue_reason(s.queue), "job 1 is for revision 1, its series is at 2 by now: the "
+                                            "job of that one takes its place");
     ck_assert_int_eq(sample_state(s.queue, job), QUEUE_REVIEW);
     ck_assert_int_eq(reject_job(job), 0);
 }
@@ -270,10 +262,9 @@ START_TEST(a_restart_keeps_the_review)
 
 END_TEST
 
-SAMPLE_MAIN("db_review", open_sample, close_sample,
-            unexpected_results_are_recorded_and_not_delivered, features_count_after_acceptance,
-            an_accepted_result_is_delivered, files_other_than_objects_are_not_delivered,
-            an_end_under_review_names_no_destinations, an_empty_result_is_accepted_as_empty,
-            a_rejected_result_is_never_delivered, a_result_replaces_others_only_after_acceptance,
-            a_successful_job_replaces_a_review, two_of_one_series,
+SAMPLE_MAIN("db_review", open_sample, close_sample, unexpected_results_are_recorded_and_not_delivered,
+            features_count_after_acceptance, an_accepted_result_is_delivered,
+            files_other_than_objects_are_not_delivered, an_end_under_review_names_no_destinations,
+            an_empty_result_is_accepted_as_empty, a_rejected_result_is_never_delivered,
+            a_result_replaces_others_only_after_acceptance, a_successful_job_replaces_a_review, two_of_one_series,
             late_slices_make_a_review_outdated, a_restart_keeps_the_review)

@@ -40,8 +40,7 @@ START_TEST(a_first_instance_makes_a_series)
     ck_assert(!series.complete_requested);
     queue_series_clear(&series);
     ck_assert_ptr_null(series.series_uid);
-    assert_answer(&s, "SELECT group_concat(kind || '>' || to_state) FROM v_events",
-                  "INSTANCE>GATHERING");
+    assert_answer(&s, "SELECT group_concat(kind || '>' || to_state) FROM v_events", "INSTANCE>GATHERING");
 }
 
 END_TEST
@@ -103,8 +102,7 @@ START_TEST(a_resend_only_adds_an_event)
         assert_answer(&s, "SELECT count(*) FROM v_events", i < 2 ? "2" : "3");
     }
     ck_assert_ptr_nonnull(strstr(before, "SETTLED"));
-    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
-                  "INSTANCE_KNOWN 1.2.3.2");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC", "INSTANCE_KNOWN 1.2.3.2");
 }
 
 END_TEST
@@ -133,13 +131,10 @@ START_TEST(a_replaced_instance_makes_a_new_revision)
     ck_assert_int_eq(again, id);
     assert_answer(&s, row, "series/1.2.3/1.2.3.2+1.dcm 1 2 0 0 7 HEAD");
     assert_answer(&s, "SELECT state || revision || instances FROM series", "GATHERING23");
-    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
-                  "INSTANCE_REPLACED 1.2.3.2");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC", "INSTANCE_REPLACED 1.2.3.2");
     /* As after a crash, in any order: the older one changes no row, the newer makes no revision. */
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(
-            queue_add_instance(s.queue, i ? &second : &first, SAMPLE_NOW + 10, &arrival, &again),
-            0);
+        ck_assert_int_eq(queue_add_instance(s.queue, i ? &second : &first, SAMPLE_NOW + 10, &arrival, &again), 0);
         ck_assert_int_eq(arrival, QUEUE_KNOWN);
         assert_answer(&s, row, "series/1.2.3/1.2.3.2+1.dcm 1 2 0 0 7 HEAD");
     }
@@ -166,8 +161,7 @@ START_TEST(one_uid_in_two_series_is_two_instances)
     ck_assert_int_ne(first, second);
     /* But two instances cannot have the same place. */
     instance.series_uid = "1.3";
-    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &second),
-                     -EEXIST);
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &second), -EEXIST);
     ck_assert_int_eq(queue_find_series(s.queue, "1.3", &second), -ENOENT);
 }
 
@@ -253,8 +247,7 @@ START_TEST(one_accepted_stack_is_enough)
         {.name = "b", .accepted = true, .planes = 9, .spacing_mm = NAN},
     };
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "all there", stacks, 2, SAMPLE_NOW), 0);
-    assert_answer(&s, "SELECT state || stacks || accepted_stacks || code FROM v_series",
-                  "SETTLED21TOO_FEW_SLICES");
+    assert_answer(&s, "SELECT state || stacks || accepted_stacks || code FROM v_series", "SETTLED21TOO_FEW_SLICES");
 }
 
 END_TEST
@@ -316,10 +309,8 @@ START_TEST(a_refused_series_is_checked_again)
         .name = "", .planes = 3, .code = CODE_DUPLICATE_POSITION, .message = "two at one place"};
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), 0);
-    assert_answer(&s, "SELECT state || revision || complete_requested FROM v_series",
-                  "GATHERING21");
-    assert_answer(&s,
-                  "SELECT kind || from_state || to_state FROM v_events ORDER BY event DESC LIMIT 1",
+    assert_answer(&s, "SELECT state || revision || complete_requested FROM v_series", "GATHERING21");
+    assert_answer(&s, "SELECT kind || from_state || to_state FROM v_events ORDER BY event DESC LIMIT 1",
                   "COMPLETE_REQUESTEDREFUSEDGATHERING");
     ck_assert_int_eq(sample_settle(s.queue, id, 2), 0);
     ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), -EAGAIN);
@@ -330,8 +321,7 @@ END_TEST
 static int
 settle_incomplete(int64_t id, int32_t revision)
 {
-    struct queue_stack stack = {
-        .name = "", .planes = 3, .code = CODE_INCOMPLETE_SERIES, .message = "3 of 4 are there"};
+    struct queue_stack stack = {.name = "", .planes = 3, .code = CODE_INCOMPLETE_SERIES, .message = "3 of 4 are there"};
     return queue_settle(s.queue, id, revision, "quiet", &stack, 1, SAMPLE_NOW + 1000);
 }
 
@@ -342,8 +332,7 @@ settle_incomplete(int64_t id, int32_t revision)
 START_TEST(missing_files_are_accepted_by_command)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
-    const struct queue_complete complete = {"1.2.3", false, "jane"},
-                                accept = {"1.2.3", true, "jane"};
+    const struct queue_complete complete = {"1.2.3", false, "jane"}, accept = {"1.2.3", true, "jane"};
     ck_assert_int_eq(settle_incomplete(id, 1), 0);
     assert_answer(&s, "SELECT state || incomplete FROM v_series", "REFUSED3 of 4 are there");
     ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), -EAGAIN);
@@ -377,17 +366,14 @@ START_TEST(a_flag_is_reported_and_ends_with_the_revision)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     const struct queue_complete complete = {"1.2.3", false, "jane"};
-    ck_assert_int_eq(queue_flag_series(s.queue, id, CODE_TOO_MANY_STACKS, "12 volumes", SAMPLE_NOW),
-                     -EAGAIN);
+    ck_assert_int_eq(queue_flag_series(s.queue, id, CODE_TOO_MANY_STACKS, "12 volumes", SAMPLE_NOW), -EAGAIN);
     struct queue_stack stacks[] = {
         {.name = "a", .accepted = true, .planes = 9},
         {.name = "b", .code = CODE_TOO_FEW_SLICES, .message = "few", .file_a = "f"},
     };
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "", stacks, 2, SAMPLE_NOW), 0);
-    ck_assert_int_eq(queue_flag_series(s.queue, id, CODE_TOO_MANY_STACKS, "12 volumes", SAMPLE_NOW),
-                     0);
-    assert_answer(&s, "SELECT state || code || message || file_a FROM v_series",
-                  "SETTLEDTOO_MANY_STACKS12 volumes");
+    ck_assert_int_eq(queue_flag_series(s.queue, id, CODE_TOO_MANY_STACKS, "12 volumes", SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state || code || message || file_a FROM v_series", "SETTLEDTOO_MANY_STACKS12 volumes");
     assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'TOO_MANY_STACKS'", "12 volumes");
     ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), 0);
     assert_answer(&s, "SELECT state || revision || code || message FROM v_series", "GATHERING2");
@@ -411,13 +397,11 @@ START_TEST(skipped_files_are_not_a_refusal)
                   "SETTLED1/3|Temporal Position5");
     int64_t other = sample_series(s.queue, "1.2.4", 3);
     ck_assert_int_eq(queue_settle(s.queue, other, 1, "", stacks, 2, SAMPLE_NOW), 0);
-    assert_answer(&s, "SELECT state || code FROM v_series WHERE series_uid = '1.2.4'",
-                  "REFUSEDDERIVED_IMAGE");
+    assert_answer(&s, "SELECT state || code FROM v_series WHERE series_uid = '1.2.4'", "REFUSEDDERIVED_IMAGE");
     stacks[2] = (struct queue_stack){.name = "x", .code = CODE_MISSING_SLICE};
     int64_t third = sample_series(s.queue, "1.2.5", 3);
     ck_assert_int_eq(queue_settle(s.queue, third, 1, "", stacks, 3, SAMPLE_NOW), 0);
-    assert_answer(&s, "SELECT state || code FROM v_series WHERE series_uid = '1.2.5'",
-                  "REFUSEDMISSING_SLICE");
+    assert_answer(&s, "SELECT state || code FROM v_series WHERE series_uid = '1.2.5'", "REFUSEDMISSING_SLICE");
     stacks[0] = (struct queue_stack){.name = "", .accepted = true, .passed_over = true};
     int64_t fourth = sample_series(s.queue, "1.2.6", 3);
     ck_assert_int_eq(queue_settle(s.queue, fourth, 1, "", stacks, 1, SAMPLE_NOW), -EINVAL);
@@ -618,11 +602,8 @@ END_TEST
 START_TEST(a_refused_series_is_checked_again_when_its_file_returns)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 2);
-    const struct queue_stack refused = {.name = "",
-                                        .code = CODE_FILE_UNREADABLE,
-                                        .message = "a cannot be read",
-                                        .file_a = "a",
-                                        .file_b = ""};
+    const struct queue_stack refused = {
+        .name = "", .code = CODE_FILE_UNREADABLE, .message = "a cannot be read", .file_a = "a", .file_b = ""};
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &refused, 1, SAMPLE_NOW), 0);
     assert_answer(&s, "SELECT state FROM v_series", "REFUSED");
     lose_and_bring_back(SAMPLE_NOW + 5000);
@@ -645,8 +626,7 @@ START_TEST(a_series_with_a_failed_job_is_checked_again_when_a_file_returns)
 {
     int64_t job = sample_job(s.queue, "1.2.3");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_FILE_UNREADABLE, "a cannot be read", "a", "",
-                                    SAMPLE_NOW + 4000),
+    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_FILE_UNREADABLE, "a cannot be read", "a", "", SAMPLE_NOW + 4000),
                      0);
     lose_and_bring_back(SAMPLE_NOW + 5000);
     assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
@@ -844,22 +824,19 @@ START_TEST(stacks_of_the_revision_are_stored)
 
 END_TEST
 
-SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_series,
-            instances_add_up, a_resend_only_adds_an_event, a_replaced_instance_makes_a_new_revision,
+SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_series, instances_add_up,
+            a_resend_only_adds_an_event, a_replaced_instance_makes_a_new_revision,
             one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_complete_series,
             a_late_slice_reopens_a_refused_series, only_series_being_received_become_complete,
             one_accepted_stack_is_enough, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
             an_operators_command_is_kept_until_completion, a_refused_series_is_checked_again,
             missing_files_are_accepted_by_command, a_flag_is_reported_and_ends_with_the_revision,
             skipped_files_are_not_a_refusal, gathering_lists_the_oldest_first,
-            a_missing_file_is_flagged_once_and_may_return,
-            a_file_that_returns_makes_the_series_wait,
-            a_refused_series_is_checked_again_when_its_file_returns,
-            a_digest_belongs_to_the_current_file,
+            a_missing_file_is_flagged_once_and_may_return, a_file_that_returns_makes_the_series_wait,
+            a_refused_series_is_checked_again_when_its_file_returns, a_digest_belongs_to_the_current_file,
             a_series_with_results_is_unchanged_when_a_file_returns,
             a_series_with_a_failed_job_is_checked_again_when_a_file_returns, texts_are_made_utf8,
-            series_are_found_by_uid, files_are_listed_in_order, each_path_is_visited_once,
-            the_first_sender_is_kept, the_first_inbox_counts_until_there_is_a_sender,
-            an_impossible_time_is_refused, kept_originals_are_recorded,
+            series_are_found_by_uid, files_are_listed_in_order, each_path_is_visited_once, the_first_sender_is_kept,
+            the_first_inbox_counts_until_there_is_a_sender, an_impossible_time_is_refused, kept_originals_are_recorded,
             originals_of_purged_series_are_not_received_again, existing_files_are_found_by_path,
             stacks_of_the_revision_are_stored)

@@ -32,12 +32,11 @@ add_job(int64_t series, const char *pipeline, int32_t priority)
 {
     int64_t job;
     struct queue_ids running;
-    ck_assert_int_eq(
-        queue_add_job(s.queue,
-                      &(struct queue_new_job){series, 1, "", pipeline, "name = \"p\";", priority,
-                                              false, NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
-                      SAMPLE_NOW, &job, &running),
-        0);
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "", pipeline, "name = \"p\";", priority, false,
+                                                           NULL, false, 0, NULL, CODE_NONE, 0, NULL, 0},
+                                   SAMPLE_NOW, &job, &running),
+                     0);
     return job;
 }
 
@@ -62,17 +61,14 @@ add_jobs(const char *pipeline, size_t n, int32_t priority, void (*also)(int64_t 
 static void
 hold(const char *kind, const char *name)
 {
-    ck_assert_int_eq(queue_hold(s.queue, &(struct queue_hold){kind, name, "jane", ""}, SAMPLE_NOW),
-                     0);
+    ck_assert_int_eq(queue_hold(s.queue, &(struct queue_hold){kind, name, "jane", ""}, SAMPLE_NOW), 0);
 }
 
 static void
 delay(int64_t job)
 {
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW), 0);
-    ck_assert_int_eq(
-        queue_delay_job(s.queue, job, SAMPLE_NOW + 86400000, false, CODE_DISK_FULL, "", SAMPLE_NOW),
-        0);
+    ck_assert_int_eq(queue_delay_job(s.queue, job, SAMPLE_NOW + 86400000, false, CODE_DISK_FULL, "", SAMPLE_NOW), 0);
 }
 
 static void
@@ -87,8 +83,7 @@ send_to_pacs(int64_t job)
     result.destination_count = 1;
     ck_assert_int_eq(queue_start_job(s.queue, job, "w", 0, SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
-                                                             1, CODE_NONE, ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      0);
 }
@@ -170,8 +165,7 @@ ask_all(size_t jobs_expected, size_t deliveries_expected)
         queue_job_clear(&jobs[i]);
     free(jobs);
     queue_next_due(s.queue, &due_ms);
-    ck_assert_int_eq(
-        queue_due_deliveries(s.queue, SAMPLE_NOW + 1, 8, NULL, 0, &deliveries, &delivery_count), 0);
+    ck_assert_int_eq(queue_due_deliveries(s.queue, SAMPLE_NOW + 1, 8, NULL, 0, &deliveries, &delivery_count), 0);
     ck_assert_uint_eq(delivery_count, deliveries_expected);
     for (size_t i = 0; i < delivery_count; i++)
         queue_delivery_clear(&deliveries[i]);

@@ -64,8 +64,7 @@ expect_code(const struct sample_image *image, enum code code)
 {
     sample_write(image, path);
     const struct error *error = peek_error();
-    ck_assert_msg(error->code == code, "%s, not %s: %s", code_name(error->code), code_name(code),
-                  error->message);
+    ck_assert_msg(error->code == code, "%s, not %s: %s", code_name(error->code), code_name(code), error->message);
 }
 
 static inline TCase *

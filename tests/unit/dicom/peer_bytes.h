@@ -51,8 +51,7 @@ put_context(struct dicom_bytes *bytes, unsigned type, unsigned id, const char *c
 
 /* Puts contexts 1 and 3, for CT and for commitments, then the items of `more` if it is not NULL. */
 static inline void
-put_negotiation(struct dicom_bytes *bytes, unsigned type,
-                void (*more)(struct dicom_bytes *items, size_t n), size_t n)
+put_negotiation(struct dicom_bytes *bytes, unsigned type, void (*more)(struct dicom_bytes *items, size_t n), size_t n)
 {
     struct dicom_bytes value = {.big_endian = true};
     bytes_u16(&value, 1);
@@ -145,27 +144,21 @@ put_command(struct dicom_bytes *bytes, unsigned context, const struct command *c
 
 /* Puts a command and its data set, in PDUs of some KiB. */
 static inline void
-put_message(struct dicom_bytes *bytes, unsigned context, const struct command *command,
-            const struct dicom_bytes *set)
+put_message(struct dicom_bytes *bytes, unsigned context, const struct command *command, const struct dicom_bytes *set)
 {
     enum { PART = 4000 };
 
     put_command(bytes, context, command);
     for (size_t at = 0; at < set->size; at += PART) {
         const size_t left = set->size - at;
-        put_data(bytes, context, left <= PART ? PDV_LAST : 0, set->data + at,
-                 left < PART ? left : PART);
+        put_data(bytes, context, left <= PART ? PDV_LAST : 0, set->data + at, left < PART ? left : PART);
     }
 }
 
-static const struct command echo = {
-    .field = 0x0030, .class_uid = DICOM_VERIFICATION_CLASS, .instance = ""};
-static const struct command store = {
-    .field = 0x0001, .class_uid = CLASS_CT, .instance = "1.2.3", .has_data_set = true};
-static const struct command event = {.field = 0x0100,
-                                     .class_uid = DICOM_COMMITMENT_CLASS,
-                                     .instance = DICOM_COMMITMENT_INSTANCE,
-                                     .has_data_set = true};
+static const struct command echo = {.field = 0x0030, .class_uid = DICOM_VERIFICATION_CLASS, .instance = ""};
+static const struct command store = {.field = 0x0001, .class_uid = CLASS_CT, .instance = "1.2.3", .has_data_set = true};
+static const struct command event = {
+    .field = 0x0100, .class_uid = DICOM_COMMITMENT_CLASS, .instance = DICOM_COMMITMENT_INSTANCE, .has_data_set = true};
 static const struct command taken = {
     .field = 0x8130, .class_uid = DICOM_COMMITMENT_CLASS, .instance = "", .has_data_set = true};
 

@@ -20,15 +20,12 @@ struct sample_set {
     void (*contours)(struct dicom_bytes *bytes); /* replaces the ROI Contour Sequence */
 };
 
-#define SAMPLE_SET                                                                                 \
-    ((struct sample_set){.syntax = SYNTAX_EXPLICIT,                                                \
-                         .class_uid = RTSTRUCT_CLASS_UID,                                          \
-                         .charset = "ISO_IR 100",                                                  \
-                         .name = "L\xF6we"})
+#define SAMPLE_SET                                                                                                     \
+    ((struct sample_set){                                                                                              \
+        .syntax = SYNTAX_EXPLICIT, .class_uid = RTSTRUCT_CLASS_UID, .charset = "ISO_IR 100", .name = "L\xF6we"})
 
 static inline void
-set_text(struct dicom_bytes *bytes, const struct sample_set *set, uint32_t tag, const char *vr,
-         const char *text)
+set_text(struct dicom_bytes *bytes, const struct sample_set *set, uint32_t tag, const char *vr, const char *text)
 {
     text = set && tag == set->tag ? set->instead : text;
     if (text)
@@ -36,8 +33,7 @@ set_text(struct dicom_bytes *bytes, const struct sample_set *set, uint32_t tag, 
 }
 
 static inline void
-set_roi(struct dicom_bytes *bytes, const struct sample_set *set, const char *number,
-        const char *name)
+set_roi(struct dicom_bytes *bytes, const struct sample_set *set, const char *number, const char *name)
 {
     bytes_item(bytes);
     set_text(bytes, set, 0x30060022, "IS", number);
@@ -47,8 +43,8 @@ set_roi(struct dicom_bytes *bytes, const struct sample_set *set, const char *num
 }
 
 static inline void
-set_contour(struct dicom_bytes *bytes, const struct sample_set *set, const char *type,
-            const char *image, const char *count, const char *data)
+set_contour(struct dicom_bytes *bytes, const struct sample_set *set, const char *type, const char *image,
+            const char *count, const char *data)
 {
     bytes_item(bytes);
     if (image) {
@@ -89,8 +85,7 @@ set_default_contours(struct dicom_bytes *bytes, const struct sample_set *set)
     set_contour(bytes, NULL, "OPEN_PLANAR", NULL, "2", "1\\2\\3\\4\\5\\6");
     set_close_contours(bytes, NULL, "7");
     set_open_contours(bytes, set, "255\\128\\0");
-    set_contour(bytes, set, "CLOSED_PLANAR", "1.2.3.5", "4",
-                "-1\\+2.5\\ 3 \\1e1\\2.5\\3\\10\\-.5\\3\\-1\\-0.50\\3");
+    set_contour(bytes, set, "CLOSED_PLANAR", "1.2.3.5", "4", "-1\\+2.5\\ 3 \\1e1\\2.5\\3\\10\\-.5\\3\\-1\\-0.50\\3");
     set_contour(bytes, set, "CLOSEDPLANAR_XOR", NULL, "3", "0\\0\\6\\1\\0\\6\\0\\1\\6.125");
     set_close_contours(bytes, set, "1");
     set_open_contours(bytes, NULL, NULL);

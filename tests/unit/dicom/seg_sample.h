@@ -79,8 +79,8 @@ seg_sample_source(const struct seg_sample_shape *shape, const char *path)
     element_text(&file, 0x00200052, "UI", "1.2.3.4.3");
     element_text(&file, 0x00201040, "LO", "");
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    bool good = fd >= 0 && !file.error && !meta.error &&
-                write(fd, file.bytes, file.size) == (ssize_t)file.size && close(fd) == 0;
+    bool good = fd >= 0 && !file.error && !meta.error && write(fd, file.bytes, file.size) == (ssize_t)file.size &&
+                close(fd) == 0;
     element_buffer_free(&meta);
     element_buffer_free(&file);
     if (!good) {
@@ -204,8 +204,7 @@ seg_sample_set(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y,
 }
 
 static inline void
-seg_sample_set_map(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y, int32_t z,
-                   uint16_t connectedness)
+seg_sample_set_map(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y, int32_t z, uint16_t connectedness)
 {
     int64_t plane = (int64_t)segment * sample->stack.plane_count + z;
     sample->maps[(plane * sample->stack.rows + y) * sample->stack.columns + x] = connectedness;
@@ -231,12 +230,10 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
     sample->instances = calloc((size_t)sample->instance_count, sizeof(*sample->instances));
     sample->frames = calloc((size_t)shape->planes, sizeof(*sample->frames));
     if (shape->fractional)
-        sample->maps =
-            calloc((size_t)(seg_sample_voxels(shape) * shape->segments), sizeof(*sample->maps));
+        sample->maps = calloc((size_t)(seg_sample_voxels(shape) * shape->segments), sizeof(*sample->maps));
     else
         sample->words = calloc((size_t)(words * shape->segments), sizeof(*sample->words));
-    if (!sample->storage || !sample->instances || !sample->frames ||
-        (!sample->words && !sample->maps))
+    if (!sample->storage || !sample->instances || !sample->frames || (!sample->words && !sample->maps))
         abort();
     seg_sample_stack(sample, shape);
     for (int32_t i = 0; i < sample->instance_count; i++)

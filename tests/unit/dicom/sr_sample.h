@@ -37,8 +37,7 @@ sr_sample_measurement(struct sr_measurement *measurement, const char *code, doub
         .unit = {"1", "UCUM", "no units"},
         .value = value,
         .modifiers = {{{"5QB6", "IBSI", "Aggregation"}, {"IAZD", "IBSI", "3D merged"}},
-                      {{"DISCRETISATION", "99NOCTULE", "Discretisation"},
-                       {"K15C", "IBSI", "Fixed bin number"}}},
+                      {{"DISCRETISATION", "99NOCTULE", "Discretisation"}, {"K15C", "IBSI", "Fixed bin number"}}},
         .modifier_count = 2,
         .parameters = {{.concept = {"LEVELS", "99NOCTULE", "Number of grey levels"},
                         .unit = {"1", "UCUM", "no units"},
@@ -59,8 +58,7 @@ sr_sample_make(struct sr_sample *sample, const struct sr_sample_shape *shape)
     sample->groups = calloc(segments, sizeof(*sample->groups));
     sample->codes = calloc(shape->measurements + 1, sizeof(*sample->codes));
     sample->measurements = calloc(count + 1, sizeof(*sample->measurements));
-    if (!sample->segments || !sample->labels || !sample->groups || !sample->codes ||
-        !sample->measurements)
+    if (!sample->segments || !sample->labels || !sample->groups || !sample->codes || !sample->measurements)
         abort();
     for (size_t i = 0; i < shape->measurements; i++)
         snprintf(sample->codes[i], sizeof(sample->codes[i]), "M%03zu", i);

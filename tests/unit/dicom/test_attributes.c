@@ -34,8 +34,7 @@ static const struct {
 
 START_TEST(the_dictionary_has_the_attributes)
 {
-    ck_assert_msg(dicom_attribute_kind(attributes[_i].name) == attributes[_i].kind, "%s",
-                  attributes[_i].name);
+    ck_assert_msg(dicom_attribute_kind(attributes[_i].name) == attributes[_i].kind, "%s", attributes[_i].name);
 }
 
 END_TEST
@@ -63,8 +62,7 @@ put_extra(struct dicom_bytes *bytes)
 }
 
 static void
-expect_values_of(const struct sample_image *image, int32_t frame, const char *asked,
-                 const char *expected)
+expect_values_of(const struct sample_image *image, int32_t frame, const char *asked, const char *expected)
 {
     struct error error = {0};
     const struct dicom_value_request question = {
@@ -82,13 +80,13 @@ expect_values(const struct sample_image *image, const char *asked, const char *e
     expect_values_of(image, 0, asked, expected);
 }
 
-#define ASKED                                                                                      \
-    "Manufacturer\t\n(0008,0008)\t\nRows\t\nPatientName\t\nPatientID\t\n(0029,100C)\tMAKER\n"      \
-    "(0029,FF0C)\tOTHER\n(0029,100C)\tNOBODY\n(0029,100D)\tMAKER\n"                                \
-    "RequestedProcedureDescription\t\nRequestAttributesSequence\t\n"                               \
+#define ASKED                                                                                                          \
+    "Manufacturer\t\n(0008,0008)\t\nRows\t\nPatientName\t\nPatientID\t\n(0029,100C)\tMAKER\n"                          \
+    "(0029,FF0C)\tOTHER\n(0029,100C)\tNOBODY\n(0029,100D)\tMAKER\n"                                                    \
+    "RequestedProcedureDescription\t\nRequestAttributesSequence\t\n"                                                   \
     "CommentsOnThePerformedProcedureStep\t\nKVP\t\n(0040,0310)\t\n"
-#define VALUES                                                                                     \
-    "=Maker\n=ORIGINAL\\PRIMARY\\AXIAL\n=4\n~Doe^Jane\n~42\n=50\n=1\n-\n!\n=Sch\xc3\xa4"           \
+#define VALUES                                                                                                         \
+    "=Maker\n=ORIGINAL\\PRIMARY\\AXIAL\n=4\n~Doe^Jane\n~42\n=50\n=1\n-\n!\n=Sch\xc3\xa4"                               \
     "del\n-\n=two  lines\n-\n-\n"
 
 START_TEST(values_are_returned_as_text)
@@ -148,8 +146,7 @@ START_TEST(long_values_are_not_compared)
 END_TEST
 
 static void
-put_group(struct dicom_bytes *bytes, uint32_t sequence, uint32_t tag, const char *vr,
-          const char *const *texts)
+put_group(struct dicom_bytes *bytes, uint32_t sequence, uint32_t tag, const char *vr, const char *const *texts)
 {
     bytes_sequence(bytes, sequence);
     for (; *texts; texts++) {
@@ -186,8 +183,8 @@ put_groups(struct dicom_bytes *bytes)
     bytes_sequence_end(bytes);
 }
 
-#define ASKED_OF_FRAMES                                                                            \
-    "KVP\t\nImageType\t\nRescaleSlope\t\nContrastBolusAgentAdministered\t\nModality\t\n"           \
+#define ASKED_OF_FRAMES                                                                                                \
+    "KVP\t\nImageType\t\nRescaleSlope\t\nContrastBolusAgentAdministered\t\nModality\t\n"                               \
     "PatientComments\t\nEchoTime\t\n"
 #define OF_ALL      " of all frames\n"
 #define KVP_OF_ALL  "=80\\140\tKVP in CTXRayDetailsSequence" OF_ALL
@@ -195,15 +192,12 @@ put_groups(struct dicom_bytes *bytes)
 #define THE_OTHERS  "=CT\n~Doe\tPatientComments in FrameAnatomySequence" OF_ALL "-\n"
 
 static const char *const of_frames[] = {
-    KVP_OF_ALL TYPE_OF_ALL
-    "=2\tRescaleSlope in PixelValueTransformationSequence" OF_ALL
-    "=NO\tContrastBolusAgentAdministered in ContrastBolusUsageSequence of frame 1\n" THE_OTHERS,
-    KVP_OF_ALL
-    "=DERIVED\\PRIMARY\tFrameType in CTImageFrameTypeSequence of frame 2\n"
-    "=3\tRescaleSlope in PixelValueTransformationSequence of frame 2\n"
-    "=YES\tContrastBolusAgentAdministered in ContrastBolusUsageSequence of frame 2\n" THE_OTHERS,
     KVP_OF_ALL TYPE_OF_ALL "=2\tRescaleSlope in PixelValueTransformationSequence" OF_ALL
-                           "-\n" THE_OTHERS,
+                           "=NO\tContrastBolusAgentAdministered in ContrastBolusUsageSequence of frame 1\n" THE_OTHERS,
+    KVP_OF_ALL "=DERIVED\\PRIMARY\tFrameType in CTImageFrameTypeSequence of frame 2\n"
+               "=3\tRescaleSlope in PixelValueTransformationSequence of frame 2\n"
+               "=YES\tContrastBolusAgentAdministered in ContrastBolusUsageSequence of frame 2\n" THE_OTHERS,
+    KVP_OF_ALL TYPE_OF_ALL "=2\tRescaleSlope in PixelValueTransformationSequence" OF_ALL "-\n" THE_OTHERS,
 };
 
 /*
@@ -226,10 +220,8 @@ END_TEST
 START_TEST(a_missing_file_is_an_error)
 {
     struct error error = {0};
-    const struct dicom_value_request question = {.path = scratch_path("gone"),
-                                                 .attributes = "KVP\t\n",
-                                                 .frames = (const int32_t[]){0, 1},
-                                                 .frame_count = 2};
+    const struct dicom_value_request question = {
+        .path = scratch_path("gone"), .attributes = "KVP\t\n", .frames = (const int32_t[]){0, 1}, .frame_count = 2};
     char *values[2];
     ck_assert_int_lt(dicom_read_values(&question, values, &error), 0);
     ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
@@ -245,8 +237,7 @@ main(void)
     Suite *suite = suite_create("dicom_attributes");
     TCase *tests = tcase_create("attributes");
     tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
-    tcase_add_loop_test(tests, the_dictionary_has_the_attributes, 0,
-                        sizeof attributes / sizeof attributes[0]);
+    tcase_add_loop_test(tests, the_dictionary_has_the_attributes, 0, sizeof attributes / sizeof attributes[0]);
     tcase_add_test(tests, values_are_returned_as_text);
     tcase_add_test(tests, implicit_files_have_the_same_values);
     tcase_add_test(tests, text_in_an_unknown_character_set_is_not_compared);

@@ -84,10 +84,9 @@ check(int fd, size_t size)
 static void
 check_sizes(void)
 {
-    static const size_t sizes[] = {0,          1,          BYTE_SINK_HEAD, BYTE_SINK_HEAD + 1,
-                                   65535,      65536,      70001,          BUFFER - 1,
-                                   BUFFER,     BUFFER + 1, BUFFER + 4097,  BUFFER + 65536,
-                                   2 * BUFFER, 3000001};
+    static const size_t sizes[] = {
+        0,          1,      BYTE_SINK_HEAD, BYTE_SINK_HEAD + 1, 65535,          65536,      70001,
+        BUFFER - 1, BUFFER, BUFFER + 1,     BUFFER + 4097,      BUFFER + 65536, 2 * BUFFER, 3000001};
     static const size_t pieces[] = {131066, 4096, 16372, 3000001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (size_t j = 0; j < sizeof pieces / sizeof *pieces; j++) {

@@ -752,24 +752,14 @@ static const struct {
     {EDGE(HEADER_ELEMENTS), 1, 35, 1, {.header = unwanted}, NULL},
     {EDGE(KEPT_MIB), 1 << 20, 444, 2, {.header = bytes_of_shared}, NULL},
     {EDGE(KEPT_ELEMENTS), 1, 30, 1, {.header = items_of_shared}, NULL},
-    {EDGE(FRAMES_KEPT_MIB),
-     1 << 20,
-     0,
-     2,
-     {.header = bytes_of_frames, .frames = frames_of_bytes},
-     NULL},
+    {EDGE(FRAMES_KEPT_MIB), 1 << 20, 0, 2, {.header = bytes_of_frames, .frames = frames_of_bytes}, NULL},
     {EDGE(FRAME_ELEMENTS), 1, 1, 1, {.header = items_of_a_frame}, NULL},
     {EDGE(ITEM_ELEMENTS), 1, 0, 1, {.header = creators_of_an_item}, NULL},
     {EDGE(DISORDER), 1, 0, 1, {.header = the_same}, NULL},
     {EDGE(DEPTH), 1, 1, 1, {.header = depth}, NULL},
     {EDGE(FRAMES), 1, 0, 1, {.header = with_ballast, .frames = as_many}, NULL},
     {EDGE(FRAMES), 1, 0, 1, {.header = items_with_ballast, .frames = as_many}, NULL},
-    {EDGE(PLANE_MI),
-     (1 << 20) / SIDE,
-     0,
-     1,
-     {.syntax = SYNTAX_RLE, .fragments = one_large},
-     of_n_columns},
+    {EDGE(PLANE_MI), (1 << 20) / SIDE, 0, 1, {.syntax = SYNTAX_RLE, .fragments = one_large}, of_n_columns},
     {EDGE(VOXELS_MI),
      1.0 / 256,
      0,
@@ -816,8 +806,8 @@ START_TEST(at_a_limit_and_beyond)
     dicom_instance_free(instance);
     make_edge(_i, n_at(_i) + (size_t)edges[_i].step);
     const struct error *beyond = peek_error();
-    ck_assert_msg(beyond->code == edges[_i].edge.code || takes_too_long(beyond), "%s: %s: %s",
-                  edges[_i].edge.name, code_name(beyond->code), beyond->message);
+    ck_assert_msg(beyond->code == edges[_i].edge.code || takes_too_long(beyond), "%s: %s: %s", edges[_i].edge.name,
+                  code_name(beyond->code), beyond->message);
 }
 
 END_TEST
@@ -826,16 +816,14 @@ END_TEST
 
 static const struct kind inflated[] = {
     {"EXPANSION of frames", LIMIT_FRAMES, SYNTAX_DEFLATED, NULL, as_many, NULL},
-    {"EXPANSION of elements", (LIMIT_EXPANDED_MIB << 17) + 1, SYNTAX_DEFLATED, unwanted, NULL,
-     NULL},
+    {"EXPANSION of elements", (LIMIT_EXPANDED_MIB << 17) + 1, SYNTAX_DEFLATED, unwanted, NULL, NULL},
 };
 
 START_TEST(beyond_a_limit_once_inflated)
 {
     make(&inflated[_i], inflated[_i].n, NULL);
     const struct error *error = peek_error();
-    ck_assert_msg(error->code == CODE_EXPANSION_IMPLAUSIBLE, "%s: %s", inflated[_i].name,
-                  code_name(error->code));
+    ck_assert_msg(error->code == CODE_EXPANSION_IMPLAUSIBLE, "%s: %s", inflated[_i].name, code_name(error->code));
 }
 
 END_TEST
@@ -892,9 +880,8 @@ csa_b_value(struct dicom_bytes *bytes, size_t n)
 static void
 csa_protocol(struct dicom_bytes *bytes, size_t n)
 {
-    static const char protocol[] =
-        "### ASCCONV BEGIN ###\nsSliceArray.lSize\t = \t35\nsKSpace.ucDimension\t = \t0x2\n"
-        "### ASCCONV END ###";
+    static const char protocol[] = "### ASCCONV BEGIN ###\nsSliceArray.lSize\t = \t35\nsKSpace.ucDimension\t = \t0x2\n"
+                                   "### ASCCONV END ###";
     char *text = calloc(1, n + 1);
     ck_assert_ptr_nonnull(text);
     memcpy(text + n - sizeof(protocol), protocol, sizeof(protocol));
@@ -1063,8 +1050,7 @@ END_TEST
 static void
 decode_tiles(size_t n, enum code code, char *message, size_t size)
 {
-    static const struct kind tiles = {"tiles", 0,    "1.2.840.10008.1.2.4.90",
-                                      NULL,    NULL, jpeg_2000_tiles};
+    static const struct kind tiles = {"tiles", 0, "1.2.840.10008.1.2.4.90", NULL, NULL, jpeg_2000_tiles};
     struct dicom_pixels *pixels;
     struct error error;
     uint16_t value;
@@ -1147,10 +1133,8 @@ main(void)
     tcase_add_loop_test(tests, memory, 0, count);
     tcase_add_test(tests, reading_stops_without_a_recipient);
     tcase_add_loop_test(tests, at_a_limit_and_beyond, 0, EDGES);
-    tcase_add_loop_test(tests, beyond_a_limit_once_inflated, 0,
-                        (int)(sizeof(inflated) / sizeof(inflated[0])));
-    tcase_add_loop_test(tests, reading_stops_at_a_limit, 0,
-                        (int)(sizeof(unseen) / sizeof(unseen[0])));
+    tcase_add_loop_test(tests, beyond_a_limit_once_inflated, 0, (int)(sizeof(inflated) / sizeof(inflated[0])));
+    tcase_add_loop_test(tests, reading_stops_at_a_limit, 0, (int)(sizeof(unseen) / sizeof(unseen[0])));
     tcase_add_test(tests, inherited_attributes_up_to_the_limit_and_beyond);
     tcase_add_test(tests, at_the_time_and_beyond);
     tcase_add_test(tests, the_maximum_of_tiles_and_beyond);

@@ -7,8 +7,7 @@
 
 /* Puts one attribute with the texts of its items, "" for an empty one, up to NULL. */
 static void
-put_attribute(struct dicom_bytes *bytes, bool second, unsigned first, const char *name,
-              const char *const *texts)
+put_attribute(struct dicom_bytes *bytes, bool second, unsigned first, const char *name, const char *const *texts)
 {
     char head[68] = "";
     unsigned items = 0;
@@ -69,8 +68,7 @@ START_TEST(values_are_found_by_name)
     ck_assert_str_eq(values[0], "0.60000000");
     ck_assert_str_eq(values[1], "0");
     ck_assert_str_eq(values[2], "-0.8");
-    ck_assert_uint_eq(csa_values(bytes.data, bytes.size, "DiffusionGradientDirection", values, 2),
-                      2);
+    ck_assert_uint_eq(csa_values(bytes.data, bytes.size, "DiffusionGradientDirection", values, 2), 2);
     ck_assert_uint_eq(values_of(&bytes, "Words", values), 0);
     ck_assert_uint_eq(values_of(&bytes, "B_value", values), 0);
     ck_assert_uint_eq(values_of(&bytes, "Diffusion", values), 0);

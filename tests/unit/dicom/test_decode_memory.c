@@ -82,9 +82,9 @@ END_TEST
 
 /* ---- frames ---- */
 
-#define FRAME(syntax, name, bits)                                                                  \
-    {                                                                                              \
-        "1.2.840.10008.1.2." syntax, frame_##name, sizeof(frame_##name), bits                      \
+#define FRAME(syntax, name, bits)                                                                                      \
+    {                                                                                                                  \
+        "1.2.840.10008.1.2." syntax, frame_##name, sizeof(frame_##name), bits                                          \
     }
 
 static const struct compressed {
@@ -94,12 +94,8 @@ static const struct compressed {
     unsigned bits;
 } frames[] =
     {
-        FRAME("5", rle, 12),
-        FRAME("4.50", jpeg_baseline, 8),
-        FRAME("4.70", jpeg_lossless_sv1, 12),
-        FRAME("4.80", jpeg_ls, 12),
-        FRAME("4.90", jpeg_2000, 12),
-        FRAME("4.201", htj2k, 12),
+        FRAME("5", rle, 12),        FRAME("4.50", jpeg_baseline, 8), FRAME("4.70", jpeg_lossless_sv1, 12),
+        FRAME("4.80", jpeg_ls, 12), FRAME("4.90", jpeg_2000, 12),    FRAME("4.201", htj2k, 12),
 },
   *frame;
 
@@ -152,8 +148,7 @@ decode_starved(int n, const struct dicom_instance *instance, const uint16_t whol
         return TOLD;
     if (rc == 0 && memcmp(values, whole, sizeof values) == 0)
         return hit ? WHOLE : NOT_HIT;
-    fprintf(stderr, "%s, allocation %d: %d %s\n", frame->syntax, n, rc,
-            rc ? error.message : "other pixels");
+    fprintf(stderr, "%s, allocation %d: %d %s\n", frame->syntax, n, rc, rc ? error.message : "other pixels");
     return WRONG;
 }
 
@@ -172,8 +167,8 @@ START_TEST(a_frame)
             _exit(decode_starved(n + 1, instance, whole));
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         n++;
-        ck_assert_msg(WIFEXITED(status) ? WEXITSTATUS(status) != WRONG : may_crash,
-                      "%s, allocation %d: %#x", frame->syntax, n, (unsigned)status);
+        ck_assert_msg(WIFEXITED(status) ? WEXITSTATUS(status) != WRONG : may_crash, "%s, allocation %d: %#x",
+                      frame->syntax, n, (unsigned)status);
     } while (!WIFEXITED(status) || WEXITSTATUS(status) != NOT_HIT);
     dicom_instance_free(instance);
 }
@@ -214,8 +209,7 @@ has_utf8(const struct dicom_inherited *inherited)
 {
     for (size_t i = 0; i < inherited->count; i++) {
         const struct dicom_element *element = &inherited->elements[i];
-        if (element->tag == 0x00101001 &&
-            memmem(element->bytes, element->size, text->utf8, strlen(text->utf8)))
+        if (element->tag == 0x00101001 && memmem(element->bytes, element->size, text->utf8, strlen(text->utf8)))
             return true;
     }
     return false;

@@ -127,12 +127,7 @@ START_TEST(rounded_positions_are_uniform)
         double step;
         int decimals;
     } cases[] = {
-        {0.666666686534882, 2},
-        {0.666666686534882, 6},
-        {1.25, 2},
-        {0.3333333, 2},
-        {5, 0},
-        {2.9999, 3},
+        {0.666666686534882, 2}, {0.666666686534882, 6}, {1.25, 2}, {0.3333333, 2}, {5, 0}, {2.9999, 3},
     };
 
     const double scale = pow(10, cases[_i].decimals);
@@ -146,8 +141,7 @@ END_TEST
 /* Also oblique ones, where the rounding of three coordinates adds up. */
 START_TEST(rounded_oblique_positions_are_uniform)
 {
-    const double angle = 0.7,
-                 orientation[6] = {cos(angle), sin(angle) * 0.6, sin(angle) * 0.8, 0, 0.8, -0.6};
+    const double angle = 0.7, orientation[6] = {cos(angle), sin(angle) * 0.6, sin(angle) * 0.8, 0, 0.8, -0.6};
     const double normal[3] = {orientation[1] * orientation[5] - orientation[2] * orientation[4],
                               orientation[2] * orientation[3] - orientation[0] * orientation[5],
                               orientation[0] * orientation[4] - orientation[1] * orientation[3]};
@@ -345,10 +339,9 @@ START_TEST(one_position_many_times)
 {
     for (int phase = 0; phase < 5; phase++)
         sprintf(add_slice(8)->phase, "%d ms", 100 * phase);
-    ck_assert_str_eq(stacks_of_group(),
-                     "phase 0 ms:1!TOO_FEW_SLICES | phase 100 ms:1!TOO_FEW_SLICES | "
-                     "phase 200 ms:1!TOO_FEW_SLICES | phase 300 ms:1!TOO_FEW_SLICES | "
-                     "phase 400 ms:1!TOO_FEW_SLICES");
+    ck_assert_str_eq(stacks_of_group(), "phase 0 ms:1!TOO_FEW_SLICES | phase 100 ms:1!TOO_FEW_SLICES | "
+                                        "phase 200 ms:1!TOO_FEW_SLICES | phase 300 ms:1!TOO_FEW_SLICES | "
+                                        "phase 400 ms:1!TOO_FEW_SLICES");
 }
 
 END_TEST

@@ -8,8 +8,7 @@
 static bool
 names(const struct error *error, int32_t a, int32_t b)
 {
-    return strcmp(error->file[0], series.storage[a].path) == 0 &&
-           strcmp(error->file[1], series.storage[b].path) == 0;
+    return strcmp(error->file[0], series.storage[a].path) == 0 && strcmp(error->file[1], series.storage[b].path) == 0;
 }
 
 START_TEST(spacing_not_uniform)
@@ -212,14 +211,12 @@ START_TEST(precedence)
     const struct error *error = &result->stacks[0].error;
     ck_assert_int_eq(error->code, CODE_SIZE_MIXED);
 
-    static const enum code also[] = {CODE_RESCALE_INVALID, CODE_TOO_FEW_SLICES,
-                                     CODE_SPACING_NOT_UNIFORM};
+    static const enum code also[] = {CODE_RESCALE_INVALID, CODE_TOO_FEW_SLICES, CODE_SPACING_NOT_UNIFORM};
 
     const char *at = error->message;
     for (size_t i = 0; i < 3 && at; i++) {
         at = strstr(at, code_name(also[i]));
-        ck_assert_msg(at != NULL, "%s is not there or not in order: %s", code_name(also[i]),
-                      error->message);
+        ck_assert_msg(at != NULL, "%s is not there or not in order: %s", code_name(also[i]), error->message);
     }
     geometry_series_free(result);
 }
@@ -251,8 +248,7 @@ START_TEST(one_series_has_one_patient_study_and_frame_of_reference)
         strcpy((char *)&series.storage[3 + i / 2] + traits[i].offset, "1.9");
         for (uint32_t seed = 0; seed < 10; seed++) {
             shuffle(seed);
-            ck_assert_int_eq(
-                geometry_group(series.instances, series.count, &limits, &result, &error), -EINVAL);
+            ck_assert_int_eq(geometry_group(series.instances, series.count, &limits, &result, &error), -EINVAL);
             ck_assert_ptr_null(result);
             ck_assert_int_eq(error.code, traits[i].code);
             ck_assert(names(&error, 0, (int32_t)(3 + i / 2)));
@@ -275,8 +271,7 @@ START_TEST(skipped_images_must_have_the_same_patient)
     series.storage[4].rows = 1000;
     geometry_series_free(group());
     strcpy(series.storage[4].patient, "other");
-    ck_assert_int_eq(geometry_group(series.instances, series.count, &limits, &result, &error),
-                     -EINVAL);
+    ck_assert_int_eq(geometry_group(series.instances, series.count, &limits, &result, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_MIXED_PATIENTS);
 }
 
@@ -284,8 +279,7 @@ END_TEST
 
 /* ---- straightening ---- */
 
-static const struct geometry_limits straightening = {
-    .min_planes = 2, .spacing_tolerance = 0.01, .straighten = true};
+static const struct geometry_limits straightening = {.min_planes = 2, .spacing_tolerance = 0.01, .straighten = true};
 
 /* Returns the only stack with straightening enabled. */
 static struct geometry_stack
@@ -354,8 +348,7 @@ START_TEST(a_possible_gap_is_not_counted_as_missing_slices)
         ck_assert_int_eq(kept, series.count - 1);
         struct geometry_series *result;
         struct error error;
-        ck_assert_int_eq(geometry_group(series.instances, kept, &straightening, &result, &error),
-                         0);
+        ck_assert_int_eq(geometry_group(series.instances, kept, &straightening, &result, &error), 0);
         ck_assert(!result->stacks[0].accepted);
         ck_assert_ptr_nonnull(strstr(result->stacks[0].error.message, "may be missing"));
         geometry_series_free(result);
@@ -370,10 +363,8 @@ START_TEST(without_thickness_a_step_is_compared_with_its_neighbours)
     static const struct {
         double step, last;
         enum code code;
-    } cases[] = {{2.9, 2, CODE_NONE},
-                 {3.1, 2, CODE_SPACING_NOT_UNIFORM},
-                 {4, 2, CODE_MISSING_SLICE},
-                 {1.4, 2, CODE_NONE}};
+    } cases[] = {
+        {2.9, 2, CODE_NONE}, {3.1, 2, CODE_SPACING_NOT_UNIFORM}, {4, 2, CODE_MISSING_SLICE}, {1.4, 2, CODE_NONE}};
 
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         add_slices(8, 0, 2);
@@ -398,8 +389,7 @@ START_TEST(different_rescales_or_paddings_are_not_straightened)
             last()->frames->slope = 2;
         const struct geometry_stack stack = straightened();
         ck_assert_int_eq(stack.error.code, CODE_GANTRY_TILT);
-        ck_assert_ptr_nonnull(
-            strstr(stack.error.message, differs ? "in their padding" : "in their rescale"));
+        ck_assert_ptr_nonnull(strstr(stack.error.message, differs ? "in their padding" : "in their rescale"));
         free_series();
     }
 }

@@ -12,8 +12,7 @@
 struct kind {
     const char *name;
     size_t n;
-    void (*describe)(struct dicom_instance *instance, struct dicom_frame *frame, size_t i,
-                     size_t n);
+    void (*describe)(struct dicom_instance *instance, struct dicom_frame *frame, size_t i, size_t n);
     bool newest;
 };
 

@@ -8,8 +8,7 @@
 
 START_TEST(each_reason_is_a_stack)
 {
-    static const enum code codes[] = {CODE_LOCALIZER, CODE_LOCALIZER, CODE_SCREENSHOT,
-                                      CODE_DERIVED_IMAGE, CODE_MOSAIC};
+    static const enum code codes[] = {CODE_LOCALIZER, CODE_LOCALIZER, CODE_SCREENSHOT, CODE_DERIVED_IMAGE, CODE_MOSAIC};
 
     add_slices(10, 0, 2);
     for (size_t i = 0; i < 5; i++) {
@@ -38,8 +37,7 @@ END_TEST
 
 START_TEST(derived_images_among_originals)
 {
-    const struct geometry_limits derived = {
-        .min_planes = 2, .spacing_tolerance = 0.01, .include_derived = true};
+    const struct geometry_limits derived = {.min_planes = 2, .spacing_tolerance = 0.01, .include_derived = true};
     for (int i = 0; i < 8; i++) {
         strcpy(add_slice(2 * i)->image_type, "M");
         struct dicom_frame *frame = add_slice(2 * i);
@@ -91,8 +89,7 @@ START_TEST(too_many_orientations)
     struct dicom_frame *frames = add_frames(FRAMES);
     for (int i = 0; i < FRAMES; i++) {
         const double a = 0.2 * (i % 30), b = 0.002 * (i / 30.0);
-        const double orientation[6] = {cos(a),           sin(a),          0,
-                                       -sin(a) * cos(b), cos(a) * cos(b), sin(b)};
+        const double orientation[6] = {cos(a), sin(a), 0, -sin(a) * cos(b), cos(a) * cos(b), sin(b)};
         place_frame(&frames[i], orientation, 0, 0, i);
     }
     ck_assert_str_eq(stacks_of_group(), ":20000!TOO_MANY_STACKS");

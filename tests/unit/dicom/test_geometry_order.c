@@ -142,9 +142,8 @@ START_TEST(split_attributes_are_reported)
             sprintf(add_slice(2 * i)->echo, "%d", k / 2 + 1);
     place_frame(add_frames(1), coronal, 0, 0, 0);
     place_frame(add_frames(1), coronal, 0, 3, 0);
-    ck_assert_str_eq(stacks_of_group(),
-                     "axial, echo 1, volume 1:6 | axial, echo 1, volume 2:6 | "
-                     "axial, echo 2, volume 1:6 | axial, echo 2, volume 2:6 | coronal:2");
+    ck_assert_str_eq(stacks_of_group(), "axial, echo 1, volume 1:6 | axial, echo 1, volume 2:6 | "
+                                        "axial, echo 2, volume 1:6 | axial, echo 2, volume 2:6 | coronal:2");
     struct geometry_series *result = group();
     ck_assert_str_eq(result->stacks[0].split_by,
                      "Image Orientation (Patient) (0020,0037); Echo Numbers (0018,0086) and Echo "
@@ -157,8 +156,7 @@ END_TEST
 
 /* ---- the newest ---- */
 
-static const struct geometry_limits newest = {
-    .min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+static const struct geometry_limits newest = {.min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
 
 /* Returns the code. The rejection without that option must recommend it exactly if the option makes a volume. */
 static enum code

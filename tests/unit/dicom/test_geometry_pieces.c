@@ -79,8 +79,7 @@ enum { KEYS = sizeof(keys) / sizeof(keys[0]), MIXTURES = 3 };
 static bool
 is_other(int mixture, int32_t i)
 {
-    static const bool at_random[SLICES] = {0, 1, 1, 0, 1, 0, 0, 0, 1, 1,
-                                           1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
+    static const bool at_random[SLICES] = {0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
     return mixture == 0 ? i % 2 : mixture == 1 ? i >= SLICES / 2 : at_random[i];
 }
 
@@ -94,8 +93,8 @@ START_TEST(mixed_volumes_are_refused)
         struct geometry_series *result = group();
         ck_assert_int_eq(result->stack_count, 2);
         for (int32_t s = 0; s < 2; s++)
-            ck_assert_msg(!result->stacks[s].accepted, "key %d, mixture %d, stack \"%s\"", _i,
-                          mixture, result->stacks[s].name);
+            ck_assert_msg(!result->stacks[s].accepted, "key %d, mixture %d, stack \"%s\"", _i, mixture,
+                          result->stacks[s].name);
         geometry_series_free(result);
         free_series();
     }
@@ -169,8 +168,7 @@ END_TEST
 /* Bolus tracking: monitoring slices at one position of the volume. "newest" must not put any of them into it. */
 START_TEST(monitoring_slices_are_outside_the_volume)
 {
-    const struct geometry_limits newest = {
-        .min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    const struct geometry_limits newest = {.min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
     add_acquisition(1, SLICES, 0, 2.5);
     for (int k = 0; k < 6; k++) {
         add_acquisition(3 + k, 1, 25, 1);
@@ -185,8 +183,7 @@ START_TEST(monitoring_slices_are_outside_the_volume)
     }
     ck_assert_int_eq(result->stacks[0].plane_count, SLICES);
     for (int32_t i = 0; i < SLICES; i++)
-        ck_assert_int_lt(series.instances[result->stacks[0].planes[i].instance]->instance_number,
-                         SLICES + 1);
+        ck_assert_int_lt(series.instances[result->stacks[0].planes[i].instance]->instance_number, SLICES + 1);
     geometry_series_free(result);
 }
 
@@ -198,8 +195,7 @@ static void
 add_pass(double time, double pause, int32_t count, double first, double step)
 {
     for (int32_t i = 0; i < count; i++)
-        snprintf(add_slice(first + i * step)->acquired, DICOM_DS_SIZE, "20260101%013.6f",
-                 time + i * pause);
+        snprintf(add_slice(first + i * step)->acquired, DICOM_DS_SIZE, "20260101%013.6f", time + i * pause);
 }
 
 START_TEST(passes_in_time_are_volumes)
@@ -234,8 +230,7 @@ END_TEST
 /* The remnant of one acquisition among the slices of another, also if the stack can be straightened. */
 START_TEST(remnants_of_acquisitions_are_refused)
 {
-    const struct geometry_limits straighten = {
-        .min_planes = 3, .spacing_tolerance = 0.01, .straighten = true};
+    const struct geometry_limits straighten = {.min_planes = 3, .spacing_tolerance = 0.01, .straighten = true};
     for (int32_t rest = 1; rest < 3; rest++) {
         add_acquisition(1, rest, 2.5 * (SLICES - 1 - rest) + 1.25, 2.5);
         add_acquisition(2, SLICES, 0, 2.5);
@@ -274,8 +269,7 @@ END_TEST
 
 START_TEST(monitoring_slices_are_a_pass)
 {
-    const struct geometry_limits newest = {
-        .min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    const struct geometry_limits newest = {.min_planes = 3, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
     add_pass(120000, 2, 5, 25, 0);
     add_pass(120030, 0.5, SLICES, 0, 2.5);
     struct geometry_series *result = group_with(&newest);
@@ -326,8 +320,7 @@ START_TEST(numbers_of_several_volumes_are_refused)
             const struct geometry_limits missing = {
                 .min_planes = 3, .spacing_tolerance = 0.01, .allow_missing = accept};
             struct geometry_series *result = group_with(&missing);
-            ck_assert_msg(result->stacks[0].error.code == CODE_VOLUMES_MIXED, "numbers of row %zu",
-                          i);
+            ck_assert_msg(result->stacks[0].error.code == CODE_VOLUMES_MIXED, "numbers of row %zu", i);
             geometry_series_free(result);
         }
         free_series();
@@ -357,9 +350,8 @@ END_TEST
 START_TEST(numbers_of_one_volume_are_accepted)
 {
     static const int32_t numbers[][8] = {
-        {1, 2, 3, 4, 5, 6, 7, 8},        {8, 7, 6, 5, 4, 3, 2, 1},
-        {1, 5, 2, 6, 3, 7, 4, 8},        /* odd slices first */
-        {5, 6, 7, 8, 1, 2, 3, 4},        /* cyclic */
+        {1, 2, 3, 4, 5, 6, 7, 8},        {8, 7, 6, 5, 4, 3, 2, 1}, {1, 5, 2, 6, 3, 7, 4, 8}, /* odd slices first */
+        {5, 6, 7, 8, 1, 2, 3, 4},                                                            /* cyclic */
         {1, 4, 7, 10, 13, 16, 19, 22},   /* the first of 3 echoes; the others are separate series */
         {10, 19, 28, 37, 46, 55, 64, 73} /* steps of a whole volume and one */
     };
@@ -376,8 +368,7 @@ END_TEST
 START_TEST(uneven_distances_that_follow_the_numbers_are_gaps)
 {
     static const int32_t left[] = {1, 3, 5, 6, 8, 10};
-    const struct geometry_limits straighten = {
-        .min_planes = 3, .spacing_tolerance = 0.01, .straighten = true};
+    const struct geometry_limits straighten = {.min_planes = 3, .spacing_tolerance = 0.01, .straighten = true};
     for (int even = 0; even < 2; even++) {
         for (int32_t i = 0; i < 6; i++) {
             add_slice(2.5 * left[i]);
@@ -433,8 +424,7 @@ START_TEST(images_are_no_locations)
         for (int echo = 0; echo < 2; echo++)
             set_echo(add_touching(i), echo);
     announce(DICOM_COUNT_philips, SLICES);
-    ck_assert_str_eq(stacks_of_group(),
-                     "echo 10 ms:10!INCOMPLETE_SERIES | echo 20 ms:10!INCOMPLETE_SERIES");
+    ck_assert_str_eq(stacks_of_group(), "echo 10 ms:10!INCOMPLETE_SERIES | echo 20 ms:10!INCOMPLETE_SERIES");
     announce(DICOM_COUNT_philips, SLICES / 2);
     ck_assert_str_eq(stacks_of_group(), "echo 10 ms:10 | echo 20 ms:10");
 }
@@ -536,17 +526,14 @@ write_positions(void)
 {
     for (int32_t i = 0; i < series.count; i++)
         for (int c = 0; c < 3; c++)
-            sprintf(series.storage[i].frames[0].position_text[c], "%.4f",
-                    series.storage[i].frames[0].position[c]);
+            sprintf(series.storage[i].frames[0].position_text[c], "%.4f", series.storage[i].frames[0].position[c]);
 }
 
 START_TEST(rounded_positions_are_regular)
 {
-    const struct geometry_limits straighten = {
-        .min_planes = 2, .spacing_tolerance = 0.03, .straighten = true};
+    const struct geometry_limits straighten = {.min_planes = 2, .spacing_tolerance = 0.03, .straighten = true};
     for (int32_t i = 0; i < 40; i++)
-        add_slice((double)(int)(6.25 * i + 0.5) /
-                  10); /* 0.625 mm rounded to 0.1, written with four decimals */
+        add_slice((double)(int)(6.25 * i + 0.5) / 10); /* 0.625 mm rounded to 0.1, written with four decimals */
     write_positions();
     struct geometry_series *result = group_with(&straighten);
     ck_assert(result->stacks[0].accepted && !result->stacks[0].uneven);
@@ -565,8 +552,7 @@ END_TEST
 /* Each step differs little from the one before, but the stack is far from regular. */
 START_TEST(steps_that_grow_are_uneven)
 {
-    const struct geometry_limits straighten = {
-        .min_planes = 2, .spacing_tolerance = 0.03, .straighten = true};
+    const struct geometry_limits straighten = {.min_planes = 2, .spacing_tolerance = 0.03, .straighten = true};
     for (int32_t i = 0; i < 100; i++)
         add_slice(i < 50 ? 3 * i : 150 + 3.08 * (i - 50));
     struct geometry_series *result = group_with(&straighten);

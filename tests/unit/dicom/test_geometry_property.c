@@ -198,8 +198,7 @@ announce(enum counting counting)
         images += truth.size[v];
     for (int32_t i = 0; i < series.count && counting != UNCOUNTED; i++) {
         struct dicom_instance *instance = &series.storage[i];
-        instance->images_in_acquisition =
-            counting == COUNTED_ALL ? images : truth.size[truth.volume[i]];
+        instance->images_in_acquisition = counting == COUNTED_ALL ? images : truth.size[truth.volume[i]];
         instance->expected_instances = images;
     }
 }
@@ -264,13 +263,13 @@ must_be_a_volume(const struct geometry_stack *stack, const char *kind)
     const int32_t first = (int32_t)(series.instances[stack->planes[0].instance] - series.storage);
     const int volume = truth.volume[first];
     bool seen[MOST] = {0};
-    ck_assert_msg(stack->plane_count == truth.size[volume], "%s, stack %s: %d of %d slices", kind,
-                  stack->name, stack->plane_count, truth.size[volume]);
+    ck_assert_msg(stack->plane_count == truth.size[volume], "%s, stack %s: %d of %d slices", kind, stack->name,
+                  stack->plane_count, truth.size[volume]);
     for (int32_t p = 0; p < stack->plane_count; p++) {
         const int32_t i = (int32_t)(series.instances[stack->planes[p].instance] - series.storage);
         ck_assert_msg(truth.volume[i] == volume && !seen[truth.slice[i]],
-                      "%s, stack %s: slice %d of volume %d is in volume %d", kind, stack->name,
-                      truth.slice[i], truth.volume[i], volume);
+                      "%s, stack %s: slice %d of volume %d is in volume %d", kind, stack->name, truth.slice[i],
+                      truth.volume[i], volume);
         seen[truth.slice[i]] = true;
     }
 }
@@ -320,8 +319,7 @@ must_be_the_same(const struct geometry_series *a, struct dicom_instance *const *
         ck_assert_str_eq(s->error.message, t->error.message);
         ck_assert_int_eq(s->plane_count, t->plane_count);
         for (int32_t p = 0; p < s->plane_count; p++)
-            ck_assert_ptr_eq(a_instances[s->planes[p].instance],
-                             series.instances[t->planes[p].instance]);
+            ck_assert_ptr_eq(a_instances[s->planes[p].instance], series.instances[t->planes[p].instance]);
     }
 }
 
@@ -333,8 +331,8 @@ START_TEST(a_valid_series_in_any_order)
         struct dicom_instance *as_made[MOST];
         memcpy(as_made, series.instances, sizeof(as_made));
         struct geometry_series *a = group();
-        ck_assert_msg(accepted_of(a, kinds[_i].name) == volumes_to_accept(), "%s: %s",
-                      kinds[_i].name, a->stacks[0].error.message);
+        ck_assert_msg(accepted_of(a, kinds[_i].name) == volumes_to_accept(), "%s: %s", kinds[_i].name,
+                      a->stacks[0].error.message);
         for (uint32_t seed = 0; seed < 10; seed++) {
             shuffle(seed);
             struct geometry_series *b = group();
@@ -402,8 +400,7 @@ END_TEST
 START_TEST(a_series_with_missing_and_repeated_slices)
 {
     state = 4000 + (uint32_t)_i;
-    const struct geometry_limits newest = {
-        .min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    const struct geometry_limits newest = {.min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
     for (int round = 0; round < ROUNDS; round++) {
         make_series(_i, (enum counting)(1 + draw(2)));
         const int32_t made = series.count;
@@ -423,8 +420,7 @@ END_TEST
 START_TEST(the_newest_of_repeated_slices)
 {
     state = 5000 + (uint32_t)_i;
-    const struct geometry_limits newest = {
-        .min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    const struct geometry_limits newest = {.min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
     for (int round = 0; round < ROUNDS; round++) {
         make_series(_i, (enum counting)draw(3));
         const int32_t made = series.count;
@@ -436,10 +432,8 @@ START_TEST(the_newest_of_repeated_slices)
         struct geometry_series *result = group_with(&newest);
         accepted_of(result, kinds[_i].name);
         for (int32_t i = 0; i < result->stack_count; i++)
-            for (int32_t p = 0; result->stacks[i].accepted && p < result->stacks[i].plane_count;
-                 p++)
-                ck_assert_ptr_ne(series.instances[result->stacks[i].planes[p].instance],
-                                 &series.storage[again]);
+            for (int32_t p = 0; result->stacks[i].accepted && p < result->stacks[i].plane_count; p++)
+                ck_assert_ptr_ne(series.instances[result->stacks[i].planes[p].instance], &series.storage[again]);
         geometry_series_free(result);
     }
 }
@@ -470,8 +464,7 @@ START_TEST(a_series_with_a_foreign_slice)
         shuffle((uint32_t)round);
         struct geometry_series *result;
         struct error error;
-        ck_assert_int_eq(geometry_group(series.instances, series.count, &limits, &result, &error),
-                         -EINVAL);
+        ck_assert_int_eq(geometry_group(series.instances, series.count, &limits, &result, &error), -EINVAL);
         ck_assert_int_eq(error.code, others[other].code);
     }
 }

@@ -13,8 +13,7 @@ START_TEST(a_position_missing_in_one_volume)
     ck_assert_int_eq(code_of_group(), CODE_INCOMPLETE_SERIES);
     ck_assert_ptr_nonnull(strstr(error_of_group()->message, "7 of 8 positions have 3 slices"));
     ck_assert_ptr_nonnull(strstr(error_of_group()->message, "2 at 8 mm"));
-    const struct geometry_limits missing = {
-        .min_planes = 2, .spacing_tolerance = 0.01, .allow_missing = true};
+    const struct geometry_limits missing = {.min_planes = 2, .spacing_tolerance = 0.01, .allow_missing = true};
     struct geometry_series *result = group_with(&missing);
     ck_assert_int_eq(result->stacks[0].error.code, CODE_DUPLICATE_POSITION);
     geometry_series_free(result);
@@ -32,8 +31,7 @@ START_TEST(an_end_slice_present_in_sibling_volumes)
             strcpy(add_slice(2 * i)->echo, "2");
     }
     ck_assert_str_eq(stacks_of_group(), "echo 1:9!INCOMPLETE_SERIES | echo 2:9!INCOMPLETE_SERIES");
-    const struct geometry_limits missing = {
-        .min_planes = 2, .spacing_tolerance = 0.01, .allow_missing = true};
+    const struct geometry_limits missing = {.min_planes = 2, .spacing_tolerance = 0.01, .allow_missing = true};
     struct geometry_series *result = group_with(&missing);
     ck_assert(result->stacks[0].accepted && result->stacks[1].accepted);
     geometry_series_free(result);
@@ -98,8 +96,7 @@ START_TEST(images_in_acquisition)
         last()->images_in_acquisition = same ? cases[_i].images : 2;
         last()->expected_instances = same ? cases[_i].expected : 2;
         struct geometry_series *result = group();
-        ck_assert_int_eq(result->stacks[0].error.code,
-                         same ? cases[_i].with_scout : cases[_i].with_scout_of_its_own);
+        ck_assert_int_eq(result->stacks[0].error.code, same ? cases[_i].with_scout : cases[_i].with_scout_of_its_own);
         geometry_series_free(result);
     }
 }
@@ -135,8 +132,7 @@ START_TEST(scouts_of_several_times)
         last()->frames[0].excluded = CODE_LOCALIZER;
     }
     announce(26, 78);
-    ck_assert_str_eq(stacks_of_group(),
-                     "localizer:2!LOCALIZER | volume 1:8 | volume 2:8 | volume 3:8");
+    ck_assert_str_eq(stacks_of_group(), "localizer:2!LOCALIZER | volume 1:8 | volume 2:8 | volume 3:8");
     announce(27, 81);
     ck_assert_ptr_nonnull(strstr(stacks_of_group(), "volume 1:8!INCOMPLETE_SERIES"));
 }
@@ -153,8 +149,7 @@ START_TEST(older_slices_are_not_counted)
     for (int32_t i = 0; i < 10; i++)
         strcpy(series.storage[i].created, "20200102");
     announce(11, 11);
-    const struct geometry_limits newest = {
-        .min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
+    const struct geometry_limits newest = {.min_planes = 2, .spacing_tolerance = 0.01, .newest_of_duplicates = true};
     struct geometry_series *result = group_with(&newest);
     ck_assert_int_eq(result->stack_count, 2);
     ck_assert_int_eq(result->stacks[0].error.code, CODE_INCOMPLETE_SERIES);
@@ -203,8 +198,7 @@ START_TEST(temporal_positions)
 
     add_times(cases[_i].identifiers, cases[_i].announced);
     for (int missing = 0; missing < 2; missing++) {
-        const struct geometry_limits taken = {
-            .min_planes = 2, .spacing_tolerance = 0.01, .allow_missing = missing};
+        const struct geometry_limits taken = {.min_planes = 2, .spacing_tolerance = 0.01, .allow_missing = missing};
         struct geometry_series *result = group_with(&taken);
         ck_assert_int_eq(result->times, cases[_i].times);
         ck_assert_int_eq(result->times_announced, cases[_i].announced);
@@ -229,8 +223,7 @@ START_TEST(temporal_positions_with_other_keys)
     struct geometry_series *result = group();
     ck_assert_int_eq(result->stack_count, 6);
     for (int32_t s = 0; s < 6; s++)
-        ck_assert_int_eq(result->stacks[s].accepted,
-                         strncmp(result->stacks[s].name, "coronal", 7) == 0);
+        ck_assert_int_eq(result->stacks[s].accepted, strncmp(result->stacks[s].name, "coronal", 7) == 0);
     geometry_series_free(result);
     free_series();
     for (int t = 1; t < 100; t += 2)
@@ -386,14 +379,12 @@ END_TEST
 /* Of three coordinates, each rounded. */
 START_TEST(digits_of_oblique_positions)
 {
-    const double angle = 0.7,
-                 orientation[6] = {cos(angle), sin(angle) * 0.6, sin(angle) * 0.8, 0, 0.8, -0.6};
+    const double angle = 0.7, orientation[6] = {cos(angle), sin(angle) * 0.6, sin(angle) * 0.8, 0, 0.8, -0.6};
     double normal[3] = {orientation[1] * orientation[5] - orientation[2] * orientation[4],
                         orientation[2] * orientation[3] - orientation[0] * orientation[5],
                         orientation[0] * orientation[4] - orientation[1] * orientation[3]};
     for (int32_t i = 0; i < 200; i++)
-        add_written(orientation, 12.345 + normal[0] * 1.25 * i, normal[1] * 1.25 * i,
-                    40 + normal[2] * 1.25 * i, 1);
+        add_written(orientation, 12.345 + normal[0] * 1.25 * i, normal[1] * 1.25 * i, 40 + normal[2] * 1.25 * i, 1);
     ck_assert_int_eq(code_of_group(), CODE_NONE);
 }
 

@@ -20,8 +20,7 @@ static struct seg_sample masks;
 static char target[] = "/tmp/noctule_memory.XXXXXX";
 
 static int
-write_to_target(int (*write)(int fd, struct derived_summary *summary, struct error *error),
-                struct error *error)
+write_to_target(int (*write)(int fd, struct derived_summary *summary, struct error *error), struct error *error)
 {
     struct derived_summary summary;
     int fd = open(target, O_RDWR | O_TRUNC);
@@ -166,8 +165,7 @@ START_TEST(grouping_a_series)
     free_series();
     for (int echo = 0; echo < 12; echo++) {
         for (int i = 0; i < 3; i++)
-            snprintf(add_slice(2.0 * i)->echo, sizeof(series.storage[0].frames[0].echo), "%d",
-                     echo + 1);
+            snprintf(add_slice(2.0 * i)->echo, sizeof(series.storage[0].frames[0].echo), "%d", echo + 1);
     }
     place_frame(add_frames(1), sagittal, 0, 0, 0);
     expect_told(a_series);

@@ -48,8 +48,7 @@ object_write(const struct sample_object *object)
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     ck_assert_int_eq(ftruncate(file, 0), 0);
-    bytes_begin_file(&bytes, object->syntax ? object->syntax : SYNTAX_EXPLICIT, object->class_uid,
-                     object->sop);
+    bytes_begin_file(&bytes, object->syntax ? object->syntax : SYNTAX_EXPLICIT, object->class_uid, object->sop);
     bytes_text(&bytes, 0x00080016, "UI", object->class_uid);
     bytes_text(&bytes, 0x00080018, "UI", object->sop);
     if (object->manufacturer) {
@@ -72,8 +71,8 @@ object_open(const struct sample_object *object)
     struct object_peek *peek;
     struct error error = {0};
     object_write(object);
-    ck_assert_msg(object_peek_open(file, "object.dcm", NULL, &peek, &error) == 0, "%s: %s",
-                  code_name(error.code), error.message);
+    ck_assert_msg(object_peek_open(file, "object.dcm", NULL, &peek, &error) == 0, "%s: %s", code_name(error.code),
+                  error.message);
     return peek;
 }
 
@@ -180,8 +179,8 @@ put_set_of_frame(struct dicom_bytes *bytes)
 
 START_TEST(a_structure_set)
 {
-    struct object_peek *peek = object_open(&(struct sample_object){
-        .class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .after = put_whole_set});
+    struct object_peek *peek =
+        object_open(&(struct sample_object){.class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .after = put_whole_set});
     ck_assert_str_eq(peek->kind, "rtstruct");
     ck_assert_str_eq(peek->sop_class_uid, CLASS_RTSTRUCT);
     ck_assert_str_eq(peek->sop_instance_uid, "1.2.1");
@@ -197,19 +196,16 @@ END_TEST
 
 START_TEST(without_a_series_the_images_identify_it)
 {
-    assert_references(&(struct sample_object){.class_uid = CLASS_RTSTRUCT,
-                                              .sop = "1.2.1",
-                                              .after = put_set_without_series},
-                      "instance 1.2.4.1\ninstance 1.2.4.2\n");
+    assert_references(
+        &(struct sample_object){.class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .after = put_set_without_series},
+        "instance 1.2.4.1\ninstance 1.2.4.2\n");
 }
 
 END_TEST
 
 START_TEST(without_images_the_frame_of_reference_identifies_it)
 {
-    assert_references(&(struct sample_object){.class_uid = CLASS_RTSTRUCT,
-                                              .sop = "1.2.1",
-                                              .after = put_set_of_frame},
+    assert_references(&(struct sample_object){.class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .after = put_set_of_frame},
                       "frame 1.2.9\n");
 }
 
@@ -253,20 +249,16 @@ put_frames(struct dicom_bytes *bytes)
 
 START_TEST(a_segmentation)
 {
-    struct object_peek *peek = object_open(&(struct sample_object){.class_uid = CLASS_SEG,
-                                                                   .sop = "1.2.1",
-                                                                   .before = put_segmented_series,
-                                                                   .after = put_segments});
+    struct object_peek *peek = object_open(&(struct sample_object){
+        .class_uid = CLASS_SEG, .sop = "1.2.1", .before = put_segmented_series, .after = put_segments});
     ck_assert_str_eq(peek->kind, "seg");
     ck_assert_str_eq(peek->label, "AI: Liver, Tumor");
     ck_assert_str_eq(peek->references, "series 1.2.4\n");
     object_peek_free(peek);
-    assert_references(
-        &(struct sample_object){.class_uid = CLASS_SEG, .sop = "1.2.1", .after = put_frames},
-        "instance 1.2.4.7\n");
-    assert_references(
-        &(struct sample_object){.class_uid = CLASS_SEG, .sop = "1.2.1", .after = put_segments},
-        "frame 1.2.9\n");
+    assert_references(&(struct sample_object){.class_uid = CLASS_SEG, .sop = "1.2.1", .after = put_frames},
+                      "instance 1.2.4.7\n");
+    assert_references(&(struct sample_object){.class_uid = CLASS_SEG, .sop = "1.2.1", .after = put_segments},
+                      "frame 1.2.9\n");
 }
 
 END_TEST
@@ -281,9 +273,7 @@ put_half_of_the_pixels(struct dicom_bytes *bytes)
 
 START_TEST(a_truncated_segmentation)
 {
-    assert_refused(&(struct sample_object){.class_uid = CLASS_SEG,
-                                           .sop = "1.2.1",
-                                           .after = put_half_of_the_pixels},
+    assert_refused(&(struct sample_object){.class_uid = CLASS_SEG, .sop = "1.2.1", .after = put_half_of_the_pixels},
                    CODE_FILE_TRUNCATED, "4 of 64 bytes");
 }
 
@@ -320,14 +310,13 @@ put_content(struct dicom_bytes *bytes)
 
 START_TEST(a_report)
 {
-    struct object_peek *peek = object_open(
-        &(struct sample_object){.class_uid = CLASS_SR, .sop = "1.2.1", .after = put_evidence});
+    struct object_peek *peek =
+        object_open(&(struct sample_object){.class_uid = CLASS_SR, .sop = "1.2.1", .after = put_evidence});
     ck_assert_str_eq(peek->kind, "sr");
     ck_assert_str_eq(peek->references, "series 1.2.4\npredecessor 1.2.8\n");
     object_peek_free(peek);
-    assert_references(
-        &(struct sample_object){.class_uid = CLASS_SR, .sop = "1.2.1", .after = put_content},
-        "frame 1.2.9\n");
+    assert_references(&(struct sample_object){.class_uid = CLASS_SR, .sop = "1.2.1", .after = put_content},
+                      "frame 1.2.9\n");
 }
 
 END_TEST
@@ -344,16 +333,14 @@ START_TEST(objects_without_references)
 {
     assert_refused(&(struct sample_object){.class_uid = CLASS_SR, .sop = "1.2.1"}, CODE_TAG_MISSING,
                    "refers to no series");
-    assert_refused(&(struct sample_object){.class_uid = CLASS_CT, .sop = "1.2.1"},
-                   CODE_SOP_CLASS_UNSUPPORTED, "not an annotation object");
-    assert_refused(&(struct sample_object){.class_uid = CLASS_SEG,
-                                           .sop = "1.2.1",
-                                           .manufacturer = "Noctule",
-                                           .after = put_segments},
-                   CODE_OWN_RESULT, "written by Noctule");
-    assert_references(
-        &(struct sample_object){.class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .after = put_words},
-        "frame 1.2.9\n");
+    assert_refused(&(struct sample_object){.class_uid = CLASS_CT, .sop = "1.2.1"}, CODE_SOP_CLASS_UNSUPPORTED,
+                   "not an annotation object");
+    assert_refused(
+        &(struct sample_object){
+            .class_uid = CLASS_SEG, .sop = "1.2.1", .manufacturer = "Noctule", .after = put_segments},
+        CODE_OWN_RESULT, "written by Noctule");
+    assert_references(&(struct sample_object){.class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .after = put_words},
+                      "frame 1.2.9\n");
 }
 
 END_TEST
@@ -402,13 +389,11 @@ put_no_length(struct dicom_bytes *bytes)
 
 START_TEST(sequences_known_only_to_the_dictionary)
 {
-    static void (*const cases[])(struct dicom_bytes *) = {put_end_within, put_half_an_item,
-                                                          put_no_item, put_no_length};
-    assert_refused(&(struct sample_object){.syntax = SYNTAX_IMPLICIT,
-                                           .class_uid = CLASS_RTSTRUCT,
-                                           .sop = "1.2.1",
-                                           .after = cases[_i]},
-                   CODE_TAG_INVALID, "sequence");
+    static void (*const cases[])(struct dicom_bytes *) = {put_end_within, put_half_an_item, put_no_item, put_no_length};
+    assert_refused(
+        &(struct sample_object){
+            .syntax = SYNTAX_IMPLICIT, .class_uid = CLASS_RTSTRUCT, .sop = "1.2.1", .after = cases[_i]},
+        CODE_TAG_INVALID, "sequence");
 }
 
 END_TEST
@@ -432,8 +417,7 @@ put_many(struct dicom_bytes *bytes)
 START_TEST(at_the_limit_and_beyond)
 {
     static const struct edge edge = EDGE(OBJECT_REFERENCES);
-    const struct sample_object object = {
-        .class_uid = CLASS_SEG, .sop = "1.2.1", .before = put_many};
+    const struct sample_object object = {.class_uid = CLASS_SEG, .sop = "1.2.1", .before = put_many};
     many = (size_t)edge.most;
     object_peek_free(object_open(&object));
     many++;

@@ -60,8 +60,8 @@ static const struct {
 START_TEST(outcomes)
 {
     ck_assert_msg(dicom_outcome_of(cases[_i].code, &cases[_i].answer) == cases[_i].expected,
-                  "\"%s\" with status %04X, result %d", code_name(cases[_i].code),
-                  (unsigned)cases[_i].answer.status, cases[_i].answer.reject_result);
+                  "\"%s\" with status %04X, result %d", code_name(cases[_i].code), (unsigned)cases[_i].answer.status,
+                  cases[_i].answer.reject_result);
 }
 
 END_TEST

@@ -139,8 +139,7 @@ static int window_now;
 static void
 add_window(struct dicom_bytes *bytes)
 {
-    put_window(bytes, windows[window_now].center, windows[window_now].width,
-               windows[window_now].function);
+    put_window(bytes, windows[window_now].center, windows[window_now].width, windows[window_now].function);
 }
 
 static void
@@ -178,8 +177,7 @@ START_TEST(window_of_a_functional_group)
     image.extra = add_shared_window;
     struct dicom_instance *i = write_and_peek(&image);
     for (int k = 0; k < 3; k++)
-        ck_assert(i->frames[k].has_window && i->frames[k].window_center == 40 &&
-                  i->frames[k].window_width == 80);
+        ck_assert(i->frames[k].has_window && i->frames[k].window_center == 40 && i->frames[k].window_width == 80);
     dicom_instance_free(i);
 }
 
@@ -191,9 +189,8 @@ START_TEST(an_invalid_rescale_is_absent)
         const char *slope, *intercept;
         bool given, finite;
     } cases[] = {
-        {NULL, NULL, false, true},  {"2", NULL, false, true}, {NULL, "3", false, true},
-        {"0", "1", true, true},     {"x", "1", true, false},  {"1e400", "1", true, false},
-        {"0.25", "-3", true, true},
+        {NULL, NULL, false, true}, {"2", NULL, false, true},    {NULL, "3", false, true},   {"0", "1", true, true},
+        {"x", "1", true, false},   {"1e400", "1", true, false}, {"0.25", "-3", true, true},
     };
     struct sample_image image = SAMPLE_IMAGE;
     image.slope = cases[_i].slope;
@@ -550,8 +547,7 @@ main(void)
     tcase_add_loop_test(reading, invalid_geometry_is_absent, 0, 9);
     tcase_add_test(reading, long_decimal_strings_are_complete);
     tcase_add_loop_test(reading, an_invalid_rescale_is_absent, 0, 7);
-    tcase_add_loop_test(reading, only_linear_windows_are_used, 0,
-                        sizeof windows / sizeof windows[0]);
+    tcase_add_loop_test(reading, only_linear_windows_are_used, 0, sizeof windows / sizeof windows[0]);
     tcase_add_test(reading, window_of_a_functional_group);
     tcase_add_loop_test(reading, pixel_padding_has_the_signedness_of_the_pixels, 0, 3);
     tcase_add_test(reading, lossy_history);

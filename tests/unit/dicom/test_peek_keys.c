@@ -8,10 +8,9 @@ told(const struct dicom_frame *frame)
     static char text[1024];
     size_t length = 0;
     text[0] = '\0';
-#define KEY(id, ...)                                                                               \
-    if (frame->id[0] && strcmp(#id, "image_type") != 0)                                            \
-        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s" #id "=%s",           \
-                                   length ? ";" : "", frame->id);
+#define KEY(id, ...)                                                                                                   \
+    if (frame->id[0] && strcmp(#id, "image_type") != 0)                                                                \
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s" #id "=%s", length ? ";" : "", frame->id);
 #include "dicom/read/image/keys.def"
 #undef KEY
     return text;
@@ -351,8 +350,7 @@ END_TEST
 /* ---- functional groups ---- */
 
 static void
-put_text_group(struct dicom_bytes *bytes, uint32_t sequence, uint32_t tag, const char *vr,
-               const char *text)
+put_text_group(struct dicom_bytes *bytes, uint32_t sequence, uint32_t tag, const char *vr, const char *text)
 {
     bytes_sequence(bytes, sequence);
     bytes_item(bytes);

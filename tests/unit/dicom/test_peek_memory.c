@@ -31,8 +31,7 @@ is_whole(const struct dicom_instance *instance)
     same.path = whole->path;
     same.frames = whole->frames;
     return memcmp(&same, whole, sizeof(same)) == 0 &&
-           memcmp(instance->frames, whole->frames,
-                  (size_t)whole->frame_count * sizeof(*whole->frames)) == 0;
+           memcmp(instance->frames, whole->frames, (size_t)whole->frame_count * sizeof(*whole->frames)) == 0;
 }
 
 static int
@@ -57,8 +56,8 @@ expect_told(const struct sample_image *image)
     do {
         struct error error = {0};
         const int rc = peek_starved(++n, &error);
-        ck_assert_msg(rc == (hit ? -ENOMEM : 0) || (hit && rc == 0), "allocation %d: %d %s: %s", n,
-                      rc, code_name(error.code), error.message);
+        ck_assert_msg(rc == (hit ? -ENOMEM : 0) || (hit && rc == 0), "allocation %d: %d %s: %s", n, rc,
+                      code_name(error.code), error.message);
     } while (hit);
     ck_assert_int_gt(n, 100);
     dicom_instance_free(whole);
@@ -87,8 +86,8 @@ START_TEST(a_start_without_memory)
 {
     int status, n = 1;
     while ((status = begin_starved(n)) != 0) {
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL, "allocation %d: %#x",
-                      n, (unsigned)status);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL, "allocation %d: %#x", n,
+                      (unsigned)status);
         n += n < 50 ? 1 : n / 10;
     }
     ck_assert_int_gt(n, 50);

@@ -377,10 +377,9 @@ END_TEST
 
 START_TEST(files_that_are_not_dicom)
 {
-    static const char text[] =
-        "This is a letter, not an image. It is long enough to have something "
-        "where a preamble would be, and goes on for some more lines, so that "
-        "nobody can say that it is short.\n";
+    static const char text[] = "This is a letter, not an image. It is long enough to have something "
+                               "where a preamble would be, and goes on for some more lines, so that "
+                               "nobody can say that it is short.\n";
     uint8_t noise[5000];
     uint32_t state = 7;
     for (size_t i = 0; i < sizeof(noise); i++)

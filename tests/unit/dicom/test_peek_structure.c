@@ -72,8 +72,8 @@ START_TEST(files_cut_short_anywhere)
     for (size_t size = bytes.size - 1; size > 0; size--) {
         ck_assert_int_eq(truncate(path, (off_t)size), 0);
         enum code code = peek_error()->code;
-        ck_assert_msg(code == CODE_FILE_TRUNCATED || (code == CODE_TAG_MISSING && size >= 132),
-                      "%zu bytes: %s", size, code_name(code));
+        ck_assert_msg(code == CODE_FILE_TRUNCATED || (code == CODE_TAG_MISSING && size >= 132), "%zu bytes: %s", size,
+                      code_name(code));
     }
     bytes_free(&bytes);
 }

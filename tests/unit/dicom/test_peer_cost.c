@@ -242,8 +242,8 @@ speak(void *context)
         if (polled.revents & POLLIN && recv(speaker->fd, heard, sizeof(heard), 0) <= 0)
             break;
         if (polled.revents & POLLOUT) {
-            const ssize_t sent = send(speaker->fd, speaker->words->data + said,
-                                      speaker->words->size - said, MSG_NOSIGNAL | MSG_DONTWAIT);
+            const ssize_t sent = send(speaker->fd, speaker->words->data + said, speaker->words->size - said,
+                                      MSG_NOSIGNAL | MSG_DONTWAIT);
             said += sent > 0 ? (size_t)sent : 0;
             if (said == speaker->words->size)
                 shutdown(speaker->fd, SHUT_WR);
@@ -360,8 +360,7 @@ END_TEST
 
 START_TEST(cost_of_responses_of_a_destination)
 {
-    expect_linear(destinations[_i].name, cost_of_destination, &destinations[_i],
-                  destinations[_i].n);
+    expect_linear(destinations[_i].name, cost_of_destination, &destinations[_i], destinations[_i].n);
 }
 
 END_TEST
@@ -373,8 +372,7 @@ main(void)
     Suite *suite = suite_create("dicom_peer_cost");
     TCase *tests = tcase_create("peer_cost");
     tcase_add_loop_test(tests, cost_of_data_from_a_caller, 0, sizeof(callers) / sizeof(callers[0]));
-    tcase_add_loop_test(tests, cost_of_responses_of_a_destination, 0,
-                        sizeof(destinations) / sizeof(destinations[0]));
+    tcase_add_loop_test(tests, cost_of_responses_of_a_destination, 0, sizeof(destinations) / sizeof(destinations[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

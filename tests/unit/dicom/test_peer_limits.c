@@ -6,14 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-enum {
-    RELEASE_SIZE = 4,
-    USER_ITEM = 12,
-    PDV_HEAD = 6,
-    CHUNK = 1 << 16,
-    NO_ROOM = 0xA700,
-    NOT_SUPPORTED = 0x0122
-};
+enum { RELEASE_SIZE = 4, USER_ITEM = 12, PDV_HEAD = 6, CHUNK = 1 << 16, NO_ROOM = 0xA700, NOT_SUPPORTED = 0x0122 };
 
 /* ---- input ---- */
 
@@ -238,11 +231,11 @@ START_TEST(limits_of_a_caller)
     const size_t most = (size_t)call->edge.most * (size_t)call->unit;
     int status;
     enum code code = serve(call, most, &status);
-    ck_assert_msg(code == CODE_NONE && status == call->status, "%s: %s, 0x%04x", call->edge.name,
-                  code_name(code), (unsigned)status);
+    ck_assert_msg(code == CODE_NONE && status == call->status, "%s: %s, 0x%04x", call->edge.name, code_name(code),
+                  (unsigned)status);
     code = serve(call, most + (size_t)call->step, &status);
-    ck_assert_msg(code == call->edge.code && status == call->status_beyond, "%s: %s, 0x%04x",
-                  call->edge.name, code_name(code), (unsigned)status);
+    ck_assert_msg(code == call->edge.code && status == call->status_beyond, "%s: %s, 0x%04x", call->edge.name,
+                  code_name(code), (unsigned)status);
 }
 
 END_TEST
@@ -334,8 +327,7 @@ main(void)
     TCase *tests = tcase_create("peer_limits");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, limits_of_a_caller, 0, (int)(sizeof(calls) / sizeof(calls[0])));
-    tcase_add_loop_test(tests, limits_of_a_destination, 0,
-                        (int)(sizeof(destinations) / sizeof(destinations[0])));
+    tcase_add_loop_test(tests, limits_of_a_destination, 0, (int)(sizeof(destinations) / sizeof(destinations[0])));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

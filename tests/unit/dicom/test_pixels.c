@@ -108,8 +108,8 @@ cell(const struct depth *depth, unsigned i)
 }
 
 static void
-check_values(const struct depth *depth, const struct dicom_instance *instance, const void *values,
-             unsigned first, unsigned count)
+check_values(const struct depth *depth, const struct dicom_instance *instance, const void *values, unsigned first,
+             unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         int32_t value = 0;
@@ -124,9 +124,8 @@ check_values(const struct depth *depth, const struct dicom_instance *instance, c
             value = ((const uint16_t *)values)[i];
             break;
         }
-        ck_assert_msg(value == meant(depth, first + i), "%u/%u/%u/%u pixel %u: %d, not %d",
-                      depth->allocated, depth->stored, depth->high_bit, depth->is_signed, first + i,
-                      value, meant(depth, first + i));
+        ck_assert_msg(value == meant(depth, first + i), "%u/%u/%u/%u pixel %u: %d, not %d", depth->allocated,
+                      depth->stored, depth->high_bit, depth->is_signed, first + i, value, meant(depth, first + i));
     }
 }
 
@@ -257,9 +256,9 @@ struct codec {
     int32_t tolerance;
 };
 
-#define CODEC(syntax, name, bits, tolerance)                                                       \
-    {                                                                                              \
-        "1.2.840.10008.1.2." syntax, frame_##name, sizeof(frame_##name), bits, tolerance           \
+#define CODEC(syntax, name, bits, tolerance)                                                                           \
+    {                                                                                                                  \
+        "1.2.840.10008.1.2." syntax, frame_##name, sizeof(frame_##name), bits, tolerance                               \
     }
 
 static const struct codec codecs[] = {
@@ -387,24 +386,21 @@ static int32_t
 compressed_pixel(const struct codec *codec, unsigned i)
 {
     const unsigned x = i % COMPRESSED_COLUMNS, y = i / COMPRESSED_COLUMNS;
-    return codec->bits == 8 ? (int32_t)((4 * x + 8 * y) % 256)
-                            : (int32_t)((64 * x + 128 * y) % 4096);
+    return codec->bits == 8 ? (int32_t)((4 * x + 8 * y) % 256) : (int32_t)((64 * x + 128 * y) % 4096);
 }
 
 static void
-check_compressed_frame(const struct codec *codec, const struct dicom_instance *instance,
-                       struct dicom_pixels *pixels, int32_t frame)
+check_compressed_frame(const struct codec *codec, const struct dicom_instance *instance, struct dicom_pixels *pixels,
+                       int32_t frame)
 {
     const unsigned count = COMPRESSED_ROWS * COMPRESSED_COLUMNS;
     uint8_t *values = malloc(count * image_pixel_size(instance->pixel));
     ck_assert_ptr_nonnull(values);
     read_or_fail(pixels, frame, values);
     for (unsigned i = 0; i < count; i++) {
-        const int32_t value =
-            instance->pixel == IMAGE_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
-        ck_assert_msg(abs(value - compressed_pixel(codec, i)) <= codec->tolerance,
-                      "%s pixel %u: %d, not %d", codec->syntax, i, value,
-                      compressed_pixel(codec, i));
+        const int32_t value = instance->pixel == IMAGE_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
+        ck_assert_msg(abs(value - compressed_pixel(codec, i)) <= codec->tolerance, "%s pixel %u: %d, not %d",
+                      codec->syntax, i, value, compressed_pixel(codec, i));
     }
     free(values);
 }
@@ -493,8 +489,7 @@ START_TEST(lossy_syntaxes_are_reported)
     static const char *const lossy_ones[] = {"4.50", "4.51", "4.81", "4.91", "4.203"};
     bool lossy = false;
     for (size_t i = 0; i < sizeof(lossy_ones) / sizeof(lossy_ones[0]); i++)
-        lossy =
-            lossy || strcmp(plan.codec->syntax + strlen("1.2.840.10008.1.2."), lossy_ones[i]) == 0;
+        lossy = lossy || strcmp(plan.codec->syntax + strlen("1.2.840.10008.1.2."), lossy_ones[i]) == 0;
     ck_assert_int_eq(instance->lossy, lossy);
     ck_assert_int_eq(instance->lossy_method[0] != 0, lossy);
     dicom_instance_free(instance);
@@ -649,15 +644,14 @@ struct reader {
 };
 
 static bool
-frame_is_right(const struct codec *codec, const struct dicom_instance *instance,
-               struct dicom_pixels *pixels, int32_t frame)
+frame_is_right(const struct codec *codec, const struct dicom_instance *instance, struct dicom_pixels *pixels,
+               int32_t frame)
 {
     uint8_t values[COMPRESSED_ROWS * COMPRESSED_COLUMNS * 2];
     if (dicom_pixels_read(pixels, frame, values, NULL))
         return false;
     for (unsigned i = 0; i < COMPRESSED_ROWS * COMPRESSED_COLUMNS; i++) {
-        const int32_t value =
-            instance->pixel == IMAGE_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
+        const int32_t value = instance->pixel == IMAGE_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
         if (abs(value - compressed_pixel(codec, i)) > codec->tolerance)
             return false;
     }
@@ -676,8 +670,7 @@ read_everything(void *argument)
                 continue;
             }
             for (int32_t frame = 0; frame < FRAMES_EACH; frame++)
-                reader->failures +=
-                    !frame_is_right(&codecs[k], reader->instances[k], pixels, frame);
+                reader->failures += !frame_is_right(&codecs[k], reader->instances[k], pixels, frame);
             dicom_pixels_close(pixels);
         }
     return NULL;
@@ -719,8 +712,7 @@ main(void)
     Suite *suite = suite_create("dicom_pixels");
     TCase *native = tcase_create("native");
     tcase_add_checked_fixture(native, setup, teardown);
-    tcase_add_loop_test(native, native_pixels_of_every_depth, 0,
-                        (int)(sizeof(depths) / sizeof(depths[0])));
+    tcase_add_loop_test(native, native_pixels_of_every_depth, 0, (int)(sizeof(depths) / sizeof(depths[0])));
     tcase_add_test(native, deflated_pixels);
     tcase_add_test(native, deflated_pixels_cut_short);
     tcase_add_test(native, no_such_frame);

@@ -77,8 +77,7 @@ expect_pixels(const struct seg_sample_shape *shape)
                 bool edge = x == 0 || y == 0 || x == shape->columns - 1 || y == shape->rows - 1;
                 int expected = edge ? 65535 : *code++;
                 int found = pixels[0] | pixels[1] << 8;
-                ck_assert_msg(found == expected, "(%d, %d, %d): %d, not %d", x, y, z, found,
-                              expected);
+                ck_assert_msg(found == expected, "(%d, %d, %d): %d, not %d", x, y, z, found, expected);
             }
         }
     }
@@ -135,13 +134,11 @@ START_TEST(same_input_same_bytes)
 END_TEST
 
 static void
-expect_all_different(const struct derived_identity *a, const struct derived_identity *b,
-                     const char *what)
+expect_all_different(const struct derived_identity *a, const struct derived_identity *b, const char *what)
 {
     ck_assert_msg(strcmp(a->sop_instance_uid, b->sop_instance_uid) != 0, "%s", what);
     ck_assert_msg(strcmp(a->series_uid, b->series_uid) != 0, "%s", what);
-    ck_assert_msg(strcmp(a->dimension_organization_uid, b->dimension_organization_uid) != 0, "%s",
-                  what);
+    ck_assert_msg(strcmp(a->dimension_organization_uid, b->dimension_organization_uid) != 0, "%s", what);
 }
 
 START_TEST(identity_follows_from_the_inputs)
@@ -194,8 +191,7 @@ START_TEST(identity_is_equal_across_releases)
     pmap_identify(&sample.request, &identity);
     ck_assert_str_eq(identity.sop_instance_uid, "2.25.339150216969155771050392994273986830474");
     ck_assert_str_eq(identity.series_uid, "2.25.225822915356183642756092076557260342258");
-    ck_assert_str_eq(identity.dimension_organization_uid,
-                     "2.25.296185722585306019702227628638661534657");
+    ck_assert_str_eq(identity.dimension_organization_uid, "2.25.296185722585306019702227628638661534657");
 }
 
 END_TEST
@@ -346,8 +342,7 @@ END_TEST
 START_TEST(nearly_four_gib_are_not)
 {
     const size_t count = (size_t)65533 * 32766;
-    uint8_t *codes = mmap(NULL, count, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *codes = mmap(NULL, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ck_assert_ptr_ne(codes, MAP_FAILED);
     sample.stack.stack.columns = 65535;
     sample.stack.stack.rows = 32768;

@@ -48,8 +48,7 @@ START_TEST(any_changed_value)
     for (size_t i = 0; i < pixel_bytes; i++) {
         char word[64];
         size_t voxel = i / 2;
-        snprintf(word, sizeof(word), "voxel (%zu, %zu, %zu) is ", voxel % 9, voxel / 9 % 7,
-                 voxel / 63);
+        snprintf(word, sizeof(word), "voxel (%zu, %zu, %zu) is ", voxel % 9, voxel / 9 % 7, voxel / 63);
         uint8_t *byte = object.bytes + object.size - pixel_bytes + i;
         written_expect_damage(&object, byte, 1, word);
     }
@@ -121,8 +120,7 @@ START_TEST(attributes)
     };
 
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
-        uint8_t *byte =
-            written_find_value(&object, damages[i].tag, damages[i].vr, 1) + damages[i].offset;
+        uint8_t *byte = written_find_value(&object, damages[i].tag, damages[i].vr, 1) + damages[i].offset;
         written_expect_damage(&object, byte, 2, damages[i].word);
     }
 }

@@ -34,8 +34,7 @@ open_or_fail(void)
 {
     struct rtstruct *set;
     struct error error = {0};
-    ck_assert_msg(rtstruct_open(path, &set, &error) == 0, "%s: %s", code_name(error.code),
-                  error.message);
+    ck_assert_msg(rtstruct_open(path, &set, &error) == 0, "%s: %s", code_name(error.code), error.message);
     return set;
 }
 
@@ -94,8 +93,7 @@ expect_sample(const struct rtstruct *set)
     ck_assert_str_eq(roi[0].name, "GTV-1");
     ck_assert_str_eq(roi[0].type, "GTV");
     ck_assert_str_eq(roi[0].frame_of_reference_uid, "1.2.3.9");
-    ck_assert(roi[0].has_color && roi[0].color[0] == 255 && roi[0].color[1] == 128 &&
-              roi[0].color[2] == 0);
+    ck_assert(roi[0].has_color && roi[0].color[0] == 255 && roi[0].color[1] == 128 && roi[0].color[2] == 0);
     ck_assert_int_eq(roi[0].contours, 2);
     ck_assert_int_eq(roi[1].number, 7);
     ck_assert_str_eq(roi[1].name, "L\xC3\xB6we");
@@ -123,8 +121,7 @@ expect_sample(const struct rtstruct *set)
 
 START_TEST(contours_read_back_as_written)
 {
-    static const char *const syntaxes[] = {SYNTAX_EXPLICIT, SYNTAX_IMPLICIT, SYNTAX_BIG_ENDIAN,
-                                           SYNTAX_EXPLICIT};
+    static const char *const syntaxes[] = {SYNTAX_EXPLICIT, SYNTAX_IMPLICIT, SYNTAX_BIG_ENDIAN, SYNTAX_EXPLICIT};
     struct sample_set sample = SAMPLE_SET;
     sample.syntax = syntaxes[_i];
     sample.unknown_vr = _i == 3;
@@ -246,16 +243,16 @@ START_TEST(numbers_equal_those_of_strtod)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct sample_set sample = SAMPLE_SET;
         struct rtstruct_contours contours;
-        snprintf(contour_data, sizeof(contour_data), "%s\\%s\\3\\4\\5\\6\\7\\8\\9\\10\\11\\%s",
-                 texts[i], texts[i], texts[i]);
+        snprintf(contour_data, sizeof(contour_data), "%s\\%s\\3\\4\\5\\6\\7\\8\\9\\10\\11\\%s", texts[i], texts[i],
+                 texts[i]);
         sample.contours = contours_of_data;
         struct rtstruct *set = write_and_open(&sample);
         const double expected = strtod(texts[i], NULL);
         ck_assert_int_eq(rtstruct_contours_read(set, 0, &contours, NULL), 0);
         ck_assert_int_eq(contours.contours[0].count, 4);
         for (size_t k = 0; k < 12; k += k == 1 ? 10 : 1)
-            ck_assert_msg(memcmp(&contours.points[k], &expected, sizeof(expected)) == 0,
-                          "%s: %.17g", texts[i], contours.points[k]);
+            ck_assert_msg(memcmp(&contours.points[k], &expected, sizeof(expected)) == 0, "%s: %.17g", texts[i],
+                          contours.points[k]);
         rtstruct_contours_free(&contours);
         rtstruct_close(set);
     }
@@ -270,8 +267,7 @@ START_TEST(invalid_numbers_are_refused)
                                         "3-", "3 4", "1.2.3", "1e", "0x10", "nan", "inf", "+-inf"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct sample_set sample = SAMPLE_SET;
-        snprintf(contour_data, sizeof(contour_data), "1\\%s\\3\\4\\5\\6\\7\\8\\9\\10\\11\\12",
-                 texts[i]);
+        snprintf(contour_data, sizeof(contour_data), "1\\%s\\3\\4\\5\\6\\7\\8\\9\\10\\11\\12", texts[i]);
         sample.contours = contours_of_data;
         set_write(&sample, path);
         ck_assert_msg(error_of_file()->code == CODE_TAG_INVALID, "%s", texts[i]);
@@ -330,8 +326,8 @@ START_TEST(refusals)
     sample.instead = refused[_i].instead;
     set_write(&sample, path);
     const struct error *error = error_of_file();
-    ck_assert_msg(error->code == refused[_i].code, "%08X %s: %s: %s", refused[_i].tag,
-                  refused[_i].instead, code_name(error->code), error->message);
+    ck_assert_msg(error->code == refused[_i].code, "%08X %s: %s: %s", refused[_i].tag, refused[_i].instead,
+                  code_name(error->code), error->message);
 }
 
 END_TEST
@@ -492,8 +488,8 @@ START_TEST(at_a_limit_and_beyond)
     rtstruct_close(set);
     write_many(kind, most + kind->step);
     const struct error *error = error_of_file();
-    ck_assert_msg(error->code == limits[_i].edge.code, "%s: %s: %s", limits[_i].edge.name,
-                  code_name(error->code), error->message);
+    ck_assert_msg(error->code == limits[_i].edge.code, "%s: %s: %s", limits[_i].edge.name, code_name(error->code),
+                  error->message);
 }
 
 END_TEST

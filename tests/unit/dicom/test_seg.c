@@ -186,8 +186,7 @@ START_TEST(references_to_replaced_objects)
     struct derived_earlier earlier = {0};
     seg_identify(&sample.request, &first);
     ck_assert_ptr_null(first.replaces);
-    earlier.latest =
-        (struct derived_reference){first.sop_instance_uid, first.series_uid, "1.2.3.4.1"};
+    earlier.latest = (struct derived_reference){first.sop_instance_uid, first.series_uid, "1.2.3.4.1"};
     sample.request.source.earlier = &earlier;
     seg_identify(&sample.request, &again);
     ck_assert_ptr_null(again.replaces);
@@ -203,8 +202,7 @@ START_TEST(references_to_replaced_objects)
     written_expect_same_again(&object);
 
     earlier.replaced = earlier.latest;
-    earlier.latest =
-        (struct derived_reference){second.sop_instance_uid, second.series_uid, "1.2.3.4.1"};
+    earlier.latest = (struct derived_reference){second.sop_instance_uid, second.series_uid, "1.2.3.4.1"};
     seg_identify(&sample.request, &again);
     ck_assert_ptr_eq(again.replaces, &earlier.replaced);
     ck_assert_str_eq(again.sop_instance_uid, second.sop_instance_uid);
@@ -223,11 +221,9 @@ END_TEST
 START_TEST(identity_is_equal_across_releases)
 {
     static const struct derived_identity expected[2] = {
-        {"2.25.228505698500349479464062674618803962456",
-         "2.25.172581242355498172015516581208503109113",
+        {"2.25.228505698500349479464062674618803962456", "2.25.172581242355498172015516581208503109113",
          "2.25.331488610825114616680180247835233154532", NULL},
-        {"2.25.143980966809164098976663927686579313155",
-         "2.25.162665652760364619706806771690973589723",
+        {"2.25.143980966809164098976663927686579313155", "2.25.162665652760364619706806771690973589723",
          "2.25.107505763905447891129219943576404778438", NULL},
     };
 
@@ -237,8 +233,7 @@ START_TEST(identity_is_equal_across_releases)
         seg_identify(&sample.request, &identity);
         ck_assert_str_eq(identity.sop_instance_uid, expected[i].sop_instance_uid);
         ck_assert_str_eq(identity.series_uid, expected[i].series_uid);
-        ck_assert_str_eq(identity.dimension_organization_uid,
-                         expected[i].dimension_organization_uid);
+        ck_assert_str_eq(identity.dimension_organization_uid, expected[i].dimension_organization_uid);
     }
 }
 
@@ -300,8 +295,7 @@ START_TEST(code_extensions_become_utf8)
     sample.segments[1].label = "\xE8\x84\xB3";
     written_take(&object);
     ck_assert(written_count_text(&object, "ISO_IR 192"));
-    ck_assert(written_count_text(&object,
-                                 "Yamada^Tarou=\xE5\xB1\xB1\xE7\x94\xB0^\xE5\xA4\xAA\xE9\x83\x8E"));
+    ck_assert(written_count_text(&object, "Yamada^Tarou=\xE5\xB1\xB1\xE7\x94\xB0^\xE5\xA4\xAA\xE9\x83\x8E"));
     ck_assert(written_count_text(&object, "\xE8\x84\xB3"));
 }
 
@@ -441,8 +435,7 @@ START_TEST(four_gib_are_too_much)
     const int64_t words_per_row = 1024;
     const size_t words = (size_t)words_per_row * 65535;
     const size_t bytes = 9 * words * sizeof(uint64_t);
-    uint64_t *mask = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint64_t *mask = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ck_assert_ptr_ne(mask, MAP_FAILED);
     drop();
     struct seg_sample_shape nine = {.columns = 1, .rows = 1, .planes = 9, .segments = 1};
@@ -465,12 +458,10 @@ START_TEST(four_gib_of_maps_are_refused)
 {
     const size_t voxels = (size_t)65535 * 65535;
     const size_t bytes = 2 * voxels * sizeof(uint16_t);
-    uint16_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint16_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ck_assert_ptr_ne(map, MAP_FAILED);
     drop();
-    struct seg_sample_shape two = {
-        .columns = 1, .rows = 1, .planes = 2, .segments = 1, .fractional = true};
+    struct seg_sample_shape two = {.columns = 1, .rows = 1, .planes = 2, .segments = 1, .fractional = true};
     seg_sample_make(&sample, &two);
     sample.stack.columns = 65535;
     sample.stack.rows = 65535;

@@ -115,8 +115,7 @@ START_TEST(ds_is_short_and_exact)
         value_ds_format(cases[i].number, text);
         ck_assert_uint_le(strlen(text), 16);
         ck_assert_str_eq(text, cases[i].text);
-        ck_assert_double_le(fabs(strtod(text, NULL) - cases[i].number),
-                            1e-8 * fabs(cases[i].number));
+        ck_assert_double_le(fabs(strtod(text, NULL) - cases[i].number), 1e-8 * fabs(cases[i].number));
         ck_assert(value_is_legal("DS", text, strlen(text)));
     }
 }
@@ -208,8 +207,7 @@ START_TEST(text_is_shortened_and_cleaned)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char *clean =
-            value_text_clean(cases[i].text, cases[i].characters, cases[i].kind, cases[i].ascii);
+        char *clean = value_text_clean(cases[i].text, cases[i].characters, cases[i].kind, cases[i].ascii);
         ck_assert_ptr_nonnull(clean);
         ck_assert_str_eq(clean, cases[i].clean);
         free(clean);
@@ -240,9 +238,8 @@ START_TEST(colours_are_cielab)
         double rgb[3];
         double lab[3];
     } cases[] = {
-        {{1, 1, 1}, {100.0, 0.0, 0.0}},       {{0, 0, 0}, {0.0, 0.0, 0.0}},
-        {{1, 0, 0}, {54.29, 80.81, 69.89}},   {{0, 1, 0}, {87.82, -79.29, 80.99}},
-        {{0, 0, 1}, {29.57, 68.30, -112.03}},
+        {{1, 1, 1}, {100.0, 0.0, 0.0}},      {{0, 0, 0}, {0.0, 0.0, 0.0}},         {{1, 0, 0}, {54.29, 80.81, 69.89}},
+        {{0, 1, 0}, {87.82, -79.29, 80.99}}, {{0, 0, 1}, {29.57, 68.30, -112.03}},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -265,15 +262,14 @@ END_TEST
 START_TEST(elements_are_explicit_little_endian)
 {
     static const uint8_t expected[] = {
-        0x08, 0x00, 0x05, 0x00, 'C',  'S', 2,    0,    'A',  ' ', /* padded with a space */
-        0x08, 0x00, 0x18, 0x00, 'U',  'I', 4,    0,    '1',  '.',  '2',  0, /* padded with NUL */
-        0x20, 0x00, 0x57, 0x91, 'U',  'L', 8,    0,    1,    0,    0,    0,    2,    1,    0,
-        0,    0x20, 0x00, 0x65, 0x91, 'A', 'T',  4,    0,    0x62, 0x00, 0x0B, 0x00, 0x28, 0x00,
-        0x10, 0x00, 'U',  'S',  2,    0,   0x01, 0x02, 0x62, 0x00, 0x02, 0x00, 'S',  'Q',  0,
-        0,    18,   0,    0,    0,                              /* 8 + 10 bytes */
-        0xFE, 0xFF, 0x00, 0xE0, 10,   0,   0,    0,             /* an item of 10 bytes */
-        0x62, 0x00, 0x04, 0x00, 'U',  'S', 2,    0,    1,    0, /* its element */
-        0x62, 0x00, 0x20, 0x00, 'U',  'T', 0,    0,    2,    0,    0,    0,    'x',  ' ', /* 32-bit
+        0x08, 0x00, 0x05, 0x00, 'C',  'S',  2,    0,    'A',  ' ',           /* padded with a space */
+        0x08, 0x00, 0x18, 0x00, 'U',  'I',  4,    0,    '1',  '.',  '2',  0, /* padded with NUL */
+        0x20, 0x00, 0x57, 0x91, 'U',  'L',  8,    0,    1,    0,    0,    0,    2,    1,    0,    0,   0x20,
+        0x00, 0x65, 0x91, 'A',  'T',  4,    0,    0x62, 0x00, 0x0B, 0x00, 0x28, 0x00, 0x10, 0x00, 'U', 'S',
+        2,    0,    0x01, 0x02, 0x62, 0x00, 0x02, 0x00, 'S',  'Q',  0,    0,    18,   0,    0,    0, /* 8 + 10 bytes */
+        0xFE, 0xFF, 0x00, 0xE0, 10,   0,    0,    0,                                       /* an item of 10 bytes */
+        0x62, 0x00, 0x04, 0x00, 'U',  'S',  2,    0,    1,    0,                           /* its element */
+        0x62, 0x00, 0x20, 0x00, 'U',  'T',  0,    0,    2,    0,    0,    0,    'x',  ' ', /* 32-bit
                                                                                              length
                                                                                            */
     };
@@ -548,7 +544,7 @@ START_TEST(sink_keeps_the_first_error)
                 break;
             }
             ck_assert_int_eq(error, errors[e] ? -errors[e] : -EIO); /* 0: wrote no bytes */
-            ck_assert_int_eq(calls, n); /* no calls after the first error */
+            ck_assert_int_eq(calls, n);                             /* no calls after the first error */
             calls = 1000;
         }
     }

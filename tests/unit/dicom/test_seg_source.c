@@ -56,8 +56,7 @@ struct sample_source {
 #define SAMPLE_SOURCE ((struct sample_source){"BINARY", 1, 2, FRAMES, 0, NULL})
 
 static void
-put_text(struct dicom_bytes *bytes, const struct sample_source *sample, uint32_t tag,
-         const char *vr, const char *text)
+put_text(struct dicom_bytes *bytes, const struct sample_source *sample, uint32_t tag, const char *vr, const char *text)
 {
     text = tag == sample->tag ? sample->instead : text;
     if (text)
@@ -141,8 +140,7 @@ source_write(const struct sample_source *sample)
     struct dicom_bytes bytes = {0};
     char frames[16];
     snprintf(frames, sizeof(frames), "%zu", sample->frames);
-    bytes_begin_file(&bytes, encoding.syntax ? encoding.syntax : SYNTAX_EXPLICIT,
-                     SEG_SOURCE_CLASS_UID, "1.2.3.1");
+    bytes_begin_file(&bytes, encoding.syntax ? encoding.syntax : SYNTAX_EXPLICIT, SEG_SOURCE_CLASS_UID, "1.2.3.1");
     put_text(&bytes, sample, 0x00080016, "UI", SEG_SOURCE_CLASS_UID);
     put_text(&bytes, sample, 0x00080018, "UI", "1.2.3.1");
     put_text(&bytes, sample, 0x0020000D, "UI", "1.2.3.2");
@@ -189,8 +187,7 @@ source_open(void)
 {
     struct seg_source *source;
     struct error error = {0};
-    ck_assert_msg(seg_source_open(path, &source, &error) == 0, "%s: %s", code_name(error.code),
-                  error.message);
+    ck_assert_msg(seg_source_open(path, &source, &error) == 0, "%s: %s", code_name(error.code), error.message);
     return source;
 }
 
@@ -369,8 +366,7 @@ main(void)
     tcase_add_test(tests, segments_read_back_as_written);
     tcase_add_loop_test(tests, refusals, 0, (int)(sizeof(refused) / sizeof(refused[0])));
     tcase_add_test(tests, a_shrinking_file_is_reported);
-    tcase_add_loop_test(tests, lossless_encodings_are_accepted, 0,
-                        (int)(sizeof(encoded) / sizeof(encoded[0])));
+    tcase_add_loop_test(tests, lossless_encodings_are_accepted, 0, (int)(sizeof(encoded) / sizeof(encoded[0])));
     tcase_add_test(tests, limit_of_expansion);
     tcase_add_loop_test(tests, cost_is_linear, 0, 2);
     suite_add_tcase(suite, tests);

@@ -67,8 +67,7 @@ START_TEST(any_flipped_bit)
     const size_t pixel_bytes = (5 * 231 + 15) / 16 * 2;
     for (size_t bit = 0; bit < 8 * pixel_bytes; bit++) {
         uint8_t *byte = object.bytes + object.size - pixel_bytes + bit / 8;
-        written_expect_damage(&object, byte, (uint8_t)(1 << bit % 8),
-                              bit < 5 * 231 ? "voxel (" : "padding");
+        written_expect_damage(&object, byte, (uint8_t)(1 << bit % 8), bit < 5 * 231 ? "voxel (" : "padding");
     }
     struct error error;
     written_save(&object, object.size);
@@ -79,8 +78,7 @@ END_TEST
 
 START_TEST(the_voxel_is_named)
 {
-    object.bytes[object.size - 146 + 231 / 8] ^=
-        (uint8_t)(1 << 231 % 8); /* first bit of the second frame */
+    object.bytes[object.size - 146 + 231 / 8] ^= (uint8_t)(1 << 231 % 8); /* first bit of the second frame */
     written_expect_mismatch(&object, "voxel (0, 0, 2) of segment 1");
 }
 
@@ -153,8 +151,7 @@ START_TEST(a_source_reference)
     /* Plane 0 has no frame: its UID is only in ReferencedSeriesSequence. */
     written_find_text(&object, "1.2.3.4.5001", 2)[11] = '9';
     written_expect_mismatch(&object, "not a plane of the stack");
-    written_find_text(&object, "1.2.3.4.5009", 1)[11] =
-        '0'; /* another existing plane: the position differs */
+    written_find_text(&object, "1.2.3.4.5009", 1)[11] = '0'; /* another existing plane: the position differs */
     written_expect_mismatch(&object, "ImagePositionPatient");
 }
 
@@ -162,8 +159,7 @@ END_TEST
 
 START_TEST(a_source_class)
 {
-    uint8_t *uid = written_find_value(&object, 0x00081150, "UI",
-                                      6); /* five in the series, then the first frame */
+    uint8_t *uid = written_find_value(&object, 0x00081150, "UI", 6); /* five in the series, then the first frame */
     ck_assert_mem_eq(uid, "1.2.840.10008.5.1.4.1.1.2", 25);
     uid[24] = '4';
     written_expect_mismatch(&object, "ReferencedSOPClassUID");
@@ -336,8 +332,7 @@ END_TEST
 /* Frames that do not end on bytes, enough for three threads. The lowest difference must be reported. */
 START_TEST(any_number_of_threads_finds_the_same_fault)
 {
-    static const struct seg_sample_shape many = {
-        .columns = 511, .rows = 513, .planes = 400, .segments = 1};
+    static const struct seg_sample_shape many = {.columns = 511, .rows = 513, .planes = 400, .segments = 1};
     const size_t frame_bits = 511 * 513, bytes = 400 * frame_bits / 8;
     struct error error;
     drop();
@@ -378,8 +373,7 @@ START_TEST(any_other_value)
 {
     for (size_t i = 0; i < 1156; i++) {
         uint8_t *byte = object.bytes + object.size - 1156 + i;
-        written_expect_damage(&object, byte, (uint8_t)(1 << i % 8),
-                              i < 1155 ? "voxel (" : "padding");
+        written_expect_damage(&object, byte, (uint8_t)(1 << i % 8), i < 1155 ? "voxel (" : "padding");
     }
     struct error error;
     written_save(&object, object.size);
@@ -390,10 +384,8 @@ END_TEST
 
 START_TEST(the_value_is_named)
 {
-    object.bytes[object.size - 1156 + 3 * 231 + 5 * 33 + 22] =
-        4; /* voxel (22, 5) of the fourth frame */
-    written_expect_mismatch(&object,
-                            "voxel (22, 5, 2) of segment 2 is 4 of 255 instead of 771 of 65535");
+    object.bytes[object.size - 1156 + 3 * 231 + 5 * 33 + 22] = 4; /* voxel (22, 5) of the fourth frame */
+    written_expect_mismatch(&object, "voxel (22, 5, 2) of segment 2 is 4 of 255 instead of 771 of 65535");
 }
 
 END_TEST

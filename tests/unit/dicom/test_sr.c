@@ -104,8 +104,7 @@ START_TEST(identity)
     sample.measurements[0].parameters[0].value = 32;
 
     /* The very same report does not replace itself; another one does, and names it. */
-    const struct derived_earlier earlier = {
-        .latest = {first.sop_instance_uid, first.series_uid, "1.2.3.4.7"}};
+    const struct derived_earlier earlier = {.latest = {first.sop_instance_uid, first.series_uid, "1.2.3.4.7"}};
     sample.request.earlier = &earlier;
     written_take(&object);
     ck_assert_str_eq(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
@@ -191,8 +190,7 @@ END_TEST
 START_TEST(settings_as_text)
 {
     static const char text[] = "(1,0,0)(2,1,0)";
-    sample.measurements[4].words =
-        (struct sr_words){{"DIRECTIONS", CONCEPT_OWN_SCHEME, "Directions"}, text};
+    sample.measurements[4].words = (struct sr_words){{"DIRECTIONS", CONCEPT_OWN_SCHEME, "Directions"}, text};
     written_take(&object);
     const struct derived_identity first = object.summary.identity;
     ck_assert_int_eq(written_count_text(&object, text), 1);
@@ -333,8 +331,7 @@ START_TEST(the_whole_volume_and_a_segment)
     written_take(&object);
     const double volume = sr_sample_value(0, 0);
     const double segment = sr_sample_value(1, 0);
-    ck_assert(written_find(&object, &segment, sizeof(segment), 1) <
-              written_find(&object, &volume, sizeof(volume), 1));
+    ck_assert(written_find(&object, &segment, sizeof(segment), 1) < written_find(&object, &volume, sizeof(volume), 1));
     char ids[2][SEG_TRACKING_ID_SIZE];
     char uids[2][DICOM_UID_SIZE];
     for (int i = 0; i < 2; i++)

@@ -57,9 +57,7 @@ expect_parameter(const char *scheme, const char *name, double value, const char 
 
 START_TEST(settings_of_ibsi)
 {
-    describe(
-        "aggregation=3d-merged;discretisation=fixed-bin-number;distance=2;levels=32;symmetric=true",
-        "[hnsf'U]");
+    describe("aggregation=3d-merged;discretisation=fixed-bin-number;distance=2;levels=32;symmetric=true", "[hnsf'U]");
     ck_assert_uint_eq(measurement.modifier_count, 2);
     expect_code(modifier("5QB6"), "IBSI", "IAZD");
     expect_code(modifier("4R0B"), "IBSI", "K15C");

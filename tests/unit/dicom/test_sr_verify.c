@@ -64,8 +64,7 @@ END_TEST
 
 START_TEST(a_decimal_text)
 {
-    uint8_t *text =
-        written_find_value(&object, 0x0040A30A, "DS", 6); /* after five descriptors of the images */
+    uint8_t *text = written_find_value(&object, 0x0040A30A, "DS", 6); /* after five descriptors of the images */
     written_expect_damage(&object, text, '1' ^ '2', "is written");
 }
 
@@ -74,8 +73,7 @@ END_TEST
 START_TEST(codes)
 {
     written_expect_damage(&object, written_find_text(&object, "M000", 1), 1, "a concept name");
-    written_expect_damage(&object, written_find_text(&object, "Joint entropy", 1), 1,
-                          "a concept name");
+    written_expect_damage(&object, written_find_text(&object, "Joint entropy", 1), 1, "a concept name");
     written_expect_damage(&object, written_find_text(&object, "IAZD", 1), 1, "Aggregation");
     written_expect_damage(&object, written_find_text(&object, "12738006", 1), 1, "Finding");
     written_expect_damage(&object, written_find_text(&object, "7771000", 1), 1, "Laterality");
@@ -110,28 +108,21 @@ END_TEST
 
 START_TEST(identifiers_of_the_segment)
 {
-    written_expect_damage(&object, written_find_text(&object, "head-ct: Part 1", 1), 1,
-                          "Tracking Identifier");
-    uint8_t *uid =
-        written_find_value(&object, 0x0040A124, "UI", 3); /* after device and frame of reference */
+    written_expect_damage(&object, written_find_text(&object, "head-ct: Part 1", 1), 1, "Tracking Identifier");
+    uint8_t *uid = written_find_value(&object, 0x0040A124, "UI", 3); /* after device and frame of reference */
     written_expect_damage(&object, uid + 8, 1, "Tracking Unique Identifier");
-    written_expect_damage(&object, written_find_value(&object, 0x0062000B, "US", 2), 1,
-                          "segment 2");
+    written_expect_damage(&object, written_find_value(&object, 0x0062000B, "US", 2), 1, "segment 2");
 }
 
 END_TEST
 
 START_TEST(references)
 {
-    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 1) + 11, 8,
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 1) + 11, 8, "the evidence lists");
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 2) + 11, 8, "the image library");
+    written_expect_damage(&object, written_find_text(&object, sample.identity.sop_instance_uid, 1) + 8, 1,
                           "the evidence lists");
-    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 2) + 11, 8,
-                          "the image library");
-    written_expect_damage(&object,
-                          written_find_text(&object, sample.identity.sop_instance_uid, 1) + 8, 1,
-                          "the evidence lists");
-    written_expect_damage(&object,
-                          written_find_text(&object, sample.identity.sop_instance_uid, 2) + 8, 1,
+    written_expect_damage(&object, written_find_text(&object, sample.identity.sop_instance_uid, 2) + 8, 1,
                           "it refers to");
     written_expect_damage(&object, written_find_text(&object, sample.identity.series_uid, 1) + 8, 1,
                           "SeriesInstanceUID of");
@@ -150,12 +141,9 @@ START_TEST(references_of_the_volume)
     sample.groups[0].segment = SR_WHOLE_VOLUME;
     sample.seg.stack.plane_count = 3;
     written_take(&object);
-    written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1) + 4, '3' ^ '1',
-                          "frame 3");
-    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5000", 3) + 11, 8,
-                          "it refers to");
-    written_expect_damage(&object, written_find_text(&object, "whole volume", 1), 1,
-                          "Tracking Identifier");
+    written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1) + 4, '3' ^ '1', "frame 3");
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5000", 3) + 11, 8, "it refers to");
+    written_expect_damage(&object, written_find_text(&object, "whole volume", 1), 1, "Tracking Identifier");
     written_expect_damage(&object, written_find_text(&object, "121112", 1), 1, "a concept name");
 }
 
@@ -163,11 +151,9 @@ END_TEST
 
 START_TEST(identifiers_of_the_report)
 {
-    written_expect_damage(&object, written_find_value(&object, 0x00080018, "UI", 1) + 8, 1,
-                          "SOPInstanceUID");
+    written_expect_damage(&object, written_find_value(&object, 0x00080018, "UI", 1) + 8, 1, "SOPInstanceUID");
     written_expect_damage(&object, written_find_value(&object, 0x00080060, "CS", 1), 1, "Modality");
-    written_expect_damage(&object, written_find_value(&object, 0x0020000D, "UI", 1), 1,
-                          "StudyInstanceUID");
+    written_expect_damage(&object, written_find_value(&object, 0x0020000D, "UI", 1), 1, "StudyInstanceUID");
     written_expect_damage(&object, written_find_text(&object, "COMPLETE", 1), 1, "CompletionFlag");
     written_expect_damage(&object, written_find_text(&object, "1500", 1), 1, "TemplateIdentifier");
 }

@@ -160,8 +160,7 @@ written_expect_mismatch(const struct written_object *object, const char *word)
 
 /* Same with bits of this byte flipped, which are restored afterwards. */
 static inline void
-written_expect_damage(const struct written_object *object, uint8_t *byte, uint8_t bits,
-                      const char *word)
+written_expect_damage(const struct written_object *object, uint8_t *byte, uint8_t bits, const char *word)
 {
     *byte ^= bits;
     written_expect_mismatch(object, word);

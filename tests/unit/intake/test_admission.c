@@ -21,11 +21,8 @@ static struct conf_peer peers[] = {
 static struct conf_dicom
 configuration(void)
 {
-    return (struct conf_dicom){.titles = titles,
-                               .title_count = 2,
-                               .peers = peers,
-                               .peer_count = 4,
-                               .max_associations = 25};
+    return (struct conf_dicom){
+        .titles = titles, .title_count = 2, .peers = peers, .peer_count = 4, .max_associations = 25};
 }
 
 static const struct {

@@ -70,8 +70,7 @@ run_all(void)
     calls = wrong = refused = 0;
     ck_assert_int_eq(folder_sync_open(7, sync_one, &sync_of_all), 0);
     for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, rename_and_sync, (void *)(intptr_t)i),
-                         0);
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, rename_and_sync, (void *)(intptr_t)i), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     folder_sync_close(sync_of_all);

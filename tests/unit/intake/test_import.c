@@ -51,10 +51,8 @@ item_of(const char *relative, enum conf_after after)
 {
     static char folder[512];
     snprintf(folder, sizeof folder, "%s", scratch_path("in"));
-    struct import_item item = {.folder = folder,
-                               .relative = (char *)(uintptr_t)relative,
-                               .after = after,
-                               .token = ++token};
+    struct import_item item = {
+        .folder = folder, .relative = (char *)(uintptr_t)relative, .after = after, .token = ++token};
     char path[1024];
     struct stat status;
     snprintf(path, sizeof path, "%s/%s", folder, relative);
@@ -130,8 +128,8 @@ START_TEST(a_batch_may_contain_duplicates)
     put_image("in/b", "1.2.3.4.1", "Maker");
     put_image("in/c", "1.2.3.4.1", "Another");
     put_image("in/d", "1.2.3.4.9", "Maker");
-    struct import_item a = item_of("a", CONF_DELETE), b = item_of("b", CONF_DELETE),
-                       c = item_of("c", CONF_DELETE), d = item_of("d", CONF_DELETE);
+    struct import_item a = item_of("a", CONF_DELETE), b = item_of("b", CONF_DELETE), c = item_of("c", CONF_DELETE),
+                       d = item_of("d", CONF_DELETE);
     struct import_item *batch[] = {&a, &b, &c, &d};
     import_batch(store, 0, batch, 4);
     ck_assert_int_eq(a.outcome, IMPORT_ARRIVED);
@@ -607,8 +605,7 @@ START_TEST(replacements_within_a_batch_are_applied_in_order)
     put_image("in/a", "1.2.3.4.1", "First");
     put_image("in/b", "1.2.3.4.1", "Second");
     put_image("in/c", "1.2.3.4.1", "Second");
-    struct import_item a = item_of("a", CONF_MOVE), b = item_of("b", CONF_MOVE),
-                       c = item_of("c", CONF_MOVE);
+    struct import_item a = item_of("a", CONF_MOVE), b = item_of("b", CONF_MOVE), c = item_of("c", CONF_MOVE);
     a.resent = b.resent = c.resent = CONF_NEWEST;
     struct import_item *batch[] = {&a, &b, &c};
     import_batch(store, 0, batch, 3);
@@ -652,8 +649,7 @@ END_TEST
 
 /* ------------------------------------------------------------------------- received ------ */
 
-static const struct import_claim claim = {.sop_class_uid = CLASS_CT,
-                                          .sop_instance_uid = "1.2.3.4.1"};
+static const struct import_claim claim = {.sop_class_uid = CLASS_CT, .sop_instance_uid = "1.2.3.4.1"};
 
 /* Receives the bytes of a file, as an association's thread does. */
 static struct import_item

@@ -9,10 +9,8 @@
 
 START_TEST(ignored_names)
 {
-    static const char *const ignored[] = {".",     ".hidden", "..",        "a.part",
-                                          "A.TMP", "a.Part",  "x.partial", ".part"};
-    static const char *const taken[] = {"a",      "a.dcm",  "part", "tmp", "a.part.dcm",
-                                        "IM0001", "a.tmpx", "-",    " "};
+    static const char *const ignored[] = {".", ".hidden", "..", "a.part", "A.TMP", "a.Part", "x.partial", ".part"};
+    static const char *const taken[] = {"a", "a.dcm", "part", "tmp", "a.part.dcm", "IM0001", "a.tmpx", "-", " "};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         ck_assert_msg(scan_ignores(ignored[i]), "%s", ignored[i]);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)

@@ -90,9 +90,8 @@ answer_to(struct wire *answer, const char *const *names, int64_t count)
     return answer->reader.rows;
 }
 
-static const char *const IN_ORDER[SLICES] = {"07.dcm", "00.dcm", "01.dcm", "02.dcm",
-                                             "03.dcm", "04.dcm", "05.dcm", "06.dcm",
-                                             "11.dcm", "08.dcm", "09.dcm", "10.dcm"};
+static const char *const IN_ORDER[SLICES] = {"07.dcm", "00.dcm", "01.dcm", "02.dcm", "03.dcm", "04.dcm",
+                                             "05.dcm", "06.dcm", "11.dcm", "08.dcm", "09.dcm", "10.dcm"};
 
 START_TEST(a_valid_series_is_one_accepted_stack)
 {

@@ -39,8 +39,7 @@ static const struct {
 
 START_TEST(the_size_or_the_bytes_needed_are_returned)
 {
-    ck_assert_int_eq(preread_size((const uint8_t *)cases[_i].bytes, cases[_i].size, cases[_i].tls),
-                     cases[_i].expected);
+    ck_assert_int_eq(preread_size((const uint8_t *)cases[_i].bytes, cases[_i].size, cases[_i].tls), cases[_i].expected);
 }
 
 END_TEST
@@ -91,8 +90,7 @@ main(void)
 {
     Suite *suite = suite_create("preread");
     TCase *tcase = tcase_create("preread");
-    tcase_add_loop_test(tcase, the_size_or_the_bytes_needed_are_returned, 0,
-                        sizeof cases / sizeof *cases);
+    tcase_add_loop_test(tcase, the_size_or_the_bytes_needed_are_returned, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tcase, the_replies_are_the_standards);
     tcase_add_test(tcase, titles_are_returned_without_padding);
     suite_add_tcase(suite, tcase);

@@ -130,8 +130,7 @@ main(void)
     tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
     tcase_add_test(tests, a_name_follows_from_path_size_and_time);
     tcase_add_test(tests, the_folder_is_the_day);
-    tcase_add_loop_test(tests, a_quarantined_file_is_found_on_any_day, 0,
-                        sizeof stored / sizeof *stored);
+    tcase_add_loop_test(tests, a_quarantined_file_is_found_on_any_day, 0, sizeof stored / sizeof *stored);
     tcase_add_test(tests, the_reason_is_written_once);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

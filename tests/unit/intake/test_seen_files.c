@@ -59,8 +59,7 @@ END_TEST
 START_TEST(each_field_of_a_stamp_counts)
 {
     const struct file_stamp stamp = {1, 2, 3, 4, 5};
-    struct file_stamp others[] = {
-        {9, 2, 3, 4, 5}, {1, 9, 3, 4, 5}, {1, 2, 9, 4, 5}, {1, 2, 3, 9, 5}, {1, 2, 3, 4, 9}};
+    struct file_stamp others[] = {{9, 2, 3, 4, 5}, {1, 9, 3, 4, 5}, {1, 2, 9, 4, 5}, {1, 2, 3, 9, 5}, {1, 2, 3, 4, 9}};
     ck_assert_uint_eq(seen_file_look(&stamp), seen_file_look(&(struct file_stamp){1, 2, 3, 4, 5}));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         ck_assert_uint_ne(seen_file_look(&stamp), seen_file_look(&others[i]));
@@ -144,8 +143,7 @@ START_TEST(files_missing_from_a_sweep_are_forgotten)
     ck_assert_uint_eq(forgotten, KEYS / 6);
     for (int i = 0; i < KEYS; i++) {
         const bool at_rest = i % 4 == SEEN_LEFT || i % 4 == SEEN_LATER;
-        ck_assert_msg(!seen_files_find(seen_files, key_of(i)) == (i % 3 == 0 && at_rest), "key %d",
-                      i);
+        ck_assert_msg(!seen_files_find(seen_files, key_of(i)) == (i % 3 == 0 && at_rest), "key %d", i);
     }
     seen_files_close(seen_files);
 }

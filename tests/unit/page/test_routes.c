@@ -43,8 +43,7 @@ static char body[65536];
 static int
 answer_of(const char *path, const char *id, const char *authorization)
 {
-    struct web_request request = {
-        .path = path, .host = "localhost", .authorization = authorization};
+    struct web_request request = {.path = path, .host = "localhost", .authorization = authorization};
     struct web_reply answer = {.status = 200};
     struct text_stream stream;
     for (int i = 0; i < REQUEST_VALUE_COUNT; i++)
@@ -79,9 +78,8 @@ END_TEST
 
 START_TEST(unknown_paths_are_not_found)
 {
-    static const char *const paths[] = {
-        "",           "/queue/",     "//queue", "/../noctule.db", "/noctule.db",
-        "/preview/1", "/index.html", "*"};
+    static const char *const paths[] = {"",           "/queue/",     "//queue", "/../noctule.db", "/noctule.db",
+                                        "/preview/1", "/index.html", "*"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         ck_assert_msg(answer_of(paths[i], "", "") == 404, "%s", paths[i]);
     ck_assert_ptr_null(page.report);
@@ -92,8 +90,7 @@ END_TEST
 START_TEST(a_token_is_required_except_for_health)
 {
     strcpy(page.access.token, TOKEN);
-    static const char *const closed[] = {"/",        "/queue",   "/preview",
-                                         "/metrics", "/nothing", "/search"};
+    static const char *const closed[] = {"/", "/queue", "/preview", "/metrics", "/nothing", "/search"};
     for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
         ck_assert_msg(answer_of(closed[i], "1", "Bearer x") == 401, "%s", closed[i]);
     ck_assert_int_eq(answer_of("/healthz", "", ""), 200);

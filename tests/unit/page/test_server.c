@@ -44,8 +44,7 @@ answer_it(void *context, const struct web_request *request, struct web_reply *an
     }
     if (strcmp(request->path, "/now") != 0 && strlen(order) < sizeof order - 1)
         strncat(order, request->path + 1, 1);
-    fprintf(answer->out, "path %s q %s host %s", request->path, request->values[REQUEST_q],
-            request->host);
+    fprintf(answer->out, "path %s q %s host %s", request->path, request->values[REQUEST_q], request->host);
 }
 
 static void
@@ -84,9 +83,8 @@ close_server(void)
 static int
 visit(void)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons((uint16_t)port),
-                                        .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
     return fd;
@@ -144,16 +142,15 @@ START_TEST(a_request_is_answered)
     const char *text = ask("GET /a%20b?q=%3Cb%3E&x=1 HTTP/1.1\r\n" HEAD "\r\n");
     ck_assert_int_eq(status_of(text), 200);
     ck_assert_ptr_nonnull(strstr(text, "path /a b q <b> host localhost"));
-    static const char *const headers[] = {
-        "Content-Security-Policy: default-src 'none'", "X-Content-Type-Options: nosniff",
-        "Cache-Control: no-store", "Referrer-Policy: no-referrer", "Connection: close"};
+    static const char *const headers[] = {"Content-Security-Policy: default-src 'none'",
+                                          "X-Content-Type-Options: nosniff", "Cache-Control: no-store",
+                                          "Referrer-Policy: no-referrer", "Connection: close"};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
         ck_assert_msg(strstr(text, headers[i]) != NULL, "%s", headers[i]);
     text = ask("HEAD / HTTP/1.1\r\n" HEAD "\r\n");
     ck_assert_int_eq(status_of(text), 200);
     ck_assert_ptr_null(strstr(text, "path"));
-    ck_assert_int_eq(status_of(ask("GET / HTTP/1.0\r\n\r\n")),
-                     200); /* only web_access checks host names */
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.0\r\n\r\n")), 200); /* only web_access checks host names */
     ck_assert_int_eq(atomic_load(&answered), 3);
 }
 
@@ -167,16 +164,13 @@ static atomic_int header_that_fails;
  * failing call.
  */
 struct MHD_Response;
-int __real_MHD_add_response_header(struct MHD_Response *response, const char *name,
-                                   const char *value);
-int __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name,
-                                   const char *value);
+int __real_MHD_add_response_header(struct MHD_Response *response, const char *name, const char *value);
+int __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name, const char *value);
 
 int
 __wrap_MHD_add_response_header(struct MHD_Response *response, const char *name, const char *value)
 {
-    const bool fails =
-        atomic_load(&header_that_fails) > 0 && atomic_fetch_sub(&header_that_fails, 1) == 1;
+    const bool fails = atomic_load(&header_that_fails) > 0 && atomic_fetch_sub(&header_that_fails, 1) == 1;
     return fails ? 0 : __real_MHD_add_response_header(response, name, value);
 }
 
@@ -206,11 +200,9 @@ START_TEST(only_read_requests_are_accepted)
         snprintf(request, sizeof request, "%s / HTTP/1.1\r\n" HEAD "\r\n", methods[i]);
         ck_assert_msg(status_of(ask(request)) == 405, "%s", methods[i]);
     }
-    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "Content-Length: 5\r\n\r\nhello")),
-                     413);
-    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD
-                                   "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")),
-                     413);
+    ck_assert_int_eq(status_of(ask("GET / HTTP/1.1\r\n" HEAD "Content-Length: 5\r\n\r\nhello")), 413);
+    ck_assert_int_eq(
+        status_of(ask("GET / HTTP/1.1\r\n" HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")), 413);
     ck_assert_int_eq(atomic_load(&last_status), 413);
 }
 
@@ -219,14 +211,13 @@ END_TEST
 /* Invalid HTTP must not affect later requests. */
 START_TEST(nonsense_ends)
 {
-    static const char *const nonsense[] = {
-        "\r\n\r\n\r\n\r\n",
-        "GET\r\n\r\n",
-        "GET / HTTP/9.9\r\n\r\n",
-        "GET / HTTP/1.1\r\n\r\n",
-        "\x16\x03\x01\x02\x01\x01\r\n\r\n",
-        "GET /\x01\xff HTTP/1.1\r\nno colon\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"};
+    static const char *const nonsense[] = {"\r\n\r\n\r\n\r\n",
+                                           "GET\r\n\r\n",
+                                           "GET / HTTP/9.9\r\n\r\n",
+                                           "GET / HTTP/1.1\r\n\r\n",
+                                           "\x16\x03\x01\x02\x01\x01\r\n\r\n",
+                                           "GET /\x01\xff HTTP/1.1\r\nno colon\r\n\r\n",
+                                           "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"};
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
         const int fd = visit();
         say(fd, nonsense[i], strlen(nonsense[i]));

@@ -41,8 +41,7 @@ assert_components(int64_t expected)
 static void
 flood(uint8_t *left, int x, int y, int z)
 {
-    if (x < 0 || y < 0 || z < 0 || x >= COLUMNS || y >= ROWS_ || z >= SLICES ||
-        !left[(z * ROWS_ + y) * COLUMNS + x])
+    if (x < 0 || y < 0 || z < 0 || x >= COLUMNS || y >= ROWS_ || z >= SLICES || !left[(z * ROWS_ + y) * COLUMNS + x])
         return;
     left[(z * ROWS_ + y) * COLUMNS + x] = 0;
     flood(left, x - 1, y, z);
@@ -135,8 +134,7 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {noise_of_all_densities, empty_and_full_volumes,
-                                  arms_joined_in_one_slice, a_bent_arm};
+    const TTest *const tests[] = {noise_of_all_densities, empty_and_full_volumes, arms_joined_in_one_slice, a_bent_arm};
     Suite *suite = suite_create("components");
     TCase *tcase = tcase_create("components");
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

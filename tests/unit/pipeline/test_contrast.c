@@ -14,8 +14,7 @@ START_TEST(two_values_at_any_position)
     for (int other = 0; other < COUNT; other++) {
         for (int i = 0; i < COUNT; i++)
             voxels[i] = i == other ? -1024 : -1023;
-        ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, no_padding, &value),
-                         CONTRAST_SOME);
+        ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, no_padding, &value), CONTRAST_SOME);
     }
 }
 
@@ -31,14 +30,11 @@ START_TEST(one_value_is_named)
         words[i] = -1024;
         unsigned_words[i] = 65535;
     }
-    ck_assert_int_eq(volume_find_contrast(bytes, IMAGE_UINT8, COUNT, no_padding, &value),
-                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(volume_find_contrast(bytes, IMAGE_UINT8, COUNT, no_padding, &value), CONTRAST_ONE_VALUE);
     ck_assert_int_eq(value, 200);
-    ck_assert_int_eq(volume_find_contrast(words, IMAGE_INT16, COUNT, no_padding, &value),
-                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(volume_find_contrast(words, IMAGE_INT16, COUNT, no_padding, &value), CONTRAST_ONE_VALUE);
     ck_assert_int_eq(value, -1024);
-    ck_assert_int_eq(volume_find_contrast(unsigned_words, IMAGE_UINT16, COUNT, no_padding, &value),
-                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(volume_find_contrast(unsigned_words, IMAGE_UINT16, COUNT, no_padding, &value), CONTRAST_ONE_VALUE);
     ck_assert_int_eq(value, 65535);
 }
 
@@ -50,15 +46,12 @@ START_TEST(padding_is_no_value)
     int16_t voxels[COUNT];
     for (int i = 0; i < COUNT; i++)
         voxels[i] = (int16_t)(-2000 + i % 11);
-    ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, padding, &value),
-                     CONTRAST_NO_VALUE);
+    ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, padding, &value), CONTRAST_NO_VALUE);
     voxels[500] = -1989;
-    ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, padding, &value),
-                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, padding, &value), CONTRAST_ONE_VALUE);
     ck_assert_int_eq(value, -1989);
     voxels[COUNT - 1] = -2001;
-    ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, padding, &value),
-                     CONTRAST_SOME);
+    ck_assert_int_eq(volume_find_contrast(voxels, IMAGE_INT16, COUNT, padding, &value), CONTRAST_SOME);
 }
 
 END_TEST

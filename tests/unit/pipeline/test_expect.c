@@ -239,9 +239,8 @@ START_TEST(faces)
         const char *name;
         bool slice;
     } cases[] = {
-        {0, 2, 1, "first column", false}, {69, 2, 1, "last column", false},
-        {5, 0, 1, "first row", false},    {5, 4, 1, "last row", false},
-        {5, 2, 0, "lowest slice", true},  {5, 2, 3, "highest slice", true},
+        {0, 2, 1, "first column", false}, {69, 2, 1, "last column", false}, {5, 0, 1, "first row", false},
+        {5, 4, 1, "last row", false},     {5, 2, 0, "lowest slice", true},  {5, 2, 3, "highest slice", true},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -251,8 +250,7 @@ START_TEST(faces)
         expect.touches = CONF_TOUCHES_NONE;
         ck_assert_uint_eq(check(), 0);
         put(0, cases[i].x, cases[i].y, cases[i].z);
-        snprintf(text, sizeof text,
-                 "Brain: reaches the edge of the volume (%s), expected to reach none",
+        snprintf(text, sizeof text, "Brain: reaches the edge of the volume (%s), expected to reach none",
                  cases[i].name);
         assert_broken("touches", text);
         expect.touches = CONF_TOUCHES_ANY;
@@ -284,9 +282,8 @@ START_TEST(edges_of_the_images)
     put(0, 67, 3, 2);
     ck_assert_uint_eq(check(), 1);
     put(0, 67, 2, 3); /* outside */
-    assert_broken("touches",
-                  "Brain: reaches the edge of the volume (last column, first row), expected in the "
-                  "lowest and the highest slice alone");
+    assert_broken("touches", "Brain: reaches the edge of the volume (last column, first row), expected in the "
+                             "lowest and the highest slice alone");
     volume.windows = NULL;
     ck_assert_uint_eq(check(), 0);
 }
@@ -339,8 +336,7 @@ START_TEST(shares_of_the_box)
     expect.share_of_box = bounds(2.0 / 512, 0.5);
     ck_assert_uint_eq(check(), 0);
     expect.share_of_box = bounds(0, 0.003);
-    assert_broken("share_of_box",
-                  "Brain: share of the box around it 0.00390625, expected 0 to 0.003");
+    assert_broken("share_of_box", "Brain: share of the box around it 0.00390625, expected 0 to 0.003");
     put(0, 0, 0, 0);
     put(0, 69, 0, 3); /* the whole volume */
     expect.share_of_box = bounds(4.0 / VOXELS, 4.0 / VOXELS);
@@ -420,12 +416,10 @@ START_TEST(all_violated_expectations_are_reported)
     ck_assert_uint_eq(check(), 6);
     ck_assert_uint_eq(found.at[5].segment, 1);
     expect_tell(&found, text, sizeof text);
-    ck_assert_str_eq(
-        text,
-        "Brain: volume 0.004 ml, expected 1 to 2 ml; Brain: mean 0 HU, expected 1 to 2 HU; "
-        "Brain: components: 1, expected 2 to 3; Brain: slices with voxels: 1, expected 2 to 3; "
-        "Brain: reaches the edge of the volume (first column, first row, lowest slice), "
-        "expected to reach none; Body: slices with voxels: 1, expected 4");
+    ck_assert_str_eq(text, "Brain: volume 0.004 ml, expected 1 to 2 ml; Brain: mean 0 HU, expected 1 to 2 HU; "
+                           "Brain: components: 1, expected 2 to 3; Brain: slices with voxels: 1, expected 2 to 3; "
+                           "Brain: reaches the edge of the volume (first column, first row, lowest slice), "
+                           "expected to reach none; Body: slices with voxels: 1, expected 4");
     expect_tell(&found, small, sizeof small);
     ck_assert_str_eq(small, "Brain: volume 0.004 ml, expected 1 to 2 ml; and 5 more: job.json");
 }

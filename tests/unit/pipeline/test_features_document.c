@@ -58,8 +58,7 @@ expect_definition(const struct feature_definition *definition, const char *row)
     ck_assert_str_eq(cells[NAME], name);
     ck_assert_str_eq(cells[MEANING], definition->meaning);
     ck_assert_str_eq(cells[IBSI], definition->ibsi);
-    snprintf(unit, sizeof unit, "%s%s%s", units[power], power > 0 && definition->unit[0] ? " " : "",
-             definition->unit);
+    snprintf(unit, sizeof unit, "%s%s%s", units[power], power > 0 && definition->unit[0] ? " " : "", definition->unit);
     ck_assert_str_eq(cells[UNIT], unit);
 }
 

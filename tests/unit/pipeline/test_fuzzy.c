@@ -33,8 +33,7 @@ make_series(void)
     for (int i = 0; i < PLANES; i++) {
         snprintf(names[i], sizeof names[i], "%d.dcm", i);
         frames[i] = (struct dicom_frame){.has_rescale = true, .slope = 1, .intercept = -1024};
-        instances[i] =
-            (struct dicom_instance){.path = names[i], .frame_count = 1, .frames = &frames[i]};
+        instances[i] = (struct dicom_instance){.path = names[i], .frame_count = 1, .frames = &frames[i]};
         pointers[i] = &instances[i];
         planes[i] = (struct geometry_plane){.instance = i, .frame = 0, .position = i};
     }
@@ -58,8 +57,7 @@ make_series(void)
                                         .weight = 0.5,
                                         .threshold = 0.5};
     segments[1] = segments[2] = (struct conf_segment){.label = bone, .method = CONF_LEVEL_SET};
-    pipeline =
-        (struct conf_pipeline){.name = pipeline_name, .segments = segments, .segment_count = 1};
+    pipeline = (struct conf_pipeline){.name = pipeline_name, .segments = segments, .segment_count = 1};
     srand(3);
     for (int i = 0; i < VOXELS; i++)
         volume[i] = (int16_t)(rand() % 5000 - 2000);
@@ -87,8 +85,7 @@ make(void)
 {
     memset(&error, 0, sizeof error);
     struct kernels_demand demand;
-    segmentation =
-        (struct segmentation){.pipeline = &pipeline, .instances = pointers, .stack = &stack};
+    segmentation = (struct segmentation){.pipeline = &pipeline, .instances = pointers, .stack = &stack};
     int rc = segmentation_prepare(&segmentation, &demand, &error);
     objects = segmentation.of[CONF_FUZZY].prepared;
     for (size_t i = 0; i < pipeline.segment_count; i++)
@@ -232,9 +229,8 @@ END_TEST
 START_TEST(a_seed_outside_is_refused_by_its_number)
 {
     static const struct conf_seed outside[] = {
-        {CONF_VOXEL, {COLUMNS, 0, 0}}, {CONF_VOXEL, {0, ROWS - 0.5, 0}},
-        {CONF_VOXEL, {0, 0, PLANES}},  {CONF_MM, {99, 200, 300}},
-        {CONF_MM, {100, 200, 1e6}},    {CONF_MM, {100, (double)NAN, 300}},
+        {CONF_VOXEL, {COLUMNS, 0, 0}}, {CONF_VOXEL, {0, ROWS - 0.5, 0}}, {CONF_VOXEL, {0, 0, PLANES}},
+        {CONF_MM, {99, 200, 300}},     {CONF_MM, {100, 200, 1e6}},       {CONF_MM, {100, (double)NAN, 300}},
         {CONF_VOXEL, {1e300, 0, 0}},
     };
     segments[0].seed_count = 2;
@@ -297,8 +293,7 @@ counts(int x, int y, int z)
         return false;
     int reach = segments[0].estimate_voxels;
     for (size_t i = 0; i < segments[0].seed_count; i++)
-        if (fabs(x - seeds[i].at[0]) <= reach && fabs(y - seeds[i].at[1]) <= reach &&
-            fabs(z - seeds[i].at[2]) <= reach)
+        if (fabs(x - seeds[i].at[0]) <= reach && fabs(y - seeds[i].at[1]) <= reach && fabs(z - seeds[i].at[2]) <= reach)
             return true;
     return false;
 }
@@ -326,12 +321,9 @@ expect(void)
                     const int next[3][3] = {{x + 1, y, z}, {x, y + 1, z}, {x, y, z + 1}};
                     for (int axis = 0; axis < 3; axis++) {
                         const int *n = next[axis];
-                        if (n[0] >= COLUMNS || n[1] >= ROWS || n[2] >= PLANES ||
-                            !counts(n[0], n[1], n[2]))
+                        if (n[0] >= COLUMNS || n[1] >= ROWS || n[2] >= PLANES || !counts(n[0], n[1], n[2]))
                             continue;
-                        double half = frames[0].slope *
-                                      (volume[i] - volume[(n[2] * ROWS + n[1]) * COLUMNS + n[0]]) /
-                                      2;
+                        double half = frames[0].slope * (volume[i] - volume[(n[2] * ROWS + n[1]) * COLUMNS + n[0]]) / 2;
                         pair_sum += half * half;
                         pairs++;
                     }
@@ -354,8 +346,7 @@ assert_measured_as_defined(void)
     ck_assert_double_eq_tol(got->sigma.value, e.sigma, 1e-9 * e.sigma);
     ck_assert_double_eq_tol(got->homogeneity_sigma.value, e.homogeneity, 1e-9 * e.homogeneity);
     ck_assert(!got->mean.given && !got->sigma.given && !got->homogeneity_sigma.given);
-    ck_assert_double_eq_tol(objects->items[0].sigma * fabs(frames[0].slope), e.sigma,
-                            1e-9 * e.sigma);
+    ck_assert_double_eq_tol(objects->items[0].sigma * fabs(frames[0].slope), e.sigma, 1e-9 * e.sigma);
     segmentation_release(&segmentation);
 }
 
@@ -402,8 +393,7 @@ END_TEST
 
 START_TEST(voxels_of_several_cubes_count_once)
 {
-    static const double at[][3] = {{2, 2, 2},  {4, 3, 2}, {2, 2, 2},
-                                   {10, 8, 6}, {5, 3, 2}, {0, 8, 0}};
+    static const double at[][3] = {{2, 2, 2}, {4, 3, 2}, {2, 2, 2}, {10, 8, 6}, {5, 3, 2}, {0, 8, 0}};
     segments[0].estimate_voxels = 1;
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         seeds[i].unit = CONF_VOXEL;

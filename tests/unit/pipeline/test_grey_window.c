@@ -47,18 +47,15 @@ setup(void)
     sample.instances[0] = &sample.instance;
     sample.planes[1] = (struct geometry_plane){.frame = 1, .position = 1};
     sample.frames[0].slope = sample.frames[1].slope = 1;
-    sample.stack = (struct geometry_stack){.columns = SIDE,
-                                           .rows = SIDE,
-                                           .plane_count = 2,
-                                           .planes = sample.planes,
-                                           .pixel = IMAGE_INT16};
+    sample.stack = (struct geometry_stack){
+        .columns = SIDE, .rows = SIDE, .plane_count = 2, .planes = sample.planes, .pixel = IMAGE_INT16};
     sample.mask = (struct image_mask){.bits = sample.bits, .words_per_row = 1};
-    sample.volume = (struct panel_volume){
-        .instances = sample.instances, .stack = &sample.stack, .voxels = sample.voxels};
+    sample.volume =
+        (struct panel_volume){.instances = sample.instances, .stack = &sample.stack, .voxels = sample.voxels};
     ck_assert_int_eq(panel_volume_make(&sample.volume), 0);
     for (int z = 0; z < 2; z++) {
-        sample.panels[z] = (struct panel){
-            .across = 0, .down = 1, .through = 2, .at = z, .box = {.width = 96, .height = 96}};
+        sample.panels[z] =
+            (struct panel){.across = 0, .down = 1, .through = 2, .at = z, .box = {.width = 96, .height = 96}};
         ck_assert_int_eq(panel_make(&sample.volume, &sample.panels[z]), 0);
         panel_sample(&sample.volume, &sample.panels[z]);
     }
@@ -87,10 +84,9 @@ static const struct {
     double low, high;
     bool right;
 } windows[] = {
-    {0, 20, true},    {10, 40, true},
-    {-40, 60, true},  /* much too wide, but the tissue is visible */
-    {14, 40, false},  /* three quarters are black */
-    {-60, 60, false}, /* one grey */
+    {0, 20, true},    {10, 40, true},       {-40, 60, true}, /* much too wide, but the tissue is visible */
+    {14, 40, false},                                         /* three quarters are black */
+    {-60, 60, false},                                        /* one grey */
     {40, 60, false},  {-1000, -900, false},
 };
 

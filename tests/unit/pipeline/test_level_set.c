@@ -31,8 +31,7 @@ assert_range_is_exact(enum image_pixel pixel, double lo, double hi, double slope
 
 START_TEST(ranges_are_the_definition)
 {
-    static const double slopes[] = {1,     -1,   0.1,  -0.1,   1.0 / 3, 2.5,
-                                    -7.25, 1e-3, 4095, 1e-300, 1e300};
+    static const double slopes[] = {1, -1, 0.1, -0.1, 1.0 / 3, 2.5, -7.25, 1e-3, 4095, 1e-300, 1e300};
     static const double intercepts[] = {0, -1024, 0.5, -0.3, 1e5, -32768};
     static const double bounds[][2] = {
         {0, 80},         {-1000, -1000}, {0.1, 0.3},     {-0.30000000000000004, 0.7},
@@ -42,10 +41,8 @@ START_TEST(ranges_are_the_definition)
     for (size_t s = 0; s < sizeof slopes / sizeof slopes[0]; s++)
         for (size_t i = 0; i < sizeof intercepts / sizeof intercepts[0]; i++)
             for (size_t b = 0; b < sizeof bounds / sizeof bounds[0]; b++) {
-                assert_range_is_exact(IMAGE_INT16, bounds[b][0], bounds[b][1], slopes[s],
-                                      intercepts[i]);
-                assert_range_is_exact(IMAGE_UINT8, bounds[b][0], bounds[b][1], slopes[s],
-                                      intercepts[i]);
+                assert_range_is_exact(IMAGE_INT16, bounds[b][0], bounds[b][1], slopes[s], intercepts[i]);
+                assert_range_is_exact(IMAGE_UINT8, bounds[b][0], bounds[b][1], slopes[s], intercepts[i]);
             }
 }
 
@@ -67,10 +64,8 @@ START_TEST(ranges_at_the_very_values)
             hi = swap;
         }
         assert_range_is_exact(IMAGE_UINT16, lo, hi, slope, intercept);
-        assert_range_is_exact(IMAGE_UINT16, nextafter(lo, DBL_MAX), nextafter(hi, -DBL_MAX), slope,
-                              intercept);
-        assert_range_is_exact(IMAGE_UINT16, nextafter(lo, -DBL_MAX), nextafter(hi, DBL_MAX), slope,
-                              intercept);
+        assert_range_is_exact(IMAGE_UINT16, nextafter(lo, DBL_MAX), nextafter(hi, -DBL_MAX), slope, intercept);
+        assert_range_is_exact(IMAGE_UINT16, nextafter(lo, -DBL_MAX), nextafter(hi, DBL_MAX), slope, intercept);
     }
 }
 
@@ -135,10 +130,9 @@ make_series(void)
                                 .center = {1, 2, 3},
                                 .radius_unit = CONF_VOXEL,
                                 .radius = {2, 2, 2}};
-    segment = (struct conf_segment){
-        .label = label_name, .range = {.ends = {0, 100}}, .shapes = &shape, .shape_count = 1};
-    pipeline =
-        (struct conf_pipeline){.name = pipeline_name, .segments = &segment, .segment_count = 1};
+    segment =
+        (struct conf_segment){.label = label_name, .range = {.ends = {0, 100}}, .shapes = &shape, .shape_count = 1};
+    pipeline = (struct conf_pipeline){.name = pipeline_name, .segments = &segment, .segment_count = 1};
 }
 
 static void
@@ -160,11 +154,10 @@ first_misjudged(const struct kernels_level_set_label *label, int z)
     int32_t v = INT16_MIN;
     for (; v <= INT16_MAX; v++) {
         double value = frames[z].slope * v + frames[z].intercept;
-        bool padded =
-            instance->has_padding && instance->padding_lo <= v && v <= instance->padding_hi;
+        bool padded = instance->has_padding && instance->padding_lo <= v && v <= instance->padding_hi;
         bool expected = segment.range.ends[0] <= value && value <= segment.range.ends[1] && !padded;
-        bool found = label->ranges[z].lo <= v && v <= label->ranges[z].hi &&
-                     !(label->padding.lo <= v && v <= label->padding.hi);
+        bool found =
+            label->ranges[z].lo <= v && v <= label->ranges[z].hi && !(label->padding.lo <= v && v <= label->padding.hi);
         if (expected != found)
             break;
     }
@@ -175,8 +168,7 @@ static int
 prepare(struct segmentation *segmentation, struct error *error)
 {
     struct kernels_demand demand;
-    *segmentation =
-        (struct segmentation){.pipeline = &pipeline, .instances = pointers, .stack = &stack};
+    *segmentation = (struct segmentation){.pipeline = &pipeline, .instances = pointers, .stack = &stack};
     return segmentation_prepare(segmentation, &demand, error);
 }
 
@@ -222,9 +214,8 @@ END_TEST
 
 START_TEST(one_padding_is_never_in_range)
 {
-    static const int32_t paddings[][2] = {{-2000, -2000}, {-5, 3},     {90, 200}, {-10, 500},
-                                          {50, 50},       {40, 60},    {0, 0},    {100, 100},
-                                          {-32768, -1},   {101, 32767}};
+    static const int32_t paddings[][2] = {{-2000, -2000}, {-5, 3}, {90, 200},  {-10, 500},   {50, 50},
+                                          {40, 60},       {0, 0},  {100, 100}, {-32768, -1}, {101, 32767}};
     for (size_t p = 0; p < sizeof paddings / sizeof paddings[0]; p++) {
         for (int i = 0; i < PLANES; i++)
             pad(i, paddings[p][0], paddings[p][1]);

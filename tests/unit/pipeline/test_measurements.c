@@ -49,8 +49,7 @@ expect_modifier(const struct sr_measurement *measurement, const char *name, cons
 /* The report must have a code for each name of the kernels and the configuration. */
 START_TEST(each_name_has_a_code)
 {
-    static const char *const ways[] = {"stored-256", "fixed-bin-number", "fixed-bin-size",
-                                       "pyradiomics-bin-width"};
+    static const char *const ways[] = {"stored-256", "fixed-bin-number", "fixed-bin-size", "pyradiomics-bin-width"};
     for (int a = 0; a < AGGREGATIONS; a++) {
         struct feature feature = texture(1, aggregation_names[a], ways[a % 4]);
         const struct feature_set set = {.items = &feature, .count = 1};

@@ -38,8 +38,8 @@ make_series(int bits, bool alike)
     for (int i = 0; i < PLANES; i++) {
         snprintf(names[i], sizeof names[i], "%d.dcm", i);
         frames[i] = (struct dicom_frame){.has_rescale = true, .slope = alike ? 1 : 1 + 0.0137 * i};
-        instances[i] = (struct dicom_instance){
-            .path = names[i], .frame_count = 1, .frames = &frames[i], .bits_stored = bits};
+        instances[i] =
+            (struct dicom_instance){.path = names[i], .frame_count = 1, .frames = &frames[i], .bits_stored = bits};
         pointers[i] = &instances[i];
         planes[i] = (struct geometry_plane){.instance = i, .position = i};
     }
@@ -53,8 +53,7 @@ make_series(int bits, bool alike)
                                     .spacing = {1, 1, 1},
                                     .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
     grid = (struct grid){.stack = &stack, .source = &stack, .instances = pointers};
-    pipeline =
-        (struct conf_pipeline){.name = pipeline_name, .segments = &segment, .segment_count = 1};
+    pipeline = (struct conf_pipeline){.name = pipeline_name, .segments = &segment, .segment_count = 1};
     segment.label = label;
 }
 
@@ -72,8 +71,7 @@ static void
 run_on(struct kernels_lane *lane, int bits, int64_t *predicted)
 {
     struct kernels_demand demand = {.most_bytes = 0};
-    struct segmentation segmentation = {
-        .pipeline = &pipeline, .instances = pointers, .stack = &stack, .grid = &grid};
+    struct segmentation segmentation = {.pipeline = &pipeline, .instances = pointers, .stack = &stack, .grid = &grid};
     const struct image_extent extent = {COLUMNS, ROWS, PLANES};
     struct error error;
     void *voxels;
@@ -106,17 +104,14 @@ expect_predicted(int bits, double share)
     kernels_lane_close(lane);
     kernels_device_close(device);
     ck_assert_int_gt(counted.most, SMALL);
-    ck_assert_msg(
-        predicted + SMALL >= counted.most && (double)predicted <= share * (double)counted.most,
-        "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
+    ck_assert_msg(predicted + SMALL >= counted.most && (double)predicted <= share * (double)counted.most,
+                  "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
 }
 
 START_TEST(planes_of_the_highest_mean)
 {
-    segment = (struct conf_segment){.method = CONF_LEVEL_SET,
-                                    .range = {.ends = {0, 40000}},
-                                    .automatic = CONF_AUTO_HIGHEST,
-                                    .auto_mm = _i * 3};
+    segment = (struct conf_segment){
+        .method = CONF_LEVEL_SET, .range = {.ends = {0, 40000}}, .automatic = CONF_AUTO_HIGHEST, .auto_mm = _i * 3};
     make_series(16, true);
     expect_predicted(16, 1.1);
     segment.method = CONF_FUZZY;
@@ -156,10 +151,8 @@ START_TEST(memory_of_sigma)
                                       .center = {0.5, 0.5, 0.5},
                                       .radius_unit = CONF_VOXEL,
                                       .radius = {300, 300, 300}};
-    segment = (struct conf_segment){.method = CONF_LEVEL_SET,
-                                    .range = {.relative = CONF_SIGMA, .sigma = 2},
-                                    .shapes = &shape,
-                                    .shape_count = 1};
+    segment = (struct conf_segment){
+        .method = CONF_LEVEL_SET, .range = {.relative = CONF_SIGMA, .sigma = 2}, .shapes = &shape, .shape_count = 1};
     make_series(12, false);
     expect_predicted(12, 1.2);
 }
@@ -169,12 +162,8 @@ END_TEST
 START_TEST(memory_of_measurements_around_seeds)
 {
     seed = (struct conf_seed){CONF_VOXEL, {50, 40, 5}};
-    segment = (struct conf_segment){.method = CONF_FUZZY,
-                                    .seeds = &seed,
-                                    .seed_count = 1,
-                                    .estimate_voxels = 2,
-                                    .weight = 0.5,
-                                    .threshold = 0.5};
+    segment = (struct conf_segment){
+        .method = CONF_FUZZY, .seeds = &seed, .seed_count = 1, .estimate_voxels = 2, .weight = 0.5, .threshold = 0.5};
     make_series(16, true);
     expect_predicted(16, 1.1);
 }
@@ -187,8 +176,7 @@ main(void)
     Suite *suite = suite_create("pipeline_memory");
     TCase *tcase = tcase_create("memory");
     tcase_add_loop_test(tcase, planes_of_the_highest_mean, 0, 4);
-    tcase_add_loop_test(tcase, histograms_of_relative_ranges, 0,
-                        (int)(sizeof ranges / sizeof ranges[0]));
+    tcase_add_loop_test(tcase, histograms_of_relative_ranges, 0, (int)(sizeof ranges / sizeof ranges[0]));
     tcase_add_test(tcase, memory_of_sigma);
     tcase_add_test(tcase, memory_of_measurements_around_seeds);
     suite_add_tcase(suite, tcase);

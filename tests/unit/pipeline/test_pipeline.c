@@ -73,8 +73,7 @@ START_TEST(a_successful_job)
     ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
     ck_assert_int_eq(report.segment_count, 1);
     ck_assert_str_eq(report.segments[0].label, "Block");
-    ck_assert_double_eq_tol(report.segments[0].millilitres, SAMPLE_BLOCK * 0.5 * 0.75 * 3 / 1000,
-                            1e-9);
+    ck_assert_double_eq_tol(report.segments[0].millilitres, SAMPLE_BLOCK * 0.5 * 0.75 * 3 / 1000, 1e-9);
     ck_assert_int_eq(report.result_count, 2);
     ck_assert_str_eq(report.results[0].kind, "seg");
     ck_assert_int_eq(report.results[0].frames, 4);
@@ -113,18 +112,15 @@ END_TEST
 /* ------------------------------------------------------------------- fuzzy connectedness ---- */
 
 #define TYPE "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
-#define LEVEL_SET                                                                                  \
-    "{ label = \"Block\"; range = [ 0.0, 80.0 ]; shapes = ( { center = { fraction = [ 0.5, 0.5, "  \
+#define LEVEL_SET                                                                                                      \
+    "{ label = \"Block\"; range = [ 0.0, 80.0 ]; shapes = ( { center = { fraction = [ 0.5, 0.5, "                      \
     "0.5 ]; }; radius_voxels = 2.0; } ); " TYPE " }"
-#define FUZZY(label, rest)                                                                         \
-    "{ label = \"" label "\"; method = \"fuzzy-connectedness\"; " rest TYPE " }"
-#define IN_BLOCK "seeds = ( { voxel = [ 12, 10, 3 ]; } ); "
-#define IN_AIR   "seeds = ( { voxel = [ 0, 0, 0 ]; } ); "
-#define GAUSSIANS(mean, sigma)                                                                     \
-    "object_mean = " mean "; object_sigma = " sigma "; homogeneity_sigma = " sigma "; "
-#define SOFT FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0") "connectedness_map = true; ")
-#define MIXED(first, second)                                                                       \
-    "name = \"mixed\"; results = [ \"seg\", \"codes\" ]; segments = ( " first ", " second " );"
+#define FUZZY(label, rest)     "{ label = \"" label "\"; method = \"fuzzy-connectedness\"; " rest TYPE " }"
+#define IN_BLOCK               "seeds = ( { voxel = [ 12, 10, 3 ]; } ); "
+#define IN_AIR                 "seeds = ( { voxel = [ 0, 0, 0 ]; } ); "
+#define GAUSSIANS(mean, sigma) "object_mean = " mean "; object_sigma = " sigma "; homogeneity_sigma = " sigma "; "
+#define SOFT                   FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0") "connectedness_map = true; ")
+#define MIXED(first, second)   "name = \"mixed\"; results = [ \"seg\", \"codes\" ]; segments = ( " first ", " second " );"
 
 static int64_t
 voxels_of(const struct pipeline_report *report, int segment)
@@ -179,8 +175,7 @@ END_TEST
 START_TEST(without_a_map_an_old_fractional_object_is_removed)
 {
     static char with[] = "name = \"a\"; segments = ( " SOFT " );";
-    static char without[] =
-        "name = \"a\"; segments = ( " FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );";
+    static char without[] = "name = \"a\"; segments = ( " FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );";
     struct pipeline_report report = run_well(with);
     ck_assert_int_eq(report.result_count, 2);
     ck_assert_int_eq(job_sample_output_entries(&sample), 4);
@@ -196,8 +191,8 @@ END_TEST
 
 START_TEST(missing_parameters_are_measured_and_reported)
 {
-    static char settings[] = "name = \"a\"; segments = ( " FUZZY(
-        "Soft", IN_BLOCK "estimate_voxels = 1; homogeneity_sigma = 5.0; ") " );";
+    static char settings[] =
+        "name = \"a\"; segments = ( " FUZZY("Soft", IN_BLOCK "estimate_voxels = 1; homogeneity_sigma = 5.0; ") " );";
     struct pipeline_report report = run_well(settings);
     const struct pipeline_segment *segment = &report.segments[0];
     ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
@@ -217,8 +212,8 @@ END_TEST
 START_TEST(relative_connectedness_gives_each_voxel_one_owner)
 {
     static char apart[] = "name = \"a\"; segments = ( " WIDE ", " AIR " );";
-    static char relative[] = "name = \"a\"; relative_connectedness = true; segments = ( " WIDE
-                             ", " LEVEL_SET ", " AIR " );";
+    static char relative[] =
+        "name = \"a\"; relative_connectedness = true; segments = ( " WIDE ", " LEVEL_SET ", " AIR " );";
     const int64_t all = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS;
     struct pipeline_report report = run_well(apart);
     ck_assert_int_eq(voxels_of(&report, 0), all);
@@ -236,9 +231,8 @@ END_TEST
 
 START_TEST(objects_with_equal_connectedness_are_empty)
 {
-    sample.spec.settings =
-        (char[]){"name = \"a\"; relative_connectedness = true; segments = ( " SOFT
-                 ", " FUZZY("Twin", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );"};
+    sample.spec.settings = (char[]){"name = \"a\"; relative_connectedness = true; segments = ( " SOFT
+                                    ", " FUZZY("Twin", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );"};
     struct pipeline_report report = run_job(NULL);
     ck_assert_int_eq(report.verdict, PROTO_VERDICT_DONE);
     ck_assert(report.empty);
@@ -255,8 +249,7 @@ START_TEST(a_level_set_starts_from_an_object)
     static char settings[] =
         "name = \"a\"; results = [ \"seg\", \"codes\" ]; segments = ( " SOFT ", " AIR
         ", { label = \"Grown\"; range = [ 0.0, 80.0 ]; from = \"Soft\"; " TYPE
-        " }, { label = \"Other\"; range = [ 0.0, 80.0 ]; from = \"Air\"; " TYPE " }, " LEVEL_SET
-        " );";
+        " }, { label = \"Other\"; range = [ 0.0, 80.0 ]; from = \"Air\"; " TYPE " }, " LEVEL_SET " );";
     const int64_t all = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS;
     struct pipeline_report report = run_well(settings);
     ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
@@ -275,11 +268,11 @@ END_TEST
 
 START_TEST(series_refused_by_fuzzy_connectedness)
 {
-    sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
-        "Soft", "seeds = ( { voxel = [ 12, 10, 6 ]; } ); ") " );"};
+    sample.spec.settings =
+        (char[]){"name = \"a\"; segments = ( " FUZZY("Soft", "seeds = ( { voxel = [ 12, 10, 6 ]; } ); ") " );"};
     assert_ended(PROTO_VERDICT_REJECT, CODE_SEED_OUTSIDE);
-    sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
-        "Soft", "seeds = ( { mm = [ 0.0, 0.0, 99.0 ]; } ); ") " );"};
+    sample.spec.settings =
+        (char[]){"name = \"a\"; segments = ( " FUZZY("Soft", "seeds = ( { mm = [ 0.0, 0.0, 99.0 ]; } ); ") " );"};
     assert_ended(PROTO_VERDICT_REJECT, CODE_SEED_OUTSIDE);
 }
 
@@ -292,14 +285,12 @@ static struct kernels_backend broken;
 static struct kernels_op broken_op;
 
 static int
-no_memory(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels,
-          struct error *error)
+no_memory(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels, struct error *error)
 {
     (void)lane;
     (void)memory;
     (void)voxels;
-    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED,
-                     "needs 12.3 GiB of device memory, 8.1 are free");
+    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "needs 12.3 GiB of device memory, 8.1 are free");
 }
 
 static int
@@ -309,8 +300,7 @@ lost(struct error *error)
 }
 
 static int
-lost_at_begin(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels,
-              struct error *error)
+lost_at_begin(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels, struct error *error)
 {
     (void)lane;
     (void)memory;
@@ -380,8 +370,7 @@ START_TEST(a_device_that_fails_at_any_call_is_lost)
     sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
     const struct kernels_backend *whole = device->backend;
 
-    static const enum kernels_op_id ids[] = {KERNELS_LEVEL_SET, KERNELS_FUZZY,
-                                             KERNELS_LEVEL_SET_CODES};
+    static const enum kernels_op_id ids[] = {KERNELS_LEVEL_SET, KERNELS_FUZZY, KERNELS_LEVEL_SET_CODES};
 
     for (int call = 0; call < 5; call++) {
         broken = *whole;
@@ -420,8 +409,8 @@ stop_at(void *context, const char *stage, double fraction)
         atomic_store(&stopper->stop, true);
 }
 
-static char measuring[] = SAMPLE_SETTINGS(
-    "[ 0.0, 80.0 ]") "texture = { glcm = { levels = 8; }; patterns = [ \"lbp\" ]; };";
+static char measuring[] =
+    SAMPLE_SETTINGS("[ 0.0, 80.0 ]") "texture = { glcm = { levels = 8; }; patterns = [ \"lbp\" ]; };";
 
 START_TEST(a_job_stopped_at_any_stage_leaves_no_file)
 {
@@ -547,8 +536,8 @@ START_TEST(missing_descriptors_are_a_transient_error)
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
         done = report.verdict == PROTO_VERDICT_DONE;
         if (!done) {
-            ck_assert_msg(report.verdict == PROTO_VERDICT_RETRY, "%s: %s",
-                          code_name(report.error.code), report.error.message);
+            ck_assert_msg(report.verdict == PROTO_VERDICT_RETRY, "%s: %s", code_name(report.error.code),
+                          report.error.message);
             ck_assert_int_eq(job_sample_output_entries(&sample), -1);
         }
     }

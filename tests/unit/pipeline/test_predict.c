@@ -26,8 +26,7 @@ START_TEST(small_jobs_end_before_a_gpu_is_open)
 {
     const struct conf_pipeline level_set = pipeline_of(CONF_LEVEL_SET);
     ck_assert_double_lt(predict_seconds(&level_set, 274 * 384 * 384, 2), PREDICT_OPEN_SECONDS);
-    ck_assert_double_gt(predict_seconds(&level_set, INT64_C(512) * 512 * 2000, 2),
-                        PREDICT_OPEN_SECONDS);
+    ck_assert_double_gt(predict_seconds(&level_set, INT64_C(512) * 512 * 2000, 2), PREDICT_OPEN_SECONDS);
 }
 
 END_TEST

@@ -68,8 +68,7 @@ check_ramp(int width, int height)
     for (int y = 0; y < height; y++) {
         for (int x = 0; x < width; x++) {
             double left = x * across - 0.5, top = y * down - 0.5;
-            bool inside =
-                left >= 0 && top >= 0 && left + across <= COLUMNS - 1 && top + down <= ROWS - 1;
+            bool inside = left >= 0 && top >= 0 && left + across <= COLUMNS - 1 && top + down <= ROWS - 1;
             double wanted = 3 * (left + across / 2) - 2 * (top + down / 2) + 100;
             if (inside)
                 ck_assert_double_eq_tol((double)values[y * width + x], wanted, 1e-3);
@@ -112,8 +111,7 @@ make_picture(struct indexed_png *picture)
 {
     *picture = (struct indexed_png){.width = WIDTH, .height = HEIGHT, .pixels = pixels};
     for (int i = 0; i < 200; i++)
-        indexed_png_color(picture, 0,
-                          (struct rgb){(uint8_t)i, (uint8_t)(255 - i), (uint8_t)(i * 7)});
+        indexed_png_color(picture, 0, (struct rgb){(uint8_t)i, (uint8_t)(255 - i), (uint8_t)(i * 7)});
     for (int i = 0; i < HEIGHT * WIDTH; i++)
         pixels[i] = (uint8_t)((i * i / 50 + i) % picture->colors);
 }
@@ -169,8 +167,7 @@ START_TEST(a_colour_is_found_added_or_approximated)
     struct indexed_png picture = {.colors = 0};
     for (int i = 0; i < INDEXED_PNG_COLORS; i++) {
         ck_assert_int_eq(indexed_png_color(&picture, 0, (struct rgb){(uint8_t)i, 0, 0}), i);
-        ck_assert_int_eq(indexed_png_color(&picture, 0, (struct rgb){(uint8_t)(i / 2), 0, 0}),
-                         i / 2);
+        ck_assert_int_eq(indexed_png_color(&picture, 0, (struct rgb){(uint8_t)(i / 2), 0, 0}), i / 2);
     }
     ck_assert_uint_eq(indexed_png_color(&picture, 0, (struct rgb){77, 0, 0}), 77);
     ck_assert_uint_eq(indexed_png_color(&picture, 0, (struct rgb){77, 3, 1}), 77);
@@ -236,8 +233,8 @@ make_scene(struct scene *scene)
     scene->segment_count = 1;
     scene->note = "";
     for (int i = 0; i < 12; i++)
-        scene->segments[i] = (struct preview_segment){
-            .mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .millilitres = 12.76};
+        scene->segments[i] =
+            (struct preview_segment){.mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .millilitres = 12.76};
 }
 
 static struct drawn
@@ -472,10 +469,8 @@ START_TEST(edges_have_the_letters_of_their_direction)
     struct drawn drawn = draw(&scene, 2);
     const int top = 4 + 18 + 18 + PANEL + 4 + 18;
     const struct box first = {4, top, 288, 288};
-    ck_assert(has_text(&drawn, acquisitions[_i].left,
-                       (struct box){first.left, first.top, 60, first.height}));
-    ck_assert(has_text(&drawn, acquisitions[_i].above,
-                       (struct box){first.left, first.top, first.width, 30}));
+    ck_assert(has_text(&drawn, acquisitions[_i].left, (struct box){first.left, first.top, 60, first.height}));
+    ck_assert(has_text(&drawn, acquisitions[_i].above, (struct box){first.left, first.top, first.width, 30}));
     drawn_free(&drawn);
 }
 
@@ -626,14 +621,12 @@ START_TEST(long_warnings_are_broken_and_a_note_ends_the_sheet)
     make_scene(&scene);
     scene.stack.plane_count = 1;
     scene.segment_count = 0;
-    scene.warnings[0] =
-        "Box: reaches the edge of the volume (lowest slice), expected to reach none";
+    scene.warnings[0] = "Box: reaches the edge of the volume (lowest slice), expected to reach none";
     scene.warning_count = 1;
     scene.note = "straightened";
     struct drawn drawn = draw(&scene, 2);
     ck_assert_int_eq(drawn.height, 4 + 2 * 18 + 18 + 576 + 4 + 2 * 18);
-    ck_assert(has_text(&drawn, "Box: reaches the edge of the volume (lowest",
-                       (struct box){4, 4, 588, 18}));
+    ck_assert(has_text(&drawn, "Box: reaches the edge of the volume (lowest", (struct box){4, 4, 588, 18}));
     ck_assert(has_text(&drawn, "slice), expected to reach none", (struct box){4, 22, 588, 18}));
     ck_assert(has_text(&drawn, "straightened", (struct box){4, drawn.height - 18, 588, 18}));
     drawn_free(&drawn);

@@ -12,8 +12,7 @@ static const struct image_rescale rescales[2] = {{2, -100}, {1, -100}};
 static struct texture_options options;
 static uint64_t histograms[2 * VALUES];
 
-static struct feature_volume volume = {
-    .options = &options, .tables = 1, .values = VALUES, .rescales = rescales};
+static struct feature_volume volume = {.options = &options, .tables = 1, .values = VALUES, .rescales = rescales};
 
 static void
 set_up(void)

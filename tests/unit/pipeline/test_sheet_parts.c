@@ -13,16 +13,10 @@ static const struct {
     double direction[3];
     const char *letters;
 } directions[] = {
-    {{1, 0, 0}, "L"},
-    {{-1, 0, 0}, "R"},
-    {{0, 1, 0}, "P"},
-    {{0, -1, 0}, "A"},
-    {{0, 0, 1}, "H"},
-    {{0, 0, -1}, "F"},
-    {{0.0, 0.6, 0.8}, "HP"},
-    {{0.8, -0.6, 0}, "LA"},
-    {{-0.48, -0.36, 0.8}, "HRA"}, /* sorted by size */
-    {{0.9998, 0.02, 0}, "L"},     /* a degree is ignored */
+    {{1, 0, 0}, "L"},           {{-1, 0, 0}, "R"},      {{0, 1, 0}, "P"},
+    {{0, -1, 0}, "A"},          {{0, 0, 1}, "H"},       {{0, 0, -1}, "F"},
+    {{0.0, 0.6, 0.8}, "HP"},    {{0.8, -0.6, 0}, "LA"}, {{-0.48, -0.36, 0.8}, "HRA"}, /* sorted by size */
+    {{0.9998, 0.02, 0}, "L"},                                                         /* a degree is ignored */
     {{0.995, 0.0998, 0}, "LP"},
 };
 
@@ -89,15 +83,14 @@ check_rows(const char *const *rows, int count, int left, int top)
 {
     for (int y = 0; y < count; y++)
         for (int x = 0; rows[y][x]; x++)
-            ck_assert_msg((pixels[(top + y) * WIDTH + left + x] == 2) == (rows[y][x] == '#'),
-                          "column %d of row %d", x, y);
+            ck_assert_msg((pixels[(top + y) * WIDTH + left + x] == 2) == (rows[y][x] == '#'), "column %d of row %d", x,
+                          y);
 }
 
 START_TEST(letters_are_drawn_dot_by_dot)
 {
-    static const char *const rows[] = {".#####..###..", ".#.....#...#.", ".#.....#..##.",
-                                       ".####..#.#.#.", ".#.....##..#.", ".#.....#...#.",
-                                       ".#......###.."};
+    static const char *const rows[] = {".#####..###..", ".#.....#...#.", ".#.....#..##.", ".####..#.#.#.",
+                                       ".#.....##..#.", ".#.....#...#.", ".#......###.."};
     letter("F0", (struct box){3, 2, 40, 12}, 1);
     check_rows(rows, 7, 3, 3);
     ck_assert_int_eq(pixels[2 * WIDTH + 3], 1); /* the shadow's corner */
@@ -158,8 +151,7 @@ START_TEST(each_letter_has_a_distinct_shape)
         letter((char[]){(char)(' ' + c), '\0'}, (struct box){0, 0, 8, 9}, 1);
         memcpy(drawn[c], pixels, sizeof pixels);
         for (int other = 0; other < c; other++)
-            ck_assert_msg(memcmp(drawn[c], drawn[other], sizeof pixels) != 0, "%c and %c", ' ' + c,
-                          ' ' + other);
+            ck_assert_msg(memcmp(drawn[c], drawn[other], sizeof pixels) != 0, "%c and %c", ' ' + c, ' ' + other);
     }
 }
 
@@ -187,8 +179,7 @@ find(size_t masks, int threads)
                                               {.bits = bits[1], .words_per_row = WORDS}};
     const struct image_mask *const both[2] = {&each[0], &each[1]};
     struct segments_extent extent;
-    ck_assert_int_eq(segments_extent_find(both, masks, (struct image_extent){COLUMNS, ROWS, SLICES},
-                                          threads, &extent),
+    ck_assert_int_eq(segments_extent_find(both, masks, (struct image_extent){COLUMNS, ROWS, SLICES}, threads, &extent),
                      0);
     return extent;
 }
@@ -254,8 +245,7 @@ main(void)
 {
     Suite *suite = suite_create("service_sheet_parts");
     TCase *tests = tcase_create("parts");
-    tcase_add_loop_test(tests, directions_have_letters, 0,
-                        sizeof directions / sizeof directions[0]);
+    tcase_add_loop_test(tests, directions_have_letters, 0, sizeof directions / sizeof directions[0]);
     tcase_add_test(tests, positions_are_printed_from_the_origin);
     tcase_add_test(tests, each_axis_has_one_patient_axis);
     tcase_add_test(tests, letters_are_drawn_dot_by_dot);

@@ -54,8 +54,7 @@ open_lane(struct kernels_device **device, const struct texture_options *options)
     texture_demand(options, true, &demand);
     ck_assert_int_eq(kernels_device_open(&cpu, device, &error), 0);
     ck_assert_int_eq(kernels_lane_open(*device, &lane, &error), 0);
-    ck_assert_int_eq(
-        kernels_volume_begin(lane, extent, stack.pixel, &demand, (void **)&voxels, &error), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, stack.pixel, &demand, (void **)&voxels, &error), 0);
     srand(9);
     for (int i = 0; i < COLUMNS * ROWS * PLANES; i++)
         voxels[i] = (uint16_t)(rand() >> 4);
@@ -87,9 +86,8 @@ expect_predicted(const struct texture_options *options, double share)
     counted.on = false;
     ck_assert_msg(rc == 0, "%s", error.message);
     ck_assert_int_gt(counted.most, 4 * SMALL);
-    ck_assert_msg(
-        predicted + SMALL >= counted.most && (double)predicted <= share * (double)counted.most,
-        "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
+    ck_assert_msg(predicted + SMALL >= counted.most && (double)predicted <= share * (double)counted.most,
+                  "%lld bytes were predicted, and %lld taken", (long long)predicted, (long long)counted.most);
     texture_result_clear(&result);
     valuing_close(request.valuing);
     kernels_lane_close(request.lane);
@@ -132,8 +130,8 @@ END_TEST
 /* Zones may have many sizes, but have few here. All slices together take little memory. */
 START_TEST(never_less)
 {
-    struct texture_options options = options_of(
-        1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm, AGGREGATION_2D_AVERAGED);
+    struct texture_options options =
+        options_of(1u << TEXTURE_FAMILY_glszm | 1u << TEXTURE_FAMILY_gldzm, AGGREGATION_2D_AVERAGED);
     make_series(true);
     expect_predicted(&options, 100);
     options = options_of(1u << TEXTURE_FAMILY_all, AGGREGATION_3D_MERGED);
@@ -144,13 +142,10 @@ END_TEST
 
 START_TEST(bins_of_a_width)
 {
-    struct texture_options options =
-        options_of(1u << TEXTURE_FAMILY_glcm, AGGREGATION_2D_SLICE_MERGED);
+    struct texture_options options = options_of(1u << TEXTURE_FAMILY_glcm, AGGREGATION_2D_SLICE_MERGED);
     make_series(true);
-    options.levels = (struct discretisation_options){.kind = DISCRETISATION_FIXED_BIN_SIZE,
-                                                     .bin_width = 700,
-                                                     .has_range = _i,
-                                                     .range = {100, 60000}};
+    options.levels = (struct discretisation_options){
+        .kind = DISCRETISATION_FIXED_BIN_SIZE, .bin_width = 700, .has_range = _i, .range = {100, 60000}};
     expect_predicted(&options, 1.5);
     options.levels.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH;
     expect_predicted(&options, 1.5);
@@ -181,15 +176,13 @@ END_TEST
 /* Sets that together exceed the limit of sets in progress. */
 START_TEST(memory_of_the_maximum_in_progress)
 {
-    struct glcm_options glcm = {.aggregation = AGGREGATION_2D_AVERAGED,
-                                .distances = (int[]){1, 2, 3, 4, 5, 6},
-                                .distance_count = 6};
+    struct glcm_options glcm = {
+        .aggregation = AGGREGATION_2D_AVERAGED, .distances = (int[]){1, 2, 3, 4, 5, 6}, .distance_count = 6};
     struct texture_options options = options_of(0, AGGREGATION_2D_AVERAGED);
     options.glcm = &glcm;
     options.levels.levels = 64; /* 50 MiB per distance */
     make_series(true);
-    ck_assert_int_le(texture_bytes(&options, pointers, &stack, 2).passing,
-                     (int64_t)VALUING_HELD + (1 << 20));
+    ck_assert_int_le(texture_bytes(&options, pointers, &stack, 2).passing, (int64_t)VALUING_HELD + (1 << 20));
     expect_predicted(&options, 1.5);
 }
 
@@ -200,8 +193,7 @@ main(void)
 {
     Suite *suite = suite_create("pipeline_texture_memory");
     TCase *tcase = tcase_create("memory");
-    tcase_add_loop_test(tcase, matrices_of_each_slice, 0,
-                        (int)(sizeof families / sizeof families[0]));
+    tcase_add_loop_test(tcase, matrices_of_each_slice, 0, (int)(sizeof families / sizeof families[0]));
     if (test_share() == 1) { /* the same code, but slower */
         tcase_add_test(tcase, never_less);
         tcase_add_loop_test(tcase, bins_of_a_width, 0, 2);

@@ -16,8 +16,7 @@ static struct directions directions;
 static void
 set_up(void)
 {
-    glcm = (struct glcm_options){
-        .distances = distances, .distance_count = 2, .angles = angles, .angle_count = 4};
+    glcm = (struct glcm_options){.distances = distances, .distance_count = 2, .angles = angles, .angle_count = 4};
 }
 
 static void
@@ -30,9 +29,8 @@ static void
 assert_offset(size_t index, int x, int y, int z)
 {
     const struct texture_offset *offset = &directions.offsets[index];
-    ck_assert_msg(offset->x == x && offset->y == y && offset->z == z,
-                  "%zu is (%d, %d, %d), not (%d, %d, %d)", index, offset->x, offset->y, offset->z,
-                  x, y, z);
+    ck_assert_msg(offset->x == x && offset->y == y && offset->z == z, "%zu is (%d, %d, %d), not (%d, %d, %d)", index,
+                  offset->x, offset->y, offset->z, x, y, z);
 }
 
 static bool
@@ -54,8 +52,7 @@ assert_directions(size_t count, int distance)
         ck_assert(a->z == 0 || (a->z == distance && count == 13));
         ck_assert(a->x || a->y || a->z);
         for (size_t j = 0; j < i; j++)
-            ck_assert(!are_alike(a, &directions.offsets[j], 1) &&
-                      !are_alike(a, &directions.offsets[j], -1));
+            ck_assert(!are_alike(a, &directions.offsets[j], 1) && !are_alike(a, &directions.offsets[j], -1));
     }
 }
 

@@ -65,8 +65,7 @@ START_TEST(reports_of_a_job)
     struct pipeline_report report;
     pipeline_run(&sample.spec, &compute, NULL, &report);
     ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
-    ck_assert_uint_eq(report.features.count,
-                      2 * (SHAPE_FEATURES + FIRST_ORDER_FEATURES + 2 * GLCM_FEATURES));
+    ck_assert_uint_eq(report.features.count, 2 * (SHAPE_FEATURES + FIRST_ORDER_FEATURES + 2 * GLCM_FEATURES));
     ck_assert_uint_eq(report.features.histogram_count, 2 * 3);
     ck_assert_double_eq(find(&report, 1, "voxel_count", 0)->value, SAMPLE_BLOCK);
     ck_assert_double_eq(find(&report, 1, "mean", 0)->value, 40);
@@ -194,8 +193,8 @@ count_zones(struct kernels_lane *lane, const void *request, struct error *error)
     return counted->ops[KERNELS_ZONES]->run(lane, request, error);
 }
 
-#define FAMILIES(more)                                                                             \
-    SAMPLE_SETTINGS("[ 0.0, 80.0 ]")                                                               \
+#define FAMILIES(more)                                                                                                 \
+    SAMPLE_SETTINGS("[ 0.0, 80.0 ]")                                                                                   \
     "texture = { regions = [ \"segments\", \"volume\" ]; families = [ \"all\" ];" more " };"
 
 /* Two regions. Neighbours must be read once at one distance, and twice at two. */
@@ -246,10 +245,8 @@ static struct {
     {GROUPS(GROUP("")), 1},
     {GROUPS(GROUP("") "," GROUP("levels = 8; aggregation = \"2d-averaged\";")), 1},
     {GROUPS(GROUP("range = [ 10.0, 40.0 ];") "," GROUP("range = [ 10.0, 40.0 ]; levels = 8;")), 1},
-    {GROUPS(GROUP("range = [ 10.0, 40.0 ];") "," GROUP("range = [ 10.0, 41.0 ];") "," GROUP("")),
-     3},
-    {GROUPS(GROUP("sigma = 3.0;") "," GROUP("sigma = 2.0;") "," GROUP("levels = 8; sigma = 3.0;")),
-     2},
+    {GROUPS(GROUP("range = [ 10.0, 40.0 ];") "," GROUP("range = [ 10.0, 41.0 ];") "," GROUP("")), 3},
+    {GROUPS(GROUP("sigma = 3.0;") "," GROUP("sigma = 2.0;") "," GROUP("levels = 8; sigma = 3.0;")), 2},
     {GROUPS(GROUP("resample = { isotropic_mm = 2.0; };") "," GROUP("") "," GROUP(
          "resample = { isotropic_mm = 2.0; }; levels = 8;")),
      2},
@@ -286,10 +283,9 @@ END_TEST
 
 /* ------------------------------------------------------------------------------ a job's memory -- */
 
-#define MATRICES(mib, more)                                                                        \
-    SAMPLE_SETTINGS("[ 0.0, 80.0 ]")                                                               \
-    "memory_mib = " mib "; texture = { " more                                                      \
-    " levels = 256; families = [ \"glcm\" ]; regions = [ \"volume\" ]; };"
+#define MATRICES(mib, more)                                                                                            \
+    SAMPLE_SETTINGS("[ 0.0, 80.0 ]")                                                                                   \
+    "memory_mib = " mib "; texture = { " more " levels = 256; families = [ \"glcm\" ]; regions = [ \"volume\" ]; };"
 
 /*
  * Matrices of 256 levels in four directions, 2 MiB, or as much for each of six slices; on the job's voxels or on
@@ -303,10 +299,8 @@ START_TEST(matrices_count_as_memory)
     } jobs[] = {
         {MATRICES("12.0", "aggregation = \"2.5d-merged\";"), PROTO_VERDICT_DONE},
         {MATRICES("12.0", "aggregation = \"2d-averaged\";"), PROTO_VERDICT_REJECT},
-        {MATRICES("12.0", "aggregation = \"2.5d-merged\"; resample = { in_plane_mm = 2.0; };"),
-         PROTO_VERDICT_DONE},
-        {MATRICES("12.0", "aggregation = \"2d-averaged\"; resample = { in_plane_mm = 2.0; };"),
-         PROTO_VERDICT_REJECT},
+        {MATRICES("12.0", "aggregation = \"2.5d-merged\"; resample = { in_plane_mm = 2.0; };"), PROTO_VERDICT_DONE},
+        {MATRICES("12.0", "aggregation = \"2d-averaged\"; resample = { in_plane_mm = 2.0; };"), PROTO_VERDICT_REJECT},
     };
     struct pipeline_report report;
     sample.spec.settings = jobs[_i].settings;

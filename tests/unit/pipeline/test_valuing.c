@@ -25,8 +25,7 @@ count_one(const struct feature_region *region, size_t set, uint64_t **counts, st
 }
 
 static int
-value_of_count(const struct feature_region *region, size_t set, const uint64_t *counts,
-               struct feature_value *values)
+value_of_count(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     atomic_fetch_add(&valued_sets, 1);
     values[0] = feature_present((double)(*counts + region->number));
@@ -50,8 +49,7 @@ form_clear(void *form)
 }
 
 static int
-value_of_form(const struct feature_region *region, size_t set, const uint64_t *counts,
-              struct feature_value *values)
+value_of_form(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     const size_t *parts = region->form;
     (void)counts;
@@ -85,8 +83,7 @@ count_last(const struct feature_region *region, size_t set, uint64_t **counts, s
 }
 
 static int
-value_of_last(const struct feature_region *region, size_t set, const uint64_t *counts,
-              struct feature_value *values)
+value_of_last(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
     (void)region;
     (void)set;
@@ -135,8 +132,7 @@ add_sets(size_t number, size_t count, size_t bytes, bool caller_counts)
         const struct feature_region region = {.number = number};
         struct error error;
         struct valued *valued = valuing_begin(
-            valuing,
-            &(struct measured){.region = &region, .family = &families[i % 2], .set = i / 2}, bytes);
+            valuing, &(struct measured){.region = &region, .family = &families[i % 2], .set = i / 2}, bytes);
         if (caller_counts)
             ck_assert_int_eq(valuing_count(valuing, valued, &error), 0);
         valuing_add(valuing, valued);
@@ -148,8 +144,7 @@ open_valuing(size_t sets, int threads, bool count)
 {
     valuing = valuing_open();
     ck_assert_ptr_nonnull(valuing);
-    ck_assert_int_eq(
-        valuing_prepare(valuing, sets, threads, count, (struct valuing_tell){NULL, NULL}), 0);
+    ck_assert_int_eq(valuing_prepare(valuing, sets, threads, count, (struct valuing_tell){NULL, NULL}), 0);
 }
 
 /* The number of threads is half of the case's number. */
@@ -204,9 +199,7 @@ START_TEST(each_set_reports_its_own_values)
     struct valued *valued;
     valuing = valuing_open();
     ck_assert_ptr_nonnull(valuing);
-    ck_assert_int_eq(
-        valuing_prepare(valuing, SETS, _i / 2, _i % 2, (struct valuing_tell){tell_some, &valuing}),
-        0);
+    ck_assert_int_eq(valuing_prepare(valuing, SETS, _i / 2, _i % 2, (struct valuing_tell){tell_some, &valuing}), 0);
     for (size_t region = 1; region < 4; region++) {
         size_t i = 0;
         add_sets(region, SETS, 1, _i % 2 == 0);
@@ -238,8 +231,7 @@ START_TEST(matrices_counted_last_are_reported)
     for (int round = 0; round < 20; round++) {
         size_t sets = 0;
         atomic_store(&counted, 0);
-        struct valued *last = valuing_begin(
-            valuing, &(struct measured){.region = &region, .family = &last_family}, 1);
+        struct valued *last = valuing_begin(valuing, &(struct measured){.region = &region, .family = &last_family}, 1);
         if (_i % 2 == 0)
             ck_assert_int_eq(valuing_count(valuing, last, &error), 0);
         valuing_add(valuing, last);
@@ -264,8 +256,7 @@ START_TEST(threads_stay_for_the_next_job)
     for (size_t job = 0; job < 20; job++) {
         const size_t sets = job % 2 == 0 ? SETS : 2;
         size_t ended = 0;
-        ck_assert_int_eq(valuing_prepare(valuing, sets, 2, true, (struct valuing_tell){NULL, NULL}),
-                         0);
+        ck_assert_int_eq(valuing_prepare(valuing, sets, 2, true, (struct valuing_tell){NULL, NULL}), 0);
         add_sets(job, sets, 1, false);
         for (const struct valued *valued; (valued = valuing_wait(valuing)) != NULL; ended++) {
             ck_assert_double_eq(valued->values[0].value, (double)(ended / 2 + job));
@@ -290,9 +281,7 @@ START_TEST(forms_are_made_before_their_values)
         for (size_t set = 0; set < 2; set++)
             valuing_add(
                 valuing,
-                valuing_begin(valuing,
-                              &(struct measured){.region = &region, .family = &forming, .set = set},
-                              0));
+                valuing_begin(valuing, &(struct measured){.region = &region, .family = &forming, .set = set}, 0));
         for (; (valued = valuing_wait(valuing)) != NULL; sets++) {
             ck_assert_int_eq(valued->rc, number == FAILS ? -ENOMEM : 0);
             ck_assert_double_eq(valued->values[0].value, number == FAILS ? 0 : (double)sets);

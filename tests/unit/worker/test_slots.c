@@ -32,12 +32,8 @@ static void
 open_slots_that_rest(int count, double rest_seconds)
 {
     struct error error = {0};
-    const struct slots_options options = {.device = "cpu",
-                                          .threads = 1,
-                                          .count = count,
-                                          .rest_seconds = rest_seconds,
-                                          .wake = wake,
-                                          .context = &news};
+    const struct slots_options options = {
+        .device = "cpu", .threads = 1, .count = count, .rest_seconds = rest_seconds, .wake = wake, .context = &news};
     ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
 }
 
@@ -115,12 +111,8 @@ START_TEST(each_stage_is_reported)
 {
     struct error error = {0};
     struct timespec deadline;
-    const struct slots_options options = {.device = "cpu",
-                                          .threads = 1,
-                                          .count = 1,
-                                          .rest_seconds = 3600,
-                                          .wake = note_stages,
-                                          .context = &news};
+    const struct slots_options options = {
+        .device = "cpu", .threads = 1, .count = 1, .rest_seconds = 3600, .wake = note_stages, .context = &news};
     ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
     for (int i = 1; i <= 2; i++) {
         stages[0] = '\0';
@@ -286,8 +278,7 @@ END_TEST
 /* With a GPU, or the emulator's. */
 START_TEST(jobs_of_a_lost_device_are_returned)
 {
-    const struct slots_options options = {
-        .device = "0", .threads = 1, .count = 2, .wake = wake, .context = &news};
+    const struct slots_options options = {.device = "0", .threads = 1, .count = 2, .wake = wake, .context = &news};
     struct error error = {0};
     int lost = 0, given_back = 0;
 

@@ -143,16 +143,14 @@ ptx_take_bits(const struct emulator::brought &all, uint32_t, uint32_t own)
     for (uint32_t i = 0; i < 4; i++) {
         const uint32_t row = own / 4 + 8 * (i / 2), column = own % 4 * 2 + i % 2;
         for (uint32_t k = 0; k < 8; k++)
-            of(own)->sums[i] +=
-                __builtin_popcount(of(row % 8 * 4 + k % 4)->rows[row / 8 + k / 4 * 2] &
-                                   of(column * 4 + k % 4)->columns[k / 4]);
+            of(own)->sums[i] += __builtin_popcount(of(row % 8 * 4 + k % 4)->rows[row / 8 + k / 4 * 2] &
+                                                   of(column * 4 + k % 4)->columns[k / 4]);
     }
     return 0;
 }
 
 static inline void
-ptx_multiply_bits(int32_t sums[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
-                  uint32_t b1)
+ptx_multiply_bits(int32_t sums[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1)
 {
     const struct ptx_bits own = {{a0, a1, a2, a3}, {b0, b1}, sums};
 
