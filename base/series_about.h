@@ -1,6 +1,6 @@
 /*
- * series_about.h - search fields of a series: scanner, study and patient (series_about.def). Values are UTF-8, "" if the
- * image has none.
+ * series_about.h - search fields of a series: scanner, study and patient (series_about.def). Values are UTF-8, "" if
+ * the image has none.
  */
 #ifndef NOCTULE_BASE_SERIES_ABOUT_H
 #define NOCTULE_BASE_SERIES_ABOUT_H

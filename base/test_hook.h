@@ -16,7 +16,8 @@ extern "C" {
 /* Returns true in the enabled form. */
 bool test_hook_enabled(void);
 
-/* Returns the environment variable `name`, or NULL if it is unset or hooks are disabled. The caller must not free it. */
+/* Returns the environment variable `name`, or NULL if it is unset or hooks are disabled. The caller must not free
+ * it. */
 const char *test_hook_variable(const char *name);
 
 /*

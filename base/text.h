@@ -15,7 +15,8 @@ const char *text_base_name(const char *path);
 
 bool text_ends_in(const char *text, const char *ending);
 
-/* Returns the bytes of the UTF-8 character at `text` (RFC 3629, no surrogates), or 0 at the end and for invalid bytes. */
+/* Returns the bytes of the UTF-8 character at `text` (RFC 3629, no surrogates), or 0 at the end and for invalid
+ * bytes. */
 size_t text_utf8_length(const char *text);
 
 /* Likewise, but returns 0 for control characters (C0, DEL and C1), which must not reach a line of text. */
@@ -33,9 +34,9 @@ void text_digits(double value, char text[TEXT_DIGITS]);
 void text_csv(FILE *out, const char *text);
 
 /*
- * A stream in memory, so that lack of memory has its errno. Both calls return 0 or -errno. After text_close the caller must
- * free `bytes`, which end in a NUL that `size` does not count; they are NULL on failure. The struct must not move between
- * the calls.
+ * A stream in memory, so that lack of memory has its errno. Both calls return 0 or -errno. After text_close the caller
+ * must free `bytes`, which end in a NUL that `size` does not count; they are NULL on failure. The struct must not move
+ * between the calls.
  */
 struct text_stream {
     FILE *out;

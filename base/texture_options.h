@@ -1,6 +1,6 @@
 /*
- * texture_options.h - terms of texture (terms.def), and the texture options of a pipeline. The configuration fills them, and the
- * feature families use them. Nothing here is thread-specific; strings are constant.
+ * texture_options.h - terms of texture (terms.def), and the texture options of a pipeline. The configuration fills
+ * them, and the feature families use them. Nothing here is thread-specific; strings are constant.
  */
 #ifndef NOCTULE_BASE_TEXTURE_OPTIONS_H
 #define NOCTULE_BASE_TEXTURE_OPTIONS_H
@@ -95,8 +95,8 @@ extern const char *const dimension_codes[DIMENSIONS];
 /* Returns the dimension of an aggregation, for families without directions. */
 enum dimension aggregation_dimension(enum aggregation aggregation);
 
-/* Return whether an aggregation uses directions within slices only, needs a matrix per slice, and adds the matrices of all
- * directions before it computes features. */
+/* Return whether an aggregation uses directions within slices only, needs a matrix per slice, and adds the matrices of
+ * all directions before it computes features. */
 bool aggregation_is_2d(enum aggregation aggregation);
 bool aggregation_per_slice(enum aggregation aggregation);
 bool aggregation_merges(enum aggregation aggregation);

@@ -24,8 +24,8 @@ int queue_set_notifications(struct queue *queue, const char *const *names, size_
 /* Returns -ENOENT if there is no row of that name. */
 int queue_read_notification(struct queue *queue, const char *name, struct queue_notification *notification);
 /*
- * Lists up to `limit` events after `after` whose kinds are in `kinds`, " KIND KIND " with a space around each. *last: the
- * event up to which all were considered. Free with queue_notified_free.
+ * Lists up to `limit` events after `after` whose kinds are in `kinds`, " KIND KIND " with a space around each. *last:
+ * the event up to which all were considered. Free with queue_notified_free.
  */
 int queue_list_notified(struct queue *queue, int64_t after, const char *kinds, size_t limit,
                         struct queue_notified **events, size_t *count, int64_t *last);

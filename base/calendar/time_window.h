@@ -6,9 +6,9 @@
  *     period = [ days ] time "-" time          days = day [ "-" day ] { "," day [ "-" day ] }
  *
  * Days (Mon to Sun) are those on which a period opens; without days it opens every day. A period with an end before its
- * start ends on the next day. Times are 00:00 to 24:00 in the zone, or in the host's zone. A time that occurs twice, because
- * clocks are set back, counts at its first occurrence. A time that clocks skip counts at the change. A period is therefore
- * an hour longer or shorter on such a day, and a period within the skipped hour does not open.
+ * start ends on the next day. Times are 00:00 to 24:00 in the zone, or in the host's zone. A time that occurs twice,
+ * because clocks are set back, counts at its first occurrence. A time that clocks skip counts at the change. A period
+ * is therefore an hour longer or shorter on such a day, and a period within the skipped hour does not open.
  *
  * A window is immutable and safe from any thread. Times are Unix milliseconds.
  */

@@ -1,6 +1,6 @@
 /*
- * time_zone.c - see time_zone.h. The C library supports one zone at a time for all threads, that of the environment. It is
- * therefore used for the host's zone only.
+ * time_zone.c - see time_zone.h. The C library supports one zone at a time for all threads, that of the environment. It
+ * is therefore used for the host's zone only.
  */
 #include "base/calendar/time_zone.h"
 

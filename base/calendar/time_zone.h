@@ -15,8 +15,8 @@
 struct time_zone;
 
 /*
- * Reads a zone such as "Europe/Berlin". Returns 0, -ENOENT for an unknown zone, -EINVAL for an invalid name or a damaged
- * file, or -errno. The caller must free the zone with time_zone_free().
+ * Reads a zone such as "Europe/Berlin". Returns 0, -ENOENT for an unknown zone, -EINVAL for an invalid name or a
+ * damaged file, or -errno. The caller must free the zone with time_zone_free().
  */
 int time_zone_load(const char *name, struct time_zone **zone);
 void time_zone_free(struct time_zone *zone); /* NULL is allowed */

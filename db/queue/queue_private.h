@@ -92,7 +92,8 @@ int queue_refuse_removed(struct queue *queue, const char *series_uid);
 /* Notes that the file from `source` is stored at `path` and that its inbox keeps the original (inbox_files.c). */
 int queue_keep_in_mind(struct queue *queue, const char *source, const struct queue_kept *kept, const char *path);
 
-/* Records that a good file of this instance of the series arrived: the series does not lack it any more (quarantine_rows.c). */
+/* Records that a good file of this instance of the series arrived: the series does not lack it any more
+ * (quarantine_rows.c). */
 int queue_cure(struct queue *queue, const char *series_uid, const char *sop_instance_uid);
 
 /* Reads the annotation objects that refer to a series, or lie in its folder, with files (object_rows.c). */

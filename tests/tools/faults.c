@@ -17,9 +17,9 @@
  * frames, because the effects of a lasting failure hardly depend on the callers. Address randomization must be off,
  * so that places are the same in all processes.
  *
- * NOCTULE_CLOCK names a file of two 8-byte integers in the machine's byte order, both in nanoseconds. The first moves the
- * wall clock alone, as if it were set. The second moves all clocks, as if that time had passed. A test that writes there
- * moves the clocks of every process. Timed waits of poll, epoll and conditions end within 50 ms of the write.
+ * NOCTULE_CLOCK names a file of two 8-byte integers in the machine's byte order, both in nanoseconds. The first moves
+ * the wall clock alone, as if it were set. The second moves all clocks, as if that time had passed. A test that writes
+ * there moves the clocks of every process. Timed waits of poll, epoll and conditions end within 50 ms of the write.
  *
  * NOCTULE_HURRY=N divides the send and receive timeouts of sockets by N.
  */

@@ -6,9 +6,9 @@
  *   print_features VOXELS MASK name=value...
  *
  * VOXELS is x fastest, in the machine's byte order. MASK has one byte per voxel, 0 outside. Names: columns, rows,
- * slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings); aggregation, discretisation (as
- * the enumerations of base/texture_options.h); levels, width; lo, hi (re-segmentation); distance; symmetric; counts (1: also
- * print them, one matrix per direction); families (1: also all of them); alpha, ivh, ivh_levels, ivh_width.
+ * slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings); aggregation, discretisation (as the
+ * enumerations of base/texture_options.h); levels, width; lo, hi (re-segmentation); distance; symmetric; counts (1:
+ * also print them, one matrix per direction); families (1: also all of them); alpha, ivh, ivh_levels, ivh_width.
  */
 #include "kernels/features/discretise.h"
 #include "kernels/features/matrices/glcm.h"

@@ -1,6 +1,6 @@
 /*
- * starved_malloc.h - the n-th allocation of the process fails, in libraries too: malloc and its kin are put in the place of the C
- * library's. Not under sanitizers, which do so themselves: there none fails.
+ * starved_malloc.h - the n-th allocation of the process fails, in libraries too: malloc and its kin are put in the
+ * place of the C library's. Not under sanitizers, which do so themselves: there none fails.
  */
 #ifndef NOCTULE_STARVED_MALLOC_H
 #define NOCTULE_STARVED_MALLOC_H

@@ -228,8 +228,8 @@ read_value_unit(Peek &peek)
             header_copy(peek.instance.value_unit, each.unit);
 }
 
-/* Returns a positive count, or 1, for use as a factor. */
-int64_t
+/* Returns a positive count, or 1, for use as a factor. A product of counts of a hostile header cannot overflow. */
+double
 factor(const Header &dataset, const DcmTagKey &tag)
 {
     return std::max(count_of(dataset, tag), 1);
@@ -243,7 +243,7 @@ void
 read_expected_instances(Peek &peek)
 {
     const Header &dataset = peek.dataset;
-    int64_t expected = 0;
+    double expected = 0;
     if (peek.has_groups()) {
         expected = 0;
     } else if (header_has(dataset, DCM_NumberOfSlices)) {
