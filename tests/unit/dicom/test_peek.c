@@ -366,6 +366,16 @@ add_nonsense_counts(struct dicom_bytes *bytes)
     bytes_text(bytes, 0x00201002, "IS", "2000000000");
 }
 
+/* Four factors of 65,535: the product exceeds 64 bits. */
+static void
+add_nonsense_pet_counts(struct dicom_bytes *bytes)
+{
+    bytes_us(bytes, 0x00540061, "US", 65535);
+    bytes_us(bytes, 0x00540071, "US", 65535);
+    bytes_us(bytes, 0x00540081, "US", 65535);
+    bytes_us(bytes, 0x00540101, "US", 65535);
+}
+
 START_TEST(expected_instances)
 {
     static const struct {
@@ -377,6 +387,7 @@ START_TEST(expected_instances)
         {add_temporal_positions, 300},
         {add_nonsense_counts, 0},
         {add_pet_index, 140},
+        {add_nonsense_pet_counts, 0},
     };
     struct sample_image image = SAMPLE_IMAGE;
     image.extra = cases[_i].extra;
@@ -553,7 +564,7 @@ main(void)
     tcase_add_test(reading, lossy_history);
     tcase_add_loop_test(reading, keys_of_a_classic_image, 0, 5);
     tcase_add_test(reading, long_keys_stay_distinct);
-    tcase_add_loop_test(reading, expected_instances, 0, 5);
+    tcase_add_loop_test(reading, expected_instances, 0, 6);
     tcase_add_loop_test(reading, functional_groups_shared_and_per_frame, 0, 3);
     tcase_add_test(reading, fewer_functional_groups_than_frames);
     tcase_add_test(reading, frames_of_a_classic_image_share_no_position);
