@@ -2,7 +2,6 @@
  * attempt.c - the daemon's side of an attempt on a shared folder (service/common/slurm), for tests.
  *
  *   attempt make SHARE JOB-FILE NUMBER SECONDS THREADS SHARED   prints the folder; SHARED "": everything is copied
- *   attempt void SHARE FOLDER
  *   attempt collect SHARE FOLDER OUTPUT                         prints the manifest as JSON
  *
  * On failure, prints "CODE: message" and exits with 1.
@@ -108,11 +107,7 @@ main(int count, char **arguments)
     struct slurm_attempt_id id;
     if (count == 8 && strcmp(arguments[1], "make") == 0)
         return make(arguments + 2);
-    if (count >= 4 && !slurm_folder_name_read(text_base_name(arguments[3]), &id))
-        return 2;
-    if (count == 4 && strcmp(arguments[1], "void") == 0)
-        return slurm_folder_void(arguments[2], &id) != 0;
-    if (count == 5 && strcmp(arguments[1], "collect") == 0)
+    if (count == 5 && strcmp(arguments[1], "collect") == 0 && slurm_folder_name_read(text_base_name(arguments[3]), &id))
         return collect(arguments + 2, &id);
     return 2;
 }

@@ -273,6 +273,6 @@ bool
 slurm_folder_is_void(const struct slurm_folder *folder)
 {
     struct stat open_one, named;
-    return faccessat(folder->fd, ATTEMPT_VOID, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || fstat(folder->fd, &open_one) != 0 ||
-           stat(folder->path, &named) != 0 || open_one.st_dev != named.st_dev || open_one.st_ino != named.st_ino;
+    return fstat(folder->fd, &open_one) != 0 || stat(folder->path, &named) != 0 || open_one.st_dev != named.st_dev ||
+           open_one.st_ino != named.st_ino;
 }

@@ -53,7 +53,6 @@
 #define ATTEMPT_FILE       "attempt"
 #define ATTEMPT_SPEC       "job"
 #define ATTEMPT_INPUTS     "inputs"
-#define ATTEMPT_VOID       "void"
 #define ATTEMPT_ROLE       "attempt" /* in HELLO of the sealed file */
 
 struct slurm_attempt_id {
@@ -93,9 +92,6 @@ bool slurm_folder_is_shared(const char *shared, const char *path);
  * *stop becomes true, returns -ECANCELED. `stop` may be NULL. */
 int slurm_folder_make(const char *share, const struct slurm_attempt_order *order, const atomic_bool *stop,
                       struct error *error);
-/* Marks the attempt as given up for steps that still run. This only saves work; the nonce is the
- * fence. Returns 0 or -errno. */
-int slurm_folder_void(const char *share, const struct slurm_attempt_id *id);
 /* Removes the folder and its contents. Returns 0, also if it does not exist, or -errno. */
 int slurm_folder_remove(const char *share, const struct slurm_attempt_id *id);
 

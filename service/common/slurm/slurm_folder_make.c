@@ -236,20 +236,6 @@ slurm_folder_make(const char *share, const struct slurm_attempt_order *order, co
 }
 
 int
-slurm_folder_void(const char *share, const struct slurm_attempt_id *id)
-{
-    char name[ATTEMPT_NAME_SIZE], path[ATTEMPT_NAME_SIZE + sizeof ATTEMPT_VOID];
-    slurm_folder_name_write(id, name);
-    snprintf(path, sizeof path, "%s/" ATTEMPT_VOID, name);
-    const int base = open(share, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (base < 0)
-        return -errno;
-    const int rc = durable_write(base, path, "", 0, 0640, DURABLE_REPLACE);
-    close(base);
-    return rc;
-}
-
-int
 slurm_folder_remove(const char *share, const struct slurm_attempt_id *id)
 {
     char name[ATTEMPT_NAME_SIZE];
