@@ -7,6 +7,7 @@
 #include "service/common/daemon_line.h"
 #include "service/common/settings.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,30 @@ check_config_doubt(void *context, const char *pipeline, const char *text)
     return 0;
 }
 
+/* Warns of each file in conf.d, beside the configuration, that the configuration does not read. A configuration of
+ * 0.1.0 has no @overlay line. */
+static void
+check_config_unread(const char *path, const struct conf_findings *findings)
+{
+    const char *slash = strrchr(path, '/');
+    char *pattern;
+    glob_t found;
+    if (asprintf(&pattern, "%.*sconf.d/*.conf", slash ? (int)(slash + 1 - path) : 0, path) < 0)
+        return;
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            char text[1024];
+            if (strstr(findings->files, strstr(found.gl_pathv[i], "conf.d/")))
+                continue;
+            snprintf(text, sizeof(text), "%s is not read: add the line @overlay \"conf.d/*.conf\" to %s",
+                     found.gl_pathv[i], path);
+            check_config_doubt(NULL, "", text);
+        }
+        globfree(&found);
+    }
+    free(pattern);
+}
+
 struct check_config_options {
     bool print;
 };
@@ -217,6 +242,7 @@ check_config_run(struct cli_call *call)
             report = NULL;
         deadline_alerts_each(conf, report, true, clock_unix_ms(), check_config_doubt, NULL);
         report_close(report);
+        check_config_unread(path, &findings);
     }
     if (status == EXIT_OK && options->print) {
         char *text = conf_to_text(conf);

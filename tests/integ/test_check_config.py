@@ -36,6 +36,17 @@ def test_summary(tmp_path, certificates):
         assert line in lines, (line, lines)
 
 
+def test_files_of_conf_d_that_are_not_read(tmp_path):
+    """A configuration of 0.1.0 has no @overlay line."""
+    site = tmp_path / "conf.d" / "site.conf"
+    site.parent.mkdir()
+    site.write_text('log_level = "debug";\n')
+    result = check(tmp_path / "noctule.conf", 'log_level = "info";\n')
+    assert result.returncode == 0 and f"warning: {site} is not read" in result.stderr
+    for line in ('@overlay "conf.d/*.conf"\n', '@include "conf.d/site.conf"\n'):
+        assert check(tmp_path / "noctule.conf", line).stderr == ""
+
+
 def test_a_rule_matches_only_its_own_values(tmp_path):
     result = check(tmp_path / "noctule.conf", """
         pipelines = ( { name = "p"; segments = ( { label = "A"; range = [ 0.0, 1.0 ];
