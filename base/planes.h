@@ -33,4 +33,14 @@ image_planes_along(const double point[3], const double origin[3], const double a
     return ((point[0] - origin[0]) * axis[0] + (point[1] - origin[1]) * axis[1]) + (point[2] - origin[2]) * axis[2];
 }
 
+/* Returns the distance in mm from the first plane to a point, along the normal. */
+static inline double
+image_planes_height(const struct image_planes *planes, const double point[3])
+{
+    double normal[3];
+
+    image_planes_normal(planes, normal);
+    return image_planes_along(point, planes->origins, normal);
+}
+
 #endif

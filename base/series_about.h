@@ -1,6 +1,6 @@
 /*
- * series_about.h - search fields of a series: scanner, study and patient (series_about.def). Values are UTF-8, "" if
- * the image has none.
+ * series_about.h - search fields of a series: scanner, study and patient (series_about.def). Values are UTF-8,
+ * and "" if the image lacks the field.
  */
 #ifndef NOCTULE_BASE_SERIES_ABOUT_H
 #define NOCTULE_BASE_SERIES_ABOUT_H

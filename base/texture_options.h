@@ -1,6 +1,6 @@
 /*
  * texture_options.h - terms of texture (terms.def), and the texture options of a pipeline. The configuration fills
- * them, and the feature families use them. Nothing here is thread-specific; strings are constant.
+ * them, and the feature families use them. All threads may use all of it; strings are constant.
  */
 #ifndef NOCTULE_BASE_TEXTURE_OPTIONS_H
 #define NOCTULE_BASE_TEXTURE_OPTIONS_H

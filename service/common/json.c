@@ -141,3 +141,15 @@ json_boolean(struct json *json, const char *key, bool value)
     element(json, key);
     fputs(value ? "true" : "false", json->out);
 }
+
+void
+json_error(struct json *json, const struct error *error)
+{
+    json_string(json, "code", code_name(error->code));
+    json_string(json, "message", error->message);
+    json_begin_array(json, "files");
+    for (int i = 0; i < 2; i++)
+        if (error->file[i][0])
+            json_string(json, NULL, error->file[i]);
+    json_end_array(json);
+}

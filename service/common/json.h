@@ -7,6 +7,8 @@
 #ifndef NOCTULE_SERVICE_COMMON_JSON_H
 #define NOCTULE_SERVICE_COMMON_JSON_H
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,5 +35,7 @@ void json_number(struct json *json, const char *key, double value); /* 9 digits 
 void json_exact(struct json *json, const char *key, double value);  /* as text_digits */
 void json_null(struct json *json, const char *key);
 void json_boolean(struct json *json, const char *key, bool value);
+/* Writes the members code, message and files. */
+void json_error(struct json *json, const struct error *error);
 
 #endif

@@ -11,8 +11,8 @@
  *
  *     EMPTY     the next start (none while draining, or if the slot must stay empty)
  *     STARTING  HELLO; then SIGTERM, as in the next two
- *     READY     the next frame
- *     LEAVING   the next frame
+ *     READY     the next frame, in two steps, because after a pause of the machine frames wait in the pipe
+ *     LEAVING   the next frame, in two steps
  *     DYING     the exit; then SIGKILL
  *
  * An exit or the end of the pipe leads to DYING from every state. A child is reaped when it has exited and its pipe was
@@ -159,7 +159,7 @@ slot_on_deadline(uv_timer_t *timer)
         break;
     case SLOT_READY:
     case SLOT_LEAVING:
-        /* After a pause of the machine its frames wait in the pipe, and libuv runs timers before it reads. */
+        /* libuv runs timers before it reads, so the second step begins after the waiting frames were read. */
         if (slot->late)
             slot_end_child(slot, "it gave no sign of life");
         else

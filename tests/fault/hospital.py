@@ -39,16 +39,17 @@ def to_archive(name, port):
             "dimse_seconds = 3.0; }")
 
 
-def service(folder, more="", **ports):
+def service(folder, more="", compute="", **ports):
     """Returns a daemon that completes series only by Images in Acquisition, and never gives up. It delivers to the
-    folder "out" and to archives at `ports`, and has a web UI. more: further top-level settings."""
+    folder "out" and to archives at `ports`, and has a web UI. more, compute: further settings, of the top level and of
+    that group."""
     out = pathlib.Path(folder, "out")
     out.mkdir(parents=True)
     destinations = [f'{{ name = "OUT"; folder = "{out}"; }}', *(to_archive(*each) for each in ports.items())]
     deliver = ", ".join(f'"{name}"' for name in ("OUT", *ports))
     page = free_port()
     more = f"page = {{ port = {page}; }};\n" + more
-    d = Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=MAY_CORRECT,
+    d = Daemon(folder, after="delete", quiet=SECONDS, attempts=100, dicom=MAY_CORRECT, compute=compute,
                pipeline_extra=f"deliver = [ {deliver} ];", extra=DELIVERY + ", ".join(destinations) + " );\n" + more,
                environment=Clock(folder).environment)
     d.page_port = page

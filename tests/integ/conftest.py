@@ -421,11 +421,11 @@ class Daemon:
     """A noctuled in a temporary root. Its log is root/../log.
 
     dicom: further lines of the configuration's dicom group. If given, the daemon listens on a free port of
-    127.0.0.1, and, with `certificates`, also on a TLS port. extra: further top-level settings (destinations,
-    delivery)."""
+    127.0.0.1, and, with `certificates`, also on a TLS port. compute: further lines of that group. extra: further
+    top-level settings (destinations, delivery)."""
 
     def __init__(self, folder, after="keep", quiet=1.0, attempts=3, pipeline_extra="", settings=None,
-                 environment=None, dicom=None, certificates=None, crl=None, extra="",
+                 environment=None, dicom=None, certificates=None, crl=None, compute="", extra="",
                  programs=BIN):
         self.folder = pathlib.Path(folder)
         self.programs = programs
@@ -438,6 +438,8 @@ class Daemon:
         self.tls_port = free_port() if certificates else None
         settings = settings or SETTINGS.format(root=self.root, after=after, quiet=quiet, attempts=attempts,
                                                pipeline_extra=pipeline_extra)
+        if compute:
+            settings = settings.replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}")
         self.config.write_text(settings + self.dicom_settings(dicom, certificates, crl) + extra)
         self.log = self.folder / "log"
         self.environment = {**os.environ, "NOCTULE_TICK_MS": "200", **(environment or {})}

@@ -68,10 +68,9 @@ class Intruders:
         if kernel:
             environment["NOCTULE_KERNEL"] = kernel
         self.daemon = d = daemon(quiet=600.0, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
-                                 programs=programs, extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
+                                 programs=programs, compute=compute, extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
                                  f"page = {{ port = {free_port()}; }};\n")
         d.is_intruded = True
-        d.config.write_text(d.config.read_text().replace("compute = { lanes = 2; }", f"compute = {{ lanes = 2; {compute} }}"))
         (d.inbox / "kept.txt").write_text("no image")
         files = phantom(folder / "in", *SMALL)
         first = pydicom.dcmread(files[0], stop_before_pixels=True)

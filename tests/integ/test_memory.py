@@ -41,10 +41,8 @@ class Peaks:
 def test_memory_of_a_large_series_is_returned(daemon, tmp_path):
     """By the receiver, which reads headers of frames, the worker, which holds the volume, and the daemon."""
     clock = Clock(tmp_path)
-    d = daemon(quiet=0.5, environment=clock.environment)
     # Each thread has its own heap, so the remaining memory depends on the number of cores.
-    d.config.write_text(d.config.read_text().replace("compute = { lanes = 2; }", "compute = { lanes = 2; threads = 2; }"))
-    d.start()
+    d = daemon(quiet=0.5, environment=clock.environment, compute="threads = 2;").start()
     pids = {role: wait_for(lambda role=role: d.children(role), 60, role)[0] for role in ("intake", "worker")}
     pids["daemon"] = d.process.pid
     put(phantom(tmp_path / "small", "--size", "32x32x6"), d.inbox / "small")

@@ -2,18 +2,6 @@
 #include "service/cli/explain/explained.h"
 
 static void
-explanation_error(struct json *json, const struct error *error)
-{
-    json_string(json, "code", code_name(error->code));
-    json_string(json, "message", error->message);
-    json_begin_array(json, "files");
-    for (int i = 0; i < 2; i++)
-        if (error->file[i][0])
-            json_string(json, NULL, error->file[i]);
-    json_end_array(json);
-}
-
-static void
 explanation_frame(struct json *json, const struct explained *explained, size_t i, int32_t f)
 {
     static char texts[FACT_COUNT][FACT_TEXT];
@@ -56,7 +44,7 @@ explanation_stack(struct json *json, const struct geometry_stack *stack, int opt
     for (int axis = 0; axis < 3 && stack->accepted; axis++)
         json_exact(json, NULL, stack->spacing[axis]);
     json_end_row(json);
-    explanation_error(json, &stack->error);
+    json_error(json, &stack->error);
     json_end_object(json);
 }
 
@@ -101,7 +89,7 @@ explanation_job(struct json *json, const struct explained_job *job)
         json_string(json, "done_by", job->done_by->text);
     json_string(json, "waits_for_series", job->lacks);
     json_boolean(json, "accepted", job->geometry.code == CODE_NONE);
-    explanation_error(json, &job->geometry);
+    json_error(json, &job->geometry);
     json_end_object(json);
 }
 
@@ -139,7 +127,7 @@ explained_to_json(const struct explained *explained, struct json *json)
     json_string(json, "series_description", first->series_description);
     json_integer(json, "series_number", first->series_number);
     json_integer(json, "damaged_files", (int64_t)explained->files->damaged);
-    explanation_error(json, &explained->refusal);
+    json_error(json, &explained->refusal);
     explanation_outcome(json, explained);
     json_begin_array(json, "instances");
     for (size_t i = 0; i < headers->count; i++) {

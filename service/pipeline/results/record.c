@@ -209,7 +209,6 @@ void
 record_put(struct json *json, const char *key, const struct record *record)
 {
     const struct pipeline_report *report = record->report;
-    const struct error *error = &report->error;
     const time_t now = time(NULL);
     struct tm parts;
     char finished[32] = "";
@@ -220,13 +219,7 @@ record_put(struct json *json, const char *key, const struct record *record)
     json_integer(json, "job", record->spec->id);
     json_string(json, "finished", finished);
     json_string(json, "outcome", pipeline_outcome(report));
-    json_string(json, "code", code_name(error->code));
-    json_string(json, "message", error->message);
-    json_begin_array(json, "files");
-    for (int i = 0; i < 2; i++)
-        if (error->file[i][0])
-            json_string(json, NULL, error->file[i]);
-    json_end_array(json);
+    json_error(json, &report->error);
     json_string(json, "pipeline", record->pipeline);
     json_string(json, "series_instance_uid", report->series_uid);
     json_string(json, "stack", record->spec->stack);

@@ -59,17 +59,9 @@ figures_place(const struct object_figures *figures, const struct sr_source_figur
 }
 
 static double
-figures_height(const struct image_planes *planes, const double point[3])
-{
-    double normal[3];
-    image_planes_normal(planes, normal);
-    return image_planes_along(point, planes->origins, normal);
-}
-
-static double
 figures_plane_height(const struct image_planes *planes, int64_t z)
 {
-    return figures_height(planes, planes->origins + 3 * z);
+    return image_planes_height(planes, planes->origins + 3 * z);
 }
 
 /* Returns the nearest plane; -1: the height is beyond the planes. */
@@ -94,7 +86,7 @@ figures_set_point(const struct object_figures *figures, const double point[3], u
 {
     const struct image_planes *planes = figures->planes;
     const struct image_extent *extent = &planes->extent;
-    const int64_t z = figures_nearest(planes, figures_height(planes, point));
+    const int64_t z = figures_nearest(planes, image_planes_height(planes, point));
     char where[96];
     if (z >= 0) {
         const double *origin = planes->origins + 3 * z;

@@ -26,14 +26,6 @@ frames_refuse(const struct object_frames *frames, int32_t frame, const char *why
                            text_base_name(path), frames->source->segments[frames->segment].label, frame + 1, why);
 }
 
-static double
-frames_height(const struct image_planes *planes, const double point[3])
-{
-    double normal[3];
-    image_planes_normal(planes, normal);
-    return image_planes_along(point, planes->origins, normal);
-}
-
 /* Returns the distance to the nearest other plane, in mm. */
 static double
 frames_distance(const struct image_planes *planes, int64_t z)
@@ -41,8 +33,8 @@ frames_distance(const struct image_planes *planes, int64_t z)
     double least = INFINITY;
     for (int64_t other = z - 1; other <= z + 1; other += 2)
         if (other >= 0 && other < planes->extent.slices)
-            least = fmin(least, fabs(frames_height(planes, planes->origins + 3 * other) -
-                                     frames_height(planes, planes->origins + 3 * z)));
+            least = fmin(least, fabs(image_planes_height(planes, planes->origins + 3 * other) -
+                                     image_planes_height(planes, planes->origins + 3 * z)));
     return isfinite(least) ? least : planes->thickness;
 }
 
@@ -174,9 +166,10 @@ frames_gather(const struct object_frames *frames, struct frames_work *work, stru
             return frames_refuse(frames, i, "is not parallel to the slices of the series, or turned within their plane",
                                  error);
         struct frames_slice *slice = &work->slices[work->count++];
-        *slice = (struct frames_slice){.height = frames_height(planes, frame->position), .off = INFINITY, .frame = i};
+        *slice =
+            (struct frames_slice){.height = image_planes_height(planes, frame->position), .off = INFINITY, .frame = i};
         for (int64_t z = 0; z < planes->extent.slices; z++) {
-            const double off = fabs(frames_height(planes, planes->origins + 3 * z) - slice->height);
+            const double off = fabs(image_planes_height(planes, planes->origins + 3 * z) - slice->height);
             if (off < slice->off) {
                 slice->off = off;
                 slice->plane = z;
@@ -279,7 +272,7 @@ frames_assign(const struct object_frames *frames, const struct frames_work *work
     }
     for (int64_t z = 0; z < planes->extent.slices; z++)
         work->of_plane[z] = exact ? -1
-                                  : frames_nearest(work, frames_height(planes, planes->origins + 3 * z), step / 2,
+                                  : frames_nearest(work, image_planes_height(planes, planes->origins + 3 * z), step / 2,
                                                    step * STEP_TOLERANCE);
     for (int32_t i = 0; i < work->count && exact; i++)
         work->of_plane[work->slices[i].plane] = work->slices[i].frame;
@@ -311,7 +304,7 @@ frames_fill_one(const struct object_frames *frames, int32_t number, struct frame
         frames_places(planes, frame, z, 1, axes[1], source->rows, work->turned ? work->across : work->down);
         const int64_t voxels = frames_copy(frames, work, z, bits);
         const double off =
-            fabs(frames_height(planes, planes->origins + 3 * z) - frames_height(planes, frame->position));
+            fabs(image_planes_height(planes, planes->origins + 3 * z) - image_planes_height(planes, frame->position));
         filled->voxels += voxels;
         filled->planes += voxels > 0;
         filled->farthest = fmax(filled->farthest, off);
