@@ -179,6 +179,74 @@ struct conf_expect {
 
 #define CONF_CATEGORY "123037004" /* the default category: SCT, Anatomical Structure */
 
+/* A label value of a program's output, for `segments = "all labels"`. */
+struct conf_label {
+    int value; /* 1..65535 */
+    char *name;
+    struct coded_concept category, type, modifier, region;
+    double color[3]; /* RGB, 0..1 */
+};
+
+enum conf_volume { CONF_NIFTI, CONF_NRRD, CONF_DICOM };
+
+enum conf_output { CONF_OUTPUT_NIFTI, CONF_OUTPUT_NRRD, CONF_OUTPUT_SEG, CONF_OUTPUT_RTSTRUCT };
+
+enum conf_gpu { CONF_GPU_NONE, CONF_GPU_SHARED, CONF_GPU_WHOLE };
+
+enum conf_family {
+
+#define FAMILY(NAME, word, code, meaning) CONF_FAMILY_##NAME,
+#include "base/algorithm_families.def"
+};
+
+/* The algorithm that a program runs, as results state it. */
+struct conf_algorithm {
+    char *name, *version;
+    enum conf_family family;
+    char *source; /* URI; "" if not given */
+};
+
+/* A program of the site that writes a label map. Its output is used by segments with CONF_PROGRAM. */
+struct conf_program {
+    char *name;
+    char **command; /* argument vector with placeholders; the first word is an absolute path */
+    size_t command_count;
+    char **cpu_command; /* used without a GPU once the GPU's memory did not suffice; none: 0 */
+    size_t cpu_command_count;
+    char **environment; /* "NAME=VALUE"; nothing else is inherited */
+    size_t environment_count;
+    enum conf_volume input;
+    char *input_file; /* name in the input folder */
+    bool task_file;   /* write task.json, which modules of mercure read */
+    enum conf_output output;
+    char *output_file; /* name in the output folder; "": the only file of the format */
+    bool has_threshold;
+    double threshold; /* fractions of at least this value have label 1 */
+    bool resample;    /* take the nearest voxel of an output on another grid; false: refuse it */
+    struct conf_algorithm algorithm;
+    struct conf_label *labels;
+    size_t label_count;
+    bool ignore_others; /* values that neither a label nor a segment names */
+    char **weights;     /* absolute paths, read-only for the program; their digest is part of results */
+    size_t weights_count;
+    char **read; /* further absolute paths, read-only for the program */
+    size_t read_count;
+    bool container;    /* the command is podman, docker or apptainer, which makes the sandbox */
+    bool host_network; /* the program may use the network */
+    enum conf_gpu gpu;
+    double gpu_memory_mib;
+    int cpus;          /* 0: no limit */
+    double memory_mib; /* 0: no limit */
+    int processes;
+    double deadline_seconds;
+    double silence_seconds; /* 0: not checked */
+    double output_mib;
+    int output_files;
+    int max_attempts;
+    bool warm; /* the process stays for the next case */
+    double warm_seconds;
+};
+
 struct conf_segment {
     char *label;
     char *description; /* "" if not given */
@@ -197,6 +265,9 @@ struct conf_segment {
     double weight, threshold;
     bool connectedness_map;
     struct conf_object object;
+    char *program; /* of CONF_PROGRAM: the name of a row of `programs` */
+    int *values;   /* label values of the program's output that the segment takes */
+    size_t value_count;
     /* Labels of other segments. The mask must lie in each segment of `within` and `intersect`, and
      * in no segment of `minus`, before the steps and after each step. */
     char **within, **minus, **intersect;
@@ -242,6 +313,7 @@ struct conf_pipeline {
     char *name;
     struct conf_segment *segments;
     size_t segment_count;
+    char *program; /* of `segments = "all labels"`: each label of this program is a segment; NULL: listed segments */
     struct texture_options *texture; /* one element per set of measurements */
     size_t texture_count;
     unsigned results; /* enum conf_result */
@@ -379,6 +451,7 @@ struct conf_compute {
     int threads;     /* of a job that runs alone; 0: all */
     int lanes;       /* concurrent jobs per worker */
     double keep_mib; /* pinned memory per lane of a GPU worker, allocated at its start */
+    int programs;    /* runs of programs at the same time */
 };
 
 /* One of our own AE titles. */
@@ -553,6 +626,8 @@ struct conf {
     size_t notify_count;
     struct conf_page page;
     double min_free_mib; /* with less free disk space, no file is received and no job starts */
+    struct conf_program *programs;
+    size_t program_count;
     struct conf_pipeline *pipelines;
     size_t pipeline_count;
     struct conf_rule *rules;
@@ -630,6 +705,26 @@ struct conf_use {
  * use another one twice. Segments of relative connectedness are found together: a use that one of
  * them needs to start is a use of all. */
 bool conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number, struct conf_use *use);
+
+/* Returns the program of this name, or NULL. */
+const struct conf_program *conf_find_program(const struct conf *conf, const char *name);
+/* Returns whether a segment of the pipeline takes the output of this program; NULL: of any program. */
+bool conf_pipeline_names_program(const struct conf_pipeline *pipeline, const char *program);
+/* Returns a program as text, which conf_program_from_text() reads back to the same values; NULL without memory. The
+ * caller must free the text. */
+char *conf_program_to_text(const struct conf_program *program);
+/* Returns 0 or -errno with the error filled. The caller must free the program with conf_program_free(). */
+int conf_program_from_text(const char *text, struct conf_program **program, struct error *error);
+void conf_program_free(struct conf_program *program);
+/* Returns those options of a program as text that can change its output: names, limits and labels are not among
+ * them. NULL without memory. The caller must free the text. */
+char *conf_program_identity(const struct conf_program *program);
+/* Returns those options of a pipeline as text that decide the volume that a program reads; NULL without memory. Pipelines
+ * with equal text share the runs of a program. The caller must free the text. */
+char *conf_grid_text(const struct conf_pipeline *pipeline);
+/* Finds the label values that the program's labels or a segment of a pipeline names, in ascending order. Returns 0 or
+ * -ENOMEM. The caller must free *values. */
+int conf_accepted_labels(const struct conf *conf, const struct conf_program *program, uint16_t **values, size_t *count);
 
 /* Returns the regions that the texture groups measure: enum conf_region, OR-ed. */
 unsigned conf_measured_regions(const struct conf_pipeline *pipeline);

@@ -15,6 +15,10 @@
  *     sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *     input /var/lib/noctule/series/1.2.3/1.2.3.2.dcm
  *     object /var/lib/noctule/series/1.2.9/1.2.9.1.dcm
+ *     program name = "deepbet"; ...
+ *     mask /var/lib/noctule/programs/12/mask
+ *     mask_sha256 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865
+ *     mask_identity 53c234e5e8472b6ac51c1ae1cab3fe06fad053beb8ebfd8977b010655bfdd3c3
  *     earlier seg.dcm 2.25.7 2.25.8 1.2.3 2.25.5 2.25.6 1.2.3
  *     end 3
  *
@@ -22,7 +26,7 @@
  * Within a value a backslash is written as \\ and any other control character as \xHH. All other
  * bytes are written unchanged, so that any file name can be stored.
  *
- * `end` gives the number of inputs plus objects. A file without it was cut off. `sha256` is
+ * `end` gives the number of inputs plus objects plus masks. A file without it was cut off. `sha256` is
  * optional and belongs to the input before it. `earlier` is optional. It names a result that this
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance and
  * Study Instance UID. If that result replaced another one, the UIDs of the replaced one follow.
@@ -35,6 +39,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The mask that a program of the site made of the stack (mask_file.h). */
+struct job_mask {
+    char *program;  /* conf_program_to_text */
+    char *path;     /* absolute */
+    char *sha256;   /* of the file */
+    char *identity; /* of program and weights; "": unknown */
+};
+
 struct job_spec {
     int64_t id;     /* 0 outside the queue */
     char *stack;    /* name of the stack to process; "": the series has only one */
@@ -46,6 +58,8 @@ struct job_spec {
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */
     char **objects; /* absolute paths of annotation objects (RTSTRUCT, SEG, SR) */
     size_t object_count;
+    struct job_mask *masks; /* one per program that the pipeline names */
+    size_t mask_count;
     char **earlier; /* as in the file: the results that this job replaces */
     size_t earlier_count;
     /* Folder to write to if the caller copies the output to `output` later; NULL: `output`. The job

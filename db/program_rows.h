@@ -1,0 +1,140 @@
+/*
+ * program_rows.h - runs of the site's programs and the masks that jobs take from them. Errors, times and threads: see
+ * queue.h.
+ *
+ *               need                 start, attempts + 1            finish
+ *     (none) ---------> READY ----------------------------> RUNNING ---------> DONE     waiting jobs: DELAYED -> READY
+ *                        ^ ^ <------ return, attempts - 1 --- | | |
+ *                        | | <------ recover (restart) -------+ | +---fail---> FAILED   waiting jobs: DELAYED -> FAILED
+ *                        | +--due-- DELAYED <---- delay --------+
+ *                        +--need of a retry--- FAILED, CANCELLED
+ *     READY, DELAYED, RUNNING ---cancel (no job waits any more)---> CANCELLED
+ *     DONE ---again (noctule retry --program)---> a new READY run, which supersedes it
+ *
+ * A run is one execution for a stack: (series, revision, stack, program, grid, identity). Jobs of several pipelines share
+ * it. A job waits in DELAYED with PROGRAM_WAITING. `finish` and `fail` change the run and its jobs in one transaction.
+ */
+#ifndef NOCTULE_DB_PROGRAM_ROWS_H
+#define NOCTULE_DB_PROGRAM_ROWS_H
+
+#include "db/queue.h"
+
+/* What the last check found of a program of the configuration. */
+struct queue_program {
+    const char *name;
+    const char *identity; /* of its options, its file and its weights (SHA-256); "": unknown */
+    const char *program_sha256, *weights_sha256;
+    const char *sandbox; /* "bubblewrap", "own", "weak", "container"; "": none is possible */
+    const char *message;
+    int64_t weights_bytes;
+    enum code code; /* CODE_NONE: it can run */
+};
+
+/* Replaces the rows of all programs. Adds the daemon's events PROGRAM_READY and PROGRAM_BROKEN if a code changed. */
+int queue_set_programs(struct queue *queue, const struct queue_program *programs, size_t count, int64_t now_ms);
+/* Finds the identity of a program; "" if it is unknown. The caller must free it. */
+int queue_program_identity(struct queue *queue, const char *name, char **identity);
+
+enum queue_run_state {
+    QUEUE_RUN_READY,
+    QUEUE_RUN_RUNNING,
+    QUEUE_RUN_DELAYED,
+    QUEUE_RUN_DONE,
+    QUEUE_RUN_FAILED,
+    QUEUE_RUN_CANCELLED
+};
+
+struct queue_run {
+    int64_t id, series_id;
+    int32_t revision, attempts;
+    char *series_uid, *stack;
+    char *program;  /* name */
+    char *settings; /* conf_program_to_text */
+    char *pipeline; /* conf_pipeline_to_text: its options for stack and grid apply */
+    char *grid, *identity;
+    char *path;   /* of its folder, relative to the root; "": no mask */
+    char *sha256; /* of the mask */
+    char *ran_as; /* "", "shared", "whole", "cpu": of the next or last attempt */
+    char *message;
+    enum queue_run_state state;
+    enum code code;
+    int64_t not_before_ms;
+    int slot; /* of a RUNNING one */
+};
+
+void queue_run_clear(struct queue_run *run);
+
+/* The output of a program that a job needs. */
+struct queue_need {
+    int64_t series_id;
+    int32_t revision;
+    const char *stack, *program;
+    const char *settings, *pipeline; /* as in struct queue_run */
+    const char *grid;                /* conf_grid_text */
+    const char *identity;            /* of the program; must be known */
+};
+
+/* Finds the current run for the need, and adds a READY one if there is none. revive: sets a FAILED or CANCELLED one to
+ * READY with 0 attempts (a CANCELLED one always). Cleared by queue_run_clear(). */
+int queue_need_run(struct queue *queue, const struct queue_need *need, bool revive, int64_t now_ms,
+                   struct queue_run *run);
+/* Does the same without a change. Returns -ENOENT if there is no run. */
+int queue_find_run(struct queue *queue, const struct queue_need *need, struct queue_run *run);
+/* Ties a job to the run of one of its programs, in place of another one. */
+int queue_tie_run(struct queue *queue, int64_t job_id, int64_t run_id);
+/* Finds the runs of a job, by the name of the program. Free the array after clearing its elements. */
+int queue_job_runs(struct queue *queue, int64_t job_id, struct queue_run **runs, size_t *count);
+/* READY -> DELAYED with PROGRAM_WAITING, without a limit of time. */
+int queue_job_awaits_programs(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
+/* Finds DELAYED jobs that wait with PROGRAM_WAITING and are tied to no run of a program named so (its identity was
+ * unknown), for a new attempt at programs_need(). */
+int queue_jobs_without_run(struct queue *queue, const char *program, struct queue_ids *jobs);
+
+/* Sets DELAYED runs that are due to READY, and finds READY ones in the order of the best job that waits for them and is not
+ * held: deadline, priority, age. Free the array after clearing its elements. */
+int queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_run **runs,
+                     size_t *count);
+/* Finds the time at which the next DELAYED run is due; 0: none. */
+int queue_next_run_due(struct queue *queue, int64_t *due_ms);
+
+/* The following are edges. They return -EAGAIN if the run is in another state. */
+
+/* ran_as: where this attempt computes. gpu: UUID, or "". */
+int queue_start_run(struct queue *queue, int64_t run_id, int slot, const char *gpu, const char *ran_as, int64_t now_ms);
+/* The run takes place in Slurm, as part of this job. */
+int queue_carry_run(struct queue *queue, int64_t run_id, int64_t job_id, int64_t now_ms);
+int queue_return_run(struct queue *queue, int64_t run_id, const char *why, int64_t now_ms);
+
+/* The end of an attempt. */
+struct queue_run_end {
+    enum code code;
+    const char *message;
+    const char *path, *sha256, *sandbox;                        /* "" if unknown */
+    int64_t size, labels, labelled, peak_bytes, gpu_peak_bytes; /* -1: not measured */
+    double write_seconds, program_seconds, read_seconds;
+    int starts;
+};
+
+/* Sets jobs to READY that lack nothing else, and counts them. */
+int queue_finish_run(struct queue *queue, int64_t run_id, const struct queue_run_end *end, int64_t now_ms,
+                     int64_t *released);
+/* ran_as: where the next attempt computes. counts: this attempt counts against max_attempts. */
+int queue_delay_run(struct queue *queue, int64_t run_id, int64_t not_before_ms, const char *ran_as, bool counts,
+                    const struct queue_run_end *end, int64_t now_ms);
+/* Fails the waiting jobs with the same code, and counts them. */
+int queue_fail_run(struct queue *queue, int64_t run_id, const struct queue_run_end *end, int64_t now_ms,
+                   int64_t *failed);
+int queue_cancel_run(struct queue *queue, int64_t run_id, const char *why, int64_t now_ms);
+/* Adds a READY run that supersedes a DONE one, whose files are removed once no RUNNING job uses them. The ties of jobs that
+ * have not ended move to it. Sets *again_id. */
+int queue_again_run(struct queue *queue, int64_t run_id, const char *by, int64_t now_ms, int64_t *again_id);
+/* At start: local RUNNING runs become READY again; those with max_attempts attempts fail. */
+int queue_recover_runs(struct queue *queue, int max_attempts, int64_t now_ms, int *returned);
+/* Finds RUNNING runs that no waiting or running job needs. */
+int queue_runs_to_stop(struct queue *queue, struct queue_ids *runs);
+/* Called by each edge that ends a job: cancels READY and DELAYED runs that no other job waits for. */
+int queue_release_runs(struct queue *queue, int64_t job_id, int64_t now_ms);
+/* Returns 1 if the run has a mask with files, 0 if not, or -errno; for the removal of folders without rows. */
+int queue_run_has_files(struct queue *queue, int64_t run_id);
+
+#endif

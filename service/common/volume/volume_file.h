@@ -1,0 +1,76 @@
+/*
+ * volume_file.h - NIfTI-1, NIfTI-2 and NRRD files: written for a program of the site, and read from one.
+ *
+ * Files are untrusted. A header is read and checked first; the caller compares it with the grid that it expects before it
+ * reads voxels, so that no file makes a process allocate or inflate more than the expected volume. Functions are
+ * thread-safe, do not log, and return 0 or -errno with the error filled.
+ */
+#ifndef NOCTULE_SERVICE_COMMON_VOLUME_VOLUME_FILE_H
+#define NOCTULE_SERVICE_COMMON_VOLUME_VOLUME_FILE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum volume_type {
+    VOLUME_UINT8,
+    VOLUME_INT8,
+    VOLUME_UINT16,
+    VOLUME_INT16,
+    VOLUME_UINT32,
+    VOLUME_INT32,
+    VOLUME_UINT64,
+    VOLUME_INT64,
+    VOLUME_FLOAT32,
+    VOLUME_FLOAT64
+};
+
+enum volume_format { VOLUME_NIFTI, VOLUME_NRRD };
+
+/* A box of voxels in space. */
+struct volume_grid {
+    int64_t size[3]; /* columns, rows, slices */
+    double
+        to_mm[12]; /* 3 x 4, row major: voxel indices (x, y, z, 1) to mm of the voxel centre, LPS (PS3.3 C.7.6.2.1.1) */
+};
+
+struct volume_header {
+    struct volume_grid grid;
+    enum volume_type type;
+    double slope, intercept; /* of the values; 1 and 0 if the file has none */
+    bool swapped;            /* the bytes of each value must be swapped */
+    bool gzip;
+    int64_t data_offset; /* bytes before the first voxel, in the inflated stream */
+    char data_file[256]; /* file of the voxels, in the same folder; "": this file */
+};
+
+/*
+ * Writes size[0] * size[1] * size[2] voxels of VOLUME_INT16 or VOLUME_FLOAT32, columns fastest, into a new file. A name
+ * that ends in ".gz" gets stored deflate blocks: readers open it as any gzip file, and no time is spent on compression.
+ * NRRD has space left-posterior-superior, and encoding gzip by the same blocks if `gzip`. Equal input gives equal bytes.
+ * Does not sync.
+ */
+int volume_write(int folder, const char *name, enum volume_format format, const struct volume_grid *grid,
+                 enum volume_type type, const void *voxels, struct error *error);
+
+/*
+ * Reads a header: .nii, .nii.gz (NIfTI-1 and NIfTI-2), .hdr with .img, .nrrd, .nhdr with a data file in the same folder,
+ * both byte orders. The file must be regular and have one name (PROGRAM_OUTPUT_NOT_REGULAR); a pipe does not block.
+ * Axes beyond the third must have size 1 (PROGRAM_NOT_3D). Other faults: PROGRAM_OUTPUT_UNREADABLE; no orientation or a
+ * singular one: PROGRAM_GRID_DIFFERS.
+ */
+int volume_read_header(int folder, const char *name, enum volume_format format, struct volume_header *header,
+                       struct error *error);
+
+/* Receives `count` values from voxel `first` on, in the order of the file. Returns 0, or -errno to stop. */
+typedef int volume_take(void *context, int64_t first, const double *values, int64_t count, struct error *error);
+
+/*
+ * Reads the voxels as real-world values, slope and intercept applied, with 1 MiB of memory. Fewer voxels or one byte more
+ * than the header states: PROGRAM_OUTPUT_SIZE. Damaged or cut off: PROGRAM_OUTPUT_UNREADABLE.
+ */
+int volume_read(int folder, const char *name, const struct volume_header *header, volume_take *take, void *context,
+                struct error *error);
+
+#endif
