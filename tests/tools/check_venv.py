@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-MODULES = ("cc3d", "highdicom", "mahotas", "mirp", "numpy", "openjpeg", "libjpeg", "pandas", "pydicom", "pynetdicom", "pytest",
+MODULES = ("cc3d", "highdicom", "mahotas", "mirp", "nibabel", "numpy", "openjpeg", "libjpeg", "pandas", "pydicom", "pynetdicom", "pytest",
            "pywt", "radiomics.shape", "scipy.ndimage", "SimpleITK", "skimage.feature")
 
 

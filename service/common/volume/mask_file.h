@@ -9,8 +9,9 @@
  *     end
  *     then per layer and row (columns fastest, slices last): pairs of LEB128 numbers, length and value, to the row's end
  *
- * The bytes follow from the grid and the labels only, so that their SHA-256 identifies the mask. Regions of a SEG or an
- * RTSTRUCT that share voxels lie in different layers. Functions return 0 or -errno with the error filled.
+ * A label is a value other than 0. The bytes follow from the grid and the labels only, so that their SHA-256 identifies the
+ * mask: runs are as long as possible, and numbers as short as possible. Regions of a SEG or an RTSTRUCT that share voxels
+ * lie in different layers. Functions return 0 or -errno with the error filled.
  */
 #ifndef NOCTULE_SERVICE_COMMON_VOLUME_MASK_FILE_H
 #define NOCTULE_SERVICE_COMMON_VOLUME_MASK_FILE_H
@@ -31,8 +32,9 @@ struct mask_labels {
 
 /*
  * Writes the mask of `layers` label maps, one after the other, size[0] * size[1] * size[2] values each, durably into a new
- * file of the folder. Fills the size in bytes, the digest as hexadecimal text, and the labels that occur (the caller must
- * free labels->items). Code: PROGRAM_OUTPUT_TOO_LARGE beyond LIMIT_MASK_MIB.
+ * file of the folder (the caller must sync the folder). Fills the size in bytes, the digest as hexadecimal text, and the
+ * labels that occur (the caller must free labels->items). Code besides those of a system call: PROGRAM_OUTPUT_TOO_LARGE
+ * beyond LIMIT_MASK_MIB or LIMIT_MASK_LAYERS.
  */
 int mask_file_write(int folder, const char *name, const struct volume_grid *grid, int layers, const uint16_t *maps,
                     int64_t *size, char sha256[65], struct mask_labels *labels, struct error *error);

@@ -31,8 +31,7 @@ enum volume_format { VOLUME_NIFTI, VOLUME_NRRD };
 /* A box of voxels in space. */
 struct volume_grid {
     int64_t size[3]; /* columns, rows, slices */
-    double
-        to_mm[12]; /* 3 x 4, row major: voxel indices (x, y, z, 1) to mm of the voxel centre, LPS (PS3.3 C.7.6.2.1.1) */
+    double to_mm[12]; /* 3 x 4, row major: indices (x, y, z, 1) to mm of the voxel centre, LPS (PS3.3 C.7.6.2.1.1) */
 };
 
 struct volume_header {
@@ -41,24 +40,27 @@ struct volume_header {
     double slope, intercept; /* of the values; 1 and 0 if the file has none */
     bool swapped;            /* the bytes of each value must be swapped */
     bool gzip;
-    int64_t data_offset; /* bytes before the first voxel, in the inflated stream */
+    int64_t stream_offset; /* bytes of the file before the gzip stream, or before the voxels without one */
+    int64_t data_offset;   /* bytes before the first voxel, inflated, from there */
     char data_file[256]; /* file of the voxels, in the same folder; "": this file */
 };
 
 /*
- * Writes size[0] * size[1] * size[2] voxels of VOLUME_INT16 or VOLUME_FLOAT32, columns fastest, into a new file. A name
- * that ends in ".gz" gets stored deflate blocks: readers open it as any gzip file, and no time is spent on compression.
- * NRRD has space left-posterior-superior, and encoding gzip by the same blocks if `gzip`. Equal input gives equal bytes.
- * Does not sync.
+ * Writes size[0] * size[1] * size[2] voxels of VOLUME_INT16 or VOLUME_FLOAT32, columns fastest, into a new file: NIfTI-1
+ * with sform and qform, or NRRD with space left-posterior-superior and raw voxels. NIfTI whose name ends in ".gz" gets
+ * stored deflate blocks: readers open it as any gzip file, and no time is spent on compression. Equal input gives equal
+ * bytes. Does not sync. Leaves no file after a failure. Code besides those of a system call: SIZE_IMPLAUSIBLE for more
+ * than 32767 voxels along an axis of NIfTI.
  */
 int volume_write(int folder, const char *name, enum volume_format format, const struct volume_grid *grid,
                  enum volume_type type, const void *voxels, struct error *error);
 
 /*
  * Reads a header: .nii, .nii.gz (NIfTI-1 and NIfTI-2), .hdr with .img, .nrrd, .nhdr with a data file in the same folder,
- * both byte orders. The file must be regular and have one name (PROGRAM_OUTPUT_NOT_REGULAR); a pipe does not block.
- * Axes beyond the third must have size 1 (PROGRAM_NOT_3D). Other faults: PROGRAM_OUTPUT_UNREADABLE; no orientation or a
- * singular one: PROGRAM_GRID_DIFFERS.
+ * both byte orders. `name` may lead through folders. The file must be there (PROGRAM_NO_OUTPUT), be regular and have one
+ * name (PROGRAM_OUTPUT_NOT_REGULAR); a pipe does not block. Axes beyond the third must have size 1, and voxels one
+ * component (PROGRAM_NOT_3D). No orientation, a singular one, or a unit other than mm: PROGRAM_GRID_DIFFERS. Other
+ * faults: PROGRAM_OUTPUT_UNREADABLE. A slope that is 0 or not finite means none (nifti1.h).
  */
 int volume_read_header(int folder, const char *name, enum volume_format format, struct volume_header *header,
                        struct error *error);
@@ -68,7 +70,7 @@ typedef int volume_take(void *context, int64_t first, const double *values, int6
 
 /*
  * Reads the voxels as real-world values, slope and intercept applied, with 1 MiB of memory. Fewer voxels or one byte more
- * than the header states: PROGRAM_OUTPUT_SIZE. Damaged or cut off: PROGRAM_OUTPUT_UNREADABLE.
+ * than the header states: PROGRAM_OUTPUT_SIZE. Damaged gzip, or gzip that is cut off: PROGRAM_OUTPUT_UNREADABLE.
  */
 int volume_read(int folder, const char *name, const struct volume_header *header, volume_take *take, void *context,
                 struct error *error);
