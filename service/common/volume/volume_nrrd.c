@@ -108,6 +108,8 @@ nrrd_load(struct volume_stream *stream, struct nrrd_head *head, struct error *er
         char *next = newline ? newline + 1 : end;
         if (next - head->text > LIMIT_VOLUME_HEADER_BYTES)
             break;
+        if (memchr(at, '\0', (size_t)(next - at)))
+            return nrrd_damaged("the header has a byte 0", error);
         if (newline)
             *newline = '\0';
         if (*at == '\0' || strcmp(at, "\r") == 0) {
