@@ -104,6 +104,13 @@ value_known(int64_t value)
     return value >= 0 ? value_int(value) : value_null();
 }
 
+/* A duration; NULL unless it is finite and not negative. */
+static inline struct database_value
+value_seconds(double seconds)
+{
+    return isfinite(seconds) && seconds >= 0 ? value_real(seconds) : value_null();
+}
+
 /* A length; NULL unless it is finite and positive. */
 static inline struct database_value
 value_length(double mm)

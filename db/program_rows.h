@@ -52,14 +52,15 @@ struct queue_run {
     char *settings; /* conf_program_to_text */
     char *pipeline; /* conf_pipeline_to_text: its options for stack and grid apply */
     char *grid, *identity;
-    char *path;   /* of its folder, relative to the root; "": no mask */
+    char *path;   /* of its folder with the mask, relative to the root; "": no mask, or it is superseded or removed */
     char *sha256; /* of the mask */
     char *ran_as; /* "", "shared", "whole", "cpu": of the next or last attempt */
     char *message;
     enum queue_run_state state;
     enum code code;
     int64_t not_before_ms;
-    int slot; /* of a RUNNING one */
+    int32_t slot;    /* of a RUNNING one on this machine */
+    int64_t carrier; /* the job in Slurm that runs it; 0: none */
 };
 
 void queue_run_clear(struct queue_run *run);
@@ -80,14 +81,17 @@ int queue_need_run(struct queue *queue, const struct queue_need *need, bool revi
                    struct queue_run *run);
 /* Does the same without a change. Returns -ENOENT if there is no run. */
 int queue_find_run(struct queue *queue, const struct queue_need *need, struct queue_run *run);
-/* Ties a job to the run of one of its programs, in place of another one. */
-int queue_tie_run(struct queue *queue, int64_t job_id, int64_t run_id);
+/* Ties a job to the run of one of its programs, in place of another one, which is released. A CANCELLED run becomes READY:
+ * the job that has just been added may have superseded the last one that needed it. */
+int queue_tie_run(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_ms);
 /* Finds the runs of a job, by the name of the program. Free the array after clearing its elements. */
 int queue_job_runs(struct queue *queue, int64_t job_id, struct queue_run **runs, size_t *count);
 /* READY -> DELAYED with PROGRAM_WAITING, without a limit of time. */
 int queue_job_awaits_programs(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
-/* Finds DELAYED jobs that wait with PROGRAM_WAITING and are tied to no run of a program named so (its identity was
- * unknown), for a new attempt at programs_need(). */
+/* DELAYED with PROGRAM_WAITING -> FAILED: its run has failed before, or the program is unknown. */
+int queue_fail_waiting(struct queue *queue, int64_t job_id, enum code code, const char *why, int64_t now_ms);
+/* Finds jobs that wait with PROGRAM_WAITING and are tied to no run of the program: its identity was unknown, or its run was
+ * cancelled. NULL: all jobs that wait with this code. */
 int queue_jobs_without_run(struct queue *queue, const char *program, struct queue_ids *jobs);
 
 /* Sets DELAYED runs that are due to READY, and finds READY ones in the order of the best job that waits for them and is not
@@ -103,14 +107,15 @@ int queue_next_run_due(struct queue *queue, int64_t *due_ms);
 int queue_start_run(struct queue *queue, int64_t run_id, int slot, const char *gpu, const char *ran_as, int64_t now_ms);
 /* The run takes place in Slurm, as part of this job. */
 int queue_carry_run(struct queue *queue, int64_t run_id, int64_t job_id, int64_t now_ms);
+/* This and queue_delay_run() cancel the run if no unfinished job needs it. */
 int queue_return_run(struct queue *queue, int64_t run_id, const char *why, int64_t now_ms);
 
 /* The end of an attempt. */
 struct queue_run_end {
     enum code code;
     const char *message;
-    const char *path, *sha256, *sandbox;                        /* "" if unknown */
-    int64_t size, labels, labelled, peak_bytes, gpu_peak_bytes; /* -1: not measured */
+    const char *sha256, *sandbox;               /* of the mask in programs/<id>; "" if unknown */
+    int64_t size, labels, labelled, peak_bytes; /* -1: not measured */
     double write_seconds, program_seconds, read_seconds;
     int starts;
 };
@@ -124,17 +129,16 @@ int queue_delay_run(struct queue *queue, int64_t run_id, int64_t not_before_ms, 
 /* Fails the waiting jobs with the same code, and counts them. */
 int queue_fail_run(struct queue *queue, int64_t run_id, const struct queue_run_end *end, int64_t now_ms,
                    int64_t *failed);
+/* Unties the jobs that wait for it: queue_jobs_without_run(). */
 int queue_cancel_run(struct queue *queue, int64_t run_id, const char *why, int64_t now_ms);
 /* Adds a READY run that supersedes a DONE one, whose files are removed once no RUNNING job uses them. The ties of jobs that
  * have not ended move to it. Sets *again_id. */
 int queue_again_run(struct queue *queue, int64_t run_id, const char *by, int64_t now_ms, int64_t *again_id);
-/* At start: local RUNNING runs become READY again; those with max_attempts attempts fail. */
+/* At start, after queue_recover(): local RUNNING runs become READY again, or fail with CRASHED at max_attempts. */
 int queue_recover_runs(struct queue *queue, int max_attempts, int64_t now_ms, int *returned);
-/* Finds RUNNING runs that no waiting or running job needs. */
+/* Finds RUNNING runs on this machine that no unfinished job needs. */
 int queue_runs_to_stop(struct queue *queue, struct queue_ids *runs);
-/* Called by each edge that ends a job: cancels READY and DELAYED runs that no other job waits for. */
-int queue_release_runs(struct queue *queue, int64_t job_id, int64_t now_ms);
-/* Returns 1 if the run has a mask with files, 0 if not, or -errno; for the removal of folders without rows. */
+/* Returns 1 if the run keeps the folder programs/<id>, 0 if not, or -errno; for the removal of folders without rows. */
 int queue_run_has_files(struct queue *queue, int64_t run_id);
 
 #endif

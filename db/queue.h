@@ -346,8 +346,9 @@ struct queue_job {
     int64_t not_before_ms; /* of a DELAYED job */
     int64_t done_by_ms;    /* time by which its result is wanted; 0: unset */
     bool alone;            /* it crashed a worker before: it must run alone */
-    bool awaits;           /* DELAYED until an annotation object, or a series of the study, arrives */
+    bool awaits;           /* DELAYED until an annotation object, a series of the study or a mask arrives */
     bool awaits_study;     /* until a series arrives */
+    bool awaits_program;   /* until a program has run */
     char *failed_on;       /* worker of its last attempt if that failed, else "" */
 };
 
@@ -365,7 +366,7 @@ struct queue_new_job {
     /*
      * Missing input as text. The job is DELAYED with this code until queue_job_lacks() clears it,
      * or until `not_before_ms`, when it is FAILED: OBJECT_WAITING (OBJECT_MISSING), STUDY_WAITING
-     * (STUDY_INCOMPLETE). With OBJECT_OPTIONAL it is READY. NULL: complete.
+     * (STUDY_INCOMPLETE). With OBJECT_OPTIONAL it is READY. PROGRAM_WAITING has no limit. NULL: complete.
      */
     const char *lacks;
     enum code lacks_code;

@@ -6,7 +6,7 @@
  * restart continues. The functions decide row by row what may be removed, in the transaction that marks it:
  *
  *   series      complete or refused; every job has ended and is not under review, and so has every delivery of
- *               these. Leftovers of its jobs without results, or with rejected results, go with it
+ *               these. Leftovers of its jobs without results, or with rejected results, and masks of programs go with it
  *   results     their job is DONE, was sent at least once or is superseded, and every delivery has ended
  *   objects     annotation objects go with their series; those of no stored series go by age
  *   quarantine  any file
@@ -83,7 +83,7 @@ struct queue_purge {
 struct queue_purged {
     int64_t images, results, quarantined; /* with files that exist or existed */
     int64_t objects;                      /* annotation objects that go with the series, or are the series */
-    int64_t bytes;                        /* of images, objects and results */
+    int64_t bytes;                        /* of images, objects, results and masks */
     int64_t undelivered;                  /* deliveries that have not arrived */
     int64_t originals;                    /* files of inboxes with after = "keep"; they stay */
 };

@@ -7,7 +7,7 @@
 CREATE VIEW v_jobs AS
 SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.body_part,
     s.description AS series_description, j.revision, j.attempts, j.priority,
-    j.created_at, j.started_at, j.ended_at, j.not_before_at,
+    j.created_at, j.started_at, j.ended_at, iif(j.code = 'PROGRAM_WAITING', NULL, j.not_before_at) AS not_before_at,
     max(0.0, round((julianday(coalesce(j.started_at, j.ended_at, 'now')) - julianday(j.ready_at))
         * 86400.0, 3)) AS wait_seconds,
     j.read_seconds, j.compute_seconds, j.write_seconds, j.verify_seconds, j.total_seconds,
@@ -48,7 +48,9 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     -- The first of v_breaches.
     coalesce(b.expectation, '') AS broken_expectation, coalesce(b.label, '') AS broken_label,
     b.found AS broken_found, b.low AS broken_low, b.high AS broken_high,
-    j.rule
+    j.rule,
+    coalesce((SELECT group_concat(program, ', ') FROM job_mask WHERE job_id = j.id), '') AS programs,
+    coalesce((SELECT group_concat(run_id, ', ') FROM job_mask WHERE job_id = j.id), '') AS program_runs
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN breach b ON b.job_id = j.id AND b.place = 1
@@ -321,9 +323,65 @@ FROM quarantine;
 
 CREATE VIEW v_events AS
 SELECT e.id AS event, e.at, e.kind, s.series_uid, e.job_id AS job, e.from_state, e.to_state, e.detail,
-    e.delivery_id AS delivery
+    e.delivery_id AS delivery, e.program_run_id AS program_run
 FROM event e
 LEFT JOIN series s ON s.id = e.series_id;
+
+CREATE VIEW v_program_runs AS
+SELECT r.id AS run, r.program, r.state, s.series_uid, s.modality, r.stack, r.revision, r.attempts,
+    r.created_at, r.started_at, r.ended_at, r.not_before_at,
+    max(0.0, round((julianday(coalesce(r.started_at, r.ended_at, 'now')) - julianday(r.ready_at)) * 86400.0, 3))
+        AS wait_seconds,
+    r.write_seconds, r.program_seconds, r.read_seconds,
+    r.write_seconds + r.program_seconds + r.read_seconds AS total_seconds,
+    round(r.peak_bytes / 1048576.0, 1) AS peak_mib, r.ran_as, r.gpu, r.sandbox,
+    iif(r.carrier_job_id IS NULL, 'local', 'slurm') AS executor, r.starts, r.labels, r.labelled_voxels,
+    iif(r.state = 'DONE' AND r.removed_at IS NULL, 'programs/' || r.id || '/mask', NULL) AS mask_path,
+    r.sha256 AS mask_sha256,
+    iif(r.state IN ('DONE', 'FAILED', 'DELAYED') AND r.removed_at IS NULL, 'programs/' || r.id || '/output.txt', NULL)
+        AS output_path,
+    r.code, r.message, r.identity,
+    (SELECT count(*) FROM job_mask m JOIN job j ON j.id = m.job_id WHERE m.run_id = r.id
+        AND j.state = 'DELAYED' AND j.code = 'PROGRAM_WAITING') AS jobs_waiting,
+    r.superseded_by, r.removed_at
+FROM program_run r
+JOIN series s ON s.id = r.series_id;
+
+-- One row per program of the configuration; figures of the runs that ended in the last 7 days.
+CREATE VIEW v_programs AS
+WITH
+ran AS MATERIALIZED (
+    SELECT *, write_seconds + program_seconds + read_seconds AS seconds,
+        row_number() OVER (PARTITION BY program ORDER BY ended_at DESC, id DESC) AS age,
+        row_number() OVER (PARTITION BY program ORDER BY state = 'FAILED', write_seconds + program_seconds + read_seconds, id)
+            AS place,
+        count(*) FILTER (WHERE state = 'DONE') OVER (PARTITION BY program) AS done
+    FROM program_run WHERE state IN ('DONE', 'FAILED') AND ended_at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-7 days')),
+figures AS (
+    SELECT program, count(*) AS runs, count(*) FILTER (WHERE state = 'FAILED') AS failed, sum(starts) AS starts,
+        avg(seconds) FILTER (WHERE state = 'DONE') AS mean_seconds,
+        -- The middle one of the sorted, or the mean of the two in the middle.
+        avg(seconds) FILTER (WHERE state = 'DONE' AND place IN ((done + 1) / 2, done / 2 + 1)) AS median_seconds,
+        max(seconds) FILTER (WHERE state = 'DONE') AS max_seconds,
+        avg(write_seconds) FILTER (WHERE state = 'DONE') AS mean_write_seconds,
+        avg(read_seconds) FILTER (WHERE state = 'DONE') AS mean_read_seconds,
+        max(peak_bytes) AS peak_bytes, count(*) FILTER (WHERE ran_as = 'whole') AS whole_runs,
+        count(*) FILTER (WHERE ran_as = 'cpu') AS cpu_runs, max(ended_at) AS last_ended_at,
+        max(iif(age = 1, code, '')) AS last_code
+    FROM ran GROUP BY program)
+SELECT p.name AS program, CASE WHEN p.code <> '' THEN 'BROKEN' WHEN p.identity = '' THEN 'WAITING' ELSE 'READY' END AS state,
+    p.code, p.message, p.since_at, p.sandbox, p.identity, p.program_sha256, p.weights_sha256,
+    round(p.weights_bytes / 1048576.0, 1) AS weights_mib,
+    (SELECT count(*) FROM program_run WHERE program = p.name AND ended_at IS NULL AND state <> 'RUNNING') AS waiting,
+    (SELECT count(*) FROM program_run WHERE program = p.name AND ended_at IS NULL AND state = 'RUNNING') AS running,
+    coalesce(f.runs, 0) AS runs, coalesce(f.failed, 0) AS failed, coalesce(f.starts, 0) AS starts,
+    round(1.0 * f.runs / nullif(f.starts, 0), 1) AS cases_per_start,
+    round(f.mean_seconds, 3) AS mean_seconds, round(f.median_seconds, 3) AS median_seconds,
+    round(f.max_seconds, 3) AS max_seconds, round(f.mean_write_seconds, 3) AS mean_write_seconds,
+    round(f.mean_read_seconds, 3) AS mean_read_seconds, round(f.peak_bytes / 1048576.0, 1) AS max_peak_mib,
+    coalesce(f.whole_runs, 0) AS whole_runs, coalesce(f.cpu_runs, 0) AS cpu_runs, f.last_ended_at,
+    coalesce(f.last_code, '') AS last_code
+FROM program p LEFT JOIN figures f ON f.program = p.name;
 
 -- How long jobs hold a lane here, by those that ran to their end: in the last 24 hours, or in the last week where none did.
 CREATE VIEW v_measured AS
@@ -530,7 +588,9 @@ SELECT c.now_at,
         FROM event e INDEXED BY event_compute
         WHERE e.kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY')
         ORDER BY e.id DESC LIMIT 1) AS compute,
-    coalesce((SELECT at FROM disk_now), (SELECT max(at) FROM disk)) AS free_at
+    coalesce((SELECT at FROM disk_now), (SELECT max(at) FROM disk)) AS free_at,
+    (SELECT count(*) FROM program_run WHERE ended_at IS NULL AND state <> 'RUNNING') AS programs_waiting,
+    (SELECT count(*) FROM program_run WHERE ended_at IS NULL AND state = 'RUNNING') AS programs_running
 FROM clock c, backlog b;
 
 CREATE VIEW v_nights AS
@@ -604,6 +664,9 @@ SELECT 'notify:' || name, 'attention', failing_since_at, failing_since_at, 1,
     printf('the command of notify "%s" failed %d time%s and receives the same events again: %s', name, failures,
         iif(failures = 1, '', 's'), message)
 FROM notification WHERE failures > 0
+UNION ALL
+SELECT 'program_broken:' || name, 'attention', since_at, since_at, 1, printf('program %s cannot run: %s', name, message)
+FROM program WHERE code <> ''
 UNION ALL
 SELECT 'disk_filling', 'attention', NULL, NULL, 7 - CAST(disk_full_days AS INTEGER),
     printf('the disk is full in %.1f days at the present rate', disk_full_days)
@@ -683,6 +746,7 @@ UNION ALL
 SELECT 'delayed:' || code, 'waits', NULL, NULL, 1, CASE code
     WHEN 'STUDY_WAITING' THEN printf('%d job%s for other series of the study, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))
+    WHEN 'PROGRAM_WAITING' THEN printf('%d job%s for a program', count(*), iif(count(*) = 1, '', 's'))
     WHEN 'OBJECT_WAITING' THEN printf('%d job%s for annotation objects of the series, the first until %s', count(*),
         iif(count(*) = 1, '', 's'), min(not_before_at))
     WHEN 'OBJECT_OPTIONAL' THEN printf('%d job%s for optional annotation objects, the first until %s', count(*),

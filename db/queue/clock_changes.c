@@ -16,7 +16,8 @@ int
 queue_clock_was_set(struct queue *queue, int64_t by_ms)
 {
     static const char *const statements[] = {
-        "UPDATE job SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED'",
+        "UPDATE job SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED' AND code <> 'PROGRAM_WAITING'",
+        "UPDATE program_run SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED'",
         "UPDATE delivery SET due_at = " MOVED("due_at") ", since_at = " MOVED(
             "since_at") " WHERE state IN ('PENDING', 'SENDING', 'DELAYED')",
         "UPDATE delivery SET since_at = " MOVED("since_at") ", requested_at = " MOVED(
@@ -68,6 +69,10 @@ queue_bound_waits(struct queue *queue, int64_t job_latest_ms, int64_t delivery_l
                          "WHERE state = 'DELAYED' AND not_before_at > ?1 "
                          "AND code NOT IN " QUEUE_AWAITING,
                          VALUES(value_time(job_latest_ms)));
+    if (rc >= 0)
+        rc = database_change(&queue->db,
+                             "UPDATE program_run SET not_before_at = ?1 WHERE state = 'DELAYED' AND not_before_at > ?1",
+                             VALUES(value_time(job_latest_ms)));
     if (rc >= 0)
         rc = database_change(&queue->db,
                              "UPDATE delivery SET due_at = ?1 "

@@ -134,6 +134,7 @@ edge_note(struct queue *queue, const struct edge_row *row, const char *from_stat
                                 .series_id = row->series_id,
                                 .job_id = row->job_id,
                                 .delivery_id = row->machine == &machine_delivery ? row->id : 0,
+                                .run_id = row->machine == &machine_run ? row->id : 0,
                                 .from_state = from_state,
                                 .to_state = to_state,
                                 .detail = edge_words(code, words, detail, sizeof detail)};
@@ -147,7 +148,8 @@ edge_taken(struct queue *queue, int changed, const struct edge_row *row, int to,
     const char *const *states = row->machine->states;
     if (changed <= 0)
         return changed < 0 ? changed : edge_wrong_state(queue, row);
-    return edge_note(queue, row, states[row->state], states[to], kind, code, words, now_ms);
+    int rc = edge_note(queue, row, states[row->state], states[to], kind, code, words, now_ms);
+    return rc == 0 && row->machine == &machine_job ? job_release_runs(queue, row->id, now_ms) : rc;
 }
 
 int

@@ -1,6 +1,6 @@
 /*
- * edges.h - shared by the edges of jobs, deliveries and pulls: the row that an edge leaves, the
- * guard, the event. Private to db/.
+ * edges.h - shared by the edges of jobs, deliveries, pulls and runs of programs: the row that an
+ * edge leaves, the guard, the event. Private to db/.
  */
 #ifndef NOCTULE_DB_QUEUE_EDGES_H
 #define NOCTULE_DB_QUEUE_EDGES_H
@@ -17,13 +17,13 @@ struct machine {
     const char *const *states;
 };
 
-extern const struct machine machine_job, machine_delivery;
+extern const struct machine machine_job, machine_delivery, machine_run;
 
 /* The row that an edge leaves. */
 struct edge_row {
     const struct machine *machine;
     int64_t id, job_id, series_id;
-    int state; /* enum queue_job_state or queue_delivery_state */
+    int state; /* enum queue_job_state, queue_delivery_state or queue_run_state */
     int32_t attempts, revision, series_revision;
     bool removed;                     /* the files of its results are removed */
     enum queue_commitment commitment; /* deliveries only, as is the next */
@@ -44,7 +44,8 @@ int edge_wrong_state(struct queue *queue, const struct edge_row *row);
 /* Adds an event with a code and a message; states are NULL if none changes. */
 int edge_note(struct queue *queue, const struct edge_row *row, const char *from_state, const char *to_state,
               const char *kind, enum code code, const char *words, int64_t now_ms);
-/* Converts the result of an edge's guarded UPDATE to 0 or -errno, and adds the event. */
+/* Converts the result of an edge's guarded UPDATE to 0 or -errno, and adds the event. The edge of a job releases its
+ * runs of programs. */
 int edge_taken(struct queue *queue, int changed, const struct edge_row *row, int to, const char *kind, enum code code,
                const char *words, int64_t now_ms);
 /* Takes an edge of each row that `sql` finds; sets *count. */
@@ -55,8 +56,32 @@ int edge_for_each(struct queue *queue, const struct machine *machine, const char
 /* Formats "CODE: message"; absent parts are left out. */
 const char *edge_words(enum code code, const char *message, char *text, size_t size);
 
-/* Codes of jobs that wait for annotation objects or other series. */
-#define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING')"
+/*
+ * Part of each edge of a job. READY and DELAYED runs that no unfinished job needs are cancelled. A RUNNING one that the job
+ * carries becomes READY, unless the job runs. Files of superseded masks are removed if no RUNNING job uses them.
+ */
+int job_release_runs(struct queue *queue, int64_t job_id, int64_t now_ms);
+
+/* Edges of jobs that also other files take. READY -> DELAYED: an input is missing. */
+int job_await(struct queue *queue, const struct edge_row *row, enum code code, const char *lacks, int64_t until_ms,
+              int64_t now_ms);
+/* DELAYED -> READY: the input has come. */
+int job_resume(struct queue *queue, const struct edge_row *row, const char *kind, int64_t now_ms);
+/* DELAYED -> FAILED without a run: the awaited input did not arrive. */
+int job_give_up(struct queue *queue, const struct edge_row *row, enum code code, const char *words, int64_t now_ms);
+/* -> CANCELLED, because another job replaces it. */
+int job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms);
+
+/* The READY runs for which jobs wait, in the order in which queue_ready() would start these; a run once per job. Jobs of an
+ * older revision are superseded. */
+int job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_ids *runs);
+
+/* Codes of jobs that wait for annotation objects, other series or programs. */
+#define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING', 'PROGRAM_WAITING')"
+/* Condition of program_run r: its mask can be read. A superseded mask stays only for jobs that read it before. */
+#define RUN_HAS_MASK "r.state = 'DONE' AND r.superseded_by IS NULL AND r.removed_at IS NULL"
+/* The not_before_at of a job that waits for a program: a run has limits of its own. */
+#define QUEUE_NO_LIMIT "9999-12-31T23:59:59.999Z"
 
 /* The members of a struct queue_job. */
 #define JOB_FIELDS(FIELD)                                                                                              \
@@ -75,6 +100,7 @@ const char *edge_words(enum code code, const char *message, char *text, size_t s
     FIELD(BOOL, alone, "j.alone")                                                                                      \
     FIELD(BOOL, awaits, "j.state = 'DELAYED' AND j.code IN " QUEUE_AWAITING)                                           \
     FIELD(BOOL, awaits_study, "j.state = 'DELAYED' AND j.code = 'STUDY_WAITING'")                                      \
+    FIELD(BOOL, awaits_program, "j.state = 'DELAYED' AND j.code = 'PROGRAM_WAITING'")                                  \
     FIELD(TEXT, failed_on, "iif(j.code <> '', j.worker, '')")
 #define JOB_COLUMNS_OF(source)                                                                                         \
     JOB_FIELDS(DATABASE_COLUMN)                                                                                        \

@@ -2,7 +2,6 @@
 #include "db/queue/edges.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +41,22 @@ job_explain_no_stack(struct queue *queue, const struct queue_new_job *job)
                            (long long)job->series_id, (int)now, job->revision, job->stack ? job->stack : "");
 }
 
+int
+queue_settings_row(struct queue *queue, const char *text, int64_t *id)
+{
+    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?", VALUES(value_text(text)), id);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)", VALUES(value_text(text)));
+    *id = sqlite3_last_insert_rowid(queue->db.handle);
+    return rc;
+}
+
 static int
 job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id)
 {
     int64_t settings_row;
-    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?", VALUES(value_text(job->settings)),
-                          &settings_row);
-    if (rc == 0) {
-        rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)", VALUES(value_text(job->settings)));
-        settings_row = sqlite3_last_insert_rowid(queue->db.handle);
-    }
+    int rc = queue_settings_row(queue, job->settings, &settings_row);
     if (rc < 0)
         return rc;
     rc = database_change(&queue->db,
@@ -82,20 +87,17 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* READY -> DELAYED: an input is missing. */
-static int
-job_await(struct queue *queue, int64_t job_id, const struct queue_new_job *job, int64_t now_ms)
+int
+job_await(struct queue *queue, const struct edge_row *row, enum code code, const char *lacks, int64_t until_ms,
+          int64_t now_ms)
 {
-    struct edge_row row;
-    int rc = edge_read_row(queue, &machine_job, job_id, &row);
-    if (rc < 0)
-        return rc;
-    int changed = database_change(&queue->db,
-                                  "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = ?5, "
-                                  "message = ?4 WHERE id = ?1 AND state = ?2",
-                                  VALUES(EDGE_GUARD(&row), value_time(job->until_ms), value_text(job->lacks),
-                                         value_text(code_name(job->lacks_code))));
-    return edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_WAITS", job->lacks_code, job->lacks, now_ms);
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, code = ?5, "
+        "message = ?4 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), code == CODE_PROGRAM_WAITING ? value_text(QUEUE_NO_LIMIT) : value_time(until_ms),
+               value_text(lacks), value_text(code_name(code))));
+    return edge_taken(queue, changed, row, QUEUE_DELAYED, "JOB_WAITS", code, lacks, now_ms);
 }
 
 /* -> CANCELLED, from any state that is not final. */
@@ -111,8 +113,7 @@ job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, en
     return edge_taken(queue, changed, row, QUEUE_CANCELLED, kind, code, why, now_ms);
 }
 
-/* -> CANCELLED, because another job replaces it. */
-static int
+int
 job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     char why[128] = "requested again: another job replaces it";
@@ -174,8 +175,12 @@ job_add(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, in
     rc = job_supersede_unfinished(queue, job, now_ms, running);
     if (rc == 0)
         rc = job_insert(queue, job, now_ms, job_id);
-    if (rc == 0 && job->lacks)
-        rc = job_await(queue, *job_id, job, now_ms);
+    if (rc == 0 && job->lacks) {
+        struct edge_row row;
+        rc = edge_read_row(queue, &machine_job, *job_id, &row);
+        if (rc == 0)
+            rc = job_await(queue, &row, job->lacks_code, job->lacks, job->until_ms, now_ms);
+    }
     if (rc < 0)
         return rc;
     /*
@@ -218,14 +223,14 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
 
 /* ---------------------------------------------------------------------------------- starting - */
 
-/* DELAYED -> FAILED without a run: the awaited input did not arrive. */
-static int
+int
 job_give_up(struct queue *queue, const struct edge_row *row, enum code code, const char *words, int64_t now_ms)
 {
     int changed =
         database_change(&queue->db,
                         "UPDATE job SET state = 'FAILED', ended_at = ?3, not_before_at = NULL, code = ?4, "
-                        "message = message || ' ' || ?5 WHERE id = ?1 AND state = ?2",
+                        "message = iif(code = 'PROGRAM_WAITING', '', message || ' ') || ?5 "
+                        "WHERE id = ?1 AND state = ?2",
                         VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(words)));
     return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, words, now_ms);
 }
@@ -249,23 +254,30 @@ job_give_up_study(struct queue *queue, const struct edge_row *row, int64_t now_m
 }
 
 int
+job_resume(struct queue *queue, const struct edge_row *row, const char *kind, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, code = '', "
+                                  "message = '', not_before_at = NULL, started_at = NULL "
+                                  "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, kind, CODE_NONE, "", now_ms);
+}
+
+/* An object that is missing again after the job waited for a program is past its limit of time. */
+int
 queue_job_lacks(struct queue *queue, int64_t job_id, enum code code, const char *lacks, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_DELAYED), &row);
     if (rc == 0 && lacks)
         rc = database_run(&queue->db,
-                          "UPDATE job SET code = ?3, message = ?4 WHERE id = ?1 AND state = ?2 "
-                          "AND code IN " QUEUE_AWAITING,
-                          VALUES(EDGE_GUARD(&row), value_text(code_name(code)), value_text(lacks)));
-    else if (rc == 0) {
-        int changed = database_change(&queue->db,
-                                      "UPDATE job SET state = 'READY', ready_at = ?3, code = '', "
-                                      "message = '', not_before_at = NULL, started_at = NULL "
-                                      "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
-                                      VALUES(EDGE_GUARD(&row), value_time(now_ms)));
-        rc = edge_taken(queue, changed, &row, QUEUE_READY, "JOB_OBJECT_CAME", CODE_NONE, "", now_ms);
-    }
+                          "UPDATE job SET code = ?3, message = ?4, not_before_at = CASE 'PROGRAM_WAITING' "
+                          "WHEN ?3 THEN '" QUEUE_NO_LIMIT "' WHEN code THEN ?5 ELSE not_before_at END "
+                          "WHERE id = ?1 AND state = ?2 AND code IN " QUEUE_AWAITING,
+                          VALUES(EDGE_GUARD(&row), value_text(code_name(code)), value_text(lacks), value_time(now_ms)));
+    else if (rc == 0)
+        rc = job_resume(queue, &row, "JOB_OBJECT_CAME", now_ms);
     return queue_leave(queue, rc);
 }
 
@@ -332,14 +344,17 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
  * Jobs behind the candidates are not read: reading 100,000 jobs at each turn would take all of the
  * daemon's time. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines to
  * leave out. INDEXED BY and CROSS JOIN: without statistics SQLite reads and sorts all READY jobs.
+ *
+ * Jobs that wait for a run are candidates in the same way, for the start of the run: IS(t) is the condition of the two
+ * indexes, MAY a condition of job r.
  */
 #define JOB_MAY_START                                                                                                  \
     "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                                       \
     "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' "                                                     \
     "    AND h.name = CAST(r.id AS TEXT)) "
-#define JOB_FIRST                                                                                                      \
+#define JOB_FIRST_OF(INDEX, BY_INDEX, IS, MAY)                                                                         \
     "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "                                                          \
-    "SELECT (SELECT pipeline FROM job INDEXED BY job_ready WHERE state = 'READY' "                                     \
+    "SELECT (SELECT pipeline FROM job INDEXED BY " INDEX " WHERE " IS("")                                              \
     "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "                          \
     "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                                                   \
     "  AND instr(?4, char(10) || name || char(10)) = 0 "                                                               \
@@ -347,19 +362,29 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                                           \
     "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "                               \
     "    AND NOT w.is_open)), "                                                                                        \
-    "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY job_ready "                           \
-    "  WHERE state = 'READY' AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "                      \
-    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY job_ready "                                       \
-    "  WHERE j.state = 'READY' AND j.pipeline = name AND j.priority < ranks.priority "                                 \
+    "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY " INDEX                               \
+    "  WHERE " IS("") "AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "                            \
+    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY " INDEX                                           \
+    "  WHERE " IS("j.") "AND j.pipeline = name AND j.priority < ranks.priority "                                       \
     "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "                                     \
     "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                                          \
-    "  SELECT r.id FROM job r INDEXED BY job_ready JOIN series x ON x.id = r.series_id "                               \
-    "  WHERE r.state = 'READY' AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START                     \
+    "  SELECT r.id FROM job r INDEXED BY " INDEX " JOIN series x ON x.id = r.series_id "                               \
+    "  WHERE " IS("r.") "AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START MAY                       \
     "  ORDER BY r.id LIMIT ?1) "                                                                                       \
     "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("                                              \
-    "  SELECT r.id FROM job r INDEXED BY job_done_by JOIN series x ON x.id = r.series_id "                             \
-    "  WHERE r.state = 'READY' AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START                           \
+    "  SELECT r.id FROM job r INDEXED BY " BY_INDEX " JOIN series x ON x.id = r.series_id "                            \
+    "  WHERE " IS("r.") "AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START MAY                             \
     "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
+
+#define JOB_IS_READY(t) t "state = 'READY' "
+#define JOB_FIRST       JOB_FIRST_OF("job_ready", "job_done_by", JOB_IS_READY, "")
+
+#define JOB_IS_WAITING(t) t "state = 'DELAYED' AND " t "code = 'PROGRAM_WAITING' "
+#define JOB_FIRST_WAITING                                                                                              \
+    JOB_FIRST_OF("job_waits", "job_waits_done_by", JOB_IS_WAITING,                                                     \
+                 "AND EXISTS (SELECT 1 FROM job_mask m JOIN program_run g ON g.id = m.run_id "                         \
+                 "  WHERE m.job_id = r.id AND g.state = 'READY') ")
+
 /* A deadline in the past does not count: it would delay jobs that can still be in time. */
 #define JOB_ORDER                                                                                                      \
     "ORDER BY iif(j.done_by_at > ?2, j.done_by_at, 'never'), j.priority "                                              \
@@ -410,11 +435,32 @@ queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit
 }
 
 int
+job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_ids *runs)
+{
+    const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms), value_int(ageing_ms),
+                                            value_text("")};
+    int rc = 0;
+    for (int64_t moved = 1; rc == 0 && moved > 0;)
+        rc = edge_for_each(queue, &machine_job,
+                           JOB_FIRST_WAITING "SELECT j.id FROM first f CROSS JOIN job j ON j.id = f.id "
+                                             "JOIN series s ON s.id = j.series_id "
+                                             "WHERE j.revision < s.revision ORDER BY j.id",
+                           values, 4, job_supersede, now_ms, &moved);
+    return rc < 0 ? rc
+                  : queue_list(queue,
+                               JOB_FIRST_WAITING
+                               "SELECT m.run_id FROM first f CROSS JOIN job j ON j.id = f.id "
+                               "CROSS JOIN job_mask m ON m.job_id = j.id CROSS JOIN program_run g ON g.id = m.run_id "
+                               "WHERE g.state = 'READY' " JOB_ORDER,
+                               values, 4, &database_id, &runs->at, &runs->count);
+}
+
+int
 queue_next_due(struct queue *queue, int64_t *due_ms)
 {
     int rc = queue_read_row(queue,
                             "SELECT not_before_at FROM job INDEXED BY job_delayed WHERE state = 'DELAYED' "
-                            "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
+                            "AND not_before_at < '" QUEUE_NO_LIMIT "' ORDER BY not_before_at LIMIT 1",
                             NO_VALUES, &database_time, due_ms);
     return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no job is delayed") : rc;
 }
@@ -481,12 +527,6 @@ queue_set_stage(struct queue *queue, int64_t job_id, const char *stage, int64_t 
 
 /* ------------------------------------------------------------------------------------ ending - */
 
-static struct database_value
-measured_real(double value)
-{
-    return isfinite(value) && value >= 0 ? value_real(value) : value_null();
-}
-
 int
 queue_job_stands(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
@@ -517,8 +557,8 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
         "source_x_mm = ?20, source_y_mm = ?21, source_step_min_mm = ?22, "
         "source_step_max_mm = ?23, straightened = ?24 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
-               measured_real(f->read_seconds), measured_real(f->compute_seconds), measured_real(f->write_seconds),
-               measured_real(f->verify_seconds), measured_real(f->total_seconds), value_known(f->voxels),
+               value_seconds(f->read_seconds), value_seconds(f->compute_seconds), value_seconds(f->write_seconds),
+               value_seconds(f->verify_seconds), value_seconds(f->total_seconds), value_known(f->voxels),
                value_known(f->segmented_voxels), value_known(f->peak_bytes), value_text(f->backend),
                value_text(f->note), value_text(code_name(finish->code)), value_text(finish->message),
                value_length(v->spacing[0]), value_length(v->spacing[1]), value_length(v->spacing[2]),
@@ -703,6 +743,12 @@ job_retry(struct queue *queue, const struct edge_row *row, const struct queue_re
             .retry_of = job.id,
         };
         rc = job_add(queue, &new_job, now_ms, job_id, running);
+        if (rc == 0 && !changed) /* it takes the stored masks */
+            rc = database_run(&queue->db,
+                              "INSERT INTO job_mask SELECT ?2, m.program, m.run_id FROM job_mask m "
+                              "JOIN program_run r ON r.id = m.run_id WHERE m.job_id = ?1 AND r.state = 'DONE' "
+                              "AND r.superseded_by IS NULL AND r.removed_at IS NULL",
+                              VALUES(value_int(row->id), value_int(*job_id)));
     }
     queue_job_clear(&job);
     return rc;

@@ -45,7 +45,9 @@ purge_count(struct queue *queue, const struct queue_purge *purge, int64_t id, st
                             "  AND path <> ''), "
                             "(SELECT coalesce(sum(size_bytes), 0) FROM instance WHERE series_id = ?1) + "
                             "(SELECT coalesce(sum(r.size_bytes), 0) FROM result r JOIN job j ON j.id = r.job_id "
-                            "  WHERE j.series_id = ?1 AND j.removed_at IS NULL), "
+                            "  WHERE j.series_id = ?1 AND j.removed_at IS NULL) + "
+                            "(SELECT coalesce(sum(size_bytes), 0) FROM program_run "
+                            "  WHERE series_id = ?1 AND removed_at IS NULL), "
                             "(SELECT count(*) FROM job j JOIN delivery d ON d.job_id = j.id "
                             "  WHERE j.series_id = ?1 AND j.removed_at IS NULL AND " NOT_ARRIVED "), "
                             "(SELECT count(*) FROM kept k JOIN instance i ON i.id = k.instance_id "
@@ -90,6 +92,11 @@ purge_expect_idle(struct queue *queue, const struct series_row *row)
                                "job %lld of the series is under review: noctule accept or reject it", (long long)busy);
     if (rc == 0)
         rc = purge_expect_no_job(queue, row->id);
+    if (rc == 0)
+        rc = database_get(&queue->db, "SELECT id FROM program_run WHERE series_id = ? AND state = 'RUNNING' LIMIT 1",
+                          VALUES(value_int(row->id)), &busy);
+    if (rc == 1)
+        return database_refuse(&queue->db, -EAGAIN, "run %lld of a program on the series ends: wait", (long long)busy);
     if (rc == 0)
         rc = database_get(&queue->db,
                           "SELECT d.id FROM job j JOIN delivery d ON d.job_id = j.id "

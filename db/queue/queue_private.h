@@ -1,7 +1,7 @@
 /*
  * queue_private.h - shared by the parts of the queue: transaction.c (opening, transactions, events,
  * invariants), the edges (series_rows.c, quarantine_rows.c, job_rows.c, review_rows.c,
- * delivery_rows.c), holds.c, feature_rows.c. Private to db/.
+ * delivery_rows.c, program_rows.c), holds.c, feature_rows.c. Private to db/.
  */
 #ifndef NOCTULE_DB_QUEUE_QUEUE_PRIVATE_H
 #define NOCTULE_DB_QUEUE_QUEUE_PRIVATE_H
@@ -41,7 +41,7 @@ int queue_change(struct queue *queue, const char *sql, const struct database_val
 
 struct queue_event {
     const char *kind;
-    int64_t series_id, job_id, delivery_id; /* 0: unset */
+    int64_t series_id, job_id, delivery_id, run_id; /* 0: unset */
     const char *from_state, *to_state;      /* NULL: no change of state */
     const char *detail;
 };
@@ -66,6 +66,8 @@ int queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *coun
 /* Both read all rows. */
 int queue_list(struct queue *queue, const char *sql, const struct database_value *values, size_t value_count,
                const struct database_shape *shape, void *array, size_t *count);
+/* Finds the row of a text in `settings`, or adds it. */
+int queue_settings_row(struct queue *queue, const char *text, int64_t *id);
 /* For LIMIT. */
 struct database_value queue_row_limit(size_t limit);
 

@@ -36,7 +36,8 @@ stock_series_may_go(struct queue *queue, const struct queue_sweep *sweep, int64_
                           "  j.state NOT IN ('DONE', 'EMPTY', 'REJECTED', 'FAILED', 'CANCELLED') "
                           "  OR coalesce(j.reviewed_at, j.ended_at) >= ?2 OR ?3 AND j.state = 'FAILED' "
                           "  OR EXISTS (SELECT 1 FROM delivery d WHERE d.job_id = j.id AND " NOT_ARRIVED ")) "
-                          "UNION ALL SELECT 1 FROM series WHERE id = ?1 AND ?3 AND state = 'REFUSED' LIMIT 1",
+                          "UNION ALL SELECT 1 FROM series WHERE id = ?1 AND ?3 AND state = 'REFUSED' "
+                          "UNION ALL SELECT 1 FROM program_run WHERE series_id = ?1 AND state = 'RUNNING' LIMIT 1",
                           VALUES(value_int(id), value_time(before_ms), value_int(sweep->for_space)), &found);
     if (rc == 0)
         rc = stock_is_kept(queue, sweep,
@@ -208,6 +209,15 @@ stock_mark_series(struct queue *queue, const struct queue_sweep *sweep, int64_t 
                           "UPDATE job SET removed_at = ?2 WHERE series_id = ?1 "
                           "AND state <> 'DONE' AND removed_at IS NULL",
                           VALUES(value_int(id), value_time(now_ms)));
+    if (rc == 0) /* masks are patient data as images are */
+        rc = database_run(&queue->db,
+                          "INSERT INTO removal (path) SELECT 'programs/' || id FROM program_run "
+                          "WHERE series_id = ? AND removed_at IS NULL ON CONFLICT DO NOTHING",
+                          VALUES(value_int(id)));
+    if (rc == 0)
+        rc = database_run(&queue->db,
+                          "UPDATE program_run SET removed_at = ?2 WHERE series_id = ?1 AND removed_at IS NULL",
+                          VALUES(value_int(id), value_time(now_ms)));
     if (rc == 0) /* while its instances still identify them */
         rc = stock_objects_with(queue, sweep, id, &objects);
     for (size_t i = 0; rc == 0 && i < objects.count; i++)
@@ -286,11 +296,13 @@ stock_drop_rows(struct queue *queue, const struct queue_sweep *sweep, int64_t id
         "DELETE FROM feature WHERE job_id = ?", "DELETE FROM pattern_histogram WHERE job_id = ?",
         "DELETE FROM segment WHERE job_id = ?", "DELETE FROM breach WHERE job_id = ?",
         "DELETE FROM event WHERE job_id = ?",   "DELETE FROM delivery WHERE job_id = ?",
-        "DELETE FROM result WHERE job_id = ?",  "DELETE FROM job WHERE id = ?",
+        "DELETE FROM result WHERE job_id = ?",  "DELETE FROM job_mask WHERE job_id = ?",
+        "DELETE FROM job WHERE id = ?",
     };
     static const char *const of_series[] = {
         "DELETE FROM quarantine WHERE series_uid = (SELECT series_uid FROM series WHERE id = ?)",
         "DELETE FROM event WHERE series_id = ?",
+        "DELETE FROM program_run WHERE series_id = ?",
         "DELETE FROM stack WHERE series_id = ?",
         "DELETE FROM series WHERE id = ?",
     };

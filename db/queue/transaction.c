@@ -1,7 +1,7 @@
 /*
  * transaction.c - opening and closing the queue, transactions, events and invariants. The edges of a
  * series are in series_rows.c, those of a job in job_rows.c, features in feature_rows.c; deliveries,
- * with their own diagram, are in delivery_rows.c.
+ * with their own diagram, are in delivery_rows.c, runs of programs in program_rows.h.
  *
  * A series:
  *
@@ -65,6 +65,7 @@
  *   8. A delivery repeats the values of its result's row, while that exists.
  *   9. Instances that a series lacks are not among its instances.
  *  10. Removed files are neither received, nor read by a job, nor sent.
+ *  11. A job that waits for programs is tied to no run that has ended without a mask.
  * The schema itself ensures: states agree with their times; one job per lane; one READY, DELAYED or
  * RUNNING job per (series, revision, stack, pipeline); one row per (series, SOP instance), (result,
  * destination) and (job, segment, definition of a feature).
@@ -413,11 +414,12 @@ queue_add_event(struct queue *queue, const struct queue_event *event, int64_t no
 {
     return database_run(&queue->db,
                         "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
-                        "detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT destination || "
-                        "iif(?8 = '', '', ', ') FROM delivery WHERE id = ?5), '') || ?8)",
+                        "detail, program_run_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT destination || "
+                        "iif(?8 = '', '', ', ') FROM delivery WHERE id = ?5), '') || ?8, ?9)",
                         VALUES(value_time(now_ms), value_text(event->kind), value_id(event->series_id),
                                value_id(event->job_id), value_id(event->delivery_id), value_optional(event->from_state),
-                               value_optional(event->to_state), value_text(event->detail)));
+                               value_optional(event->to_state), value_text(event->detail),
+                               value_id(event->run_id)));
 }
 
 int
@@ -480,7 +482,7 @@ static const struct {
     {"series", "its last event names another state",
      "SELECT id FROM series s WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE series_id = s.id AND job_id IS NULL "
-     " AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
+     " AND program_run_id IS NULL AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
     {"delivery", "it is not of the result that it names",
      "SELECT d.id FROM delivery d JOIN result r ON r.id = d.result_id "
      "WHERE r.job_id <> d.job_id OR r.path <> d.path OR r.sop_instance_uid <> d.sop_instance_uid "
@@ -489,6 +491,17 @@ static const struct {
      "SELECT q.id FROM quarantine q JOIN series s ON s.series_uid = q.series_uid "
      "JOIN instance i ON i.series_id = s.id AND i.sop_instance_uid = q.sop_instance_uid "
      "WHERE q.lacking"},
+    {"job", "it waits for a run that has ended without a mask",
+     "SELECT j.id FROM job j JOIN job_mask m ON m.job_id = j.id JOIN program_run r ON r.id = m.run_id "
+     "WHERE j.state = 'DELAYED' AND j.code = 'PROGRAM_WAITING' "
+     "AND (r.state IN ('FAILED', 'CANCELLED') OR r.superseded_by IS NOT NULL)"},
+    {"run", "its series is removed, and its files are not, or it runs",
+     "SELECT r.id FROM program_run r JOIN series s ON s.id = r.series_id WHERE s.removed_at IS NOT NULL "
+     "AND (r.removed_at IS NULL OR r.state = 'RUNNING')"},
+    {"run", "its last event names another state",
+     "SELECT id FROM program_run r WHERE state IS NOT "
+     "(SELECT to_state FROM event WHERE program_run_id = r.id AND to_state IS NOT NULL "
+     " ORDER BY id DESC LIMIT 1)"},
     {"delivery", "its last event names another state",
      "SELECT id FROM delivery d WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE delivery_id = d.id AND to_state IS NOT NULL "

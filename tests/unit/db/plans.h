@@ -73,6 +73,7 @@ plans_walks(sqlite3 *db, const char *step)
                                         "horizon",
                                         "acknowledgement",
                                         "notification",
+                                        "program",
                                         "alert_raised",
                                         "disk",
                                         "waiting",

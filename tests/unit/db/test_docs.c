@@ -120,6 +120,20 @@ START_TEST(each_kind_of_event_is_documented)
         "HELD",
         "RELEASED",
         "JOB_PRIORITY",
+        "JOB_WAITS",
+        "JOB_MASK_CAME",
+        "PROGRAM_PLANNED",
+        "PROGRAM_STARTED",
+        "PROGRAM_DONE",
+        "PROGRAM_DELAYED",
+        "PROGRAM_DUE",
+        "PROGRAM_FAILED",
+        "PROGRAM_RETURNED",
+        "PROGRAM_RECOVERED",
+        "PROGRAM_CANCELLED",
+        "PROGRAM_AGAIN",
+        "PROGRAM_READY",
+        "PROGRAM_BROKEN",
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         expect_column("v_events", kinds[i]);

@@ -357,7 +357,8 @@ START_TEST(views_have_their_columns)
                    "stage,stage_since,"
                    "spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,source_y_mm,"
                    "source_step_min_mm,source_step_max_mm,straightened,straightened_because,"
-                   "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule"},
+                   "broken_expectation,broken_label,broken_found,broken_low,broken_high,rule,"
+                   "programs,program_runs"},
         {"v_segments", "job,segment,label,method,voxels,volume_ml,mean,minimum,maximum,unit,first_column,"
                        "last_column,first_row,last_row,first_slice,last_slice,width_mm,height_mm,depth_mm,x_mm,"
                        "y_mm,z_mm,pipeline,stack,series_uid,series_description,revision,state,measured_at,"
@@ -386,19 +387,27 @@ START_TEST(views_have_their_columns)
                       "removed_at,state,replaces,replaced_by"},
         {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
                          "removed_at,quarantine,sender,called_ae"},
-        {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
+        {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery,program_run"},
         {"v_night", "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
                     "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
                     "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
                     "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
                     "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting,"
                     "free_mib,disk_full_days,held,series_refused_24h,jobs_review,jobs_rejected,"
-                    "series_without_rule,jobs_expected,jobs_late,compute,free_at"},
+                    "series_without_rule,jobs_expected,jobs_late,compute,free_at,programs_waiting,programs_running"},
         {"v_deliveries", "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
                          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
                          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
                          "superseded_by,held"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
+        {"v_programs", "program,state,code,message,since_at,sandbox,identity,program_sha256,weights_sha256,weights_mib,"
+                       "waiting,running,runs,failed,starts,cases_per_start,mean_seconds,median_seconds,max_seconds,"
+                       "mean_write_seconds,mean_read_seconds,max_peak_mib,whole_runs,cpu_runs,last_ended_at,last_code"},
+        {"v_program_runs", "run,program,state,series_uid,modality,stack,revision,attempts,created_at,started_at,"
+                           "ended_at,not_before_at,wait_seconds,write_seconds,program_seconds,read_seconds,"
+                           "total_seconds,peak_mib,ran_as,gpu,sandbox,executor,starts,labels,labelled_voxels,"
+                           "mask_path,mask_sha256,output_path,code,message,identity,jobs_waiting,superseded_by,"
+                           "removed_at"},
         {"v_measured", "pipeline,jobs,mean_seconds,lanes,jobs_per_series"},
         {"v_backlog", "pipeline,jobs_ready,jobs_running,jobs_delayed,jobs_expected,mean_seconds,"
                       "work_seconds,is_held,window,window_opens_at,eta_seconds,done_by_at,"
@@ -443,7 +452,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "30");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "32");
     sample_close(&sample);
 }
 
