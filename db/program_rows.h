@@ -3,7 +3,7 @@
  * queue.h.
  *
  *               need                 start, attempts + 1            finish
- *     (none) ---------> READY ----------------------------> RUNNING ---------> DONE     waiting jobs: DELAYED -> READY
+ *    (no row) ---------> READY ----------------------------> RUNNING ---------> DONE     waiting jobs: DELAYED -> READY
  *                        ^ ^ <------ return, attempts - 1 --- | | |
  *                        | | <------ recover (restart) -------+ | +---fail---> FAILED   waiting jobs: DELAYED -> FAILED
  *                        | +--due-- DELAYED <---- delay --------+
@@ -24,7 +24,7 @@ struct queue_program {
     const char *name;
     const char *identity; /* of its options, its file and its weights (SHA-256); "": unknown */
     const char *program_sha256, *weights_sha256;
-    const char *sandbox; /* "bubblewrap", "own", "weak", "container"; "": none is possible */
+    const char *sandbox; /* "bubblewrap", "own", "weak", "container"; "": no sandbox is possible */
     const char *message;
     int64_t weights_bytes;
     enum code code; /* CODE_NONE: it can run */
@@ -60,7 +60,7 @@ struct queue_run {
     enum code code;
     int64_t not_before_ms;
     int32_t slot;    /* of a RUNNING one on this machine */
-    int64_t carrier; /* the job in Slurm that runs it; 0: none */
+    int64_t carrier; /* the job in Slurm that runs it; 0: unset */
 };
 
 void queue_run_clear(struct queue_run *run);
@@ -75,7 +75,7 @@ struct queue_need {
     const char *identity;            /* of the program; must be known */
 };
 
-/* Finds the current run for the need, and adds a READY one if there is none. revive: sets a FAILED or CANCELLED one to
+/* Finds the current run for the need, and adds a READY one if it does not exist. revive: sets a FAILED or CANCELLED one to
  * READY with 0 attempts (a CANCELLED one always). Cleared by queue_run_clear(). */
 int queue_need_run(struct queue *queue, const struct queue_need *need, bool revive, int64_t now_ms,
                    struct queue_run *run);
@@ -98,7 +98,7 @@ int queue_jobs_without_run(struct queue *queue, const char *program, struct queu
  * held: deadline, priority, age. Free the array after clearing its elements. */
 int queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_run **runs,
                      size_t *count);
-/* Finds the time at which the next DELAYED run is due; 0: none. */
+/* Finds the time at which the next DELAYED run is due; 0: no run is delayed. */
 int queue_next_run_due(struct queue *queue, int64_t *due_ms);
 
 /* The following are edges. They return -EAGAIN if the run is in another state. */
@@ -120,7 +120,7 @@ struct queue_run_end {
     int starts;
 };
 
-/* Sets jobs to READY that lack nothing else, and counts them. */
+/* Sets jobs to READY that have all masks, and counts them. */
 int queue_finish_run(struct queue *queue, int64_t run_id, const struct queue_run_end *end, int64_t now_ms,
                      int64_t *released);
 /* ran_as: where the next attempt computes. counts: this attempt counts against max_attempts. */

@@ -5,9 +5,9 @@ CREATE TABLE program (
     name TEXT PRIMARY KEY,
     identity TEXT NOT NULL,       -- SHA-256 of its options, its file and its weights; '': not known yet
     program_sha256 TEXT NOT NULL, -- of the file of command[0]; '': not known
-    weights_sha256 TEXT NOT NULL, -- '': none, or not known
+    weights_sha256 TEXT NOT NULL, -- '': no weights, or not known
     weights_bytes INTEGER NOT NULL CHECK (weights_bytes >= 0),
-    sandbox TEXT NOT NULL,        -- '': none is possible
+    sandbox TEXT NOT NULL,        -- '': no sandbox is possible
     code TEXT NOT NULL,           -- '': it can run
     message TEXT NOT NULL,
     since_at TEXT NOT NULL        -- of this code

@@ -16,7 +16,8 @@ int
 queue_clock_was_set(struct queue *queue, int64_t by_ms)
 {
     static const char *const statements[] = {
-        "UPDATE job SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED' AND code <> 'PROGRAM_WAITING'",
+        "UPDATE job SET not_before_at = " MOVED(
+            "not_before_at") " WHERE state = 'DELAYED' AND code <> 'PROGRAM_WAITING'",
         "UPDATE program_run SET not_before_at = " MOVED("not_before_at") " WHERE state = 'DELAYED'",
         "UPDATE delivery SET due_at = " MOVED("due_at") ", since_at = " MOVED(
             "since_at") " WHERE state IN ('PENDING', 'SENDING', 'DELAYED')",

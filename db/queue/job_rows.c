@@ -354,30 +354,33 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     "    AND h.name = CAST(r.id AS TEXT)) "
 #define JOB_FIRST_OF(INDEX, BY_INDEX, IS, MAY)                                                                         \
     "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "                                                          \
-    "SELECT (SELECT pipeline FROM job INDEXED BY " INDEX " WHERE " IS("")                                              \
-    "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "                          \
-    "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                                                   \
-    "  AND instr(?4, char(10) || name || char(10)) = 0 "                                                               \
-    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                                        \
-    "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                                           \
-    "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "                               \
-    "    AND NOT w.is_open)), "                                                                                        \
-    "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY " INDEX                               \
-    "  WHERE " IS("") "AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "                            \
-    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY " INDEX                                           \
-    "  WHERE " IS("j.") "AND j.pipeline = name AND j.priority < ranks.priority "                                       \
-    "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "                                     \
-    "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                                          \
-    "  SELECT r.id FROM job r INDEXED BY " INDEX " JOIN series x ON x.id = r.series_id "                               \
-    "  WHERE " IS("r.") "AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START MAY                       \
-    "  ORDER BY r.id LIMIT ?1) "                                                                                       \
-    "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("                                              \
-    "  SELECT r.id FROM job r INDEXED BY " BY_INDEX " JOIN series x ON x.id = r.series_id "                            \
-    "  WHERE " IS("r.") "AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START MAY                             \
-    "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
+    "SELECT (SELECT pipeline FROM job INDEXED BY " INDEX " WHERE " IS(                                                 \
+        "") "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "                  \
+            "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                                           \
+            "  AND instr(?4, char(10) || name || char(10)) = 0 "                                                       \
+            "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                                \
+            "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                                   \
+            "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "                       \
+            "    AND NOT w.is_open)), "                                                                                \
+            "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY " INDEX "  WHERE " IS(        \
+                "") "AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "                              \
+                    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY " INDEX "  WHERE " IS(            \
+                        "j.") "AND j.pipeline = name AND j.priority < ranks.priority "                                 \
+                              "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "           \
+                              "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                \
+                              "  SELECT r.id FROM job r INDEXED BY " INDEX " JOIN series x ON x.id = r.series_id "     \
+                              "  WHERE " IS(                                                                           \
+                                  "r.") "AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START MAY       \
+                                        "  ORDER BY r.id LIMIT ?1) "                                                   \
+                                        "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("          \
+                                        "  SELECT r.id FROM job r INDEXED BY " BY_INDEX                                \
+                                        " JOIN series x ON x.id = r.series_id "                                        \
+                                        "  WHERE " IS(                                                                 \
+                                            "r.") "AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START MAY   \
+                                                  "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
 
-#define JOB_IS_READY(t) t "state = 'READY' "
-#define JOB_FIRST       JOB_FIRST_OF("job_ready", "job_done_by", JOB_IS_READY, "")
+#define JOB_IS_READY(t)   t "state = 'READY' "
+#define JOB_FIRST         JOB_FIRST_OF("job_ready", "job_done_by", JOB_IS_READY, "")
 
 #define JOB_IS_WAITING(t) t "state = 'DELAYED' AND " t "code = 'PROGRAM_WAITING' "
 #define JOB_FIRST_WAITING                                                                                              \

@@ -58,7 +58,7 @@ const struct machine machine_run = {
 #define RUN_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_run, member)},
 #define RUN_COLUMNS_OF(source)                                                                                         \
     RUN_FIELDS(DATABASE_COLUMN)                                                                                        \
-    "NULL FROM " source " CROSS JOIN series s ON s.id = r.series_id CROSS JOIN settings t ON t.id = r.settings_id "   \
+    "NULL FROM " source " CROSS JOIN series s ON s.id = r.series_id CROSS JOIN settings t ON t.id = r.settings_id "    \
     "CROSS JOIN settings p ON p.id = r.pipeline_id "
 #define RUN_COLUMNS "SELECT " RUN_COLUMNS_OF("program_run r")
 
@@ -134,7 +134,7 @@ queue_program_identity(struct queue *queue, const char *name, char **identity)
 /* ----------------------------------------------------------------------------------- needs --- */
 
 #define RUN_OF_NEED                                                                                                    \
-    "series_id = ?1 AND revision = ?2 AND stack = ?3 AND program = ?4 AND grid = ?5 AND identity = ?6 "               \
+    "series_id = ?1 AND revision = ?2 AND stack = ?3 AND program = ?4 AND grid = ?5 AND identity = ?6 "                \
     "AND superseded_by IS NULL AND removed_at IS NULL"
 #define NEED_KEY(need)                                                                                                 \
     value_int((need)->series_id), value_int((need)->revision), value_text((need)->stack), value_text((need)->program), \
@@ -284,9 +284,9 @@ run_remove_files(struct queue *queue, const struct edge_row *row, int64_t now_ms
                                  VALUES(value_int(row->id), value_time(now_ms)));
 }
 
-/* Releases what a job (0: none) or a run (0: none) no longer needs. */
+/* Releases the runs of a job, and a run; 0: unset. */
 static int
-run_release(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_ms)
+runs_release(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_ms)
 {
 #define RELEASED "r.id IN (SELECT run_id FROM job_mask WHERE job_id = ?1 UNION SELECT ?2) "
     const struct database_value ids[] = {value_int(job_id), value_int(run_id)};
@@ -312,7 +312,7 @@ run_release(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_ms)
 int
 job_release_runs(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
-    return run_release(queue, job_id, 0, now_ms);
+    return runs_release(queue, job_id, 0, now_ms);
 }
 
 /* Another job of the same batch may have released the run since it was found. */
@@ -334,7 +334,7 @@ run_tie(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_ms)
                           "INSERT INTO job_mask SELECT ?1, program, id FROM program_run WHERE id = ?2 "
                           "ON CONFLICT DO UPDATE SET run_id = excluded.run_id",
                           VALUES(value_int(job_id), value_int(run_id)));
-    return rc == 0 ? run_release(queue, 0, before, now_ms) : rc;
+    return rc == 0 ? runs_release(queue, 0, before, now_ms) : rc;
 }
 
 int
@@ -347,10 +347,11 @@ queue_tie_run(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_m
 int
 queue_job_runs(struct queue *queue, int64_t job_id, struct queue_run **runs, size_t *count)
 {
-    return queue_list(queue,
-                      "SELECT " RUN_COLUMNS_OF("job_mask m CROSS JOIN program_run r ON r.id = m.run_id")
-                      "WHERE m.job_id = ? ORDER BY m.program",
-                      VALUES(value_int(job_id)), &run_shape, runs, count);
+    return queue_list(
+        queue,
+        "SELECT " RUN_COLUMNS_OF(
+            "job_mask m CROSS JOIN program_run r ON r.id = m.run_id") "WHERE m.job_id = ? ORDER BY m.program",
+        VALUES(value_int(job_id)), &run_shape, runs, count);
 }
 
 int
@@ -451,19 +452,19 @@ run_begin(struct queue *queue, int64_t run_id, struct database_value slot, struc
         return queue_leave(queue, database_refuse(&queue->db, -EAGAIN,
                                                   "run %lld is for revision %d, its series is at %d by now",
                                                   (long long)run_id, row.revision, row.series_revision));
-    int changed = database_change(&queue->db,
-                                  "UPDATE program_run SET state = 'RUNNING', attempts = attempts + 1, slot = ?3, "
-                                  "carrier_job_id = ?4, gpu = ?5, ran_as = ?6, started_at = ?7, code = '', "
-                                  "message = '' WHERE id = ?1 AND state = ?2",
-                                  VALUES(EDGE_GUARD(&row), slot, carrier, value_text(gpu), value_text(ran_as),
-                                         value_time(now_ms)));
+    int changed = database_change(
+        &queue->db,
+        "UPDATE program_run SET state = 'RUNNING', attempts = attempts + 1, slot = ?3, "
+        "carrier_job_id = ?4, gpu = ?5, ran_as = ?6, started_at = ?7, code = '', "
+        "message = '' WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(&row), slot, carrier, value_text(gpu), value_text(ran_as), value_time(now_ms)));
     if (changed == -EEXIST)
         changed = database_refuse(&queue->db, -EBUSY, "slot %lld runs a program already", (long long)slot.as.i);
     snprintf(words, sizeof words, "%s %lld, attempt %d%s%s", slot.kind == VALUE_NULL ? "job" : "slot",
              (long long)(slot.kind == VALUE_NULL ? carrier.as.i : slot.as.i), row.attempts + 1, *ran_as ? ", " : "",
              ran_as);
-    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_RUN_RUNNING, "PROGRAM_STARTED", CODE_NONE, words,
-                                         now_ms));
+    return queue_leave(
+        queue, edge_taken(queue, changed, &row, QUEUE_RUN_RUNNING, "PROGRAM_STARTED", CODE_NONE, words, now_ms));
 }
 
 int
@@ -488,7 +489,7 @@ queue_return_run(struct queue *queue, int64_t run_id, const char *why, int64_t n
     if (rc < 0)
         return rc;
     rc = run_back(queue, &row, 1, "PROGRAM_RETURNED", why, now_ms);
-    return queue_leave(queue, rc < 0 ? rc : run_release(queue, 0, run_id, now_ms));
+    return queue_leave(queue, rc < 0 ? rc : runs_release(queue, 0, run_id, now_ms));
 }
 
 /* Records the end of the attempt, in the transaction of its edge. */
@@ -511,7 +512,7 @@ job_mask_came(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 }
 
 #define WAITING_JOBS                                                                                                   \
-    "SELECT j.id FROM job_mask m CROSS JOIN job j ON j.id = m.job_id WHERE m.run_id = ? AND j.state = 'DELAYED' "     \
+    "SELECT j.id FROM job_mask m CROSS JOIN job j ON j.id = m.job_id WHERE m.run_id = ? AND j.state = 'DELAYED' "      \
     "AND j.code = 'PROGRAM_WAITING' "
 
 int
@@ -525,20 +526,21 @@ queue_finish_run(struct queue *queue, int64_t run_id, const struct queue_run_end
         return rc;
     rc = run_store_end(queue, run_id, end);
     if (rc == 0) {
-        int changed = database_change(&queue->db,
-                                      "UPDATE program_run SET state = 'DONE', ended_at = ?3, sha256 = ?4, "
-                                      "size_bytes = ?5, labels = ?6, labelled_voxels = ?7 "
-                                      "WHERE id = ?1 AND state = ?2",
-                                      VALUES(EDGE_GUARD(&row), value_time(now_ms), value_text(end->sha256),
-                                             value_int(end->size), value_known(end->labels),
-                                             value_known(end->labelled)));
+        int changed =
+            database_change(&queue->db,
+                            "UPDATE program_run SET state = 'DONE', ended_at = ?3, sha256 = ?4, "
+                            "size_bytes = ?5, labels = ?6, labelled_voxels = ?7 "
+                            "WHERE id = ?1 AND state = ?2",
+                            VALUES(EDGE_GUARD(&row), value_time(now_ms), value_text(end->sha256), value_int(end->size),
+                                   value_known(end->labels), value_known(end->labelled)));
         rc = edge_taken(queue, changed, &row, QUEUE_RUN_DONE, "PROGRAM_DONE", CODE_NONE, "", now_ms);
     }
     if (rc == 0)
-        rc = edge_for_each(queue, &machine_job,
-                           WAITING_JOBS "AND NOT EXISTS (SELECT 1 FROM job_mask o JOIN program_run r ON r.id = o.run_id "
-                                        "WHERE o.job_id = j.id AND NOT (" RUN_HAS_MASK ")) ORDER BY j.id",
-                           VALUES(value_int(run_id)), job_mask_came, now_ms, released);
+        rc =
+            edge_for_each(queue, &machine_job,
+                          WAITING_JOBS "AND NOT EXISTS (SELECT 1 FROM job_mask o JOIN program_run r ON r.id = o.run_id "
+                                       "WHERE o.job_id = j.id AND NOT (" RUN_HAS_MASK ")) ORDER BY j.id",
+                          VALUES(value_int(run_id)), job_mask_came, now_ms, released);
     return queue_leave(queue, rc);
 }
 
@@ -552,14 +554,14 @@ queue_delay_run(struct queue *queue, int64_t run_id, int64_t not_before_ms, cons
         return rc;
     rc = run_store_end(queue, run_id, end);
     if (rc == 0) {
-        int changed = database_change(&queue->db,
-                                      "UPDATE program_run SET state = 'DELAYED', not_before_at = ?3, ran_as = ?4, "
-                                      "attempts = attempts - ?5, carrier_job_id = NULL WHERE id = ?1 AND state = ?2",
-                                      VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_text(ran_as),
-                                             value_int(!counts)));
+        int changed = database_change(
+            &queue->db,
+            "UPDATE program_run SET state = 'DELAYED', not_before_at = ?3, ran_as = ?4, "
+            "attempts = attempts - ?5, carrier_job_id = NULL WHERE id = ?1 AND state = ?2",
+            VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_text(ran_as), value_int(!counts)));
         rc = edge_taken(queue, changed, &row, QUEUE_RUN_DELAYED, "PROGRAM_DELAYED", end->code, end->message, now_ms);
     }
-    return queue_leave(queue, rc < 0 ? rc : run_release(queue, 0, run_id, now_ms));
+    return queue_leave(queue, rc < 0 ? rc : runs_release(queue, 0, run_id, now_ms));
 }
 
 /* Late slices have made another job of a revision. */
@@ -574,8 +576,8 @@ run_fail_jobs(struct queue *queue, int64_t run_id, enum code code, int64_t now_m
                             VALUES(value_int(run_id)), &database_string, &message);
     if (rc != 0)
         return rc < 0 ? rc : -ENOENT;
-    rc = queue_list(queue, WAITING_JOBS "ORDER BY j.id", VALUES(value_int(run_id)), &database_id, &jobs.at,
-                    &jobs.count);
+    rc =
+        queue_list(queue, WAITING_JOBS "ORDER BY j.id", VALUES(value_int(run_id)), &database_id, &jobs.at, &jobs.count);
     for (size_t i = 0; rc == 0 && i < jobs.count; i++) {
         struct edge_row row;
         rc = edge_read_row(queue, &machine_job, jobs.at[i], &row);
@@ -669,7 +671,7 @@ queue_again_run(struct queue *queue, int64_t run_id, const char *by, int64_t now
                           "UPDATE job_mask SET run_id = ?2 WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM job j "
                           "WHERE j.id = job_mask.job_id AND j.state IN ('READY', 'DELAYED'))",
                           VALUES(value_int(run_id), value_int(*again_id)));
-    return queue_leave(queue, rc < 0 ? rc : run_release(queue, 0, run_id, now_ms));
+    return queue_leave(queue, rc < 0 ? rc : runs_release(queue, 0, run_id, now_ms));
 }
 
 /* -------------------------------------------------------------------------------- restarts --- */

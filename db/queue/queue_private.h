@@ -42,7 +42,7 @@ int queue_change(struct queue *queue, const char *sql, const struct database_val
 struct queue_event {
     const char *kind;
     int64_t series_id, job_id, delivery_id, run_id; /* 0: unset */
-    const char *from_state, *to_state;      /* NULL: no change of state */
+    const char *from_state, *to_state;              /* NULL: no change of state */
     const char *detail;
 };
 

@@ -418,8 +418,7 @@ queue_add_event(struct queue *queue, const struct queue_event *event, int64_t no
                         "iif(?8 = '', '', ', ') FROM delivery WHERE id = ?5), '') || ?8, ?9)",
                         VALUES(value_time(now_ms), value_text(event->kind), value_id(event->series_id),
                                value_id(event->job_id), value_id(event->delivery_id), value_optional(event->from_state),
-                               value_optional(event->to_state), value_text(event->detail),
-                               value_id(event->run_id)));
+                               value_optional(event->to_state), value_text(event->detail), value_id(event->run_id)));
 }
 
 int

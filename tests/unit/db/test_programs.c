@@ -29,8 +29,12 @@ add_job(const char *pipeline, int32_t priority)
 {
     int64_t job;
     struct queue_ids running;
-    const struct queue_new_job new_job = {
-        .series_id = series, .revision = 1, .stack = "", .pipeline = pipeline, .settings = pipeline, .priority = priority};
+    const struct queue_new_job new_job = {.series_id = series,
+                                          .revision = 1,
+                                          .stack = "",
+                                          .pipeline = pipeline,
+                                          .settings = pipeline,
+                                          .priority = priority};
     ck_assert_int_eq(queue_add_job(s.queue, &new_job, NOW, &job, &running), 0);
     free(running.at);
     return job;
@@ -190,8 +194,7 @@ START_TEST(two_jobs_share_one_run_and_its_end_releases_them)
     assert_job(two, "READY ");
     assert_run(run, "DONE 1 ");
     assert_events(run, "PLANNED STARTED DONE");
-    assert_answer(&s,
-                  "SELECT group_concat(kind, ' ') FROM (SELECT kind FROM v_events WHERE job = 1 ORDER BY event)",
+    assert_answer(&s, "SELECT group_concat(kind, ' ') FROM (SELECT kind FROM v_events WHERE job = 1 ORDER BY event)",
                   "JOB_ADDED JOB_WAITS JOB_MASK_CAME");
     assert_answer(&s, "SELECT programs || program_runs FROM v_jobs WHERE job = 2", "net1");
     assert_answer(&s,
@@ -471,7 +474,8 @@ START_TEST(a_retry_takes_the_stored_mask)
     ck_assert_int_ne(next, job);
     assert_answer(&s, "SELECT program_runs FROM v_jobs WHERE job = 2", "1");
     /* Other settings may need another grid. */
-    ck_assert_int_eq(queue_retry_job(s.queue, &(struct queue_retry){next, "other", true}, NOW, &with_others, &running), 0);
+    ck_assert_int_eq(queue_retry_job(s.queue, &(struct queue_retry){next, "other", true}, NOW, &with_others, &running),
+                     0);
     free(running.at);
     assert_answer(&s, "SELECT program_runs FROM v_jobs WHERE job = 3", "");
     /* A superseded mask is none. */
@@ -487,7 +491,8 @@ START_TEST(a_restart_returns_runs_or_fails_them)
     int returned;
     int32_t jobs;
     const int64_t run = need("net"), last = need("last"), orphan = need("orphan"), stopped = need("stopped");
-    const int64_t one = waiting_job("brain", run), two = waiting_job("skull", last), three = waiting_job("jaw", stopped);
+    const int64_t one = waiting_job("brain", run), two = waiting_job("skull", last),
+                  three = waiting_job("jaw", stopped);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(queue_start_run(s.queue, last, 1, "", "", NOW), 0);
         if (i == 0)
@@ -586,12 +591,8 @@ START_TEST(runs_start_in_the_order_of_their_jobs)
     await(two, high, 0);
     int64_t three;
     struct queue_ids running;
-    const struct queue_new_job new_job = {.series_id = series,
-                                          .revision = 1,
-                                          .stack = "",
-                                          .pipeline = "c",
-                                          .settings = "c",
-                                          .done_by_ms = NOW + 3600000};
+    const struct queue_new_job new_job = {
+        .series_id = series, .revision = 1, .stack = "", .pipeline = "c", .settings = "c", .done_by_ms = NOW + 3600000};
     ck_assert_int_eq(queue_add_job(s.queue, &new_job, NOW, &three, &running), 0);
     await(three, soon, 0);
     assert_ready(NOW, "3 2 4 1"); /* of one job: by the name of the program */
@@ -799,8 +800,9 @@ START_TEST(figures_of_a_program_are_as_counted_by_hand)
     }
     sqlite3 *db;
     ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, "UPDATE program_run SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', "
-                                      "(id - 10) || ' seconds') WHERE ended_at IS NOT NULL",
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "UPDATE program_run SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', "
+                                  "(id - 10) || ' seconds') WHERE ended_at IS NOT NULL",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(db);
