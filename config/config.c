@@ -4,6 +4,7 @@
 #include "config/config.h"
 
 #include "config/kinds/kinds.h"
+#include "config/options/option_sections.h"
 #include "config/source.h"
 
 #include <errno.h>
@@ -19,8 +20,10 @@ _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) && sizeof(enum conf_s
                    sizeof(enum conf_object_kind) == sizeof(unsigned) &&
                    sizeof(enum conf_relative) == sizeof(unsigned) && sizeof(enum conf_auto) == sizeof(unsigned) &&
                    sizeof(enum conf_attribute_test) == sizeof(unsigned) &&
-                   sizeof(enum conf_orientation) == sizeof(unsigned) &&
-                   sizeof(enum discretisation) == sizeof(unsigned) && sizeof(enum aggregation) == sizeof(unsigned),
+                   sizeof(enum conf_orientation) == sizeof(unsigned) && sizeof(enum conf_volume) == sizeof(unsigned) &&
+                   sizeof(enum conf_output) == sizeof(unsigned) && sizeof(enum conf_gpu) == sizeof(unsigned) &&
+                   sizeof(enum conf_family) == sizeof(unsigned) && sizeof(enum discretisation) == sizeof(unsigned) &&
+                   sizeof(enum aggregation) == sizeof(unsigned),
                "choices are stored as unsigned");
 _Static_assert(sizeof(struct texture_offset) == 3 * sizeof(int), "offsets are stored as int[3]");
 
@@ -61,6 +64,26 @@ conf_resolve_titles(struct conf *conf)
     return rc;
 }
 
+/* Sets the name of a program's input that the file does not give. */
+static int
+conf_resolve_input_file(struct conf_program *program)
+{
+    static const char *const names[] = {[CONF_NIFTI] = "{case}.nii.gz", [CONF_NRRD] = "{case}.nrrd"};
+    if (!program->input_file && program->input != CONF_DICOM)
+        program->input_file = strdup(names[program->input]);
+    return program->input_file || program->input == CONF_DICOM ? 0 : -ENOMEM;
+}
+
+/* Sets values that are missing and depend on others. */
+static int
+conf_resolve(struct conf *conf)
+{
+    int rc = conf_resolve_titles(conf);
+    for (size_t i = 0; rc == 0 && i < conf->program_count; i++)
+        rc = conf_resolve_input_file(&conf->programs[i]);
+    return rc;
+}
+
 static int
 conf_resolve_root(void *object, char *const *root)
 {
@@ -84,7 +107,7 @@ conf_read_source(const struct source *source, char *const *root, struct conf **c
     if (!loaded)
         return source_out_of_memory(error);
     int rc = read_source(source, &option_root, loaded, root ? root : &loaded->root, conf_resolve_root, findings, error);
-    if (rc == 0 && conf_resolve_titles(loaded) < 0)
+    if (rc == 0 && conf_resolve(loaded) < 0)
         rc = source_out_of_memory(error);
     if (rc < 0) {
         conf_free(loaded);
@@ -352,6 +375,13 @@ conf_find_pipeline(const struct conf *conf, const char *name)
     return i < conf->pipeline_count ? &conf->pipelines[i] : NULL;
 }
 
+const struct conf_program *
+conf_find_program(const struct conf *conf, const char *name)
+{
+    const size_t i = CONF_FIND(conf->programs, conf->program_count, name);
+    return i < conf->program_count ? &conf->programs[i] : NULL;
+}
+
 const struct conf_destination *
 conf_find_destination(const struct conf *conf, const char *name)
 {
@@ -429,23 +459,36 @@ conf_pipeline_identity(const struct conf_pipeline *pipeline)
     return conf_pipeline_text(pipeline, true);
 }
 
+/* Reads the text of a section into a new struct, which has the section's size. */
+static int
+conf_part_from_text(const struct option_section *section, const char *name, const char *text, void **part,
+                    struct error *error)
+{
+    struct source source;
+    void *loaded = calloc(1, section->size);
+    if (!loaded)
+        return source_out_of_memory(error);
+    int rc = source_read_text(&source, name, text, error);
+    if (rc == 0)
+        rc = read_source(&source, section, loaded, NULL, NULL, NULL, error);
+    source_release(&source);
+    if (rc == 0) {
+        *part = loaded;
+        return 0;
+    }
+    option_clear(section, loaded);
+    free(loaded);
+    return rc;
+}
+
 int
 conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, struct error *error)
 {
-    struct source source;
-    struct conf_pipeline *loaded = calloc(1, sizeof(*loaded));
-    if (!loaded)
-        return source_out_of_memory(error);
-    int rc = source_read_text(&source, "pipeline", text, error);
+    void *part;
+    int rc = conf_part_from_text(&option_pipeline, "pipeline", text, &part, error);
     if (rc == 0)
-        rc = read_source(&source, &option_pipeline, loaded, NULL, NULL, NULL, error);
-    source_release(&source);
-    if (rc < 0) {
-        conf_pipeline_free(loaded);
-        return rc;
-    }
-    *pipeline = loaded;
-    return 0;
+        *pipeline = part;
+    return rc;
 }
 
 void
@@ -454,4 +497,90 @@ conf_pipeline_free(struct conf_pipeline *pipeline)
     if (pipeline)
         option_clear(&option_pipeline, pipeline);
     free(pipeline);
+}
+
+char *
+conf_grid_text(const struct conf_pipeline *pipeline)
+{
+    return write_identity_of(&option_pipeline, "min_slices", "derived", pipeline);
+}
+
+/* ------------------------------------------------------------------------------ programs ---- */
+
+char *
+conf_program_to_text(const struct conf_program *program)
+{
+    return write_section(&option_program, program, false);
+}
+
+char *
+conf_program_identity(const struct conf_program *program)
+{
+    return write_identity_of(&option_program, "command", "algorithm", program);
+}
+
+int
+conf_program_from_text(const char *text, struct conf_program **program, struct error *error)
+{
+    void *part;
+    int rc = conf_part_from_text(&option_program, "program", text, &part, error);
+    if (rc == 0)
+        *program = part;
+    return rc;
+}
+
+void
+conf_program_free(struct conf_program *program)
+{
+    if (program)
+        option_clear(&option_program, program);
+    free(program);
+}
+
+bool
+conf_pipeline_names_program(const struct conf_pipeline *pipeline, const char *program)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const char *named = pipeline->segments[i].program;
+        if (named && (!program || strcmp(named, program) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Marks the values that segments of the pipeline take of the program. */
+static void
+mark_values(const struct conf_pipeline *pipeline, const char *program, bool *accepted)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_segment *segment = &pipeline->segments[i];
+        for (size_t k = 0; segment->program && strcmp(segment->program, program) == 0 && k < segment->value_count; k++)
+            accepted[segment->values[k]] = true;
+    }
+}
+
+int
+conf_accepted_labels(const struct conf *conf, const struct conf_program *program, uint16_t **values, size_t *count)
+{
+    enum { VALUES = UINT16_MAX + 1 };
+
+    bool *accepted = calloc(VALUES, sizeof(*accepted));
+    uint16_t *found = calloc(VALUES, sizeof(*found));
+    size_t n = 0;
+    if (!accepted || !found) {
+        free(accepted);
+        free(found);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < program->label_count; i++)
+        accepted[program->labels[i].value] = true;
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        mark_values(&conf->pipelines[i], program->name, accepted);
+    for (int value = 1; value < VALUES; value++)
+        if (accepted[value])
+            found[n++] = (uint16_t)value;
+    free(accepted);
+    *values = found;
+    *count = n;
+    return 0;
 }

@@ -181,8 +181,8 @@ struct conf_expect {
 
 /* A label value of a program's output, for `segments = "all labels"`. */
 struct conf_label {
-    int value; /* 1..65535 */
     char *name;
+    int value; /* 1..65535 */
     struct coded_concept category, type, modifier, region;
     double color[3]; /* RGB, 0..1 */
 };
@@ -216,10 +216,10 @@ struct conf_program {
     char **environment; /* "NAME=VALUE"; nothing else is inherited */
     size_t environment_count;
     enum conf_volume input;
-    char *input_file; /* name in the input folder */
+    char *input_file; /* name in the input folder, with placeholders; NULL with CONF_DICOM */
     bool task_file;   /* write task.json, which modules of mercure read */
     enum conf_output output;
-    char *output_file; /* name in the output folder; "": the only file of the format */
+    char *output_file; /* name in the output folder, with placeholders; "": the only file of the format */
     bool has_threshold;
     double threshold; /* fractions of at least this value have label 1 */
     bool resample;    /* take the nearest voxel of an output on another grid; false: refuse it */
@@ -313,7 +313,6 @@ struct conf_pipeline {
     char *name;
     struct conf_segment *segments;
     size_t segment_count;
-    char *program; /* of `segments = "all labels"`: each label of this program is a segment; NULL: listed segments */
     struct texture_options *texture; /* one element per set of measurements */
     size_t texture_count;
     unsigned results; /* enum conf_result */
@@ -716,8 +715,8 @@ char *conf_program_to_text(const struct conf_program *program);
 /* Returns 0 or -errno with the error filled. The caller must free the program with conf_program_free(). */
 int conf_program_from_text(const char *text, struct conf_program **program, struct error *error);
 void conf_program_free(struct conf_program *program);
-/* Returns those options of a program as text that can change its output: names, limits and labels are not among
- * them. NULL without memory. The caller must free the text. */
+/* Returns those options of a program as text that can change its output, or the algorithm that results state: neither
+ * name, labels, weights nor limits are among them. NULL without memory. The caller must free the text. */
 char *conf_program_identity(const struct conf_program *program);
 /* Returns those options of a pipeline as text that decide the volume that a program reads; NULL without memory. Pipelines
  * with equal text share the runs of a program. The caller must free the text. */

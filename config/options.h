@@ -75,7 +75,7 @@ struct option_row {
 
         struct {
             size_t count;    /* numbers, integers: per element */
-            bool uniform;    /* numbers: a single number sets all of them */
+            bool uniform;    /* numbers: a single number sets all of them; integers: it is the only element */
             size_t elements; /* integers: the max number; the min is 1 */
         } array;
     };
@@ -121,11 +121,14 @@ extern const struct option_kind option_text, /* char * */
     option_numbers,                          /* double[count] */
     option_range,    /* a struct that begins with double[2]; in the file two numbers or a group */
     option_integers, /* a pointer to int[count] each, and a size_t: [ 1, 2 ], ( [ 1, 2 ], ... ) */
-    option_names,    /* a pointer to char *, and a size_t; an array of strings in the file */
+    option_names,    /* a pointer to char *, and a size_t; an array of strings of 1 to 64 characters in the file */
+    option_strings,  /* the same with 1 to 4000 characters */
     option_group,    /* a section within the same struct */
     option_part,     /* a pointer to a struct; NULL: not given */
     option_parts,    /* a pointer to structs, and a size_t; in the file a group or a list */
     option_list,     /* the same; in the file always a list */
+    option_segments, /* the same; or "all labels" of the program that option_labelled names */
+    option_labelled, /* no member */
     option_profile;  /* no member: the name of a file with settings for the section */
 
 /* Makes the path absolute, relative to the folder, and removes "//" and "/./".

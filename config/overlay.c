@@ -1,8 +1,8 @@
 /*
  * overlay.c - merges the files of @overlay: later settings replace earlier ones.
  *
- * Groups are merged setting by setting. Elements of pipelines, destinations, sources and rules
- * replace the element with the same name, or are added; an empty list removes all elements. Any
+ * Groups are merged setting by setting. Elements of pipelines, programs, destinations, sources and
+ * rules replace the element with the same name, or are added; an empty list removes all elements. Any
  * other list is replaced as a whole. In the end, rules that are off are removed.
  */
 #include "config/kinds/kinds.h"
@@ -48,7 +48,7 @@ overlay_copy_setting(config_setting_t *into, const config_setting_t *from, const
     return rc;
 }
 
-static const char *const named_lists[] = {"pipelines", "destinations", "rules", "sources", "notify"};
+static const char *const named_lists[] = {"pipelines", "destinations", "rules", "sources", "notify", "programs"};
 
 static bool
 overlay_is_named(const config_setting_t *setting)

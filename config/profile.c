@@ -107,14 +107,5 @@ profile_read(const struct option_reader *reader, const struct option_row *row, c
     return 0;
 }
 
-static bool
-profile_has(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    (void)writer;
-    (void)row;
-    (void)field;
-    return false;
-}
-
 const struct option_kind option_profile = {
-    .read = profile_read, .has = profile_has, .type = "string", .limits = " characters"};
+    .read = profile_read, .has = option_never, .type = "string", .limits = " characters"};

@@ -100,6 +100,19 @@ read_elements(const struct option_reader *reader, const struct option_row *row, 
     return rc; // cppcheck-suppress memleak ; the field has them now
 }
 
+int
+read_one(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, size_t size,
+         void *field, option_read *read)
+{
+    const size_t one = 1;
+    void *element = calloc(1, size);
+    if (!element)
+        return -ENOMEM;
+    memcpy(field, &element, sizeof(element));
+    memcpy((char *)field - row->offset + row->count_offset, &one, sizeof(one));
+    return read(reader, row, setting, element); // cppcheck-suppress memleak ; the field has it
+}
+
 /* ------------------------------------------------------------------------ rows, sections ---- */
 
 static int

@@ -18,6 +18,15 @@ option_not_null(const struct option_writer *writer, const struct option_row *row
     return *(const void *const *)field != NULL;
 }
 
+bool
+option_never(const struct option_writer *writer, const struct option_row *row, const void *field)
+{
+    (void)writer;
+    (void)row;
+    (void)field;
+    return false;
+}
+
 static bool
 write_is_marked(const struct option_mark *mark, const void *object)
 {
@@ -108,4 +117,12 @@ write_section(const struct option_section *section, const void *object, bool ide
         text.bytes = NULL;
     }
     return text.bytes;
+}
+
+char *
+write_identity_of(const struct option_section *section, const char *first, const char *last, const void *object)
+{
+    const struct option_row *from = option_find(section, first), *to = option_find(section, last);
+    const struct option_section part = {.rows = from, .row_count = (size_t)(to - from) + 1, .size = section->size};
+    return write_section(&part, object, true);
 }

@@ -169,6 +169,8 @@ integers_read(const struct option_reader *reader, const struct option_row *row, 
 {
     const size_t size = row->array.count * sizeof(int);
     const bool tuples = row->array.count > 1;
+    if (row->array.uniform && !read_is_sequence(setting))
+        return read_one(reader, row, setting, size, field, integer_read);
     if (!read_is_sequence(setting))
         return read_fail(reader, setting, "must be %s", tuples ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
     return read_elements(reader, row, setting, 1, (double)row->array.elements, size, field,
@@ -194,7 +196,9 @@ integers_write(const struct option_writer *writer, const struct option_row *row,
 static void
 integers_describe(const struct option_row *row, char *type, size_t size)
 {
-    snprintf(type, size, row->array.count > 1 ? "lists of %zu integers" : "integers", row->array.count);
+    snprintf(type, size, "%s", row->array.uniform ? "integer or integers" : "integers");
+    if (row->array.count > 1)
+        snprintf(type, size, "lists of %zu integers", row->array.count);
 }
 
 const struct option_kind option_integers = {.read = integers_read,

@@ -111,15 +111,9 @@ list_clear(const struct option_row *row, void *field)
 static int
 parts_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
-    const size_t one = 1;
     if (config_setting_type(setting) == CONFIG_TYPE_LIST)
         return list_read(reader, row, setting, field);
-    void *part = calloc(1, row->section->size);
-    if (!part)
-        return -ENOMEM;
-    memcpy(field, &part, sizeof(part));
-    memcpy((char *)field - row->offset + row->count_offset, &one, sizeof(one));
-    return group_read(reader, row, setting, part); // cppcheck-suppress memleak ; the field has it
+    return read_one(reader, row, setting, row->section->size, field, group_read);
 }
 
 static void
@@ -147,3 +141,11 @@ const struct option_kind option_list = {.read = list_read,
                                         .below = "[].",
                                         .type = "list",
                                         .limits = " elements"};
+
+const struct option_kind option_segments = {.read = read_segments,
+                                            .write = list_write,
+                                            .has = option_not_null,
+                                            .clear = list_clear,
+                                            .below = "[].",
+                                            .type = "list",
+                                            .limits = " elements"};

@@ -247,11 +247,11 @@ const struct option_kind option_path = {.read = path_read,
                                         .type = "string",
                                         .limits = " characters"};
 
-/* Reads a string of the row's form with 1 to 64 characters. */
+/* Reads a string of the row's form. */
 static int
 name_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
-    const struct option_row element = {.form = row->form, .min = 1, .max = 64};
+    const struct option_row element = {.form = row->form, .min = 1, .max = row->kind == &option_strings ? 4000 : 64};
     return read_text(reader, &element, setting, field);
 }
 
@@ -292,3 +292,10 @@ const struct option_kind option_names = {.read = names_read,
                                          .clear = names_clear,
                                          .type = "names",
                                          .limits = " elements"};
+
+const struct option_kind option_strings = {.read = names_read,
+                                           .write = names_write,
+                                           .has = option_not_null,
+                                           .clear = names_clear,
+                                           .type = "strings",
+                                           .limits = " elements"};

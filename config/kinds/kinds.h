@@ -78,6 +78,8 @@ option_elements(const struct option_row *row, const void *field)
 
 /* For kinds with a pointer member. */
 bool option_not_null(const struct option_writer *writer, const struct option_row *row, const void *field);
+/* For kinds without a member, which are never written. */
+bool option_never(const struct option_writer *writer, const struct option_row *row, const void *field);
 void option_free(const struct option_row *row, void *field);
 
 struct option_spot {
@@ -136,7 +138,7 @@ bool profile_added(const config_setting_t *setting);
 bool read_is_sequence(const config_setting_t *setting);
 /* Stores a copy of the text in the field. Returns 0 or -ENOMEM. */
 int read_copy(const char *text, void *field);
-option_read read_text;
+option_read read_text, read_segments;
 int read_section(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
                  void *object);
 
@@ -144,6 +146,10 @@ int read_section(const struct option_reader *reader, const struct option_section
  * number is not within min .. max. */
 int read_elements(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting,
                   double min, double max, size_t size, void *field, option_read *read);
+
+/* Reads the setting with `read` as the only element of the field. */
+int read_one(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, size_t size,
+             void *field, option_read *read);
 
 /* Writes the row's choices with a set bit: "a", "b" or "c". */
 #define CHOICES_SIZE 256
@@ -178,5 +184,7 @@ char *read_root(const struct source *source);
  * no memory. With `identity`, omits newer options at their default (option_row.later). The caller
  * must free the text. */
 char *write_section(const struct option_section *section, const void *object, bool identity);
+/* Does the same with the rows from `first` to `last` only, as an identity. */
+char *write_identity_of(const struct option_section *section, const char *first, const char *last, const void *object);
 
 #endif

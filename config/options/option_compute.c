@@ -69,6 +69,8 @@ static const struct option_row compute_rows[] = {
     {ROW(conf_compute, number, keep_mib), "256.0", LIMITS(0, 65536),
      .help = "pinned memory per lane of a GPU worker, allocated at its start; memory beyond it is "
              "freed after 30 s without a job"},
+    {ROW(conf_compute, integer, programs), "1", LIMITS(1, 16),
+     .help = "max number of programs that run at the same time"},
 };
 
 const struct option_section option_compute = {SECTION(compute_rows, conf_compute), .check = check_compute};

@@ -276,8 +276,11 @@ const char *const newest_choices[] = {"refuse", "newest", NULL};
 static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, text, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "name for rules, jobs and the command line"},
-    {ROW(conf_pipeline, list, segments), MANY(struct conf_pipeline, segment_count), .fallback = NULL,
-     LIMITS(1, CONF_MAX_SEGMENTS), .section = &option_segment, .help = "segments to find; they may overlap"},
+    {"program", &option_labelled, .offset = 0, .fallback = "", LIMITS(1, 64), .form = &form_name,
+     .help = "the name of one of programs, whose labels are the segments; only with segments = \"all labels\""},
+    {ROW(conf_pipeline, segments, segments), MANY(struct conf_pipeline, segment_count), .fallback = NULL,
+     LIMITS(1, CONF_MAX_SEGMENTS), .section = &option_segment,
+     .help = "segments to find; they may overlap; or \"all labels\": one segment per element of labels of program"},
     {ROW(conf_pipeline, parts, texture), MANY(struct conf_pipeline, texture_count), .fallback = "", LIMITS(1, 16),
      .section = &option_texture,
      .help = "measurements of the segments and of the volume: one group, or a list of groups; by "

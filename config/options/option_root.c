@@ -69,6 +69,7 @@ check_root(const void *object, const struct option_spot *spot)
 {
     option_check_inboxes(object, spot);
     option_check_pipelines(object, spot);
+    option_check_programs(object, spot);
     option_check_rules(object, spot);
     option_check_destinations(object, spot);
     option_check_sources(object, spot);
@@ -77,6 +78,7 @@ check_root(const void *object, const struct option_spot *spot)
     option_check_notify(object, spot);
     option_check_slurm(object, spot);
     if (option_has_no_errors(spot) && option_wants_warnings(spot)) {
+        option_warn_programs(object, spot);
         option_warn_rules(object, spot);
         option_warn_network(object, spot);
     }
@@ -108,6 +110,9 @@ static const struct option_row root_rows[] = {
      .section = &option_notify, .help = "commands that receive single events, such as a new alert"},
     {ROW(conf, group, page), "{ }", .section = &option_page,
      .help = "the read-only web UI, and metrics for monitoring"},
+    /* Programs must come before pipelines, whose segments may be all their labels. */
+    {ROW(conf, list, programs), MANY(struct conf, program_count), .fallback = "( )", LIMITS(0, 32),
+     .section = &option_program, .help = "programs of the site, for segments with method = \"program\""},
     {ROW(conf, list, pipelines), MANY(struct conf, pipeline_count), .fallback = "( )", LIMITS(0, 256),
      .section = &option_pipeline, .help = "pipelines: segments and measurements of a series"},
     {ROW(conf, list, rules), MANY(struct conf, rule_count), .fallback = "( )", LIMITS(0, 256), .section = &option_rule,

@@ -45,7 +45,7 @@
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery, option_pull,
     option_retention, option_notify, option_page, option_segment, option_expect, option_texture, option_attribute,
-    option_rule, option_compute;
+    option_rule, option_compute, option_program, option_code;
 
 /* The row of a rule, and of a title with a pipeline. */
 #define STACKS_ROW(type)                                                                                               \
@@ -163,6 +163,8 @@ void option_check_inboxes(const struct conf *conf, const struct option_spot *spo
 void option_check_destinations(const struct conf *conf, const struct option_spot *spot);
 void option_check_sources(const struct conf *conf, const struct option_spot *spot);
 void option_check_pipelines(const struct conf *conf, const struct option_spot *spot);
+/* Checks programs, and the segments that name one. */
+void option_check_programs(const struct conf *conf, const struct option_spot *spot);
 void option_check_rules(const struct conf *conf, const struct option_spot *spot);
 /* Checks the number of different attributes in all rules. */
 void option_check_attributes(const struct conf *conf, const struct option_spot *spot);
@@ -175,6 +177,7 @@ void option_check_notify(const struct conf *conf, const struct option_spot *spot
 void option_check_retention(const struct conf *conf, const struct option_spot *spot);
 
 /* Warn about valid settings that are probably not intended. */
+void option_warn_programs(const struct conf *conf, const struct option_spot *spot);
 void option_warn_rules(const struct conf *conf, const struct option_spot *spot);
 void option_warn_network(const struct conf *conf, const struct option_spot *spot);
 

@@ -133,7 +133,7 @@ static const struct option_row code_rows[] = {
     {ROW(coded_concept, text, meaning), NULL, LIMITS(1, 64), .form = &form_dicom, .help = "Code Meaning (0008,0104)"},
 };
 
-static const struct option_section code_section = {SECTION(code_rows, coded_concept)};
+const struct option_section option_code = {SECTION(code_rows, coded_concept)};
 
 #define CENTER(name_, unit_, low, high, help_)                                                                         \
     {                                                                                                                  \
@@ -357,6 +357,14 @@ static const struct option_row segment_rows[] = {
      ONLY_WITH("method", 1u << CONF_FUZZY)},
     {ROW(conf_segment, group, object), NULL, .section = &object_section, .later = true,
      .help = "object: the annotation object and the region of the segment", ONLY_WITH("method", 1u << CONF_OBJECT)},
+    {ROW(conf_segment, text, program), NULL, LIMITS(1, 64), .form = &form_name, .later = true,
+     .help =
+         "program: the name of one of programs; it runs once per stack, for all segments and pipelines that name it",
+     ONLY_WITH("method", 1u << CONF_PROGRAM)},
+    {"value", &option_integers, AT(struct conf_segment, values), NULL, LIMITS(1, 65535),
+     MANY(struct conf_segment, value_count), .array = {.count = 1, .uniform = true, .elements = 256}, .later = true,
+     .help = "program: the label value of the segment in the output, or several, whose union it is",
+     ONLY_WITH("method", 1u << CONF_PROGRAM)},
     LABELS("within", within,
            "labels of segments that limit it: it lies in each of them, after every step of then; a "
            "level set does not grow beyond them"),
@@ -371,14 +379,14 @@ static const struct option_row segment_rows[] = {
     {ROW(conf_segment, boolean, hidden), "false", .later = true,
      .help = "use the segment only in other segments; it is not written, drawn or measured"},
     {ROW(conf_segment, group, category),
-     "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
-     .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
-    {ROW(conf_segment, group, type), "", .section = &code_section,
+     "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }", .section = &option_code,
+     .help = "Segmented Property Category Code Sequence (0062,0003)"},
+    {ROW(conf_segment, group, type), "", .section = &option_code,
      .help = "Segmented Property Type Code Sequence (0062,000F); required unless the segment is hidden "
              "or taken from a SEG object, whose category, type and modifier are the default"},
-    {ROW(conf_segment, group, modifier), "", .section = &code_section,
+    {ROW(conf_segment, group, modifier), "", .section = &option_code,
      .help = "Segmented Property Type Modifier Code Sequence (0062,0011), such as left or right"},
-    {ROW(conf_segment, group, region), "", .section = &code_section,
+    {ROW(conf_segment, group, region), "", .section = &option_code,
      .help = "Anatomic Region Sequence (0008,2218), if the type does not include it; for a segment "
              "of a SEG object, the default is that of the object"},
     {ROW(conf_segment, numbers, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1), .array = {.count = 3},

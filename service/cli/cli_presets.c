@@ -51,9 +51,10 @@ static const struct shelf profiles = {
     "profile",
     {{"# Source: ", "source", "source: "}, {"# Limits: ", "limits", "limits: "}},
     false,
-    "A profile has settings for the group texture of a pipeline. Options of the group replace "
+    "A profile has settings for the group texture of a pipeline, or for a program. Options of the group replace "
     "those of the profile:\n"
-    "    texture = { profile = \"ibsi-c\"; range = [ -500.0, 200.0 ]; };"};
+    "    texture = { profile = \"ibsi-c\"; range = [ -500.0, 200.0 ]; };\n"
+    "    programs = ( { name = \"lobes\"; profile = \"nnunet\"; command = [ ... ]; algorithm = { ... }; } );"};
 
 struct shipped {
     const struct shelf *shelf;
@@ -259,7 +260,7 @@ const struct cli_command cli_presets = {.name = "presets",
                                         .run = shelf_run};
 
 const struct cli_command cli_profiles = {.name = "profiles",
-                                         .help = "list installed texture profiles with their sources, or print one",
+                                         .help = "list installed profiles with their sources, or print one",
                                          .usage = {"[--json]", "NAME"},
                                          .options = shelf_rows,
                                          .size = sizeof(struct shelf_options),
