@@ -96,7 +96,7 @@ int report_figures(struct report *report, FILE *out, struct error *error);
 
 struct report_filter {
     const char *state;                     /* NULL: any */
-    const char *pipeline;                  /* NULL: any */
+    const char *pipeline;                  /* NULL: any; of programs and their runs: the program */
     const char *series;                    /* Series Instance UID; NULL: any */
     const char *destination;               /* NULL: any; of deliveries */
     int64_t job;                           /* 0: any; of deliveries */
@@ -114,6 +114,9 @@ struct report_filter {
 
 /* Rows of a kind. Deliveries: by state, job and destination of the filter. */
 extern const struct report_list report_jobs, report_series, report_deliveries, report_pulls;
+
+/* Programs of the site as the daemon last checked them, and their runs, newest first. */
+extern const struct report_list report_programs, report_program_runs;
 
 /* Quarantined files, by series, code and time of the filter. */
 extern const struct report_list report_quarantine;

@@ -46,6 +46,7 @@ enum report_list_name {
     WEB_RUNNING,
     WEB_WAITING,
     WEB_GATHERING,
+    WEB_PROGRAM_RUNS,
     WEB_HOLDS,
     WEB_REVIEW,
     WEB_FAILED,

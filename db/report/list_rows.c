@@ -381,6 +381,23 @@ static const struct report_column web_gathering[] = {
     SERIES_UID,
 };
 
+static const struct report_column web_program_runs[] = {
+    COLUMN(run, "RUN", NUMBER),
+    COLUMN(program, "PROGRAM", TEXT),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(code, "CODE", TEXT),
+    AS(jobs, "JOBS WAITING", NUMBER, "jobs_waiting"),
+    AS(started, "started", TIME | BELOW, "started_at"),
+    AS(not_before, "not before", TIME | BELOW, "not_before_at"),
+    AS(total, "run time (s)", NUMBER | BELOW, "round(total_seconds, 1)"),
+    AS(peak, "peak (MiB)", NUMBER | BELOW, "peak_mib"),
+    AS(ran_as, "ran as", TEXT | BELOW, "nullif(ran_as, '')"),
+    MESSAGE,
+    TO_DO,
+    MODALITY,
+    SERIES_UID,
+};
+
 static const struct report_column web_holds[] = {
     COLUMN(kind, "HELD", TEXT),
     COLUMN(name, "NAME", TEXT),
@@ -786,6 +803,8 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_GATHERING] =
         LIST("gathering", "Series being received", "noctule complete SERIES_UID", web_gathering, "v_series",
              .none = "no series is being received", BY_TIME("state = 'GATHERING' AND ", "last_seen_at", "series_uid")),
+    [WEB_PROGRAM_RUNS] = LIST("program_runs", "Runs of programs", "noctule programs --runs; noctule retry --program JOB",
+                              web_program_runs, "v_program_runs", BY_NUMBER("", "run")),
     [WEB_HOLDS] = LIST("holds", "Held", "noctule release", web_holds, "v_holds", .tail = "ORDER BY held_at" MOST),
     /* Oldest first, in the order of arrival. */
     [WEB_REVIEW] = LIST("review", "Results under review (not delivered)",
@@ -1012,6 +1031,52 @@ const struct report_list report_pulls = {
     .states = queue_pull_states,
     .state_count = QUEUE_PULL_CANCELLED + 1,
     COLUMNS(pull_columns),
+};
+
+static const struct report_column program_columns[] = {
+    COLUMN(program, "PROGRAM", TEXT),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(sandbox, "SANDBOX", DROP),
+    COLUMN(running, "RUNNING", NUMBER),
+    COLUMN(waiting, "WAITING", NUMBER),
+    COLUMN(runs, "RUNS (7 d)", NUMBER),
+    COLUMN(failed, "FAILED", NUMBER),
+    COLUMN(starts, "STARTS", NUMBER | DROP),
+    AS(median, "MEDIAN (s)", NUMBER | DROP, "printf('%.1f', median_seconds)"),
+    AS(longest, "MAX (s)", NUMBER | DROP, "printf('%.1f', max_seconds)"),
+    AS(peak, "PEAK (MiB)", NUMBER | DROP, "max_peak_mib"),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(message, "MESSAGE", TEXT),
+};
+
+const struct report_list report_programs = {
+    .view = "v_programs",
+    .id = "program",
+    .tail = "WHERE (?2 IS NULL OR program = ?2) ORDER BY program LIMIT ?17",
+    COLUMNS(program_columns),
+};
+
+static const struct report_column program_run_columns[] = {
+    COLUMN(run, "RUN", NUMBER),
+    COLUMN(program, "PROGRAM", TEXT),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(stack, "STACK", DROP),
+    AS(created, "CREATED", TIME, "created_at"),
+    COLUMN(attempts, "TRIES", NUMBER | DROP),
+    AS(wait, "WAIT (s)", NUMBER | DROP, "printf('%.2f', wait_seconds)"),
+    AS(took, "RUN (s)", NUMBER | DROP, "iif(total_seconds IS NULL, NULL, printf('%.2f', total_seconds))"),
+    AS(peak, "PEAK (MiB)", NUMBER | DROP, "peak_mib"),
+    AS(ran_as, "AS", DROP, "nullif(ran_as, '')"),
+    AS(jobs, "JOBS WAITING", NUMBER | DROP, "jobs_waiting"),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(series_uid, "SERIES", TEXT),
+};
+
+const struct report_list report_program_runs = {
+    .view = "v_program_runs",
+    .id = "run",
+    .tail = "WHERE (?2 IS NULL OR program = ?2) ORDER BY run DESC LIMIT ?17",
+    COLUMNS(program_run_columns),
 };
 
 static const struct report_column destination_columns[] = {

@@ -248,6 +248,8 @@ static const char status_sql[] =
     "  WHEN EXISTS (SELECT 1 FROM v_measured WHERE jobs > 0) THEN ', which may not start' "
     "  ELSE '; how long is not known: none ended in the last week' END END, "
     "'Waiting     the oldest for ' || oldest_waiting, "
+    "'Programs    ' || nullif(printf('%d running, %d waiting', programs_running, programs_waiting), '0 running, 0 waiting') "
+    "|| ': noctule programs --runs', "
     "'Held        ' || (SELECT group_concat(kind || iif(name = '', '', ' ' || name), '; ') "
     "FROM v_holds WHERE kind <> 'jobs') || ': noctule release', "
     "'Compute     ' || coalesce('no job can run: ' || compute_waiting, compute), "

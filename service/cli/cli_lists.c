@@ -1,5 +1,5 @@
 /*
- * cli_lists.c - the commands that read the database: jobs, review, show, features, series,
+ * cli_lists.c - the commands that read the database: jobs, review, show, features, series, programs,
  * destinations, deliveries. status is in cli_status.c.
  */
 #include "service/cli/cli.h"
@@ -54,9 +54,10 @@ struct report_request {
     int (*print)(struct report *report, const struct report_request *request, struct error *error);
     const struct report_list *list;
     const struct conf *conf;
+    const char *name; /* of a program; NULL: all */
     int64_t job;
     int64_t segment; /* for features; 0: the whole volume */
-    bool json, csv;
+    bool json, csv, runs;
     struct watch watch;
     struct report_filter filter; /* for lists */
 };
@@ -100,6 +101,17 @@ answer_destinations(struct report *report, const struct report_request *request,
     free(addresses);
     free(configured);
     return rc;
+}
+
+static int
+answer_programs(struct report *report, const struct report_request *request, struct error *error)
+{
+    struct report_filter filter = request->filter;
+    filter.pipeline = request->name;
+    if (request->name && !request->runs && !conf_find_program(request->conf, request->name))
+        return error_set(error, -ENOENT, CODE_NONE, "there is no program \"%s\"", request->name);
+    return report_list(report, request->runs ? &report_program_runs : &report_programs, &filter, stdout, request->json,
+                       error);
 }
 
 static int
@@ -182,8 +194,10 @@ report_draw(struct cli_call *call)
     struct report_hashes words;
     request->conf = call->context->conf;
     report_find_hashes(request, &words);
-    if (call->count > 0)
-        cli_parse_number(call->arguments[0], &request->job);
+    if (call->count > 0) {
+        request->name = call->arguments[0];
+        cli_parse_number(request->name, &request->job);
+    }
     int status = cli_open_report(request->conf, &report);
     if (status != EXIT_OK)
         return status;
@@ -336,3 +350,19 @@ const struct cli_command cli_deliveries = {
                                            {0}},
     .check = list_check,
     REPORTS(answer_list, &report_deliveries)};
+
+const struct cli_command cli_programs = {
+    .name = "programs",
+    .help = "list programs of the site as the daemon found them, or their runs, newest first",
+    .usage = {"[--runs] [--limit N] [--watch [--interval SECONDS] | --json] [NAME]"},
+    .options = (const struct cli_option[]){{"runs", 0, &cli_flag, CLI_AT(struct report_request, runs),
+                                            .help = "list runs of all programs, or of the program NAME"},
+                                           LIMIT,
+                                           WATCH,
+                                           JSON,
+                                           {0}},
+    .kind = &cli_program,
+    .max_arguments = 1,
+    .needs = "at most one program",
+    .check = list_check,
+    REPORTS(answer_programs, NULL)};

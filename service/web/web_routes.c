@@ -103,7 +103,7 @@ static const struct route routes[] = {
     {.path = "/", .title = "Now", .view = web_view_now, .in_menu = true, .refreshes = true},
     {.path = "/queue",
      .title = "Queue",
-     LISTS(WEB_HOLDS, WEB_RUNNING, WEB_WAITING, WEB_GATHERING, WEB_PULLING),
+     LISTS(WEB_HOLDS, WEB_RUNNING, WEB_WAITING, WEB_PROGRAM_RUNS, WEB_GATHERING, WEB_PULLING),
      .in_menu = true,
      .refreshes = true},
     {.path = "/review", .title = "Review", .view = web_view_review, .in_menu = true},

@@ -162,6 +162,7 @@ const struct cli_kind cli_flag = {.take = kind_flag}, cli_text = {"WORDS", "a te
                       cli_folder = {"DIR", "a folder", kind_text, CLI_FOLDERS},
                       cli_pipeline = {"NAME", "a pipeline", kind_name, CLI_PIPELINES},
                       cli_destination = {"NAME", "a destination", kind_name, CLI_DESTINATIONS},
+                      cli_program = {"NAME", "a program", kind_name, CLI_PROGRAMS},
                       cli_preset = {"NAME", "a preset", kind_name, CLI_PRESETS},
                       cli_profile = {"NAME", "a profile", kind_name, CLI_PROFILES},
                       cli_choice = {"WORD", "a word", kind_text, CLI_CHOICES},

@@ -24,6 +24,7 @@ enum cli_completion {
     CLI_FOLDERS,
     CLI_PIPELINES,
     CLI_DESTINATIONS,
+    CLI_PROGRAMS,
     CLI_PRESETS,
     CLI_PROFILES,
     CLI_COMMANDS,
@@ -41,7 +42,7 @@ struct cli_kind {
 };
 
 extern const struct cli_kind cli_flag, /* bool */
-    cli_text, cli_file, cli_folder, cli_pipeline, cli_destination, cli_preset, cli_profile, cli_choice,
+    cli_text, cli_file, cli_folder, cli_pipeline, cli_destination, cli_program, cli_preset, cli_profile, cli_choice,
     cli_command_name,           /* const char *, unchanged */
     cli_files,                  /* struct cli_texts: all values in order */
     cli_uid,                    /* const char * in the form of a UID */

@@ -260,9 +260,9 @@ END_TEST
 static const char *const completions[] = {
     [CLI_NOTHING] = "nothing",           [CLI_FILES] = "files",
     [CLI_FOLDERS] = "folders",           [CLI_PIPELINES] = "pipelines",
-    [CLI_DESTINATIONS] = "destinations", [CLI_PRESETS] = "presets",
-    [CLI_PROFILES] = "profiles",         [CLI_COMMANDS] = "commands",
-    [CLI_CHOICES] = "choices",
+    [CLI_DESTINATIONS] = "destinations", [CLI_PROGRAMS] = "programs",
+    [CLI_PRESETS] = "presets",           [CLI_PROFILES] = "profiles",
+    [CLI_COMMANDS] = "commands",         [CLI_CHOICES] = "choices",
 };
 
 static void
@@ -308,7 +308,7 @@ static const char bash_head[] =
     "# noctule.bash - what bash completes of noctule(1); written by unit.cli_commands.\n"
     "# shellcheck shell=bash\n"
     "\n"
-    "# _noctule_names WHAT OPTION...: the pipelines or destinations of the configuration.\n"
+    "# _noctule_names WHAT OPTION...: the pipelines, destinations or programs of the configuration.\n"
     "_noctule_names() {\n"
     "    noctule \"${@:2}\" check-config 2>/dev/null | sed -n \"s/^$1: \\\\([^ "
     ",]*\\\\).*/\\\\1/p\"\n"
@@ -342,6 +342,7 @@ static const char bash_tail[] =
     "        ;;\n"
     "    pipelines) words=$(_noctule_names pipeline \"${globals[@]}\") ;;\n"
     "    destinations) words=$(_noctule_names destination \"${globals[@]}\") ;;\n"
+    "    programs) words=$(_noctule_names program \"${globals[@]}\") ;;\n"
     "    presets | profiles) words=$(noctule $kind --json 2>/dev/null | sed -n 's/.*\"name\": "
     "\"\\([^\"]*\\)\".*/\\1/p') ;;\n"
     "    commands) words=$commands ;;\n"
@@ -397,6 +398,7 @@ zsh_action(enum cli_completion completion)
         [CLI_FOLDERS] = "_files -/",
         [CLI_PIPELINES] = "_noctule_names pipeline",
         [CLI_DESTINATIONS] = "_noctule_names destination",
+        [CLI_PROGRAMS] = "_noctule_names program",
         [CLI_PRESETS] = "_noctule_shipped presets",
         [CLI_PROFILES] = "_noctule_shipped profiles",
         [CLI_COMMANDS] = "_noctule_commands",
@@ -446,7 +448,7 @@ put_zsh_command(FILE *out, const struct cli_command *command)
 static const char zsh_head[] = "#compdef noctule\n"
                                "# _noctule - what zsh completes of noctule(1); written by unit.cli_commands.\n"
                                "\n"
-                               "# _noctule_names WHAT: the pipelines or destinations of the configuration.\n"
+                               "# _noctule_names WHAT: the pipelines, destinations or programs of the configuration.\n"
                                "_noctule_names() {\n"
                                "    local -a names\n"
                                "    names=(${(f)\"$(noctule check-config 2>/dev/null | sed -n \"s/^$1: \\([^ "

@@ -20,15 +20,18 @@ strdup(const char *text)
 static const char settings[] = "@include \"included.conf\"\n"
                                "inbox = ( { path = \"/a\"; after = \"delete\"; } );\n"
                                "destinations = ( { name = \"shelf\"; folder = \"out\"; } );\n"
+                               "programs = ( { name = \"net\"; profile = \"net\"; command = [ \"/n\", \"{in}\", \"{out}\" "
+                               "];\n  algorithm = { name = \"n\"; version = \"1\"; }; } );\n"
                                "pipelines = ( { name = \"p\"; deliver = [ \"shelf\" ]; series_description = \"d\";\n"
                                "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
                                "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
                                "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
-                               "  texture = { profile = \"mine\"; glcm = { }; }; } );\n"
+                               "  texture = { profile = \"mine\"; glcm = { }; }; },\n"
+                               "  { name = \"q\"; segments = \"all labels\"; program = \"net\"; } );\n"
                                "@overlay \"over.conf\"\n@overlay \"*.none\"\n";
 
 static char path[PATH_MAX];
-static char *expected[3]; /* written without a failed allocation */
+static char *expected[6]; /* written without a failed allocation */
 
 static int
 write_texts(struct error *error)
@@ -38,9 +41,10 @@ write_texts(struct error *error)
     if (rc)
         return conf ? error_set(error, -EBADMSG, CODE_NONE, "something is left to be freed") : rc;
     char *texts[] = {conf_to_text(conf), conf_pipeline_to_text(&conf->pipelines[0]),
-                     conf_pipeline_identity(&conf->pipelines[0])};
+                     conf_pipeline_identity(&conf->pipelines[0]), conf_program_to_text(&conf->programs[0]),
+                     conf_program_identity(&conf->programs[0]), conf_grid_text(&conf->pipelines[1])};
     bool whole = true;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
         whole = whole && texts[i];
         if (texts[i] && expected[i] && strcmp(texts[i], expected[i]) != 0)
             rc = error_set(error, -EBADMSG, CODE_NONE, "other text %d:\n%s", i, texts[i]);
@@ -62,12 +66,15 @@ START_TEST(no_option_is_lost_if_an_allocation_fails)
     ck_assert_int_eq(mkdir(test_path("profiles"), 0700), 0);
     write_file("profiles/mine.conf", "families = [ \"glrlm\" ]; resample = { isotropic_mm = 2.0; }; sigma = 3.0;\n"
                                      "glcm = { offsets = ( [ 1, 0, 0 ], [ 0, 1, 0 ] ); }; tlbap_strict = true;\n");
+    write_file("profiles/net.conf", "labels = ( { value = 3; name = \"a\"; type = { code = \"T\"; scheme = \"99X\"; "
+                                    "meaning = \"t\"; }; color = [ 0.0, 0.0, 1.0 ]; } );\n");
     snprintf(path, sizeof path, "%s", write_file("noctule.conf", settings));
     ck_assert_msg(write_texts(&error) == 0, "%s", error.message);
     expect_told(write_texts);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 6; i++)
         free(expected[i]);
     ck_assert_int_eq(remove(test_path("profiles/mine.conf")), 0);
+    ck_assert_int_eq(remove(test_path("profiles/net.conf")), 0);
 }
 
 END_TEST
