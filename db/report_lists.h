@@ -60,6 +60,7 @@ enum report_list_name {
     WEB_CALLERS,
     WEB_DEVICES,
     WEB_DEVICE_EVENTS,
+    WEB_PROGRAMS,
     WEB_NIGHTS,
     WEB_NIGHT,
     WEB_JOB,

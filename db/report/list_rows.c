@@ -381,6 +381,22 @@ static const struct report_column web_gathering[] = {
     SERIES_UID,
 };
 
+static const struct report_column program_columns[] = {
+    COLUMN(program, "PROGRAM", TEXT),
+    COLUMN(state, "STATE", TEXT),
+    COLUMN(sandbox, "SANDBOX", DROP),
+    COLUMN(running, "RUNNING", NUMBER),
+    COLUMN(waiting, "WAITING", NUMBER),
+    COLUMN(runs, "RUNS (7 d)", NUMBER),
+    COLUMN(failed, "FAILED", NUMBER),
+    COLUMN(starts, "STARTS", NUMBER | DROP),
+    AS(median, "MEDIAN (s)", NUMBER | DROP, "printf('%.1f', median_seconds)"),
+    AS(longest, "MAX (s)", NUMBER | DROP, "printf('%.1f', max_seconds)"),
+    AS(peak, "PEAK (MiB)", NUMBER | DROP, "max_peak_mib"),
+    COLUMN(code, "CODE", TEXT),
+    COLUMN(message, "MESSAGE", TEXT),
+};
+
 static const struct report_column web_program_runs[] = {
     COLUMN(run, "RUN", NUMBER),
     COLUMN(program, "PROGRAM", TEXT),
@@ -803,8 +819,9 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
     [WEB_GATHERING] =
         LIST("gathering", "Series being received", "noctule complete SERIES_UID", web_gathering, "v_series",
              .none = "no series is being received", BY_TIME("state = 'GATHERING' AND ", "last_seen_at", "series_uid")),
-    [WEB_PROGRAM_RUNS] = LIST("program_runs", "Runs of programs", "noctule programs --runs; noctule retry --program JOB",
-                              web_program_runs, "v_program_runs", BY_NUMBER("", "run")),
+    [WEB_PROGRAM_RUNS] =
+        LIST("program_runs", "Runs of programs", "noctule programs --runs; noctule retry --program JOB",
+             web_program_runs, "v_program_runs", BY_NUMBER("", "run")),
     [WEB_HOLDS] = LIST("holds", "Held", "noctule release", web_holds, "v_holds", .tail = "ORDER BY held_at" MOST),
     /* Oldest first, in the order of arrival. */
     [WEB_REVIEW] = LIST("review", "Results under review (not delivered)",
@@ -842,6 +859,8 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                      "GROUP BY backend ORDER BY count(*) DESC" MOST),
     [WEB_DEVICE_EVENTS] = LIST("device_events", "Device events", NULL, web_device_events, "v_events",
                                BY_NUMBER(RECENT_EVENTS DEVICE_EVENTS, "event")),
+    [WEB_PROGRAMS] =
+        LIST("programs", "Programs", "noctule doctor", program_columns, "v_programs", .tail = "ORDER BY program" MOST),
     [WEB_NIGHTS] = LIST("nights", "Recorded reports", "noctule report --since 2026-01-31 --until 2026-02-01",
                         web_nights, "v_nights", BY_TIME("", "until_at", "night")),
     [WEB_NIGHT] = DETAILS("night", "Report period", web_night, "v_nights", "WHERE night = ?3"),
@@ -1031,22 +1050,6 @@ const struct report_list report_pulls = {
     .states = queue_pull_states,
     .state_count = QUEUE_PULL_CANCELLED + 1,
     COLUMNS(pull_columns),
-};
-
-static const struct report_column program_columns[] = {
-    COLUMN(program, "PROGRAM", TEXT),
-    COLUMN(state, "STATE", TEXT),
-    COLUMN(sandbox, "SANDBOX", DROP),
-    COLUMN(running, "RUNNING", NUMBER),
-    COLUMN(waiting, "WAITING", NUMBER),
-    COLUMN(runs, "RUNS (7 d)", NUMBER),
-    COLUMN(failed, "FAILED", NUMBER),
-    COLUMN(starts, "STARTS", NUMBER | DROP),
-    AS(median, "MEDIAN (s)", NUMBER | DROP, "printf('%.1f', median_seconds)"),
-    AS(longest, "MAX (s)", NUMBER | DROP, "printf('%.1f', max_seconds)"),
-    AS(peak, "PEAK (MiB)", NUMBER | DROP, "max_peak_mib"),
-    COLUMN(code, "CODE", TEXT),
-    COLUMN(message, "MESSAGE", TEXT),
 };
 
 const struct report_list report_programs = {

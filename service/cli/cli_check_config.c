@@ -5,6 +5,7 @@
 #include "service/common/alert/alert_list.h"
 #include "service/common/clock.h"
 #include "service/common/daemon_line.h"
+#include "service/common/program/sandbox.h"
 #include "service/common/settings.h"
 
 #include <glob.h>
@@ -54,6 +55,33 @@ print_unvalidated(const struct conf_pipeline *pipeline)
                                         : "each result is held for REVIEW unless the pipeline has unreviewed = true",
                    segment->expect->unvalidated);
     }
+}
+
+static void
+print_program(const struct conf_program *program, const struct sandbox_probe *probe)
+{
+    static const char *const gpus[] = {
+        [CONF_GPU_NONE] = "CPU", [CONF_GPU_SHARED] = "GPU, shared", [CONF_GPU_WHOLE] = "GPU"};
+    printf("program: %s, %s %s, sandbox %s, %s, %s, at most %g s\n", program->name, program->algorithm.name,
+           program->algorithm.version, sandbox_name(program->container ? SANDBOX_CONTAINER : probe->kind),
+           program->host_network ? "network of the host" : "no network", gpus[program->gpu], program->deadline_seconds);
+}
+
+/* Checks that this machine can isolate the programs as configured. */
+static int
+check_config_programs(const struct conf *conf, const struct sandbox_probe *probe)
+{
+    int status = EXIT_OK;
+    for (size_t i = 0; i < conf->program_count; i++) {
+        const struct conf_program *program = &conf->programs[i];
+        if (program->container || (probe->kind != SANDBOX_NONE && (program->host_network || probe->no_network)))
+            continue;
+        cli_print_error("program %s: %s is impossible here (%s): install bubblewrap%s", program->name,
+                        probe->kind == SANDBOX_NONE ? "a sandbox" : "network = \"none\"", probe->why,
+                        probe->kind == SANDBOX_NONE ? "" : ", or set network = \"host\"");
+        status = EXIT_CONFIG;
+    }
+    return status;
 }
 
 /* Ends a line. Adds the file and line if an included file has the entry. */
@@ -110,7 +138,8 @@ print_inbox(const struct conf *conf, const struct conf_inbox *inbox)
 }
 
 static void
-check_config_summary(const char *path, const struct conf *conf, const struct conf_findings *findings)
+check_config_summary(const char *path, const struct conf *conf, const struct conf_findings *findings,
+                     const struct sandbox_probe *probe)
 {
     const size_t pipelines = conf->pipeline_count;
     printf("%s: OK\n", path);
@@ -131,6 +160,8 @@ check_config_summary(const char *path, const struct conf *conf, const struct con
                source->port, source->tls ? ", TLS" : "", source->move_destination, source->window ? ", " : "",
                source->window ? source->window->text : "");
     }
+    for (size_t i = 0; i < conf->program_count; i++)
+        print_program(&conf->programs[i], probe);
     for (size_t i = 0; i < pipelines; i++) {
         print_pipeline(&conf->pipelines[i]);
         print_place(path, findings, i);
@@ -225,6 +256,7 @@ check_config_run(struct cli_call *call)
 {
     const struct check_config_options *options = call->options;
     struct conf_findings findings;
+    struct sandbox_probe probe = {0};
     struct error error;
     if (call->count == 0 && cli_choose_conf(call->context, &error) < 0) {
         cli_print_error("%s", error.message);
@@ -235,6 +267,10 @@ check_config_run(struct cli_call *call)
     int status = conf ? check_config_as_service(call, path, conf) : EXIT_CONFIG;
     if (status == EXIT_OK)
         status = check_config_tls(&conf->dicom);
+    if (status == EXIT_OK && conf->program_count > 0) {
+        sandbox_probe(&probe);
+        status = check_config_programs(conf, &probe);
+    }
     if (status == EXIT_OK) {
         /* doubts about deadlines, from measured run times if the database can be read */
         struct report *report = NULL;
@@ -253,7 +289,7 @@ check_config_run(struct cli_call *call)
         status = text ? EXIT_OK : EXIT_PARTIAL;
         free(text);
     } else if (status == EXIT_OK) {
-        check_config_summary(path, conf, &findings);
+        check_config_summary(path, conf, &findings, &probe);
     }
     conf_findings_free(&findings);
     conf_free(conf);

@@ -28,7 +28,7 @@ web_view_now(const struct web_view *view, struct error *error)
 int
 web_view_devices(const struct web_view *view, struct error *error)
 {
-    static const enum report_list_name lists[] = {WEB_DEVICES, WEB_DEVICE_EVENTS, REPORT_LIST_COUNT};
+    static const enum report_list_name lists[] = {WEB_DEVICES, WEB_DEVICE_EVENTS, WEB_PROGRAMS, REPORT_LIST_COUNT};
 
     const struct conf_compute *compute = &view->web->conf->compute;
     fputs("<section><h2>Configuration</h2><dl class=\"below\"><dt>backend</dt><dd>", view->out);

@@ -45,6 +45,8 @@ static const struct doctor_check checks[] = {
      .check = doctor_check_destination, .needs_dicom = true},
     {"source", "answers a C-ECHO", .count = doctor_count_sources, .check = doctor_check_source, .needs_dicom = true},
     {"devices", "GPUs, driver and memory against the configuration", .check = doctor_check_devices},
+    {"program", "command executable, weights readable, sandbox possible", .count = doctor_count_programs,
+     .check = doctor_check_program},
     {"slurm", "answers, accepts jobs, and its shared folder is writable", .count = doctor_count_slurm,
      .check = doctor_check_slurm},
     {"nodes", "with --nodes: a Slurm node and this machine read each other's files", .count = doctor_count_slurm,
@@ -397,6 +399,8 @@ doctor_run(struct cli_call *call)
             dicom_init();
         if (doctor.conf)
             doctor_ping_daemon(&doctor);
+        if (doctor.conf && doctor.conf->program_count > 0)
+            sandbox_probe(&doctor.sandbox); /* forks, so that no other thread may run yet */
         status = doctor_print_result(&doctor, options->json, &hung);
     }
     if (hung) /* hung checks still use this memory */

@@ -7,6 +7,7 @@
 #define NOCTULE_SERVICE_CLI_DOCTOR_DOCTOR_H
 
 #include "config/config.h"
+#include "service/common/program/sandbox.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,13 +33,14 @@ struct doctor {
     /* error of the service's user, if only this user can load the file; else "" */
     char not_for_service[1024];
     uid_t caller;
-    char user[64];         /* the service's user */
-    bool has_user;         /* that user exists */
-    bool is_service;       /* the checks run with that user's rights */
-    char daemon_state[32]; /* "running", "starting", or a state of cli_no_answer */
-    char *daemon_alerts;   /* lines of the PING answer, or NULL */
-    char daemon_why[1024]; /* reason if it did not answer, else "" */
-    int daemon_pid;        /* 0 if unknown */
+    char user[64];                /* the service's user */
+    bool has_user;                /* that user exists */
+    bool is_service;              /* the checks run with that user's rights */
+    char daemon_state[32];        /* "running", "starting", or a state of cli_no_answer */
+    char *daemon_alerts;          /* lines of the PING answer, or NULL */
+    char daemon_why[1024];        /* reason if it did not answer, else "" */
+    int daemon_pid;               /* 0 if unknown */
+    struct sandbox_probe sandbox; /* only with programs */
 };
 
 struct examination {
@@ -99,6 +101,8 @@ size_t doctor_count_destinations(const struct conf *conf);
 void doctor_check_destination(struct examination *examination);
 size_t doctor_count_sources(const struct conf *conf);
 void doctor_check_source(struct examination *examination);
+size_t doctor_count_programs(const struct conf *conf);
+void doctor_check_program(struct examination *examination);
 void doctor_check_devices(struct examination *examination);
 size_t doctor_count_slurm(const struct conf *conf);
 void doctor_check_slurm(struct examination *examination);

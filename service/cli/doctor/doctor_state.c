@@ -153,7 +153,7 @@ doctor_check_clock(struct examination *examination)
 
 struct unit_file {
     char load[32], active[32], file[32], user[64];
-    char writable[4096];
+    char writable[4096], drop_ins[4096];
 };
 
 /* Copies the value of the line KEY=VALUE, if there is one. */
@@ -170,7 +170,8 @@ static bool
 unit_read(struct unit_file *unit)
 {
     static const char *const command[] = {
-        "systemctl", "show", "-p", "LoadState,ActiveState,UnitFileState,User,ReadWritePaths", "noctule.service", NULL};
+        "systemctl",       "show", "-p", "LoadState,ActiveState,UnitFileState,User,ReadWritePaths,DropInPaths",
+        "noctule.service", NULL};
     struct program_output output;
     struct error error;
     if (program_run(command, DOCTOR_SECONDS, &output, &error))
@@ -180,6 +181,7 @@ unit_read(struct unit_file *unit)
     unit_take(output.text, "UnitFileState=", unit->file, sizeof unit->file);
     unit_take(output.text, "User=", unit->user, sizeof unit->user);
     unit_take(output.text, "ReadWritePaths=", unit->writable, sizeof unit->writable);
+    unit_take(output.text, "DropInPaths=", unit->drop_ins, sizeof unit->drop_ins);
     free(output.text);
     return output.status == 0 && strcmp(unit->load, "loaded") == 0;
 }
@@ -221,6 +223,10 @@ doctor_check_unit(struct examination *examination)
     for (size_t i = 0; i < conf->destination_count; i++)
         if (conf->destinations[i].folder)
             unit_expect_write(examination, &unit, conf->destinations[i].folder);
+    if (conf->program_count > 0 && !strstr(unit.drop_ins, "/programs.conf"))
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "the systemd unit denies programs of the site namespaces and writable code: install the drop-in "
+                    "programs.conf (docs/operations.md)");
     if (strcmp(unit.active, "failed") == 0)
         doctor_find(examination, DOCTOR_BROKEN, "noctule.service has failed: see journalctl -u noctule");
     if (strcmp(unit.file, "disabled") == 0)

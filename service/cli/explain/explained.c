@@ -178,6 +178,16 @@ explained_check_jobs(struct explained *explained, const struct conf_pipeline *pi
     return rc;
 }
 
+static void
+explained_name_programs(const struct conf *conf, const struct conf_pipeline *pipeline, char text[CONDITION_TEXT])
+{
+    size_t used = 0;
+    for (size_t i = 0; i < conf->program_count && used < CONDITION_TEXT; i++)
+        if (conf_pipeline_names_program(pipeline, conf->programs[i].name))
+            used +=
+                (size_t)snprintf(text + used, CONDITION_TEXT - used, "%s%s", used ? ", " : "", conf->programs[i].name);
+}
+
 static int
 explained_add_jobs(const struct explained_request *request, const struct rules_series *subject,
                    struct explained *explained)
@@ -197,6 +207,7 @@ explained_add_jobs(const struct explained_request *request, const struct rules_s
                                                     .window = pipeline->window,
                                                     .done_by = pipeline->done_by,
                                                     .stack = explained->geometry[picks[i].stack]};
+        explained_name_programs(request->conf, pipeline, explained->jobs[i].programs);
         if (lacking)
             conditions_describe_companion(lacking, explained->jobs[i].lacks);
     }

@@ -88,6 +88,7 @@ explanation_job(struct json *json, const struct explained_job *job)
     if (job->done_by)
         json_string(json, "done_by", job->done_by->text);
     json_string(json, "waits_for_series", job->lacks);
+    json_string(json, "programs", job->programs);
     json_boolean(json, "accepted", job->geometry.code == CODE_NONE);
     json_error(json, &job->geometry);
     json_end_object(json);
