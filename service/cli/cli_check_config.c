@@ -76,9 +76,9 @@ check_config_programs(const struct conf *conf, const struct sandbox_probe *probe
         const struct conf_program *program = &conf->programs[i];
         if (program->container || (probe->kind != SANDBOX_NONE && (program->host_network || probe->no_network)))
             continue;
-        cli_print_error("program %s: %s is impossible here (%s): install bubblewrap%s", program->name,
-                        probe->kind == SANDBOX_NONE ? "a sandbox" : "network = \"none\"", probe->why,
-                        probe->kind == SANDBOX_NONE ? "" : ", or set network = \"host\"");
+        cli_print_error("program %s: %s is impossible here%s%s: install bubblewrap%s", program->name,
+                        probe->kind == SANDBOX_NONE ? "a sandbox" : "network = \"none\"", probe->why[0] ? ": " : "",
+                        probe->why, probe->kind == SANDBOX_NONE ? "" : ", or set network = \"host\"");
         status = EXIT_CONFIG;
     }
     return status;

@@ -264,3 +264,39 @@ def test_web_ui_address_and_hidden_segments_are_reported(tmp_path):
     done = check(path, text.replace("8043;", f'8043; bind = "::"; token_file = "{tmp_path}/token";'))
     assert "web UI: ::, port 8043, with a token\n" in done.stdout, done.stderr
     assert "page:" not in check(path, text.replace("port = 8043;", "")).stdout
+
+
+PROGRAM = """programs = ( {{ name = "net"; command = [ "/opt/net", "{{in}}", "{{out}}" ]; {more}
+                algorithm = {{ name = "Net"; version = "1.0.2"; }}; }} );"""
+
+
+@pytest.mark.parametrize("more, line", [
+    ("", "program: net, Net 1.0.2, sandbox (bubblewrap|own|weak), no network, CPU, at most 3600 s"),
+    ('network = "host"; gpu = "whole"; deadline_seconds = 60;',
+     "program: net, Net 1.0.2, sandbox (bubblewrap|own|weak), network of the host, GPU, at most 60 s"),
+])
+def test_a_program(tmp_path, more, line):
+    result = check(tmp_path / "noctule.conf", PROGRAM.format(more=more))
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    assert re.search(f"(?m)^{line}$", result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("more, impossible", [("", True), ('network = "host";', True), ('sandbox = "container";', False)])
+def test_a_program_without_a_sandbox(tmp_path, monkeypatch, more, impossible):
+    monkeypatch.setenv("NOCTULE_SANDBOX", "none")
+    text = PROGRAM.format(more=more)
+    if not impossible:
+        text = text.replace('"/opt/net"', f'"/usr/bin/podman", "--network=none", "net@sha256:{64 * "0"}"')
+    result = check(tmp_path / "noctule.conf", text)
+    assert result.returncode == (CONFIG if impossible else 0), result.stderr
+    assert ("program net: a sandbox is impossible here: install bubblewrap" in result.stderr) == impossible
+
+
+def test_doubtful_programs(tmp_path):
+    text = PROGRAM.format(more='input = "dicom";') + """
+        pipelines = ( { name = "p"; by_hand = true; segments = ( { label = "A"; method = "program"; program = "net"; value = 1;
+          type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } ); } );"""
+    result = check(tmp_path / "noctule.conf", text)
+    assert result.returncode == 0, result.stderr
+    assert "programs[0].input: the program gets the patient's name and identifiers" in result.stderr
+    assert "pipelines[0].segments: 1 segment of a program without expect: results are held for REVIEW" in result.stderr

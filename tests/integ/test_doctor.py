@@ -377,3 +377,37 @@ def test_the_clock_and_the_unit(daemon, tmp_path):
     assert [finding["verdict"] for finding in found] == ["broken", "broken", "attention", "broken"]
     assert f"ReadWritePaths={d.root}" in found[0]["text"] and "journalctl" in found[1]["text"]
     assert "systemctl enable" in found[2]["text"] and "runs as pacs" in found[3]["text"]
+
+
+def test_programs_of_the_site(daemon, tmp_path):
+    """The command must be executable, and weights and folders readable. The sandbox is that of the daemon, if it runs."""
+    tool = tmp_path / "tool"
+    (tool / "weights").mkdir(parents=True)
+    (tool / "weights" / "net.pt").write_bytes(b"weights")
+    command = tool / "run"
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    d = daemon(extra=f"""programs = ( {{ name = "net"; command = [ "{command}", "{{in}}", "{{out}}" ];
+        algorithm = {{ name = "Net"; version = "1.0.2"; }}; weights = [ "{tool}/weights" ]; }} );""")
+    d.root.chmod(0o750)
+    quiet = {name: verdict for name, verdict in without_daemon(d).items() if name != ("program", "attention")}
+    assert not quiet  # attention: the sandbox is weak here
+    (found,) = doctor(d)["program"]
+    assert found["findings"] or found["text"].startswith("net: Net 1.0.2; sandbox \"")
+    assert "PROGRAM_SANDBOX: Install bubblewrap" in without_daemon(d, env={**os.environ, "NOCTULE_SANDBOX": "none"})["program", "broken"]
+    d.start()
+    wait_for(lambda: d.query("SELECT 1 FROM v_programs WHERE state = 'READY'"), 60, "the check of the program")
+    d.ctl("programs", "net")
+    (found,) = doctor(d, env={**os.environ, "NOCTULE_SANDBOX": "none"})["program"]
+    assert found["verdict"] != "broken", "the probe of the daemon counts, not that of the shell"
+    d.stop()
+    command.chmod(0o644)
+    assert f"{command}: Permission denied: make it executable" in without_daemon(d)["program", "broken"]
+    command.unlink()
+    assert f"{command}: No such file or directory: correct command" in without_daemon(d)["program", "broken"]
+    command.mkdir()
+    assert f"{command} is no file" in without_daemon(d)["program", "broken"]
+    command.rmdir()
+    command.symlink_to("/bin/true")
+    shutil.rmtree(tool / "weights")
+    assert f"{tool}/weights: No such file or directory" in without_daemon(d)["program", "broken"]

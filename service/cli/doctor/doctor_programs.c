@@ -55,6 +55,13 @@ struct program_state {
     enum code code;
 };
 
+static const char *
+state_cell(const struct report_table *table, size_t row, const char *key)
+{
+    const char *text = report_cell(table, row, key);
+    return text ? text : "";
+}
+
 /* Reads the state that the running daemon recorded: its unit may deny more than this shell. Returns false if there is
  * none. */
 static bool
@@ -67,13 +74,13 @@ program_read_state(const struct doctor *doctor, const char *name, struct program
     if (strcmp(doctor->daemon_state, "running") != 0 || cli_try_report(doctor->conf, &report, &error) < 0)
         return false;
     const bool read = report_page(report, WEB_PROGRAMS, &(struct report_query){0}, &table, &error) == 0;
-    while (read && row < table.row_count && strcmp(report_cell(&table, row, "program"), name) != 0)
+    while (read && row < table.row_count && strcmp(state_cell(&table, row, "program"), name) != 0)
         row++;
-    const bool found = read && row < table.row_count && strcmp(report_cell(&table, row, "state"), "WAITING") != 0;
+    const bool found = read && row < table.row_count && strcmp(state_cell(&table, row, "state"), "WAITING") != 0;
     if (found) {
-        snprintf(state->sandbox, sizeof state->sandbox, "%s", report_cell(&table, row, "sandbox"));
-        snprintf(state->message, sizeof state->message, "%s", report_cell(&table, row, "message"));
-        state->code = code_find(report_cell(&table, row, "code"));
+        snprintf(state->sandbox, sizeof state->sandbox, "%s", state_cell(&table, row, "sandbox"));
+        snprintf(state->message, sizeof state->message, "%s", state_cell(&table, row, "message"));
+        state->code = code_find(state_cell(&table, row, "code"));
     }
     if (read)
         report_table_free(&table);
@@ -108,8 +115,8 @@ doctor_check_program(struct examination *examination)
     if (!program_read_state(doctor, program->name, &state))
         program_probe_state(&doctor->sandbox, program, &state);
     if (state.code != CODE_NONE && examination->count == 0)
-        doctor_find(examination, DOCTOR_BROKEN, "%s: %s: %s", code_name(state.code), state.message,
-                    code_remedy(state.code));
+        doctor_find(examination, DOCTOR_BROKEN, "%s%s%s: %s", code_name(state.code), state.message[0] ? ": " : "",
+                    state.message, code_remedy(state.code));
     if (strcmp(state.sandbox, sandbox_name(SANDBOX_WEAK)) == 0)
         doctor_find(
             examination, DOCTOR_ATTENTION,
