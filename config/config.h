@@ -662,7 +662,7 @@ struct conf_findings {
 
     size_t count;
     size_t more; /* findings beyond CONF_FINDINGS; reading stops after 1000 errors */
-    /* The "FILE:LINE" of each pipeline, then of each destination, then of each rule and source. */
+    /* The "FILE:LINE" of each pipeline, then of each destination, rule, notification, and program. */
     char **places;
     size_t place_count;
     char *files;   /* all files that were read, one per line, this file first */

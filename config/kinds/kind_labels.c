@@ -48,7 +48,7 @@ put_string(config_setting_t *group, const char *name, const char *text, unsigned
 
 /* Adds the segment of a label to the list. Errors have the line of the label. */
 static int
-put_segment(config_setting_t *segments, const char *program, const config_setting_t *label)
+labels_put(config_setting_t *segments, const char *program, const config_setting_t *label)
 {
     static const char *const same[] = {"value", "category", "type", "modifier", "region", "color"};
     const unsigned line = config_setting_source_line(label);
@@ -73,7 +73,7 @@ put_segment(config_setting_t *segments, const char *program, const config_settin
 
 /* Replaces the words by the list of segments. */
 static int
-put_segments(config_setting_t *pipeline, const char *program, const config_setting_t *labels, unsigned line)
+labels_put_list(config_setting_t *pipeline, const char *program, const config_setting_t *labels, unsigned line)
 {
     config_setting_remove(pipeline, "segments");
     config_setting_t *segments = config_setting_add(pipeline, "segments", CONFIG_TYPE_LIST);
@@ -82,7 +82,7 @@ put_segments(config_setting_t *pipeline, const char *program, const config_setti
     segments->line = line;
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(labels); i++)
-        rc = put_segment(segments, program, config_setting_get_elem(labels, i));
+        rc = labels_put(segments, program, config_setting_get_elem(labels, i));
     return rc;
 }
 
@@ -100,7 +100,7 @@ segments_expand(const struct option_reader *reader, config_setting_t *setting)
         return read_fail(reader, given, "there is no program \"%s\": name one of programs", name ? name : "");
     if (!labels || !config_setting_is_list(labels) || config_setting_length(labels) == 0)
         return read_fail(reader, given, "\"%s\" has no labels: list them in programs", name);
-    return put_segments(pipeline, name, labels, config_setting_source_line(setting));
+    return labels_put_list(pipeline, name, labels, config_setting_source_line(setting));
 }
 
 int

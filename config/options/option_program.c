@@ -133,7 +133,7 @@ check_files(const struct conf_program *program, const struct option_spot *spot)
 }
 
 static bool
-has_word(const struct conf_program *program, const char *word)
+command_has(const struct conf_program *program, const char *word)
 {
     size_t i = 0;
     while (i < program->command_count && strcmp(program->command[i], word) != 0)
@@ -149,7 +149,7 @@ has_image_digest(const struct conf_program *program)
     for (size_t i = 0; i < program->command_count; i++)
         has = has || strstr(program->command[i], "@sha256:");
     for (size_t i = 0; i < program->weights_count; i++)
-        has = has || has_word(program, program->weights[i]);
+        has = has || command_has(program, program->weights[i]);
     return has;
 }
 
@@ -157,7 +157,7 @@ static void
 check_container(const struct conf_program *program, const struct option_spot *spot)
 {
     const char *slash = strrchr(program->command[0], '/'), *name = slash ? slash + 1 : program->command[0];
-    bool closed = has_word(program, "--network=none");
+    bool closed = command_has(program, "--network=none");
     for (size_t i = 0; i + 1 < program->command_count; i++)
         closed =
             closed || (strcmp(program->command[i], "--network") == 0 && strcmp(program->command[i + 1], "none") == 0);
@@ -354,7 +354,7 @@ check_values(const struct conf_program *program, const struct conf_segment *segm
 }
 
 static void
-check_segments(const struct conf *conf, size_t pipeline, const struct option_spot *spot)
+program_check_segments(const struct conf *conf, size_t pipeline, const struct option_spot *spot)
 {
     const struct option_named programs = NAMED(spot, "programs", conf->programs, conf->program_count);
     const struct conf_pipeline *of = &conf->pipelines[pipeline];
@@ -384,7 +384,7 @@ option_check_programs(const struct conf *conf, const struct option_spot *spot)
             option_refuse(spot, ELEMENT("programs", i, ".gpu"),
                           "compute.backend is \"cpu\", so that no GPU is used: set \"auto\"");
     for (size_t i = 0; i < conf->pipeline_count && !LOST(spot, conf->pipelines); i++)
-        check_segments(conf, i, spot);
+        program_check_segments(conf, i, spot);
 }
 
 void

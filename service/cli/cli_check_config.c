@@ -62,7 +62,7 @@ print_program(const struct conf_program *program, const struct sandbox_probe *pr
 {
     static const char *const gpus[] = {
         [CONF_GPU_NONE] = "CPU", [CONF_GPU_SHARED] = "GPU, shared", [CONF_GPU_WHOLE] = "GPU"};
-    printf("program: %s, %s %s, sandbox %s, %s, %s, at most %g s\n", program->name, program->algorithm.name,
+    printf("program: %s, %s %s, sandbox %s, %s, %s, at most %g s", program->name, program->algorithm.name,
            program->algorithm.version, sandbox_name(program->container ? SANDBOX_CONTAINER : probe->kind),
            program->host_network ? "network of the host" : "no network", gpus[program->gpu], program->deadline_seconds);
 }
@@ -160,8 +160,10 @@ check_config_summary(const char *path, const struct conf *conf, const struct con
                source->port, source->tls ? ", TLS" : "", source->move_destination, source->window ? ", " : "",
                source->window ? source->window->text : "");
     }
-    for (size_t i = 0; i < conf->program_count; i++)
+    for (size_t i = 0; i < conf->program_count; i++) {
         print_program(&conf->programs[i], probe);
+        print_place(path, findings, pipelines + conf->destination_count + conf->rule_count + conf->notify_count + i);
+    }
     for (size_t i = 0; i < pipelines; i++) {
         print_pipeline(&conf->pipelines[i]);
         print_place(path, findings, i);

@@ -402,12 +402,14 @@ def test_programs_of_the_site(daemon, tmp_path):
     assert found["verdict"] != "broken", "the probe of the daemon counts, not that of the shell"
     d.stop()
     command.chmod(0o644)
-    assert f"{command}: Permission denied: make it executable" in without_daemon(d)["program", "broken"]
+    told = without_daemon(d)["program", "broken"]
+    assert str(command) in told and "Permission denied: make it executable" in told
     command.unlink()
-    assert f"{command}: No such file or directory: correct command" in without_daemon(d)["program", "broken"]
+    assert "No such file or directory: correct command" in without_daemon(d)["program", "broken"]
     command.mkdir()
     assert f"{command} is no file" in without_daemon(d)["program", "broken"]
     command.rmdir()
     command.symlink_to("/bin/true")
     shutil.rmtree(tool / "weights")
-    assert f"{tool}/weights: No such file or directory" in without_daemon(d)["program", "broken"]
+    told = without_daemon(d)["program", "broken"]
+    assert f"{tool}/weights" in told and "No such file or directory" in told

@@ -17,18 +17,19 @@ strdup(const char *text)
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-static const char settings[] = "@include \"included.conf\"\n"
-                               "inbox = ( { path = \"/a\"; after = \"delete\"; } );\n"
-                               "destinations = ( { name = \"shelf\"; folder = \"out\"; } );\n"
-                               "programs = ( { name = \"net\"; profile = \"net\"; command = [ \"/n\", \"{in}\", \"{out}\" "
-                               "];\n  algorithm = { name = \"n\"; version = \"1\"; }; } );\n"
-                               "pipelines = ( { name = \"p\"; deliver = [ \"shelf\" ]; series_description = \"d\";\n"
-                               "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
-                               "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
-                               "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
-                               "  texture = { profile = \"mine\"; glcm = { }; }; },\n"
-                               "  { name = \"q\"; segments = \"all labels\"; program = \"net\"; } );\n"
-                               "@overlay \"over.conf\"\n@overlay \"*.none\"\n";
+static const char settings[] =
+    "@include \"included.conf\"\n"
+    "inbox = ( { path = \"/a\"; after = \"delete\"; } );\n"
+    "destinations = ( { name = \"shelf\"; folder = \"out\"; } );\n"
+    "programs = ( { name = \"net\"; profile = \"net\"; command = [ \"/n\", \"{in}\", \"{out}\" "
+    "];\n  algorithm = { name = \"n\"; version = \"1\"; }; } );\n"
+    "pipelines = ( { name = \"p\"; deliver = [ \"shelf\" ]; series_description = \"d\";\n"
+    "  segments = ( { label = \"A\"; description = \"x\"; range = [ 0, 1 ];\n"
+    "      type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
+    "      shapes = ( { center = { mm = [ 0, 0, 0 ]; }; radius_mm = 1; } ); } );\n"
+    "  texture = { profile = \"mine\"; glcm = { }; }; },\n"
+    "  { name = \"q\"; segments = \"all labels\"; program = \"net\"; } );\n"
+    "@overlay \"over.conf\"\n@overlay \"*.none\"\n";
 
 static char path[PATH_MAX];
 static char *expected[6]; /* written without a failed allocation */
@@ -40,9 +41,12 @@ write_texts(struct error *error)
     int rc = conf_load(path, &conf, error);
     if (rc)
         return conf ? error_set(error, -EBADMSG, CODE_NONE, "something is left to be freed") : rc;
-    char *texts[] = {conf_to_text(conf), conf_pipeline_to_text(&conf->pipelines[0]),
-                     conf_pipeline_identity(&conf->pipelines[0]), conf_program_to_text(&conf->programs[0]),
-                     conf_program_identity(&conf->programs[0]), conf_grid_text(&conf->pipelines[1])};
+    char *texts[] = {conf_to_text(conf),
+                     conf_pipeline_to_text(&conf->pipelines[0]),
+                     conf_pipeline_identity(&conf->pipelines[0]),
+                     conf_program_to_text(&conf->programs[0]),
+                     conf_program_identity(&conf->programs[0]),
+                     conf_grid_text(&conf->pipelines[1])};
     bool whole = true;
     for (int i = 0; i < 6; i++) {
         whole = whole && texts[i];
