@@ -236,7 +236,7 @@ START_TEST(damage_is_refused_with_its_line)
     static const struct {
         const char *text, *reason;
     } cases[] = {
-        {"noctule-job 2\n", "line 1: not a job"},
+        {"noctule-job 2\n", "line 1: not a file of this version"},
         {"noctule-job 1\nid 1\nid 2\n", "line 3: a duplicate key"},
         {"noctule-job 1\nid x\n", "line 2: not a number"},
         {"noctule-job 1\nid -1\n", "line 2: not a number"},
