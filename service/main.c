@@ -61,8 +61,8 @@ run_child(const struct daemon_line *line)
     static const struct {
         const char *name;
         int (*run)(const struct role_args *args);
-    } roles[] = {{"intake", receiver_main}, {"worker", worker_main}, {"courier", sender_main},
-                 {"page", web_main},        {"cluster", slurm_main}, {"probe", probe_main}};
+    } roles[] = {{"intake", receiver_main}, {"worker", worker_main},   {"courier", sender_main}, {"page", web_main},
+                 {"cluster", slurm_main},   {"program", program_main}, {"probe", probe_main}};
     const struct role_args args = {
         .config_file = line->config_file, .slot = line->slot, .device = line->device, .share = line->share};
     log_open(line->role, "info"); /* each role sets the configured level */

@@ -26,6 +26,7 @@ int worker_main(const struct role_args *args);
 int sender_main(const struct role_args *args);
 int web_main(const struct role_args *args);
 int slurm_main(const struct role_args *args);
+int program_main(const struct role_args *args);
 /* Reports the GPUs of this machine and exits. */
 int probe_main(const struct role_args *args);
 

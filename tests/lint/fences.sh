@@ -81,7 +81,7 @@ for leaf in kernels dicom db config; do
     deny $leaf kernels dicom db config service
 done
 # Within service/ each folder may include common/, and folders that run jobs include pipeline/.
-roles=(service/{daemon,receiver,worker,sender,web,slurm,cli})
+roles=(service/{daemon,receiver,worker,sender,web,slurm,program,cli})
 for room in "${roles[@]}"; do
     deny "$room" "${roles[@]}"
 done
@@ -97,7 +97,7 @@ circles() {
         sed -E 's/(_private)?\.[ch]:#include "/ /; s/(_private)?\.h"$//' |
         awk -v room="$1/" '$1 != $2 && index($2, room) == 1' | tsort 2>&1 >/dev/null)"
 }
-for room in db service/{common,daemon,receiver,worker,sender,web,slurm}; do
+for room in db service/{common,daemon,receiver,worker,sender,web,slurm,program}; do
     circles "$room"
 done
 exit $((offences > 0))

@@ -1,6 +1,7 @@
 /* call_filter.c - see call_filter.h. */
 #include "service/common/confine/call_filter.h"
 
+#include "base/durable.h"
 #include "base/test_hook.h"
 #include "service/common/log.h"
 
@@ -31,10 +32,12 @@
 #define PR_SET_VMA 0x53564d41
 #endif
 
-#define STEPS    (CONFINE_STEP | CONFINE_GPU_STEP)
+#define STEPS    (CONFINE_STEP | CONFINE_GPU_STEP | CONFINE_PROGRAM_STEP)
 #define COMPUTES (CONFINE_WORKER | CONFINE_GPU_WORKER | STEPS)
 #define GPUS     (CONFINE_GPU_WORKER | CONFINE_GPU_STEP)
-#define ALL      (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | COMPUTES)
+#define ALL      (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | CONFINE_PROGRAM_ROLE | COMPUTES)
+#define BOXED    (CONFINE_BOXED | CONFINE_BOXED_NET)
+#define PROGRAMS (CONFINE_PROGRAM | CONFINE_PROGRAM_NET | BOXED)
 #define NAMES    4096
 
 /* System calls by the names of the manual's section 2, separated by spaces. Names that this kernel
@@ -72,30 +75,32 @@ static const struct call_row allowed_calls[] = {
     {CONFINE_PAGE, "accept accept4"}, /* on the listening socket that it inherits */
     {STEPS, "setitimer"},             /* sets its own deadline */
     {CONFINE_COURIER, "socketpair"},  /* libcurl wakes its own threads */
+    {CONFINE_PROGRAM_ROLE, "wait4"},  /* for the end of the broker */
 };
 
 /* Calls that no role needs once its work has begun. */
 static const struct call_row denied_calls[] = {
-    {ALL, "execve execveat fork vfork ptrace process_vm_readv process_vm_writev process_madvise "
-          "pidfd_open pidfd_getfd "
-          "pidfd_send_signal kcmp"},
-    {ALL, "mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount fspick "
-          "mount_setattr unshare setns"},
-    {ALL, "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl "
-          "add_key request_key"},
-    {ALL, "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff "
-          "acct quotactl syslog "
-          "vhangup ioperm iopl modify_ldt personality"},
-    {ALL, "sethostname setdomainname settimeofday clock_settime clock_adjtime adjtimex"},
+    {ALL, "execve execveat fork vfork pidfd_open pidfd_send_signal"},
+    {ALL | PROGRAMS, "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp"},
+    {ALL | PROGRAMS, "mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount fspick "
+                     "mount_setattr unshare setns"},
+    {ALL | PROGRAMS, "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl "
+                     "add_key request_key"},
+    {ALL | PROGRAMS, "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff "
+                     "acct quotactl syslog "
+                     "vhangup ioperm iopl modify_ldt personality"},
+    {ALL | PROGRAMS, "sethostname setdomainname settimeofday clock_settime clock_adjtime adjtimex"},
     {ALL, "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset"},
     {ALL, "chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat mknod mknodat setxattr "
-          "lsetxattr fsetxattr "
-          "name_to_handle_at open_by_handle_at fanotify_init"},
+          "lsetxattr fsetxattr"},
+    {ALL | PROGRAMS, "name_to_handle_at open_by_handle_at fanotify_init"},
     /* A GPU driver opens its sockets when it opens the device, which is before this. */
     {COMPUTES, "socket socketpair bind connect listen accept accept4"},
     {CONFINE_INTAKE, "connect"},
     {CONFINE_COURIER, "bind listen accept accept4"},
     {CONFINE_PAGE, "socket socketpair bind connect listen"},
+    {CONFINE_PROGRAM_ROLE, "socket socketpair bind connect listen accept accept4"},
+    {CONFINE_PROGRAM, "socket"},
 };
 
 /* Calls that are allowed or denied depending on an argument. */
@@ -127,6 +132,9 @@ static const struct call_case allowed_cases[] = {
 
 static const struct call_case denied_cases[] = {
     {GPUS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}},
+    {PROGRAMS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER}},
+    {CONFINE_BOXED, "socket", {0, SCMP_CMP_NE, AF_UNIX, 0}},
+    {CONFINE_PROGRAM_NET, "socket", EQUALS(0, AF_UNIX)}, /* sockets of the daemon and of other services */
     /* Sockets of the daemon or of name services. */
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_UNIX)},
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_NETLINK)}, /* getaddrinfo uses it */
@@ -193,11 +201,12 @@ call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action, 
     return rc;
 }
 
-/* Returns whether the filter lists the allowed calls. For workers with a GPU it lists the denied calls. */
+/* Returns whether the filter lists the allowed calls. For workers with a GPU and for programs of the site it lists the
+ * denied calls. */
 static bool
 call_lists_allowed(enum confine_role role)
 {
-    return !(role & GPUS);
+    return !(role & (GPUS | PROGRAMS));
 }
 
 /* Makes clone3 fail with ENOSYS. glibc calls it first for each new thread and then uses clone,
@@ -215,14 +224,15 @@ call_filter_role(scmp_filter_ctx filter, enum confine_role role)
 {
     const uint32_t denied = SCMP_ACT_ERRNO(EPERM);
     const bool lists_allowed = call_lists_allowed(role);
-    seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);      /* to the kernel's log, if supported */
+    /* To the kernel's log, if supported. A program of the site may make denied calls without end. */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, !(role & PROGRAMS));
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree over call numbers */
     int rc = call_add_rows(filter, role, denied, denied_calls, sizeof denied_calls / sizeof *denied_calls);
     if (!rc)
         rc = call_add_cases(filter, role, denied, denied_cases, sizeof denied_cases / sizeof *denied_cases);
     /* Signals to this process: abort, raise, and signals between its threads. */
     static const char *const signals[] = {"kill", "tgkill"};
-    for (size_t i = 0; rc == 0 && i < sizeof signals / sizeof *signals; i++)
+    for (size_t i = 0; rc == 0 && !(role & PROGRAMS) && i < sizeof signals / sizeof *signals; i++)
         rc = seccomp_rule_add(filter, lists_allowed ? SCMP_ACT_ALLOW : denied, seccomp_syscall_resolve_name(signals[i]),
                               1, SCMP_A0(lists_allowed ? SCMP_CMP_EQ : SCMP_CMP_NE, (scmp_datum_t)getpid()));
     if (rc || !lists_allowed)
@@ -259,7 +269,7 @@ call_filter_export(scmp_filter_ctx filter, struct sock_fprog *program)
 typedef int call_filter_rules(scmp_filter_ctx filter, enum confine_role role);
 
 /*
- * Generates, checks and loads a filter.
+ * Generates and checks a filter. `program` has room for BPF_MAXINSNS instructions.
  *
  * If memory is short, libseccomp 2.5 may leave out rules and still report success. The process
  * could then not even return from a signal. It may also fail with another errno, crash, or never
@@ -267,10 +277,9 @@ typedef int call_filter_rules(scmp_filter_ctx filter, enum confine_role role);
  * therefore checked before it is loaded. libseccomp leaves ENOMEM in errno.
  */
 static int
-call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role role)
+call_filter_make(uint32_t otherwise, call_filter_rules *rules, enum confine_role role, struct sock_fprog *program,
+                 unsigned *flags)
 {
-    struct sock_filter instructions[BPF_MAXINSNS];
-    struct sock_fprog program = {.filter = instructions};
     scmp_filter_ctx filter = seccomp_init(otherwise);
     if (!filter)
         return -ENOMEM;
@@ -279,14 +288,25 @@ call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role
     seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1); /* do not slow down computation */
     int rc = rules(filter, role);
     if (!rc)
-        rc = call_filter_export(filter, &program);
+        rc = call_filter_export(filter, program);
     if (errno == ENOMEM)
         rc = -ENOMEM;
     uint32_t logs = 0, keeps_speed = 0;
     seccomp_attr_get(filter, SCMP_FLTATR_CTL_LOG, &logs);
     seccomp_attr_get(filter, SCMP_FLTATR_CTL_SSB, &keeps_speed);
-    const unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | (logs ? SECCOMP_FILTER_FLAG_LOG : 0) |
-                           (keeps_speed ? SECCOMP_FILTER_FLAG_SPEC_ALLOW : 0);
+    *flags = SECCOMP_FILTER_FLAG_TSYNC | (logs ? SECCOMP_FILTER_FLAG_LOG : 0) |
+             (keeps_speed ? SECCOMP_FILTER_FLAG_SPEC_ALLOW : 0);
+    seccomp_release(filter);
+    return rc;
+}
+
+static int
+call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role role)
+{
+    struct sock_filter instructions[BPF_MAXINSNS];
+    struct sock_fprog program = {.filter = instructions};
+    unsigned flags;
+    int rc = call_filter_make(otherwise, rules, role, &program, &flags);
     if (!rc && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         rc = -errno;
     if (!rc) { /* for all threads */
@@ -294,8 +314,32 @@ call_filter_load(uint32_t otherwise, call_filter_rules *rules, enum confine_role
         if (failed)
             rc = failed < 0 ? -errno : -ECANCELED; /* a thread cannot be filtered */
     }
-    seccomp_release(filter);
     return rc;
+}
+
+static int
+call_filter_both(scmp_filter_ctx filter, enum confine_role role)
+{
+    const int rc = call_filter_absent(filter, role);
+    return rc ? rc : call_filter_role(filter, role);
+}
+
+int
+call_filter_file(enum confine_role role)
+{
+    struct sock_filter instructions[BPF_MAXINSNS];
+    struct sock_fprog program = {.filter = instructions};
+    unsigned flags;
+    int rc = call_filter_make(SCMP_ACT_ALLOW, call_filter_both, role, &program, &flags);
+    const int fd = rc ? rc : memfd_create("calls", MFD_CLOEXEC);
+    if (fd < 0)
+        return rc ? rc : -errno;
+    rc = durable_write_all(fd, instructions, program.len * sizeof *instructions);
+    if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        rc = -errno;
+    if (rc)
+        close(fd);
+    return rc ? rc : fd;
 }
 
 bool

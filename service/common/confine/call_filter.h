@@ -4,7 +4,7 @@
  * A table lists the calls that each role needs. Calls that no role needs fail with EPERM: start programs, access other
  * processes, mount, load modules, change the user. All other calls fail with ENOSYS, as on a kernel that lacks them;
  * libraries have fallbacks for that. A worker with a GPU may make all calls except those that no role needs, since its
- * driver's calls may change with each version.
+ * driver's calls may change with each version. The same holds for programs of the site.
  */
 #ifndef NOCTULE_SERVICE_COMMON_CONFINE_CALL_FILTER_H
 #define NOCTULE_SERVICE_COMMON_CONFINE_CALL_FILTER_H
@@ -22,5 +22,8 @@ bool call_filter_possible(void);
  * read untrusted bytes without its restrictions, and no alert would show it.
  */
 int call_filter_install(enum confine_role role);
+
+/* Returns a file with the filter of a program of the site, which bubblewrap loads, or -errno. The caller must close it. */
+int call_filter_file(enum confine_role role);
 
 #endif

@@ -61,12 +61,15 @@ confine_access(unsigned rights)
     const uint64_t change = LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE;
     uint64_t access = rights & PLACE_LIST ? LANDLOCK_ACCESS_FS_READ_DIR : 0;
     access |= rights & PLACE_READ ? read : 0;
+    access |= rights & PLACE_RUN ? read | LANDLOCK_ACCESS_FS_EXECUTE : 0;
     access |= rights & PLACE_REMOVE ? LANDLOCK_ACCESS_FS_REMOVE_FILE : 0;
     access |= rights & PLACE_EMPTY ? LANDLOCK_ACCESS_FS_REMOVE_DIR : 0;
     access |= rights & PLACE_DEVICE ? read | change | FS_IOCTL : 0;
     if (rights & PLACE_WRITE)
         access |= read | change | FS_REFER | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
                   LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
+    if ((rights & PLACE_WRITE) && (rights & PLACE_RUN)) /* a folder of a program */
+        access |= LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SOCK;
     return access;
 }
 
@@ -197,7 +200,9 @@ confine_to(enum confine_role role, struct places *places, int rc)
     /* Version 1 does not allow renames between folders. The receiver needs them to make files durable. */
     const struct ruleset rules = {
         .fs = abi >= (role == CONFINE_INTAKE ? 2 : 1) ? confine_fs(abi) : 0,
-        .net = abi >= 4 ? (role == CONFINE_INTAKE ? 0 : NET_BIND) | (role == CONFINE_COURIER ? 0 : NET_CONNECT) : 0,
+        .net = abi >= 4 ? (role & (CONFINE_INTAKE | CONFINE_PROGRAM_NET) ? 0 : NET_BIND) |
+                              (role & (CONFINE_COURIER | CONFINE_PROGRAM_NET) ? 0 : NET_CONNECT)
+                        : 0,
         .scoped = abi >= 6 ? SCOPE_ABSTRACT | SCOPE_SIGNAL : 0,
     };
     const size_t size = abi >= 6   ? sizeof rules
@@ -241,6 +246,12 @@ confine_command(enum confine_role role, const struct command_places *command)
     struct places places;
     const int rc = places_of_command(role, command, &places);
     return confine_to(role, &places, rc);
+}
+
+int
+confine_program(enum confine_role role, struct places *places)
+{
+    return confine_to(role, places, 0);
 }
 
 /* ------------------------------------------------------------------------------ renewal ---- */

@@ -10,9 +10,14 @@
  *     worker        series, jobs            results                          -
  *     step          series of the share     its attempts' folders, scratch   -
  *     command       its input files         its output folder                -
+ *     program role  -                       -                                -
+ *     program step  inputs of a run         its work folder                  -
+ *     program       its input, and the      its output, temporary files      as configured
+ *                   configured folders
  *     with a GPU    also /proc and /sys     devices, /proc/self, the         -
  *                                           driver's cache
- *     all           files of libraries      -; no programs, no signals to other processes
+ *     all           files of libraries      -; no programs, no signals to other processes (a program of the site
+ *                                           may start others)
  *
  * confine_places.c has the complete lists. The daemon is restricted only by its systemd unit: a right that it drops,
  * its children cannot have, and a reload may name any folder. The probe is not confined: it reads no untrusted bytes,
@@ -39,6 +44,9 @@ int confine_step(enum confine_role role, const struct step_places *step);
 
 /* Confines a command, with the same waits as a step. */
 int confine_command(enum confine_role role, const struct command_places *command);
+
+/* Confines a program of the site, and takes ownership of its places (places_of_program). */
+int confine_program(enum confine_role role, struct places *places);
 
 /* Returns the first path of `needed` that this process may not access, because it is not in the
  * list or is a different folder now. Returns NULL if there is none or the process is not confined.

@@ -14,7 +14,8 @@
 #define WORKERS  (CONFINE_WORKER | CONFINE_GPU_WORKER)
 #define STEPS    (CONFINE_STEP | CONFINE_GPU_STEP)
 #define GPUS     (CONFINE_GPU_WORKER | CONFINE_GPU_STEP)
-#define EVERYONE (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | WORKERS | STEPS)
+#define PROGRAMS (CONFINE_PROGRAM_ROLE | CONFINE_PROGRAM_STEP)
+#define EVERYONE (CONFINE_INTAKE | CONFINE_COURIER | CONFINE_PAGE | WORKERS | STEPS | PROGRAMS)
 
 struct place_row {
     unsigned roles, rights;
@@ -76,6 +77,35 @@ static const struct place_row system_rows[] = {
     {GPUS, PLACE_DEVICE, "/proc/self"},
     {GPUS, PLACE_READ, "/sys"},
     {GPUS, PLACE_WRITE, "/dev/shm"},
+};
+
+/* Paths that programs of the site expect on each machine. Rows of bubblewrap's own /proc and /dev count without it. */
+static const struct place_row program_rows[] = {
+    {CONFINE_PROGRAM, PLACE_RUN, "/usr"},
+    {CONFINE_PROGRAM, PLACE_RUN, "/bin"},
+    {CONFINE_PROGRAM, PLACE_RUN, "/sbin"},
+    {CONFINE_PROGRAM, PLACE_RUN, "/lib"},
+    {CONFINE_PROGRAM, PLACE_RUN, "/lib32"},
+    {CONFINE_PROGRAM, PLACE_RUN, "/lib64"},
+    {CONFINE_PROGRAM, PLACE_RUN, "/opt"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/ld.so.cache"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/alternatives"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/localtime"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/passwd"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/group"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/nsswitch.conf"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/hosts"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/resolv.conf"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/ssl/openssl.cnf"},
+    {CONFINE_PROGRAM, PLACE_READ, "/etc/ssl/certs"},
+    {CONFINE_PROGRAM, PLACE_READ, "/sys/devices/system"},
+    {CONFINE_PROGRAM, PLACE_READ, "/proc"},
+    {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/null"},
+    {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/zero"},
+    {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/full"},
+    {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/random"},
+    {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/urandom"},
+    {CONFINE_PROGRAM, PLACE_WRITE, "/dev/shm"},
 };
 
 static int
@@ -182,19 +212,28 @@ places_have_gpus(void)
     return true;
 }
 
+static int
+places_add_devices(struct places *places)
+{
+    glob_t found;
+    int rc = 0;
+    if (glob("/dev/nvidia*", 0, NULL, &found) != 0)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
+        rc = places_add(places, found.gl_pathv[i], PLACE_DEVICE);
+    globfree(&found);
+    return rc;
+}
+
 /* Adds the GPU devices, the folder of MPS (GPU sharing among processes), and the cache of code
  * compiled for GPUs newer than this program. */
 static int
 places_add_driver(struct places *places)
 {
     const char *pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
-    glob_t found;
     int rc = places_add(places, pipes ? pipes : "/tmp/nvidia-mps", PLACE_WRITE);
-    if (!rc && glob("/dev/nvidia*", 0, NULL, &found) == 0) {
-        for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
-            rc = places_add(places, found.gl_pathv[i], PLACE_DEVICE);
-        globfree(&found);
-    }
+    if (!rc)
+        rc = places_add_devices(places);
     /* The cache: CUDA_CACHE_PATH, or the default in the account's home. */
     const char *cache = getenv("CUDA_CACHE_PATH"), *home = getenv("HOME");
     char *path = NULL;
@@ -302,6 +341,51 @@ places_of_step(enum confine_role role, const struct step_places *step, struct pl
     for (size_t i = 0; rc == 0 && i < step->attempt_count; i++)
         rc = places_add(places, step->attempts[i], PLACE_WRITE);
     return places_finish(places, role, rc);
+}
+
+bool
+place_within(const char *path, const char *folder)
+{
+    const size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 &&
+           (path[length] == '/' || !path[length] || (length && path[length - 1] == '/'));
+}
+
+/* Adds the rows of the system, except one that would show the root. */
+static int
+places_add_system(const struct program_places *program, struct places *places)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof program_rows / sizeof *program_rows; i++)
+        if (!program->root || !place_within(program->root, program_rows[i].path))
+            rc = places_add(places, program_rows[i].path, program_rows[i].rights);
+    if (!rc && program->gpu)
+        rc = places_add(places, "/sys", PLACE_READ);
+    return rc || !program->gpu ? rc : places_add_devices(places);
+}
+
+int
+places_of_program(const struct program_places *program, const char **refused, struct places *places)
+{
+    *places = (struct places){0};
+    int rc = places_add_system(program, places);
+    for (size_t i = 0; rc == 0 && program->given[i]; i++) {
+        *refused = program->given[i];
+        if (program->root &&
+            (place_within(program->given[i], program->root) || place_within(program->root, program->given[i])))
+            rc = -EACCES;
+        else
+            rc = places_add(places, program->given[i], PLACE_RUN);
+    }
+    if (!rc)
+        rc = places_add(places, program->in, PLACE_RUN);
+    if (!rc)
+        rc = places_add(places, program->out, PLACE_WRITE | PLACE_RUN);
+    if (!rc)
+        rc = places_add(places, program->temporary, PLACE_WRITE | PLACE_RUN);
+    if (rc)
+        places_free(places);
+    return rc;
 }
 
 void

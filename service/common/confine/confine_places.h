@@ -15,6 +15,14 @@ enum confine_role { /* OR-able in the table */
                     CONFINE_PAGE = 1 << 4,
                     CONFINE_STEP = 1 << 5,     /* of a job on another machine (service/cli/slurm) */
                     CONFINE_GPU_STEP = 1 << 6, /* on another machine with a GPU */
+                    CONFINE_PROGRAM_ROLE = 1 << 7,
+                    CONFINE_PROGRAM_STEP = 1 << 8, /* reads or writes images for a program (broker.h) */
+                    /* A program of the site, without a network or with that of the host. Boxed: bubblewrap hides the
+                     * files of the machine from it, so that it may have local sockets. */
+                    CONFINE_PROGRAM = 1 << 9,
+                    CONFINE_PROGRAM_NET = 1 << 10,
+                    CONFINE_BOXED = 1 << 11,
+                    CONFINE_BOXED_NET = 1 << 12,
 };
 
 enum place_right {                        /* OR-able; also valid for everything below */
@@ -25,6 +33,7 @@ enum place_right {                        /* OR-able; also valid for everything 
                    PLACE_WRITE = 1 << 3,
                    PLACE_DEVICE = 1 << 4, /* read, write and ioctl */
                    PLACE_EMPTY = 1 << 5,  /* remove empty folders in it */
+                   PLACE_RUN = 1 << 6,    /* read and execute */
 };
 
 struct place {
@@ -58,6 +67,17 @@ struct command_places {
     const char *kept;   /* its empty folders can be removed, those above the output, or NULL */
 };
 
+/* The paths of a program of the site. */
+struct program_places {
+    const char *root;                 /* folder of the service, which stays hidden; NULL: none */
+    const char *in, *out, *temporary; /* its folders; it may write the last two */
+    const char *const *given;         /* that it may read and execute, NULL at the end */
+    bool gpu;
+};
+
+/* Returns whether `path` is the folder or lies below it. */
+bool place_within(const char *path, const char *folder);
+
 /* Returns whether a GPU driver has created its devices on this machine. */
 bool places_have_gpus(void);
 
@@ -65,6 +85,8 @@ bool places_have_gpus(void);
 int places_of_step(enum confine_role role, const struct step_places *step, struct places *places);
 int places_of_command(enum confine_role role, const struct command_places *command, struct places *places);
 int places_of(enum confine_role role, const struct conf *conf, struct places *places);
+/* Likewise for a program. -EACCES if a given path contains or lies below the root; *refused is this path. */
+int places_of_program(const struct program_places *program, const char **refused, struct places *places);
 void places_free(struct places *places);
 
 #endif

@@ -28,7 +28,7 @@ struct program_order {
     uint16_t *accepted; /* known labels, in ascending order; none: every label is accepted */
     size_t accepted_count;
     char *work;   /* absolute path of the work folder of the attempt; it must not exist */
-    char *result; /* absolute path of a folder that gets "mask" and "output.txt"; it must not exist */
+    char *result; /* absolute path of a folder that gets "mask" and "output.txt"; an existing one is replaced */
     char *gpu;    /* UUID of the GPU; "": none */
     enum program_as as;
     int slot;    /* from 0: decides which processors the program may use */
@@ -56,9 +56,12 @@ struct program_outcome {
     double write_seconds, program_seconds, read_seconds;
 };
 
+/* Returns the text of the file, or NULL without memory. The caller must free it. */
+char *program_order_to_text(const struct program_order *order);
 int program_order_write(const struct program_order *order, const char *path);
 /* -EBADMSG with "line N: ..." if the file is no order. The caller must free the order. */
 int program_order_read(const char *path, struct program_order **order, struct error *error);
+int program_order_from_text(const char *text, struct program_order **order, struct error *error);
 void program_order_free(struct program_order *order);
 
 int program_outcome_write(const struct program_outcome *outcome, const char *path);

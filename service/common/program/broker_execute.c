@@ -1,0 +1,390 @@
+/* broker_execute.c - one attempt at a run of a program: its input, the program in its sandbox, its output. */
+#include "service/common/program/broker_private.h"
+
+#include "base/test_hook.h"
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/common/program/process_tree.h"
+#include "service/common/program/program_words.h"
+#include "service/common/program/work_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB          (1024.0 * 1024.0)
+#define STEP_SECONDS 600.0 /* min limit of a step of our own */
+#define FULL_SHARE   0.9   /* of the memory limit: a failure beyond it counts as lack of memory */
+
+struct broker_case {
+    struct broker_process *process;
+    const struct program_order *order;
+    struct conf_program *program;
+    struct program_outcome *outcome;
+    struct output_tail tail;
+    enum sandbox_kind kind;
+    double started; /* clock_seconds() */
+    int64_t size;   /* of the output at the last check */
+};
+
+/* --------------------------------------------------------------------------------- steps ---- */
+
+/* Opens the work folder in a step. */
+static int
+case_open_work(const struct broker_case *run, struct error *error)
+{
+    const int work = open(run->order->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return work < 0 ? error_set_system(error, -errno, "open the work folder") : work;
+}
+
+static void
+case_write_input(const void *context, struct broker_result *result)
+{
+    const struct broker_case *run = context;
+    const int work = case_open_work(run, &result->error);
+    result->rc = work < 0 ? work : run->process->steps->write_input(run->order, run->program, work, &result->error);
+}
+
+static void
+case_read_output(const void *context, struct broker_result *result)
+{
+    const struct broker_case *run = context;
+    const int work = case_open_work(run, &result->error);
+    result->rc = work < 0 ? work
+                          : run->process->steps->read_output(run->order, run->program, work, &result->of.outcome,
+                                                             &result->error);
+}
+
+static int
+case_step(struct broker_case *run, const char *name, void (*step)(const void *, struct broker_result *),
+          struct broker_result *result)
+{
+    const double deadline = run->program->deadline_seconds;
+    const struct broker_step made = {.name = name,
+                                     .inputs = run->order->inputs,
+                                     .input_count = run->order->input_count,
+                                     .output = run->order->work,
+                                     .limit_seconds = deadline > STEP_SECONDS ? deadline : STEP_SECONDS,
+                                     .run = step,
+                                     .context = run};
+    return broker_run_step(run->process, &made, result, &run->outcome->error);
+}
+
+/* -------------------------------------------------------------------------------- limits ---- */
+
+static int
+case_over(struct error *error, enum code code, const char *what, double limit)
+{
+    return error_set(error, -EDQUOT, code, "the program exceeded %s (%g)", what, limit);
+}
+
+/* Checks the files that the program wrote. Their growth counts as a sign of life. */
+static int
+case_check_files(struct broker_case *run, struct broker_watch *watch, struct error *error)
+{
+    const struct conf_program *program = run->program;
+    struct work_usage usage;
+    work_folder_measure(run->order->work, program->output_files, &usage);
+    if (usage.bytes != run->size)
+        watch->last_sign = clock_seconds();
+    run->size = usage.bytes;
+    if ((double)usage.bytes > program->output_mib * MIB)
+        return case_over(error, CODE_PROGRAM_OUTPUT_TOO_LARGE, "output_mib", program->output_mib);
+    if (usage.unbounded || usage.entries > program->output_files)
+        return case_over(error, CODE_PROGRAM_OUTPUT_TOO_LARGE, "output_files", program->output_files);
+    return 0;
+}
+
+static int
+case_check_processes(struct broker_case *run, struct broker_watch *watch, struct error *error)
+{
+    const struct conf_program *program = run->program;
+    const int64_t limit = (int64_t)(program->memory_mib * MIB);
+    struct process_usage usage;
+    process_tree_measure(watch->pid, limit, &usage);
+    if (usage.bytes > watch->peak_bytes)
+        watch->peak_bytes = usage.bytes;
+    if (run->kind == SANDBOX_CONTAINER)
+        return 0; /* its own processes are not those of the program */
+    if (limit > 0 && usage.bytes > limit)
+        return case_over(error, CODE_PROGRAM_OUT_OF_MEMORY, "memory_mib", program->memory_mib);
+    if (usage.tasks > program->processes + sandbox_own_tasks(run->kind))
+        return case_over(error, CODE_PROGRAM_TOO_MANY_PROCESSES, "processes", program->processes);
+    return 0;
+}
+
+static int
+case_check(void *context, struct broker_watch *watch, struct error *error)
+{
+    struct broker_case *run = context;
+    const struct conf_program *program = run->program;
+    int rc = case_check_processes(run, watch, error);
+    if (!rc)
+        rc = case_check_files(run, watch, error);
+    const double now = clock_seconds();
+    if (!rc && now - run->started > program->deadline_seconds)
+        rc = case_over(error, CODE_PROGRAM_TOO_LONG, "deadline_seconds", program->deadline_seconds);
+    if (!rc && program->silence_seconds > 0 && now - watch->last_sign > program->silence_seconds)
+        rc = case_over(error, CODE_PROGRAM_SILENT, "silence_seconds", program->silence_seconds);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- the end ---- */
+
+/* Returns whether the program wrote that the memory of a GPU did not suffice. */
+static bool
+case_lacked_gpu_memory(const struct broker_case *run)
+{
+    static const char *const signs[] = {"CUDA out of memory", "cudaErrorMemoryAllocation", "OutOfMemoryError",
+                                        "CUDA_ERROR_OUT_OF_MEMORY", "CUDNN_STATUS_ALLOC_FAILED"};
+    char *text = run->order->gpu[0] ? malloc(LIMIT_PROGRAM_OUTPUT_BYTES + 1) : NULL;
+    bool found = false;
+    if (text)
+        output_tail_copy(&run->tail, text);
+    for (size_t i = 0; text && i < sizeof signs / sizeof *signs; i++)
+        found = found || strstr(text, signs[i]);
+    free(text);
+    return found;
+}
+
+/* Decides the code of a program that ended by itself. */
+static int
+case_judge_end(struct broker_case *run, const struct broker_watch *watch)
+{
+    struct error *error = &run->outcome->error;
+    const double limit = run->program->memory_mib * MIB;
+    struct sandbox_end end;
+    struct broker_watch ended = *watch;
+    sandbox_end_of(watch->status, &end);
+    if (end.failed)
+        return error_set(error, -EIO, CODE_PROGRAM_SANDBOX, "the sandbox (%s) could not be made",
+                         sandbox_name(run->kind));
+    const int rc = case_check_files(run, &ended, error); /* a limit of the kernel may have ended it first */
+    if (rc)
+        return rc;
+    if (end.exit_code == 0 && end.signal == 0)
+        return 0;
+    if (case_lacked_gpu_memory(run))
+        return error_set(error, -ENOMEM, CODE_PROGRAM_GPU_OUT_OF_MEMORY, "the program lacked memory of the GPU");
+    if (limit > 0 && (double)watch->peak_bytes >= FULL_SHARE * limit)
+        return case_over(error, CODE_PROGRAM_OUT_OF_MEMORY, "memory_mib", run->program->memory_mib);
+    if (end.signal)
+        return error_set(error, -EIO, CODE_PROGRAM_CRASHED, "the program was ended by signal %d", end.signal);
+    return error_set(error, -EIO, CODE_PROGRAM_FAILED, "the program ended with exit status %d", end.exit_code);
+}
+
+/* --------------------------------------------------------------------------- the program ---- */
+
+/* Lists the folders that the program may read and execute, up to a NULL. The strings are borrowed, except the folders of
+ * commands in `owned`. Returns NULL without memory. */
+static const char **
+case_given(const struct conf_program *program, char *owned[2])
+{
+    char *const commands[2] = {program->command[0], program->cpu_command_count ? program->cpu_command[0] : NULL};
+    const char **given = calloc(program->weights_count + program->read_count + 3, sizeof *given);
+    size_t count = 0;
+    for (size_t i = 0; given && i < program->weights_count; i++)
+        given[count++] = program->weights[i];
+    for (size_t i = 0; given && i < program->read_count; i++)
+        given[count++] = program->read[i];
+    for (size_t i = 0; given && i < 2; i++) {
+        owned[i] = commands[i] ? strdup(commands[i]) : NULL;
+        if (owned[i])
+            given[count++] = dirname(owned[i]);
+    }
+    return given;
+}
+
+static int
+case_start(struct broker_case *run, const struct program_words *words, int output, pid_t *keeper)
+{
+    const struct conf_program *program = run->program;
+    char *owned[2] = {NULL, NULL};
+    const char **given = case_given(program, owned);
+    const bool has_gpu = run->order->gpu[0] != '\0';
+    const struct sandbox_order order = {
+        .kind = run->kind,
+        .host_proc = run->process->probe.host_proc,
+        .host_network = program->host_network,
+        .argv = words->argv,
+        .environment = words->environment,
+        .places = {.root = run->process->root,
+                   .in = words->in,
+                   .out = words->out,
+                   .temporary = words->temporary,
+                   .given = given,
+                   .gpu = has_gpu},
+        .input = -1,
+        .output = output,
+        /* The sum over the processes is measured; this limit ends a process that grows between two measurements. */
+        .limits = {.data_bytes = has_gpu ? 0 : (int64_t)(2 * program->memory_mib * MIB),
+                   .file_bytes = (int64_t)((program->output_mib + 1) * MIB),
+                   .processes = program->processes,
+                   .cpus = program->cpus,
+                   .slot = run->order->slot},
+    };
+    int rc = given ? 0 : error_set_system(&run->outcome->error, -ENOMEM, "start the program");
+    if (!rc) {
+        *keeper = sandbox_start(&order, &run->outcome->error);
+        rc = *keeper < 0 ? (int)*keeper : 0;
+    }
+    free(given);
+    free(owned[0]);
+    free(owned[1]);
+    return rc;
+}
+
+/* Runs the program in its sandbox, until none of its processes is left. */
+static int
+case_run_words(struct broker_case *run, const struct program_words *words)
+{
+    struct broker_watch watch = {.end_signal = SIGTERM, .tail = &run->tail, .check = case_check, .context = run};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set_system(&run->outcome->error, -errno, "start the program");
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    watch.output = ends[0];
+    run->started = clock_seconds();
+    int rc = case_start(run, words, ends[1], &watch.pid);
+    close(ends[1]);
+    run->outcome->starts = rc == 0;
+    if (!rc) {
+        rc = broker_await(run->process, &watch, &run->outcome->error);
+        if (!rc)
+            rc = case_judge_end(run, &watch);
+    }
+    close(ends[0]);
+    run->outcome->peak_bytes = watch.peak_bytes;
+    return rc;
+}
+
+static int
+case_run_program(struct broker_case *run)
+{
+    const struct program_order *order = run->order;
+    struct program_words words;
+    const bool cpu = order->as == PROGRAM_AS_CPU && run->program->cpu_command_count > 0;
+    int rc = program_words_make(run->program, order->work, order->gpu, cpu, &words);
+    rc = rc ? error_set_system(&run->outcome->error, rc, "start the program") : case_run_words(run, &words);
+    program_words_clear(&words);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- the run ---- */
+
+static void
+case_report_stage(const struct broker_case *run, const char *stage)
+{
+    struct broker_answer answer = {.event = BROKER_STAGE, .run = run->process->run};
+    snprintf(answer.stage, sizeof answer.stage, "%s", stage);
+    broker_answer(run->process, &answer);
+}
+
+/* Compares the program's files with those for which the run was planned. */
+static int
+case_check_identity(struct broker_case *run)
+{
+    struct program_outcome *outcome = run->outcome;
+    struct program_digest digest;
+    int rc = broker_digest(run->process, run->program, &digest, &outcome->error);
+    if (rc)
+        return rc;
+    memcpy(outcome->identity, digest.identity, sizeof outcome->identity);
+    memcpy(outcome->program_sha256, digest.program_sha256, sizeof outcome->program_sha256);
+    memcpy(outcome->weights_sha256, digest.weights_sha256, sizeof outcome->weights_sha256);
+    if (run->order->identity[0] && strcmp(run->order->identity, digest.identity) != 0)
+        return error_set(&outcome->error, -ESTALE, CODE_PROGRAM_CHANGED,
+                         "the program or its weights changed since the run was planned");
+    rc = broker_choose_sandbox(run->process, run->program, &run->kind, &outcome->error);
+    if (!rc)
+        snprintf(outcome->sandbox, sizeof outcome->sandbox, "%s", sandbox_name(run->kind));
+    return rc;
+}
+
+/* Copies from the result of the step only its own members. */
+static int
+case_take_mask(struct broker_case *run)
+{
+    struct broker_result result;
+    struct program_outcome *outcome = run->outcome;
+    const int rc = case_step(run, "reads the output", case_read_output, &result);
+    if (rc)
+        return rc;
+    snprintf(outcome->sha256, sizeof outcome->sha256, "%.64s", result.of.outcome.sha256);
+    outcome->size = result.of.outcome.size;
+    outcome->labels = result.of.outcome.labels;
+    outcome->labelled = result.of.outcome.labelled;
+    return 0;
+}
+
+static int
+case_run_stages(struct broker_case *run)
+{
+    struct broker_result result;
+    struct program_outcome *outcome = run->outcome;
+    int rc = case_check_identity(run);
+    const double start = clock_seconds();
+    if (!rc) {
+        case_report_stage(run, "write");
+        rc = case_step(run, "writes the input", case_write_input, &result);
+    }
+    const double written = clock_seconds();
+    outcome->write_seconds = written - start;
+    if (!rc) {
+        case_report_stage(run, "run");
+        rc = case_run_program(run);
+    }
+    const double ran = clock_seconds();
+    outcome->program_seconds = ran - written;
+    if (!rc) {
+        case_report_stage(run, "read");
+        rc = case_take_mask(run);
+    }
+    outcome->read_seconds = clock_seconds() - ran;
+    return rc;
+}
+
+/* Runs a case in its work folder, and removes that. */
+static int
+case_run_in_folder(struct broker_case *run)
+{
+    const struct program_order *order = run->order;
+    int rc = work_folder_make(order->work);
+    if (rc)
+        return error_set_system(&run->outcome->error, rc, "make the work folder");
+    rc = case_run_stages(run);
+    if (rc != -ECANCELED) {
+        const int finished = work_folder_finish(order->work, order->result, rc == 0, &run->tail);
+        if (finished && rc == 0)
+            rc = error_set_system(&run->outcome->error, finished, "store the mask");
+    }
+    const int removed = work_folder_remove(order->work);
+    if (removed)
+        log_warn("program.leftover", LOG_STR("folder", order->work), LOG_STR("error", strerror(-removed)));
+    return rc;
+}
+
+void
+broker_execute(struct broker_process *process, const struct program_order *order, struct program_outcome *outcome)
+{
+    struct broker_case *run = calloc(1, sizeof *run);
+    int rc = run ? 0 : error_set_system(&outcome->error, -ENOMEM, "run a program");
+    if (!rc) {
+        *run = (struct broker_case){.process = process, .order = order, .outcome = outcome};
+        rc = conf_program_from_text(order->program, &run->program, &outcome->error);
+    }
+    if (!rc)
+        rc = case_run_in_folder(run);
+    outcome->end = rc == 0 ? PROGRAM_END_WELL : rc == -ECANCELED ? PROGRAM_END_STOPPED : PROGRAM_END_ILL;
+    if (outcome->end == PROGRAM_END_ILL)
+        error_normalise(&outcome->error, rc);
+    if (run)
+        conf_program_free(run->program);
+    free(run);
+}

@@ -1,0 +1,118 @@
+/* broker_private.h - the two ends of the socket between the broker and its parent, and the parts of the broker. */
+#ifndef NOCTULE_SERVICE_COMMON_PROGRAM_BROKER_PRIVATE_H
+#define NOCTULE_SERVICE_COMMON_PROGRAM_BROKER_PRIVATE_H
+
+#include "service/common/program/broker.h"
+#include "service/common/program/output_tail.h"
+#include "service/common/program/program_digest.h"
+#include "service/common/program/sandbox.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---------------------------------------------------------------------------- the socket ---- */
+
+enum broker_verb {
+    BROKER_RUN,   /* text: path of an order */
+    BROKER_ORDER, /* text: an order */
+    BROKER_STOP,
+    BROKER_CHECK, /* text: a configuration */
+    BROKER_COOL   /* text: name of a program */
+};
+
+/* A request; `size` bytes of text follow. The answers are struct broker_answer: both ends are one program. */
+struct broker_head {
+    enum broker_verb verb;
+    int64_t run;
+    size_t size;
+};
+
+/* Serves the requests until the parent closes the socket, and exits. */
+_Noreturn void broker_main(int fd, const struct program_steps *steps, const char *root);
+
+/* --------------------------------------------------------------------------- the process ---- */
+
+struct broker_request {
+    struct broker_head head;
+    char *text;   /* ends in NUL */
+    bool stopped; /* STOP came while it waited */
+};
+
+struct broker_process {
+    int fd;
+    const struct program_steps *steps;
+    const char *root; /* NULL: none */
+    struct sandbox_probe probe;
+    struct broker_request *waiting; /* requests that came during a run */
+    size_t waiting_count, waiting_room;
+    int64_t run;  /* being executed; 0: none */
+    bool stopped; /* the run is to be stopped */
+    bool gone;    /* the parent closed the socket */
+
+    struct broker_digest {
+        char stamp[65];
+        struct program_digest digest;
+    } * digests;
+
+    size_t digest_count, digest_room;
+};
+
+/* Reads one request. STOP is applied at once, the others wait in their order. */
+void broker_take(struct broker_process *process);
+void broker_answer(struct broker_process *process, const struct broker_answer *answer);
+
+/* A child of the broker that is awaited. */
+struct broker_watch {
+    pid_t pid;
+    int end_signal;           /* ends it */
+    int output;               /* its output, or -1 */
+    struct output_tail *tail; /* receives it */
+    double last_sign;         /* clock_seconds() of the last output */
+    int64_t peak_bytes;
+    int status; /* set by broker_await(): of waitpid() */
+    /* Called about four times per second; returns 0 or -errno, with the error, to end the child. May be NULL. */
+    int (*check)(void *context, struct broker_watch *watch, struct error *error);
+    void *context;
+};
+
+/* Waits for the end of the child, and takes requests. Returns 0, the -errno of `check`, or -ECANCELED if the run was
+ * stopped or the parent is gone. In all cases the child has ended. */
+int broker_await(struct broker_process *process, struct broker_watch *watch, struct error *error);
+
+/* The result of a step that runs in a process of its own. */
+struct broker_result {
+    int rc;
+    struct error error;
+
+    union {
+        struct program_outcome outcome;
+        struct program_digest digest;
+    } of;
+};
+
+struct broker_step {
+    const char *name;    /* for messages: "reads the output" */
+    char *const *inputs; /* paths that it may read */
+    size_t input_count;
+    const char *output;   /* folder that it may write, or NULL */
+    double limit_seconds; /* 0: none */
+    void (*run)(const void *context, struct broker_result *result);
+    const void *context;
+};
+
+/* Runs a step in a confined process, and fills `result`. Returns 0 or -errno with the error filled. -ECANCELED: stopped. */
+int broker_run_step(struct broker_process *process, const struct broker_step *step, struct broker_result *result,
+                    struct error *error);
+
+/* Finds the digests of a program. Reads its files if one of them changed. */
+int broker_digest(struct broker_process *process, const struct conf_program *program, struct program_digest *digest,
+                  struct error *error);
+
+/* Chooses the sandbox of a program. Code: PROGRAM_SANDBOX. */
+int broker_choose_sandbox(const struct broker_process *process, const struct conf_program *program,
+                          enum sandbox_kind *kind, struct error *error);
+
+/* Executes an order, and fills its outcome. */
+void broker_execute(struct broker_process *process, const struct program_order *order, struct program_outcome *outcome);
+
+#endif

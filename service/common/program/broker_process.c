@@ -1,0 +1,396 @@
+/* broker_process.c - the process of the broker: requests, the children that it awaits, and its answers. */
+#include "service/common/program/broker_private.h"
+
+#include "base/array.h"
+#include "base/durable.h"
+#include "service/common/clock.h"
+#include "service/common/confine/call_filter.h"
+#include "service/common/confine/confine.h"
+#include "service/common/log.h"
+#include "service/common/program/process_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK_MS 250
+#define FIRST_FD 3 /* above the standard descriptors */
+
+/* ------------------------------------------------------------------------------ the socket ---- */
+
+static bool
+broker_read_all(int fd, void *bytes, size_t size)
+{
+    for (char *at = bytes; size > 0;) {
+        const ssize_t got = read(fd, at, size);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return false;
+        at += got > 0 ? got : 0;
+        size -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+static void
+broker_note_stop(struct broker_process *process, int64_t run)
+{
+    process->stopped = process->stopped || run == process->run;
+    for (size_t i = 0; i < process->waiting_count; i++)
+        process->waiting[i].stopped = process->waiting[i].stopped || process->waiting[i].head.run == run;
+}
+
+void
+broker_take(struct broker_process *process)
+{
+    struct broker_request request = {.text = NULL};
+    bool there = broker_read_all(process->fd, &request.head, sizeof request.head);
+    if (there)
+        request.text = calloc(1, request.head.size + 1);
+    there = there && request.text && broker_read_all(process->fd, request.text, request.head.size);
+    if (!there) {
+        process->gone = true;
+        free(request.text);
+        return;
+    }
+    if (request.head.verb == BROKER_STOP) {
+        broker_note_stop(process, request.head.run);
+        free(request.text);
+        return;
+    }
+    struct broker_request *grown =
+        array_grow(process->waiting, &process->waiting_room, process->waiting_count + 1, sizeof *grown);
+    if (!grown) {
+        process->gone = true; /* the parent starts another broker */
+        free(request.text);
+        return;
+    }
+    process->waiting = grown;
+    grown[process->waiting_count++] = request;
+}
+
+void
+broker_answer(struct broker_process *process, const struct broker_answer *answer)
+{
+    if (durable_write_all(process->fd, answer, sizeof *answer) != 0)
+        process->gone = true;
+}
+
+/* ------------------------------------------------------------------------------- children ---- */
+
+/* Takes output and requests until a quarter of a second has passed or the child may have ended. */
+static void
+broker_poll(struct broker_process *process, struct broker_watch *watch, int pidfd)
+{
+    struct pollfd ready[] = {{.fd = pidfd, .events = POLLIN},
+                             {.fd = process->gone ? -1 : process->fd, .events = POLLIN},
+                             {.fd = watch->output, .events = POLLIN}};
+    if (poll(ready, sizeof ready / sizeof *ready, CHECK_MS) <= 0)
+        return;
+    if (ready[1].revents)
+        broker_take(process);
+    if (ready[2].revents && output_tail_read(watch->tail, watch->output) > 0)
+        watch->last_sign = clock_seconds();
+    else if (ready[2].revents & POLLHUP)
+        watch->output = -1; /* the program closed its output and still runs */
+}
+
+/* Sets the status if the child has ended. */
+static bool
+broker_reap(struct broker_watch *watch)
+{
+    return waitpid(watch->pid, &watch->status, WNOHANG) != 0;
+}
+
+int
+broker_await(struct broker_process *process, struct broker_watch *watch, struct error *error)
+{
+    const int pidfd = (int)syscall(SYS_pidfd_open, watch->pid, 0);
+    double next = clock_seconds();
+    int rc = 0;
+    bool signalled = false;
+    watch->last_sign = next;
+    while (!broker_reap(watch)) {
+        if (rc == 0 && (process->stopped || process->gone))
+            rc = -ECANCELED;
+        if (rc == 0 && watch->check && clock_seconds() >= next) {
+            rc = watch->check(watch->context, watch, error);
+            next = clock_seconds() + 1e-3 * CHECK_MS;
+        }
+        if (rc && !signalled)
+            kill(watch->pid, watch->end_signal);
+        signalled = rc != 0;
+        broker_poll(process, watch, pidfd);
+    }
+    if (watch->end_signal == SIGTERM && WIFSIGNALED(watch->status)) /* a keeper that could not end all itself */
+        process_tree_end(watch->pid, &watch->status);
+    while (watch->output >= 0 && output_tail_read(watch->tail, watch->output) > 0)
+        ;
+    if (pidfd >= 0)
+        close(pidfd);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------- steps ---- */
+
+/* A step in its own process. `fd` takes the result. */
+static _Noreturn void
+broker_step_main(const struct broker_step *step, int fd, pid_t parent)
+{
+    struct broker_result result = {.rc = -EACCES};
+    const struct command_places places = {
+        .inputs = step->inputs, .input_count = step->input_count, .output = step->output};
+    prctl(PR_SET_NAME, "noctule-step");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || dup2(fd, FIRST_FD) < 0 || close_range(FIRST_FD + 1, ~0u, 0) < 0)
+        _exit(1);
+    if (confine_command(CONFINE_PROGRAM_STEP, &places) != 0 || call_filter_install(CONFINE_PROGRAM_STEP) != 0)
+        error_set(&result.error, result.rc, CODE_PROGRAM_SANDBOX, "the step that %s cannot be confined", step->name);
+    else
+        step->run(step->context, &result);
+    _exit(durable_write_all(FIRST_FD, &result, sizeof result) != 0);
+}
+
+/* The texts of another process may lack their end. */
+static void
+broker_mend_error(struct error *error)
+{
+    error->message[sizeof error->message - 1] = '\0';
+    error->file[0][sizeof error->file[0] - 1] = error->file[1][sizeof error->file[1] - 1] = '\0';
+}
+
+static int
+broker_take_result(const struct broker_step *step, const struct broker_watch *watch, int fd,
+                   struct broker_result *result, struct error *error)
+{
+    if (WIFSIGNALED(watch->status))
+        return error_set(error, -EIO, CODE_PROGRAM_CRASHED, "the step that %s was ended by signal %d", step->name,
+                         WTERMSIG(watch->status));
+    if (!broker_read_all(fd, result, sizeof *result))
+        return error_set(error, -EIO, CODE_PROGRAM_CRASHED, "the step that %s has no result", step->name);
+    broker_mend_error(&result->error);
+    if (result->rc)
+        *error = result->error;
+    return result->rc;
+}
+
+struct broker_limit {
+    const struct broker_step *step;
+    double until;
+};
+
+static int
+broker_check_step(void *context, struct broker_watch *watch, struct error *error)
+{
+    const struct broker_limit *limit = context;
+    (void)watch;
+    if (limit->step->limit_seconds > 0 && clock_seconds() > limit->until)
+        return error_set(error, -ETIMEDOUT, CODE_PROGRAM_TOO_LONG, "the step that %s took longer than %g s",
+                         limit->step->name, limit->step->limit_seconds);
+    return 0;
+}
+
+int
+broker_run_step(struct broker_process *process, const struct broker_step *step, struct broker_result *result,
+                struct error *error)
+{
+    struct broker_limit limit = {.step = step, .until = clock_seconds() + step->limit_seconds};
+    struct broker_watch watch = {.end_signal = SIGKILL, .output = -1, .check = broker_check_step, .context = &limit};
+    const pid_t parent = getpid();
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set_system(error, -errno, "start a step");
+    watch.pid = fork();
+    if (watch.pid == 0)
+        broker_step_main(step, ends[1], parent);
+    int rc = watch.pid < 0 ? error_set_system(error, -errno, "start a step") : 0;
+    close(ends[1]);
+    if (!rc)
+        rc = broker_await(process, &watch, error);
+    if (!rc)
+        rc = broker_take_result(step, &watch, ends[0], result, error);
+    close(ends[0]);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- digests ---- */
+
+static void
+broker_digest_step(const void *context, struct broker_result *result)
+{
+    result->rc = program_digest_make(context, &result->of.digest, &result->error);
+}
+
+static int
+broker_read_digest(struct broker_process *process, const struct conf_program *program, struct program_digest *digest,
+                   struct error *error)
+{
+    char *inputs[64];
+    struct broker_result result;
+    struct broker_step step = {
+        .name = "digests the program", .inputs = inputs, .run = broker_digest_step, .context = program};
+    inputs[step.input_count++] = program->command[0];
+    if (program->cpu_command_count > 0)
+        inputs[step.input_count++] = program->cpu_command[0];
+    for (size_t i = 0; i < program->weights_count && step.input_count < sizeof inputs / sizeof *inputs; i++)
+        inputs[step.input_count++] = program->weights[i];
+    const int rc = broker_run_step(process, &step, &result, error);
+    if (!rc)
+        *digest = result.of.digest;
+    return rc;
+}
+
+int
+broker_digest(struct broker_process *process, const struct conf_program *program, struct program_digest *digest,
+              struct error *error)
+{
+    char stamp[65];
+    *digest = (struct program_digest){0};
+    int rc = program_digest_stamp(program, stamp, error);
+    for (size_t i = 0; rc == 0 && i < process->digest_count; i++)
+        if (strcmp(process->digests[i].stamp, stamp) == 0) {
+            *digest = process->digests[i].digest;
+            return 0;
+        }
+    if (!rc)
+        rc = broker_read_digest(process, program, digest, error);
+    if (rc)
+        return rc;
+    struct broker_digest *grown =
+        array_grow(process->digests, &process->digest_room, process->digest_count + 1, sizeof *grown);
+    if (!grown)
+        return 0;
+    process->digests = grown;
+    memcpy(grown[process->digest_count].stamp, stamp, sizeof stamp);
+    grown[process->digest_count++].digest = *digest;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------ requests ---- */
+
+int
+broker_choose_sandbox(const struct broker_process *process, const struct conf_program *program, enum sandbox_kind *kind,
+                      struct error *error)
+{
+    const struct sandbox_probe *probe = &process->probe;
+    *kind = program->container ? SANDBOX_CONTAINER : probe->kind;
+    if (*kind == SANDBOX_NONE)
+        return error_set(error, -ENOTSUP, CODE_PROGRAM_SANDBOX, "no sandbox works here: %s", probe->why);
+    if (!program->container && !program->host_network && !probe->no_network)
+        return error_set(error, -ENOTSUP, CODE_PROGRAM_SANDBOX, "no sandbox without a network works here: %s",
+                         probe->why);
+    return 0;
+}
+
+static void
+broker_check_one(struct broker_process *process, const struct conf_program *program)
+{
+    struct broker_answer answer = {.event = BROKER_CHECKED};
+    struct program_checked *checked = &answer.checked;
+    struct program_digest digest;
+    enum sandbox_kind kind;
+    snprintf(checked->name, sizeof checked->name, "%s", program->name);
+    int rc = broker_digest(process, program, &digest, &checked->error);
+    if (rc == 0) {
+        memcpy(checked->identity, digest.identity, sizeof checked->identity);
+        memcpy(checked->program_sha256, digest.program_sha256, sizeof checked->program_sha256);
+        memcpy(checked->weights_sha256, digest.weights_sha256, sizeof checked->weights_sha256);
+        checked->weights_bytes = digest.weights_bytes;
+        rc = broker_choose_sandbox(process, program, &kind, &checked->error);
+    }
+    if (rc == 0)
+        snprintf(checked->sandbox, sizeof checked->sandbox, "%s", sandbox_name(kind));
+    broker_answer(process, &answer);
+}
+
+static void
+broker_check_all(struct broker_process *process, const char *text)
+{
+    struct conf *conf = NULL;
+    struct error error = {0};
+    if (conf_from_text(text, &conf, &error) != 0)
+        log_error("program.config", LOG_STR("error", error.message));
+    for (size_t i = 0; conf && i < conf->program_count && !process->gone; i++)
+        broker_check_one(process, &conf->programs[i]);
+    conf_free(conf);
+    broker_answer(process, &(struct broker_answer){.event = BROKER_CHECKED});
+}
+
+static void
+broker_run_order(struct broker_process *process, const struct broker_request *request)
+{
+    struct broker_answer answer = {.event = BROKER_ENDED, .run = request->head.run, .outcome.end = PROGRAM_END_ILL};
+    struct program_order *order;
+    const int rc = request->head.verb == BROKER_RUN
+                       ? program_order_read(request->text, &order, &answer.outcome.error)
+                       : program_order_from_text(request->text, &order, &answer.outcome.error);
+    process->run = request->head.run;
+    process->stopped = request->stopped;
+    if (rc == 0)
+        broker_execute(process, order, &answer.outcome);
+    else
+        error_normalise(&answer.outcome.error, rc);
+    process->run = 0;
+    process->stopped = false;
+    program_order_free(order);
+    broker_answer(process, &answer);
+}
+
+static void
+broker_serve(struct broker_process *process, const struct broker_request *request)
+{
+    struct broker_answer answer = {.event = BROKER_COLD};
+    switch (request->head.verb) {
+    case BROKER_RUN:
+    case BROKER_ORDER:
+        broker_run_order(process, request);
+        break;
+    case BROKER_CHECK:
+        broker_check_all(process, request->text);
+        break;
+    case BROKER_COOL:
+        snprintf(answer.checked.name, sizeof answer.checked.name, "%s", request->text);
+        broker_answer(process, &answer);
+        break;
+    case BROKER_STOP:
+        break;
+    }
+}
+
+_Noreturn void
+broker_main(int fd, const struct program_steps *steps, const char *root)
+{
+    struct broker_process process = {.fd = FIRST_FD, .steps = steps, .root = root};
+    prctl(PR_SET_NAME, "noctule-broker");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    setsid(); /* Ctrl-C ends the parent, whose end ends this process */
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    if (dup2(fd, FIRST_FD) < 0 || close_range(FIRST_FD + 1, ~0u, 0) < 0)
+        _exit(1);
+    fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
+    sandbox_probe(&process.probe);
+    if (process.probe.why[0])
+        log_info("program.sandbox", LOG_STR("sandbox", sandbox_name(process.probe.kind)),
+                 LOG_STR("why", process.probe.why));
+    while (!process.gone) {
+        if (process.waiting_count == 0) {
+            broker_take(&process);
+            continue;
+        }
+        const struct broker_request request = process.waiting[0];
+        memmove(process.waiting, process.waiting + 1, --process.waiting_count * sizeof request);
+        broker_serve(&process, &request);
+        free(request.text);
+    }
+    _exit(0);
+}

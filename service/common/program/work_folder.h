@@ -1,0 +1,31 @@
+/*
+ * work_folder.h - the folder of one attempt at a run: "in", "out" and "tmp" of the program, and the mask.
+ *
+ * The program may leave any kind of file there. Links are not followed. Functions return 0 or -errno.
+ */
+#ifndef NOCTULE_SERVICE_COMMON_PROGRAM_WORK_FOLDER_H
+#define NOCTULE_SERVICE_COMMON_PROGRAM_WORK_FOLDER_H
+
+#include "service/common/program/output_tail.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Makes the folder and those in it. -EEXIST: it exists. */
+int work_folder_make(const char *path);
+/* Removes it, also folders whose mode does not permit that. */
+int work_folder_remove(const char *path);
+
+struct work_usage {
+    int64_t bytes;   /* sizes of files in "out" and "tmp" */
+    int64_t entries; /* in "out" */
+    bool unbounded;  /* too many entries or levels to count; the numbers are too small */
+};
+
+/* Measures the folder, at most `entries` + 1 entries of "out". */
+void work_folder_measure(const char *path, int64_t entries, struct work_usage *usage);
+
+/* Moves the mask (if `well`) and the output of the program into the folder `result`, durably. Replaces that folder. */
+int work_folder_finish(const char *path, const char *result, bool well, const struct output_tail *tail);
+
+#endif
