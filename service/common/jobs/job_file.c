@@ -21,6 +21,17 @@
 /* ------------------------------------------------------------------------------- writing ---- */
 
 static void
+put_mask(FILE *out, const struct job_mask *mask)
+{
+    keyed_put(out, "program", mask->program);
+    keyed_put(out, "mask", mask->path);
+    keyed_put(out, "mask_sha256", mask->sha256);
+    keyed_put(out, "mask_identity", mask->identity);
+    for (size_t i = 0; i < mask->accepted_count; i++)
+        fprintf(out, "mask_accepts %d\n", mask->accepted[i]);
+}
+
+static void
 put_spec(FILE *out, const struct job_spec *spec)
 {
     fprintf(out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
@@ -31,9 +42,11 @@ put_spec(FILE *out, const struct job_spec *spec)
     keyed_put_inputs(out, spec->inputs, spec->sha256, spec->input_count);
     for (size_t i = 0; i < spec->object_count; i++)
         keyed_put(out, "object", spec->objects[i]);
+    for (size_t i = 0; i < spec->mask_count; i++)
+        put_mask(out, &spec->masks[i]);
     for (size_t i = 0; i < spec->earlier_count; i++)
         keyed_put(out, "earlier", spec->earlier[i]);
-    fprintf(out, "end %zu\n", spec->input_count + spec->object_count);
+    fprintf(out, "end %zu\n", spec->input_count + spec->object_count + spec->mask_count);
 }
 
 int
@@ -61,9 +74,60 @@ job_spec_write(const struct job_spec *spec, const char *path)
 struct job_reader {
     struct keyed_reader text;
     struct job_spec *spec;
-    size_t input_rooms[2], object_capacity, earlier_capacity;
+    size_t input_rooms[2], object_capacity, mask_capacity, accepted_capacity, earlier_capacity;
     bool has_id, ended;
 };
+
+/* Begins a mask with its program. */
+static int
+job_take_program(struct job_reader *reader, const char *text)
+{
+    struct job_spec *spec = reader->spec;
+    struct job_mask *grown = array_grow(spec->masks, &reader->mask_capacity, spec->mask_count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    spec->masks = grown;
+    grown[spec->mask_count] = (struct job_mask){0};
+    reader->accepted_capacity = 0;
+    return keyed_take_text(&reader->text, text, &grown[spec->mask_count++].program);
+}
+
+static int
+job_take_accepted(struct job_reader *reader, const char *text, struct job_mask *mask)
+{
+    int64_t value;
+    const int rc = keyed_take_number(&reader->text, text, &value);
+    if (rc)
+        return rc;
+    if (value > UINT16_MAX)
+        return keyed_bad(&reader->text, "not a label");
+    uint16_t *grown =
+        array_grow(mask->accepted, &reader->accepted_capacity, mask->accepted_count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    mask->accepted = grown;
+    grown[mask->accepted_count++] = (uint16_t)value;
+    return 0;
+}
+
+/* Reads a value of the last mask. */
+static int
+job_take_of_mask(struct job_reader *reader, const char *key, const char *text)
+{
+    const struct job_spec *spec = reader->spec;
+    if (spec->mask_count == 0)
+        return keyed_bad(&reader->text, "a mask without a program");
+    struct job_mask *last = &spec->masks[spec->mask_count - 1];
+    if (strcmp(key, "mask") == 0)
+        return keyed_take_text(&reader->text, text, &last->path);
+    if (strcmp(key, "mask_sha256") == 0)
+        return keyed_take_text(&reader->text, text, &last->sha256);
+    if (strcmp(key, "mask_identity") == 0)
+        return keyed_take_text(&reader->text, text, &last->identity);
+    if (strcmp(key, "mask_accepts") == 0)
+        return job_take_accepted(reader, text, last);
+    return keyed_bad(&reader->text, "an unknown key");
+}
 
 static int
 job_take_earlier(struct job_reader *reader, const char *text)
@@ -84,7 +148,7 @@ take_end(struct job_reader *reader, const char *text)
     int error = keyed_take_number(&reader->text, text, &count);
     if (error)
         return error;
-    if (count != (int64_t)(reader->spec->input_count + reader->spec->object_count))
+    if (count != (int64_t)(reader->spec->input_count + reader->spec->object_count + reader->spec->mask_count))
         return keyed_bad(&reader->text, "the number of files does not match");
     if (reader->text.length >= 0)
         return keyed_bad(&reader->text, "data after the end");
@@ -120,6 +184,10 @@ job_take_line(struct job_reader *reader)
         return keyed_take_digest(&reader->text, text, spec->sha256, spec->input_count);
     if (strcmp(key, "object") == 0)
         return keyed_take_item(&reader->text, text, &spec->objects, &spec->object_count, &reader->object_capacity);
+    if (strcmp(key, "program") == 0)
+        return job_take_program(reader, text);
+    if (strncmp(key, "mask", strlen("mask")) == 0)
+        return job_take_of_mask(reader, key, text);
     if (strcmp(key, "earlier") == 0)
         return job_take_earlier(reader, text);
     if (strcmp(key, "end") == 0)
@@ -146,6 +214,9 @@ take_spec(struct job_reader *reader)
         return keyed_bad(&reader->text, "the file was cut off");
     if (!reader->has_id || !spec->stack || !spec->output || !spec->device_serial_number || !spec->settings)
         return keyed_bad(&reader->text, "id, stack, output, device or settings is missing");
+    for (size_t i = 0; i < spec->mask_count; i++)
+        if (!spec->masks[i].path || !spec->masks[i].sha256 || !spec->masks[i].identity)
+            return keyed_bad(&reader->text, "the path, digest or identity of a mask is missing");
     return 0;
 }
 
@@ -185,6 +256,14 @@ job_spec_free(struct job_spec *spec)
     for (size_t i = 0; i < spec->object_count; i++)
         free(spec->objects[i]);
     free(spec->objects);
+    for (size_t i = 0; i < spec->mask_count; i++) {
+        free(spec->masks[i].program);
+        free(spec->masks[i].path);
+        free(spec->masks[i].sha256);
+        free(spec->masks[i].identity);
+        free(spec->masks[i].accepted);
+    }
+    free(spec->masks);
     for (size_t i = 0; i < spec->earlier_count; i++)
         free(spec->earlier[i]);
     free(spec->earlier);

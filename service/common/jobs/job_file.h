@@ -27,7 +27,7 @@
  * bytes are written unchanged, so that any file name can be stored.
  *
  * `end` gives the number of inputs plus objects plus masks. A file without it was cut off. `sha256` is
- * optional and belongs to the input before it. `earlier` is optional. It names a result that this
+ * optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance and
  * Study Instance UID. If that result replaced another one, the UIDs of the replaced one follow.
  */
@@ -42,9 +42,11 @@
 /* The mask that a program of the site made of the stack (mask_file.h). */
 struct job_mask {
     char *program;  /* conf_program_to_text */
-    char *path;     /* absolute */
-    char *sha256;   /* of the file */
+    char *path;     /* absolute; "": a Slurm node makes the mask first */
+    char *sha256;   /* of the file; "" without a file */
     char *identity; /* of program and weights; "": unknown */
+    uint16_t *accepted; /* labels for the node that makes the mask, as in struct program_order */
+    size_t accepted_count;
 };
 
 struct job_spec {

@@ -52,6 +52,16 @@ assert_same(const struct job_spec *a, const struct job_spec *b)
     ck_assert_uint_eq(a->object_count, b->object_count);
     for (size_t i = 0; i < a->object_count; i++)
         ck_assert_str_eq(a->objects[i], b->objects[i]);
+    ck_assert_uint_eq(a->mask_count, b->mask_count);
+    for (size_t i = 0; i < a->mask_count; i++) {
+        ck_assert_str_eq(a->masks[i].program, b->masks[i].program);
+        ck_assert_str_eq(a->masks[i].path, b->masks[i].path);
+        ck_assert_str_eq(a->masks[i].sha256, b->masks[i].sha256);
+        ck_assert_str_eq(a->masks[i].identity, b->masks[i].identity);
+        ck_assert_uint_eq(a->masks[i].accepted_count, b->masks[i].accepted_count);
+        for (size_t k = 0; k < a->masks[i].accepted_count; k++)
+            ck_assert_uint_eq(a->masks[i].accepted[k], b->masks[i].accepted[k]);
+    }
     ck_assert_uint_eq(a->earlier_count, b->earlier_count);
     for (size_t i = 0; i < a->earlier_count; i++)
         ck_assert_str_eq(a->earlier[i], b->earlier[i]);
@@ -117,6 +127,10 @@ START_TEST(hostile_texts_read_back)
         assert_round_trip(&spec);
         spec.objects = inputs;
         spec.object_count = 2;
+        assert_round_trip(&spec);
+        struct job_mask masks[] = {{text, text, text, text, (uint16_t[]){1, 65535}, 2}, {text, text, text, text, NULL, 0}};
+        spec.masks = masks;
+        spec.mask_count = 2;
         assert_round_trip(&spec);
         free(text);
     }
@@ -188,6 +202,9 @@ START_TEST(the_file_is_readable_text)
         .input_count = 1,
         .objects = (char *[]){(char[]){"/in/rs.dcm"}},
         .object_count = 1,
+        .masks = &(struct job_mask){(char[]){"name = \"p\";\ncpus = 2;"}, (char[]){"/programs/12/mask"},
+                                    (char[]){"4355"}, (char[]){""}, (uint16_t[]){7}, 1},
+        .mask_count = 1,
         .earlier = (char *[]){(char[]){"seg.dcm 2.25.1 2.25.2 1.2.3"}, (char[]){"sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 "
                                                                                 "2.25.7 1.2.3"}},
         .earlier_count = 2};
@@ -198,15 +215,17 @@ START_TEST(the_file_is_readable_text)
     fclose(in);
     ck_assert_str_eq(text, "noctule-job 1\nid 17\nstack echo 1\noutput /out\ndevice N1\n"
                            "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\n"
-                           "object /in/rs.dcm\nearlier seg.dcm 2.25.1 2.25.2 1.2.3\n"
-                           "earlier sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 2.25.7 1.2.3\nend 2\n");
+                           "object /in/rs.dcm\nprogram name = \"p\";\n\tcpus = 2;\nmask /programs/12/mask\n"
+                           "mask_sha256 4355\nmask_identity \nmask_accepts 7\nearlier seg.dcm 2.25.1 2.25.2 1.2.3\n"
+                           "earlier sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 2.25.7 1.2.3\nend 3\n");
     assert_round_trip(&spec);
 }
 
 END_TEST
 
 static const char whole[] = "noctule-job 1\nid 17\nstack \noutput /out\ndevice N1\nsettings a\n\tb\n"
-                            "input /in/1.dcm\ninput /in/2.dcm\nobject /in/rs.dcm\nobject /in/seg.dcm\nend 4\n";
+                            "input /in/1.dcm\ninput /in/2.dcm\nobject /in/rs.dcm\nobject /in/seg.dcm\n"
+                            "program p\nmask /m\nmask_sha256 ab\nmask_identity cd\nend 5\n";
 
 START_TEST(a_file_cut_anywhere_is_refused)
 {
@@ -226,6 +245,8 @@ START_TEST(a_file_cut_anywhere_is_refused)
     ck_assert_uint_eq(spec->input_count, 2);
     ck_assert_uint_eq(spec->object_count, 2);
     ck_assert_str_eq(spec->objects[1], "/in/seg.dcm");
+    ck_assert_uint_eq(spec->mask_count, 1);
+    ck_assert_str_eq(spec->masks[0].identity, "cd");
     job_spec_free(spec);
 }
 
@@ -256,6 +277,13 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\nsha256 a\n", "line 2: a digest"},
         {"noctule-job 1\ninput a\nsha256 a\nsha256 a\n", "line 4: a digest"},
         {"noctule-job 1\nobject\n", "line 2: neither"},
+        {"noctule-job 1\nmask /m\n", "line 2: a mask without a program"},
+        {"noctule-job 1\nprogram p\nmask /m\nmask /n\n", "line 4: a duplicate key"},
+        {"noctule-job 1\nprogram p\nmask_color red\n", "line 3: an unknown key"},
+        {"noctule-job 1\nprogram p\nmask_accepts 65536\n", "line 4: not a label"},
+        {"noctule-job 1\nprogram p\nend 0\n", "line 3: the number of files"},
+        {"noctule-job 1\nid 1\nstack \noutput /o\ndevice N\nsettings a\nprogram p\nmask /m\nmask_sha256 a\nend 1\n",
+         "line 10: the path, digest or identity"},
         {"noctule-job 1\nend 0\nid 1\n", "line 3: data after"},
         {"noctule-job 1\nid 1\nend 0\n", "line 3: id, stack"},
     };
