@@ -68,6 +68,7 @@ enum dicom_tag {
     TAG_DeviceSerialNumber = 0x00181000,
     TAG_SoftwareVersions = 0x00181020,
     TAG_ContentQualification = 0x00189004,
+    TAG_ContributingEquipmentSequence = 0x0018A001,
 
     TAG_StudyInstanceUID = 0x0020000D,
     TAG_SeriesInstanceUID = 0x0020000E,

@@ -94,6 +94,9 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
             value_text_is_ascii(set->source->device_serial_number) &&
             (!set->source->remark || value_text_is_ascii(set->source->remark)) &&
             value_text_is_ascii(set->object.description);
+    for (size_t i = 0; i < set->source->equipment_count; i++)
+        ascii = ascii && value_text_is_ascii(set->source->equipment[i].name) &&
+                value_text_is_ascii(set->source->equipment[i].version);
     if (choose_character_set(set, ascii))
         return dataset_out_of_memory(set, error);
     /*
@@ -259,6 +262,28 @@ dataset_put_identification(struct dataset_writer *set)
     dataset_put_text(set, TAG_ManufacturerModelName, "LO", "noctuled");
 }
 
+/* Puts the programs that contributed (PS3.3 C.12.1); the purpose is of CID 7005. */
+static void
+put_contributing_equipment(struct dataset_writer *set)
+{
+    static const struct coded_concept purpose = {"109102", "DCM", "Processing Equipment"};
+    struct element_buffer *to = &set->elements;
+    if (set->source->equipment_count == 0)
+        return;
+    dataset_reach(set, TAG_ContributingEquipmentSequence);
+    const size_t sequence = element_open_sequence(to, TAG_ContributingEquipmentSequence);
+    for (size_t i = 0; i < set->source->equipment_count; i++) {
+        const struct derived_equipment *equipment = &set->source->equipment[i];
+        const size_t item = element_open_item(to);
+        dataset_add_line(set, to, TAG_Manufacturer, equipment->name);
+        dataset_add_line(set, to, TAG_ManufacturerModelName, equipment->name);
+        dataset_add_line(set, to, TAG_SoftwareVersions, equipment->version);
+        dataset_add_code(set, to, TAG_PurposeOfReferenceCodeSequence, &purpose);
+        element_close(to, item);
+    }
+    element_close(to, sequence);
+}
+
 void
 dataset_put_patient_and_equipment(struct dataset_writer *set)
 {
@@ -268,6 +293,7 @@ dataset_put_patient_and_equipment(struct dataset_writer *set)
     dataset_put_inherited(set, TAG_PatientSex, "CS");
     dataset_put_line(set, TAG_DeviceSerialNumber, set->source->device_serial_number);
     dataset_put_line(set, TAG_SoftwareVersions, set->source->software_version);
+    put_contributing_equipment(set);
 }
 
 void

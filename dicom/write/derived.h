@@ -22,6 +22,11 @@ struct derived_earlier {
     struct derived_reference replaced; /* replaced by the latest one; NULLs if it replaced none */
 };
 
+/* A program besides Noctule that made a part of the object. Strings are borrowed, UTF-8. */
+struct derived_equipment {
+    const char *name, *version;
+};
+
 /* Source and origin of an object. Strings are borrowed, UTF-8. */
 struct derived_source {
     struct dicom_instance *const *instances; /* all instances that the stack refers to */
@@ -40,6 +45,8 @@ struct derived_source {
     /* Content Description, cut to 64 characters, of an object that has one. If NULL or "", its
      * Series Description is used. */
     const char *remark;
+    const struct derived_equipment *equipment; /* items of the Contributing Equipment Sequence */
+    size_t equipment_count;
 };
 
 /* UIDs of an object. Empty strings if memory was short. */

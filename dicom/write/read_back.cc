@@ -177,19 +177,34 @@ expect_code(DcmItem &item, const Attribute &attribute, const coded_concept &code
     expect_text(coded, {DCM_CodingSchemeDesignator, attribute.name}, code.scheme);
 }
 
+static void
+check_equipment(DcmDataset &dataset, const struct derived_source &source)
+{
+    if (source.equipment_count == 0)
+        return;
+    const bool utf8 = is_utf8(dataset);
+    const struct derived_equipment *equipment = source.equipment;
+    for (DcmItem *item : items_of(dataset, ATTRIBUTE(ContributingEquipmentSequence), source.equipment_count)) {
+        expect_text(*item, ATTRIBUTE(Manufacturer), clean_text(equipment->name, 64, VALUE_LINE, utf8));
+        expect_text(*item, ATTRIBUTE(SoftwareVersions), clean_text(equipment->version, 64, VALUE_LINE, utf8));
+        equipment++;
+    }
+}
+
 void
 check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_identity &identity,
-               const char *study_uid, const char *modality)
+               const struct derived_source &source, const char *modality)
 {
     DcmItem &meta = *file.getMetaInfo();
-    DcmItem &dataset = *file.getDataset();
+    DcmDataset &dataset = *file.getDataset();
     expect_text(meta, ATTRIBUTE(MediaStorageSOPClassUID), sop_class);
     expect_text(meta, ATTRIBUTE(MediaStorageSOPInstanceUID), identity.sop_instance_uid);
     expect_text(dataset, ATTRIBUTE(SOPClassUID), sop_class);
     expect_text(dataset, ATTRIBUTE(SOPInstanceUID), identity.sop_instance_uid);
     expect_text(dataset, ATTRIBUTE(SeriesInstanceUID), identity.series_uid);
-    expect_text(dataset, ATTRIBUTE(StudyInstanceUID), study_uid);
+    expect_text(dataset, ATTRIBUTE(StudyInstanceUID), derived_plane_instance(&source, 0)->study_uid);
     expect_text(dataset, ATTRIBUTE(Modality), modality);
+    check_equipment(dataset, source);
 }
 
 StackObject::StackObject(const struct derived_source &source, const char *path)
@@ -203,7 +218,7 @@ void
 StackObject::check_identity(const char *sop_class, const struct derived_identity &identity, const char *modality)
 {
     char uid[DICOM_UID_SIZE];
-    read_back::check_identity(file_, sop_class, identity, derived_plane_instance(&source_, 0)->study_uid, modality);
+    read_back::check_identity(file_, sop_class, identity, source_, modality);
     if (derived_frame_of_reference_uid(&source_, uid))
         throw std::bad_alloc();
     expect_text(dataset_, ATTRIBUTE(FrameOfReferenceUID), uid);

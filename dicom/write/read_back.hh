@@ -56,9 +56,9 @@ bool is_utf8(DcmDataset &dataset);
 /* Returns the text as value_text_clean writes it in such an object. */
 std::string clean_text(const char *text, size_t characters, enum value_text_kind kind, bool utf8);
 
-/* Checks the class, the object's UIDs, and its patient and study. */
+/* Checks the class, the object's UIDs, its study, and the contributing equipment. */
 void check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_identity &identity,
-                    const char *study_uid, const char *modality);
+                    const struct derived_source &source, const char *modality);
 
 /* --- attributes; each function throws a difference if the attribute is missing --- */
 

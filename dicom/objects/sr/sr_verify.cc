@@ -64,7 +64,7 @@ class SrVerifier
         struct derived_identity identity;
         if (sr_make_identity(&request_, &identity))
             throw std::bad_alloc();
-        read_back::check_identity(file_, UID_EnhancedSRStorage, identity, sources_[0]->study_uid, "SR");
+        read_back::check_identity(file_, UID_EnhancedSRStorage, identity, seg_.source, "SR");
         check_predecessor(identity.replaces);
     }
 
