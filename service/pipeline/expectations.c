@@ -177,6 +177,11 @@ look_at_segment(const struct expect_look *look, struct segment_measures *measure
     const struct conf_expect *expect = segment->expect;
     const struct image_mask *mask = &look->masks[look->segment];
     *measures = segment_measures_none;
+    if (segment->method == CONF_PROGRAM && !expect && !look->pipeline->unreviewed) {
+        look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
+                 "not validated for use without REVIEW: program %s, and the segment has no expect", segment->program);
+        look->breaches->unvalidated = true;
+    }
     if (mask->voxels == 0) {
         if (expect && !segment->object.optional)
             look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");

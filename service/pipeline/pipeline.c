@@ -22,6 +22,7 @@
 #include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/segment.h"
 #include "service/pipeline/volume.h"
+#include "service/pipeline/volume_source.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -41,10 +42,8 @@ struct job {
     struct conf_pipeline *settings;
     const struct conf_pipeline *pipeline; /* the same, with a segment per region of objects */
     struct output *output;
-    struct geometry_series *series;
-    const struct geometry_stack *stack; /* of the source */
+    struct volume_source source;
     struct headers_digests *digests;    /* in progress; else NULL */
-    struct grid grid;                   /* to compute on */
     struct kernels_lane *lane;          /* the lane that the job runs on */
     struct segmentation segmentation;
     void *voxels; /* of the lane */
@@ -54,14 +53,10 @@ struct job {
 
 /* ------------------------------------------------------------------------------ preparing -- */
 
-/*
- * Reads the settings, opens the output folder, and checks that each input could be read: a result
- * of a part of the series would look whole.
- */
+/* Reads the settings and opens the output folder. */
 static int
 open_job(struct job *job)
 {
-    const struct headers *headers = job->headers;
     const char *folder = job->spec->folder ? job->spec->folder : job->spec->output;
     struct error *error = &job->report->error, why;
     int rc = conf_pipeline_from_text(job->spec->settings, &job->settings, &why);
@@ -76,13 +71,6 @@ open_job(struct job *job)
         snprintf(what, sizeof what, "use the output folder %s", folder);
         return error_set_system(error, rc, what);
     }
-    for (size_t i = 0; i < headers->count; i++)
-        if (headers->rc[i]) {
-            *error = headers->errors[i];
-            return headers->rc[i];
-        }
-    if (headers->count == 0)
-        return error_set(error, -EINVAL, CODE_NO_INPUT, "the job names no input file");
     return 0;
 }
 
@@ -101,8 +89,8 @@ pipeline_limits(const struct conf_pipeline *pipeline)
 static void
 note_stack(struct job *job)
 {
-    const struct geometry_series *series = job->series;
-    const struct geometry_plane *plane = &job->stack->planes[0];
+    const struct geometry_series *series = job->source.series;
+    const struct geometry_plane *plane = &job->source.stack->planes[0];
     const struct dicom_frame *frame = &job->headers->instances[plane->instance]->frames[plane->frame];
     char text[160];
     /* The stack can be complete although the series is not. */
@@ -119,53 +107,30 @@ note_stack(struct job *job)
     }
 }
 
+/* Selects the stack and the grid. The report describes the volume of this grid. */
 static int
-choose_stack(struct job *job)
+choose_source(struct job *job)
 {
     struct pipeline_report *report = job->report;
-    struct geometry_limits limits = pipeline_limits(job->pipeline);
-    limits.allow_missing = true; /* decided when the series was inspected */
-    memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
-    int rc =
-        geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits, &job->series, &report->error);
+    const struct headers *headers = job->headers;
+    const int rc = volume_source_choose(job->pipeline, headers, job->spec->stack, &job->source, &report->error);
+    if (headers->count > 0 && headers->instances[0])
+        memcpy(report->series_uid, headers->instances[0]->series_uid, sizeof report->series_uid);
     if (rc)
         return rc;
-    for (int32_t i = 0; i < job->series->stack_count && !job->stack; i++) {
-        if (strcmp(job->series->stacks[i].name, job->spec->stack) == 0)
-            job->stack = &job->series->stacks[i];
-    }
-    if (!job->stack)
-        return error_set(&report->error, -ENOENT, CODE_STACK_NOT_FOUND,
-                         "the series has no stack named \"%s\" (it has %d)", job->spec->stack,
-                         job->series->stack_count);
-    if (!job->stack->accepted) {
-        report->error = job->stack->error;
-        return -EINVAL;
-    }
     note_stack(job);
-    return 0;
-}
-
-/* Selects the grid. The report describes the volume of this grid. */
-static int
-choose_grid(struct job *job)
-{
-    struct pipeline_report *report = job->report;
-    int rc = grid_make(job->pipeline, job->headers->instances, job->stack, &job->grid, &report->error);
-    if (rc)
-        return rc;
-    const struct geometry_stack *stack = job->grid.stack;
+    const struct geometry_stack *stack = job->source.grid.stack;
     report->columns = stack->columns;
     report->rows = stack->rows;
     report->planes = stack->plane_count;
     report->voxels = (int64_t)report->columns * report->rows * report->planes;
     memcpy(report->spacing, stack->spacing, sizeof report->spacing);
-    report->source.planes = job->stack->plane_count;
-    memcpy(report->source.spacing, job->stack->spacing, sizeof report->source.spacing);
-    memcpy(report->source.steps, job->grid.steps, sizeof report->source.steps);
-    memcpy(report->source.straightened, job->grid.because, sizeof report->source.straightened);
-    if (job->grid.straight)
-        pipeline_note(report, job->grid.text);
+    report->source.planes = job->source.stack->plane_count;
+    memcpy(report->source.spacing, job->source.stack->spacing, sizeof report->source.spacing);
+    memcpy(report->source.steps, job->source.grid.steps, sizeof report->source.steps);
+    memcpy(report->source.straightened, job->source.grid.because, sizeof report->source.straightened);
+    if (job->source.grid.straight)
+        pipeline_note(report, job->source.grid.text);
     return 0;
 }
 
@@ -214,7 +179,7 @@ most_bytes(const struct job *job)
 static int64_t
 most_of_lane(const struct job *job)
 {
-    const int64_t most = most_bytes(job), beside = grid_bytes(&job->grid, job->pipeline);
+    const int64_t most = most_bytes(job), beside = grid_bytes(&job->source.grid, job->pipeline);
     if (most <= 0)
         return 0;
     return most > beside ? most - beside : 1;
@@ -226,13 +191,13 @@ tell_whose_memory(struct job *job)
 {
     char *message = job->report->error.message;
     const size_t size = sizeof job->report->error.message;
-    const int64_t beside = grid_bytes(&job->grid, job->pipeline);
+    const int64_t beside = grid_bytes(&job->source.grid, job->pipeline);
     if (job->report->error.code != CODE_JOB_TOO_LARGE)
         return;
-    if (job->grid.straight)
+    if (job->source.grid.straight)
         snprintf(message + strlen(message), size - strlen(message),
                  " besides %.0f for the straightened copy (%s): a larger grid.mm needs less",
-                 (double)beside / (1 << 20), job->grid.text);
+                 (double)beside / (1 << 20), job->source.grid.text);
     if (most_bytes(job) != job->compute->most_bytes)
         snprintf(message + strlen(message), size - strlen(message), " (memory_mib of pipeline %s)",
                  job->pipeline->name);
@@ -242,11 +207,13 @@ static void
 set_up_segmentation(struct job *job)
 {
     job->segmentation.pipeline = job->pipeline;
-    job->segmentation.instances = job->grid.instances;
-    job->segmentation.stack = job->grid.stack;
-    job->segmentation.grid = &job->grid;
+    job->segmentation.instances = job->source.grid.instances;
+    job->segmentation.stack = job->source.grid.stack;
+    job->segmentation.grid = &job->source.grid;
     job->segmentation.objects = job->spec->objects;
     job->segmentation.object_count = job->spec->object_count;
+    job->segmentation.program_masks = job->spec->masks;
+    job->segmentation.program_mask_count = job->spec->mask_count;
 }
 
 /* Begins the volume to compute on: everything that is known before its voxels are. */
@@ -257,9 +224,9 @@ begin_volume(struct job *job)
     struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_of_lane(job)};
     set_up_segmentation(job);
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
-    texture_groups_demand(job->pipeline, &job->grid, job->segmentation.bytes.passing, &demand);
+    texture_groups_demand(job->pipeline, &job->source.grid, job->segmentation.bytes.passing, &demand);
     if (rc == 0)
-        rc = reserve(job, job->grid.stack, &demand);
+        rc = reserve(job, job->source.grid.stack, &demand);
     if (rc)
         tell_whose_memory(job);
     return rc ? rc : segmentation_begin(&job->segmentation, job->lane, error);
@@ -269,7 +236,7 @@ static int
 decode_source(struct job *job)
 {
     const struct decode_request request = {.instances = job->headers->instances,
-                                           .stack = job->stack,
+                                           .stack = job->source.stack,
                                            .lane = job->lane,
                                            .voxels = job->voxels,
                                            .threads = job->compute->threads,
@@ -285,15 +252,15 @@ decode_source(struct job *job)
 static int
 straighten(struct job *job)
 {
-    const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &job->grid.demand},
+    const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &job->source.grid.demand},
                                           .most_bytes = most_of_lane(job),
                                           .beside_bytes = job->segmentation.bytes.lasting};
     const int64_t left = demand.most_bytes > 0 ? demand.most_bytes - demand.beside_bytes : 0;
-    int rc = reserve(job, job->stack, &demand);
+    int rc = reserve(job, job->source.stack, &demand);
     if (rc == 0)
         rc = decode_source(job);
     if (rc == 0)
-        rc = grid_resample(&job->grid, job->lane, job->voxels, left, &job->report->error);
+        rc = grid_resample(&job->source.grid, job->lane, job->voxels, left, &job->report->error);
     if (rc)
         tell_whose_memory(job);
     return rc;
@@ -313,7 +280,7 @@ static int
 prepare_groups_on(struct job *job, struct kernels_device *device, struct error *error)
 {
     job->groups = (struct texture_groups){
-        .pipeline = job->pipeline, .grid = &job->grid, .watch = job->watch, .valuing = job->compute->valuing};
+        .pipeline = job->pipeline, .grid = &job->source.grid, .watch = job->watch, .valuing = job->compute->valuing};
     return texture_groups_prepare(&job->groups, device, most_of_groups(job), error);
 }
 
@@ -349,7 +316,7 @@ decode(struct job *job)
     int rc = begin_volume(job);
     if (rc == 0)
         rc = prepare_groups(job);
-    if (rc || !job->grid.straight)
+    if (rc || !job->source.grid.straight)
         return rc ? rc : decode_source(job);
     rc = straighten(job);
     if (rc)
@@ -358,8 +325,8 @@ decode(struct job *job)
     rc = begin_volume(job);
     if (rc)
         return rc;
-    memcpy(job->voxels, job->grid.voxels, (size_t)job->report->voxels * image_pixel_size(job->grid.stack->pixel));
-    return kernels_volume_ready(job->lane, 0, job->grid.stack->plane_count, &job->report->error);
+    memcpy(job->voxels, job->source.grid.voxels, (size_t)job->report->voxels * image_pixel_size(job->source.grid.stack->pixel));
+    return kernels_volume_ready(job->lane, 0, job->source.grid.stack->plane_count, &job->report->error);
 }
 
 static int
@@ -367,8 +334,8 @@ check_contrast(struct job *job)
 {
     int32_t value;
     struct error *error = &job->report->error;
-    struct image_range padding = volume_common_padding(job->grid.instances, job->grid.stack);
-    switch (volume_find_contrast(job->voxels, job->grid.stack->pixel, job->report->voxels, padding, &value)) {
+    struct image_range padding = volume_common_padding(job->source.grid.instances, job->source.grid.stack);
+    switch (volume_find_contrast(job->voxels, job->source.grid.stack->pixel, job->report->voxels, padding, &value)) {
     case CONTRAST_NO_VALUE:
         return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS, "every pixel of the series is padding");
     case CONTRAST_ONE_VALUE:
@@ -415,7 +382,7 @@ report_segments(struct job *job)
     int32_t absents = 0;
     struct pipeline_report *report = job->report;
     const struct segmentation *found = &job->segmentation;
-    const double *spacing = job->grid.stack->spacing;
+    const double *spacing = job->source.grid.stack->spacing;
     size_t count = job->pipeline->segment_count;
     report->segments = calloc(count + 1, sizeof *report->segments);
     if (!report->segments)
@@ -454,11 +421,11 @@ report_segments(struct job *job)
 static void
 describe_slices(const struct job *job, struct expect_volume *volume)
 {
-    for (int32_t z = 0; z < job->stack->plane_count; z++) {
-        const struct geometry_plane *plane = &job->stack->planes[z];
+    for (int32_t z = 0; z < job->source.stack->plane_count; z++) {
+        const struct geometry_plane *plane = &job->source.stack->planes[z];
         const struct dicom_instance *instance = job->headers->instances[plane->instance];
         volume->slice_mm = fmax(volume->slice_mm, instance->frames[plane->frame].slice_thickness);
-        if (z > 0 && job->stack->has_geometry)
+        if (z > 0 && job->source.stack->has_geometry)
             volume->slice_mm = fmax(volume->slice_mm, plane->position - plane[-1].position);
         volume->contrast |= instance->contrast;
     }
@@ -469,7 +436,7 @@ static int
 check_segments(struct job *job, struct segment_measures *measures)
 {
     struct pipeline_report *report = job->report;
-    const struct geometry_stack *stack = job->grid.stack;
+    const struct geometry_stack *stack = job->source.grid.stack;
     const bool is_known = strcmp(report->unit, "1") != 0;
     const size_t planes = (size_t)stack->plane_count;
     char words[FEATURE_TERM + 1];
@@ -483,11 +450,11 @@ check_segments(struct job *job, struct segment_measures *measures)
         rc = error_set_system(&report->error, -ENOMEM, "measure the segments");
         goto out;
     }
-    volume_tables(job->grid.instances, stack, rescale, padding);
+    volume_tables(job->source.grid.instances, stack, rescale, padding);
     for (size_t z = 0; z < planes; z++)
         positions[z] = stack->planes[z].position - stack->planes[0].position;
-    if (job->grid.straight)
-        rc = grid_find_windows(&job->grid, &windows, &report->error);
+    if (job->source.grid.straight)
+        rc = grid_find_windows(&job->source.grid, &windows, &report->error);
     struct expect_frame frame = {.positions = positions};
     memcpy(frame.origin, stack->origin, sizeof frame.origin);
     memcpy(frame.axes, stack->axes, sizeof frame.axes);
@@ -524,7 +491,7 @@ measure_segments(struct job *job)
     struct segment_measures *measures = calloc(count + 1, sizeof *measures);
     if (!measures)
         return error_set_system(&report->error, -ENOMEM, "measure the segments");
-    snprintf(report->unit, sizeof report->unit, "%s", value_unit_of(job->grid.instances, job->grid.stack));
+    snprintf(report->unit, sizeof report->unit, "%s", value_unit_of(job->source.grid.instances, job->source.grid.stack));
     int rc = check_segments(job, measures);
     for (size_t i = 0; rc == 0 && i < count; i++)
         report->segments[i].measures = measures[i];
@@ -542,8 +509,8 @@ compute(struct job *job)
         rc = check_contrast(job);
     if (rc == 0)
         rc = segmentation_run(&job->segmentation, job->lane, job->voxels, &report->error);
-    for (size_t i = 0; rc == 0 && job->grid.straight && i < job->pipeline->segment_count; i++)
-        grid_cut_padding(&job->grid, job->voxels, &job->segmentation.masks[i]);
+    for (size_t i = 0; rc == 0 && job->source.grid.straight && i < job->pipeline->segment_count; i++)
+        grid_cut_padding(&job->source.grid, job->voxels, &job->segmentation.masks[i]);
     if (rc == 0)
         rc = report_segments(job);
     if (rc == 0)
@@ -593,8 +560,8 @@ write_results(struct job *job, double begun)
         .spec = job->spec,
         .headers = job->headers,
         .pipeline = job->pipeline,
-        .stack = job->stack,
-        .grid = &job->grid,
+        .stack = job->source.stack,
+        .grid = &job->source.grid,
         .segmentation = &job->segmentation,
         .lane = job->lane,
         .voxels = job->voxels,
@@ -643,16 +610,14 @@ run_steps(struct job *job, double begun)
     struct pipeline_report *report = job->report;
     int error = open_job(job);
     if (error == 0)
-        error = choose_stack(job);
-    if (error == 0)
-        error = choose_grid(job);
+        error = choose_source(job);
     if (error == 0) {
         set_up_segmentation(job);
         error = object_picks_make(&job->segmentation, &report->error);
         job->pipeline = job->segmentation.pipeline;
     }
     if (error == 0) {
-        job->digests = headers_digest_begin(job->headers, job->stack, job->compute->threads);
+        job->digests = headers_digest_begin(job->headers, job->source.stack, job->compute->threads);
         if (!job->digests)
             error = error_set_system(&report->error, -ENOMEM, "list the files of the stack");
     }
@@ -710,10 +675,8 @@ pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
     output_close(job.output);
     texture_groups_release(&job.groups);
     segmentation_release(&job.segmentation); /* owns the pipeline, if segments are of objects */
-    grid_release(&job.grid);
+    volume_source_release(&job.source);
     texture_result_clear(&job.texture);
-    if (job.series)
-        geometry_series_free(job.series);
     if (job.settings)
         conf_pipeline_free(job.settings);
     end_report(report, error, begun);

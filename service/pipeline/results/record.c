@@ -3,6 +3,7 @@
 
 #include "base/durable.h"
 #include "base/text.h"
+#include "service/pipeline/segment/segment_program.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,8 +118,52 @@ put_measures(struct json *json, const struct segment_measures *measures, const c
     json_end_row(json);
 }
 
+/* Writes the labels that a segment takes from the mask of a program. */
 static void
-put_segments(struct json *json, const struct pipeline_report *report)
+put_labels(struct json *json, const struct conf_pipeline *pipeline, const char *label)
+{
+    const size_t place = conf_find_segment(pipeline, label);
+    if (place == pipeline->segment_count || pipeline->segments[place].method != CONF_PROGRAM)
+        return;
+    json_string(json, "program", pipeline->segments[place].program);
+    json_begin_row(json, "labels");
+    for (size_t i = 0; i < pipeline->segments[place].value_count; i++)
+        json_integer(json, NULL, pipeline->segments[place].values[i]);
+    json_end_row(json);
+}
+
+/* Writes the programs whose masks the job used. */
+static void
+put_programs(struct json *json, const struct job_spec *spec)
+{
+    json_begin_array(json, "programs");
+    for (size_t i = 0; i < spec->mask_count; i++) {
+        const struct job_mask *mask = &spec->masks[i];
+        struct conf_program *program;
+        struct error ignored; /* the job failed for it */
+        if (conf_program_from_text(mask->program, &program, &ignored))
+            continue;
+        const struct coded_concept family = segment_program_family(program);
+        json_begin_object(json, NULL);
+        json_string(json, "program", program->name);
+        json_string(json, "name", program->algorithm.name);
+        json_string(json, "version", program->algorithm.version);
+        put_code(json, "family", &family);
+        json_string(json, "source", program->algorithm.source ? program->algorithm.source : "");
+        json_begin_array(json, "argv");
+        for (size_t k = 0; k < program->command_count; k++)
+            json_string(json, NULL, program->command[k]);
+        json_end_array(json);
+        json_string(json, "identity", mask->identity);
+        json_string(json, "mask_sha256", mask->sha256);
+        json_end_object(json);
+        conf_program_free(program);
+    }
+    json_end_array(json);
+}
+
+static void
+put_segments(struct json *json, const struct pipeline_report *report, const struct conf_pipeline *pipeline)
 {
     json_begin_array(json, "segments");
     for (int32_t i = 0; i < report->segment_count; i++) {
@@ -133,6 +178,8 @@ put_segments(struct json *json, const struct pipeline_report *report)
         json_number(json, "millilitres", segment->millilitres);
         put_measures(json, &segment->measures, report->unit);
         json_string(json, "method", segment->method);
+        if (pipeline)
+            put_labels(json, pipeline, segment->label);
         if (segment->regions > 0) {
             json_string(json, "region", segment->region);
             json_integer(json, "region_number", segment->region_number);
@@ -212,6 +259,10 @@ record_put(struct json *json, const char *key, const struct record *record)
     const time_t now = time(NULL);
     struct tm parts;
     char finished[32] = "";
+    struct conf_pipeline *pipeline = NULL;
+    struct error ignored; /* the report has it */
+    if (record->spec->mask_count > 0 && conf_pipeline_from_text(record->spec->settings, &pipeline, &ignored))
+        pipeline = NULL;
     if (gmtime_r(&now, &parts))
         strftime(finished, sizeof finished, "%Y-%m-%dT%H:%M:%SZ", &parts);
     json_begin_object(json, key);
@@ -227,7 +278,9 @@ record_put(struct json *json, const char *key, const struct record *record)
     json_integer(json, "object_files", (int64_t)record->spec->object_count);
     json_string(json, "output", record->spec->output);
     record_put_volume(json, report);
-    put_segments(json, report);
+    put_segments(json, report, pipeline);
+    if (record->spec->mask_count > 0)
+        put_programs(json, record->spec);
     record_put_breaches(json, report);
     put_results(json, report);
     json_begin_object(json, "seconds");
@@ -243,6 +296,7 @@ record_put(struct json *json, const char *key, const struct record *record)
     json_integer(json, "peak_bytes", report->peak_bytes);
     json_string(json, "settings", record->spec->settings);
     json_end_object(json);
+    conf_pipeline_free(pipeline);
 }
 
 int

@@ -15,6 +15,7 @@
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/row.h"
 #include "service/pipeline/segment/object.h"
+#include "service/pipeline/segment/segment_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +59,7 @@ results_describe_segment(struct results *results, size_t i)
     const struct conf_segment *segment = &results->request->pipeline->segments[i];
     const struct segment_method *method = segment_methods[segment->method];
     const struct object_region *region = object_region_of(found, i);
+    const struct provenance *algorithm = segment_program_provenance(found, i);
     const size_t n = results->segment_count++;
     segment_describe(found, i, results->parameters[n]);
     results->segments[n] = (struct seg_segment){
@@ -76,8 +78,9 @@ results_describe_segment(struct results *results, size_t i)
         .words_per_row = results->placed.masks[i].words_per_row,
         /* The region that the segment equals as it was drawn. */
         .origin = region && region->what && conf_segment_is_object(segment) ? &region->origin : NULL,
-        .provenance = region ? region->provenance : NULL,
-        .changed = region && region->what && object_region_is_changed(found, i),
+        .provenance = region ? region->provenance : algorithm,
+        .changed = algorithm ? found->places[i] != SEGMENT_NO_PLACE
+                             : region && region->what && object_region_is_changed(found, i),
         .map = results->placed.maps[i],
     };
     if (region && region->provenance)
@@ -130,6 +133,37 @@ results_identified_object(const struct segmentation *found, size_t segment, cons
     return false;
 }
 
+/*
+ * Adds the masks of programs, in the order of segments, and lists their algorithms as contributing equipment. A mask's
+ * digest stands for its voxels; the rest is text that results have.
+ */
+static int
+results_identify_masks(struct results *results, FILE *out)
+{
+    const struct segmentation *found = results->request->segmentation;
+    const size_t count = results->request->pipeline->segment_count;
+    const struct program_mask *mask;
+    results->equipment = calloc(count + 1, sizeof *results->equipment);
+    if (!results->equipment)
+        return error_set_system(&results->report->error, -ENOMEM, "list the programs");
+    for (size_t i = 0; i < count; i++) {
+        bool again = !(mask = segment_program_mask(found, i));
+        for (size_t k = 0; k < i && !again; k++)
+            again = segment_program_mask(found, k) == mask;
+        if (again)
+            continue;
+        const struct provenance_algorithm *algorithm = segment_program_provenance(found, i)->algorithms;
+        results->equipment[results->equipment_count++] =
+            (struct derived_equipment){algorithm->name, algorithm->version};
+        fprintf(out, "mask %s of program %s;\n", mask->mask->sha256, mask->mask->identity);
+        fprintf(out, "algorithm %s;\n%s;\n%s;\n%s;\n", algorithm->family.value, algorithm->name, algorithm->version,
+                algorithm->source);
+        for (size_t k = 0; k < mask->program->command_count; k++)
+            fprintf(out, "argv %s;\n", mask->program->command[k]);
+    }
+    return 0;
+}
+
 /* Parses the objects that the results replace; job_spec_read() has checked them. */
 static int
 results_take_earlier(struct results *results)
@@ -151,8 +185,8 @@ results_take_earlier(struct results *results)
 }
 
 /*
- * Makes the text from which UIDs follow, besides the images: the pipeline, and the regions of
- * annotation objects.
+ * Makes the text from which UIDs follow, besides the images: the pipeline, the regions of
+ * annotation objects, and the masks of programs.
  */
 static int
 results_make_identity(struct results *results)
@@ -178,6 +212,8 @@ results_make_identity(struct results *results)
         if (region->what && !results_identified_object(found, i, region->path))
             rc = results_identify_object(results, region->path, text.out);
     }
+    if (rc == 0)
+        rc = results_identify_masks(results, text.out);
     const int closed = text_close(&text);
     results->identity = text.bytes;
     if (rc == 0)
@@ -480,6 +516,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     free(results.segments);
     free(results.parameters);
     free(results.identity);
+    free(results.equipment);
     free(results.earlier);
     return rc;
 }

@@ -47,6 +47,8 @@ seg_request_of(const struct results *results, const char *file)
                 .objects_made = results->objects_made,
                 .earlier = earlier_of(results, file),
                 .remark = results->remark,
+                .equipment = results->equipment,
+                .equipment_count = results->equipment_count,
             },
         .segments = results->segments,
         .segment_count = (int32_t)results->segment_count,

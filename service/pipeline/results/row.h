@@ -35,7 +35,9 @@ void on_planes_release(struct on_planes *placed);
 struct results {
     const struct results_request *request;
     struct pipeline_report *report;
-    char *identity;                   /* of the pipeline and of the annotation objects, for UIDs */
+    char *identity; /* of the pipeline, annotation objects and masks of programs, for UIDs */
+    struct derived_equipment *equipment; /* the programs whose masks segments use */
+    size_t equipment_count;
     char made_of[DICOM_UID_SIZE];     /* from derived_made_of() */
     char objects_made[DICOM_DS_SIZE]; /* latest date and time of the annotation objects; "" */
     /* objects that the results replace, spec->earlier_count of them */

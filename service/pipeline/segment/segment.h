@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/mask/mask.h"
+#include "service/common/jobs/job_file.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/pipeline_report.h"
 
@@ -41,6 +42,8 @@ struct segmentation {
     const struct grid *grid; /* the grid of both, and its relation to the source's planes */
     char *const *objects;    /* paths of annotation objects */
     size_t object_count;
+    const struct job_mask *program_masks;
+    size_t program_mask_count;
     /* regions of annotation objects (object_pick.h); NULL: no segment comes from one */
     struct object_picks *picks;
 
