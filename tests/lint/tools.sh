@@ -14,7 +14,7 @@ files() {
         git ls-files --others --exclude-standard -z -- "${folders[@]}"
     else
         find "${folders[@]}" -type f -print0
-    fi | { grep -zE "$pattern" || [[ $? == 1 ]]; } # no file is no defect
+    fi | grep -zE "$pattern"
 }
 
 case $2 in

@@ -32,7 +32,7 @@ struct job_sample {
 };
 
 static inline void
-job_sample_write_slice(const struct job_sample *sample, int z)
+job_sample_write_slice(const struct job_sample *sample, int z, const char *slope, const char *intercept)
 {
     uint16_t pixels[SAMPLE_ROWS * SAMPLE_COLUMNS];
     char position[64], instance[64];
@@ -50,6 +50,8 @@ job_sample_write_slice(const struct job_sample *sample, int z)
     image.thickness = "3";
     image.pixels = pixels;
     image.pixel_size = sizeof pixels;
+    image.slope = slope;
+    image.intercept = intercept;
     sample_write(&image, sample->input[z]);
 }
 
@@ -62,7 +64,7 @@ job_sample_make(struct job_sample *sample)
     for (int z = 0; z < SAMPLE_SLICES; z++) {
         snprintf(sample->input[z], sizeof sample->input[z], "%s/%d.dcm", sample->folder, z);
         sample->inputs[z] = sample->input[z];
-        job_sample_write_slice(sample, z);
+        job_sample_write_slice(sample, z, "1", "-1024");
     }
     snprintf(sample->output, sizeof sample->output, "%s/out", sample->folder);
     static char settings[] = SAMPLE_SETTINGS("[ 0.0, 80.0 ]"), no_stack[] = "", serial[] = "N1";

@@ -236,9 +236,8 @@ object_make_planes(const struct segmentation *segmentation, struct image_planes 
     return origins;
 }
 
-/* Makes the mask on the planes of the source, and places it on the working grid. */
-static int
-object_make_region(const struct object_search *search, struct object_region *region, struct error *error)
+int
+object_region_make(const struct object_search *search, struct object_region *region, struct error *error)
 {
     const struct grid *grid = search->segmentation->grid;
     struct image_planes planes;
@@ -310,7 +309,7 @@ object_prepare_one(const struct segmentation *segmentation, size_t segment, stru
         object_identify(&search, region);
     }
     snprintf(region->absent, sizeof region->absent, "%s", pick->absent);
-    return object_make_region(&search, region, error);
+    return object_region_make(&search, region, error);
 }
 
 static int

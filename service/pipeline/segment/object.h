@@ -50,6 +50,14 @@ struct object_region {
     uint64_t *bits, *grid_bits; /* storage; without a grid of its own there is no second one */
 };
 
+struct object_search;
+
+/*
+ * Makes the mask of the region that was found, on the planes of the source and on the working grid. The caller must free
+ * region->bits and region->grid_bits, also after an error.
+ */
+int object_region_make(const struct object_search *search, struct object_region *region, struct error *error);
+
 /* Returns the region of a prepared segment; NULL: the segment does not come from an object. */
 const struct object_region *object_region_of(const struct segmentation *segmentation, size_t segment);
 
