@@ -248,7 +248,7 @@ write_cancel(struct proto_writer *writer, enum proto_type type, const char *job,
 }
 
 struct retry {
-    bool current, force, failed, dry_run;
+    bool current, force, program, failed, dry_run;
     struct report_filter filter; /* filter of --failed */
 };
 
@@ -256,7 +256,7 @@ static void
 write_retry(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
 {
     const struct retry *retry = options;
-    struct message_retry message = {.current = retry->current, .again = retry->force};
+    struct message_retry message = {.current = retry->current, .again = retry->force, .program = retry->program};
     cli_parse_number(job, &message.job);
     message_write(writer, type, &message);
 }
@@ -380,13 +380,15 @@ retry_run(struct cli_call *call)
 const struct cli_command cli_retry = {
     .name = "retry",
     .help = "run jobs again",
-    .usage = {"[--current] [--force] JOB...", "--failed [OPTION]..."},
+    .usage = {"[--current] [--force] [--program] JOB...", "--failed [OPTION]..."},
     .options =
         (const struct cli_option[]){
             {"current", 0, &cli_flag, CLI_AT(struct retry, current),
              .help = "use the pipeline's current configuration; default: that of the job"},
             {"force", 0, &cli_flag, CLI_AT(struct retry, force),
              .help = "include jobs that are DONE, EMPTY, under review or REJECTED"},
+            {"program", 0, &cli_flag, CLI_AT(struct retry, program),
+             .help = "run the programs of its segments again, too; default: use their masks; implies --force"},
             {"failed", 0, &cli_flag, CLI_AT(struct retry, failed), .help = "all jobs in state FAILED"},
             {"pipeline", 0, &cli_pipeline, CLI_AT(struct retry, filter.pipeline),
              .help = "with --failed: only jobs of this pipeline"},

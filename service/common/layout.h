@@ -22,6 +22,8 @@
 #define LAYOUT_REMOVED "removed"
 #define LAYOUT_PULL    "pull" /* pull/<batch>: accession numbers to retrieve (pull_accessions.h) */
 #define LAYOUT_RUN     "run"
+/* programs/<run>/mask and output.txt; work folders of attempts next to them. */
+#define LAYOUT_PROGRAMS "programs"
 /* series/<...>/<SOP>+N.dcm has replaced <SOP>.dcm, which then is a link to "+N". */
 #define LAYOUT_REPLACED       '+'
 #define LAYOUT_CONTROL_SOCKET "run/control.sock"

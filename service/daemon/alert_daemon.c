@@ -40,7 +40,7 @@ alerts_add_child(void *context, const struct pool_alert *child)
     const struct core *core = raising->core;
     const enum alert_kind kind = alert_find_kind(child->role);
     /* One of several workers needs attention only; of the other roles each process is required. */
-    bool is_spare = child->works || kind == ALERT_page || kind == ALERT_probe;
+    bool is_spare = child->works || kind == ALERT_page || kind == ALERT_probe || kind == ALERT_program;
     for (size_t i = 0; kind == ALERT_worker && i < workers_count(core->workers); i++)
         is_spare |= workers_usable(core->workers, i) && pool_works(core->pool, workers_slot(core->workers, i));
     const char *destination = deliveries_served_from(core->deliveries, child->slot);

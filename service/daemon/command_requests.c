@@ -10,6 +10,7 @@
 #include "service/daemon/alert_daemon.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
+#include "service/daemon/programs/programs.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"
@@ -79,10 +80,12 @@ handle_retry(struct core *core, const struct control_request *request, struct an
         if (!settings)
             return pipeline ? -ENOMEM : -EINVAL;
     }
-    const struct queue_retry retry = {message->job, settings, message->again != 0};
+    const struct queue_retry retry = {message->job, settings, message->again || message->program};
     error = queue_retry_job(core->queue, &retry, clock_unix_ms(), &job, &running);
     free(settings);
     jobs_stop_superseded(core->jobs, &running);
+    if (!error)
+        error = message->program ? programs_again(core, job, "retry --program") : programs_plan(core, job, true);
     if (error == -EEXIST)
         answer_set(answer, "%s; --force runs it again", queue_reason(core->queue));
     if (error)

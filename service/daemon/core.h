@@ -25,6 +25,7 @@ struct jobs;
 struct known;
 struct local_executor;
 struct notifications;
+struct programs;
 struct report_schedule;
 struct pulls;
 struct retention;
@@ -52,16 +53,17 @@ struct core {
     struct slurm_executor *slurm;
     struct executor *executors[2]; /* these two; count: EXECUTOR_COUNT */
     struct workers *workers;
+    struct programs *programs;
     struct senders *senders;
     struct deliveries *deliveries;
     struct pulls *pulls;
     struct retention *retention;
     struct report_schedule *reports;
     struct notifications *notifications;
-    struct due jobs_due, deliveries_due; /* time of the next check for work to start */
-    int64_t windows_due_ms;              /* next opening or closing of a window; 0: unknown */
-    int receiver;                        /* slot; -1: not added yet */
-    int web;                             /* slot, empty if no web UI is configured; -1: not added yet */
+    struct due jobs_due, programs_due, deliveries_due; /* time of the next check for work to start */
+    int64_t windows_due_ms;                            /* next opening or closing of a window; 0: unknown */
+    int receiver;                                      /* slot; -1: not added yet */
+    int web;                                           /* slot, empty if no web UI is configured; -1: not added yet */
     struct receiver_state reception;
     struct pseudonym_key pseudonym_key;
     struct config_watch config_watch;

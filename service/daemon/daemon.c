@@ -13,6 +13,7 @@
 #include "service/daemon/daemon.h"
 
 #include "base/test_hook.h"
+#include "db/program_rows.h"
 #include "db/retention_rows.h"
 #include "service/common/clock.h"
 #include "service/common/confine/call_filter.h"
@@ -30,6 +31,7 @@
 #include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/notification.h"
+#include "service/daemon/programs/programs.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/report/report_schedule.h"
 #include "service/daemon/retention/retention.h"
@@ -106,7 +108,8 @@ daemon_watch_clock(struct daemon *daemon)
 static size_t
 daemon_unrecorded(const struct core *core)
 {
-    return jobs_unrecorded(core->jobs) + deliveries_unrecorded(core->deliveries) + pulls_unrecorded(core->pulls);
+    return jobs_unrecorded(core->jobs) + programs_unrecorded(core->programs) + deliveries_unrecorded(core->deliveries) +
+           pulls_unrecorded(core->pulls);
 }
 
 static void
@@ -115,6 +118,7 @@ daemon_before_commit(void *context)
     struct core *core = context;
     daemon_watch_clock((struct daemon *)core);
     jobs_before_commit(core->jobs);
+    programs_before_commit(core->programs);
     deliveries_before_commit(core->deliveries);
     pulls_before_commit(core->pulls);
     /* Stop after the last child is reaped and its work recorded. If it cannot be recorded now, the next start does
@@ -135,6 +139,7 @@ daemon_after_commit(void *context, int status)
     arrivals_pause_or_resume(core, "");
     core->windows_due_ms = 0; /* the current windows may not have been committed */
     due_now(&core->jobs_due);
+    due_now(&core->programs_due);
     due_now(&core->deliveries_due);
 }
 
@@ -176,8 +181,10 @@ daemon_recover(struct daemon *daemon)
     const struct conf *conf = core->conf;
     const double max_ms = 1000 * 1.1; /* per second of a maximum, as in backoff_ms() */
     const int64_t now_ms = clock_unix_ms();
-    int32_t returned = 0;
+    int32_t returned = 0, runs = 0;
     int error = queue_recover(core->queue, conf->jobs.max_attempts, now_ms, &returned);
+    if (!error)
+        error = queue_recover_runs(core->queue, conf->jobs.max_attempts, now_ms, &runs);
     if (!error)
         error = retention_set_aside_all(core);
     if (!error)
@@ -199,8 +206,8 @@ daemon_recover(struct daemon *daemon)
     daemon->recovered = !error;
     if (!core_failed(core, error, "repair the state left by the last daemon"))
         log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
-                 LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned), LOG_INT("landlock", confine_landlock()),
-                 LOG_INT("seccomp", call_filter_possible()));
+                 LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned), LOG_INT("runs_returned", runs),
+                 LOG_INT("landlock", confine_landlock()), LOG_INT("seccomp", call_filter_possible()));
     return core->db_failed ? 0 : error; /* transient errors are retried */
 }
 
@@ -251,6 +258,10 @@ daemon_child_ready(void *context, int slot)
         due_now(&core->jobs_due);
         return;
     }
+    if (programs_owns(core->programs, slot)) {
+        due_now(&core->programs_due);
+        return;
+    }
     if (slot != core->receiver) {
         due_now(&core->deliveries_due);
         return;
@@ -293,6 +304,8 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
         reader->error = -EBADMSG; /* the web UI process must not send frames */
     } else if (slot == slurm_executor_slot(core->slurm)) {
         slurm_executor_frame(core->slurm, reader);
+    } else if (programs_owns(core->programs, slot)) {
+        programs_frame(core->programs, slot, reader);
     } else if (reader->type == PROTO_FOUND || reader->type == PROTO_MOVED) {
         pulls_frame(core->pulls, reader);
     } else {
@@ -324,6 +337,8 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
         slurm_executor_gone(core->slurm);
         if (!expected)
             core_note_death(core, "CLUSTER_DIED", gone);
+    } else if (programs_owns(core->programs, slot)) {
+        programs_gone(core->programs, slot, gone);
     } else {
         deliveries_sender_gone(core->deliveries, slot, gone);
         pulls_sender_gone(core->pulls, slot, gone);
@@ -344,6 +359,7 @@ daemon_stop_jobs(struct daemon *daemon)
     }
     daemon->jobs_stopped = true;
     jobs_stop_all(core->jobs);
+    programs_stop_all(core->programs);
     uv_timer_start(&daemon->deadline, daemon->deadline.timer_cb, STOPPING_MILLIS, 0);
 }
 
@@ -441,6 +457,7 @@ daemon_take_config(struct daemon *daemon, struct conf *fresh)
         core_failed(core, callers_set(core), "update the rejected callers");
     daemon_fill_web(core);
     slurm_executor_reload(core->slurm);
+    programs_reload(core->programs);
     conf_free(old);
     core->windows_due_ms = 0;
     due_now(&core->jobs_due);
@@ -527,6 +544,7 @@ daemon_on_tick(uv_timer_t *timer)
     windows_tick(core);
     workers_tick(core->workers);
     jobs_tick(core->jobs);
+    programs_tick(core->programs);
     deliveries_tick(core->deliveries);
     pulls_tick(core->pulls);
     report_schedule_tick(core->reports, ((struct daemon *)core)->configured.file);
@@ -580,6 +598,7 @@ daemon_open_parts(struct daemon *daemon)
     core->on_db_failure = arrivals_pause_or_resume;
     core->reload = daemon_on_request_to_reload;
     due_init(&core->jobs_due, &core->loop);
+    due_init(&core->programs_due, &core->loop);
     due_init(&core->deliveries_due, &core->loop);
     int signals = daemon_catch_signal(daemon, &daemon->terminate, SIGTERM, daemon_on_stop_signal) |
                   daemon_catch_signal(daemon, &daemon->interrupt, SIGINT, daemon_on_stop_signal) |
@@ -600,6 +619,8 @@ daemon_open_parts(struct daemon *daemon)
     }
     if (!error)
         error = workers_open(core, &core->workers);
+    if (!error)
+        error = programs_open(core, &core->programs);
     if (!error)
         error = deliveries_open(core, &core->deliveries);
     if (!error)
@@ -630,6 +651,7 @@ daemon_close_parts(struct daemon *daemon)
         (uv_handle_t *)&daemon->interrupt,
         (uv_handle_t *)&daemon->hangup,
         (uv_handle_t *)&core->jobs_due.timer,
+        (uv_handle_t *)&core->programs_due.timer,
         (uv_handle_t *)&core->deliveries_due.timer,
     };
     audit_stop(daemon->audit);
@@ -641,6 +663,7 @@ daemon_close_parts(struct daemon *daemon)
     local_executor_close(core->local);
     slurm_executor_close(core->slurm);
     workers_close(core->workers);
+    programs_close(core->programs);
     deliveries_close(core->deliveries);
     pulls_close(core->pulls);
     free(daemon->senders.spare);
@@ -660,6 +683,7 @@ daemon_begin_work(struct daemon *daemon)
     struct core *core = &daemon->core;
     spool_sweep_incoming(core->root);
     spool_sweep_jobs(core->root);
+    programs_sweep(core->root, core->queue);
     int error = daemon_recover(daemon);
     if (error)
         return error;
@@ -677,6 +701,7 @@ daemon_begin_work(struct daemon *daemon)
     if (error)
         return error;
     daemon_fill_web(core);
+    programs_reload(core->programs);
     disk_watch(core);
     retention_sweep_now(core->retention);
     const char *text = test_hook_variable("NOCTULE_TICK_MS");

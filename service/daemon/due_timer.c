@@ -28,6 +28,8 @@ due_now(struct due *due)
 void
 due_in(struct due *due, int64_t millis)
 {
+    if (due->now)
+        return;
     uint64_t wait = (uint64_t)(millis < 0 ? 0 : millis > MAX_WAIT_MILLIS ? MAX_WAIT_MILLIS : millis);
     uv_timer_start(&due->timer, due_on_timer, wait + 1, 0);
 }

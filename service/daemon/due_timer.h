@@ -19,7 +19,8 @@ void due_init(struct due *due, uv_loop_t *loop);
 
 /* Requests a check now. */
 void due_now(struct due *due);
-/* Requests a check in `millis` milliseconds; negative: now. Replaces the last request. */
+/* Requests a check in `millis` milliseconds; negative: now. Replaces the last request, unless
+ * that was for now. */
 void due_in(struct due *due, int64_t millis);
 /* Returns whether a check is due. If so, the caller must check, and then call due_in() for the next one. */
 bool due_take(struct due *due);

@@ -4,6 +4,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/routing/routing_result.h"
+#include "service/daemon/programs/programs.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>
@@ -148,7 +149,8 @@ awaited_check_again(struct core *core, const struct queue_job *job, const struct
         error = awaited_lacks(core, job->series_id, pipeline, &code, text);
     if (error)
         return error;
-    return queue_job_lacks(core->queue, job->id, code, *text ? text : NULL, clock_unix_ms());
+    error = queue_job_lacks(core->queue, job->id, code, *text ? text : NULL, clock_unix_ms());
+    return error || *text ? error : programs_plan(core, job->id, false);
 }
 
 int
@@ -191,7 +193,7 @@ awaited_object_of_series(struct core *core, int64_t series_id, const char *kind,
         /* the worker reports settings of another version */
         if (!error && conf_pipeline_from_text(job->settings, &pipeline, NULL) == 0) {
             const bool is_named = awaited_is_named(pipeline, kind, sender);
-            if (is_named && job->awaits)
+            if (is_named && job->awaits && !job->awaits_program)
                 error = awaited_check_again(core, job, pipeline, job->awaits_study);
             else if (is_named && job->state != QUEUE_READY && job->state != QUEUE_DELAYED &&
                      job->state != QUEUE_CANCELLED)

@@ -12,6 +12,7 @@
 #include "service/common/jobs/job_file.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
+#include "service/daemon/programs/programs.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -47,12 +48,12 @@ jobs_run(void *context, int status)
         job_attempt_return(attempt, "the job could not be sent to the worker");
 }
 
-static int
-jobs_find_inputs(const struct core *core, const struct queue_job *job, struct job_spec *spec)
+int
+jobs_find_inputs(const struct core *core, int64_t series_id, struct job_spec *spec)
 {
     struct queue_file *files;
     size_t count;
-    int error = queue_series_files(core->queue, job->series_id, &files, &count);
+    int error = queue_series_files(core->queue, series_id, &files, &count);
     if (error)
         return error;
     spec->inputs = calloc(count + 1, sizeof *spec->inputs);
@@ -76,7 +77,18 @@ jobs_find_inputs(const struct core *core, const struct queue_job *job, struct jo
     return error;
 }
 
-/* Writes the job's file. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
+void
+jobs_free_inputs(struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->input_count; i++) {
+        free(spec->inputs[i]);
+        free(spec->sha256[i]);
+    }
+    free(spec->inputs);
+    free(spec->sha256);
+}
+
+/* Writes the job's file. Returns -ENODATA if it lacks a mask: then it waits, or has failed. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
 static int
 jobs_write_file(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline)
 {
@@ -86,24 +98,22 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
                             .output = spool_output_folder(core->root, job->id),
                             .device_serial_number = core->conf->device_serial_number};
     char *file = spool_job_file(core->root, job->id);
-    int error = jobs_find_inputs(core, job, &spec);
+    int error = pipeline ? programs_masks(core, job, pipeline, &spec.masks, &spec.mask_count) : 0;
+    if (!error)
+        error = jobs_find_inputs(core, job->series_id, &spec);
     if (!error && pipeline)
         error = awaited_paths(core, job->series_id, pipeline, &spec.objects, &spec.object_count);
     if (!error)
         error = queue_earlier_results(core->queue, job->id, &spec.earlier, &spec.earlier_count);
     if (!error)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
-    for (size_t i = 0; i < spec.input_count; i++) {
-        free(spec.inputs[i]);
-        free(spec.sha256[i]);
-    }
+    jobs_free_inputs(&spec);
+    job_masks_free(spec.masks, spec.mask_count);
     for (size_t i = 0; i < spec.object_count; i++)
         free(spec.objects[i]);
     for (size_t i = 0; i < spec.earlier_count; i++)
         free(spec.earlier[i]);
     free(spec.earlier);
-    free(spec.inputs);
-    free(spec.sha256);
     free(spec.objects);
     free(spec.output);
     free(file);
@@ -204,8 +214,10 @@ jobs_start_ready(struct jobs *jobs, struct executor *executor)
     for (size_t i = 0; i < choice.picked && !error; i++) {
         const struct executor_pick *pick = &choice.picks[i];
         error = jobs_begin(jobs, executor, &choice.ready[pick->job], &pick->place);
-        if (error == -EAGAIN)
-            error = 0; /* a slice came in the same batch: its series is being received again */
+        if (error == -ENODATA)
+            due_now(&jobs->core->jobs_due); /* another job may start in its place */
+        if (error == -EAGAIN || error == -ENODATA)
+            error = 0; /* a slice came in the same batch: its series is being received again; or it waits for a mask */
     }
     if (choice.picked == EXECUTOR_MAX_PICKS)
         due_now(&jobs->core->jobs_due); /* there may be more jobs for it */

@@ -4,6 +4,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/jobs.h"
+#include "service/daemon/programs/programs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,6 +48,9 @@ routing_add_job(struct core *core, const struct queue_series *series, struct rou
     free(settings);
     jobs_stop_superseded(core->jobs, &superseded);
     if (error || job->dry_run)
+        return error;
+    error = job->lacks[0] ? 0 : programs_plan(core, job->id, false);
+    if (error)
         return error;
     due_now(&core->jobs_due);
     log_info("job.new", LOG_INT("job", job->id), LOG_STR("series", series->series_uid),

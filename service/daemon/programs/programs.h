@@ -1,5 +1,5 @@
 /*
- * programs.h - runs of the site's programs: makes them for the jobs that need their masks, chooses the process and the GPU,
+ * programs.h - runs of the site's programs: plans them for the jobs that need their masks, chooses the process and the GPU,
  * and records how they end. Loop thread only; calls that change the queue do so in the open batch.
  *
  * The role "program" executes them (service/program), one run per process at a time; compute.programs processes.
@@ -15,40 +15,41 @@ struct programs;
 
 /* Does not start a process: programs_reload() does so if the configuration has programs. */
 int programs_open(struct core *core, struct programs **programs);
+/* NULL is allowed. */
 void programs_close(struct programs *programs);
 /* Applies the configuration in force. */
 void programs_reload(struct programs *programs);
 
-/* The stack of a job that exists or is being added. */
-struct programs_subject {
-    int64_t series_id;
-    int32_t revision;
-    const char *stack;
-};
+/* -------------------------------------------------------------------------- program_plan.c ---- */
 
 /*
- * Finds what a job of this pipeline lacks of its programs. Makes their runs unless `dry`. Sets *code to CODE_NONE if all
- * masks are there or the pipeline names no program; to PROGRAM_WAITING with a text for the job; or to the code with which a
- * run has failed. `runs` receives the ids of the runs, for queue_tie_run() once the job has an id.
+ * Plans the runs that a job needs and that do not exist. The job must be READY, or wait for programs. It becomes READY if
+ * all masks are there, and DELAYED with PROGRAM_WAITING if one is missing. It fails with the code of a run that has failed;
+ * `revive` repeats that run instead. Returns 0 or -errno.
  */
-int programs_need(struct core *core, const struct programs_subject *subject, const struct conf_pipeline *pipeline,
-                  bool dry, enum code *code, char text[256], struct queue_ids *runs);
+int programs_plan(struct core *core, int64_t job_id, bool revive);
+
+/* noctule retry --program: plans the runs of a READY job again, although their masks are there. Returns 0 or -errno. */
+int programs_again(struct core *core, int64_t job_id, const char *by);
 
 /*
- * Finds the masks for the file of a job that is about to start. Returns -ENODATA if one is missing: then the job is DELAYED,
- * or has failed. The caller must free the masks with job_masks_free().
+ * Finds the masks for the file of a READY job that is about to start. Returns -ENODATA if one is missing: then the job is
+ * DELAYED, or has failed. The caller must free the masks with job_masks_free().
  */
 int programs_masks(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline,
                    struct job_mask **masks, size_t *count);
 void job_masks_free(struct job_mask *masks, size_t count);
 
-/* noctule retry --program: runs the programs of a job again. The caller then retries the job. */
-int programs_again(struct core *core, int64_t job_id, const char *by);
+/* ------------------------------------------------------------------------------ programs.c ---- */
 
-/* Starts runs while processes and GPUs are free, and records those that ended. Called before each commit. */
+/* Starts runs while processes and GPUs are free, and records those that ended. Must be called before each commit. */
 void programs_before_commit(struct programs *programs);
-/* Called each second: limits of waiting, runs to stop, processes that do not respond. */
+/* Checks deadlines and runs to stop. Must be called each second. */
 void programs_tick(struct programs *programs);
+/* Stops all runs. They return to the queue. */
+void programs_stop_all(struct programs *programs);
+/* Returns the number of runs that the daemon must wait for: running, or ended but not recorded. */
+size_t programs_unrecorded(const struct programs *programs);
 
 /* Returns whether the slot of the pool belongs to a program process. */
 bool programs_owns(const struct programs *programs, int slot);

@@ -1,0 +1,314 @@
+/*
+ * program_plan.c - the runs that jobs need: finds them, makes them, ties jobs to them. Declared in programs.h and
+ * programs_private.h.
+ *
+ * A job that is tied to a DONE run keeps its mask, even if the program has changed since: a retry repeats the job only.
+ */
+#include "service/daemon/programs/programs_private.h"
+
+#include "service/common/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The runs of a job, and the reason why it cannot start. */
+struct program_plan {
+    struct core *core;
+    const struct queue_job *job;
+    const struct conf_pipeline *pipeline;
+    bool revive;
+    struct queue_run *runs; /* at most one per program */
+    size_t count;
+    enum code code; /* CODE_NONE: all masks are there */
+    char text[256];
+};
+
+static void
+program_plan_release(struct program_plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        queue_run_clear(&plan->runs[i]);
+    free(plan->runs);
+}
+
+/* Sets the reason unless a more serious one is set: a failure, or the first that the job waits for. */
+static void __attribute__((format(printf, 3, 4)))
+program_plan_lacks(struct program_plan *plan, enum code code, const char *format, ...)
+{
+    va_list values;
+    if (plan->code != CODE_NONE && (plan->code != CODE_PROGRAM_WAITING || code == CODE_PROGRAM_WAITING))
+        return;
+    plan->code = code;
+    va_start(values, format);
+    vsnprintf(plan->text, sizeof plan->text, format, values);
+    va_end(values);
+}
+
+static bool
+program_run_has_mask(const struct queue_run *run)
+{
+    return run->state == QUEUE_RUN_DONE && *run->path;
+}
+
+static struct queue_run *
+program_plan_find(const struct program_plan *plan, const char *program)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->runs[i].program, program) == 0)
+            return &plan->runs[i];
+    return NULL;
+}
+
+/* Finds or adds the run of a program with its current identity. */
+static int
+program_plan_need(const struct program_plan *plan, const struct conf_program *program, const char *identity,
+                  struct queue_run *run)
+{
+    const struct queue_job *job = plan->job;
+    char *settings = conf_program_to_text(program), *grid = conf_grid_text(plan->pipeline);
+    const struct queue_need need = {.series_id = job->series_id,
+                                    .revision = job->revision,
+                                    .stack = job->stack,
+                                    .program = program->name,
+                                    .settings = settings,
+                                    .pipeline = job->settings,
+                                    .grid = grid,
+                                    .identity = identity};
+    const int rc =
+        settings && grid ? queue_need_run(plan->core->queue, &need, plan->revive, clock_unix_ms(), run) : -ENOMEM;
+    free(settings);
+    free(grid);
+    return rc;
+}
+
+static void
+program_plan_check(struct program_plan *plan, const struct queue_run *run)
+{
+    if (run->state == QUEUE_RUN_FAILED)
+        program_plan_lacks(plan, run->code, "%s", run->message);
+    else if (!program_run_has_mask(run))
+        program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for run %" PRId64 " of program %s.", run->id,
+                           run->program);
+}
+
+/* Finds the run of one program, and ties the job to it. */
+static int
+program_plan_add(struct program_plan *plan, const char *name)
+{
+    struct queue_run *run = program_plan_find(plan, name), fresh;
+    if (run && program_run_has_mask(run))
+        return 0;
+    const struct conf_program *program = conf_find_program(plan->core->conf, name);
+    const struct queue_program *check = programs_find_check(plan->core->programs, name);
+    if (!program) {
+        program_plan_lacks(plan, CODE_PROGRAM_UNKNOWN, "The configuration has no program %s.", name);
+        return 0;
+    }
+    if (!check || !*check->identity) {
+        program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for program %s: %.150s", name,
+                           check && *check->message ? check->message : "it is being checked.");
+        return 0;
+    }
+    int rc = program_plan_need(plan, program, check->identity, &fresh);
+    if (rc)
+        return rc;
+    if (!run || run->id != fresh.id)
+        rc = queue_tie_run(plan->core->queue, plan->job->id, fresh.id);
+    if (run)
+        queue_run_clear(run);
+    else
+        run = &plan->runs[plan->count++];
+    *run = fresh;
+    if (run->state == QUEUE_RUN_FAILED)
+        program_plan_lacks(plan, run->code, "%.250s", run->message);
+    else if (!program_run_has_mask(run))
+        program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for run %" PRId64 " of program %s.", run->id, name);
+    return rc;
+}
+
+/* Finds, or adds, a run for each program that the pipeline names. The caller must call program_plan_release(). */
+static int
+program_plan_make(struct program_plan *plan)
+{
+    const struct conf_pipeline *pipeline = plan->pipeline;
+    int rc = queue_job_runs(plan->core->queue, plan->job->id, &plan->runs, &plan->count);
+    struct queue_run *grown =
+        rc ? NULL : reallocarray(plan->runs, plan->count + pipeline->segment_count + 1, sizeof *grown);
+    if (!grown)
+        return rc ? rc : -ENOMEM;
+    plan->runs = grown;
+    for (size_t i = 0; i < pipeline->segment_count && !rc; i++)
+        if (pipeline->segments[i].program)
+            rc = program_plan_add(plan, pipeline->segments[i].program);
+    due_now(&plan->core->programs_due);
+    return rc;
+}
+
+/* Records that the job waits, or that it cannot start at all. */
+static int
+program_plan_record(const struct program_plan *plan)
+{
+    struct queue *queue = plan->core->queue;
+    const int64_t job = plan->job->id, now_ms = clock_unix_ms();
+    int rc = plan->job->state == QUEUE_READY ? queue_job_awaits_programs(queue, job, plan->text, now_ms)
+                                             : queue_job_lacks(queue, job, CODE_PROGRAM_WAITING, plan->text, now_ms);
+    if (!rc && plan->code != CODE_PROGRAM_WAITING)
+        rc = queue_fail_waiting(queue, job, plan->code, plan->text, now_ms);
+    return rc;
+}
+
+static int
+program_plan_job(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline, bool revive)
+{
+    struct program_plan plan = {.core = core, .job = job, .pipeline = pipeline, .revive = revive};
+    int rc = program_plan_make(&plan);
+    if (!rc && plan.code != CODE_NONE)
+        rc = program_plan_record(&plan);
+    else if (!rc && job->state == QUEUE_DELAYED)
+        rc = queue_job_lacks(core->queue, job->id, CODE_NONE, NULL, clock_unix_ms());
+    program_plan_release(&plan);
+    return rc;
+}
+
+/* Reads a job and its pipeline. *pipeline is NULL if it names no program, or is of another version: the worker reports
+ * that. */
+static int
+program_job_open(struct core *core, int64_t job_id, struct queue_job *job, struct conf_pipeline **pipeline)
+{
+    *pipeline = NULL;
+    const int rc = queue_get_job(core->queue, job_id, job);
+    if (rc || conf_pipeline_from_text(job->settings, pipeline, NULL) != 0)
+        return rc;
+    if (!conf_pipeline_names_program(*pipeline, NULL)) {
+        conf_pipeline_free(*pipeline);
+        *pipeline = NULL;
+    }
+    return 0;
+}
+
+static void
+program_job_close(struct queue_job *job, struct conf_pipeline *pipeline)
+{
+    if (pipeline)
+        conf_pipeline_free(pipeline);
+    queue_job_clear(job);
+}
+
+int
+programs_plan(struct core *core, int64_t job_id, bool revive)
+{
+    struct queue_job job;
+    struct conf_pipeline *pipeline;
+    int rc = program_job_open(core, job_id, &job, &pipeline);
+    if (rc)
+        return rc;
+    if (pipeline && (job.state == QUEUE_READY || job.awaits_program))
+        rc = program_plan_job(core, &job, pipeline, revive);
+    program_job_close(&job, pipeline);
+    return rc;
+}
+
+int
+programs_again(struct core *core, int64_t job_id, const char *by)
+{
+    struct queue_job job;
+    struct conf_pipeline *pipeline;
+    int64_t again;
+    int rc = program_job_open(core, job_id, &job, &pipeline);
+    if (rc)
+        return rc;
+    struct program_plan plan = {.core = core, .job = &job, .pipeline = pipeline, .revive = true};
+    if (pipeline)
+        rc = program_plan_make(&plan);
+    for (size_t i = 0; i < plan.count && !rc; i++) {
+        const struct queue_run *run = &plan.runs[i];
+        if (!program_run_has_mask(run) || !conf_pipeline_names_program(pipeline, run->program))
+            continue;
+        rc = queue_again_run(core->queue, run->id, by, clock_unix_ms(), &again);
+        if (!rc)
+            rc = queue_tie_run(core->queue, job_id, again);
+    }
+    program_plan_release(&plan);
+    program_job_close(&job, pipeline);
+    return rc ? rc : programs_plan(core, job_id, true);
+}
+
+int
+programs_plan_waiting(struct core *core, const char *program)
+{
+    struct queue_ids jobs;
+    int rc = queue_jobs_without_run(core->queue, program, &jobs);
+    for (size_t i = 0; i < jobs.count && !rc; i++)
+        rc = programs_plan(core, jobs.at[i], false);
+    if (jobs.count > 0)
+        due_now(&core->jobs_due);
+    free(jobs.at);
+    return rc;
+}
+
+int
+programs_replan(struct core *core, int64_t run_id, const char *program, const char *why)
+{
+    const int rc = queue_cancel_run(core->queue, run_id, why, clock_unix_ms());
+    return rc ? rc : programs_plan_waiting(core, program);
+}
+
+/* --------------------------------------------------------------------------------- masks ---- */
+
+void
+job_masks_free(struct job_mask *masks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(masks[i].program);
+        free(masks[i].path);
+        free(masks[i].sha256);
+        free(masks[i].identity);
+    }
+    free(masks);
+}
+
+/* Takes the strings over from the run. */
+static int
+program_mask_from(const struct core *core, struct queue_run *run, struct job_mask *mask)
+{
+    *mask = (struct job_mask){run->settings, NULL, run->sha256, run->identity};
+    run->settings = run->sha256 = run->identity = NULL;
+    return asprintf(&mask->path, "%s/%s/mask", core->root, run->path) < 0 ? -ENOMEM : 0;
+}
+
+static int
+program_plan_masks(const struct program_plan *plan, struct job_mask **masks, size_t *count)
+{
+    int rc = 0;
+    *masks = calloc(plan->count + 1, sizeof **masks);
+    if (!*masks)
+        return -ENOMEM;
+    for (size_t i = 0; i < plan->count && !rc; i++)
+        if (conf_pipeline_names_program(plan->pipeline, plan->runs[i].program))
+            rc = program_mask_from(plan->core, &plan->runs[i], &(*masks)[(*count)++]);
+    return rc;
+}
+
+int
+programs_masks(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline,
+               struct job_mask **masks, size_t *count)
+{
+    struct program_plan plan = {.core = core, .job = job, .pipeline = pipeline};
+    *masks = NULL;
+    *count = 0;
+    if (!conf_pipeline_names_program(pipeline, NULL))
+        return 0;
+    int rc = program_plan_make(&plan);
+    if (!rc && plan.code != CODE_NONE) {
+        rc = program_plan_record(&plan);
+        rc = rc ? rc : -ENODATA;
+    } else if (!rc) {
+        rc = program_plan_masks(&plan, masks, count);
+    }
+    program_plan_release(&plan);
+    return rc;
+}

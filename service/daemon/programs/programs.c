@@ -1,0 +1,538 @@
+/*
+ * programs.c - see programs.h.
+ *
+ * An attempt is created with its run's RUNNING row, and its order is written to a file. When the row is committed, the
+ * process gets PROGRAM_RUN. program_attempt.c records the outcome. If a process dies
+ *
+ *     by itself, by silence or a broken frame   its run is charged the attempt
+ *     after the deadline of its run             the same, with PROGRAM_TOO_LONG
+ *     by order of the daemon (drain)            its run returns, no attempt counts
+ */
+#include "base/test_hook.h"
+#include "service/common/clock.h"
+#include "service/common/file_ops.h"
+#include "service/common/layout.h"
+#include "service/common/log.h"
+#include "service/daemon/jobs/jobs.h"
+#include "service/daemon/programs/programs_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHOICES         64    /* runs to choose from */
+#define RESPONSE_MILLIS 30000 /* of a process, after the deadline of a program or a request to stop */
+
+/* Returns the next attempt that has not ended, of one process; NULL after the last. */
+static struct program_attempt *
+programs_next(const struct programs *programs, size_t slot, const struct program_attempt *after)
+{
+    struct attempt *base = after ? after->base.next : programs->attempts.first;
+    while (base && (base->ended || ((const struct program_attempt *)base)->slot != slot))
+        base = base->next;
+    return (struct program_attempt *)base;
+}
+
+static struct program_attempt *
+programs_find_started(const struct programs *programs, size_t slot, int64_t run)
+{
+    struct program_attempt *attempt = programs_next(programs, slot, NULL);
+    return attempt && attempt->started && attempt->base.id == run ? attempt : NULL;
+}
+
+static size_t
+programs_find_slot(const struct programs *programs, int pool_slot)
+{
+    size_t slot = 0;
+    while (slot < programs->slot_count && programs->slots[slot].pool != pool_slot)
+        slot++;
+    return slot;
+}
+
+bool
+programs_owns(const struct programs *programs, int slot)
+{
+    return programs_find_slot(programs, slot) < programs->slot_count;
+}
+
+/* ----------------------------------------------------------------------------- starting ---- */
+
+static void
+program_run(void *context, int status)
+{
+    struct program_attempt *attempt = context;
+    struct core *core = attempt->base.all->core;
+    if (attempt->base.ended)
+        return; /* its process ended meanwhile */
+    if (status) {
+        program_attempt_remove(attempt, PROGRAM_ORDER);
+        attempt_drop(&attempt->base);
+        return;
+    }
+    crash_point("daemon_before_program_run");
+    struct proto_writer writer;
+    char *order = program_attempt_path(attempt, PROGRAM_ORDER);
+    int rc = order ? 0 : -ENOMEM;
+    if (!rc) {
+        message_write_program_run(&writer, &(struct message_program_run){.run = attempt->base.id, .order = order});
+        rc = pool_send(core->pool, core->programs->slots[attempt->slot].pool, &writer);
+    }
+    free(order);
+    attempt->started = rc == 0;
+    attempt->deadline_at = uv_now(&core->loop) + (uint64_t)(1000 * core->conf->jobs.deadline_seconds);
+    if (rc)
+        program_attempt_end(attempt, PROGRAM_ATTEMPT_RETURNED, CODE_RETURNED, "it could not be sent to the process");
+    else
+        log_info("program.started", LOG_INT("run", attempt->base.id), LOG_STR("program", attempt->run.program),
+                 LOG_INT("slot", attempt->slot), LOG_INT("attempt", attempt->run.attempts),
+                 LOG_STR("gpu", attempt->place.uuid));
+}
+
+static int
+program_write_order(struct program_attempt *attempt, const struct conf_program *program)
+{
+    struct core *core = attempt->base.all->core;
+    const struct queue_run *run = &attempt->run;
+    struct job_spec files = {0};
+    char *path = program_attempt_path(attempt, PROGRAM_ORDER);
+    struct program_order order = {.run = run->id,
+                                  .attempt = run->attempts,
+                                  .program = conf_program_to_text(program),
+                                  .identity = run->identity,
+                                  .pipeline = run->pipeline,
+                                  .stack = run->stack,
+                                  .work = program_attempt_path(attempt, PROGRAM_WORK),
+                                  .result = program_attempt_path(attempt, PROGRAM_RESULT),
+                                  .gpu = attempt->place.uuid,
+                                  .as = attempt->place.as,
+                                  .slot = (int)attempt->slot,
+                                  .threads = core->conf->compute.threads};
+    int rc = path && order.program && order.work && order.result ? 0 : -ENOMEM;
+    if (!rc)
+        rc = conf_accepted_labels(core->conf, program, &order.accepted, &order.accepted_count);
+    if (!rc)
+        rc = jobs_find_inputs(core, run->series_id, &files);
+    order.inputs = files.inputs;
+    order.input_count = files.input_count;
+    order.sha256 = files.sha256;
+    if (!rc)
+        rc = program_order_write(&order, path);
+    jobs_free_inputs(&files);
+    free(order.accepted);
+    free(order.result);
+    free(order.work);
+    free(order.program);
+    free(path);
+    return rc;
+}
+
+/* Starts a run. Returns 0, or -errno if it is still READY. Takes over the run's strings. */
+static int
+programs_begin(struct programs *programs, struct queue_run *run, const struct conf_program *program, size_t slot,
+               const struct program_place *place)
+{
+    struct core *core = programs->core;
+    struct program_attempt *attempt = program_attempt_new(&programs->attempts, run);
+    if (!attempt)
+        return -ENOMEM;
+    attempt->slot = slot;
+    attempt->place = *place;
+    attempt->max_attempts = program->max_attempts;
+    attempt->has_cpu_command = program->cpu_command_count > 0;
+    attempt->deadline_seconds = program->deadline_seconds;
+    snprintf(programs->slots[slot].last, sizeof programs->slots[slot].last, "%s", program->name);
+    program_attempt_remove(attempt, PROGRAM_RESULT); /* the output of an earlier attempt */
+    int rc = program_write_order(attempt, program);
+    if (!rc)
+        rc = queue_start_run(core->queue, attempt->base.id, (int)slot, place->uuid, program_place_name(place),
+                             clock_unix_ms());
+    if (rc) {
+        program_attempt_remove(attempt, PROGRAM_ORDER);
+        attempt_drop(&attempt->base);
+        return rc;
+    }
+    crash_point("daemon_after_run_row");
+    return batch_on_commit(core->batch, program_run, attempt);
+}
+
+/* Returns an idle process, or slot_count. One that ran this program last is preferred, since it may hold it warm. */
+static size_t
+programs_idle_slot(const struct programs *programs, const char *program)
+{
+    size_t found = programs->slot_count;
+    for (size_t i = programs->slot_count; i-- > 0;) {
+        const struct program_slot *slot = &programs->slots[i];
+        if (!pool_ready(programs->core->pool, slot->pool) || programs_next(programs, i, NULL))
+            continue;
+        if (strcmp(slot->last, program) == 0)
+            return i;
+        found = i;
+    }
+    return found;
+}
+
+/* Starts a READY run if a process is free. */
+static int
+programs_consider(struct programs *programs, struct queue_run *run)
+{
+    struct core *core = programs->core;
+    const struct conf_program *program = conf_find_program(core->conf, run->program);
+    const struct queue_program *check = programs_find_check(programs, run->program);
+    const size_t slot = programs_idle_slot(programs, run->program);
+    if (!program)
+        return programs_replan(core, run->id, run->program, "the configuration has no such program");
+    if (!check || !*check->identity || slot == programs->slot_count || attempts_find(&programs->attempts, run->id))
+        return 0;
+    if (strcmp(check->identity, run->identity) != 0)
+        return programs_replan(core, run->id, run->program, "the program or its weights changed");
+    const struct program_place place = {.as = strcmp(run->ran_as, "cpu") == 0 ? PROGRAM_AS_CPU : PROGRAM_AS_GIVEN};
+    return programs_begin(programs, run, program, slot, &place);
+}
+
+static int
+programs_start_ready(struct programs *programs)
+{
+    struct core *core = programs->core;
+    struct queue_run *runs;
+    size_t count;
+    int64_t due_ms = 0;
+    int rc = queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, &runs, &count);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (!rc)
+            rc = programs_consider(programs, &runs[i]);
+        if (rc == -EAGAIN)
+            rc = 0; /* it changed in the same batch */
+        queue_run_clear(&runs[i]);
+    }
+    free(runs);
+    if (!rc)
+        rc = queue_next_run_due(core->queue, &due_ms);
+    if (!rc && due_ms)
+        due_in(&core->programs_due, due_ms - clock_unix_ms());
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------- checks --- */
+
+const struct queue_program *
+programs_find_check(const struct programs *programs, const char *name)
+{
+    for (size_t i = 0; programs && i < programs->checks.count; i++)
+        if (strcmp(programs->checks.at[i].name, name) == 0)
+            return &programs->checks.at[i];
+    return NULL;
+}
+
+static void
+program_checks_clear(struct program_checks *checks)
+{
+    free(checks->at);
+    free(checks->frame);
+    *checks = (struct program_checks){0};
+}
+
+static void
+programs_handle_checks(struct programs *programs, struct proto_reader *reader)
+{
+    struct message_programs message;
+    struct message_checked_program row;
+    if (message_read_programs(reader, &message))
+        return;
+    struct program_checks checks = {.at = calloc((size_t)reader->rows + 1, sizeof *checks.at)};
+    if (checks.at)
+        checks.frame = message_keep_programs(reader, &message);
+    if (!checks.frame) {
+        program_checks_clear(&checks);
+        reader->error = -ENOMEM;
+        return;
+    }
+    while (message_next_checked_program(reader, &row)) {
+        checks.at[checks.count++] = (struct queue_program){.name = row.name,
+                                                           .identity = row.identity,
+                                                           .program_sha256 = row.program_sha256,
+                                                           .weights_sha256 = row.weights_sha256,
+                                                           .sandbox = row.sandbox,
+                                                           .message = row.message,
+                                                           .weights_bytes = row.weights_bytes,
+                                                           .code = row.code};
+        log_write(row.code ? LOG_WARN : LOG_INFO, "program.checked",
+                  LOG_FIELDS(LOG_STR("program", row.name), LOG_STR("identity", row.identity),
+                             LOG_STR("sandbox", row.sandbox), LOG_STR("code", code_name(row.code)),
+                             LOG_STR("message", row.message)));
+    }
+    program_checks_clear(&programs->checks);
+    programs->checks = checks;
+    due_now(&programs->core->programs_due);
+}
+
+static void
+programs_on_checks_committed(void *context, int status)
+{
+    struct programs *programs = context;
+    if (status)
+        programs->checks.recorded = false;
+}
+
+/* Stores the last checks, and plans the jobs that waited for them. */
+static int
+programs_record_checks(struct programs *programs)
+{
+    struct core *core = programs->core;
+    struct program_checks *checks = &programs->checks;
+    int rc = queue_set_programs(core->queue, checks->at, checks->count, clock_unix_ms());
+    if (!rc)
+        rc = programs_plan_waiting(core, NULL);
+    checks->recorded = !rc;
+    return rc ? rc : batch_on_commit(core->batch, programs_on_checks_committed, programs);
+}
+
+void
+programs_before_commit(struct programs *programs)
+{
+    struct core *core = programs->core;
+    int rc = 0;
+    if (core->db_failed && !core->probing)
+        return;
+    attempts_write(&programs->attempts);
+    if (!core_closed(core) && due_take(&core->programs_due) && core_change(core)) {
+        if (programs->checks.at && !programs->checks.recorded)
+            rc = programs_record_checks(programs);
+        if (!rc)
+            rc = programs_start_ready(programs);
+        core_failed(core, rc, "start a program");
+    }
+}
+
+/* ------------------------------------------------------------------------------- stopping -- */
+
+static void
+programs_stop(struct program_attempt *attempt)
+{
+    struct core *core = attempt->base.all->core;
+    struct proto_writer writer;
+    if (!attempt->started || attempt->base.ended || attempt->stopping)
+        return;
+    attempt->stopping = true;
+    attempt->deadline_at = uv_now(&core->loop) + RESPONSE_MILLIS;
+    message_write_program_stop(&writer, &(struct message_program_stop){.run = attempt->base.id});
+    pool_send(core->pool, core->programs->slots[attempt->slot].pool, &writer); /* the end of a process ends its run */
+}
+
+void
+programs_stop_all(struct programs *programs)
+{
+    for (struct attempt *base = programs->attempts.first; base; base = base->next)
+        programs_stop((struct program_attempt *)base);
+}
+
+/* Stops runs that no job needs any more. */
+static void
+programs_stop_unwanted(struct programs *programs)
+{
+    struct core *core = programs->core;
+    struct queue_ids runs;
+    if (core_failed(core, queue_runs_to_stop(core->queue, &runs), "find programs to stop"))
+        return;
+    for (size_t i = 0; i < runs.count; i++) {
+        struct program_attempt *attempt = (struct program_attempt *)attempts_find(&programs->attempts, runs.at[i]);
+        if (!attempt)
+            continue;
+        attempt->unwanted = true;
+        programs_stop(attempt);
+    }
+    free(runs.at);
+}
+
+void
+programs_tick(struct programs *programs)
+{
+    struct core *core = programs->core;
+    const uint64_t now = uv_now(&core->loop);
+    for (struct attempt *base = programs->attempts.first; base; base = base->next) {
+        struct program_attempt *attempt = (struct program_attempt *)base;
+        if (base->ended || !attempt->started || now <= attempt->deadline_at)
+            continue;
+        attempt->overdue = true;
+        pool_kill(core->pool, programs->slots[attempt->slot].pool, "it did not end a program in time");
+    }
+    if (core->db_failed || programs->slot_count == 0)
+        return;
+    if (programs->attempts.first)
+        programs_stop_unwanted(programs);
+    due_now(&core->programs_due); /* a window may have opened, or a hold have ended */
+}
+
+size_t
+programs_unrecorded(const struct programs *programs)
+{
+    return attempts_count(&programs->attempts);
+}
+
+/* --------------------------------------------------------------------------------- events -- */
+
+static void
+programs_handle_stage(const struct programs *programs, size_t slot, struct proto_reader *reader)
+{
+    struct message_program_stage message;
+    if (message_read_program_stage(reader, &message))
+        return;
+    struct program_attempt *attempt = programs_find_started(programs, slot, message.run);
+    if (!attempt) {
+        reader->error = -EBADMSG;
+        return;
+    }
+    const bool runs = strcmp(message.stage, "run") == 0;
+    const double seconds = runs ? attempt->deadline_seconds : programs->core->conf->jobs.deadline_seconds;
+    if (!attempt->stopping)
+        attempt->deadline_at = uv_now(&programs->core->loop) + (uint64_t)(1000 * seconds) + RESPONSE_MILLIS;
+}
+
+static void
+programs_handle_ended(struct programs *programs, size_t slot, struct proto_reader *reader)
+{
+    struct message_program_ended message;
+    if (message_read_program_ended(reader, &message))
+        return;
+    struct program_attempt *attempt = programs_find_started(programs, slot, message.run);
+    const int rc = attempt ? program_attempt_read(attempt, reader, &message) : -EBADMSG;
+    if (rc) {
+        reader->error = rc; /* the pool then kills the process, which ends its run */
+        return;
+    }
+    if (message.code != CODE_PROGRAM_CHANGED)
+        return;
+    /* The identity is unknown until it is checked again. */
+    for (size_t i = 0; i < programs->checks.count; i++)
+        if (strcmp(programs->checks.at[i].name, attempt->run.program) == 0)
+            programs->checks.at[i].identity = "";
+    programs->checks.recorded = false;
+    pool_reload(programs->core->pool, programs->slots[slot].pool);
+}
+
+void
+programs_frame(struct programs *programs, int pool_slot, struct proto_reader *reader)
+{
+    const size_t slot = programs_find_slot(programs, pool_slot);
+    if (reader->type == PROTO_PROGRAMS)
+        programs_handle_checks(programs, reader);
+    else if (reader->type == PROTO_PROGRAM_STAGE)
+        programs_handle_stage(programs, slot, reader);
+    else if (reader->type == PROTO_PROGRAM_ENDED)
+        programs_handle_ended(programs, slot, reader);
+    else
+        reader->error = -EBADMSG;
+}
+
+void
+programs_gone(struct programs *programs, int pool_slot, const struct pool_gone *gone)
+{
+    const size_t slot = programs_find_slot(programs, pool_slot);
+    struct core *core = programs->core;
+    const bool ordered = gone->ordered || core->draining;
+    for (struct program_attempt *attempt = NULL; (attempt = programs_next(programs, slot, attempt));) {
+        if (attempt->unwanted)
+            program_attempt_end(attempt, PROGRAM_ATTEMPT_OUTDATED, CODE_NONE, "no job waits for it");
+        else if (attempt->overdue && !attempt->stopping)
+            program_attempt_end(attempt, PROGRAM_ATTEMPT_ILL, CODE_PROGRAM_TOO_LONG,
+                                "its process did not respond within its deadline");
+        else if (ordered || !attempt->started || attempt->stopping)
+            program_attempt_end(attempt, PROGRAM_ATTEMPT_RETURNED, CODE_RETURNED, "its process was stopped");
+        else
+            program_attempt_end(attempt, PROGRAM_ATTEMPT_ILL, CODE_CRASHED,
+                                "its process died: %s%sstatus %d, signal %d", gone->why, *gone->why ? ", " : "",
+                                (int)gone->exit_status, gone->signal);
+    }
+    programs->slots[slot].last[0] = '\0';
+    if (!ordered)
+        core_note_death(core, "PROGRAM_DIED", gone);
+    due_now(&core->programs_due);
+}
+
+/* ------------------------------------------------------------------------- open, close ----- */
+
+void
+programs_reload(struct programs *programs)
+{
+    struct core *core = programs->core;
+    const struct conf *conf = core->conf;
+    const size_t wanted = conf->program_count == 0 ? 0 : (size_t)conf->compute.programs;
+    for (size_t i = 0; i < programs->checks.count; i++)
+        programs->checks.at[i].identity = ""; /* unknown until it is checked again */
+    programs->checks.recorded = programs->checks.recorded && programs->checks.count == 0;
+    for (size_t i = programs->slot_count; i < wanted && i < PROGRAMS_MAX; i++) {
+        const int slot = pool_reserve(core->pool, "program", (int)i);
+        if (slot < 0) {
+            log_error("program.slot", LOG_STR("error", strerror(-slot)));
+            break;
+        }
+        programs->slots[programs->slot_count++] = (struct program_slot){.pool = slot};
+    }
+    for (size_t i = 0; i < programs->slot_count; i++) {
+        struct program_slot *slot = &programs->slots[i];
+        if (i >= wanted)
+            pool_empty(core->pool, slot->pool);
+        else if (slot->is_filled)
+            pool_reload(core->pool, slot->pool);
+        else
+            pool_fill(core->pool, slot->pool, NULL);
+        slot->is_filled = i < wanted;
+    }
+    due_now(&core->programs_due);
+}
+
+/* Removes one entry of programs/ unless it is the folder of a run that has files. */
+static void
+programs_sweep_entry(struct queue *queue, int folder, const char *name)
+{
+    char *end;
+    const int64_t run = strtoll(name, &end, 10);
+    if (*name == '.' || (run > 0 && *end == '\0' && queue_run_has_files(queue, run) != 0))
+        return;
+    const int rc = file_remove(folder, name, NULL);
+    log_write(rc ? LOG_WARN : LOG_INFO, "program.leftover",
+              LOG_FIELDS(LOG_STR("folder", name), LOG_STR("error", rc ? strerror(-rc) : "")));
+}
+
+void
+programs_sweep(const char *root, struct queue *queue)
+{
+    char *path;
+    if (asprintf(&path, "%s/" LAYOUT_PROGRAMS, root) < 0)
+        return;
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory)))
+        programs_sweep_entry(queue, dirfd(directory), entry->d_name);
+    if (directory)
+        closedir(directory);
+    free(path);
+}
+
+int
+programs_open(struct core *core, struct programs **out)
+{
+    struct programs *programs = calloc(1, sizeof *programs);
+    if (!programs)
+        return -ENOMEM;
+    programs->core = core;
+    programs->attempts = (struct attempts){.core = core, .type = &program_attempt_type};
+    *out = programs;
+    return 0;
+}
+
+void
+programs_close(struct programs *programs)
+{
+    if (!programs)
+        return;
+    attempts_free(&programs->attempts);
+    program_checks_clear(&programs->checks);
+    free(programs);
+}
