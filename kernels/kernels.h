@@ -53,6 +53,19 @@ const char *kernels_device_description(const struct kernels_device *device);
 /* Returns the max CPU threads per lane, at least 1. */
 int kernels_device_threads(const struct kernels_device *device);
 
+/* Memory of a GPU, in bytes. */
+struct kernels_gpu_memory {
+    int64_t usable; /* by lanes and other programs together */
+    int64_t free;
+    int64_t held; /* by the lanes of this device */
+};
+
+/* Limits the lanes of a GPU from their next volume on: they leave `bytes` of its usable memory to other programs. Volumes
+ * that then do not fit get -ENOMEM. Any thread may call. Has no effect on the CPU. */
+void kernels_device_leave(struct kernels_device *device, int64_t bytes);
+/* Returns 0, or a negative errno: -ENOTSUP on the CPU. */
+int kernels_device_memory(struct kernels_device *device, struct kernels_gpu_memory *memory);
+
 int kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane, struct error *error);
 void kernels_lane_close(struct kernels_lane *lane);
 

@@ -48,6 +48,19 @@ kernels_device_close(struct kernels_device *device)
         device->backend->device_close(device);
 }
 
+void
+kernels_device_leave(struct kernels_device *device, int64_t bytes)
+{
+    if (device->backend->device_leave)
+        device->backend->device_leave(device, (size_t)bytes);
+}
+
+int
+kernels_device_memory(struct kernels_device *device, struct kernels_gpu_memory *memory)
+{
+    return device->backend->device_memory ? device->backend->device_memory(device, memory) : -ENOTSUP;
+}
+
 const char *
 kernels_device_backend(const struct kernels_device *device)
 {

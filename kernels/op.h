@@ -104,6 +104,9 @@ struct kernels_backend {
     int (*device_open)(const struct kernels_device_options *options, struct kernels_device **device,
                        struct error *error);
     void (*device_close)(struct kernels_device *device);
+    /* See kernels_device_leave and kernels_device_memory; NULL on the CPU. */
+    void (*device_leave)(struct kernels_device *device, size_t bytes);
+    int (*device_memory)(struct kernels_device *device, struct kernels_gpu_memory *memory);
     /* Opens and closes the lane's resources other than its operations. */
     int (*lane_open)(struct kernels_device *device, struct kernels_lane **lane, struct error *error);
     void (*lane_close)(struct kernels_lane *lane);

@@ -48,7 +48,9 @@ struct cuda_device {
     bool failed;             /* by an error that requires a new process; atomic */
     bool failing;            /* taken atomically by the writer of `failure` */
     char failure[256];       /* reason; written before failed */
-    pthread_mutex_t memory;  /* serialises reservations of all lanes */
+    pthread_mutex_t memory;  /* serialises reservations of all lanes; guards the next two */
+    size_t held;             /* device memory of all lanes */
+    size_t left;             /* device memory left to other programs */
     struct cpu_pool *pool;   /* few threads, for host reads while waiting */
 };
 
@@ -131,9 +133,14 @@ int cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t 
 int cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void *from, size_t bytes,
                       bool **has_turn, struct error *error);
 
+/* Device memory left free for contexts, printf buffers and kernels that load late. */
+enum { CUDA_DEVICE_RESERVE = 512 << 20 };
+
 /* Device entries of the backend's table. */
 int cuda_device_open(const struct kernels_device_options *options, struct kernels_device **device, struct error *error);
 void cuda_device_close(struct kernels_device *device);
+void cuda_device_leave(struct kernels_device *device, size_t bytes);
+int cuda_device_memory(struct kernels_device *device, struct kernels_gpu_memory *memory);
 
 /* fault.h: returns the error that a test injects into the next call, otherwise cudaSuccess. */
 cudaError_t cuda_fault(void);

@@ -233,3 +233,34 @@ cuda_device_close(struct kernels_device *base)
     pthread_mutex_destroy(&device->memory);
     free(device);
 }
+
+void
+cuda_device_leave(struct kernels_device *base, size_t bytes)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+
+    pthread_mutex_lock(&device->memory);
+    device->left = bytes;
+    pthread_mutex_unlock(&device->memory);
+}
+
+int
+cuda_device_memory(struct kernels_device *base, struct kernels_gpu_memory *memory)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    struct error error;
+    size_t available, total;
+    int rc = cuda_enter(device, &error);
+
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&device->memory);
+    memory->held = (int64_t)device->held;
+    cudaError_t status = CUDA_OF(cudaMemGetInfo(&available, &total));
+    pthread_mutex_unlock(&device->memory);
+    if (status != cudaSuccess)
+        return cuda_failed(device, status, "cudaMemGetInfo", &error);
+    memory->free = (int64_t)available;
+    memory->usable = (int64_t)total - CUDA_DEVICE_RESERVE;
+    return 0;
+}

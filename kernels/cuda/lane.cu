@@ -21,9 +21,6 @@ enum {
     GROWTH = 2 << 20,
 };
 
-/* Device memory left free for contexts, printf buffers and kernels that load late. */
-static const size_t device_reserve = (size_t)512 << 20;
-
 /* Pinned memory cannot be swapped: this much of the available memory stays with the host. */
 static const size_t host_reserve = (size_t)1 << 30;
 
@@ -119,11 +116,16 @@ less_reserve(size_t available, size_t reserve)
 static int
 reserve_locked(struct cuda_lane *lane, size_t device, size_t pinned, struct error *error)
 {
-    size_t available, total;
+    struct cuda_device *of = cuda_device_of(&lane->base);
+    const size_t had = lane->device.size;
+    size_t available, total, allowed;
     int rc;
 
-    CUDA_TRY(cuda_device_of(&lane->base), cudaMemGetInfo(&available, &total));
-    rc = cuda_block_reserve(lane, &lane->device, device, less_reserve(available, device_reserve), error);
+    CUDA_TRY(of, cudaMemGetInfo(&available, &total));
+    available = less_reserve(available, CUDA_DEVICE_RESERVE);
+    allowed = less_reserve(total, of->left + CUDA_DEVICE_RESERVE + of->held);
+    rc = cuda_block_reserve(lane, &lane->device, device, available < allowed ? available : allowed, error);
+    of->held += lane->device.size - had; /* modulo: it may have shrunk */
     return rc ? rc
               : cuda_block_reserve(lane, &lane->pinned, pinned, less_reserve(host_available(), host_reserve), error);
 }
@@ -224,13 +226,17 @@ static void
 cuda_lane_close(struct kernels_lane *base)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_device *device = cuda_device_of(base);
 
-    (void)cudaSetDevice(cuda_device_of(base)->index);
+    (void)cudaSetDevice(device->index);
     (void)cudaStreamSynchronize(lane->upload);
     (void)cudaStreamSynchronize(lane->work);
     (void)cudaStreamSynchronize(lane->download);
     cuda_block_free(&lane->pinned);
+    pthread_mutex_lock(&device->memory);
+    device->held -= lane->device.size;
     cuda_block_free(&lane->device);
+    pthread_mutex_unlock(&device->memory);
     close_streams(lane);
     pthread_mutex_destroy(&lane->mutex);
     pthread_mutex_destroy(&lane->turn);
@@ -426,6 +432,8 @@ const struct kernels_backend kernels_backend_cuda = {
     .name = "cuda",
     .device_open = cuda_device_open,
     .device_close = cuda_device_close,
+    .device_leave = cuda_device_leave,
+    .device_memory = cuda_device_memory,
     .lane_open = cuda_lane_open,
     .lane_close = cuda_lane_close,
     .lane_reserve = cuda_lane_reserve,

@@ -246,6 +246,7 @@ daemon_child_ready(void *context, int slot)
     if (worker >= 0) {
         workers_ready(core->workers, (size_t)worker);
         local_executor_worker_ready(core->local, (size_t)worker);
+        programs_worker_ready(core->programs, (size_t)worker);
         return;
     }
     if (workers_is_probe(core->workers, slot))
@@ -296,6 +297,8 @@ daemon_child_frame(void *context, int slot, struct proto_reader *reader)
         if (reader->type == PROTO_RECEIVING)
             alert_daemon_send(core);
         daemon_announce(daemon);
+    } else if (worker >= 0 && reader->type == PROTO_RESERVED) {
+        programs_reserved(core->programs, (size_t)worker, reader);
     } else if (worker >= 0) {
         local_executor_frame(core->local, (size_t)worker, reader);
     } else if (workers_is_probe(core->workers, slot)) {
@@ -328,6 +331,7 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     } else if (worker >= 0) {
         local_executor_worker_gone(core->local, (size_t)worker, gone);
         workers_gone(core->workers, (size_t)worker, gone);
+        due_now(&core->programs_due); /* its GPU may be lent now */
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_gone(core->workers, gone);
     } else if (slot == core->web) {

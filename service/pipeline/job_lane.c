@@ -64,6 +64,12 @@ job_device_threads(const struct job_device *device)
     return device->threads;
 }
 
+struct kernels_device *
+job_device_kernels(const struct job_device *device)
+{
+    return device->device;
+}
+
 void
 job_device_close(struct job_device *device)
 {
@@ -152,11 +158,11 @@ job_lane_keep(struct job_lane *lane, int64_t bytes)
 }
 
 void
-job_lane_rest(struct job_lane *lane)
+job_lane_rest(struct job_lane *lane, bool of_gpu)
 {
     struct kernels_lane *fresh;
     /* Replace a lane that is as large as its largest job. */
-    if (lane->largest > lane->kept && kernels_lane_open(lane->device->device, &fresh, NULL) == 0) {
+    if (lane->largest > (of_gpu ? 0 : lane->kept) && kernels_lane_open(lane->device->device, &fresh, NULL) == 0) {
         kernels_lane_close(lane->lane);
         lane->lane = fresh;
         lane->largest = 0;

@@ -23,6 +23,8 @@ int job_device_open(const struct kernels_device_options *options, int64_t most_b
 const char *job_device_description(const struct job_device *device);
 /* Returns the threads of a job that runs alone. */
 int job_device_threads(const struct job_device *device);
+/* Returns the device of its lanes. */
+struct kernels_device *job_device_kernels(const struct job_device *device);
 /* Close its lanes first. NULL is allowed. */
 void job_device_close(struct job_device *device);
 
@@ -35,8 +37,8 @@ void job_lane_run(struct job_lane *lane, const struct job_spec *spec, const stru
  * allocate memory themselves.
  */
 int job_lane_keep(struct job_lane *lane, int64_t bytes);
-/* Frees the memory of its largest job, if that is more than it keeps. */
-void job_lane_rest(struct job_lane *lane);
+/* Frees the memory of its largest job, if that is more than it keeps. of_gpu: frees all memory of a GPU, too. */
+void job_lane_rest(struct job_lane *lane, bool of_gpu);
 /* NULL is allowed. */
 void job_lane_close(struct job_lane *lane);
 

@@ -59,6 +59,11 @@ struct slots {
     struct task_list waiting, ended;
     bool closing;
     bool lost; /* the device has failed */
+
+    struct {
+        int64_t token, bytes, more; /* more: beyond the bytes of the last call */
+        bool pending;               /* its SLOTS_RESERVED is due */
+    } leave;
 };
 
 /* --------------------------------------------------------------------------------- lists ---- */
@@ -134,6 +139,20 @@ run_task(struct job_slot *slot, struct task *task)
     crash_point("worker_before_done");
 }
 
+/* Frees the lane's memory. The caller must hold the lock. */
+static void
+slot_rest(struct job_slot *slot)
+{
+    struct slots *slots = slot->slots;
+    const bool leave = slots->leave.pending;
+    pthread_mutex_unlock(&slots->lock);
+    job_lane_rest(slot->lane, leave);
+    if (leave)
+        slots->wake(slots->context);
+    pthread_mutex_lock(&slots->lock);
+    slot->has_memory = false;
+}
+
 /* Waits until there is a task or the slots close. The caller must hold the lock. */
 static void
 slot_wait(struct job_slot *slot)
@@ -144,15 +163,15 @@ slot_wait(struct job_slot *slot)
     const double at = (double)rest.tv_sec + 1e-9 * (double)rest.tv_nsec + slots->rest_seconds;
     rest.tv_sec = (time_t)floor(at);
     rest.tv_nsec = (long)(1e9 * (at - floor(at)));
-    while ((STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing) {
-        if (!slot->has_memory) {
+    for (;;) {
+        if (slot->has_memory && slots->leave.pending)
+            slot_rest(slot);
+        else if (slots->closing || (!STAILQ_EMPTY(&slots->waiting) && !slots->lost))
+            return;
+        else if (!slot->has_memory)
             pthread_cond_wait(&slots->changed, &slots->lock);
-        } else if (pthread_cond_timedwait(&slots->changed, &slots->lock, &rest) == ETIMEDOUT) {
-            pthread_mutex_unlock(&slots->lock);
-            job_lane_rest(slot->lane);
-            pthread_mutex_lock(&slots->lock);
-            slot->has_memory = false;
-        }
+        else if (pthread_cond_timedwait(&slots->changed, &slots->lock, &rest) == ETIMEDOUT)
+            slot_rest(slot);
     }
 }
 
@@ -358,6 +377,39 @@ slots_idle(struct slots *slots)
     return idle;
 }
 
+void
+slots_leave(struct slots *slots, int64_t token, int64_t bytes)
+{
+    pthread_mutex_lock(&slots->lock);
+    slots->leave.token = token;
+    slots->leave.more = bytes - slots->leave.bytes;
+    slots->leave.bytes = bytes;
+    slots->leave.pending = true;
+    kernels_device_leave(job_device_kernels(slots->device), bytes);
+    pthread_cond_broadcast(&slots->changed);
+    pthread_mutex_unlock(&slots->lock);
+    slots->wake(slots->context);
+}
+
+/* Fills the event if enough memory is free, or can never be. The caller must hold the lock. */
+static bool
+take_reserved(struct slots *slots, struct slots_event *event)
+{
+    struct kernels_gpu_memory memory;
+    const int64_t bytes = slots->leave.bytes;
+    if (!slots->leave.pending)
+        return false;
+    *event = (struct slots_event){.kind = SLOTS_RESERVED, .token = slots->leave.token};
+    const bool failed = kernels_device_memory(job_device_kernels(slots->device), &memory) != 0;
+    if (!failed) {
+        event->free_bytes = memory.free + memory.held;
+        event->enough =
+            slots->leave.more <= 0 || (memory.held + bytes <= memory.usable && memory.free >= slots->leave.more);
+    }
+    slots->leave.pending = !failed && !event->enough && bytes <= memory.usable;
+    return !slots->leave.pending;
+}
+
 static bool
 take_progress(struct slots *slots, struct slots_event *event)
 {
@@ -377,7 +429,7 @@ bool
 slots_next_event(struct slots *slots, struct slots_event *event)
 {
     pthread_mutex_lock(&slots->lock);
-    bool found = take_progress(slots, event);
+    bool found = take_reserved(slots, event) || take_progress(slots, event);
     struct task *task = found ? NULL : take_first(&slots->ended);
     pthread_mutex_unlock(&slots->lock);
     if (!task)

@@ -41,7 +41,14 @@ void slots_return_queued(struct slots *slots);
 /* Returns whether no job is running, queued, or ended without its event taken. */
 bool slots_idle(struct slots *slots);
 
-enum slots_event_kind { SLOTS_PROGRESS, SLOTS_DONE };
+/*
+ * Makes all slots leave memory of the GPU to other programs: slots without a job free theirs now, the others at the end
+ * of their job. bytes: for all programs; 0: none. Results in one SLOTS_RESERVED, once that much is free, or can never be.
+ * A call before that replaces the last one.
+ */
+void slots_leave(struct slots *slots, int64_t token, int64_t bytes);
+
+enum slots_event_kind { SLOTS_PROGRESS, SLOTS_DONE, SLOTS_RESERVED };
 
 struct slots_event {
     enum slots_event_kind kind;
@@ -49,6 +56,9 @@ struct slots_event {
     const char *stage; /* SLOTS_PROGRESS only; static string */
     double fraction;
     struct pipeline_report report; /* SLOTS_DONE only; the caller must clear it */
+    /* SLOTS_RESERVED only: free memory of the GPU, including that of the slots */
+    int64_t token, free_bytes;
+    bool enough;
 };
 
 /* Takes the next event; returns false without one. Progress is reported at the start of a

@@ -62,6 +62,15 @@ send_loss(struct worker_process *worker)
 }
 
 static void
+worker_send_reserved(struct worker_process *worker, const struct slots_event *event)
+{
+    struct proto_writer writer;
+    const struct message_reserved message = {event->token, event->free_bytes, event->enough};
+    message_write_reserved(&writer, &message);
+    child_send(&worker->child, &writer);
+}
+
+static void
 worker_on_news(uv_async_t *news)
 {
     struct worker_process *worker = news->data;
@@ -80,6 +89,9 @@ worker_on_news(uv_async_t *news)
                       LOG_STR("code", code_name(event.report.error.code)),
                       LOG_NUM("seconds", event.report.total_seconds));
             pipeline_report_clear(&event.report);
+            break;
+        case SLOTS_RESERVED:
+            worker_send_reserved(worker, &event);
             break;
         }
     }
@@ -120,10 +132,13 @@ static void
 worker_on_message(void *context, struct proto_reader *reader)
 {
     struct worker_process *worker = context;
+    struct message_reserve reserve;
     if (reader->type == PROTO_RUN)
         handle_run(worker, reader);
     else if (reader->type == PROTO_STOP_JOB)
         handle_stop_job(worker, reader);
+    else if (reader->type == PROTO_RESERVE && message_read_reserve(reader, &reserve) == 0)
+        slots_leave(worker->slots, reserve.token, reserve.bytes);
     else
         reader->error = -EBADMSG;
 }

@@ -15,6 +15,7 @@
 #define MAX_GPUS      64
 #define PROBE_MILLIS  30000 /* longest time to wait for a probe */
 #define AGAIN_MILLIS  30000 /* between two probes if a GPU is required and missing */
+#define LEND_MILLIS   1000  /* before a worker that has started may be lent */
 #define PROBLEM_BYTES 256
 #define DETAIL_BYTES  4096 /* of an event that lists all devices */
 #define CPU           "cpu"
@@ -28,8 +29,11 @@ struct workers_device {
 struct workers_item {
     int slot;
     struct workers_device device;
-    int failures; /* of its device, in a row */
-    bool lost;    /* the child accepts no more jobs */
+    int failures;      /* of its device, in a row */
+    bool lost;         /* the child accepts no more jobs */
+    bool is_lent;      /* its GPU belongs to a program: the slot must stay empty */
+    bool is_away;      /* a lent one has ended */
+    uint64_t ready_at; /* in the loop's clock */
 };
 
 /* Settings of the workers at their start, apart from the devices. */
@@ -139,6 +143,8 @@ workers_fill(struct workers *workers, size_t number, const struct workers_device
         return 0;
     worker->device = *device;
     worker->failures = 0;
+    if (worker->is_lent)
+        return 0;
     if (*device->name)
         pool_fill(core->pool, worker->slot, &(struct pool_device){device->name, device->share});
     else
@@ -295,6 +301,7 @@ void
 workers_ready(struct workers *workers, size_t number)
 {
     workers->items[number].lost = false;
+    workers->items[number].ready_at = workers_now(workers);
     workers_notify(workers);
 }
 
@@ -336,6 +343,7 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
 {
     struct workers_item *worker = &workers->items[number];
     worker->lost = false;
+    worker->is_away = worker->is_lent;
     if (workers->core->draining)
         return;
     /* The device is the cause if the worker reported it, or did not become ready, for another reason than a lack of
@@ -357,6 +365,60 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
     workers_notify(workers);
 }
 
+/* -------------------------------------------------------------------------------- lending -- */
+
+int
+workers_device(const struct workers *workers, size_t number, char uuid[KERNELS_UUID], int64_t *memory_bytes)
+{
+    const char *name = workers->items[number].device.name;
+    if (strcmp(name, CPU) == 0)
+        return -ENODEV;
+    for (size_t i = 0; i < workers->found.count; i++) {
+        const struct kernels_gpu *gpu = &workers->found.gpus[i];
+        if (strcmp(gpu->uuid, name) != 0)
+            continue;
+        memcpy(uuid, gpu->uuid, KERNELS_UUID);
+        *memory_bytes = gpu->memory_bytes;
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+/* A worker that were lent at once would return the jobs that it has just got, again and again. */
+bool
+workers_may_lend(const struct workers *workers, size_t number)
+{
+    return workers_usable(workers, number) && workers_now(workers) >= workers->items[number].ready_at + LEND_MILLIS;
+}
+
+void
+workers_lend(struct workers *workers, size_t number)
+{
+    struct workers_item *worker = &workers->items[number];
+    worker->is_lent = true;
+    worker->is_away = false;
+    pool_empty(workers->core->pool, worker->slot);
+    log_info("gpu.lent", LOG_INT("number", number), LOG_STR("gpu", worker->device.name));
+    core_note(workers->core, "GPU_LENT", worker->device.name);
+}
+
+bool
+workers_lent(const struct workers *workers, size_t number)
+{
+    return workers->items[number].is_lent && workers->items[number].is_away;
+}
+
+void
+workers_return(struct workers *workers, size_t number)
+{
+    struct workers_item *worker = &workers->items[number];
+    worker->is_lent = worker->is_away = false;
+    log_info("gpu.returned", LOG_INT("number", number), LOG_STR("gpu", worker->device.name));
+    core_note(workers->core, "GPU_RETURNED", worker->device.name);
+    if (*worker->device.name)
+        pool_fill(workers->core->pool, worker->slot, &(struct pool_device){worker->device.name, worker->device.share});
+}
+
 /* -------------------------------------------------------------------------------- queries -- */
 
 size_t
@@ -375,7 +437,7 @@ bool
 workers_usable(const struct workers *workers, size_t number)
 {
     const struct workers_item *worker = &workers->items[number];
-    return !worker->lost && pool_ready(workers->core->pool, worker->slot);
+    return !worker->lost && !worker->is_lent && pool_ready(workers->core->pool, worker->slot);
 }
 
 int

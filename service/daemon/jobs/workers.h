@@ -44,6 +44,18 @@ size_t workers_count(const struct workers *workers);
 int workers_slot(const struct workers *workers, size_t number);
 /* Returns whether the worker may get jobs. */
 bool workers_usable(const struct workers *workers, size_t number);
+/* Sets the UUID and the memory of the worker's GPU. Returns 0, -ENODEV for the CPU, or -EAGAIN if it has no device. */
+int workers_device(const struct workers *workers, size_t number, char uuid[KERNELS_UUID], int64_t *memory_bytes);
+
+/* Returns whether the worker is usable, and has had the time to get jobs since its start. */
+bool workers_may_lend(const struct workers *workers, size_t number);
+/* Gives the GPU of a usable worker to a program: the worker ends its jobs, then itself, and is not replaced until
+ * workers_return(). */
+void workers_lend(struct workers *workers, size_t number);
+/* Returns whether a worker that was lent has ended. */
+bool workers_lent(const struct workers *workers, size_t number);
+void workers_return(struct workers *workers, size_t number);
+
 /* Return the number of the worker in this slot, or -1; and whether it is the probe's slot. */
 int workers_find(const struct workers *workers, int slot);
 bool workers_is_probe(const struct workers *workers, int slot);

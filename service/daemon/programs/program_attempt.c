@@ -44,6 +44,8 @@ static void
 program_attempt_free(struct attempt *base)
 {
     struct program_attempt *attempt = (struct program_attempt *)base;
+    if (!base->ended)
+        program_gpu_end(base->all->core->programs, base->id, false);
     queue_run_clear(&attempt->run);
     free(attempt->frame);
     free(attempt);
@@ -81,6 +83,7 @@ program_attempt_finish(struct program_attempt *attempt, enum program_attempt_end
     struct core *core = attempt->base.all->core;
     attempt->end = end;
     attempt_end(&attempt->base);
+    program_gpu_end(core->programs, attempt->base.id, attempt->is_warm && attempt->started);
     log_write(end == PROGRAM_ATTEMPT_ILL ? LOG_WARN : LOG_INFO, "program.ended",
               LOG_FIELDS(LOG_INT("run", attempt->base.id), LOG_STR("program", attempt->run.program),
                          LOG_INT("attempt", attempt->run.attempts), LOG_STR("end", names[end]),

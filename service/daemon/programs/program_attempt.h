@@ -39,9 +39,11 @@ struct program_attempt {
     int max_attempts;
     bool has_cpu_command;
     double deadline_seconds;
-    bool started;  /* PROGRAM_RUN was sent */
-    bool stopping; /* PROGRAM_STOP was sent */
-    bool unwanted; /* no job waits for it any more */
+    bool is_warm;      /* its process stays */
+    enum code refused; /* why it cannot start; CODE_NONE: it can */
+    bool started;      /* PROGRAM_RUN was sent */
+    bool stopping;     /* PROGRAM_STOP was sent */
+    bool unwanted;     /* no job waits for it any more */
     bool overdue;
     uint64_t deadline_at; /* in the loop's clock */
     enum program_attempt_end end;

@@ -117,7 +117,7 @@ program_plan_add(struct program_plan *plan, const char *name)
     if (rc)
         return rc;
     if (!run || run->id != fresh.id)
-        rc = queue_tie_run(plan->core->queue, plan->job->id, fresh.id);
+        rc = queue_tie_run(plan->core->queue, plan->job->id, fresh.id, clock_unix_ms());
     if (run)
         queue_run_clear(run);
     else
@@ -230,7 +230,7 @@ programs_again(struct core *core, int64_t job_id, const char *by)
             continue;
         rc = queue_again_run(core->queue, run->id, by, clock_unix_ms(), &again);
         if (!rc)
-            rc = queue_tie_run(core->queue, job_id, again);
+            rc = queue_tie_run(core->queue, job_id, again, clock_unix_ms());
     }
     program_plan_release(&plan);
     program_job_close(&job, pipeline);

@@ -74,6 +74,12 @@ program_run(void *context, int status)
         attempt_drop(&attempt->base);
         return;
     }
+    if (attempt->refused) {
+        program_attempt_end(attempt, PROGRAM_ATTEMPT_ILL, attempt->refused,
+                            attempt->refused == CODE_PROGRAM_UNAVAILABLE ? "no GPU of this machine can be used"
+                                                                         : "no GPU has gpu_memory_mib free");
+        return;
+    }
     crash_point("daemon_before_program_run");
     struct proto_writer writer;
     char *order = program_attempt_path(attempt, PROGRAM_ORDER);
@@ -134,7 +140,7 @@ program_write_order(struct program_attempt *attempt, const struct conf_program *
 /* Starts a run. Returns 0, or -errno if it is still READY. Takes over the run's strings. */
 static int
 programs_begin(struct programs *programs, struct queue_run *run, const struct conf_program *program, size_t slot,
-               const struct program_place *place)
+               const struct program_place *place, enum code refused)
 {
     struct core *core = programs->core;
     struct program_attempt *attempt = program_attempt_new(&programs->attempts, run);
@@ -142,6 +148,8 @@ programs_begin(struct programs *programs, struct queue_run *run, const struct co
         return -ENOMEM;
     attempt->slot = slot;
     attempt->place = *place;
+    attempt->refused = refused;
+    attempt->is_warm = program->warm;
     attempt->max_attempts = program->max_attempts;
     attempt->has_cpu_command = program->cpu_command_count > 0;
     attempt->deadline_seconds = program->deadline_seconds;
@@ -162,12 +170,13 @@ programs_begin(struct programs *programs, struct queue_run *run, const struct co
 
 /* Returns an idle process, or slot_count. One that ran this program last is preferred, since it may hold it warm. */
 static size_t
-programs_idle_slot(const struct programs *programs, const char *program)
+programs_idle_slot(const struct programs *programs, int64_t run, const char *program)
 {
     size_t found = programs->slot_count;
     for (size_t i = programs->slot_count; i-- > 0;) {
         const struct program_slot *slot = &programs->slots[i];
-        if (!pool_ready(programs->core->pool, slot->pool) || programs_next(programs, i, NULL))
+        if (!pool_ready(programs->core->pool, slot->pool) || programs_next(programs, i, NULL) ||
+            program_gpu_holds(programs, i, run))
             continue;
         if (strcmp(slot->last, program) == 0)
             return i;
@@ -176,22 +185,45 @@ programs_idle_slot(const struct programs *programs, const char *program)
     return found;
 }
 
-/* Starts a READY run if a process is free. */
+/* Returns where the next attempt computes: as configured, or as the last one that ran out of GPU memory decided. */
+static struct program_place
+programs_place(const struct queue_run *run, const struct conf_program *program)
+{
+    struct program_place place = {.gpu = program->gpu};
+    if (place.gpu == CONF_GPU_NONE)
+        return place;
+    if (strcmp(run->ran_as, "cpu") == 0 && program->cpu_command_count > 0) {
+        place.as = PROGRAM_AS_CPU;
+        place.gpu = CONF_GPU_NONE;
+    } else if (strcmp(run->ran_as, "whole") == 0) {
+        place.as = PROGRAM_AS_WHOLE;
+        place.gpu = CONF_GPU_WHOLE;
+    }
+    return place;
+}
+
+/* Starts a READY run if a process and its GPU are free. */
 static int
 programs_consider(struct programs *programs, struct queue_run *run)
 {
     struct core *core = programs->core;
     const struct conf_program *program = conf_find_program(core->conf, run->program);
     const struct queue_program *check = programs_find_check(programs, run->program);
-    const size_t slot = programs_idle_slot(programs, run->program);
+    const size_t slot = programs_idle_slot(programs, run->id, run->program);
     if (!program)
         return programs_replan(core, run->id, run->program, "the configuration has no such program");
     if (!check || !*check->identity || slot == programs->slot_count || attempts_find(&programs->attempts, run->id))
         return 0;
     if (strcmp(check->identity, run->identity) != 0)
         return programs_replan(core, run->id, run->program, "the program or its weights changed");
-    const struct program_place place = {.as = strcmp(run->ran_as, "cpu") == 0 ? PROGRAM_AS_CPU : PROGRAM_AS_GIVEN};
-    return programs_begin(programs, run, program, slot, &place);
+    struct program_place place = programs_place(run, program);
+    const int rc = place.gpu == CONF_GPU_NONE ? 1 : program_gpu_take(programs, run->id, program, slot, &place);
+    if (rc == 0)
+        return 0;
+    return programs_begin(programs, run, program, slot, &place,
+                          rc == -ENODEV   ? CODE_PROGRAM_UNAVAILABLE
+                          : rc == -ENOMEM ? CODE_PROGRAM_GPU_OUT_OF_MEMORY
+                                          : CODE_NONE);
 }
 
 static int
@@ -204,6 +236,7 @@ programs_start_ready(struct programs *programs)
     int rc = queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, &runs, &count);
     if (rc)
         return rc;
+    program_gpu_search_begin(programs);
     for (size_t i = 0; i < count; i++) {
         if (!rc)
             rc = programs_consider(programs, &runs[i]);
@@ -212,6 +245,7 @@ programs_start_ready(struct programs *programs)
         queue_run_clear(&runs[i]);
     }
     free(runs);
+    program_gpu_search_end(programs);
     if (!rc)
         rc = queue_next_run_due(core->queue, &due_ms);
     if (!rc && due_ms)
@@ -362,6 +396,7 @@ programs_tick(struct programs *programs)
         attempt->overdue = true;
         pool_kill(core->pool, programs->slots[attempt->slot].pool, "it did not end a program in time");
     }
+    program_gpu_tick(programs);
     if (core->db_failed || programs->slot_count == 0)
         return;
     if (programs->attempts.first)
@@ -420,14 +455,32 @@ void
 programs_frame(struct programs *programs, int pool_slot, struct proto_reader *reader)
 {
     const size_t slot = programs_find_slot(programs, pool_slot);
+    struct message_program_cold cold;
     if (reader->type == PROTO_PROGRAMS)
         programs_handle_checks(programs, reader);
     else if (reader->type == PROTO_PROGRAM_STAGE)
         programs_handle_stage(programs, slot, reader);
     else if (reader->type == PROTO_PROGRAM_ENDED)
         programs_handle_ended(programs, slot, reader);
+    else if (reader->type == PROTO_PROGRAM_COLD && message_read_program_cold(reader, &cold) == 0)
+        program_gpu_cold(programs, slot, cold.program);
     else
         reader->error = -EBADMSG;
+}
+
+void
+programs_reserved(struct programs *programs, size_t worker, struct proto_reader *reader)
+{
+    struct message_reserved message;
+    if (message_read_reserved(reader, &message) == 0)
+        program_gpu_reserved(programs, worker, &message);
+}
+
+void
+programs_worker_ready(struct programs *programs, size_t worker)
+{
+    program_gpu_worker_ready(programs, worker);
+    due_now(&programs->core->programs_due);
 }
 
 void
@@ -449,6 +502,7 @@ programs_gone(struct programs *programs, int pool_slot, const struct pool_gone *
                                 "its process died: %s%sstatus %d, signal %d", gone->why, *gone->why ? ", " : "",
                                 (int)gone->exit_status, gone->signal);
     }
+    program_gpu_cold(programs, slot, NULL);
     programs->slots[slot].last[0] = '\0';
     if (!ordered)
         core_note_death(core, "PROGRAM_DIED", gone);

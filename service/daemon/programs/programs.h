@@ -55,8 +55,9 @@ size_t programs_unrecorded(const struct programs *programs);
 bool programs_owns(const struct programs *programs, int slot);
 void programs_frame(struct programs *programs, int slot, struct proto_reader *reader);
 void programs_gone(struct programs *programs, int slot, const struct pool_gone *gone);
-/* A RESERVED of a worker. */
+/* Events of a worker: its RESERVED, and its start. */
 void programs_reserved(struct programs *programs, size_t worker, struct proto_reader *reader);
+void programs_worker_ready(struct programs *programs, size_t worker);
 
 /* At start, before a child runs: removes work folders, and folders of runs without a row. */
 void programs_sweep(const char *root, struct queue *queue);

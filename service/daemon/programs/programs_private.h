@@ -4,6 +4,7 @@
 
 #include "db/program_rows.h"
 #include "service/daemon/programs/program_attempt.h"
+#include "service/daemon/programs/program_gpu.h"
 #include "service/daemon/programs/programs.h"
 
 #define PROGRAMS_MAX 16 /* processes */
@@ -28,6 +29,7 @@ struct programs {
     struct program_slot slots[PROGRAMS_MAX];
     size_t slot_count;
     struct program_checks checks;
+    struct program_gpus gpus;
 };
 
 /* Returns the check of a program with a known identity, or NULL. */
