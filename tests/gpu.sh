@@ -52,6 +52,7 @@ sanitize() {
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 step parity check kernels_test_cuda
 step objects check kernels_test_cuda_fuzzy
+step leave check kernels_test_cuda_leave
 step masks check kernels_test_cuda_mask
 step texture check kernels_test_cuda_texture
 step peaks check kernels_test_cuda_peaks

@@ -245,7 +245,8 @@ jobs_before_commit(struct jobs *jobs)
         error = jobs_start_ready(jobs, jobs->executors[i]);
     core_failed(core, error, "start a job");
     /* Report once that no job runs while jobs are paused, also after a start within a pause. */
-    const bool drained = attempts_count(&jobs->attempts) == 0 && queue_starts_no_job(core->queue) == 1;
+    const bool drained = attempts_count(&jobs->attempts) == 0 && programs_unrecorded(core->programs) == 0 &&
+                         queue_starts_no_job(core->queue) == 1;
     if (drained && !jobs->drained) {
         log_info("jobs.drained", LOG_STR("root", core->root));
         core_note(core, "DRAINED", "no job runs, and none starts");

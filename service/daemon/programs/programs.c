@@ -311,7 +311,7 @@ programs_on_checks_committed(void *context, int status)
 {
     struct programs *programs = context;
     if (status)
-        programs->checks.recorded = false;
+        programs->checks.is_recorded = false;
 }
 
 /* Stores the last checks, and plans the jobs that waited for them. */
@@ -323,7 +323,7 @@ programs_record_checks(struct programs *programs)
     int rc = queue_set_programs(core->queue, checks->at, checks->count, clock_unix_ms());
     if (!rc)
         rc = programs_plan_waiting(core, NULL);
-    checks->recorded = !rc;
+    checks->is_recorded = !rc;
     return rc ? rc : batch_on_commit(core->batch, programs_on_checks_committed, programs);
 }
 
@@ -336,7 +336,7 @@ programs_before_commit(struct programs *programs)
         return;
     attempts_write(&programs->attempts);
     if (!core_closed(core) && due_take(&core->programs_due) && core_change(core)) {
-        if (programs->checks.at && !programs->checks.recorded)
+        if (!programs->checks.is_recorded)
             rc = programs_record_checks(programs);
         if (!rc)
             rc = programs_start_ready(programs);
@@ -447,7 +447,7 @@ programs_handle_ended(struct programs *programs, size_t slot, struct proto_reade
     for (size_t i = 0; i < programs->checks.count; i++)
         if (strcmp(programs->checks.at[i].name, attempt->run.program) == 0)
             programs->checks.at[i].identity = "";
-    programs->checks.recorded = false;
+    programs->checks.is_recorded = false;
     pool_reload(programs->core->pool, programs->slots[slot].pool);
 }
 
@@ -511,15 +511,29 @@ programs_gone(struct programs *programs, int pool_slot, const struct pool_gone *
 
 /* ------------------------------------------------------------------------- open, close ----- */
 
+/* Forgets the identities, which are unknown until the role has checked the new configuration. */
+static void
+program_checks_expire(struct programs *programs)
+{
+    struct program_checks *checks = &programs->checks;
+    const struct conf *conf = programs->core->conf;
+    size_t kept = 0;
+    for (size_t i = 0; i < checks->count; i++) {
+        checks->at[kept] = checks->at[i];
+        checks->at[kept].identity = "";
+        kept += conf_find_program(conf, checks->at[i].name) != NULL;
+    }
+    checks->is_recorded = checks->count == 0 && conf->program_count > 0;
+    checks->count = kept;
+}
+
 void
 programs_reload(struct programs *programs)
 {
     struct core *core = programs->core;
     const struct conf *conf = core->conf;
     const size_t wanted = conf->program_count == 0 ? 0 : (size_t)conf->compute.programs;
-    for (size_t i = 0; i < programs->checks.count; i++)
-        programs->checks.at[i].identity = ""; /* unknown until it is checked again */
-    programs->checks.recorded = programs->checks.recorded && programs->checks.count == 0;
+    program_checks_expire(programs);
     for (size_t i = programs->slot_count; i < wanted && i < PROGRAMS_MAX; i++) {
         const int slot = pool_reserve(core->pool, "program", (int)i);
         if (slot < 0) {
@@ -576,6 +590,7 @@ programs_open(struct core *core, struct programs **out)
     if (!programs)
         return -ENOMEM;
     programs->core = core;
+    programs->checks.is_recorded = true;
     programs->attempts = (struct attempts){.core = core, .type = &program_attempt_type};
     *out = programs;
     return 0;

@@ -19,8 +19,8 @@ struct program_slot {
 struct program_checks {
     struct queue_program *at;
     size_t count;
-    void *frame;   /* holds the strings */
-    bool recorded; /* stored in the database, or in the open batch */
+    void *frame;      /* holds the strings */
+    bool is_recorded; /* stored in the database, or in the open batch */
 };
 
 struct programs {
