@@ -88,6 +88,25 @@ wait_done(void)
     }
 }
 
+/* The next RESERVED; fails at the deadline. */
+static struct slots_event
+wait_reserved(void)
+{
+    struct timespec deadline;
+    struct slots_event event;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += DEADLINE_SECONDS;
+    for (;;) {
+        while (slots_next_event(slots, &event)) {
+            if (event.kind == SLOTS_RESERVED)
+                return event;
+            if (event.kind == SLOTS_DONE)
+                pipeline_report_clear(&event.report);
+        }
+        ck_assert_int_eq(sem_timedwait(&news, &deadline), 0);
+    }
+}
+
 static char stages[256]; /* in the reported order, with a space after each */
 
 /* On the slot's thread, so that no stage is missed. */
@@ -273,7 +292,49 @@ START_TEST(closing_leaves_no_unfinished_job)
 
 END_TEST
 
+START_TEST(processors_have_no_memory_for_programs)
+{
+    open_slots(1);
+    slots_leave(slots, 3, 1);
+    const struct slots_event event = wait_reserved();
+    ck_assert_int_eq(event.token, 3);
+    ck_assert(!event.enough);
+    ck_assert_int_eq(event.free_bytes, 0);
+}
+
+END_TEST
+
 #if CAN_LOSE
+
+START_TEST(memory_is_left_to_programs)
+{
+    const struct slots_options options = {
+        .device = "0", .threads = 1, .count = 2, .rest_seconds = 3600, .wake = wake, .context = &news};
+    const int64_t gib = 1 << 30;
+    struct kernels_gpu gpu;
+    struct error error = {0};
+    if (kernels_gpus(&gpu, 1) == 0)
+        return;
+    ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
+    for (int i = 1; i <= JOBS; i++)
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+    slots_leave(slots, 1, gpu.memory_bytes - gib);
+    struct slots_event event = wait_reserved();
+    ck_assert(event.token == 1 && event.enough);
+    ck_assert_int_ge(event.free_bytes, gpu.memory_bytes - gib);
+    slots_leave(slots, 2, gpu.memory_bytes); /* more than can ever be free */
+    event = wait_reserved();
+    ck_assert(event.token == 2 && !event.enough);
+    slots_leave(slots, 3, 0);
+    event = wait_reserved();
+    ck_assert(event.token == 3 && event.enough);
+    while (!slots_idle(slots))
+        wait_done();
+    ck_assert_int_eq(slots_run(slots, 1, files[1]), 0);
+    ck_assert_int_eq(wait_done().report.verdict, PROTO_VERDICT_DONE);
+}
+
+END_TEST
 
 /* With a GPU, or the emulator's. */
 START_TEST(jobs_of_a_lost_device_are_returned)
@@ -336,7 +397,9 @@ main(void)
     tcase_add_test(tests, queued_jobs_are_returned_and_running_ones_finish);
     tcase_add_test(tests, any_job_can_be_stopped);
     tcase_add_test(tests, closing_leaves_no_unfinished_job);
+    tcase_add_test(tests, processors_have_no_memory_for_programs);
 #if CAN_LOSE
+    tcase_add_test(tests, memory_is_left_to_programs);
     tcase_add_test(tests, jobs_of_a_lost_device_are_returned);
 #endif
     tcase_add_test(tests, a_missing_backend_is_an_error);
