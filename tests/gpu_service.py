@@ -17,7 +17,8 @@ import pytest
 from conftest import Daemon, drop, phantom, wait_for
 from gpu_runs import SERIES, compared
 from intruders import Intruders
-from test_gpu_workers import A, B, Gpus
+from test_gpu_workers import A, B, Gpus, events
+from test_programs_daemon import HALF, ONE, Site, runs
 
 BACKEND = os.environ.get("NOCTULE_BACKEND", "cuda")
 IS_EMULATED = BACKEND == "cuda" and not shutil.which("nvidia-smi")
@@ -210,4 +211,58 @@ def test_a_lost_gpu_costs_its_jobs_one_attempt(daemon, tmp_path):
     assert {row["kind"] for row in told} == {"DEVICE_LOST", "JOB_DELAYED"}
     assert all(lost in row["detail"] if row["kind"] == "DEVICE_LOST" else "COMPUTE_DEVICE_LOST" in row["detail"] for row in told)
     assert d.children("intake") == spared[0] and spared[1][0] in d.children("worker")
+    assert d.stop() == 0
+
+
+# Takes the memory in MiB given as the last argument, on the one visible GPU, before the rest of the program.
+TAKE = """\
+import ctypes, sys
+def call(name, *arguments):
+    status = getattr(cuda, name)(*arguments)
+    if status:
+        print("CUDA out of memory" if status == 2 else "CUDA error", name, status)
+        sys.exit(1)
+if {is_real}:
+    cuda = ctypes.CDLL("libcuda.so.1")
+    call("cuInit", 0)
+    device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
+    call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t({mib} << 20))
+    call("cuMemsetD8_v2", memory, 1, ctypes.c_size_t({mib} << 20))
+print("took {mib} MiB", flush=True)
+"""
+
+
+def gpu_mib():
+    if IS_EMULATED:
+        return 8192
+    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits", "--id=0"]
+    return int(subprocess.run(query, text=True, capture_output=True, check=True).stdout)
+
+
+@pytest.mark.skipif(BACKEND != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("gpu", ["shared", "whole"])
+def test_a_large_program_beside_four_lanes(daemon, tmp_path, gpu):
+    """50 jobs: 10 of a program that takes three quarters of the GPU's memory, 40 of the lanes."""
+    mib, size = gpu_mib() * 3 // 4, "64x64x20" if IS_EMULATED else "256x256x100"
+    site = Site(daemon, tmp_path)
+    site.script.write_text(TAKE.format(is_real=not IS_EMULATED, mib=mib) + HALF)
+    site.configure(more=f'gpu = "{gpu}"; gpu_memory_mib = {mib + 1024};', rules=ONE + ', { match = { modality = "MR"; }; pipeline = "lanes"; }')
+    text = site.d.config.read_text().replace("lanes = 2;", f"lanes = 4; {compute_on(BACKEND)}")
+    site.d.config.write_text(text.replace("pipelines = (", """pipelines = ( { name = "lanes"; unreviewed = true; segments = (
+        { label = "Half"; method = "range"; range = [ 20.0, 4000.0 ]; type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } );
+        texture = { glcm = { levels = 32; }; }; },"""))
+    d = site.start()
+    worker(d)
+    for seed in range(1, 51):
+        kind = "ct-head" if seed % 5 == 0 else "mr-brain"
+        drop(phantom(tmp_path / str(seed), "--kind", kind, "--size", size, "--seed", str(seed)), d.inbox / str(seed))
+    rows = d.wait_jobs(50, seconds=900)
+    assert [row["state"] for row in rows] == ["DONE"] * 50, [row["message"] for row in rows if row["state"] != "DONE"]
+    assert runs(d, "state, ran_as, attempts") == [("DONE", gpu, 1)] * 10
+    on_cpu = [row for row in rows if row["backend"] != BACKEND]
+    assert all("memory" in row["note"] for row in on_cpu), "recorded where the GPU's memory did not suffice"
+    print(f"{gpu}: {len(on_cpu)} of 50 jobs on the CPUs, {len(events(d, 'GPU_LENT'))} times lent")
+    assert events(d, "GPU_MEMORY_KEPT") == []
     assert d.stop() == 0
