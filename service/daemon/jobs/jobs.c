@@ -140,6 +140,8 @@ jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job 
     conf_pipeline_free(pipeline);
     if (!error)
         error = queue_start_at(core->queue, job->id, &lane, clock_unix_ms());
+    if (!error && executor->outlives)
+        error = programs_carry(core, job->id);
     if (error) {
         spool_sweep_job(core->root, job->id);
         attempt_drop(&attempt->base);

@@ -7,6 +7,7 @@
 #include "service/daemon/programs/programs_private.h"
 
 #include "service/common/clock.h"
+#include "service/daemon/jobs/executor.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +21,7 @@ struct program_plan {
     struct core *core;
     const struct queue_job *job;
     const struct conf_pipeline *pipeline;
-    bool revive;
+    bool revive, carries;   /* carries: see programs_carry() */
     struct queue_run *runs; /* at most one per program */
     size_t count;
     enum code code; /* CODE_NONE: all masks are there */
@@ -28,11 +29,28 @@ struct program_plan {
 };
 
 static void
-program_plan_release(struct program_plan *plan)
+program_runs_free(struct queue_run *runs, size_t count)
 {
-    for (size_t i = 0; i < plan->count; i++)
-        queue_run_clear(&plan->runs[i]);
-    free(plan->runs);
+    for (size_t i = 0; i < count; i++)
+        queue_run_clear(&runs[i]);
+    free(runs);
+}
+
+/* Returns whether jobs of this pipeline run on other machines only. */
+static bool
+program_plan_is_elsewhere(const struct core *core, const char *pipeline)
+{
+    const struct conf_pipeline *now = conf_find_pipeline(core->conf, pipeline);
+    bool elsewhere = false;
+    for (size_t i = 0; now && i < EXECUTOR_COUNT; i++) {
+        const struct executor *executor = core->executors[i];
+        if (!executor || !executor->ops->takes(executor, now))
+            continue;
+        if (!executor->outlives)
+            return false;
+        elsewhere = true;
+    }
+    return elsewhere;
 }
 
 /* Sets the reason unless a more serious one is set: a failure, or the first that the job waits for. */
@@ -90,7 +108,7 @@ program_plan_check(struct program_plan *plan, const struct queue_run *run)
 {
     if (run->state == QUEUE_RUN_FAILED)
         program_plan_lacks(plan, run->code, "%s", run->message);
-    else if (!program_run_has_mask(run))
+    else if (!program_run_has_mask(run) && !(plan->carries && run->state == QUEUE_RUN_READY))
         program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for run %" PRId64 " of program %s.", run->id,
                            run->program);
 }
@@ -130,11 +148,12 @@ program_plan_add(struct program_plan *plan, const char *name)
     return rc;
 }
 
-/* Finds, or adds, a run for each program that the pipeline names. The caller must call program_plan_release(). */
+/* Finds, or adds, a run for each program that the pipeline names. The caller must free the runs. */
 static int
 program_plan_make(struct program_plan *plan)
 {
     const struct conf_pipeline *pipeline = plan->pipeline;
+    plan->carries = program_plan_is_elsewhere(plan->core, plan->job->pipeline);
     int rc = queue_job_runs(plan->core->queue, plan->job->id, &plan->runs, &plan->count);
     struct queue_run *grown =
         rc ? NULL : reallocarray(plan->runs, plan->count + pipeline->segment_count + 1, sizeof *grown);
@@ -170,7 +189,7 @@ program_plan_job(struct core *core, const struct queue_job *job, const struct co
         rc = program_plan_record(&plan);
     else if (!rc && job->state == QUEUE_DELAYED)
         rc = queue_job_lacks(core->queue, job->id, CODE_NONE, NULL, clock_unix_ms());
-    program_plan_release(&plan);
+    program_runs_free(plan.runs, plan.count);
     return rc;
 }
 
@@ -232,7 +251,7 @@ programs_again(struct core *core, int64_t job_id, const char *by)
         if (!rc)
             rc = queue_tie_run(core->queue, job_id, again, clock_unix_ms());
     }
-    program_plan_release(&plan);
+    program_runs_free(plan.runs, plan.count);
     program_job_close(&job, pipeline);
     return rc ? rc : programs_plan(core, job_id, true);
 }
@@ -267,16 +286,23 @@ job_masks_free(struct job_mask *masks, size_t count)
         free(masks[i].path);
         free(masks[i].sha256);
         free(masks[i].identity);
+        free(masks[i].accepted);
     }
     free(masks);
 }
 
-/* Takes the strings over from the run. */
+/* Takes the strings over from the run. The mask has no path if the job makes it. */
 static int
 program_mask_from(const struct core *core, struct queue_run *run, struct job_mask *mask)
 {
-    *mask = (struct job_mask){run->settings, NULL, run->sha256, run->identity};
+    *mask = (struct job_mask){.program = run->settings, .sha256 = run->sha256, .identity = run->identity};
     run->settings = run->sha256 = run->identity = NULL;
+    if (!program_run_has_mask(run)) {
+        const struct conf_program *program = conf_find_program(core->conf, run->program);
+        mask->path = strdup("");
+        return mask->path && program ? conf_accepted_labels(core->conf, program, &mask->accepted, &mask->accepted_count)
+                                     : -ENOMEM;
+    }
     return asprintf(&mask->path, "%s/%s/mask", core->root, run->path) < 0 ? -ENOMEM : 0;
 }
 
@@ -309,6 +335,19 @@ programs_masks(struct core *core, const struct queue_job *job, const struct conf
     } else if (!rc) {
         rc = program_plan_masks(&plan, masks, count);
     }
-    program_plan_release(&plan);
+    program_runs_free(plan.runs, plan.count);
+    return rc;
+}
+
+int
+programs_carry(struct core *core, int64_t job_id)
+{
+    struct queue_run *runs;
+    size_t count;
+    int rc = queue_job_runs(core->queue, job_id, &runs, &count);
+    for (size_t i = 0; i < count && !rc; i++)
+        if (runs[i].state == QUEUE_RUN_READY)
+            rc = queue_carry_run(core->queue, runs[i].id, job_id, clock_unix_ms());
+    program_runs_free(runs, count);
     return rc;
 }

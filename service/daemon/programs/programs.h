@@ -40,6 +40,12 @@ int programs_masks(struct core *core, const struct queue_job *job, const struct 
                    struct job_mask **masks, size_t *count);
 void job_masks_free(struct job_mask *masks, size_t count);
 
+/*
+ * Jobs that run on other machines only (Slurm) make their masks themselves: they wait for no READY run, and programs_masks()
+ * gives them masks without a path. Marks these runs as RUNNING there. Must follow the job's start. Returns 0 or -errno.
+ */
+int programs_carry(struct core *core, int64_t job_id);
+
 /* ------------------------------------------------------------------------------ programs.c ---- */
 
 /* Starts runs while processes and GPUs are free, and records those that ended. Must be called before each commit. */
