@@ -20,11 +20,8 @@
 const char *
 program_place_name(const struct program_place *place)
 {
-    return place->as == PROGRAM_AS_CPU     ? "cpu"
-           : place->as == PROGRAM_AS_WHOLE ? "whole"
-           : place->gpu == CONF_GPU_WHOLE  ? "whole"
-           : place->gpu == CONF_GPU_SHARED ? "shared"
-                                           : "";
+    static const char *const names[] = {[CONF_GPU_NONE] = "", [CONF_GPU_SHARED] = "shared", [CONF_GPU_WHOLE] = "whole"};
+    return place->as == PROGRAM_AS_CPU ? "cpu" : names[place->gpu];
 }
 
 struct program_attempt *
@@ -154,12 +151,10 @@ program_attempt_read(struct program_attempt *attempt, struct proto_reader *reade
 static const char *
 program_attempt_other_place(const struct program_attempt *attempt)
 {
-    const char *place = program_place_name(&attempt->place);
-    if (attempt->outcome.code != CODE_PROGRAM_GPU_OUT_OF_MEMORY)
+    const enum conf_gpu gpu = attempt->place.gpu;
+    if (attempt->outcome.code != CODE_PROGRAM_GPU_OUT_OF_MEMORY || gpu == CONF_GPU_NONE)
         return NULL;
-    if (strcmp(place, "shared") == 0)
-        return "whole";
-    return strcmp(place, "whole") == 0 && attempt->has_cpu_command ? "cpu" : NULL;
+    return gpu == CONF_GPU_SHARED ? "whole" : attempt->has_cpu_command ? "cpu" : NULL;
 }
 
 static int

@@ -103,16 +103,6 @@ program_plan_need(const struct program_plan *plan, const struct conf_program *pr
     return rc;
 }
 
-static void
-program_plan_check(struct program_plan *plan, const struct queue_run *run)
-{
-    if (run->state == QUEUE_RUN_FAILED)
-        program_plan_lacks(plan, run->code, "%s", run->message);
-    else if (!program_run_has_mask(run) && !(plan->carries && run->state == QUEUE_RUN_READY))
-        program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for run %" PRId64 " of program %s.", run->id,
-                           run->program);
-}
-
 /* Finds the run of one program, and ties the job to it. */
 static int
 program_plan_add(struct program_plan *plan, const char *name)
@@ -143,7 +133,7 @@ program_plan_add(struct program_plan *plan, const char *name)
     *run = fresh;
     if (run->state == QUEUE_RUN_FAILED)
         program_plan_lacks(plan, run->code, "%.250s", run->message);
-    else if (!program_run_has_mask(run))
+    else if (!program_run_has_mask(run) && !(plan->carries && run->state == QUEUE_RUN_READY))
         program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for run %" PRId64 " of program %s.", run->id, name);
     return rc;
 }
