@@ -168,7 +168,8 @@ program_attempt_write_ill(const struct program_attempt *attempt)
     int64_t failed;
     if (other)
         return queue_delay_run(core->queue, run, now_ms, other, false, outcome, now_ms);
-    const bool repeats = code_passing(outcome->code) && outcome->code != CODE_PROGRAM_GPU_OUT_OF_MEMORY;
+    const enum code code = outcome->code;
+    const bool repeats = code == CODE_CRASHED || (code_passing(code) && code != CODE_PROGRAM_GPU_OUT_OF_MEMORY);
     if (!repeats || attempt->run.attempts >= attempt->max_attempts)
         return queue_fail_run(core->queue, run, outcome, now_ms, &failed);
     const int64_t wait_ms =
