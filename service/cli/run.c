@@ -2,6 +2,7 @@
 #include "service/cli/cli.h"
 
 #include "service/cli/input/input.h"
+#include "service/cli/run_programs.h"
 #include "service/common/file_ops.h"
 #include "service/common/parallel.h"
 #include "service/pipeline/headers.h"
@@ -29,10 +30,10 @@ struct options {
     const char *stack, *stacks; /* NULL: see struct units_request */
     int64_t wanted_threads;     /* 0: as configured */
     int threads;
-    bool accept_missing, json, quiet;
+    bool accept_missing, keep_masks, json, quiet;
     char **inputs;
     int input_count;
-    struct cli_texts objects;
+    struct cli_texts objects, masks;
 };
 
 struct direct_run {
@@ -44,6 +45,7 @@ struct direct_run {
     struct input_skipped skipped;
     struct input_objects found; /* among the images; used without --object */
     char **unit_objects;        /* of the current unit; has room for all */
+    struct run_programs programs;
     size_t faulty;
     size_t refused, empty, review;
     char *settings;
@@ -81,6 +83,9 @@ run_check(struct cli_call *call)
         return cli_usage_error(name, "--stack and --stacks cannot be combined");
     if (!options->wanted)
         return cli_usage_error(name, "needs --pipeline NAME");
+    for (size_t i = 0; i < options->masks.count; i++)
+        if (!strchr(options->masks.items[i], '='))
+            return cli_usage_error(name, "--mask takes NAME=FILE");
     return EXIT_OK;
 }
 
@@ -217,6 +222,7 @@ run_open_device(struct direct_run *run)
     int rc = job_device_open(&options, 0, &run->device, &error);
     if (rc == 0)
         rc = job_lane_open(run->device, &run->lane, &error);
+    run_programs_find_gpu(&run->programs, compute);
     if (rc)
         cli_print_error("cannot open the compute backend: %s", error.message);
     else if (run->confined == CONFINE_GPU_STEP)
@@ -288,6 +294,8 @@ run_print_done(const struct direct_run *run, const struct unit *unit, const stru
         printf("%s/patterns.json\n", unit->output);
     if (report->features.matrix_count > 0)
         printf("%s/matrices.json\n", unit->output);
+    for (size_t i = 0; run->options.keep_masks && i < run->programs.count; i++)
+        printf("%s/%s.mask\n", unit->output, run->programs.of[i]->name);
     run_print_segments(report);
     printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n", report->planes,
            report->columns, report->rows, report->total_seconds, report->read_seconds, report->compute_seconds,
@@ -325,6 +333,28 @@ run_print(struct direct_run *run, const struct unit *unit, const struct job_spec
     }
 }
 
+/* Runs the programs of the job. Returns 0, or -errno with the error filled. */
+static int
+run_unit_programs(struct direct_run *run, struct job_spec *spec, struct error *error)
+{
+    spec->masks = run->programs.masks;
+    spec->mask_count = run->programs.count;
+    if (spec->mask_count == 0)
+        return 0;
+    job_lane_rest(run->lane); /* a program may need the memory of the GPU */
+    int rc = masks_make(&run->programs.maker, spec, error);
+    return rc == 0 && run->options.keep_masks ? masks_keep(&run->programs.maker, spec, spec->output, false, error) : rc;
+}
+
+/* Sets the report of a job that did not begin; `rc` is 0 if its unit was refused. */
+static void
+run_report_refused(const struct unit *unit, int rc, const struct error *error, struct pipeline_report *report)
+{
+    *report = (struct pipeline_report){.error = *error};
+    report->verdict = rc ? masks_verdict(rc, error) : PROTO_VERDICT_REJECT;
+    memcpy(report->series_uid, unit->headers->instances[0]->series_uid, sizeof report->series_uid);
+}
+
 static void
 run_unit(struct direct_run *run, struct unit *unit)
 {
@@ -339,7 +369,9 @@ run_unit(struct direct_run *run, struct unit *unit)
                             .note = unit->note};
     const struct pipeline_watch watch = {cli_progress_update, run->progress, &stop};
     struct pipeline_report report;
+    struct error error = unit->refusal;
     char title[48];
+    int rc = 0;
     for (size_t i = 0; i < run->found.count; i++) {
         spec.objects = run->unit_objects;
         if (input_object_is_of(run->found.items[i].peek, unit->headers))
@@ -349,14 +381,18 @@ run_unit(struct direct_run *run, struct unit *unit)
         snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
                  (size_t)(unit - run->units.items) + 1, run->units.count);
         cli_progress_begin(run->progress, title);
+        rc = run_unit_programs(run, &spec, &error);
+    }
+    if (rc || unit->refusal.code != CODE_NONE) {
+        run_report_refused(unit, rc, &error, &report);
+    } else {
+        cli_progress_begin(run->progress, title); /* without the time of programs */
         job_lane_run(run->lane, &spec, unit->headers, &watch, &report);
         cli_progress_clear(run->progress);
-    } else {
-        report = (struct pipeline_report){.verdict = PROTO_VERDICT_REJECT, .error = unit->refusal};
-        memcpy(report.series_uid, unit->headers->instances[0]->series_uid, sizeof report.series_uid);
     }
     run_print(run, unit, &spec, &report);
     pipeline_report_clear(&report);
+    masks_forget(&run->programs.maker, run->programs.masks, run->programs.count);
 }
 
 /* Runs all units. Returns the exit code. */
@@ -435,14 +471,24 @@ static int
 run_confine(struct direct_run *run)
 {
     const struct cli_texts *objects = &run->options.objects;
+    const struct run_programs *programs = &run->programs;
     const char *output = run->options.output;
     const char *backend = run->conf->compute.backend;
     const bool may_use_gpu = strcmp(backend, "cuda") == 0 || (strcmp(backend, "cpu") != 0 && places_have_gpus());
     run->confined = may_use_gpu ? CONFINE_GPU_STEP : CONFINE_STEP;
     if (make_output(run))
         return EXIT_PARTIAL;
-    int rc = cli_confine(run->confined, &run->files, objects->items, objects->count,
-                         access(output, F_OK) == 0 ? output : NULL, run->kept);
+    const struct command_places places = {
+        .output = access(output, F_OK) == 0 ? output : NULL, .kept = run->kept, .scratch = programs->scratch.path};
+    char **others = calloc(objects->count + programs->count + 1, sizeof *others);
+    size_t count = 0;
+    for (size_t i = 0; others && i < objects->count; i++)
+        others[count++] = objects->items[i];
+    for (size_t i = 0; others && i < programs->count; i++)
+        if (programs->masks[i].path)
+            others[count++] = programs->masks[i].path;
+    int rc = others ? cli_confine(run->confined, &run->files, others, count, &places) : -ENOMEM;
+    free(others);
     if (rc == 0 && !may_use_gpu)
         rc = cli_confine_calls(run->confined);
     return rc ? EXIT_PARTIAL : EXIT_OK;
@@ -459,9 +505,13 @@ run_all(struct direct_run *run)
         return EXIT_PARTIAL;
     }
     int status = EXIT_OK;
-    bool has_work = false;
+    size_t work = 0;
     for (int i = 0; i < run->options.input_count && status == EXIT_OK; i++)
         status = cli_collect(&run->files, run->options.inputs[i]);
+    run->programs.maker =
+        (struct mask_maker){.threads = run->options.threads, .stop = &stop, .progress = run->progress};
+    if (status == EXIT_OK)
+        status = run_programs_open(&run->programs, run->conf, run->options.pipeline, &run->options.masks);
     if (status == EXIT_OK)
         status = run_confine(run);
     if (status == EXIT_OK)
@@ -469,8 +519,12 @@ run_all(struct direct_run *run)
     if (status == EXIT_OK)
         status = make_units(run);
     for (size_t i = 0; i < run->units.count; i++)
-        has_work |= run->units.items[i].refusal.code == CODE_NONE;
-    if (status == EXIT_OK && has_work)
+        work += run->units.items[i].refusal.code == CODE_NONE;
+    if (status == EXIT_OK && work > 1 && run->options.masks.count > 0) {
+        cli_print_error("--mask is of one stack, and there are %zu: select it with --stack", work);
+        return EXIT_USAGE;
+    }
+    if (status == EXIT_OK && work > 0)
         status = run_open_device(run);
     return status == EXIT_OK ? run_units(run) : status;
 }
@@ -478,6 +532,7 @@ run_all(struct direct_run *run)
 static void
 run_release(struct direct_run *run)
 {
+    run_programs_close(&run->programs);
     job_lane_close(run->lane);
     job_device_close(run->device);
     input_units_free(&run->units);
@@ -533,6 +588,10 @@ const struct cli_command cli_run = {
              .help = "stacks of each series: all, first, last, b0, or a pattern of names", .noun = "WHICH"},
             {"object", 0, &cli_files, CLI_AT(struct options, objects),
              .help = "RTSTRUCT, SEG or SR file; may be repeated; default: those among the inputs"},
+            {"mask", 0, &cli_files, CLI_AT(struct options, masks),
+             .help = "stored mask of a program, which then does not run; may be repeated", .noun = "NAME=FILE"},
+            {"keep-masks", 0, &cli_flag, CLI_AT(struct options, keep_masks),
+             .help = "write the masks of programs beside the results, as NAME.mask"},
             {"accept-missing", 0, &cli_flag, CLI_AT(struct options, accept_missing),
              .help = "process incomplete series"},
             {"threads", 't', &cli_count, CLI_AT(struct options, wanted_threads),

@@ -146,7 +146,7 @@ explain_sort(struct explain *explain)
     /* The root folder has the annotation objects of the series. */
     char root[PATH_MAX];
     snprintf(root, sizeof root, "%s/noctule.db", explain->conf->root);
-    if (cli_confine(CONFINE_STEP, &explain->files, (char *const[]){root}, 1, NULL, NULL) != 0 ||
+    if (cli_confine(CONFINE_STEP, &explain->files, (char *const[]){root}, 1, &(struct command_places){0}) != 0 ||
         cli_confine_calls(CONFINE_STEP) != 0)
         return EXIT_PARTIAL;
     int rc = headers_read(explain->files.paths, explain->files.count, parallel_processors(), NULL, &explain->headers);

@@ -40,13 +40,13 @@ void input_collect_free(struct collection *collection);
 
 /*
  * Confines a command before it reads foreign files (service/common/confine). The process may still
- * read the folders of its files, write its output folder, and use its open descriptors. Must be
- * called once, before other threads start. `others` are additional input files. `output` is an
- * existing folder or NULL. `kept` is the folder in which the output path was created, so that it
- * can be removed again, or NULL. Returns 0, or -errno after an error message.
+ * read the folders of its files, write to `places`, and use its open descriptors. Must be called
+ * once, before other threads start. `others` are additional input files. `places` has no inputs;
+ * its output exists, and `kept` is the folder in which the output path was created, so that it can
+ * be removed again. Returns 0, or -errno after an error message.
  */
 int cli_confine(enum confine_role role, const struct collection *files, char *const *others, size_t other_count,
-                const char *output, const char *kept);
+                const struct command_places *places);
 
 /* Installs the system call filter. Must be called after the compute device is open. Returns 0, or
  * -errno after an error message. */

@@ -53,17 +53,19 @@ confined_complain(int rc)
 
 int
 cli_confine(enum confine_role role, const struct collection *files, char *const *others, size_t other_count,
-            const char *output, const char *kept)
+            const struct command_places *places)
 {
+    struct command_places all = *places;
     struct confined_folders folders = {.last = ""};
     int rc = 0;
     for (size_t i = 0; i < files->count && rc == 0; i++)
         rc = confined_add_file(&folders, files->paths[i]);
     for (size_t i = 0; i < other_count && rc == 0; i++)
         rc = confined_add_file(&folders, others[i]);
-    const struct command_places places = {folders.real.paths, folders.real.count, output, kept};
+    all.inputs = folders.real.paths;
+    all.input_count = folders.real.count;
     if (!rc)
-        rc = confine_command(role, &places);
+        rc = confine_command(role, &all);
     input_collect_free(&folders.real);
     return confined_complain(rc);
 }

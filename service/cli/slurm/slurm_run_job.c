@@ -48,8 +48,7 @@ static int
 run_job_run(struct cli_call *call)
 {
     const struct run_job_options *options = call->options;
-    const char *scratch = options->scratch ? options->scratch : getenv("TMPDIR");
-    const struct step_task task = {.where = scratch && *scratch ? scratch : "/tmp",
+    const struct step_task task = {.where = scratch_where(options->scratch),
                                    .series = options->series,
                                    .folders = call->arguments,
                                    .folder_count = (size_t)call->count};

@@ -227,7 +227,7 @@ slurm_step_run(struct job_step *step, const char *path, struct error *error)
             *error = attempt.report.error;
         end = rc == 0 || rc == -EEXIST ? STEP_PUBLISHED : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
     }
-    slurm_scratch_clear(&step->scratch);
+    scratch_clear(&step->scratch);
     pipeline_report_clear(&attempt.report);
     slurm_folder_close(attempt.folder);
     return end;
@@ -244,8 +244,7 @@ slurm_step_open(struct job_step *step, const struct step_task *task, const atomi
         snprintf(step->node, sizeof step->node, "%s", named);
     else if (gethostname(step->node, sizeof step->node - 1) != 0)
         snprintf(step->node, sizeof step->node, "unknown");
-    slurm_scratch_sweep(task->where);
-    slurm_scratch_open(&step->scratch, task->where, &step->scratch_error); /* manifests then contain the reason */
+    scratch_open(&step->scratch, task->where, &step->scratch_error); /* manifests then contain the reason */
     const struct step_places places = {.series = task->series,
                                        .scratch = step->scratch.path,
                                        .attempts = task->folders,
@@ -257,5 +256,5 @@ void
 slurm_step_close(struct job_step *step)
 {
     step_close_device(step);
-    slurm_scratch_close(&step->scratch);
+    scratch_close(&step->scratch);
 }

@@ -12,7 +12,7 @@
 #ifndef NOCTULE_SERVICE_CLI_SLURM_SLURM_STEP_H
 #define NOCTULE_SERVICE_CLI_SLURM_SLURM_STEP_H
 
-#include "service/cli/slurm/slurm_scratch.h"
+#include "service/cli/scratch.h"
 #include "service/common/confine/confine_places.h"
 #include "service/pipeline/job_lane.h"
 

@@ -310,6 +310,18 @@ places_of(enum confine_role role, const struct conf *conf, struct places *places
     return places_finish(places, role, rc);
 }
 
+/* Adds a scratch folder. The process also removes the folder itself, which requires a right on its parent. */
+static int
+places_add_scratch(struct places *places, const char *scratch)
+{
+    if (!scratch)
+        return 0;
+    char *above = strndup(scratch, (size_t)(strrchr(scratch, '/') - scratch));
+    int rc = above ? places_add(places, *above ? above : "/", PLACE_EMPTY) : -ENOMEM;
+    free(above);
+    return rc ? rc : places_add(places, scratch, PLACE_WRITE);
+}
+
 int
 places_of_command(enum confine_role role, const struct command_places *command, struct places *places)
 {
@@ -317,6 +329,8 @@ places_of_command(enum confine_role role, const struct command_places *command, 
     int rc = command->output ? places_add(places, command->output, PLACE_WRITE) : 0;
     if (rc == 0 && command->kept)
         rc = places_add(places, command->kept, PLACE_EMPTY);
+    if (rc == 0)
+        rc = places_add_scratch(places, command->scratch);
     for (size_t i = 0; rc == 0 && i < command->input_count; i++)
         rc = places_add(places, command->inputs[i], PLACE_READ);
     return places_finish(places, role, rc);
@@ -326,16 +340,7 @@ int
 places_of_step(enum confine_role role, const struct step_places *step, struct places *places)
 {
     *places = (struct places){0};
-    int rc = 0;
-    if (step->scratch) {
-        /* The step also removes the folder itself, which requires a right on its parent. */
-        const char *slash = strrchr(step->scratch, '/');
-        char *above = strndup(step->scratch, (size_t)(slash - step->scratch));
-        rc = above ? places_add(places, *above ? above : "/", PLACE_EMPTY) : -ENOMEM;
-        free(above);
-        if (!rc)
-            rc = places_add(places, step->scratch, PLACE_WRITE);
-    }
+    int rc = places_add_scratch(places, step->scratch);
     if (!rc && step->series)
         rc = places_add(places, step->series, PLACE_READ);
     for (size_t i = 0; rc == 0 && i < step->attempt_count; i++)

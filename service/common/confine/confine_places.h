@@ -63,8 +63,9 @@ struct step_places {
 struct command_places {
     char *const *inputs; /* read */
     size_t input_count;
-    const char *output; /* written; NULL: no output */
-    const char *kept;   /* its empty folders can be removed, those above the output, or NULL */
+    const char *output;  /* written; NULL: no output */
+    const char *kept;    /* its empty folders can be removed, those above the output, or NULL */
+    const char *scratch; /* as in struct step_places; absolute */
 };
 
 /* The paths of a program of the site. */

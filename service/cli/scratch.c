@@ -1,5 +1,5 @@
-/* slurm_scratch.c - see slurm_scratch.h. */
-#include "service/cli/slurm/slurm_scratch.h"
+/* scratch.c - see scratch.h. */
+#include "service/cli/scratch.h"
 
 #include "service/common/file_ops.h"
 
@@ -49,42 +49,15 @@ scratch_make(struct scratch *scratch, const char *where)
     return rc;
 }
 
-int
-slurm_scratch_open(struct scratch *scratch, const char *where, struct error *error)
+const char *
+scratch_where(const char *given)
 {
-    char what[400];
-    *scratch = (struct scratch){0};
-    int rc = scratch_make(scratch, where);
-    if (rc == 0 && asprintf(&scratch->results, "%s/results", scratch->path) < 0) {
-        scratch->results = NULL;
-        rc = -ENOMEM;
-    }
-    snprintf(what, sizeof what, "make a folder in %.300s", where);
-    return rc ? error_set_system(error, rc, what) : 0;
+    const char *where = given ? given : getenv("TMPDIR");
+    return where && *where ? where : "/tmp";
 }
 
-void
-slurm_scratch_clear(const struct scratch *scratch)
-{
-    if (scratch->results)
-        file_remove(AT_FDCWD, scratch->results, NULL);
-}
-
-void
-slurm_scratch_close(struct scratch *scratch)
-{
-    if (scratch->path) {
-        slurm_scratch_clear(scratch);
-        rmdir(scratch->path); /* a confined process must not call unlink first */
-        close(scratch->fd);
-    }
-    free(scratch->results);
-    free(scratch->path);
-    *scratch = (struct scratch){0};
-}
-
-void
-slurm_scratch_sweep(const char *where)
+static void
+scratch_sweep(const char *where)
 {
     DIR *entries;
     if (file_open_directory(AT_FDCWD, where, 0, &entries) != 0)
@@ -102,4 +75,50 @@ slurm_scratch_sweep(const char *where)
         close(fd);
     }
     closedir(entries);
+}
+
+int
+scratch_open(struct scratch *scratch, const char *where, struct error *error)
+{
+    char what[400], *real = realpath(where, NULL);
+    *scratch = (struct scratch){0};
+    int rc = real ? 0 : -errno;
+    if (rc == 0) {
+        scratch_sweep(real);
+        rc = scratch_make(scratch, real);
+    }
+    free(real);
+    if (rc == 0 && asprintf(&scratch->results, "%s/results", scratch->path) < 0) {
+        scratch->results = NULL;
+        rc = -ENOMEM;
+    }
+    if (rc == 0 && asprintf(&scratch->programs, "%s/programs", scratch->path) < 0) {
+        scratch->programs = NULL;
+        rc = -ENOMEM;
+    }
+    snprintf(what, sizeof what, "make a folder in %.300s", where);
+    return rc ? error_set_system(error, rc, what) : 0;
+}
+
+void
+scratch_clear(const struct scratch *scratch)
+{
+    if (scratch->results)
+        file_remove(AT_FDCWD, scratch->results, NULL);
+    if (scratch->programs)
+        file_remove(AT_FDCWD, scratch->programs, NULL);
+}
+
+void
+scratch_close(struct scratch *scratch)
+{
+    if (scratch->path) {
+        scratch_clear(scratch);
+        rmdir(scratch->path); /* a confined process must not call unlink first */
+        close(scratch->fd);
+    }
+    free(scratch->results);
+    free(scratch->programs);
+    free(scratch->path);
+    *scratch = (struct scratch){0};
 }
