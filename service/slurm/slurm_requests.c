@@ -48,7 +48,7 @@ slurm_request_id(int64_t job, int64_t number, const char *nonce)
 /* ---------------------------------------------------------------------------- submitting ---- */
 
 static int
-slurm_request_make_folder(const struct slurm_request *request, const struct message_task_job *row, struct error *error)
+slurm_request_make_folder(struct slurm_request *request, const struct message_task_job *row, struct error *error)
 {
     const struct conf *conf = request->site->conf;
     struct job_spec *spec = NULL;
@@ -64,6 +64,8 @@ slurm_request_make_folder(const struct slurm_request *request, const struct mess
         .memory_bytes = (int64_t)(conf->jobs.memory_mib * (1 << 20)),
         .shared = conf->compute.slurm.share,
     };
+    for (size_t i = 0; i < spec->mask_count; i++)
+        request->programs |= !*spec->masks[i].path;
     rc = slurm_folder_make(request->site->folder, &order, &request->site->stop, error);
     job_spec_free(spec);
     return rc;
@@ -110,6 +112,7 @@ slurm_request_run_sbatch(const struct slurm_request *request, const char *const 
                                       .output = output,
                                       .script = request->site->script,
                                       .series = slurm_folder_is_shared(conf->compute.slurm.share, series) ? series : "",
+                                      .programs = request->programs,
                                       .folders = folders,
                                       .folder_count = count};
     crash_point("cluster_before_sbatch");

@@ -28,6 +28,7 @@ struct slurm_request {
     struct proto_writer *answers;
     size_t answer_count, room;
     bool out_of_memory; /* a frame was lost */
+    bool programs;      /* an attempt to be submitted runs programs of the site */
 };
 
 /* Returns the next frame of the reply, to be filled. All frames are sent when the thread has

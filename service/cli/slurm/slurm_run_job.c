@@ -13,6 +13,7 @@
 
 struct run_job_options {
     const char *scratch, *series;
+    bool programs;
 };
 
 static atomic_bool run_job_terminated;
@@ -50,6 +51,7 @@ run_job_run(struct cli_call *call)
     const struct run_job_options *options = call->options;
     const struct step_task task = {.where = scratch_where(options->scratch),
                                    .series = options->series,
+                                   .programs = options->programs,
                                    .folders = call->arguments,
                                    .folder_count = (size_t)call->count};
     const struct sigaction action = {.sa_handler = run_job_on_signal, .sa_flags = SA_RESTART};
@@ -77,6 +79,8 @@ const struct cli_command cli_run_job = {
                                             .help = "local folder for computations; default: $TMPDIR, else /tmp"},
                                            {"series", 0, &cli_folder, CLI_AT(struct run_job_options, series),
                                             .help = "folder of images that were not copied"},
+                                           {"programs", 0, &cli_flag, CLI_AT(struct run_job_options, programs),
+                                            .help = "run the programs of the site that attempts name"},
                                            {0}},
     .size = sizeof(struct run_job_options),
     .kind = &cli_folder,

@@ -6,6 +6,7 @@
 #include "service/common/confine/confine.h"
 #include "service/common/parallel.h"
 #include "service/common/slurm/slurm_manifest.h"
+#include "service/pipeline/program/program_steps.h"
 #include "service/pipeline/report_frames.h"
 
 #include <errno.h>
@@ -47,6 +48,17 @@ step_on_alarm(int number)
     if (atomic_exchange(&job_overdue, true))
         _exit(EXIT_FAILURE);
     atomic_store(&job_stop, true);
+}
+
+/* Begins the time limit of a part of the attempt; 0: none. */
+static void
+step_set_deadline(double seconds)
+{
+    const double at = fmin(fmax(seconds, 1e-6), 1e9), whole = floor(at);
+    const struct itimerval timer = {
+        .it_interval = {.tv_sec = STEP_GRACE_SECONDS},
+        .it_value = {.tv_sec = (time_t)whole, .tv_usec = (suseconds_t)((at - whole) * 1e6)}};
+    setitimer(ITIMER_REAL, seconds > 0 ? &timer : &(struct itimerval){0}, NULL);
 }
 
 /* ------------------------------------------------------------------------------- device ---- */
@@ -101,23 +113,50 @@ step_fail(struct step_attempt *attempt, enum proto_verdict verdict, const struct
     attempt->report = (struct pipeline_report){.verdict = verdict, .error = *error};
 }
 
+/* Makes the masks that the job lacks. A program has time limits of its own. Returns false if the attempt has failed. */
+static bool
+step_make_masks(struct step_attempt *attempt)
+{
+    struct job_step *step = attempt->step;
+    struct error error, named;
+    if (!step->masks.broker)
+        return true; /* the pipeline refuses a mask without a path */
+    if (step->lane)
+        job_lane_rest(step->lane); /* a program may need the memory of the GPU */
+    step_set_deadline(0);
+    const int threads = (int)attempt->folder->head.threads;
+    step->masks.threads = threads ? threads : parallel_processors();
+    const int rc = masks_make(&step->masks, attempt->folder->spec, &error);
+    step_set_deadline(attempt->folder->head.deadline_seconds);
+    if (rc == 0)
+        return true;
+    error_set(&named, rc, error.code, "on node %s: %s", step->node, error.message);
+    step_fail(attempt, masks_verdict(rc, &error), &named);
+    return false;
+}
+
 static void
 step_compute(struct step_attempt *attempt)
 {
     struct job_step *step = attempt->step;
     struct error error;
     const struct pipeline_watch watch = {.stop = &job_stop};
-    struct job_spec spec = *attempt->folder->spec;
-    if (step_open_device(step, &attempt->folder->head, &error) != 0) {
-        step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
-        return;
-    }
     if (!step->scratch.path) {
         step_fail(attempt, PROTO_VERDICT_RETRY, &step->scratch_error);
         return;
     }
+    if (!step_make_masks(attempt))
+        return;
+    if (step_open_device(step, &attempt->folder->head, &error) != 0) {
+        step_fail(attempt, PROTO_VERDICT_STOPPED, &error);
+        return;
+    }
+    struct job_spec spec = *attempt->folder->spec;
     spec.folder = step->scratch.results;
     job_lane_run(step->lane, &spec, NULL, &watch, &attempt->report);
+    if (attempt->report.verdict == PROTO_VERDICT_DONE &&
+        masks_keep(&step->masks, &spec, step->scratch.results, true, &error) != 0)
+        step_fail(attempt, PROTO_VERDICT_RETRY, &error);
     if (attempt->report.device_lost) {
         step->device_lost = true;
         step->device_error = attempt->report.error;
@@ -142,14 +181,9 @@ step_attempt_run(struct step_attempt *attempt)
         return true;
     }
     const struct sigaction action = {.sa_handler = step_on_alarm, .sa_flags = SA_RESTART};
-    const struct itimerval none = {0};
     const double deadline = attempt->folder->head.deadline_seconds;
-    const double at = fmin(fmax(deadline, 1e-6), 1e9), whole = floor(at);
-    const struct itimerval timer = {
-        .it_interval = {.tv_sec = STEP_GRACE_SECONDS},
-        .it_value = {.tv_sec = (time_t)whole, .tv_usec = (suseconds_t)((at - whole) * 1e6)}};
     sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &timer, NULL);
+    step_set_deadline(deadline);
     crash_point("step_before_check");
     /* Inputs that changed since their arrival or the start of the attempt must not be computed. */
     const int threads = (int)attempt->folder->head.threads;
@@ -158,7 +192,7 @@ step_attempt_run(struct step_attempt *attempt)
         step_fail(attempt, rc == -ECANCELED ? PROTO_VERDICT_STOPPED : PROTO_VERDICT_RETRY, &error);
     else
         step_compute(attempt);
-    setitimer(ITIMER_REAL, &none, NULL);
+    step_set_deadline(0);
     if (attempt->report.verdict != PROTO_VERDICT_STOPPED || step->device_lost)
         return true;
     if (atomic_load(&job_overdue) && !atomic_load(step->terminated)) {
@@ -239,12 +273,22 @@ int
 slurm_step_open(struct job_step *step, const struct step_task *task, const atomic_bool *terminated)
 {
     *step = (struct job_step){.terminated = terminated, .role = places_have_gpus() ? CONFINE_GPU_STEP : CONFINE_STEP};
+    const int rc = task->programs ? broker_open(&program_steps, NULL, &step->masks.broker) : 0;
+    if (rc)
+        return rc;
     const char *named = getenv("SLURMD_NODENAME"); /* the name that sbatch can exclude */
     if (named && *named)
         snprintf(step->node, sizeof step->node, "%s", named);
     else if (gethostname(step->node, sizeof step->node - 1) != 0)
         snprintf(step->node, sizeof step->node, "unknown");
     scratch_open(&step->scratch, task->where, &step->scratch_error); /* manifests then contain the reason */
+    /* The first GPU that Slurm gave to the step. Without its option gres, all GPUs of the node are visible. */
+    const char *gpus = getenv("CUDA_VISIBLE_DEVICES");
+    gpus = gpus ? gpus : "0";
+    if (step->role == CONFINE_GPU_STEP)
+        snprintf(step->masks.gpu, sizeof step->masks.gpu, "%.*s", (int)strcspn(gpus, ","), gpus);
+    step->masks.folder = step->scratch.programs;
+    step->masks.stop = &job_stop;
     const struct step_places places = {.series = task->series,
                                        .scratch = step->scratch.path,
                                        .attempts = task->folders,
@@ -256,5 +300,7 @@ void
 slurm_step_close(struct job_step *step)
 {
     step_close_device(step);
+    if (step->masks.broker)
+        broker_close(step->masks.broker);
     scratch_close(&step->scratch);
 }

@@ -7,11 +7,14 @@
  * again. A voided attempt gets no output.
  *
  * Landlock and seccomp confine the process as they confine a worker, because images are foreign
- * data.
+ * data. Programs of the site run before the job, by a process that was forked before
+ * (service/common/program/broker.h). Their masks are files of the results: NAME.mask, with the
+ * NAME.outcome of the run and the end of the program's output, NAME.output.txt.
  */
 #ifndef NOCTULE_SERVICE_CLI_SLURM_SLURM_STEP_H
 #define NOCTULE_SERVICE_CLI_SLURM_SLURM_STEP_H
 
+#include "service/cli/program_masks.h"
 #include "service/cli/scratch.h"
 #include "service/common/confine/confine_places.h"
 #include "service/pipeline/job_lane.h"
@@ -26,6 +29,7 @@ enum step_end {
 struct step_task {
     const char *where;    /* local folder for computations */
     const char *series;   /* read images below it in place; NULL: all were copied */
+    bool programs;        /* attempts may run programs of the site */
     char *const *folders; /* of attempts: the only folders that can be written */
     size_t folder_count;
 };
@@ -33,6 +37,7 @@ struct step_task {
 struct job_step {
     struct scratch scratch;
     struct error scratch_error; /* reason if scratch is not open */
+    struct mask_maker masks;    /* its broker is NULL if no attempt runs programs */
     enum confine_role role;
     char node[128]; /* name of the node in the scheduler */
     /* set by a signal: the running attempt is left, later ones are returned */

@@ -87,7 +87,7 @@ slurm_line_begin(struct slurm_line *line, const struct conf_slurm *conf, const c
 static int
 slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order, struct slurm_line *line)
 {
-    const int rc = slurm_line_begin(line, conf, "--parsable", order->folder_count + 11);
+    const int rc = slurm_line_begin(line, conf, "--parsable", order->folder_count + 12);
     if (rc)
         return rc;
     slurm_line_option(line, "job-name", order->name);
@@ -98,6 +98,8 @@ slurm_line_make(const struct conf_slurm *conf, const struct slurm_order *order, 
     slurm_line_add(line, conf->program);
     slurm_line_add(line, "run-job");
     slurm_line_option(line, "series", order->series);
+    if (order->programs)
+        slurm_line_add(line, "--programs");
     for (size_t i = 0; i < order->folder_count; i++)
         slurm_line_add(line, order->folders[i]);
     return line->out_of_memory ? -ENOMEM : 0;

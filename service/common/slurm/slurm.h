@@ -32,6 +32,7 @@ struct slurm_order {
     const char *output;         /* the file for the job's standard output and error */
     const char *script;         /* written by slurm_write_script */
     const char *series;         /* folder of images that the nodes can read, or "" */
+    bool programs;              /* an attempt runs programs of the site */
     const char *const *folders; /* of the attempts */
     size_t folder_count;
 };

@@ -50,6 +50,30 @@ slurm_folder_name_read(const char *name, struct slurm_attempt_id *id)
     return strcmp(name, again) == 0;
 }
 
+const char *
+slurm_folder_file(const struct job_spec *spec, size_t i)
+{
+    if (i < spec->input_count)
+        return spec->inputs[i];
+    i -= spec->input_count;
+    if (i < spec->object_count)
+        return spec->objects[i];
+    i -= spec->object_count;
+    for (size_t mask = 0; mask < spec->mask_count; mask++)
+        if (*spec->masks[mask].path && i-- == 0)
+            return spec->masks[mask].path;
+    return NULL;
+}
+
+size_t
+slurm_folder_files(const struct job_spec *spec)
+{
+    size_t count = spec->input_count + spec->object_count;
+    while (slurm_folder_file(spec, count))
+        count++;
+    return count;
+}
+
 /* ------------------------------------------------------------------------------ opening ---- */
 
 static int
@@ -82,7 +106,7 @@ slurm_folder_take_inputs(struct slurm_folder *folder, struct proto_reader *reade
     folder->inputs = calloc((size_t)reader->rows + 1, sizeof *folder->inputs);
     if (!folder->inputs)
         return error_set_system(error, -ENOMEM, "list the inputs");
-    if ((size_t)reader->rows != folder->spec->input_count + folder->spec->object_count)
+    if ((size_t)reader->rows != slurm_folder_files(folder->spec))
         return slurm_folder_refuse(error, "has another number of files than its job");
     while (message_next_input(reader, &input)) {
         struct digest *digest = &folder->inputs[count++];
@@ -229,12 +253,6 @@ struct slurm_input_check {
     int *failed; /* 0 or -errno for each input */
 };
 
-static const char *
-slurm_folder_input(const struct job_spec *spec, size_t i)
-{
-    return i < spec->input_count ? spec->inputs[i] : spec->objects[i - spec->input_count];
-}
-
 static void
 slurm_folder_check_some(struct parallel *loop, void *context)
 {
@@ -242,7 +260,7 @@ slurm_folder_check_some(struct parallel *loop, void *context)
     int64_t i;
     while (parallel_take(loop, &i)) {
         /* May be a link, to the file that replaced it (LAYOUT_REPLACED). */
-        check->failed[i] = slurm_folder_check_file(AT_FDCWD, slurm_folder_input(check->folder->spec, (size_t)i), 0,
+        check->failed[i] = slurm_folder_check_file(AT_FDCWD, slurm_folder_file(check->folder->spec, (size_t)i), 0,
                                                    &check->folder->inputs[i]);
         if (check->failed[i])
             parallel_fail(loop);
@@ -252,7 +270,7 @@ slurm_folder_check_some(struct parallel *loop, void *context)
 int
 slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_bool *stop, struct error *error)
 {
-    const size_t count = folder->spec->input_count + folder->spec->object_count;
+    const size_t count = slurm_folder_files(folder->spec);
     struct slurm_input_check check = {folder, calloc(count + 1, sizeof *check.failed)};
     if (!check.failed)
         return error_set_system(error, -ENOMEM, "check the inputs");
@@ -261,7 +279,7 @@ slurm_folder_check(const struct slurm_folder *folder, int threads, const atomic_
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++)
         if (check.failed[i])
-            rc = slurm_folder_file_error(check.failed[i], slurm_folder_input(folder->spec, i), error);
+            rc = slurm_folder_file_error(check.failed[i], slurm_folder_file(folder->spec, i), error);
     free(check.failed);
     if (rc == 0 && parallel_stopped(&loop))
         return error_set(error, -ECANCELED, CODE_STOPPED, "the job was stopped");

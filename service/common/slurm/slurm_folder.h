@@ -7,7 +7,7 @@
  *
  *     SHARE/job-17.2.<nonce>/   attempt 2 of job 17
  *         job                   by the daemon: the job spec, the same as for a local worker
- *         inputs/               by the daemon: copies of inputs that the nodes cannot read
+ *         inputs/               by the daemon: copies of inputs that the nodes cannot read, and of masks
  *         attempt               by the daemon, last: ATTEMPT with the nonce, the resources, and the
  *                               SHA-256 of `job` and of every file that it names
  *         void                  by the daemon: the attempt was given up; later results are ignored
@@ -67,6 +67,11 @@ int slurm_nonce_make(char nonce[ATTEMPT_NONCE_SIZE]);
 void slurm_folder_name_write(const struct slurm_attempt_id *id, char name[ATTEMPT_NAME_SIZE]);
 bool slurm_folder_name_read(const char *name, struct slurm_attempt_id *id);
 
+/* Returns file `i` of a job: its inputs, its objects, and the masks that it has. Those that its programs make on the node
+ * have no path. NULL: there are not so many. */
+const char *slurm_folder_file(const struct job_spec *spec, size_t i);
+size_t slurm_folder_files(const struct job_spec *spec);
+
 /* ---------------------------------------------------------------------------- the daemon -- */
 
 /* The work and resources of a step. All pointers are borrowed. */
@@ -104,7 +109,7 @@ struct slurm_folder {
     /* Set by slurm_folder_read: */
     struct message_attempt head; /* its strings are in `memory` */
     struct job_spec *spec;
-    struct digest *inputs; /* of spec->inputs, then of spec->objects */
+    struct digest *inputs; /* of its files (slurm_folder_file) */
     void *memory;
 };
 

@@ -22,7 +22,7 @@ struct slurm_making {
     struct error *error;
     char *path;
     int folder, staged; /* `staged` is -1 until a file is copied */
-    size_t count;       /* number of inputs and objects */
+    size_t count;       /* number of files of the job */
     char **files;       /* paths for the spec that is written */
     struct digest *digests;
 };
@@ -103,8 +103,10 @@ making_take(struct slurm_making *making, size_t i, const char *path)
     if (from < 0)
         return error_set_files(making->error, -errno, CODE_FILE_UNREADABLE, path, NULL,
                                "an input of the job cannot be opened: %s", strerror(errno));
+    /* A node may not read the masks in the root: a step is confined to the folder of series. */
+    const bool is_mask = i >= making->order->spec->input_count + making->order->spec->object_count;
     int rc;
-    if (!slurm_folder_is_shared(making->order->shared, path)) {
+    if (is_mask || !slurm_folder_is_shared(making->order->shared, path)) {
         rc = making_stage(making, i, from, path);
     } else {
         making->files[i] = strdup(path);
@@ -122,12 +124,12 @@ static int
 making_take_all(struct slurm_making *making)
 {
     const struct job_spec *spec = making->order->spec;
-    making->count = spec->input_count + spec->object_count;
+    making->count = slurm_folder_files(spec);
     making->files = calloc(making->count + 1, sizeof *making->files);
     making->digests = calloc(making->count + 1, sizeof *making->digests);
     int rc = making->files && making->digests ? 0 : making_fail(making, -ENOMEM, "list", "inputs");
     for (size_t i = 0; i < making->count && rc == 0; i++)
-        rc = making_take(making, i, i < spec->input_count ? spec->inputs[i] : spec->objects[i - spec->input_count]);
+        rc = making_take(making, i, slurm_folder_file(spec, i));
     /* Syncing hundreds of copies one by one would wait for the disk each time. */
     if (rc == 0 && making->staged >= 0 && syncfs(making->staged) != 0)
         rc = making_fail(making, -errno, "sync", ATTEMPT_INPUTS);
@@ -139,13 +141,20 @@ static int
 making_write_spec(struct slurm_making *making, struct digest *digest)
 {
     struct job_spec spec = *making->order->spec;
-    char *path;
+    char *path = NULL, **copy = making->files + spec.input_count + spec.object_count;
     spec.inputs = making->files;
     spec.sha256 = NULL; /* they are in `attempt` */
     spec.objects = making->files + spec.input_count;
-    if (asprintf(&path, "%s/" ATTEMPT_SPEC, making->path) < 0)
-        return making_fail(making, -ENOMEM, "name", ATTEMPT_SPEC);
-    int rc = job_spec_write(&spec, path);
+    spec.masks = calloc(spec.mask_count + 1, sizeof *spec.masks);
+    int rc = !spec.masks || asprintf(&path, "%s/" ATTEMPT_SPEC, making->path) < 0 ? -ENOMEM : 0;
+    for (size_t i = 0; i < spec.mask_count && rc == 0; i++) {
+        spec.masks[i] = making->order->spec->masks[i];
+        if (*spec.masks[i].path)
+            spec.masks[i].path = *copy++;
+    }
+    if (rc == 0)
+        rc = job_spec_write(&spec, path);
+    free(spec.masks);
     free(path);
     const int fd = rc ? rc : openat(making->folder, ATTEMPT_SPEC, O_RDONLY | O_CLOEXEC);
     if (rc == 0)

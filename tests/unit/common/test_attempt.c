@@ -249,6 +249,36 @@ START_TEST(a_changed_input_is_detected)
 
 END_TEST
 
+/* Also if nodes could read them, since a step is confined. A mask without a path is made on the node. */
+START_TEST(masks_are_copied)
+{
+    static uint16_t accepted[] = {1, 7};
+    char program[] = "name = \"one\";\n", none[] = "", identity[] = "ab", *path;
+    scratch_write("share/series/mask", "a mask", 6);
+    path = strdup(scratch_path("share/series/mask"));
+    struct job_mask masks[] = {{program, none, none, identity, accepted, 2}, {program, path, none, identity, NULL, 0}};
+    spec.masks = masks;
+    spec.mask_count = 2;
+    make_folder();
+    spec.masks = NULL;
+    spec.mask_count = 0;
+    ck_assert_uint_eq(slurm_folder_files(folder->spec), 4);
+    const struct job_mask *read = folder->spec->masks;
+    ck_assert_str_eq(read[0].path, "");
+    ck_assert_str_eq(read[0].identity, "ab");
+    ck_assert_uint_eq(read[0].accepted_count, 2);
+    ck_assert_mem_eq(read[0].accepted, accepted, sizeof accepted);
+    ck_assert_str_eq(read[1].path, scratch_path(inside("inputs/000003-mask")));
+    ck_assert_str_eq(slurm_folder_file(folder->spec, 3), read[1].path);
+    ck_assert_int_eq(check_folder(), 0);
+    flip(inside("inputs/000003-mask"), 1);
+    ck_assert_int_eq(check_folder(), -EBADMSG);
+    ck_assert_str_eq(error.file[0], read[1].path);
+    free(path);
+}
+
+END_TEST
+
 /* If a digest differs from the file's, the file was not read, here or while copying. */
 START_TEST(inputs_with_known_digests_are_not_read)
 {
@@ -622,6 +652,7 @@ main(void)
     tcase_add_test(tests, nonces_differ);
     tcase_add_test(tests, a_step_reads_the_daemons_attempt);
     tcase_add_test(tests, a_changed_input_is_detected);
+    tcase_add_test(tests, masks_are_copied);
     tcase_add_test(tests, inputs_with_known_digests_are_not_read);
     tcase_add_test(tests, a_check_of_inputs_can_be_stopped);
     tcase_add_test(tests, a_change_of_any_byte_is_detected);
