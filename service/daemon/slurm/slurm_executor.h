@@ -21,6 +21,9 @@
  * may show a manifest late, so a COMPLETED task gets one minute. A returned or cancelled task may still run, on a node
  * that cannot be reached: its nonce is void then. Tasks in squeue that are no longer known are cancelled.
  *
+ * A job that can only run in Slurm runs its programs on the node: it carries their runs (queue_carry_run), and its job
+ * file has masks without a path. The masks come back with the results.
+ *
  * Loop thread only.
  */
 #ifndef NOCTULE_SERVICE_DAEMON_SLURM_SLURM_EXECUTOR_H
@@ -45,6 +48,11 @@ int slurm_executor_slot(const struct slurm_executor *slurm);
 /* Events of that slot. An unknown or invalid frame sets the reader's error. */
 void slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader);
 void slurm_executor_gone(struct slurm_executor *slurm);
+
+/* Moves the masks of runs that the job carried from its results to their folders, and records that they have ended well.
+ * Must be called in the batch that records a result of the job (DONE, EMPTY, REVIEW), before that. Returns 0 or -errno;
+ * -EBADMSG: the results lack a mask. */
+int slurm_masks_take(struct core *core, int64_t job);
 
 /* Returns the reason why no job is submitted to Slurm, or "". */
 const char *slurm_executor_problem(const struct slurm_executor *slurm);
