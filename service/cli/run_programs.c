@@ -123,6 +123,7 @@ run_programs_open(struct run_programs *programs, const struct conf *conf, const 
                   const struct cli_texts *given)
 {
     struct error error;
+    bool lacks_mask = false;
     int status = EXIT_OK, rc = programs_list(programs, conf, pipeline);
     for (size_t i = 0; i < given->count && rc == 0 && status == EXIT_OK; i++)
         status = programs_take_given(programs, pipeline, given->items[i]);
@@ -132,6 +133,13 @@ run_programs_open(struct run_programs *programs, const struct conf *conf, const 
         return rc ? programs_complain("cannot start programs", rc) : status;
     if (given->count > 0 && (rc = programs_identify(programs, conf)) != 0)
         return programs_complain("cannot identify the programs", rc);
+    for (size_t i = 0; i < programs->count; i++)
+        lacks_mask |= !programs->masks[i].path;
+    if (!lacks_mask) { /* no program runs: this process must not be able to start one */
+        broker_close(programs->maker.broker);
+        programs->maker.broker = NULL;
+        return EXIT_OK;
+    }
     if (scratch_open(&programs->scratch, scratch_where(NULL), &error) != 0) {
         cli_print_error("%s: %s", code_name(error.code), error.message);
         return EXIT_PARTIAL;

@@ -10,7 +10,7 @@
 #include "service/cli/scratch.h"
 
 struct run_programs {
-    struct mask_maker maker; /* its broker is NULL if the pipeline names no program */
+    struct mask_maker maker; /* its broker is NULL if no program runs */
     struct scratch scratch;
     const struct conf_program **of; /* the programs, borrowed */
     struct job_mask *masks;         /* of the programs; those of --mask have a path from the start */

@@ -25,6 +25,13 @@ slurm_takes(const struct executor *base, const struct conf_pipeline *pipeline)
     return pipeline->executor == CONF_ON_SLURM;
 }
 
+bool
+slurm_is_only_place(const struct conf *conf, const struct conf_pipeline *pipeline)
+{
+    return pipeline->executor == CONF_ON_SLURM ||
+           (pipeline->executor == CONF_ANYWHERE && conf->compute.executor == CONF_EXECUTOR_SLURM);
+}
+
 static size_t
 slurm_backlog(const struct conf *conf)
 {
@@ -50,6 +57,7 @@ struct slurm_group {
     bool closed;
     const char *pipeline; /* of the known mean */
     double mean;          /* seconds of its jobs; 0: no measurement */
+    bool runs_programs;   /* on the node: their time is not in the mean */
 };
 
 /* Returns the task for the job; NULL: the limit of tasks is reached. */
@@ -62,9 +70,12 @@ slurm_task_for(struct slurm_executor *slurm, const struct queue_job *job, struct
         group->pipeline = job->pipeline;
         if (queue_mean_seconds(slurm->base.core->queue, job->pipeline, &group->mean))
             group->mean = 0;
+        const struct conf_pipeline *pipeline = conf_find_pipeline(slurm->base.core->conf, job->pipeline);
+        group->runs_programs = pipeline && conf_pipeline_names_program(pipeline, NULL) &&
+                               slurm_is_only_place(slurm->base.core->conf, pipeline);
     }
     /* A job without a measurement gets a task of its own and is measured. */
-    const bool alone = job->alone || group->mean <= 0;
+    const bool alone = job->alone || group->mean <= 0 || group->runs_programs;
     if (group->task && !group->closed && !alone && group->count < GROUP_MAX &&
         group->seconds + group->mean <= conf->batch_seconds) {
         group->count++;

@@ -49,6 +49,9 @@ int slurm_executor_slot(const struct slurm_executor *slurm);
 void slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader);
 void slurm_executor_gone(struct slurm_executor *slurm);
 
+/* Returns whether jobs of this pipeline can run in Slurm only. */
+bool slurm_is_only_place(const struct conf *conf, const struct conf_pipeline *pipeline);
+
 /* Moves the masks of runs that the job carried from its results to their folders, and records that they have ended well.
  * Must be called in the batch that records a result of the job (DONE, EMPTY, REVIEW), before that. Returns 0 or -errno;
  * -EBADMSG: the results lack a mask. */
