@@ -118,20 +118,16 @@ programs_identify(const struct run_programs *programs, const struct conf *conf)
 
 /* ------------------------------------------------------------------------------ open, close -- */
 
-int
-run_programs_open(struct run_programs *programs, const struct conf *conf, const struct conf_pipeline *pipeline,
-                  const struct cli_texts *given)
+/* Starts the process that runs programs, and makes their folder. */
+static int
+programs_start(struct run_programs *programs, const struct conf *conf, bool some_given)
 {
     struct error error;
     bool lacks_mask = false;
-    int status = EXIT_OK, rc = programs_list(programs, conf, pipeline);
-    for (size_t i = 0; i < given->count && rc == 0 && status == EXIT_OK; i++)
-        status = programs_take_given(programs, pipeline, given->items[i]);
-    if (rc == 0 && status == EXIT_OK && programs->count > 0)
-        rc = broker_open(&program_steps, conf->root, &programs->maker.broker);
-    if (rc || status != EXIT_OK || programs->count == 0)
-        return rc ? programs_complain("cannot start programs", rc) : status;
-    if (given->count > 0 && (rc = programs_identify(programs, conf)) != 0)
+    int rc = broker_open(&program_steps, conf->root, &programs->maker.broker);
+    if (rc)
+        return programs_complain("cannot start programs", rc);
+    if (some_given && (rc = programs_identify(programs, conf)) != 0)
         return programs_complain("cannot identify the programs", rc);
     for (size_t i = 0; i < programs->count; i++)
         lacks_mask |= !programs->masks[i].path;
@@ -146,6 +142,20 @@ run_programs_open(struct run_programs *programs, const struct conf *conf, const 
     }
     programs->maker.folder = programs->scratch.programs;
     return EXIT_OK;
+}
+
+int
+run_programs_open(struct run_programs *programs, const struct conf *conf, const struct conf_pipeline *pipeline,
+                  const struct cli_texts *given)
+{
+    int status = EXIT_OK, rc = programs_list(programs, conf, pipeline);
+    if (rc)
+        return programs_complain("cannot list the programs", rc);
+    for (size_t i = 0; i < given->count && status == EXIT_OK; i++)
+        status = programs_take_given(programs, pipeline, given->items[i]);
+    if (status == EXIT_OK && programs->count > 0)
+        status = programs_start(programs, conf, given->count > 0);
+    return status;
 }
 
 void
