@@ -52,11 +52,6 @@ void slurm_executor_gone(struct slurm_executor *slurm);
 /* Returns whether jobs of this pipeline can run in Slurm only. */
 bool slurm_is_only_place(const struct conf *conf, const struct conf_pipeline *pipeline);
 
-/* Moves the masks of runs that the job carried from its results to their folders, and records that they have ended well.
- * Must be called in the batch that records a result of the job (DONE, EMPTY, REVIEW), before that. Returns 0 or -errno;
- * -EBADMSG: the results lack a mask. */
-int slurm_masks_take(struct core *core, int64_t job);
-
 /* Returns the reason why no job is submitted to Slurm, or "". */
 const char *slurm_executor_problem(const struct slurm_executor *slurm);
 /* Returns the start of that problem in Unix milliseconds; 0: no problem. */

@@ -1,10 +1,5 @@
-/*
- * slurm_masks.c - takes over the masks of programs that ran on a node, as part of a job; see slurm_executor.h.
- *
- * The results of such a job have NAME.mask, NAME.outcome and NAME.output.txt (service/cli/slurm/slurm_step.h). They are
- * moved in the batch that records the job. If that batch is lost, the next one finds them moved.
- */
-#include "service/daemon/slurm/slurm_executor.h"
+/* slurm_masks.c - see slurm_masks.h. */
+#include "service/daemon/slurm/slurm_masks.h"
 
 #include "base/durable.h"
 #include "db/program_rows.h"
