@@ -6,6 +6,7 @@
 #include "service/common/log.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/backoff.h"
+#include "service/daemon/slurm/slurm_masks.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -99,7 +100,11 @@ job_attempt_write_retry(const struct job_attempt *attempt)
 static int
 job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_state state, size_t result_count)
 {
+    struct core *core = attempt->base.all->core;
     struct queue_figures figures = attempt->figures;
+    const int rc = slurm_masks_take(core, attempt->base.id);
+    if (rc)
+        return rc;
     figures.features = attempt->features;
     figures.feature_count = attempt->feature_count;
     figures.histograms = attempt->histograms;
@@ -110,7 +115,7 @@ job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_sta
     figures.breach_count = attempt->breach_count;
     const struct queue_finish finish = {state,        &figures,      attempt->results,
                                         result_count, attempt->code, attempt->message};
-    return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, &finish, clock_unix_ms());
+    return queue_finish_job(core->queue, attempt->base.id, &finish, clock_unix_ms());
 }
 
 /* Adds deliveries for all results that are DICOM objects. */

@@ -25,9 +25,13 @@ slurm_takes(const struct executor *base, const struct conf_pipeline *pipeline)
     return pipeline->executor == CONF_ON_SLURM;
 }
 
-bool
-slurm_is_only_place(const struct conf *conf, const struct conf_pipeline *pipeline)
+/* Returns whether jobs of this pipeline run programs on the node (programs_carry). */
+static bool
+slurm_runs_programs(const struct conf *conf, const char *name)
 {
+    const struct conf_pipeline *pipeline = conf_find_pipeline(conf, name);
+    if (!pipeline || !conf_pipeline_names_program(pipeline, NULL))
+        return false;
     return pipeline->executor == CONF_ON_SLURM ||
            (pipeline->executor == CONF_ANYWHERE && conf->compute.executor == CONF_EXECUTOR_SLURM);
 }
@@ -70,9 +74,7 @@ slurm_task_for(struct slurm_executor *slurm, const struct queue_job *job, struct
         group->pipeline = job->pipeline;
         if (queue_mean_seconds(slurm->base.core->queue, job->pipeline, &group->mean))
             group->mean = 0;
-        const struct conf_pipeline *pipeline = conf_find_pipeline(slurm->base.core->conf, job->pipeline);
-        group->runs_programs = pipeline && conf_pipeline_names_program(pipeline, NULL) &&
-                               slurm_is_only_place(slurm->base.core->conf, pipeline);
+        group->runs_programs = slurm_runs_programs(slurm->base.core->conf, job->pipeline);
     }
     /* A job without a measurement gets a task of its own and is measured. */
     const bool alone = job->alone || group->mean <= 0 || group->runs_programs;

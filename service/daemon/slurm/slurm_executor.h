@@ -49,9 +49,6 @@ int slurm_executor_slot(const struct slurm_executor *slurm);
 void slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader);
 void slurm_executor_gone(struct slurm_executor *slurm);
 
-/* Returns whether jobs of this pipeline can run in Slurm only. */
-bool slurm_is_only_place(const struct conf *conf, const struct conf_pipeline *pipeline);
-
 /* Returns the reason why no job is submitted to Slurm, or "". */
 const char *slurm_executor_problem(const struct slurm_executor *slurm);
 /* Returns the start of that problem in Unix milliseconds; 0: no problem. */
