@@ -3,6 +3,8 @@
 #   install-deps.sh build    to build, package and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
 #   install-deps.sh packages, install-deps.sh venv    the two parts of "test"
+#   install-deps.sh models   for integ.deepbet, which is skipped without it: PyTorch from Debian and deepbet from PyPI into build/models
+#                            (110 MB to download, 830 MB on disk, 1 to 2 minutes)
 # It does not install nvcc, which only the CUDA backend needs and which Debian's main section lacks: see docs/operations.md, "Install".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -12,6 +14,7 @@ packages=(cmake ninja-build gcc g++ pkg-config sqlite3 dpkg-dev file
     libmicrohttpd-dev libssl-dev libcurl4-openssl-dev libxxhash-dev zlib1g-dev)
 part=${1:-build}
 [[ $part == venv ]] && packages=()
+[[ $part == models ]] && packages=(python3-torch python3-venv)
 [[ $part == test || $part == packages ]] && packages+=(check libboost-context-dev clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
     chromium git groff-base iproute2 iptables mmdebstrap podman runc man-db munge prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
     slurm-client slurmctld slurmd strace systemd tzdata zsh)
@@ -36,6 +39,11 @@ if ((${#missing[@]})); then
     done
 fi
 
+# Installs packages from PyPI into the folder of a virtual environment.
+pip_install() {
+    "$1/bin/pip" install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes "${@:2}"
+}
+
 # Debian's Python, pinned versions with hashes. The stamp is written last, so an interrupted set-up starts again.
 if [[ $part == test || $part == venv ]]; then
     pins=(tests/requirements.txt tests/requirements-source.txt)
@@ -43,10 +51,16 @@ if [[ $part == test || $part == venv ]]; then
     if ! cat "${pins[@]}" | cmp -s - "$stamp"; then
         rm -rf build/venv
         /usr/bin/python3 -m venv build/venv
-        pip=(build/venv/bin/pip install -qq --disable-pip-version-check --no-compile --no-deps --require-hashes)
-        "${pip[@]}" --only-binary :all: -r tests/requirements.txt
-        "${pip[@]}" --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
+        pip_install build/venv --only-binary :all: -r tests/requirements.txt
+        pip_install build/venv --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
         cat "${pins[@]}" >"$stamp"
     fi
     build/venv/bin/python tests/tools/check_venv.py "${pins[@]}"
+fi
+
+if [[ $part == models ]] && ! cmp -s tests/requirements-models.txt build/models/pins; then
+    rm -rf build/models
+    /usr/bin/python3 -m venv --system-site-packages build/models
+    pip_install build/models --only-binary :all: -r tests/requirements-models.txt
+    cp tests/requirements-models.txt build/models/pins
 fi
