@@ -11,15 +11,16 @@ from conftest import BIN, SOURCE
 PAGE = SOURCE / "docs" / "first-study.md"
 
 
-def study(folder, programs):
-    """Runs every command and Python block of the document in one folder, with the programs of another folder."""
-    blocks = re.findall(r"```(sh|python)\n(.*?)```", PAGE.read_text(), re.S)
+def study(folder, programs, page=PAGE):
+    """Runs the commands of a document in one folder, with the programs of another folder. Returns its Python blocks."""
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", page.read_text(), re.S)
     shell = "".join(text for kind, text in blocks if kind == "sh")
     # Background processes end with the script, also when a command fails.
     script = "set -em\ntrap 'kill %1 2>/dev/null || true; wait' EXIT\n" + shell
     done = subprocess.run(["bash", "-c", script], cwd=folder, text=True, capture_output=True, timeout=300,
                           env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
-    assert done.returncode == 0, (done.stdout, done.stderr)
+    print(done.stdout + done.stderr)
+    assert done.returncode == 0
     return [text for kind, text in blocks if kind == "python"]
 
 

@@ -31,8 +31,8 @@ ROW = """
 OPTIONS = {"deadline_seconds": f"{DEADLINE}.0", "memory_mib": "256.0", "processes": "32", "output_mib": "64.0",
            "output_files": "16"}
 PIPELINE = """
-  {{ name = "{name}"; min_slices = 1; unreviewed = true; segments = ( {{ label = "One"; method = "program"; program = "{name}";
-      value = 1; type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }}"""
+  {{ name = "{name}"; min_slices = 1; unreviewed = true; segments = ( {{ label = "One"; method = "program";
+      program = "{name}"; value = 1; type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }}"""
 
 
 class Liar:
@@ -45,8 +45,8 @@ class Liar:
 
     def row(self, name, marker, places):
         arguments = "".join(f', "{argument}"' for argument in self.arguments).format(**places)
-        return ROW.format(name=name, liar=places["tool"], form=self.form, arguments=arguments, marker=marker, folder=places["tool"].parent,
-                          weights=places["weights"],
+        return ROW.format(name=name, liar=places["tool"], form=self.form, arguments=arguments, marker=marker,
+                          folder=places["tool"].parent, weights=places["weights"],
                           options=" ".join(f"{key} = {value};" for key, value in self.options.items()))
 
 
@@ -146,8 +146,8 @@ class Stage:
 
     def places(self):
         """Returns the values of placeholders in arguments of a liar."""
-        return {"tool": self.tool, "weights": self.weights, "root": self.root, "series": self.series, "socket": self.folder / "socket",
-                "port": self.listener.getsockname()[1]}
+        return {"tool": self.tool, "weights": self.weights, "root": self.root, "series": self.series,
+                "socket": self.folder / "socket", "port": self.listener.getsockname()[1]}
 
     def assert_unchanged(self):
         assert self.tree() == self.before
@@ -236,7 +236,8 @@ pipelines = ({pipelines} );
 rules = ({rules} );
 """
 # the limit of `programs` is 32
-LEFT_OUT = ("control", "two files", "sparse", "to the input", "nearest", "ignored", "threshold", "host", "write to usr", "write to the", "in parts", "children")
+LEFT_OUT = ("control", "two files", "sparse", "to the input", "nearest", "ignored", "threshold", "host", "write to usr",
+            "write to the", "in parts", "children")
 
 
 def test_the_queue_goes_on(daemon, stage, tmp_path):

@@ -1,0 +1,81 @@
+"""Warm programs: one start for many cases, and a new start after a case in which the program ends or does not answer."""
+
+import numpy as np
+import pytest
+from conftest import phantom, put
+from test_liars import COLUMNS, HONEST, ROWS, SLICES, TOOL
+from test_run import peer, seg_masks
+
+SETTINGS = """
+root = "{root}";
+inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
+series = {{ quiet_seconds = 1.0; complete_seconds = 0.3; }};
+min_free_mib = 1;
+programs = ( {{ name = "model"; command = [ "/usr/bin/python3", "{tool}", "{form}", "-", "-", "{number}" ]; warm = true;
+  read = [ "{tool}" ]; algorithm = {{ name = "model"; version = "1"; }}; deadline_seconds = 10.0; silence_seconds = 3.0;
+  warm_seconds = {warm_seconds}; max_attempts = {attempts}; }} );
+pipelines = ( {{ name = "model"; min_slices = 1; unreviewed = true; segments = ( {{ label = "One"; method = "program";
+  program = "model"; value = 1; type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }} );
+rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "model"; }} );
+"""
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """Returns twenty folders of a series each."""
+    folder = tmp_path_factory.mktemp("series")
+    phantom(folder, "--size", f"{COLUMNS}x{ROWS}x{SLICES}", "--kind", "ct-head", "--count", "20")
+    return sorted(path for path in folder.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def served(daemon, tmp_path, series):
+    """Returns a function that sends series to a daemon and returns it with its runs, when all jobs have ended."""
+    def serve(form, count, number=7, attempts=1, warm_seconds=600.0):
+        d = daemon(settings=SETTINGS.format(root=tmp_path / "daemon0" / "root", tool=TOOL, form=form, number=number,
+                                            attempts=attempts, warm_seconds=warm_seconds)).start()
+        for each in series[:count]:
+            put(each.iterdir(), d.inbox / each.name)
+        d.wait_jobs(count, seconds=120)
+        return d, d.query("SELECT * FROM v_program_runs ORDER BY started_at, run")
+
+    return serve
+
+
+def ends(runs):
+    return [(run["state"], run["starts"]) for run in runs]
+
+
+def test_twenty_cases_need_one_start(served, series):
+    d, runs = served("warm", 20)
+    assert ends(runs) == [("DONE", 1)] + [("DONE", 0)] * 19
+    (row,) = d.query("SELECT * FROM v_programs")
+    assert row["starts"] == 1 and row["cases_per_start"] == 20
+    of_series = {peer.read_series(each)[0][0].SeriesInstanceUID: each for each in series}
+    for job in d.jobs("DONE"):
+        images, _ = peer.read_series(of_series[job["series_uid"]])
+        assert np.array_equal(seg_masks(d.root / job["result_path"], images)[0], HONEST)
+
+
+@pytest.mark.parametrize("form, code", [
+    ("warm_crash", "PROGRAM_CRASHED"), ("warm_silence", "PROGRAM_SILENT"), ("warm_nonsense", "PROGRAM_SILENT"),
+    ("warm_error", "PROGRAM_FAILED"), ("warm_late", "PROGRAM_NO_OUTPUT")])
+def test_the_seventh_of_twenty_cases_fails(served, form, code):
+    d, runs = served(form, 20 if form == "warm_crash" else 8)
+    others = [run for run in runs if run["state"] == "DONE"]
+    (failed,) = (run for run in runs if run["state"] == "FAILED")
+    assert failed["code"] == code and len(others) == len(runs) - 1
+    # an answer, even ERROR, keeps the process
+    starts = 1 if form in ("warm_error", "warm_late") else 2
+    assert sum(run["starts"] for run in runs) == starts
+    assert [job["code"] for job in d.jobs("FAILED")] == [code]
+    # nothing of a case is left, besides the folders of the warm process
+    kept = {path.name for path in (d.root / "programs").iterdir()}
+    assert {name for name in kept if not name.startswith("warm-")} == {str(run["run"]) for run in runs}
+    assert d.stop() == 0
+
+
+def test_a_crashed_case_is_done_by_the_next_process(served):
+    _, runs = served("warm_crash", 3, number=2, attempts=2)
+    assert [run["state"] for run in runs] == ["DONE"] * 3
+    assert sorted(run["attempts"] for run in runs) == [1, 1, 2]
