@@ -3,8 +3,8 @@
 #   install-deps.sh build    to build, package and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
 #   install-deps.sh packages, install-deps.sh venv    the two parts of "test"
-#   install-deps.sh models   for integ.deepbet, which is skipped without it: PyTorch from Debian and deepbet from PyPI into build/models
-#                            (110 MB to download, 830 MB on disk, 1 to 2 minutes)
+#   install-deps.sh models   for integ.deepbet, which is skipped without it: PyTorch from Debian, and deepbet, dcmqi and pydicom-seg
+#                            from PyPI into build/models (220 MB to download, 1.2 GB on disk, 2 minutes)
 # It does not install nvcc, which only the CUDA backend needs and which Debian's main section lacks: see docs/operations.md, "Install".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
