@@ -41,8 +41,9 @@ def mask(script):
 def settings(root, script):
     """Returns a configuration with the programs and pipelines of the document."""
     (block,) = re.findall(r"```\n(programs = .*?)```", PAGE, re.S)
-    block = block.replace("/opt/deepbet/run.py", str(script)).replace('weights = [ "/opt/deepbet" ]',
-                                                                      f'weights = [ "{MODELS}", "{script}" ]')
+    (weights,) = MODELS.glob("lib/*/site-packages/data")
+    block = block.replace("/opt/deepbet/run.py", str(script)).replace(
+        'weights = [ "/opt/deepbet" ]', f'weights = [ "{weights}", "{script}" ]; read = [ "{MODELS}" ]')
     return (f'root = "{root}";\ninbox = ( {{ path = "inbox"; }} );\n'
             "series = { quiet_seconds = 1.0; complete_seconds = 0.3; };\n" + block.replace("/opt/deepbet", str(MODELS))
             + 'rules = ( { match = { modality = "MR"; }; pipeline = "brain"; } );\n')

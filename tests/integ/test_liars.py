@@ -81,6 +81,8 @@ LIARS = {
     "pipe": Liar("pipe", "PROGRAM_OUTPUT_NOT_REGULAR"),
     "10 GB": Liar("large", "PROGRAM_OUTPUT_TOO_LARGE"),
     "10 GB in parts": Liar("large_in_parts", "PROGRAM_OUTPUT_TOO_LARGE"),
+    "temporary files": Liar("fill", "PROGRAM_OUTPUT_TOO_LARGE", arguments=("$TMPDIR",)),
+    "shared memory": Liar("fill", "PROGRAM_OUTPUT_TOO_LARGE", arguments=("/dev/shm",)),
     "sparse": Liar("sparse", "PROGRAM_OUTPUT_TOO_LARGE"),
     "many files": Liar("many_files", "PROGRAM_OUTPUT_TOO_LARGE"),
     "no file": Liar("nothing", "PROGRAM_NO_OUTPUT"),
@@ -236,7 +238,7 @@ pipelines = ({pipelines} );
 rules = ({rules} );
 """
 # the limit of `programs` is 32
-LEFT_OUT = ("control", "two files", "sparse", "to the input", "nearest", "ignored", "threshold", "host", "write to usr",
+LEFT_OUT = ("control", "two files", "sparse", "shared memory", "to the input", "nearest", "ignored", "threshold", "host", "write to usr",
             "write to the", "in parts", "children")
 
 

@@ -216,6 +216,15 @@ def sparse():
         file.truncate(10 << 30)
 
 
+def fill():
+    """512 MiB in the folder ARGUMENT, in parts."""
+    for number in range(16):
+        with open(os.path.expandvars(f"{MORE[0]}/liar{number}"), "wb") as file:
+            for _ in range(32):
+                file.write(bytes(MIB))
+    time.sleep(20)
+
+
 def many_files():
     for number in range(10000):
         open(f"{OUT}/{number}", "wb").close()
