@@ -341,7 +341,7 @@ run_unit_programs(struct direct_run *run, struct job_spec *spec, struct error *e
     spec->mask_count = run->programs.count;
     if (spec->mask_count == 0)
         return 0;
-    job_lane_rest(run->lane); /* a program may need the memory of the GPU */
+    job_lane_rest(run->lane, true); /* a program may need the memory of the GPU */
     int rc = masks_make(&run->programs.maker, spec, error);
     return rc == 0 && run->options.keep_masks ? masks_keep(&run->programs.maker, spec, spec->output, false, error) : rc;
 }

@@ -122,7 +122,7 @@ step_make_masks(struct step_attempt *attempt)
     if (!step->masks.broker)
         return true; /* the pipeline refuses a mask without a path */
     if (step->lane)
-        job_lane_rest(step->lane); /* a program may need the memory of the GPU */
+        job_lane_rest(step->lane, true); /* a program may need the memory of the GPU */
     step_set_deadline(0);
     const int threads = (int)attempt->folder->head.threads;
     step->masks.threads = threads ? threads : parallel_processors();
