@@ -1,5 +1,6 @@
 /* doctor_programs.c - checks programs of the site: their files, and the sandbox that they run in. */
 #include "db/report.h"
+#include "db/report_lists.h"
 #include "service/cli/cli.h"
 #include "service/cli/doctor/doctor.h"
 
