@@ -1,0 +1,73 @@
+/*
+ * fuzz_mask.c - any bytes as a stored mask: refused with a reason, or a mask that has the bytes that the writer gives it.
+ */
+#include "base/limits.h"
+#include "service/common/volume/mask_file.h"
+#include "tests/fuzz/must.h"
+#include "tests/fuzz/scratch_file.h"
+
+enum { COLUMNS = 8, ROWS = 4, SLICES = 2, VOXELS = COLUMNS * ROWS * SLICES };
+
+static const struct volume_grid grid = {{COLUMNS, ROWS, SLICES}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2.5, 0}};
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+/* Fills the map of a mask with one layer from the bits of its labels. */
+static void
+fill_map(const struct mask_file *mask, uint16_t map[VOXELS])
+{
+    const struct mask_labels *labels = mask_file_labels(mask);
+    for (size_t i = 0; i < labels->count; i++) {
+        uint64_t bits[ROWS * SLICES] = {0};
+        const int value = labels->items[i].value;
+        int64_t voxels = 0;
+        mask_file_bits(mask, &value, 1, 1, bits);
+        for (int at = 0; at < VOXELS; at++) {
+            if (!(bits[at / COLUMNS] >> at % COLUMNS & 1))
+                continue;
+            map[at] = (uint16_t)value;
+            voxels++;
+        }
+        must(value > 0 && voxels > 0 && voxels <= labels->items[i].voxels);
+    }
+}
+
+static int64_t
+sum_of_labels(const struct mask_labels *labels)
+{
+    int64_t voxels = 0;
+    for (size_t i = 0; i < labels->count; i++)
+        voxels += labels->items[i].voxels;
+    return voxels;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char path[64], sha256[65];
+    struct mask_file *mask;
+    struct mask_labels labels;
+    struct error error = {0};
+    uint16_t map[VOXELS] = {0};
+    int64_t again;
+    const int folder = scratch_file("mask", bytes, size);
+    snprintf(path, sizeof path, "%s/mask", scratch_path);
+    const int rc = mask_file_read(path, "", &grid, &mask, &error);
+    if (rc) {
+        must_be_error(rc, &error);
+        must(mask == NULL);
+        return 0;
+    }
+    must(mask_file_bytes(mask) == (int64_t)size);
+    fill_map(mask, map);
+    const int64_t voxels = sum_of_labels(mask_file_labels(mask));
+    must(voxels <= (int64_t)VOXELS * LIMIT_MASK_LAYERS);
+    if (memmem(bytes, size, "layers 1\n", 9) && memmem(bytes, size, "to_mm 1 0 0 0 0 1 0 0 0 0 2.5 0\n", 32)) {
+        unlinkat(folder, "again", 0);
+        must(mask_file_write(folder, "again", &grid, 1, map, &again, sha256, &labels, &error) == 0);
+        must(strcmp(sha256, mask_file_sha256(mask)) == 0 && sum_of_labels(&labels) == voxels);
+        free(labels.items);
+    }
+    mask_file_free(mask);
+    return 0;
+}
