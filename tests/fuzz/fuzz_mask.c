@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static void
 fill_map(const struct mask_file *mask, uint16_t map[VOXELS])
 {
-    const struct mask_labels *labels = mask_file_labels(mask);
+    const struct mask_label_list *labels = mask_file_labels(mask);
     for (size_t i = 0; i < labels->count; i++) {
         uint64_t bits[ROWS * SLICES] = {0};
         const int value = labels->items[i].value;
@@ -33,7 +33,7 @@ fill_map(const struct mask_file *mask, uint16_t map[VOXELS])
 }
 
 static int64_t
-sum_of_labels(const struct mask_labels *labels)
+sum_of_labels(const struct mask_label_list *labels)
 {
     int64_t voxels = 0;
     for (size_t i = 0; i < labels->count; i++)
@@ -46,7 +46,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     char path[64], sha256[65];
     struct mask_file *mask;
-    struct mask_labels labels;
+    struct mask_label_list labels;
     struct error error = {0};
     uint16_t map[VOXELS] = {0};
     int64_t again;

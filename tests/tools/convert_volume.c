@@ -73,8 +73,9 @@ print_header(const struct volume_header *header, double read_seconds, double wri
            (long long)grid->size[2]);
     for (int i = 0; i < 12; i++)
         printf("%s%.17g", i ? ", " : "", grid->to_mm[i]);
-    printf("], \"type\": %d, \"slope\": %.17g, \"intercept\": %.17g, \"read_seconds\": %.3f, \"write_seconds\": %.3f}\n",
-           (int)header->type, header->slope, header->intercept, read_seconds, write_seconds);
+    printf(
+        "], \"type\": %d, \"slope\": %.17g, \"intercept\": %.17g, \"read_seconds\": %.3f, \"write_seconds\": %.3f}\n",
+        (int)header->type, header->slope, header->intercept, read_seconds, write_seconds);
 }
 
 int

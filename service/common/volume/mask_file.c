@@ -24,15 +24,15 @@ struct mask_file {
     int64_t size, runs; /* where the runs begin */
     struct volume_grid grid;
     int layers;
-    struct mask_labels labels;
+    struct mask_label_list labels;
     struct digest digest;
 };
 
 /* Lists the values other than 0 that occur. Returns 0 or -ENOMEM. */
 static int
-mask_list_labels(const int64_t *voxels, struct mask_labels *labels)
+mask_list_labels(const int64_t *voxels, struct mask_label_list *labels)
 {
-    *labels = (struct mask_labels){0};
+    *labels = (struct mask_label_list){0};
     for (int value = 1; value < MASK_VALUES; value++)
         labels->count += voxels[value] > 0;
     labels->items = calloc(labels->count + 1, sizeof *labels->items);
@@ -48,7 +48,7 @@ mask_list_labels(const int64_t *voxels, struct mask_labels *labels)
 
 /* Writes the text before the runs. */
 static void
-mask_put_head(FILE *out, const struct volume_grid *grid, int layers, const struct mask_labels *labels)
+mask_put_head(FILE *out, const struct volume_grid *grid, int layers, const struct mask_label_list *labels)
 {
     fprintf(out, "noctule-mask 1\nsize %lld %lld %lld\nto_mm", (long long)grid->size[0], (long long)grid->size[1],
             (long long)grid->size[2]);
@@ -112,7 +112,7 @@ mask_refuse(int rc, struct error *error)
 /* Writes head and runs into the file. */
 static int
 mask_store(int folder, const char *name, const struct mask_writer *writer, const struct volume_grid *grid, int layers,
-           const struct mask_labels *labels, struct digest *digest)
+           const struct mask_label_list *labels, struct digest *digest)
 {
     struct text_stream text;
     int rc = text_open(&text);
@@ -130,22 +130,23 @@ mask_store(int folder, const char *name, const struct mask_writer *writer, const
 
 int
 mask_file_write(int folder, const char *name, const struct volume_grid *grid, int layers, const uint16_t *maps,
-                int64_t *size, char sha256[65], struct mask_labels *labels, struct error *error)
+                int64_t *size, char sha256[65], struct mask_label_list *labels, struct error *error)
 {
     struct digest digest = {0};
     struct mask_writer *writer = calloc(1, sizeof *writer);
-    int rc = !writer ? -ENOMEM : layers > LIMIT_MASK_LAYERS ? -E2BIG : 0;
-    *labels = (struct mask_labels){0};
+    *labels = (struct mask_label_list){0};
+    if (!writer)
+        return mask_refuse(-ENOMEM, error);
+    int rc = layers > LIMIT_MASK_LAYERS ? -E2BIG : 0;
     for (int64_t row = 0; rc == 0 && row < layers * grid->size[1] * grid->size[2]; row++)
         rc = mask_put_row(writer, maps + row * grid->size[0], grid->size[0]);
     rc = rc ? rc : mask_list_labels(writer->voxels, labels);
     rc = rc ? rc : mask_store(folder, name, writer, grid, layers, labels, &digest);
-    if (writer)
-        free(writer->runs);
+    free(writer->runs);
     free(writer);
     if (rc) {
         free(labels->items);
-        *labels = (struct mask_labels){0};
+        *labels = (struct mask_label_list){0};
         return mask_refuse(rc, error);
     }
     *size = digest.size;
@@ -240,48 +241,69 @@ mask_check(struct mask_file *mask, struct error *error)
 
 /* Reads the whole file. */
 static int
-mask_load(struct mask_file *mask, const char *path, struct error *error)
+mask_load_open(struct mask_file *mask, int fd, struct error *error)
 {
     struct stat status;
+    if (fstat(fd, &status) != 0)
+        return error_set_system(error, -errno, "open the mask");
+    if (!S_ISREG(status.st_mode) || status.st_size > MASK_BYTES)
+        return mask_damaged("the mask is no regular file, or too large", error);
+    mask->bytes = malloc((size_t)status.st_size + 1);
+    if (!mask->bytes)
+        return error_set_system(error, -ENOMEM, "read the mask");
+    while (mask->size < status.st_size) {
+        const ssize_t got = read(fd, mask->bytes + mask->size, (size_t)(status.st_size - mask->size));
+        if (got == 0)
+            break;
+        if (got > 0)
+            mask->size += got;
+        else if (errno != EINTR)
+            return error_set_system(error, -errno, "read the mask");
+    }
+    if (digest_bytes(mask->bytes, (size_t)mask->size, &mask->digest) != 0)
+        return error_set_system(error, -ENOMEM, "digest the mask");
+    return 0;
+}
+
+static int
+mask_load(struct mask_file *mask, const char *path, struct error *error)
+{
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-        return mask_damaged("the mask is absent", error);
-    int rc = fd < 0 || fstat(fd, &status) != 0 ? error_set_system(error, -errno, "open the mask") : 0;
-    if (rc == 0 && (!S_ISREG(status.st_mode) || status.st_size > MASK_BYTES))
-        rc = mask_damaged("the mask is no regular file, or too large", error);
-    if (rc == 0 && !(mask->bytes = malloc((size_t)status.st_size + 1)))
-        rc = error_set_system(error, -ENOMEM, "read the mask");
-    for (ssize_t got = 1; rc == 0 && got != 0 && mask->size < status.st_size; mask->size += got) {
-        got = read(fd, mask->bytes + mask->size, (size_t)(status.st_size - mask->size));
-        if (got < 0 && errno != EINTR)
-            rc = error_set_system(error, -errno, "read the mask");
-        got = got < 0 ? 0 : got;
-    }
-    if (fd >= 0)
-        close(fd);
+        return mask_damaged("the mask is absent, or a link", error);
+    if (fd < 0)
+        return error_set_system(error, -errno, "open the mask");
+    const int rc = mask_load_open(mask, fd, error);
+    close(fd);
     return rc;
+}
+
+/* Checks that the mask has the voxels of the grid, in its order. */
+static int
+mask_check_grid(const struct mask_file *mask, const struct volume_grid *grid, struct error *error)
+{
+    struct volume_walk walk;
+    char why[160];
+    if (!volume_grid_same(&mask->grid, grid, &walk, why))
+        return error_set(error, -EBADMSG, CODE_PROGRAM_MASK_DAMAGED, "the mask is of another grid: %s", why);
+    if (walk.first != 0 || walk.stride[0] != 1 || walk.stride[1] != grid->size[0])
+        return mask_damaged("the mask is of a grid with other axes", error);
+    return 0;
 }
 
 int
 mask_file_read(const char *path, const char *sha256, const struct volume_grid *grid, struct mask_file **mask,
                struct error *error)
 {
-    struct volume_walk walk;
-    char why[160];
     struct mask_file *read = calloc(1, sizeof *read);
     *mask = NULL;
     int rc = read ? mask_load(read, path, error) : error_set_system(error, -ENOMEM, "read the mask");
-    if (rc == 0 && digest_bytes(read->bytes, (size_t)read->size, &read->digest) != 0)
-        rc = error_set_system(error, -ENOMEM, "digest the mask");
     if (rc == 0 && *sha256 && strcmp(sha256, read->digest.sha256) != 0)
         rc = mask_damaged("the mask does not have its digest", error);
     if (rc == 0 && !mask_read_head(read))
         rc = mask_damaged("the file is no mask", error);
     rc = rc ? rc : mask_check(read, error);
-    if (rc == 0 && !volume_grid_same(&read->grid, grid, &walk, why))
-        rc = error_set(error, -EBADMSG, CODE_PROGRAM_MASK_DAMAGED, "the mask is of another grid: %s", why);
-    else if (rc == 0 && (walk.stride[0] != 1 || walk.first != 0 || walk.stride[1] != grid->size[0]))
-        rc = mask_damaged("the mask is of a grid with other axes", error);
+    rc = rc ? rc : mask_check_grid(read, grid, error);
     if (rc)
         mask_file_free(read);
     else
@@ -305,7 +327,7 @@ mask_file_bytes(const struct mask_file *mask)
     return mask->size;
 }
 
-const struct mask_labels *
+const struct mask_label_list *
 mask_file_labels(const struct mask_file *mask)
 {
     return &mask->labels;
@@ -340,7 +362,8 @@ mask_file_bits(const struct mask_file *mask, const int *values, size_t count, in
     }
     for (int64_t row = 0; row < mask->layers * rows; row++) {
         int64_t length, value;
-        for (int64_t x = 0; x < columns && mask_number(&at, end, &length) && mask_number(&at, end, &value); x += length) {
+        for (int64_t x = 0; x < columns && mask_number(&at, end, &length) && mask_number(&at, end, &value);
+             x += length) {
             if (wanted[value])
                 mask_set_bits(bits + row % rows * words_per_row, x, x + length);
         }

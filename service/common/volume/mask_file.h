@@ -21,7 +21,7 @@
 #include <stddef.h>
 
 /* The labels of a mask with their numbers of voxels, in ascending order. */
-struct mask_labels {
+struct mask_label_list {
     size_t count;
 
     struct mask_label {
@@ -37,7 +37,7 @@ struct mask_labels {
  * beyond LIMIT_MASK_MIB or LIMIT_MASK_LAYERS.
  */
 int mask_file_write(int folder, const char *name, const struct volume_grid *grid, int layers, const uint16_t *maps,
-                    int64_t *size, char sha256[65], struct mask_labels *labels, struct error *error);
+                    int64_t *size, char sha256[65], struct mask_label_list *labels, struct error *error);
 
 /* A mask in memory. Several threads may read it. */
 struct mask_file;
@@ -51,7 +51,7 @@ int mask_file_read(const char *path, const char *sha256, const struct volume_gri
 void mask_file_free(struct mask_file *mask);
 /* Bytes of the mask in memory. */
 int64_t mask_file_bytes(const struct mask_file *mask);
-const struct mask_labels *mask_file_labels(const struct mask_file *mask);
+const struct mask_label_list *mask_file_labels(const struct mask_file *mask);
 /* The digest of the file that was read. */
 const char *mask_file_sha256(const struct mask_file *mask);
 

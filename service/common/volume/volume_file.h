@@ -30,7 +30,7 @@ enum volume_format { VOLUME_NIFTI, VOLUME_NRRD };
 
 /* A box of voxels in space. */
 struct volume_grid {
-    int64_t size[3]; /* columns, rows, slices */
+    int64_t size[3];  /* columns, rows, slices */
     double to_mm[12]; /* 3 x 4, row major: indices (x, y, z, 1) to mm of the voxel centre, LPS (PS3.3 C.7.6.2.1.1) */
 };
 
@@ -42,7 +42,7 @@ struct volume_header {
     bool gzip;
     int64_t stream_offset; /* bytes of the file before the gzip stream, or before the voxels without one */
     int64_t data_offset;   /* bytes before the first voxel, inflated, from there */
-    char data_file[256]; /* file of the voxels, in the same folder; "": this file */
+    char data_file[256];   /* file of the voxels, in the same folder; "": this file */
 };
 
 /*

@@ -94,13 +94,13 @@ nifti_load(struct volume_stream *stream, struct nifti_head *head, struct error *
     for (int swapped = 0; swapped < 2; swapped++)
         volume_values(VOLUME_INT32, swapped, head->bytes, 1, &size[swapped]);
     head->swapped = size[1] == NIFTI1_SIZE || size[1] == NIFTI2_SIZE;
-    head->version = size[head->swapped] == NIFTI2_SIZE ? 2 : 1;
-    const bool second = head->version == 2;
-    const char *magic = (const char *)head->bytes + (second ? 4 : 344);
-    if (got < (second ? NIFTI2_SIZE : NIFTI1_SIZE) || (!second && size[head->swapped] != NIFTI1_SIZE) || magic[0] != 'n' ||
-        (magic[1] != '+' && magic[1] != 'i') || magic[2] != (second ? '2' : '1') || magic[3] != '\0')
+    const double length = size[head->swapped];
+    head->version = length == NIFTI2_SIZE ? 2 : 1;
+    const char *magic = (const char *)head->bytes + (head->version == 2 ? 4 : 344);
+    head->pair = memcmp(magic, head->version == 2 ? "ni2" : "ni1", 4) == 0;
+    const bool single = memcmp(magic, head->version == 2 ? "n+2" : "n+1", 4) == 0;
+    if ((length != NIFTI1_SIZE && length != NIFTI2_SIZE) || (double)got < length || (!head->pair && !single))
         return nifti_refuse(CODE_PROGRAM_OUTPUT_UNREADABLE, "the output has no header of NIfTI-1 or NIfTI-2", error);
-    head->pair = magic[1] == 'i';
     return 0;
 }
 
@@ -128,9 +128,11 @@ nifti_type(const struct nifti_head *head, struct volume_header *header, struct e
     static const struct {
         int datatype;
         enum volume_type type;
-    } types[] = {{2, VOLUME_UINT8},  {NIFTI_INT16, VOLUME_INT16},     {8, VOLUME_INT32},    {NIFTI_FLOAT32, VOLUME_FLOAT32},
-                 {64, VOLUME_FLOAT64}, {256, VOLUME_INT8},   {512, VOLUME_UINT16}, {768, VOLUME_UINT32},
-                 {1024, VOLUME_INT64}, {1280, VOLUME_UINT64}};
+    } types[] = {
+        {2, VOLUME_UINT8},    {NIFTI_INT16, VOLUME_INT16}, {8, VOLUME_INT32},    {NIFTI_FLOAT32, VOLUME_FLOAT32},
+        {64, VOLUME_FLOAT64}, {256, VOLUME_INT8},          {512, VOLUME_UINT16}, {768, VOLUME_UINT32},
+        {1024, VOLUME_INT64}, {1280, VOLUME_UINT64}};
+
     static const int components[] = {32, 128, 1792, 2048, 2304}; /* complex numbers and colours */
     const double datatype = nifti_value(head, NIFTI_DATATYPE, 0);
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -189,9 +191,10 @@ nifti_qform(const struct nifti_head *head, double to_mm[12])
         rest = 0;
     }
     const double a = sqrt(rest);
-    const double rotation[9] = {a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c),
-                                2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b),
-                                2 * (b * d - a * c), 2 * (c * d + a * b), a * a + d * d - b * b - c * c};
+    const double rotation[9] = {
+        a * a + b * b - c * c - d * d, 2 * (b * c - a * d),           2 * (b * d + a * c),
+        2 * (b * c + a * d),           a * a + c * c - b * b - d * d, 2 * (c * d - a * b),
+        2 * (b * d - a * c),           2 * (c * d + a * b),           a * a + d * d - b * b - c * c};
     for (int axis = 0; axis < 3; axis++) {
         const double spacing = nifti_value(head, NIFTI_PIXDIM, axis + 1);
         const bool against = axis == 2 && nifti_value(head, NIFTI_PIXDIM, 0) < 0;
@@ -286,7 +289,8 @@ nifti_put_qform(struct nifti_head *head, const double to_mm[12])
         nifti_put_float(head, NIFTI_PIXDIM, axis + 1, spacing);
         nifti_put_float(head, NIFTI_QUATERN, 3 + axis, to_mm[4 * axis + 3]);
     }
-    const double turn = unit[2] * (unit[3] * unit[7] - unit[4] * unit[6]) + unit[5] * (unit[1] * unit[6] - unit[0] * unit[7]) +
+    const double turn = unit[2] * (unit[3] * unit[7] - unit[4] * unit[6]) +
+                        unit[5] * (unit[1] * unit[6] - unit[0] * unit[7]) +
                         unit[8] * (unit[0] * unit[4] - unit[1] * unit[3]);
     for (int row = 0; row < 3; row++)
         unit[3 * row + 2] *= turn < 0 ? -1 : 1;

@@ -91,23 +91,15 @@ nrrd_line(struct nrrd_head *head, char *line)
     return true;
 }
 
-/* Reads the lines up to the empty one, or to the end of a file without voxels. */
+/* Stores the lines up to the empty one, or to the end of the bytes. */
 static int
-nrrd_load(struct volume_stream *stream, struct nrrd_head *head, struct error *error)
+nrrd_lines(struct nrrd_head *head, size_t size, struct error *error)
 {
-    const ssize_t got = volume_stream_read(stream, head->text, LIMIT_VOLUME_HEADER_BYTES + 1, error);
-    if (got < 0)
-        return (int)got;
-    if (got < 8 || memcmp(head->text, "NRRD000", 7) != 0 || head->text[7] < '1' || head->text[7] > '5')
-        return nrrd_damaged("the output has no header of NRRD 1 to 5", error);
-    for (int i = 0; i < NRRD_FIELDS; i++)
-        head->fields[i] = "";
-    char *at = head->text, *end = head->text + got;
-    while (at < end) {
+    for (char *at = head->text, *end = at + size, *next; at < end; at = next) {
         char *newline = memchr(at, '\n', (size_t)(end - at));
-        char *next = newline ? newline + 1 : end;
+        next = newline ? newline + 1 : end;
         if (next - head->text > LIMIT_VOLUME_HEADER_BYTES)
-            break;
+            return nrrd_damaged("the header has no end within its limit", error);
         if (memchr(at, '\0', (size_t)(next - at)))
             return nrrd_damaged("the header has a byte 0", error);
         if (newline)
@@ -118,11 +110,21 @@ nrrd_load(struct volume_stream *stream, struct nrrd_head *head, struct error *er
         }
         if (!nrrd_line(head, at))
             return nrrd_damaged("a field of the header occurs twice", error);
-        at = next;
     }
-    return at < end ? error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "the header has no end within %d bytes",
-                                LIMIT_VOLUME_HEADER_BYTES)
-                    : 0;
+    return 0;
+}
+
+static int
+nrrd_load(struct volume_stream *stream, struct nrrd_head *head, struct error *error)
+{
+    const ssize_t got = volume_stream_read(stream, head->text, LIMIT_VOLUME_HEADER_BYTES + 1, error);
+    if (got < 0)
+        return (int)got;
+    if (got < 8 || memcmp(head->text, "NRRD000", 7) != 0 || head->text[7] < '1' || head->text[7] > '5')
+        return nrrd_damaged("the output has no header of NRRD 1 to 5", error);
+    for (int i = 0; i < NRRD_FIELDS; i++)
+        head->fields[i] = "";
+    return nrrd_lines(head, (size_t)got, error);
 }
 
 static int
@@ -143,6 +145,7 @@ nrrd_type(const struct nrrd_head *head, struct volume_header *header, struct err
         {VOLUME_FLOAT32, "|float|"},
         {VOLUME_FLOAT64, "|double|"},
     };
+
     const char *endian = head->fields[NRRD_ENDIAN];
     char name[32];
     const int length = snprintf(name, sizeof name, "|%s|", head->fields[NRRD_TYPE]);
@@ -173,7 +176,8 @@ nrrd_data(const struct nrrd_head *head, struct volume_header *header, struct err
     }
     if (!*file && head->length == 0)
         return nrrd_damaged("the output ends in its header", error);
-    if (strpbrk(file, "/%") || file[0] == '.' || strncmp(file, "LIST", 4) == 0 || strlen(file) >= sizeof header->data_file)
+    if (strpbrk(file, "/%") || file[0] == '.' || strncmp(file, "LIST", 4) == 0 ||
+        strlen(file) >= sizeof header->data_file)
         return nrrd_damaged("the voxels must be in one file of the same folder", error);
     strcpy(header->data_file, file);
     header->stream_offset = *file ? 0 : head->length;
@@ -252,7 +256,9 @@ nrrd_axes(const char *at, const int64_t *sizes, int count, struct volume_grid *g
             at = NULL;
         }
     }
-    return at && !*at && axes == 3 ? 0 : nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "it has no three directions in space", error);
+    return at && !*at && axes == 3
+               ? 0
+               : nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "it has no three directions in space", error);
 }
 
 static int
@@ -272,7 +278,8 @@ nrrd_orientation(const struct nrrd_head *head, struct volume_header *header, str
         return nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "the unit of its space is not mm", error);
     const char *end = nrrd_vector(head->fields[NRRD_ORIGIN], grid->to_mm + 3);
     if (!nrrd_space(head->fields[NRRD_SPACE], factors) || !end || *end)
-        return nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "it has no origin in a space of the patient (LPS, LAS, RAS)", error);
+        return nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "it has no origin in a space of the patient (LPS, LAS, RAS)",
+                           error);
     for (int i = 0; i < 8; i++)
         grid->to_mm[i] *= factors[i / 4];
     if (!volume_grid_regular(grid))

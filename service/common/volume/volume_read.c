@@ -34,7 +34,8 @@ struct read_room {
 static int
 read_refuse_size(struct error *error)
 {
-    return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_SIZE, "the output has more or fewer voxels than its header states");
+    return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_SIZE,
+                     "the output has more or fewer voxels than its header states");
 }
 
 static int

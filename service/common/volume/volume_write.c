@@ -69,13 +69,14 @@ volume_write(int folder, const char *name, enum volume_format format, const stru
         uint8_t nifti[NIFTI_HEAD_SIZE];
         char nrrd[NRRD_HEAD_SIZE];
     } head;
+
     size_t head_size = NIFTI_HEAD_SIZE;
-    const size_t size =
-        (size_t)grid->size[0] * (size_t)grid->size[1] * (size_t)grid->size[2] * volume_type_size(type);
+    const size_t size = (size_t)grid->size[0] * (size_t)grid->size[1] * (size_t)grid->size[2] * volume_type_size(type);
     if (format == VOLUME_NRRD)
         head_size = (size_t)volume_nrrd_write(grid, type, head.nrrd);
     else if (!volume_nifti_write(grid, type, head.nifti))
-        return error_set(error, -E2BIG, CODE_SIZE_IMPLAUSIBLE, "NIfTI-1 has no room for an axis of more than 32767 voxels");
+        return error_set(error, -E2BIG, CODE_SIZE_IMPLAUSIBLE,
+                         "NIfTI-1 has no room for an axis of more than 32767 voxels");
     struct volume_output output = {
         .fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640)};
     if (output.fd < 0)

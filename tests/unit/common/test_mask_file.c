@@ -14,7 +14,7 @@ enum { COLUMNS = 70, ROWS = 5, SLICES = 3, LAYERS = 2, VOXELS = COLUMNS * ROWS *
 static const struct volume_grid grid = {{COLUMNS, ROWS, SLICES}, {0.7, 0, 0, -179.2, 0, 0.7, 0, -179.2, 0, 0, 1, -90}};
 static uint16_t maps[LAYERS][VOXELS];
 static struct error error;
-static struct mask_labels labels;
+static struct mask_label_list labels;
 static struct mask_file *mask;
 static int folder;
 static int64_t size;
@@ -32,7 +32,7 @@ setup(void)
         maps[1][i] = i % COLUMNS > 60 && i / COLUMNS < 4 ? 5 : 0;
     }
     maps[0][7] = 300;
-    labels = (struct mask_labels){0};
+    labels = (struct mask_label_list){0};
     mask = NULL;
     error = (struct error){0};
 }
@@ -109,7 +109,7 @@ START_TEST(labels_are_counted)
 {
     write_mask("mask", LAYERS);
     ck_assert_int_eq(read_mask("mask", sha256), 0);
-    const struct mask_labels *lists[2] = {&labels, mask_file_labels(mask)};
+    const struct mask_label_list *lists[2] = {&labels, mask_file_labels(mask)};
     for (int i = 0; i < 2; i++) {
         ck_assert_uint_eq(lists[i]->count, 3);
         ck_assert_uint_eq(lists[i]->items[0].value, 5);
@@ -206,24 +206,27 @@ END_TEST
 START_TEST(runs_have_one_form)
 {
     static const struct volume_grid row = {{4, 1, 1}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0}};
+
     static const struct {
         const char *runs;
         size_t size;
         bool good;
     } cases[] = {
         {"\x04\x01", 2, true},
-        {"\x02\x01\x02\x01", 4, false},          /* two runs of one value */
-        {"\x84\x00\x01", 3, false},              /* a number with a needless byte */
-        {"\x04\x81\x00", 3, false},              /* the same of a value */
-        {"\x05\x01", 2, false},                  /* beyond the row */
-        {"\x00\x02\x04\x01", 4, false},          /* an empty run */
-        {"\x04\x81\x80\x04", 4, false},          /* value 65537 */
+        {"\x02\x01\x02\x01", 4, false},             /* two runs of one value */
+        {"\x84\x00\x01", 3, false},                 /* a number with a needless byte */
+        {"\x04\x81\x00", 3, false},                 /* the same of a value */
+        {"\x05\x01", 2, false},                     /* beyond the row */
+        {"\x00\x02\x04\x01", 4, false},             /* an empty run */
+        {"\x04\x81\x80\x04", 4, false},             /* value 65537 */
         {"\x04\xff\xff\xff\xff\xff\x01", 7, false}, /* beyond 35 bits */
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char file[256];
-        const int head = snprintf(file, sizeof file, "noctule-mask 1\nsize 4 1 1\nto_mm 1 0 0 0 0 1 0 0 0 0 1 0\nlayers 1\n"
-                                                     "label 1 4\nend\n");
+        const int head = snprintf(file, sizeof file,
+                                  "noctule-mask 1\nsize 4 1 1\nto_mm 1 0 0 0 0 1 0 0 0 0 1 0\nlayers 1\n"
+                                  "label 1 4\nend\n");
         memcpy(file + head, cases[i].runs, cases[i].size);
         scratch_write("mask", file, (size_t)head + cases[i].size);
         const int rc = mask_file_read(scratch_path("mask"), "", &row, &mask, &error);
@@ -237,12 +240,17 @@ END_TEST
 
 START_TEST(huge_sizes_do_not_overflow)
 {
-    static const char *const heads[] = {"9223372036854775807 9223372036854775807 9223372036854775807", "1048576 1048576 1048576",
-                                        "1 1048576 1048576", "0 5 3", "-70 5 3", "70 5", "x"};
+    static const char *const heads[] = {"9223372036854775807 9223372036854775807 9223372036854775807",
+                                        "1048576 1048576 1048576",
+                                        "1 1048576 1048576",
+                                        "0 5 3",
+                                        "-70 5 3",
+                                        "70 5",
+                                        "x"};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         char file[256];
-        const int length = snprintf(file, sizeof file, "noctule-mask 1\nsize %s\nto_mm 1 0 0 0 0 1 0 0 0 0 1 0\nlayers 64\nend\n",
-                                    heads[i]);
+        const int length = snprintf(
+            file, sizeof file, "noctule-mask 1\nsize %s\nto_mm 1 0 0 0 0 1 0 0 0 0 1 0\nlayers 64\nend\n", heads[i]);
         scratch_write("mask", file, (size_t)length);
         must_be_damaged(read_mask("mask", ""));
     }
@@ -294,7 +302,8 @@ START_TEST(layers_have_a_limit)
     ck_assert_int_eq(mask_file_write(folder, "mask", &voxel, (int)edge.most, many, &size, sha256, &labels, &error), 0);
     ck_assert_int_eq(mask_file_read(scratch_path("mask"), sha256, &voxel, &mask, &error), 0);
     free(labels.items);
-    ck_assert_int_lt(mask_file_write(folder, "more", &voxel, (int)edge.most + 1, many, &size, sha256, &labels, &error), 0);
+    ck_assert_int_lt(mask_file_write(folder, "more", &voxel, (int)edge.most + 1, many, &size, sha256, &labels, &error),
+                     0);
     ck_assert_int_eq(error.code, edge.code);
     ck_assert(!scratch_has("more"));
 }
@@ -311,7 +320,8 @@ map_noise(int64_t slice, int64_t slices)
     uint8_t *all = mmap(NULL, bytes * (size_t)slices, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ck_assert_ptr_ne(all, MAP_FAILED);
     for (int64_t i = 0; i < slices; i++)
-        ck_assert_ptr_ne(mmap(all + bytes * (size_t)i, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), MAP_FAILED);
+        ck_assert_ptr_ne(mmap(all + bytes * (size_t)i, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0),
+                         MAP_FAILED);
     close(fd);
     uint16_t *values = (uint16_t *)(void *)all;
     for (int64_t i = 0; i < slice; i++)

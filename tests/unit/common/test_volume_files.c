@@ -218,9 +218,14 @@ START_TEST(a_slope_scales_if_it_is_a_number_other_than_0)
     static const struct {
         double slope, intercept, value; /* of voxel 2 */
         enum code code;
-    } cases[] = {{2, 3, 7, CODE_NONE},        {0, 3, 2, CODE_NONE},   {NAN, 3, 2, CODE_NONE},
-                 {INFINITY, 3, 2, CODE_NONE}, {0, NAN, 2, CODE_NONE}, {-1, 0, -2, CODE_NONE},
+    } cases[] = {{2, 3, 7, CODE_NONE},
+                 {0, 3, 2, CODE_NONE},
+                 {NAN, 3, 2, CODE_NONE},
+                 {INFINITY, 3, 2, CODE_NONE},
+                 {0, NAN, 2, CODE_NONE},
+                 {-1, 0, -2, CODE_NONE},
                  {1, NAN, 0, CODE_PROGRAM_OUTPUT_UNREADABLE}};
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         make_nifti();
         put_float(112, cases[i].slope);
@@ -241,26 +246,44 @@ START_TEST(damaged_nifti_headers_are_refused)
         double value;
         enum code code;
     } cases[] = {
-        {0, false, 349, CODE_PROGRAM_OUTPUT_UNREADABLE},     {40, false, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {40, false, 8, CODE_PROGRAM_OUTPUT_UNREADABLE},      {40, false, -3, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {42, false, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},      {44, false, -4, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {46, false, 2, CODE_PROGRAM_OUTPUT_SIZE},            {46, false, 4, CODE_PROGRAM_OUTPUT_SIZE},
-        {70, false, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},      {70, false, 1, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {70, false, 128, CODE_PROGRAM_NOT_3D},               {70, false, 2304, CODE_PROGRAM_NOT_3D},
-        {70, false, 32, CODE_PROGRAM_NOT_3D},                {70, false, 1536, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {70, false, 4, CODE_PROGRAM_OUTPUT_SIZE},            {108, true, NAN, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {108, true, INFINITY, CODE_PROGRAM_OUTPUT_UNREADABLE}, {108, true, -352, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {108, true, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},      {108, true, 352.5, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {108, true, 351, CODE_PROGRAM_OUTPUT_UNREADABLE},    {108, true, 1e30, CODE_PROGRAM_OUTPUT_UNREADABLE},
-        {108, true, 60000, CODE_PROGRAM_OUTPUT_SIZE},        {123, false, 1, CODE_PROGRAM_GRID_DIFFERS},
-        {123, false, 3, CODE_PROGRAM_GRID_DIFFERS},          {123, false, 2 + 8, CODE_NONE},
-        {254, false, 0, CODE_PROGRAM_GRID_DIFFERS},          {254, false, -1, CODE_PROGRAM_GRID_DIFFERS},
-        {280, true, NAN, CODE_PROGRAM_GRID_DIFFERS},         {280, true, 0, CODE_PROGRAM_GRID_DIFFERS},
-        {292, true, INFINITY, CODE_PROGRAM_GRID_DIFFERS},    {304, true, NAN, CODE_PROGRAM_GRID_DIFFERS},
+        {0, false, 349, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {40, false, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {40, false, 8, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {40, false, -3, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {42, false, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {44, false, -4, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {46, false, 2, CODE_PROGRAM_OUTPUT_SIZE},
+        {46, false, 4, CODE_PROGRAM_OUTPUT_SIZE},
+        {70, false, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {70, false, 1, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {70, false, 128, CODE_PROGRAM_NOT_3D},
+        {70, false, 2304, CODE_PROGRAM_NOT_3D},
+        {70, false, 32, CODE_PROGRAM_NOT_3D},
+        {70, false, 1536, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {70, false, 4, CODE_PROGRAM_OUTPUT_SIZE},
+        {108, true, NAN, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {108, true, INFINITY, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {108, true, -352, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {108, true, 0, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {108, true, 352.5, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {108, true, 351, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {108, true, 1e30, CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {108, true, 60000, CODE_PROGRAM_OUTPUT_SIZE},
+        {123, false, 1, CODE_PROGRAM_GRID_DIFFERS},
+        {123, false, 3, CODE_PROGRAM_GRID_DIFFERS},
+        {123, false, 2 + 8, CODE_NONE},
+        {254, false, 0, CODE_PROGRAM_GRID_DIFFERS},
+        {254, false, -1, CODE_PROGRAM_GRID_DIFFERS},
+        {280, true, NAN, CODE_PROGRAM_GRID_DIFFERS},
+        {280, true, 0, CODE_PROGRAM_GRID_DIFFERS},
+        {292, true, INFINITY, CODE_PROGRAM_GRID_DIFFERS},
+        {304, true, NAN, CODE_PROGRAM_GRID_DIFFERS},
         {344, false, 'n' + 256 * '-', CODE_PROGRAM_OUTPUT_UNREADABLE},
         {344, false, 'n' + 256 * 'i', CODE_PROGRAM_OUTPUT_UNREADABLE}, /* a pair whose header is no .hdr */
-        {346, false, '2', CODE_PROGRAM_OUTPUT_UNREADABLE},   {72, false, 77, CODE_NONE}, /* bitpix has no effect */
+        {346, false, '2', CODE_PROGRAM_OUTPUT_UNREADABLE},
+        {72, false, 77, CODE_NONE}, /* bitpix has no effect */
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char what[64];
         make_nifti();
@@ -317,6 +340,7 @@ put_qform(double b, double c, double d, double qfac)
 START_TEST(a_quaternion_is_a_rotation)
 {
     const double half = sqrt(0.5);
+
     const struct {
         double b, c, d, qfac;
         double ras[9];
@@ -324,6 +348,7 @@ START_TEST(a_quaternion_is_a_rotation)
                  {half, 0, 0, 1, {1, 0, 0, 0, 0, -3, 0, 2, 0}}, {0, half, 0, 1, {0, 0, 3, 0, 2, 0, -1, 0, 0}},
                  {0, 0, half, 0, {0, -2, 0, 1, 0, 0, 0, 0, 3}}, {1, 0, 0, 1, {1, 0, 0, 0, -2, 0, 0, 0, -3}},
                  {0, 0, 1, -1, {-1, 0, 0, 0, -2, 0, 0, 0, -3}}};
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         put_qform(cases[i].b, cases[i].c, cases[i].d, cases[i].qfac);
         must_be(CODE_NONE, read_nifti(), "rotation");
@@ -364,11 +389,18 @@ START_TEST(the_written_qform_is_the_sform)
     for (int i = 0; i < 400; i++) {
         /* Rotations in all directions, half of them mirrored. */
         const double a = i * 0.7, b = i * 1.3, c = i * 2.1, mirror = i % 2 ? -1 : 1;
-        const double to_mm[12] = {cos(a) * cos(b), mirror * (cos(a) * sin(b) * sin(c) - sin(a) * cos(c)),
-                                  2 * (cos(a) * sin(b) * cos(c) + sin(a) * sin(c)), 5,
-                                  sin(a) * cos(b), mirror * (sin(a) * sin(b) * sin(c) + cos(a) * cos(c)),
-                                  2 * (sin(a) * sin(b) * cos(c) - cos(a) * sin(c)), -6,
-                                  -sin(b), mirror * cos(b) * sin(c), 2 * cos(b) * cos(c), 7};
+        const double to_mm[12] = {cos(a) * cos(b),
+                                  mirror * (cos(a) * sin(b) * sin(c) - sin(a) * cos(c)),
+                                  2 * (cos(a) * sin(b) * cos(c) + sin(a) * sin(c)),
+                                  5,
+                                  sin(a) * cos(b),
+                                  mirror * (sin(a) * sin(b) * sin(c) + cos(a) * cos(c)),
+                                  2 * (sin(a) * sin(b) * cos(c) - cos(a) * sin(c)),
+                                  -6,
+                                  -sin(b),
+                                  mirror * cos(b) * sin(c),
+                                  2 * cos(b) * cos(c),
+                                  7};
         struct volume_grid turned = {{X, Y, Z}, {0}};
         struct volume_walk walk;
         char why[160];
@@ -546,9 +578,10 @@ END_TEST
 
 /* ---- NRRD ---- */
 
-static const char nrrd_head[] = "NRRD0005\n# comment\ntype: unsigned char\ndimension: 3\nspace: left-posterior-superior\n"
-                                "sizes: 5 4 3\nspace directions: (0.7,0,0) (0,0,-0.8) (0,2.5,0)\nencoding: raw\n"
-                                "key:=value: x\nspace origin: (-100.5,-7.25,33)\n\n";
+static const char nrrd_head[] =
+    "NRRD0005\n# comment\ntype: unsigned char\ndimension: 3\nspace: left-posterior-superior\n"
+    "sizes: 5 4 3\nspace directions: (0.7,0,0) (0,0,-0.8) (0,2.5,0)\nencoding: raw\n"
+    "key:=value: x\nspace origin: (-100.5,-7.25,33)\n\n";
 
 /* Writes the header with one text replaced, and the voxels behind it. */
 static enum code
@@ -557,7 +590,8 @@ read_nrrd(const char *from, const char *to)
     static char file[1 << 17];
     const char *at = from ? strstr(nrrd_head, from) : nrrd_head;
     ck_assert_ptr_nonnull(at);
-    int length = snprintf(file, sizeof file, "%.*s%s%s", (int)(at - nrrd_head), nrrd_head, to, at + strlen(from ? from : ""));
+    int length =
+        snprintf(file, sizeof file, "%.*s%s%s", (int)(at - nrrd_head), nrrd_head, to, at + strlen(from ? from : ""));
     for (int i = 0; i < VOXELS; i++)
         file[length++] = (char)i;
     scratch_write("a.nrrd", file, (size_t)length);
@@ -608,14 +642,20 @@ START_TEST(spaces_of_nrrd_become_lps)
     static const struct {
         const char *space;
         int x, y;
-    } spaces[] = {{"RAS", -1, -1}, {"right-anterior-superior", -1, -1}, {"LAS", 1, -1}, {"left-anterior-superior", 1, -1},
+    } spaces[] = {{"RAS", -1, -1},
+                  {"right-anterior-superior", -1, -1},
+                  {"LAS", 1, -1},
+                  {"left-anterior-superior", 1, -1},
                   {"LPS", 1, 1}};
+
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++) {
         char line[64];
         snprintf(line, sizeof line, "space: %s", spaces[i].space);
         must_be(CODE_NONE, read_nrrd("space: left-posterior-superior", line), line);
         for (int at = 0; at < 12; at++)
-            ck_assert_double_eq(header.grid.to_mm[at], grid.to_mm[at] * (at < 4 ? spaces[i].x : at < 8 ? spaces[i].y : 1));
+            ck_assert_double_eq(header.grid.to_mm[at], grid.to_mm[at] * (at < 4   ? spaces[i].x
+                                                                         : at < 8 ? spaces[i].y
+                                                                                  : 1));
     }
 }
 
@@ -677,6 +717,7 @@ START_TEST(damaged_nrrd_headers_are_refused)
         {"encoding: raw", "encoding: raw\ndata file: absent.raw", CODE_PROGRAM_NO_OUTPUT},
         {"\n\n", "\n", CODE_PROGRAM_OUTPUT_UNREADABLE},
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         must_be(cases[i].code, read_nrrd(cases[i].from, cases[i].to), cases[i].to);
 }
@@ -728,13 +769,15 @@ START_TEST(values_of_all_types_are_read_in_both_orders)
         {"float", 4, "\xc0\x20\x00\x00", -2.5},
         {"double", 8, "\xc0\x04\x00\x00\x00\x00\x00\x00", -2.5},
     };
+
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         for (int big = 0; big < 2; big++) {
             char file[512];
-            int length = snprintf(file, sizeof file,
-                                  "NRRD0004\ntype: %s\ndimension: 3\nspace: LPS\nsizes: 3 1 1\nspace directions: (1,0,0) (0,1,0) "
-                                  "(0,0,1)\nencoding: raw\nspace origin: (0,0,0)\nendian: %s\n\n",
-                                  types[i].name, big ? "big" : "little");
+            int length = snprintf(
+                file, sizeof file,
+                "NRRD0004\ntype: %s\ndimension: 3\nspace: LPS\nsizes: 3 1 1\nspace directions: (1,0,0) (0,1,0) "
+                "(0,0,1)\nencoding: raw\nspace origin: (0,0,0)\nendian: %s\n\n",
+                types[i].name, big ? "big" : "little");
             for (int voxel = 0; voxel < 3; voxel++) {
                 for (size_t byte = 0; byte < types[i].size; byte++)
                     file[length++] = types[i].bytes[big ? byte : types[i].size - 1 - byte];

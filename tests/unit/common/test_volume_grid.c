@@ -65,8 +65,8 @@ check_walk(const struct volume_grid *from, const struct volume_grid *to, const s
                 ck_assert_int_lt(at, from->size[0] * from->size[1] * from->size[2]);
                 double here[3], there[3];
                 centre(to, x, y, z, here);
-                centre(from, at % from->size[0], at / from->size[0] % from->size[1],
-                       at / from->size[0] / from->size[1], there);
+                centre(from, at % from->size[0], at / from->size[0] % from->size[1], at / from->size[0] / from->size[1],
+                       there);
                 for (int row = 0; row < 3; row++)
                     ck_assert_double_eq_tol(here[row], there[row], 1e-9);
             }
