@@ -39,13 +39,12 @@ check_header(const struct volume_header *header)
 }
 
 static int
-take(void *context, int64_t first, const double *values, int64_t count, struct error *error)
+take(void *context, int64_t first, double value, int64_t count, struct error *error)
 {
     int64_t *next = context;
     (void)error;
+    (void)value;
     must(first == *next && count > 0);
-    for (int64_t i = 0; i < count; i++)
-        must(!isnan(values[i]) || values[i] != values[i]); /* reads each value */
     *next += count;
     return 0;
 }

@@ -52,15 +52,15 @@ struct copy {
 };
 
 static int
-copy_values(void *context, int64_t first, const double *values, int64_t count, struct error *unused)
+copy_values(void *context, int64_t first, double value, int64_t count, struct error *unused)
 {
     struct copy *copy = context;
     (void)unused;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = first; i < first + count; i++) {
         if (copy->integers)
-            copy->integers[first + i] = (int16_t)values[i];
+            copy->integers[i] = (int16_t)value;
         else
-            copy->floats[first + i] = (float)values[i];
+            copy->floats[i] = (float)value;
     }
     return 0;
 }

@@ -65,11 +65,12 @@ int volume_write(int folder, const char *name, enum volume_format format, const 
 int volume_read_header(int folder, const char *name, enum volume_format format, struct volume_header *header,
                        struct error *error);
 
-/* Receives `count` values from voxel `first` on, in the order of the file. Returns 0, or -errno to stop. */
-typedef int volume_take(void *context, int64_t first, const double *values, int64_t count, struct error *error);
+/* Receives `count` equal values from voxel `first` on, in the order of the file. Neighbours of a run may have the same
+ * value. Returns 0, or -errno to stop. */
+typedef int volume_take(void *context, int64_t first, double value, int64_t count, struct error *error);
 
 /*
- * Reads the voxels as real-world values, slope and intercept applied, with 1 MiB of memory. Fewer voxels or one byte more
+ * Reads the voxels as runs of real-world values, slope and intercept applied, with 1 MiB of memory. Fewer voxels or one byte more
  * than the header states: PROGRAM_OUTPUT_SIZE. Damaged gzip, or gzip that is cut off: PROGRAM_OUTPUT_UNREADABLE.
  */
 int volume_read(int folder, const char *name, const struct volume_header *header, volume_take *take, void *context,

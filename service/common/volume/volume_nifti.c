@@ -77,10 +77,8 @@ static double
 nifti_value(const struct nifti_head *head, enum nifti_field field, int i)
 {
     const struct nifti_place *place = &nifti_places[head->version - 1][field];
-    double value;
-    volume_values(place->type, head->swapped, head->bytes + place->at + (size_t)i * volume_type_size(place->type), 1,
-                  &value);
-    return value;
+    return volume_value(place->type, head->swapped,
+                        head->bytes + place->at + (size_t)i * volume_type_size(place->type));
 }
 
 /* Finds version and byte order by the size of the header, which is its first number. */
@@ -92,7 +90,7 @@ nifti_load(struct volume_stream *stream, struct nifti_head *head, struct error *
     if (got < 0)
         return (int)got;
     for (int swapped = 0; swapped < 2; swapped++)
-        volume_values(VOLUME_INT32, swapped, head->bytes, 1, &size[swapped]);
+        size[swapped] = volume_value(VOLUME_INT32, swapped, head->bytes);
     head->swapped = size[1] == NIFTI1_SIZE || size[1] == NIFTI2_SIZE;
     const double length = size[head->swapped];
     head->version = length == NIFTI2_SIZE ? 2 : 1;

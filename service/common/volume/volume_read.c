@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_VALUES 32768 /* values at a time */
+#define READ_BYTES ((int64_t)1 << 18) /* bytes at a time, a multiple of each size of values */
 
 int
 volume_read_header(int folder, const char *name, enum volume_format format, struct volume_header *header,
@@ -26,11 +26,6 @@ volume_read_header(int folder, const char *name, enum volume_format format, stru
     return rc;
 }
 
-struct read_room {
-    uint8_t bytes[READ_VALUES * sizeof(double)];
-    double values[READ_VALUES];
-};
-
 static int
 read_refuse_size(struct error *error)
 {
@@ -39,11 +34,11 @@ read_refuse_size(struct error *error)
 }
 
 static int
-read_skip(struct volume_stream *stream, int64_t bytes, struct read_room *room, struct error *error)
+read_skip(struct volume_stream *stream, int64_t bytes, uint8_t *room, struct error *error)
 {
     while (bytes > 0) {
-        const size_t wanted = bytes < (int64_t)sizeof room->bytes ? (size_t)bytes : sizeof room->bytes;
-        const ssize_t got = volume_stream_read(stream, room->bytes, wanted, error);
+        const size_t wanted = bytes < READ_BYTES ? (size_t)bytes : READ_BYTES;
+        const ssize_t got = volume_stream_read(stream, room, wanted, error);
         if (got <= 0)
             return got < 0 ? (int)got : read_refuse_size(error);
         bytes -= got;
@@ -51,28 +46,55 @@ read_skip(struct volume_stream *stream, int64_t bytes, struct read_room *room, s
     return 0;
 }
 
+/* Returns how many values at the start of the bytes are the same: compares the bytes with those one value further. */
+static size_t
+read_run(const uint8_t *bytes, size_t end, size_t size)
+{
+    size_t at = size;
+    for (uint64_t here, before; at + sizeof here <= end; at += sizeof here) {
+        memcpy(&here, bytes + at, sizeof here);
+        memcpy(&before, bytes + at - size, sizeof before);
+        if (here != before)
+            break;
+    }
+    while (at < end && bytes[at] == bytes[at - size])
+        at++;
+    return at / size;
+}
+
 static int
-read_voxels(struct volume_stream *stream, const struct volume_header *header, struct read_room *room, volume_take *take,
+read_block(const struct volume_header *header, const uint8_t *bytes, size_t end, int64_t first, volume_take *take,
+           void *context, struct error *error)
+{
+    const size_t size = volume_type_size(header->type);
+    int rc = 0;
+    for (size_t at = 0, count; rc == 0 && at < end; at += count * size) {
+        const double value = volume_value(header->type, header->swapped, bytes + at);
+        count = read_run(bytes + at, end - at, size);
+        rc = take(context, first + (int64_t)(at / size), header->slope * value + header->intercept, (int64_t)count,
+                  error);
+    }
+    return rc;
+}
+
+static int
+read_voxels(struct volume_stream *stream, const struct volume_header *header, uint8_t *room, volume_take *take,
             void *context, struct error *error)
 {
-    const int64_t voxels = header->grid.size[0] * header->grid.size[1] * header->grid.size[2];
-    const size_t size = volume_type_size(header->type);
-    const bool scaled = header->slope != 1 || header->intercept != 0;
+    const int64_t size = (int64_t)volume_type_size(header->type);
+    const int64_t bytes = header->grid.size[0] * header->grid.size[1] * header->grid.size[2] * size;
     int rc = read_skip(stream, header->data_offset, room, error);
-    for (int64_t first = 0, count; rc == 0 && first < voxels; first += count) {
-        count = voxels - first < READ_VALUES ? voxels - first : READ_VALUES;
-        const ssize_t got = volume_stream_read(stream, room->bytes, (size_t)count * size, error);
-        if (got < (ssize_t)((size_t)count * size))
+    for (int64_t at = 0, wanted; rc == 0 && at < bytes; at += wanted) {
+        wanted = bytes - at < READ_BYTES ? bytes - at : READ_BYTES;
+        const ssize_t got = volume_stream_read(stream, room, (size_t)wanted, error);
+        if (got < wanted)
             return got < 0 ? (int)got : read_refuse_size(error);
-        volume_values(header->type, header->swapped, room->bytes, count, room->values);
-        for (int64_t i = 0; scaled && i < count; i++)
-            room->values[i] = header->slope * room->values[i] + header->intercept;
-        rc = take(context, first, room->values, count, error);
+        rc = read_block(header, room, (size_t)wanted, at / size, take, context, error);
     }
     if (rc)
         return rc;
     /* One byte more, which also inflates the end of gzip with its checksum. */
-    const ssize_t more = volume_stream_read(stream, room->bytes, 1, error);
+    const ssize_t more = volume_stream_read(stream, room, 1, error);
     return more < 0 ? (int)more : more > 0 ? read_refuse_size(error) : 0;
 }
 
@@ -81,7 +103,7 @@ volume_read(int folder, const char *name, const struct volume_header *header, vo
             struct error *error)
 {
     struct volume_stream *stream = NULL;
-    struct read_room *room = malloc(sizeof *room);
+    uint8_t *room = malloc(READ_BYTES);
     const size_t parent = (size_t)(text_base_name(name) - name);
     char *path;
     if (asprintf(&path, "%.*s%s", *header->data_file ? (int)parent : (int)strlen(name), name, header->data_file) < 0)

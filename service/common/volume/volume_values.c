@@ -3,19 +3,13 @@
 
 #include <string.h>
 
-#define SAME(raw) (raw)
-
-/* Converts to `values`, by way of the unsigned type of the same size. */
-#define VALUES_AS(type, unsigned_type, swap)                                                                           \
-    for (int64_t i = 0; i < count; i++) {                                                                              \
-        unsigned_type raw;                                                                                             \
+/* The bytes as a value of the type. */
+#define VALUE_OF(type)                                                                                                 \
+    {                                                                                                                  \
         type value;                                                                                                    \
-        memcpy(&raw, at + i * (int64_t)sizeof raw, sizeof raw);                                                        \
-        raw = swapped ? swap(raw) : raw;                                                                               \
-        memcpy(&value, &raw, sizeof value);                                                                            \
-        values[i] = (double)value;                                                                                     \
-    }                                                                                                                  \
-    break
+        memcpy(&value, raw, sizeof value);                                                                             \
+        return (double)value;                                                                                          \
+    }
 
 size_t
 volume_type_size(enum volume_type type)
@@ -26,30 +20,38 @@ volume_type_size(enum volume_type type)
     return sizes[type];
 }
 
-void
-volume_values(enum volume_type type, bool swapped, const void *bytes, int64_t count, double *values)
+double
+volume_value(enum volume_type type, bool swapped, const void *bytes)
 {
-    const uint8_t *at = bytes;
+    const size_t size = volume_type_size(type);
+    uint8_t turned[sizeof(double)];
+    const uint8_t *raw = bytes;
+    if (swapped) {
+        for (size_t i = 0; i < size; i++)
+            turned[i] = raw[size - 1 - i];
+        raw = turned;
+    }
     switch (type) {
     case VOLUME_UINT8:
-        VALUES_AS(uint8_t, uint8_t, SAME);
+        return *raw;
     case VOLUME_INT8:
-        VALUES_AS(int8_t, uint8_t, SAME);
+        VALUE_OF(int8_t)
     case VOLUME_UINT16:
-        VALUES_AS(uint16_t, uint16_t, __builtin_bswap16);
+        VALUE_OF(uint16_t)
     case VOLUME_INT16:
-        VALUES_AS(int16_t, uint16_t, __builtin_bswap16);
+        VALUE_OF(int16_t)
     case VOLUME_UINT32:
-        VALUES_AS(uint32_t, uint32_t, __builtin_bswap32);
+        VALUE_OF(uint32_t)
     case VOLUME_INT32:
-        VALUES_AS(int32_t, uint32_t, __builtin_bswap32);
+        VALUE_OF(int32_t)
     case VOLUME_UINT64:
-        VALUES_AS(uint64_t, uint64_t, __builtin_bswap64);
+        VALUE_OF(uint64_t)
     case VOLUME_INT64:
-        VALUES_AS(int64_t, uint64_t, __builtin_bswap64);
+        VALUE_OF(int64_t)
     case VOLUME_FLOAT32:
-        VALUES_AS(float, uint32_t, __builtin_bswap32);
+        VALUE_OF(float)
     case VOLUME_FLOAT64:
-        VALUES_AS(double, uint64_t, __builtin_bswap64);
+        VALUE_OF(double)
     }
+    return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * volume_values.h - the values of a volume file as numbers.
+ * volume_values.h - a value of a volume file as a number.
  */
 #ifndef NOCTULE_SERVICE_COMMON_VOLUME_VOLUME_VALUES_H
 #define NOCTULE_SERVICE_COMMON_VOLUME_VOLUME_VALUES_H
@@ -11,7 +11,7 @@
 /* Returns the bytes per value. */
 size_t volume_type_size(enum volume_type type);
 
-/* Converts `count` values, which need not be aligned; `swapped`: in the other byte order. */
-void volume_values(enum volume_type type, bool swapped, const void *bytes, int64_t count, double *values);
+/* Returns a value, which need not be aligned; `swapped`: in the other byte order. */
+double volume_value(enum volume_type type, bool swapped, const void *bytes);
 
 #endif

@@ -36,14 +36,15 @@ teardown(void)
 }
 
 static int
-take(void *context, int64_t first, const double *some, int64_t count, struct error *unused)
+take(void *context, int64_t first, double value, int64_t count, struct error *unused)
 {
     int64_t *next = context;
     (void)unused;
     ck_assert_int_eq(first, *next);
+    ck_assert_int_gt(count, 0);
     *next += count;
-    for (int64_t i = 0; i < count && first + i < VOXELS; i++)
-        values[first + i] = some[i];
+    for (int64_t i = first; i < *next && i < VOXELS; i++)
+        values[i] = value;
     return 0;
 }
 
@@ -557,11 +558,11 @@ START_TEST(only_regular_files_with_one_name_are_read)
 END_TEST
 
 static int
-stop(void *context, int64_t first, const double *some, int64_t count, struct error *unused)
+stop(void *context, int64_t first, double value, int64_t count, struct error *unused)
 {
     (void)context;
     (void)first;
-    (void)some;
+    (void)value;
     (void)count;
     return error_set(unused, -ECANCELED, CODE_PROGRAM_NOT_FINITE, "stopped");
 }
