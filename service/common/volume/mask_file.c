@@ -162,6 +162,15 @@ mask_damaged(const char *why, struct error *error)
     return error_set(error, -EBADMSG, CODE_PROGRAM_MASK_DAMAGED, "%s", why);
 }
 
+/* Sets FILE_UNREADABLE, or OUT_OF_MEMORY. */
+static int
+mask_unreadable(int rc, struct error *error)
+{
+    error_set(error, rc, CODE_FILE_UNREADABLE, "the mask cannot be read: %s", strerror(-rc));
+    error_normalise(error, rc);
+    return rc;
+}
+
 /* Reads a number. Returns false at the end, and for a number that is not as short as possible. */
 static bool
 mask_number(const uint8_t **at, const uint8_t *end, int64_t *number)
@@ -233,7 +242,7 @@ mask_check(struct mask_file *mask, struct error *error)
     }
     free(voxels);
     if (rc)
-        return error_set_system(error, rc, "read the mask");
+        return mask_unreadable(rc, error);
     const bool same = whole && head.size == (size_t)mask->runs && memcmp(head.bytes, mask->bytes, head.size) == 0;
     free(head.bytes);
     return same ? 0 : mask_damaged("the mask is damaged", error);
@@ -245,12 +254,12 @@ mask_load_open(struct mask_file *mask, int fd, struct error *error)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
-        return error_set_system(error, -errno, "open the mask");
+        return mask_unreadable(-errno, error);
     if (!S_ISREG(status.st_mode) || status.st_size > MASK_BYTES)
         return mask_damaged("the mask is no regular file, or too large", error);
     mask->bytes = malloc((size_t)status.st_size + 1);
     if (!mask->bytes)
-        return error_set_system(error, -ENOMEM, "read the mask");
+        return mask_unreadable(-ENOMEM, error);
     while (mask->size < status.st_size) {
         const ssize_t got = read(fd, mask->bytes + mask->size, (size_t)(status.st_size - mask->size));
         if (got == 0)
@@ -258,10 +267,10 @@ mask_load_open(struct mask_file *mask, int fd, struct error *error)
         if (got > 0)
             mask->size += got;
         else if (errno != EINTR)
-            return error_set_system(error, -errno, "read the mask");
+            return mask_unreadable(-errno, error);
     }
     if (digest_bytes(mask->bytes, (size_t)mask->size, &mask->digest) != 0)
-        return error_set_system(error, -ENOMEM, "digest the mask");
+        return mask_unreadable(-ENOMEM, error);
     return 0;
 }
 
@@ -272,7 +281,7 @@ mask_load(struct mask_file *mask, const char *path, struct error *error)
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
         return mask_damaged("the mask is absent, or a link", error);
     if (fd < 0)
-        return error_set_system(error, -errno, "open the mask");
+        return mask_unreadable(-errno, error);
     const int rc = mask_load_open(mask, fd, error);
     close(fd);
     return rc;
@@ -297,7 +306,7 @@ mask_file_read(const char *path, const char *sha256, const struct volume_grid *g
 {
     struct mask_file *read = calloc(1, sizeof *read);
     *mask = NULL;
-    int rc = read ? mask_load(read, path, error) : error_set_system(error, -ENOMEM, "read the mask");
+    int rc = read ? mask_load(read, path, error) : mask_unreadable(-ENOMEM, error);
     if (rc == 0 && *sha256 && strcmp(sha256, read->digest.sha256) != 0)
         rc = mask_damaged("the mask does not have its digest", error);
     if (rc == 0 && !mask_read_head(read))

@@ -44,7 +44,7 @@ struct mask_file;
 
 /*
  * Reads a mask with this digest ("": any) on this grid (volume_grid_same, same order of axes). A missing, damaged or other
- * file: PROGRAM_MASK_DAMAGED. The caller must free it with mask_file_free().
+ * file: PROGRAM_MASK_DAMAGED; one that cannot be opened or read: FILE_UNREADABLE. The caller must free it with mask_file_free().
  */
 int mask_file_read(const char *path, const char *sha256, const struct volume_grid *grid, struct mask_file **mask,
                    struct error *error);

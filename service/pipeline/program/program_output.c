@@ -159,7 +159,7 @@ static int
 output_write_mask(const struct program_labels *labels, const struct volume_grid *box, int work,
                   struct program_outcome *outcome, struct error *error)
 {
-    struct mask_labels found = {0};
+    struct mask_label_list found = {0};
     const int rc = mask_file_write(work, "mask", box, labels->layers, labels->maps, &outcome->size, outcome->sha256,
                                    &found, error);
     outcome->labels = (int64_t)found.count;

@@ -17,7 +17,7 @@
 
 struct output_volume {
     const struct program_labels *labels;
-    const int64_t *size; /* of the file */
+    const int64_t *size;     /* of the file */
     struct volume_walk walk; /* place in `map` of each voxel of the file */
     uint16_t *map;
 };
@@ -56,30 +56,23 @@ volume_label(const struct output_volume *volume, const int64_t at[3], double val
 }
 
 static int
-volume_take_values(void *context, int64_t first, const double *values, int64_t count, struct error *error)
+volume_take_run(void *context, int64_t first, double value, int64_t count, struct error *error)
 {
     const struct output_volume *volume = context;
     const int64_t *stride = volume->walk.stride;
     const int64_t columns = volume->size[0], rows = volume->size[1];
     int64_t at[3] = {first % columns, first / columns % rows, first / columns / rows};
-    double last = 0; /* neighbours mostly have one label */
-    uint16_t label = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (values[i] != last || i == 0) {
-            const int rc = volume_label(volume, at, values[i], &label, error);
-            if (rc)
-                return rc;
-            last = values[i];
-        }
-        if (label)
-            volume->map[volume->walk.first + at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2]] = label;
+    uint16_t label;
+    const int rc = volume_label(volume, at, value, &label, error);
+    for (int64_t i = 0; rc == 0 && label != 0 && i < count; i++) {
+        volume->map[volume->walk.first + at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2]] = label;
         if (++at[0] == columns) {
             at[0] = 0;
             at[2] += ++at[1] == rows;
             at[1] %= rows;
         }
     }
-    return 0;
+    return rc;
 }
 
 /* Reads the file on its own grid, and takes the nearest voxel for each one of the working grid. */
@@ -93,11 +86,10 @@ volume_read_other(const struct program_labels *labels, const struct volume_grid 
         return error_set(error, -E2BIG, CODE_PROGRAM_OUTPUT_SIZE,
                          "the output has %" PRId64 " voxels, which are more than %d per voxel of the input", count,
                          FINEST);
-    struct output_volume volume = {
-        .labels = labels, .size = size, .walk = {.stride = {1, size[0], size[0] * size[1]}}};
+    struct output_volume volume = {.labels = labels, .size = size, .walk = {.stride = {1, size[0], size[0] * size[1]}}};
     int64_t *indices = calloc((size_t)box->size[0], sizeof *indices);
     volume.map = calloc((size_t)count, sizeof *volume.map);
-    int rc = indices && volume.map ? volume_read(out, relative, header, volume_take_values, &volume, error)
+    int rc = indices && volume.map ? volume_read(out, relative, header, volume_take_run, &volume, error)
                                    : error_set_system(error, -ENOMEM, "hold the output of a program");
     uint16_t *to = labels->maps;
     for (int64_t row = 0; rc == 0 && row < box->size[1] * box->size[2]; row++) {
@@ -133,5 +125,5 @@ program_output_volume(struct program_labels *labels, int out, const char *relati
     volume.map = labels->maps;
     /* Voxels come in the order of the file: the walk must lead from them to the working grid. */
     volume_grid_same(&box, &header.grid, &volume.walk, unused);
-    return volume_read(out, relative, &header, volume_take_values, &volume, error);
+    return volume_read(out, relative, &header, volume_take_run, &volume, error);
 }

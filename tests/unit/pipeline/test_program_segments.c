@@ -13,7 +13,7 @@
 enum { VOXELS = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS };
 
 #define PROGRAM                                                                                                        \
-    "name = \"p\"; command = [ \"/bin/p\", \"{in}\", \"{out}\" ]; algorithm = { name = \"Net\"; version = \"1.2\"; "    \
+    "name = \"p\"; command = [ \"/bin/p\", \"{in}\", \"{out}\" ]; algorithm = { name = \"Net\"; version = \"1.2\"; "   \
     "source = \"https://net\"; };"
 #define TYPE "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
 #define SEGMENT(label, values, rest)                                                                                   \
@@ -34,7 +34,7 @@ static void
 write_mask(const struct volume_grid *grid, int columns)
 {
     static uint16_t maps[2 * VOXELS];
-    struct mask_labels labels;
+    struct mask_label_list labels;
     struct error error = {0};
     int64_t size;
     memset(maps, 0, sizeof maps);
@@ -107,9 +107,9 @@ assert_refused(const char *settings, enum code code, const char *words)
 
 START_TEST(segments_take_their_labels)
 {
-    struct pipeline_report report = run_well(
-        PIPELINE(UNREVIEWED, SEGMENT("One", "1", "") ", " SEGMENT("Five", "5", "") ", " SEGMENT("Both", "[ 1, 5 ]", "")
-                 ", " SEGMENT("None", "9", "")));
+    struct pipeline_report report =
+        run_well(PIPELINE(UNREVIEWED, SEGMENT("One", "1", "") ", " SEGMENT("Five", "5", "") ", " SEGMENT(
+                                          "Both", "[ 1, 5 ]", "") ", " SEGMENT("None", "9", "")));
     ck_assert_str_eq(report.segments[0].method, "program");
     ck_assert_int_eq(report.segments[0].voxels, SAMPLE_BLOCK);
     ck_assert_int_eq(report.segments[1].voxels, 2 * 10 * 4);
@@ -124,10 +124,9 @@ END_TEST
 
 START_TEST(steps_and_other_segments_apply)
 {
-    struct pipeline_report report = run_well(PIPELINE(
-        UNREVIEWED,
-        SEGMENT("One", "1", "then = ( { shrink_mm = 0.8; } ); ") ", "
-        SEGMENT("Rest", "1", "minus = [ \"Five\" ]; ") ", " SEGMENT("Five", "5", "hidden = true; ")));
+    struct pipeline_report report = run_well(
+        PIPELINE(UNREVIEWED, SEGMENT("One", "1", "then = ( { shrink_mm = 0.8; } ); ") ", " SEGMENT(
+                                 "Rest", "1", "minus = [ \"Five\" ]; ") ", " SEGMENT("Five", "5", "hidden = true; ")));
     ck_assert_int_lt(report.segments[0].voxels, SAMPLE_BLOCK);
     ck_assert_int_gt(report.segments[0].voxels, 0);
     ck_assert_int_eq(report.segments[1].voxels, SAMPLE_BLOCK - 2 * 10 * 4);
@@ -210,8 +209,8 @@ START_TEST(the_same_mask_gives_the_same_bytes_and_another_one_others)
     ck_assert_str_ne(uids[0], uids[2]);
     ck_assert_str_ne(first_mask, mask_sha256);
     ck_assert(has_text(bytes[2], sizes[2], mask_sha256));
-    const char *const texts[] = {"Net",   "1.2",      "https://net", "123110", "AUTOMATIC",
-                                        "109102", first_mask, identity,      "label 1", "\"{out}\""};
+    const char *const texts[] = {"Net",    "1.2",      "https://net", "123110",  "AUTOMATIC",
+                                 "109102", first_mask, identity,      "label 1", "\"{out}\""};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         ck_assert_msg(has_text(bytes[0], sizes[0], texts[i]), "%s", texts[i]);
     for (int i = 0; i < 3; i++)
@@ -223,8 +222,9 @@ END_TEST
 START_TEST(a_mask_that_is_not_the_job_s_is_refused)
 {
     static const char settings[] = PIPELINE(UNREVIEWED, SEGMENT("One", "1", ""));
-    static char other[] = "name = \"q\"; command = [ \"/bin/q\", \"{in}\", \"{out}\" ]; algorithm = { name = \"a\"; version "
-                          "= \"1\"; };",
+    static char other[] =
+        "name = \"q\"; command = [ \"/bin/q\", \"{in}\", \"{out}\" ]; algorithm = { name = \"a\"; version "
+        "= \"1\"; };",
                 broken[] = "name = ";
     struct volume_grid shifted = box;
     shifted.to_mm[11] = 0.02;

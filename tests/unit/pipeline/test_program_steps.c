@@ -16,8 +16,8 @@
 enum { VOXELS = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS };
 
 #define PROGRAM(options)                                                                                               \
-    "name = \"p\"; command = [ \"/bin/p\", \"{in}\", \"{out}\" ]; algorithm = { name = \"a\"; version = \"1\"; }; "    \
-    options
+    "name = \"p\"; command = [ \"/bin/p\", \"{in}\", \"{out}\" ]; algorithm = { name = \"a\"; version = \"1\"; "       \
+    "}; " options
 
 static struct job_sample sample;
 static char work[128];
@@ -82,11 +82,12 @@ struct read_values {
 };
 
 static int
-keep_values(void *context, int64_t first, const double *values, int64_t count, struct error *error)
+keep_values(void *context, int64_t first, double value, int64_t count, struct error *error)
 {
     struct read_values *read = context;
     (void)error;
-    memcpy(read->values + first, values, (size_t)count * sizeof *values);
+    for (int64_t i = first; i < first + count; i++)
+        read->values[i] = value;
     return 0;
 }
 
@@ -244,8 +245,7 @@ assert_mask(const char *text)
         mask_file_bits(mask, &label, 1, 1, bits);
         for (int64_t row = 0; row < SAMPLE_SLICES * SAMPLE_ROWS; row++)
             for (int64_t x = 0; x < SAMPLE_COLUMNS; x++)
-                ck_assert_int_eq(bits[row] >> x & 1,
-                                 (int)label_at(x, row % SAMPLE_ROWS, row / SAMPLE_ROWS) == label);
+                ck_assert_int_eq(bits[row] >> x & 1, (int)label_at(x, row % SAMPLE_ROWS, row / SAMPLE_ROWS) == label);
     }
     mask_file_free(mask);
 }
@@ -325,6 +325,7 @@ START_TEST(values_that_are_no_labels_are_refused_with_their_voxel)
         {7, CODE_PROGRAM_LABEL_UNKNOWN, "has label 7"},
         {65536, CODE_PROGRAM_LABEL_UNKNOWN, "has label 65536"},
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fill_volume();
         volume[SAMPLE_COLUMNS + 2] = cases[i].value;
