@@ -1,7 +1,7 @@
 # noctule.bash - what bash completes of noctule(1); written by unit.cli_commands.
 # shellcheck shell=bash
 
-# _noctule_names WHAT OPTION...: the pipelines or destinations of the configuration.
+# _noctule_names WHAT OPTION...: the pipelines, destinations or programs of the configuration.
 _noctule_names() {
     noctule "${@:2}" check-config 2>/dev/null | sed -n "s/^$1: \\([^ ,]*\\).*/\\1/p"
 }
@@ -64,6 +64,10 @@ _noctule() {
         options='--state --series --code --modality --accession --patient --sender --since --limit --watch --interval --json'
         kind=nothing
         ;;
+    programs)
+        options='--runs --limit --watch --interval --json'
+        kind=programs
+        ;;
     destinations)
         options='--json'
         kind=nothing
@@ -73,7 +77,7 @@ _noctule() {
         kind=nothing
         ;;
     retry)
-        options='--current --force --failed --pipeline --code --since --dry-run'
+        options='--current --force --program --failed --pipeline --code --since --dry-run'
         kind=nothing
         ;;
     submit)
@@ -179,7 +183,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain run-job status report jobs review show features cohort series destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
+    local commands='run explain run-job status report jobs review show features cohort series programs destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -226,6 +230,8 @@ _noctule() {
     series:--since) kind=nothing ;;
     series:--limit) kind=nothing ;;
     series:--interval) kind=nothing ;;
+    programs:--limit) kind=nothing ;;
+    programs:--interval) kind=nothing ;;
     deliveries:--state) words='PENDING SENDING SENT DELAYED FAILED CANCELLED' ;;
     deliveries:--destination) kind=destinations ;;
     deliveries:--job) kind=nothing ;;
@@ -273,6 +279,7 @@ _noctule() {
         ;;
     pipelines) words=$(_noctule_names pipeline "${globals[@]}") ;;
     destinations) words=$(_noctule_names destination "${globals[@]}") ;;
+    programs) words=$(_noctule_names program "${globals[@]}") ;;
     presets | profiles) words=$(noctule $kind --json 2>/dev/null | sed -n 's/.*"name": "\([^"]*\)".*/\1/p') ;;
     commands) words=$commands ;;
     esac
