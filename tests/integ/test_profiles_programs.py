@@ -106,6 +106,7 @@ def configure(d, folder, profile, kind):
         inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
         series = {{ quiet_seconds = 60.0; complete_seconds = 0.3; }};
         min_free_mib = 1;
+        jobs = {{ max_attempts = 1; }};
         programs = ( {{ name = "net"; profile = "{profile}"; command = [ {words} ];
           algorithm = {{ name = "net"; version = "1"; }}; max_attempts = 1;
           {kind.settings.replace("FOLDER", str(folder))} }} );
