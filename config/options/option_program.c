@@ -166,7 +166,7 @@ check_container(const struct conf_program *program, const struct option_spot *sp
                       "with sandbox = \"container\", the first word must be podman, docker or apptainer");
     if (!closed && !program->host_network && !LOST(spot, program->host_network))
         option_refuse(spot, "command", "needs --network none, or network = \"host\"");
-    if (!has_image_digest(program) && !LOST(spot, program->weights))
+    if (!LOST(spot, program->weights) && !has_image_digest(program))
         option_refuse(spot, "command",
                       "needs an image with its digest, IMAGE@sha256:..., or an image file that is also in weights");
     if (program->warm)
@@ -251,7 +251,8 @@ static const struct option_section label_section = {SECTION(label_rows, conf_lab
             .form = &form_absolute, .help = (help_)                                                                    \
     }
 
-/* The rows from `command` to `algorithm` decide the output: conf_program_identity() has them, and no others. */
+/* The rows from `command` to `algorithm` decide the output: conf_program_identity() has them, and no others. A new row
+ * among them must be .later. */
 static const struct option_row program_rows[] = {
     {ROW(conf_program, text, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "name for segments, noctule programs and v_programs"},
@@ -379,10 +380,14 @@ option_check_programs(const struct conf *conf, const struct option_spot *spot)
     const struct option_named named = NAMED(spot, "programs", conf->programs, conf->program_count);
     const char *backend = conf->compute.backend;
     option_refuse_duplicates(&named, ".name", "the name of an earlier program");
-    for (size_t i = 0; i < conf->program_count && backend && strcmp(backend, "cpu") == 0; i++)
-        if (conf->programs[i].gpu != CONF_GPU_NONE)
+    for (size_t i = 0; i < conf->program_count; i++) {
+        if (conf->programs[i].warm && conf->root && strchr(conf->root, ' '))
+            option_refuse(spot, ELEMENT("programs", i, ".warm"),
+                          "requires a root without blanks: each case is a line with two paths");
+        if (conf->programs[i].gpu != CONF_GPU_NONE && backend && strcmp(backend, "cpu") == 0)
             option_refuse(spot, ELEMENT("programs", i, ".gpu"),
                           "compute.backend is \"cpu\", so that no GPU is used: set \"auto\"");
+    }
     for (size_t i = 0; i < conf->pipeline_count && !LOST(spot, conf->pipelines); i++)
         program_check_segments(conf, i, spot);
 }

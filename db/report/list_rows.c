@@ -599,6 +599,8 @@ static const struct report_column web_job[] = {
     COLUMN(pipeline, "pipeline", TEXT),
     COLUMN(rule, "rule", TEXT),
     COLUMN(stack, "stack", TEXT),
+    AS(programs, "programs", TEXT, "nullif(programs, '')"),
+    AS(program_runs, "runs of programs", TEXT, "nullif(program_runs, '')"),
     SERIES_UID,
     MODALITY,
     COLUMN(body_part, "body part", TEXT),
@@ -1073,6 +1075,7 @@ static const struct report_column program_run_columns[] = {
     AS(jobs, "JOBS WAITING", NUMBER | DROP, "jobs_waiting"),
     COLUMN(code, "CODE", TEXT),
     COLUMN(series_uid, "SERIES", TEXT),
+    AS(output, "OUTPUT", DROP, "output_path"),
 };
 
 const struct report_list report_program_runs = {

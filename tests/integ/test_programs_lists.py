@@ -54,6 +54,7 @@ def test_a_run_in_each_list(site, tmp_path):
     assert (only["program"], only["running"], only["runs"]) == ("slow", 1, 0)
     (run,) = json.loads(d.ctl("programs", "--runs", "--json").stdout)
     assert (run["run"], run["program"], run["state"], run["jobs_waiting"]) == (1, "slow", "RUNNING", 1)
+    assert d.ctl("show", "1").stdout.count("slow") and "PROGRAM_WAITING" in d.ctl("show", "1").stdout
     assert re.search(r"(?m)^ *1 +slow +RUNNING", d.ctl("programs", "--runs", "slow").stdout)
     assert not json.loads(d.ctl("programs", "--runs", "--json", "other").stdout)
     missing = d.ctl("programs", "fast", check=False)
