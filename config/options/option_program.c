@@ -217,7 +217,7 @@ static const struct option_row algorithm_rows[] = {
      .help = "Algorithm Version (0066,0031) in results"},
     {ROW(conf_algorithm, choice, family), "\"ai\"", .choices = family_choices,
      .help = "Algorithm Family Code (0066,002F), by CID 7162 of PS3.16; \"ai\" is Artificial Intelligence"},
-    {ROW(conf_algorithm, text, source), "\"\"", LIMITS(0, 1024),
+    {ROW(conf_algorithm, text, source), "\"\"", LIMITS(0, 64), .form = &form_dicom,
      .help = "Algorithm Source (0024,0202) in results, such as a URI; empty: none"},
 };
 
