@@ -345,48 +345,41 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
  * daemon's time. ?1 is the limit, ?2 the time, ?3 the milliseconds of ageing, ?4 the pipelines to
  * leave out. INDEXED BY and CROSS JOIN: without statistics SQLite reads and sorts all READY jobs.
  *
- * Jobs that wait for a run are candidates in the same way, for the start of the run: IS(t) is the condition of the two
- * indexes, MAY a condition of job r.
+ * Jobs that wait for a READY run are candidates in the same way, for the start of the run. IS: the condition of job r, with
+ * that of both indexes.
  */
 #define JOB_MAY_START                                                                                                  \
     "  AND (r.revision = x.revision OR x.state <> 'GATHERING') "                                                       \
     "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind = 'job' "                                                     \
     "    AND h.name = CAST(r.id AS TEXT)) "
-#define JOB_FIRST_OF(INDEX, BY_INDEX, IS, MAY)                                                                         \
+#define JOB_FIRST_OF(INDEX, BY_INDEX, IS)                                                                              \
     "WITH RECURSIVE waiting(name) AS (VALUES ('') UNION ALL "                                                          \
-    "SELECT (SELECT pipeline FROM job INDEXED BY " INDEX " WHERE " IS(                                                 \
-        "") "  AND pipeline > name ORDER BY pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "                  \
-            "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                                           \
-            "  AND instr(?4, char(10) || name || char(10)) = 0 "                                                       \
-            "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                                \
-            "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                                   \
-            "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "                       \
-            "    AND NOT w.is_open)), "                                                                                \
-            "ranks(name, priority) AS (SELECT name, (SELECT priority FROM job INDEXED BY " INDEX "  WHERE " IS(        \
-                "") "AND pipeline = name ORDER BY priority DESC LIMIT 1) FROM pipelines "                              \
-                    "UNION ALL SELECT name, (SELECT j.priority FROM job j INDEXED BY " INDEX "  WHERE " IS(            \
-                        "j.") "AND j.pipeline = name AND j.priority < ranks.priority "                                 \
-                              "  ORDER BY j.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "           \
-                              "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                \
-                              "  SELECT r.id FROM job r INDEXED BY " INDEX " JOIN series x ON x.id = r.series_id "     \
-                              "  WHERE " IS(                                                                           \
-                                  "r.") "AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START MAY       \
-                                        "  ORDER BY r.id LIMIT ?1) "                                                   \
-                                        "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("          \
-                                        "  SELECT r.id FROM job r INDEXED BY " BY_INDEX                                \
-                                        " JOIN series x ON x.id = r.series_id "                                        \
-                                        "  WHERE " IS(                                                                 \
-                                            "r.") "AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START MAY   \
-                                                  "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
-
-#define JOB_IS_READY(t)   t "state = 'READY' "
-#define JOB_FIRST         JOB_FIRST_OF("job_ready", "job_done_by", JOB_IS_READY, "")
-
-#define JOB_IS_WAITING(t) t "state = 'DELAYED' AND " t "code = 'PROGRAM_WAITING' "
+    "SELECT (SELECT r.pipeline FROM job r INDEXED BY " INDEX " WHERE " IS                                              \
+    "  AND r.pipeline > name ORDER BY r.pipeline LIMIT 1) FROM waiting WHERE name IS NOT NULL), "                      \
+    "pipelines(name) AS (SELECT name FROM waiting WHERE name <> '' "                                                   \
+    "  AND instr(?4, char(10) || name || char(10)) = 0 "                                                               \
+    "  AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.kind IN ('queue', 'jobs') "                                        \
+    "    OR h.kind = 'pipeline' AND h.name = waiting.name) "                                                           \
+    "  AND NOT EXISTS (SELECT 1 FROM pipeline_window w WHERE w.pipeline = waiting.name "                               \
+    "    AND NOT w.is_open)), "                                                                                        \
+    "ranks(name, priority) AS (SELECT name, (SELECT r.priority FROM job r INDEXED BY " INDEX "  WHERE " IS             \
+    " AND r.pipeline = name ORDER BY r.priority DESC LIMIT 1) FROM pipelines "                                         \
+    "UNION ALL SELECT name, (SELECT r.priority FROM job r INDEXED BY " INDEX "  WHERE " IS                             \
+    " AND r.pipeline = name AND r.priority < ranks.priority "                                                          \
+    "  ORDER BY r.priority DESC LIMIT 1) FROM ranks WHERE priority IS NOT NULL), "                                     \
+    "first(id) AS (SELECT j.id FROM ranks k CROSS JOIN job j WHERE j.id IN ("                                          \
+    "  SELECT r.id FROM job r INDEXED BY " INDEX " JOIN series x ON x.id = r.series_id "                               \
+    "  WHERE " IS " AND r.pipeline = k.name AND r.priority = k.priority " JOB_MAY_START "  ORDER BY r.id LIMIT ?1) "   \
+    "UNION SELECT j.id FROM pipelines p CROSS JOIN job j WHERE j.id IN ("                                              \
+    "  SELECT r.id FROM job r INDEXED BY " BY_INDEX " JOIN series x ON x.id = r.series_id "                            \
+    "  WHERE " IS " AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START                                      \
+    "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
+#define JOB_FIRST JOB_FIRST_OF("job_ready", "job_done_by", "r.state = 'READY'")
 #define JOB_FIRST_WAITING                                                                                              \
-    JOB_FIRST_OF("job_waits", "job_waits_done_by", JOB_IS_WAITING,                                                     \
+    JOB_FIRST_OF("job_waits", "job_waits_done_by",                                                                     \
+                 "r.state = 'DELAYED' AND r.code = 'PROGRAM_WAITING' "                                                 \
                  "AND EXISTS (SELECT 1 FROM job_mask m JOIN program_run g ON g.id = m.run_id "                         \
-                 "  WHERE m.job_id = r.id AND g.state = 'READY') ")
+                 "  WHERE m.job_id = r.id AND g.state = 'READY')")
 
 /* A deadline in the past does not count: it would delay jobs that can still be in time. */
 #define JOB_ORDER                                                                                                      \

@@ -3,6 +3,7 @@
  * finds the first ones. Held and delayed rows, and those for unreachable destinations, are not
  * read.
  */
+#include "db/program_rows.h"
 #include "tests/unit/db/sample.h"
 #include "tests/unit/growth.h"
 #include "tests/unit/suite.h"
@@ -89,6 +90,20 @@ send_to_pacs(int64_t job)
 }
 
 static void
+need_a_program(int64_t job)
+{
+    struct queue_job of;
+    struct queue_run run;
+    ck_assert_int_eq(queue_get_job(s.queue, job, &of), 0);
+    const struct queue_need need = {of.series_id, 1, "", "net", "s", "p", "g", "abc"};
+    ck_assert_int_eq(queue_need_run(s.queue, &need, false, SAMPLE_NOW, &run), 0);
+    ck_assert_int_eq(queue_tie_run(s.queue, job, run.id, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_job_awaits_programs(s.queue, job, "", SAMPLE_NOW), 0);
+    queue_run_clear(&run);
+    queue_job_clear(&of);
+}
+
+static void
 wait_for_a_lane(size_t n)
 {
     add_jobs("p", n, 5, NULL);
@@ -137,10 +152,16 @@ wait_for_a_held_archive(size_t n)
     add_jobs("p", n, 5, send_to_pacs);
 }
 
+static void
+wait_for_a_program(size_t n)
+{
+    add_jobs("p", n, 5, need_a_program);
+}
+
 static const struct {
     const char *name;
     void (*make)(size_t n);
-    size_t jobs, deliveries; /* returned by a query */
+    size_t jobs, deliveries, runs; /* returned by a query */
 } kinds[] = {
     {"a lane", wait_for_a_lane, 8, 0},
     {"a lane, of ten pipelines", wait_of_many_pipelines, 8, 0},
@@ -149,12 +170,15 @@ static const struct {
     {"their time", wait_for_their_time, 0, 0},
     {"an archive", wait_for_an_archive, 0, 8},
     {"a held archive", wait_for_a_held_archive, 0, 0},
+    {"a program", wait_for_a_program, 0, 0, 8},
 };
 
 /* The queries of the daemon's jobs.c and deliveries.c at each event. */
 static void
-ask_all(size_t jobs_expected, size_t deliveries_expected)
+ask_all(size_t jobs_expected, size_t deliveries_expected, size_t runs_expected)
 {
+    struct queue_run *runs;
+    size_t run_count;
     struct queue_job *jobs;
     struct queue_delivery *deliveries;
     size_t job_count, delivery_count;
@@ -171,6 +195,12 @@ ask_all(size_t jobs_expected, size_t deliveries_expected)
         queue_delivery_clear(&deliveries[i]);
     free(deliveries);
     queue_next_delivery(s.queue, NULL, 0, &due_ms);
+    ck_assert_int_eq(queue_ready_runs(s.queue, SAMPLE_NOW, 0, 8, &runs, &run_count), 0);
+    ck_assert_uint_eq(run_count, runs_expected);
+    for (size_t i = 0; i < run_count; i++)
+        queue_run_clear(&runs[i]);
+    free(runs);
+    ck_assert_int_eq(queue_next_run_due(s.queue, &due_ms), 0);
 }
 
 /* In one batch: after each commit, tests read all rows. */
@@ -183,7 +213,7 @@ cost(const void *context, size_t n)
     kinds[kind].make(n);
     const double begun = growth_clock();
     for (int i = 0; i < ROUNDS; i++)
-        ask_all(kinds[kind].jobs, kinds[kind].deliveries);
+        ask_all(kinds[kind].jobs, kinds[kind].deliveries, kinds[kind].runs);
     const double seconds = growth_clock() - begun;
     queue_rollback(s.queue);
     sample_close(&s);
