@@ -32,8 +32,6 @@ struct queue_program {
 
 /* Replaces the rows of all programs. Adds the daemon's events PROGRAM_READY and PROGRAM_BROKEN if a code changed. */
 int queue_set_programs(struct queue *queue, const struct queue_program *programs, size_t count, int64_t now_ms);
-/* Finds the identity of a program; "" if it is unknown. The caller must free it. */
-int queue_program_identity(struct queue *queue, const char *name, char **identity);
 
 enum queue_run_state {
     QUEUE_RUN_READY,
@@ -79,8 +77,6 @@ struct queue_need {
  * READY with 0 attempts (a CANCELLED one always). Cleared by queue_run_clear(). */
 int queue_need_run(struct queue *queue, const struct queue_need *need, bool revive, int64_t now_ms,
                    struct queue_run *run);
-/* Does the same without a change. Returns -ENOENT if there is no run. */
-int queue_find_run(struct queue *queue, const struct queue_need *need, struct queue_run *run);
 /* Ties a job to the run of one of its programs, in place of another one, which is released. A CANCELLED run becomes READY:
  * the job that has just been added may have superseded the last one that needed it. */
 int queue_tie_run(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_ms);

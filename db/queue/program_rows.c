@@ -123,14 +123,6 @@ queue_set_programs(struct queue *queue, const struct queue_program *programs, si
     return queue_leave(queue, rc);
 }
 
-int
-queue_program_identity(struct queue *queue, const char *name, char **identity)
-{
-    int rc = queue_read_row(queue, "SELECT coalesce((SELECT identity FROM program WHERE name = ?), '')",
-                            VALUES(value_text(name)), &database_string, identity);
-    return rc == 1 ? -ENOENT : rc;
-}
-
 /* ----------------------------------------------------------------------------------- needs --- */
 
 #define RUN_OF_NEED                                                                                                    \
@@ -144,16 +136,6 @@ static int
 run_read(struct queue *queue, int64_t id, struct queue_run *run)
 {
     return queue_read_row(queue, RUN_COLUMNS "WHERE r.id = ?", VALUES(value_int(id)), &run_shape, run);
-}
-
-int
-queue_find_run(struct queue *queue, const struct queue_need *need, struct queue_run *run)
-{
-    int64_t id;
-    int rc = database_get(&queue->db, "SELECT id FROM program_run WHERE " RUN_OF_NEED, VALUES(NEED_KEY(need)), &id);
-    if (rc == 1)
-        return run_read(queue, id, run);
-    return rc < 0 ? rc : database_refuse(&queue->db, -ENOENT, "%s has not run for the stack", need->program);
 }
 
 static int

@@ -163,13 +163,13 @@ static const struct {
     void (*make)(size_t n);
     size_t jobs, deliveries, runs; /* returned by a query */
 } kinds[] = {
-    {"a lane", wait_for_a_lane, 8, 0},
-    {"a lane, of ten pipelines", wait_of_many_pipelines, 8, 0},
-    {"a held pipeline", wait_for_their_pipeline, 8, 0},
-    {"a held queue", wait_for_the_queue, 0, 0},
-    {"their time", wait_for_their_time, 0, 0},
-    {"an archive", wait_for_an_archive, 0, 8},
-    {"a held archive", wait_for_a_held_archive, 0, 0},
+    {"a lane", wait_for_a_lane, 8, 0, 0},
+    {"a lane, of ten pipelines", wait_of_many_pipelines, 8, 0, 0},
+    {"a held pipeline", wait_for_their_pipeline, 8, 0, 0},
+    {"a held queue", wait_for_the_queue, 0, 0, 0},
+    {"their time", wait_for_their_time, 0, 0, 0},
+    {"an archive", wait_for_an_archive, 0, 8, 0},
+    {"a held archive", wait_for_a_held_archive, 0, 0, 0},
     {"a program", wait_for_a_program, 0, 0, 8},
 };
 
