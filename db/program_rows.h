@@ -122,7 +122,7 @@ int queue_finish_run(struct queue *queue, int64_t run_id, const struct queue_run
 /* ran_as: where the next attempt computes. counts: this attempt counts against max_attempts. */
 int queue_delay_run(struct queue *queue, int64_t run_id, int64_t not_before_ms, const char *ran_as, bool counts,
                     const struct queue_run_end *end, int64_t now_ms);
-/* Fails the waiting jobs with the same code, and counts them. */
+/* Fails the waiting jobs with the same code and message, and counts them. */
 int queue_fail_run(struct queue *queue, int64_t run_id, const struct queue_run_end *end, int64_t now_ms,
                    int64_t *failed);
 /* Unties the jobs that wait for it: queue_jobs_without_run(). */

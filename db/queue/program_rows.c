@@ -546,19 +546,12 @@ queue_delay_run(struct queue *queue, int64_t run_id, int64_t not_before_ms, cons
     return queue_leave(queue, rc < 0 ? rc : runs_release(queue, 0, run_id, now_ms));
 }
 
-/* Late slices have made another job of a revision. */
+/* Late slices may have made a newer revision, with its own job. */
 static int
-run_fail_jobs(struct queue *queue, int64_t run_id, enum code code, int64_t now_ms, int64_t *failed)
+run_fail_jobs(struct queue *queue, int64_t run_id, const struct queue_run_end *end, int64_t now_ms, int64_t *failed)
 {
     struct queue_ids jobs;
-    char *message;
-    int rc = queue_read_row(queue,
-                            "SELECT printf('run %d of %s, attempt %d: %s', id, program, attempts, message) "
-                            "FROM program_run WHERE id = ?",
-                            VALUES(value_int(run_id)), &database_string, &message);
-    if (rc != 0)
-        return rc < 0 ? rc : -ENOENT;
-    rc =
+    int rc =
         queue_list(queue, WAITING_JOBS "ORDER BY j.id", VALUES(value_int(run_id)), &database_id, &jobs.at, &jobs.count);
     for (size_t i = 0; rc == 0 && i < jobs.count; i++) {
         struct edge_row row;
@@ -566,11 +559,10 @@ run_fail_jobs(struct queue *queue, int64_t run_id, enum code code, int64_t now_m
         if (rc == 0 && row.revision < row.series_revision)
             rc = job_supersede(queue, &row, now_ms);
         else if (rc == 0)
-            rc = job_give_up(queue, &row, code, message, now_ms);
+            rc = job_give_up(queue, &row, end->code, end->message, now_ms);
     }
     *failed = (int64_t)jobs.count;
     free(jobs.at);
-    free(message);
     return rc;
 }
 
@@ -585,7 +577,7 @@ run_fail(struct queue *queue, const struct edge_row *row, const struct queue_run
                                   "UPDATE program_run SET state = 'FAILED', ended_at = ?3 WHERE id = ?1 AND state = ?2",
                                   VALUES(EDGE_GUARD(row), value_time(now_ms)));
     rc = edge_taken(queue, changed, row, QUEUE_RUN_FAILED, "PROGRAM_FAILED", end->code, end->message, now_ms);
-    return rc < 0 ? rc : run_fail_jobs(queue, row->id, end->code, now_ms, failed);
+    return rc < 0 ? rc : run_fail_jobs(queue, row->id, end, now_ms, failed);
 }
 
 int
@@ -676,7 +668,8 @@ run_recover_as_failed(struct queue *queue, const struct edge_row *row, int64_t n
                                       .program_seconds = -1,
                                       .read_seconds = -1};
     snprintf(message, sizeof message,
-             "the daemon ended while the program ran, and that was attempt %d, the last one allowed", row->attempts);
+             "run %lld: the daemon ended while the program ran, and that was attempt %d, the last one allowed",
+             (long long)row->id, row->attempts);
     return run_fail(queue, row, &end, now_ms, &failed);
 }
 
