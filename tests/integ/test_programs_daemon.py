@@ -51,7 +51,7 @@ pipelines = (
   {{ name = "one"; unreviewed = true; segments = (
       {{ label = "Half"; method = "program"; program = "half"; value = 1; type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }},
   {{ name = "two"; unreviewed = true; segments = (
-      {{ label = "Core"; method = "program"; program = "half"; value = 1; steps = ( {{ shrink_mm = 2.0; }} );
+      {{ label = "Core"; method = "program"; program = "half"; value = 1; then = ( {{ shrink_mm = 2.0; }} );
         type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }} );
 rules = ( {rules} );
 """
