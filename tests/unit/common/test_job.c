@@ -280,7 +280,7 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\nmask /m\n", "line 2: a mask without a program"},
         {"noctule-job 1\nprogram p\nmask /m\nmask /n\n", "line 4: a duplicate key"},
         {"noctule-job 1\nprogram p\nmask_color red\n", "line 3: an unknown key"},
-        {"noctule-job 1\nprogram p\nmask_accepts 65536\n", "line 4: not a label"},
+        {"noctule-job 1\nprogram p\nmask_accepts 65536\n", "line 3: not a label"},
         {"noctule-job 1\nprogram p\nend 0\n", "line 3: the number of files"},
         {"noctule-job 1\nid 1\nstack \noutput /o\ndevice N\nsettings a\nprogram p\nmask /m\nmask_sha256 a\nend 1\n",
          "line 10: the path, digest or identity"},
