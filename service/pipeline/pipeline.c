@@ -43,8 +43,8 @@ struct job {
     const struct conf_pipeline *pipeline; /* the same, with a segment per region of objects */
     struct output *output;
     struct volume_source source;
-    struct headers_digests *digests;    /* in progress; else NULL */
-    struct kernels_lane *lane;          /* the lane that the job runs on */
+    struct headers_digests *digests; /* in progress; else NULL */
+    struct kernels_lane *lane;       /* the lane that the job runs on */
     struct segmentation segmentation;
     void *voxels; /* of the lane */
     struct texture_groups groups;
@@ -325,7 +325,8 @@ decode(struct job *job)
     rc = begin_volume(job);
     if (rc)
         return rc;
-    memcpy(job->voxels, job->source.grid.voxels, (size_t)job->report->voxels * image_pixel_size(job->source.grid.stack->pixel));
+    memcpy(job->voxels, job->source.grid.voxels,
+           (size_t)job->report->voxels * image_pixel_size(job->source.grid.stack->pixel));
     return kernels_volume_ready(job->lane, 0, job->source.grid.stack->plane_count, &job->report->error);
 }
 
@@ -491,7 +492,8 @@ measure_segments(struct job *job)
     struct segment_measures *measures = calloc(count + 1, sizeof *measures);
     if (!measures)
         return error_set_system(&report->error, -ENOMEM, "measure the segments");
-    snprintf(report->unit, sizeof report->unit, "%s", value_unit_of(job->source.grid.instances, job->source.grid.stack));
+    snprintf(report->unit, sizeof report->unit, "%s",
+             value_unit_of(job->source.grid.instances, job->source.grid.stack));
     int rc = check_segments(job, measures);
     for (size_t i = 0; rc == 0 && i < count; i++)
         report->segments[i].measures = measures[i];

@@ -101,8 +101,7 @@ job_take_accepted(struct job_reader *reader, const char *text, struct job_mask *
         return rc;
     if (value > UINT16_MAX)
         return keyed_bad(&reader->text, "not a label");
-    uint16_t *grown =
-        array_grow(mask->accepted, &reader->accepted_capacity, mask->accepted_count + 1, sizeof *grown);
+    uint16_t *grown = array_grow(mask->accepted, &reader->accepted_capacity, mask->accepted_count + 1, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     mask->accepted = grown;

@@ -41,10 +41,10 @@
 
 /* The mask that a program of the site made of the stack (mask_file.h). */
 struct job_mask {
-    char *program;  /* conf_program_to_text */
-    char *path;     /* absolute; "": a Slurm node makes the mask first */
-    char *sha256;   /* of the file; "" without a file */
-    char *identity; /* of program and weights; "": unknown */
+    char *program;      /* conf_program_to_text */
+    char *path;         /* absolute; "": a Slurm node makes the mask first */
+    char *sha256;       /* of the file; "" without a file */
+    char *identity;     /* of program and weights; "": unknown */
     uint16_t *accepted; /* labels for the node that makes the mask, as in struct program_order */
     size_t accepted_count;
 };

@@ -67,7 +67,8 @@ input_rescale(const struct grid *grid, const void *voxels, enum volume_type *typ
     const int64_t slice = (int64_t)stack->columns * stack->rows;
     bool whole = true;
     for (int32_t z = 0; z < stack->plane_count && whole; z++)
-        whole = input_is_whole(voxels, stack->pixel, z * slice, slice, volume_rescale(grid->instances, &stack->planes[z]));
+        whole =
+            input_is_whole(voxels, stack->pixel, z * slice, slice, volume_rescale(grid->instances, &stack->planes[z]));
     *type = whole ? VOLUME_INT16 : VOLUME_FLOAT32;
     const size_t size = whole ? sizeof(int16_t) : sizeof(float);
     *values = malloc((size_t)(slice * stack->plane_count) * size);

@@ -26,9 +26,9 @@ regions_check_file(int out, const char *relative, struct error *error)
     const bool regular = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
     if (fd >= 0)
         close(fd);
-    return regular ? 0
-                   : error_set(error, -EINVAL, CODE_PROGRAM_OUTPUT_NOT_REGULAR,
-                               "the output is no regular file of its own");
+    return regular
+               ? 0
+               : error_set(error, -EINVAL, CODE_PROGRAM_OUTPUT_NOT_REGULAR, "the output is no regular file of its own");
 }
 
 /* Replaces an error of the readers. Their messages have texts of the file, which may name a patient. */

@@ -35,7 +35,7 @@ void on_planes_release(struct on_planes *placed);
 struct results {
     const struct results_request *request;
     struct pipeline_report *report;
-    char *identity; /* of the pipeline, annotation objects and masks of programs, for UIDs */
+    char *identity;                      /* of the pipeline, annotation objects and masks of programs, for UIDs */
     struct derived_equipment *equipment; /* the programs whose masks segments use */
     size_t equipment_count;
     char made_of[DICOM_UID_SIZE];     /* from derived_made_of() */

@@ -128,7 +128,8 @@ START_TEST(hostile_texts_read_back)
         spec.objects = inputs;
         spec.object_count = 2;
         assert_round_trip(&spec);
-        struct job_mask masks[] = {{text, text, text, text, (uint16_t[]){1, 65535}, 2}, {text, text, text, text, NULL, 0}};
+        struct job_mask masks[] = {{text, text, text, text, (uint16_t[]){1, 65535}, 2},
+                                   {text, text, text, text, NULL, 0}};
         spec.masks = masks;
         spec.mask_count = 2;
         assert_round_trip(&spec);
