@@ -163,7 +163,7 @@ program_bytes(const struct segmentation *segmentation, size_t segment)
 }
 
 static int
-program_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
+program_take_masks(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     const struct program_segments *own = segmentation->of[CONF_PROGRAM].prepared;
     (void)lane;
@@ -238,6 +238,6 @@ const struct segment_method segment_program = {
     .prepare = program_prepare,
     .release = program_release,
     .bytes = program_bytes,
-    .run = program_run,
+    .run = program_take_masks,
     .describe = program_describe,
 };
