@@ -42,8 +42,8 @@ scan_is_within(const char *path, const char *above)
 const char *
 scan_conflict(const char *inbox, const char *root)
 {
-    static const char *const own[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
-                                      LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RUN};
+    static const char *const own[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE, LAYOUT_JOBS,
+                                      LAYOUT_OUTBOX,   LAYOUT_RUN,    LAYOUT_PROGRAMS};
     if (scan_is_within(root, inbox))
         return "it contains the root folder, and Noctule would import its own files";
     if (!scan_is_within(inbox, root))
