@@ -130,8 +130,8 @@ def test_a_program_gives_the_voxels_of_a_threshold(site, tmp_path):
     d = site.start()
     files = feed(d, tmp_path)
     (job,) = d.wait_jobs()
-    assert (job["state"], job["code"], job["programs"]) == ("DONE", None, "half") or print(d.log.read_text()[-5000:])
-    assert runs(d) == [(1, "DONE", 1, None)]
+    assert (job["state"], job["code"], job["programs"]) == ("DONE", "", "half") or print(d.log.read_text()[-5000:])
+    assert runs(d) == [(1, "DONE", 1, "")]
     voxels = 0
     for path in files:
         dataset = pydicom.dcmread(path)
@@ -154,11 +154,11 @@ def test_two_pipelines_share_a_run_and_a_retry_uses_its_mask(site, tmp_path):
     feed(d, tmp_path)
     jobs = d.wait_jobs(2)
     assert [job["state"] for job in jobs] == ["DONE", "DONE"]
-    assert runs(d) == [(1, "DONE", 1, None)]
+    assert runs(d) == [(1, "DONE", 1, "")]
     first = seg(d, jobs[0])
     d.ctl("retry", "--force", str(jobs[0]["job"]))
     again = [job for job in d.wait_jobs(3) if job["job"] not in (jobs[0]["job"], jobs[1]["job"])]
-    assert runs(d) == [(1, "DONE", 1, None)], "the mask is used again"
+    assert runs(d) == [(1, "DONE", 1, "")], "the mask is used again"
     assert seg(d, again[0]).SOPInstanceUID == first.SOPInstanceUID
     d.ctl("retry", "--program", str(again[0]["job"]))
     (last,) = [job for job in d.wait_jobs(4) if job["job"] > again[0]["job"]]
@@ -184,7 +184,7 @@ def test_a_restart_repeats_a_run(site, tmp_path, end):
     site.stop("wait")
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE" and job["attempts"] == 1
-    assert runs(d) == [(1, "DONE", 2 if end == signal.SIGKILL else 1, None)]
+    assert runs(d) == [(1, "DONE", 2 if end == signal.SIGKILL else 1, "")]
     assert_nothing_left(d)
 
 
@@ -205,7 +205,7 @@ def test_the_death_of_the_process_costs_an_attempt(site, tmp_path):
     site.stop("wait")
     d.ctl("retry", str(job["job"]))
     wait_for(lambda: d.jobs("DONE"), 60, "the retried job")
-    assert runs(d) == [(1, "DONE", 1, None)]
+    assert runs(d) == [(1, "DONE", 1, "")]
 
 
 def test_a_failure_fails_its_jobs_until_a_retry(site, tmp_path):
@@ -226,7 +226,7 @@ def test_a_failure_fails_its_jobs_until_a_retry(site, tmp_path):
     wait_for(lambda: d.jobs("DONE"), 60, "the retried job")
     d.ctl("retry", str(job["job"]))
     wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the other job")
-    assert runs(d) == [(1, "DONE", 1, None)]
+    assert runs(d) == [(1, "DONE", 1, "")]
 
 
 def test_a_missing_program_is_awaited(site, tmp_path):
@@ -242,7 +242,7 @@ def test_a_missing_program_is_awaited(site, tmp_path):
     site.reload()
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE"
-    assert runs(d) == [(1, "DONE", 1, None)]
+    assert runs(d) == [(1, "DONE", 1, "")]
 
 
 def test_a_removed_program_fails_its_jobs(site, tmp_path):
@@ -270,7 +270,7 @@ def test_a_changed_command_replaces_runs(site, tmp_path):
     site.stop("wait")
     (job,) = d.wait_jobs()
     assert job["state"] == "DONE"
-    assert runs(d) == [(1, "CANCELLED", 1, None), (2, "DONE", 1, None)]
+    assert runs(d) == [(1, "CANCELLED", 1, ""), (2, "DONE", 1, "")]
     assert "threshold 60" in (d.root / "programs/2/output.txt").read_text()
     assert_nothing_left(d)
 
@@ -320,4 +320,4 @@ def test_a_cancelled_job_stops_its_program(site, tmp_path):
     site.stop("wait")
     d.ctl("retry", str(job["job"]))
     assert d.wait_jobs(states=("DONE",))
-    assert runs(d) == [(1, "DONE", 1, None)]
+    assert runs(d) == [(1, "DONE", 1, "")]
