@@ -90,6 +90,8 @@ handle_retry(struct core *core, const struct control_request *request, struct an
         answer_set(answer, "%s; --force runs it again", queue_reason(core->queue));
     if (error)
         return error;
+    if (message->program)
+        retention_sweep_now(core->retention); /* removes the masks that are replaced */
     due_now(&core->jobs_due);
     if (job == message->job)
         answer_set(answer, "job %" PRId64 " is ready to run again", job);

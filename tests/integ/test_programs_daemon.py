@@ -259,19 +259,19 @@ def test_a_removed_program_fails_its_jobs(site, tmp_path):
     assert d.query("SELECT 1 FROM v_programs") == []
 
 
-def test_a_changed_command_replaces_runs(site, tmp_path):
+def test_a_changed_command_is_for_runs_that_have_not_begun(site, tmp_path):
     site.let("wait")
     d = site.start()
     feed(d, tmp_path)
     wait_running(d)
+    feed(d, tmp_path, "other", "--seed", "2")
+    wait_for(lambda: runs(d, "state") == [("RUNNING",), ("READY",)], 60, "the second run")
     site.configure(threshold=60).reload()
-    wait_for(lambda: len(runs(d)) == 2, 60, "another run")
-    wait_for(lambda: runs(d)[0][1] == "CANCELLED", 60, "the end of the first")
     site.stop("wait")
-    (job,) = d.wait_jobs()
-    assert job["state"] == "DONE"
-    assert runs(d) == [(1, "CANCELLED", 1, ""), (2, "DONE", 1, "")]
-    assert "threshold 60" in (d.root / "programs/2/output.txt").read_text()
+    assert [job["state"] for job in d.wait_jobs(2)] == ["DONE", "DONE"]
+    assert runs(d) == [(1, "DONE", 1, ""), (2, "CANCELLED", 0, ""), (3, "DONE", 1, "")]
+    assert "threshold 20" in (d.root / "programs/1/output.txt").read_text()
+    assert "threshold 60" in (d.root / "programs/3/output.txt").read_text()
     assert_nothing_left(d)
 
 

@@ -443,12 +443,11 @@ programs_handle_ended(struct programs *programs, size_t slot, struct proto_reade
     }
     if (message.code != CODE_PROGRAM_CHANGED)
         return;
-    /* The identity is unknown until it is checked again. */
+    /* The process checks it again: until then the identity is unknown. */
     for (size_t i = 0; i < programs->checks.count; i++)
         if (strcmp(programs->checks.at[i].name, attempt->run.program) == 0)
             programs->checks.at[i].identity = "";
     programs->checks.is_recorded = false;
-    pool_reload(programs->core->pool, programs->slots[slot].pool);
 }
 
 void
