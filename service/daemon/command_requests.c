@@ -10,7 +10,7 @@
 #include "service/daemon/alert_daemon.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/daemon/programs/programs.h"
+#include "service/daemon/programs/program_plan.h"
 #include "service/daemon/pull/pull_scheduler.h"
 #include "service/daemon/retention/retention.h"
 #include "service/daemon/series/inspection.h"

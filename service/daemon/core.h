@@ -25,6 +25,7 @@ struct jobs;
 struct known;
 struct local_executor;
 struct notifications;
+struct program_checks;
 struct programs;
 struct report_schedule;
 struct pulls;
@@ -54,6 +55,7 @@ struct core {
     struct executor *executors[2]; /* these two; count: EXECUTOR_COUNT */
     struct workers *workers;
     struct programs *programs;
+    struct program_checks *program_checks; /* of programs */
     struct senders *senders;
     struct deliveries *deliveries;
     struct pulls *pulls;

@@ -4,7 +4,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/routing/routing_result.h"
-#include "service/daemon/programs/programs.h"
+#include "service/daemon/programs/program_plan.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>

@@ -12,6 +12,8 @@
 #include "service/common/jobs/job_file.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/awaited.h"
+#include "service/daemon/jobs/job_inputs.h"
+#include "service/daemon/programs/program_plan.h"
 #include "service/daemon/programs/programs.h"
 #include "service/daemon/spool.h"
 
@@ -48,46 +50,6 @@ jobs_run(void *context, int status)
         job_attempt_return(attempt, "the job could not be sent to the worker");
 }
 
-int
-jobs_find_inputs(const struct core *core, int64_t series_id, struct job_spec *spec)
-{
-    struct queue_file *files;
-    size_t count;
-    int error = queue_series_files(core->queue, series_id, &files, &count);
-    if (error)
-        return error;
-    spec->inputs = calloc(count + 1, sizeof *spec->inputs);
-    spec->sha256 = calloc(count + 1, sizeof *spec->sha256);
-    error = spec->inputs && spec->sha256 ? 0 : -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        char *path = error ? NULL : core_path(core, files[i].path);
-        if (path) {
-            spec->inputs[spec->input_count] = path;
-            if (*files[i].sha256) {
-                spec->sha256[spec->input_count] = files[i].sha256;
-                files[i].sha256 = NULL;
-            }
-            spec->input_count++;
-        } else {
-            error = -ENOMEM;
-        }
-        queue_file_clear(&files[i]);
-    }
-    free(files);
-    return error;
-}
-
-void
-jobs_free_inputs(struct job_spec *spec)
-{
-    for (size_t i = 0; i < spec->input_count; i++) {
-        free(spec->inputs[i]);
-        free(spec->sha256[i]);
-    }
-    free(spec->inputs);
-    free(spec->sha256);
-}
-
 /* Writes the job's file. Returns -ENODATA if it lacks a mask: then it waits, or has failed. `pipeline`: the job's own, NULL: unreadable settings, which the worker reports. */
 static int
 jobs_write_file(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline)
@@ -100,14 +62,14 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
     char *file = spool_job_file(core->root, job->id);
     int error = pipeline ? programs_masks(core, job, pipeline, &spec.masks, &spec.mask_count) : 0;
     if (!error)
-        error = jobs_find_inputs(core, job->series_id, &spec);
+        error = job_inputs_find(core, job->series_id, &spec);
     if (!error && pipeline)
         error = awaited_paths(core, job->series_id, pipeline, &spec.objects, &spec.object_count);
     if (!error)
         error = queue_earlier_results(core->queue, job->id, &spec.earlier, &spec.earlier_count);
     if (!error)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
-    jobs_free_inputs(&spec);
+    job_inputs_free(&spec);
     job_masks_free(spec.masks, spec.mask_count);
     for (size_t i = 0; i < spec.object_count; i++)
         free(spec.objects[i]);

@@ -2,7 +2,6 @@
 #ifndef NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
 #define NOCTULE_SERVICE_DAEMON_JOBS_JOBS_H
 
-#include "service/common/jobs/job_file.h"
 #include "service/common/wire/messages.h"
 #include "service/daemon/core.h"
 #include "service/daemon/jobs/executor.h"
@@ -25,11 +24,6 @@ void jobs_stop(struct jobs *jobs, int64_t job);
 void jobs_stop_superseded(struct jobs *jobs, struct queue_ids *ids);
 /* Stops all running jobs. They return to the queue. */
 void jobs_stop_all(struct jobs *jobs);
-
-/* Fills the paths and digests of a series' files, as in a job's file. Free them with jobs_free_inputs(), also after an
- * error. Returns 0 or -errno. */
-int jobs_find_inputs(const struct core *core, int64_t series_id, struct job_spec *spec);
-void jobs_free_inputs(struct job_spec *spec);
 
 size_t jobs_running(const struct jobs *jobs);
 /* Returns the number of jobs that the daemon must wait for: running here, or ended but not recorded. */

@@ -4,7 +4,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/daemon/programs/programs.h"
+#include "service/daemon/programs/program_plan.h"
 
 #include <errno.h>
 #include <stdio.h>

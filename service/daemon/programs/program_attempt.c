@@ -7,7 +7,7 @@
 #include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/backoff.h"
-#include "service/daemon/programs/programs_private.h"
+#include "service/daemon/programs/program_plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +41,6 @@ static void
 program_attempt_free(struct attempt *base)
 {
     struct program_attempt *attempt = (struct program_attempt *)base;
-    if (!base->ended)
-        program_gpu_end(base->all->core->programs, base->id, false);
     queue_run_clear(&attempt->run);
     free(attempt->frame);
     free(attempt);
@@ -80,7 +78,6 @@ program_attempt_finish(struct program_attempt *attempt, enum program_attempt_end
     struct core *core = attempt->base.all->core;
     attempt->end = end;
     attempt_end(&attempt->base);
-    program_gpu_end(core->programs, attempt->base.id, attempt->is_warm && attempt->started);
     log_write(end == PROGRAM_ATTEMPT_ILL ? LOG_WARN : LOG_INFO, "program.ended",
               LOG_FIELDS(LOG_INT("run", attempt->base.id), LOG_STR("program", attempt->run.program),
                          LOG_INT("attempt", attempt->run.attempts), LOG_STR("end", names[end]),

@@ -2,7 +2,6 @@
 #include "service/daemon/programs/program_gpu.h"
 
 #include "service/common/log.h"
-#include "service/daemon/programs/programs_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,9 +51,8 @@ program_gpu_asked(struct program_gpus *gpus, size_t worker)
 /* Sends the worker the bytes of all shares. The answer concerns the share that was asked for last, or is compared with
  * `before`. */
 static void
-program_gpu_reserve(struct programs *programs, size_t worker, int64_t before, const char *program)
+program_gpu_reserve(struct program_gpus *gpus, size_t worker, int64_t before, const char *program)
 {
-    struct program_gpus *gpus = &programs->gpus;
     struct program_grant *asked = program_gpu_asked(gpus, worker);
     struct program_probe *probe = &gpus->probes[worker];
     struct proto_writer writer;
@@ -66,39 +64,39 @@ program_gpu_reserve(struct programs *programs, size_t worker, int64_t before, co
         program_name_copy(probe->program, program);
     }
     message_write_reserve(&writer, &message);
-    pool_send(programs->core->pool, workers_slot(programs->core->workers, worker), &writer); /* or when it is ready */
+    pool_send(gpus->core->pool, workers_slot(gpus->core->workers, worker), &writer); /* or when it is ready */
 }
 
 static void
-program_gpu_return(struct programs *programs, struct program_grant *grant)
+program_gpu_return(struct program_gpus *gpus, struct program_grant *grant)
 {
-    struct program_gpus *gpus = &programs->gpus;
     const struct program_grant was = *grant;
     *grant = gpus->grants[--gpus->count];
     if (was.whole) {
         if (was.is_used)
             program_name_copy(gpus->lent_for[was.worker], was.program);
-        workers_return(programs->core->workers, was.worker);
+        workers_return(gpus->core->workers, was.worker);
     } else {
         const bool was_alone = program_gpu_shares(gpus, was.worker) == 0;
-        program_gpu_reserve(programs, was.worker, was.is_used && was_alone ? was.free_before : 0, was.program);
+        program_gpu_reserve(gpus, was.worker, was.is_used && was_alone ? was.free_before : 0, was.program);
     }
-    due_now(&programs->core->programs_due);
+    due_now(&gpus->core->programs_due);
 }
 
 /* ------------------------------------------------------------------------------- asking ---- */
 
 /* Asks warm processes without a run to end, so that their shares return. */
 static void
-program_gpu_cool(const struct programs *programs)
+program_gpu_cool(struct program_gpus *gpus)
 {
-    for (size_t i = 0; i < programs->gpus.count; i++) {
-        const struct program_grant *grant = &programs->gpus.grants[i];
+    for (size_t i = 0; i < gpus->count; i++) {
+        struct program_grant *grant = &gpus->grants[i];
         struct proto_writer writer;
-        if (grant->run || grant->is_ended)
+        if (grant->run || grant->is_ended || grant->is_cooling)
             continue;
+        grant->is_cooling = true;
         message_write_program_cool(&writer, &(struct message_program_cool){.program = grant->program});
-        pool_send(programs->core->pool, programs->slots[grant->slot].pool, &writer);
+        pool_send(gpus->core->pool, grant->slot, &writer);
     }
 }
 
@@ -114,22 +112,22 @@ program_gpu_any_whole(const struct program_gpus *gpus)
 /* Chooses the GPU with the most bytes left. whole: without shares. Returns 0, -EAGAIN if none is free now, -ENOMEM if no
  * GPU is large enough, or -ENODEV. */
 static int
-program_gpu_choose(struct programs *programs, bool whole, int64_t bytes, size_t *chosen)
+program_gpu_choose(struct program_gpus *gpus, bool whole, int64_t bytes, size_t *chosen)
 {
-    struct workers *workers = programs->core->workers;
+    struct workers *workers = gpus->core->workers;
     int64_t most = -1, largest = -1, memory;
     char uuid[KERNELS_UUID];
     int none = -EAGAIN;
     for (size_t i = 0; i < workers_count(workers); i++) {
         const int rc = workers_device(workers, i, uuid, &memory);
-        const int64_t shares = program_gpu_shares(&programs->gpus, i);
+        const int64_t shares = program_gpu_shares(gpus, i);
         if (rc == -ENODEV)
             none = rc; /* the processors compute, since there is no GPU */
         if (rc)
             continue;
         largest = memory > largest ? memory : largest;
         if (!(whole ? workers_may_lend(workers, i) && shares == 0 : workers_usable(workers, i)) ||
-            program_gpu_asked(&programs->gpus, i) || memory - shares < bytes || memory - shares <= most)
+            program_gpu_asked(gpus, i) || memory - shares < bytes || memory - shares <= most)
             continue;
         most = memory - shares;
         *chosen = i;
@@ -139,16 +137,15 @@ program_gpu_choose(struct programs *programs, bool whole, int64_t bytes, size_t 
 
 /* Asks a GPU's worker for the GPU, or for memory. */
 static int
-program_gpu_ask(struct programs *programs, int64_t run, const struct conf_program *program, bool whole, size_t slot)
+program_gpu_ask(struct program_gpus *gpus, int64_t run, const struct conf_program *program, bool whole, int slot)
 {
-    struct program_gpus *gpus = &programs->gpus;
     const int64_t bytes = whole ? 0 : (int64_t)(program->gpu_memory_mib * (1 << 20));
     size_t worker;
     if (gpus->count == PROGRAM_GRANTS || (whole && program_gpu_any_whole(gpus)))
         return 0;
-    const int rc = program_gpu_choose(programs, whole, bytes, &worker);
+    const int rc = program_gpu_choose(gpus, whole, bytes, &worker);
     if (rc == -EAGAIN)
-        program_gpu_cool(programs);
+        program_gpu_cool(gpus);
     if (rc)
         return rc == -EAGAIN ? 0 : rc;
     struct program_grant *grant = &gpus->grants[gpus->count++];
@@ -158,59 +155,58 @@ program_gpu_ask(struct programs *programs, int64_t run, const struct conf_progra
                                     .whole = whole,
                                     .bytes = bytes,
                                     .is_wanted = true,
-                                    .asked_at = uv_now(&programs->core->loop)};
+                                    .asked_at = uv_now(&gpus->core->loop)};
     program_name_copy(grant->program, program->name);
     if (whole)
-        workers_lend(programs->core->workers, worker);
+        workers_lend(gpus->core->workers, worker);
     else
-        program_gpu_reserve(programs, worker, 0, "");
+        program_gpu_reserve(gpus, worker, 0, "");
     return 0;
 }
 
 /* Returns the share that the warm process of a program keeps, or NULL. */
 static struct program_grant *
-program_gpu_find_warm(struct program_gpus *gpus, size_t slot, const char *program)
+program_gpu_find_warm(struct program_gpus *gpus, int slot, const char *program)
 {
     for (size_t i = 0; i < gpus->count; i++) {
         struct program_grant *grant = &gpus->grants[i];
-        if (!grant->run && !grant->is_ended && grant->slot == slot && strcmp(grant->program, program) == 0)
+        if (!grant->run && !grant->is_ended && !grant->is_cooling && grant->slot == slot &&
+            strcmp(grant->program, program) == 0)
             return grant;
     }
     return NULL;
 }
 
 int
-program_gpu_take(struct programs *programs, int64_t run, const struct conf_program *program, size_t slot,
+program_gpu_take(struct program_gpus *gpus, int64_t run, const struct conf_program *program, int slot,
                  struct program_place *place)
 {
-    struct program_gpus *gpus = &programs->gpus;
     struct program_grant *grant = program_gpu_find(gpus, run);
     const bool whole = place->gpu == CONF_GPU_WHOLE;
     int64_t memory;
     if (!grant && !whole)
         grant = program_gpu_find_warm(gpus, slot, program->name);
     if (!grant)
-        return program_gpu_ask(programs, run, program, whole, slot);
+        return program_gpu_ask(gpus, run, program, whole, slot);
     grant->run = run;
     grant->is_wanted = true;
-    if (grant->whole && workers_lent(programs->core->workers, grant->worker))
+    if (grant->whole && workers_lent(gpus->core->workers, grant->worker))
         grant->state = PROGRAM_GRANT_GIVEN;
     if (grant->state == PROGRAM_GRANT_IMPOSSIBLE) {
-        program_gpu_return(programs, grant);
+        program_gpu_return(gpus, grant);
         return -ENOMEM;
     }
-    if (grant->state == PROGRAM_GRANT_ASKED ||
-        workers_device(programs->core->workers, grant->worker, place->uuid, &memory))
+    if (grant->state == PROGRAM_GRANT_ASKED || workers_device(gpus->core->workers, grant->worker, place->uuid, &memory))
         return 0;
     grant->is_used = true;
     return 1;
 }
 
 bool
-program_gpu_holds(const struct programs *programs, size_t slot, int64_t run)
+program_gpu_holds(const struct program_gpus *gpus, int slot, int64_t run)
 {
-    for (size_t i = 0; i < programs->gpus.count; i++) {
-        const struct program_grant *grant = &programs->gpus.grants[i];
+    for (size_t i = 0; i < gpus->count; i++) {
+        const struct program_grant *grant = &gpus->grants[i];
         if (grant->slot == slot && grant->run && grant->run != run)
             return true;
     }
@@ -227,100 +223,101 @@ program_grant_end(struct program_grant *grant)
 }
 
 void
-program_gpu_end(struct programs *programs, int64_t run, bool stays_warm)
+program_gpu_end(struct program_gpus *gpus, int64_t run, bool stays_warm)
 {
-    struct program_grant *grant = program_gpu_find(&programs->gpus, run);
-    if (grant && stays_warm && !grant->whole)
+    struct program_grant *grant = program_gpu_find(gpus, run);
+    if (grant && stays_warm && !grant->whole && !grant->is_cold)
         grant->run = 0;
     else if (grant)
         program_grant_end(grant);
 }
 
 void
-program_gpu_cold(struct programs *programs, size_t slot, const char *program)
+program_gpu_cold(struct program_gpus *gpus, int slot, const char *program)
 {
-    for (size_t i = 0; i < programs->gpus.count; i++) {
-        struct program_grant *grant = &programs->gpus.grants[i];
-        if (grant->slot == slot && (!program || (!grant->run && strcmp(grant->program, program) == 0)))
+    for (size_t i = 0; i < gpus->count; i++) {
+        struct program_grant *grant = &gpus->grants[i];
+        if (grant->slot != slot || (program && strcmp(grant->program, program) != 0))
+            continue;
+        grant->is_cold = true;
+        if (!program || !grant->run)
             program_grant_end(grant);
     }
-    due_now(&programs->core->programs_due);
+    due_now(&gpus->core->programs_due);
 }
 
 void
-program_gpu_search_begin(struct programs *programs)
+program_gpu_search_begin(struct program_gpus *gpus)
 {
-    for (size_t i = programs->gpus.count; i-- > 0;) {
-        struct program_grant *grant = &programs->gpus.grants[i];
+    for (size_t i = gpus->count; i-- > 0;) {
+        struct program_grant *grant = &gpus->grants[i];
         grant->is_wanted = grant->is_used;
         if (grant->is_ended)
-            program_gpu_return(programs, grant);
+            program_gpu_return(gpus, grant);
     }
 }
 
 void
-program_gpu_search_end(struct programs *programs)
+program_gpu_search_end(struct program_gpus *gpus)
 {
-    for (size_t i = programs->gpus.count; i-- > 0;)
-        if (!programs->gpus.grants[i].is_wanted)
-            program_gpu_return(programs, &programs->gpus.grants[i]);
+    for (size_t i = gpus->count; i-- > 0;)
+        if (!gpus->grants[i].is_wanted)
+            program_gpu_return(gpus, &gpus->grants[i]);
 }
 
 /* ------------------------------------------------------------------------------- events ---- */
 
 /* Reports GPU memory that is not free again after a program. */
 static void
-program_gpu_compare(struct programs *programs, size_t worker, int64_t before, int64_t after, const char *program)
+program_gpu_compare(struct program_gpus *gpus, size_t worker, int64_t before, int64_t after, const char *program)
 {
     char uuid[KERNELS_UUID] = "", detail[192];
     int64_t memory;
     if (!*program || !before || before - after < KEPT_BYTES)
         return;
-    workers_device(programs->core->workers, worker, uuid, &memory);
+    workers_device(gpus->core->workers, worker, uuid, &memory);
     snprintf(detail, sizeof detail, "%s: %" PRId64 " MiB less are free than before program %s", uuid,
              (before - after) >> 20, program);
     log_warn("gpu.memory_kept", LOG_STR("gpu", uuid), LOG_STR("program", program),
              LOG_INT("mib", (before - after) >> 20));
-    core_note(programs->core, "GPU_MEMORY_KEPT", detail);
+    core_note(gpus->core, "GPU_MEMORY_KEPT", detail);
 }
 
 void
-program_gpu_reserved(struct programs *programs, size_t worker, const struct message_reserved *message)
+program_gpu_reserved(struct program_gpus *gpus, size_t worker, const struct message_reserved *message)
 {
-    struct program_gpus *gpus = &programs->gpus;
     struct program_grant *grant = program_gpu_asked(gpus, worker);
     const struct program_probe probe = gpus->probes[worker];
     if (grant && grant->token == message->token) {
         grant->state = message->enough ? PROGRAM_GRANT_GIVEN : PROGRAM_GRANT_IMPOSSIBLE;
         grant->free_before = message->free_bytes;
-        due_now(&programs->core->programs_due);
+        due_now(&gpus->core->programs_due);
     } else if (probe.token == message->token) {
         gpus->probes[worker] = (struct program_probe){0};
-        program_gpu_compare(programs, worker, probe.before, message->free_bytes, probe.program);
+        program_gpu_compare(gpus, worker, probe.before, message->free_bytes, probe.program);
         if (probe.is_fresh)
             gpus->fresh[worker] = message->free_bytes;
     }
 }
 
 void
-program_gpu_worker_ready(struct programs *programs, size_t worker)
+program_gpu_worker_ready(struct program_gpus *gpus, size_t worker)
 {
-    struct program_gpus *gpus = &programs->gpus;
     char uuid[KERNELS_UUID];
     int64_t memory;
-    if (programs->slot_count == 0 || workers_device(programs->core->workers, worker, uuid, &memory))
+    if (workers_device(gpus->core->workers, worker, uuid, &memory))
         return;
-    program_gpu_reserve(programs, worker, gpus->fresh[worker], gpus->lent_for[worker]);
+    program_gpu_reserve(gpus, worker, gpus->fresh[worker], gpus->lent_for[worker]);
     gpus->probes[worker].is_fresh = program_gpu_shares(gpus, worker) == 0;
     gpus->lent_for[worker][0] = '\0';
 }
 
 void
-program_gpu_tick(struct programs *programs)
+program_gpu_tick(struct program_gpus *gpus)
 {
-    const uint64_t now = uv_now(&programs->core->loop);
-    for (size_t i = 0; i < programs->gpus.count; i++) {
-        struct program_grant *grant = &programs->gpus.grants[i];
+    const uint64_t now = uv_now(&gpus->core->loop);
+    for (size_t i = 0; i < gpus->count; i++) {
+        struct program_grant *grant = &gpus->grants[i];
         if (!grant->whole && grant->state == PROGRAM_GRANT_ASKED && now > grant->asked_at + RESERVE_MILLIS)
             grant->state = PROGRAM_GRANT_IMPOSSIBLE;
     }

@@ -16,11 +16,9 @@
 
 #define PROGRAM_GRANTS 64
 
-struct programs;
-
 struct program_grant {
     int64_t run; /* 0: idle, of a warm process */
-    size_t slot; /* of the process, which waits for the grant */
+    int slot;    /* of its process in the pool */
     char program[65];
     size_t worker;
     bool whole;
@@ -28,6 +26,8 @@ struct program_grant {
 
     enum { PROGRAM_GRANT_ASKED, PROGRAM_GRANT_GIVEN, PROGRAM_GRANT_IMPOSSIBLE } state;
 
+    bool is_cold;        /* the warm process ended during the run */
+    bool is_cooling;     /* PROGRAM_COOL was sent to it */
     bool is_ended;       /* to be returned in the next search */
     bool is_used;        /* by an attempt, or a warm process */
     bool is_wanted;      /* the run was READY in the last search for runs to start */
@@ -44,6 +44,7 @@ struct program_probe {
 };
 
 struct program_gpus {
+    struct core *core;
     struct program_grant grants[PROGRAM_GRANTS];
     size_t count;
     int64_t token; /* the last one used */
@@ -54,23 +55,23 @@ struct program_gpus {
 
 /* Finds a GPU for a run that is to start in this process. Returns 1 with the UUID set, 0 if the run must wait, -ENOMEM if
  * its share does not fit into a GPU, or -ENODEV without a GPU. */
-int program_gpu_take(struct programs *programs, int64_t run, const struct conf_program *program, size_t slot,
+int program_gpu_take(struct program_gpus *gpus, int64_t run, const struct conf_program *program, int slot,
                      struct program_place *place);
 /* Returns whether the process waits for the GPU of another run. */
-bool program_gpu_holds(const struct programs *programs, size_t slot, int64_t run);
+bool program_gpu_holds(const struct program_gpus *gpus, int slot, int64_t run);
 /* Returns the GPU of a run that has ended, unless its process stays warm. */
-void program_gpu_end(struct programs *programs, int64_t run, bool stays_warm);
+void program_gpu_end(struct program_gpus *gpus, int64_t run, bool stays_warm);
 /* Returns the GPUs that a process keeps. program NULL: of all programs. */
-void program_gpu_cold(struct programs *programs, size_t slot, const char *program);
+void program_gpu_cold(struct program_gpus *gpus, int slot, const char *program);
 
 /* Must surround a search for runs to start. They return the GPUs of runs that have ended, or are not READY any more. */
-void program_gpu_search_begin(struct programs *programs);
-void program_gpu_search_end(struct programs *programs);
+void program_gpu_search_begin(struct program_gpus *gpus);
+void program_gpu_search_end(struct program_gpus *gpus);
 
-void program_gpu_reserved(struct programs *programs, size_t worker, const struct message_reserved *message);
+void program_gpu_reserved(struct program_gpus *gpus, size_t worker, const struct message_reserved *message);
 /* Events of a worker's slot. */
-void program_gpu_worker_ready(struct programs *programs, size_t worker);
+void program_gpu_worker_ready(struct program_gpus *gpus, size_t worker);
 /* Checks the time limit of reservations. */
-void program_gpu_tick(struct programs *programs);
+void program_gpu_tick(struct program_gpus *gpus);
 
 #endif

@@ -1,13 +1,10 @@
-/*
- * program_plan.c - the runs that jobs need: finds them, makes them, ties jobs to them. Declared in programs.h and
- * programs_private.h.
- *
- * A job that is tied to a DONE run keeps its mask, even if the program has changed since: a retry repeats the job only.
- */
-#include "service/daemon/programs/programs_private.h"
+/* program_plan.c - see program_plan.h. */
+#include "service/daemon/programs/program_plan.h"
 
+#include "db/program_rows.h"
 #include "service/common/clock.h"
 #include "service/daemon/jobs/executor.h"
+#include "service/daemon/programs/program_checks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -111,7 +108,7 @@ program_plan_add(struct program_plan *plan, const char *name)
     if (run && program_run_has_mask(run))
         return 0;
     const struct conf_program *program = conf_find_program(plan->core->conf, name);
-    const struct queue_program *check = programs_find_check(plan->core->programs, name);
+    const struct queue_program *check = program_checks_find(plan->core->program_checks, name);
     if (!program) {
         program_plan_lacks(plan, CODE_PROGRAM_UNKNOWN, "The configuration has no program %s.", name);
         return 0;

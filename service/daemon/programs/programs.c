@@ -8,13 +8,18 @@
  *     after the deadline of its run             the same, with PROGRAM_TOO_LONG
  *     by order of the daemon (drain)            its run returns, no attempt counts
  */
+#include "service/daemon/programs/programs.h"
+
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
-#include "service/daemon/jobs/jobs.h"
-#include "service/daemon/programs/programs_private.h"
+#include "service/daemon/jobs/job_inputs.h"
+#include "service/daemon/programs/program_attempt.h"
+#include "service/daemon/programs/program_checks.h"
+#include "service/daemon/programs/program_gpu.h"
+#include "service/daemon/programs/program_plan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,8 +30,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PROGRAMS_MAX    16    /* processes */
 #define CHOICES         64    /* runs to choose from */
 #define RESPONSE_MILLIS 30000 /* of a process, after the deadline of a program or a request to stop */
+
+struct program_slot {
+    int pool;       /* slot in the pool */
+    bool is_filled; /* has a process, or will get one */
+    char last[65];  /* program of its last run: its warm process may be there */
+};
+
+struct programs {
+    struct core *core;
+    struct attempts attempts;
+    struct program_slot slots[PROGRAMS_MAX];
+    size_t slot_count;
+    struct program_checks checks;
+    struct program_gpus gpus;
+};
 
 /* Returns the next attempt that has not ended, of one process; NULL after the last. */
 static struct program_attempt *
@@ -62,22 +83,32 @@ programs_owns(const struct programs *programs, int slot)
 
 /* ----------------------------------------------------------------------------- starting ---- */
 
+/* Drops an attempt that has not begun. */
 static void
-program_run(void *context, int status)
+programs_give_up(struct program_attempt *attempt)
+{
+    program_gpu_end(&attempt->base.all->core->programs->gpus, attempt->base.id, false);
+    program_attempt_remove(attempt, PROGRAM_ORDER);
+    attempt_drop(&attempt->base);
+}
+
+static void
+programs_on_begun(void *context, int status)
 {
     struct program_attempt *attempt = context;
     struct core *core = attempt->base.all->core;
     if (attempt->base.ended)
         return; /* its process ended meanwhile */
     if (status) {
-        program_attempt_remove(attempt, PROGRAM_ORDER);
-        attempt_drop(&attempt->base);
+        programs_give_up(attempt);
         return;
     }
     if (attempt->refused) {
         program_attempt_end(attempt, PROGRAM_ATTEMPT_ILL, attempt->refused,
                             attempt->refused == CODE_PROGRAM_UNAVAILABLE ? "no GPU of this machine can be used"
                                                                          : "no GPU has gpu_memory_mib free");
+        program_gpu_end(&core->programs->gpus, attempt->base.id, false);
+        program_gpu_end(&core->programs->gpus, attempt->base.id, false);
         return;
     }
     crash_point("daemon_before_program_run");
@@ -91,12 +122,14 @@ program_run(void *context, int status)
     free(order);
     attempt->started = rc == 0;
     attempt->deadline_at = uv_now(&core->loop) + (uint64_t)(1000 * core->conf->jobs.deadline_seconds);
-    if (rc)
+    if (rc) {
         program_attempt_end(attempt, PROGRAM_ATTEMPT_RETURNED, CODE_RETURNED, "it could not be sent to the process");
-    else
+        program_gpu_end(&core->programs->gpus, attempt->base.id, false);
+    } else {
         log_info("program.started", LOG_INT("run", attempt->base.id), LOG_STR("program", attempt->run.program),
                  LOG_INT("slot", attempt->slot), LOG_INT("attempt", attempt->run.attempts),
                  LOG_STR("gpu", attempt->place.uuid));
+    }
 }
 
 static int
@@ -122,13 +155,13 @@ program_write_order(struct program_attempt *attempt, const struct conf_program *
     if (!rc)
         rc = conf_accepted_labels(core->conf, program, &order.accepted, &order.accepted_count);
     if (!rc)
-        rc = jobs_find_inputs(core, run->series_id, &files);
+        rc = job_inputs_find(core, run->series_id, &files);
     order.inputs = files.inputs;
     order.input_count = files.input_count;
     order.sha256 = files.sha256;
     if (!rc)
         rc = program_order_write(&order, path);
-    jobs_free_inputs(&files);
+    job_inputs_free(&files);
     free(order.accepted);
     free(order.result);
     free(order.work);
@@ -160,12 +193,11 @@ programs_begin(struct programs *programs, struct queue_run *run, const struct co
         rc = queue_start_run(core->queue, attempt->base.id, (int)slot, place->uuid, program_place_name(place),
                              clock_unix_ms());
     if (rc) {
-        program_attempt_remove(attempt, PROGRAM_ORDER);
-        attempt_drop(&attempt->base);
+        programs_give_up(attempt);
         return rc;
     }
     crash_point("daemon_after_run_row");
-    return batch_on_commit(core->batch, program_run, attempt);
+    return batch_on_commit(core->batch, programs_on_begun, attempt);
 }
 
 /* Returns an idle process, or slot_count. One that ran this program last is preferred, since it may hold it warm. */
@@ -176,7 +208,7 @@ programs_idle_slot(const struct programs *programs, int64_t run, const char *pro
     for (size_t i = programs->slot_count; i-- > 0;) {
         const struct program_slot *slot = &programs->slots[i];
         if (!pool_ready(programs->core->pool, slot->pool) || programs_next(programs, i, NULL) ||
-            program_gpu_holds(programs, i, run))
+            program_gpu_holds(&programs->gpus, slot->pool, run))
             continue;
         if (strcmp(slot->last, program) == 0)
             return i;
@@ -208,7 +240,7 @@ programs_consider(struct programs *programs, struct queue_run *run)
 {
     struct core *core = programs->core;
     const struct conf_program *program = conf_find_program(core->conf, run->program);
-    const struct queue_program *check = programs_find_check(programs, run->program);
+    const struct queue_program *check = program_checks_find(&programs->checks, run->program);
     const size_t slot = programs_idle_slot(programs, run->id, run->program);
     if (!program)
         return programs_replan(core, run->id, run->program, "the configuration has no such program");
@@ -217,7 +249,9 @@ programs_consider(struct programs *programs, struct queue_run *run)
     if (strcmp(check->identity, run->identity) != 0)
         return programs_replan(core, run->id, run->program, "the program or its weights changed");
     struct program_place place = programs_place(run, program);
-    const int rc = place.gpu == CONF_GPU_NONE ? 1 : program_gpu_take(programs, run->id, program, slot, &place);
+    const int rc = place.gpu == CONF_GPU_NONE
+                       ? 1
+                       : program_gpu_take(&programs->gpus, run->id, program, programs->slots[slot].pool, &place);
     if (rc == 0)
         return 0;
     return programs_begin(programs, run, program, slot, &place,
@@ -236,7 +270,7 @@ programs_start_ready(struct programs *programs)
     int rc = queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, &runs, &count);
     if (rc)
         return rc;
-    program_gpu_search_begin(programs);
+    program_gpu_search_begin(&programs->gpus);
     for (size_t i = 0; i < count; i++) {
         if (!rc)
             rc = programs_consider(programs, &runs[i]);
@@ -245,7 +279,7 @@ programs_start_ready(struct programs *programs)
         queue_run_clear(&runs[i]);
     }
     free(runs);
-    program_gpu_search_end(programs);
+    program_gpu_search_end(&programs->gpus);
     if (!rc)
         rc = queue_next_run_due(core->queue, &due_ms);
     if (!rc && due_ms)
@@ -254,57 +288,6 @@ programs_start_ready(struct programs *programs)
 }
 
 /* -------------------------------------------------------------------------------- checks --- */
-
-const struct queue_program *
-programs_find_check(const struct programs *programs, const char *name)
-{
-    for (size_t i = 0; programs && i < programs->checks.count; i++)
-        if (strcmp(programs->checks.at[i].name, name) == 0)
-            return &programs->checks.at[i];
-    return NULL;
-}
-
-static void
-program_checks_clear(struct program_checks *checks)
-{
-    free(checks->at);
-    free(checks->frame);
-    *checks = (struct program_checks){0};
-}
-
-static void
-programs_handle_checks(struct programs *programs, struct proto_reader *reader)
-{
-    struct message_programs message;
-    struct message_checked_program row;
-    if (message_read_programs(reader, &message))
-        return;
-    struct program_checks checks = {.at = calloc((size_t)reader->rows + 1, sizeof *checks.at)};
-    if (checks.at)
-        checks.frame = message_keep_programs(reader, &message);
-    if (!checks.frame) {
-        program_checks_clear(&checks);
-        reader->error = -ENOMEM;
-        return;
-    }
-    while (message_next_checked_program(reader, &row)) {
-        checks.at[checks.count++] = (struct queue_program){.name = row.name,
-                                                           .identity = row.identity,
-                                                           .program_sha256 = row.program_sha256,
-                                                           .weights_sha256 = row.weights_sha256,
-                                                           .sandbox = row.sandbox,
-                                                           .message = row.message,
-                                                           .weights_bytes = row.weights_bytes,
-                                                           .code = row.code};
-        log_write(row.code ? LOG_WARN : LOG_INFO, "program.checked",
-                  LOG_FIELDS(LOG_STR("program", row.name), LOG_STR("identity", row.identity),
-                             LOG_STR("sandbox", row.sandbox), LOG_STR("code", code_name(row.code)),
-                             LOG_STR("message", row.message)));
-    }
-    program_checks_clear(&programs->checks);
-    programs->checks = checks;
-    due_now(&programs->core->programs_due);
-}
 
 static void
 programs_on_checks_committed(void *context, int status)
@@ -396,7 +379,7 @@ programs_tick(struct programs *programs)
         attempt->overdue = true;
         pool_kill(core->pool, programs->slots[attempt->slot].pool, "it did not end a program in time");
     }
-    program_gpu_tick(programs);
+    program_gpu_tick(&programs->gpus);
     if (core->db_failed || programs->slot_count == 0)
         return;
     if (programs->attempts.first)
@@ -441,13 +424,11 @@ programs_handle_ended(struct programs *programs, size_t slot, struct proto_reade
         reader->error = rc; /* the pool then kills the process, which ends its run */
         return;
     }
+    program_gpu_end(&programs->gpus, message.run, attempt->is_warm);
     if (message.code != CODE_PROGRAM_CHANGED)
         return;
-    /* The process checks it again: until then the identity is unknown. */
-    for (size_t i = 0; i < programs->checks.count; i++)
-        if (strcmp(programs->checks.at[i].name, attempt->run.program) == 0)
-            programs->checks.at[i].identity = "";
-    programs->checks.is_recorded = false;
+    /* The process checks it again by itself. */
+    program_checks_expire(&programs->checks, programs->core->conf, attempt->run.program);
 }
 
 void
@@ -456,15 +437,16 @@ programs_frame(struct programs *programs, int pool_slot, struct proto_reader *re
     const size_t slot = programs_find_slot(programs, pool_slot);
     struct message_program_cold cold;
     if (reader->type == PROTO_PROGRAMS)
-        programs_handle_checks(programs, reader);
+        program_checks_read(&programs->checks, reader);
     else if (reader->type == PROTO_PROGRAM_STAGE)
         programs_handle_stage(programs, slot, reader);
     else if (reader->type == PROTO_PROGRAM_ENDED)
         programs_handle_ended(programs, slot, reader);
     else if (reader->type == PROTO_PROGRAM_COLD && message_read_program_cold(reader, &cold) == 0)
-        program_gpu_cold(programs, slot, cold.program);
+        program_gpu_cold(&programs->gpus, pool_slot, cold.program);
     else
         reader->error = -EBADMSG;
+    due_now(&programs->core->programs_due);
 }
 
 void
@@ -472,13 +454,14 @@ programs_reserved(struct programs *programs, size_t worker, struct proto_reader 
 {
     struct message_reserved message;
     if (message_read_reserved(reader, &message) == 0)
-        program_gpu_reserved(programs, worker, &message);
+        program_gpu_reserved(&programs->gpus, worker, &message);
 }
 
 void
 programs_worker_ready(struct programs *programs, size_t worker)
 {
-    program_gpu_worker_ready(programs, worker);
+    if (programs->slot_count > 0)
+        program_gpu_worker_ready(&programs->gpus, worker);
     due_now(&programs->core->programs_due);
 }
 
@@ -501,7 +484,7 @@ programs_gone(struct programs *programs, int pool_slot, const struct pool_gone *
                                 "its process died: %s%sstatus %d, signal %d", gone->why, *gone->why ? ", " : "",
                                 (int)gone->exit_status, gone->signal);
     }
-    program_gpu_cold(programs, slot, NULL);
+    program_gpu_cold(&programs->gpus, pool_slot, NULL);
     programs->slots[slot].last[0] = '\0';
     if (!ordered)
         core_note_death(core, "PROGRAM_DIED", gone);
@@ -510,29 +493,13 @@ programs_gone(struct programs *programs, int pool_slot, const struct pool_gone *
 
 /* ------------------------------------------------------------------------- open, close ----- */
 
-/* Forgets the identities, which are unknown until the role has checked the new configuration. */
-static void
-program_checks_expire(struct programs *programs)
-{
-    struct program_checks *checks = &programs->checks;
-    const struct conf *conf = programs->core->conf;
-    size_t kept = 0;
-    for (size_t i = 0; i < checks->count; i++) {
-        checks->at[kept] = checks->at[i];
-        checks->at[kept].identity = "";
-        kept += conf_find_program(conf, checks->at[i].name) != NULL;
-    }
-    checks->is_recorded = checks->count == 0 && conf->program_count > 0;
-    checks->count = kept;
-}
-
 void
 programs_reload(struct programs *programs)
 {
     struct core *core = programs->core;
     const struct conf *conf = core->conf;
     const size_t wanted = conf->program_count == 0 ? 0 : (size_t)conf->compute.programs;
-    program_checks_expire(programs);
+    program_checks_expire(&programs->checks, conf, NULL);
     for (size_t i = programs->slot_count; i < wanted && i < PROGRAMS_MAX; i++) {
         const int slot = pool_reserve(core->pool, "program", (int)i);
         if (slot < 0) {
@@ -590,6 +557,8 @@ programs_open(struct core *core, struct programs **out)
         return -ENOMEM;
     programs->core = core;
     programs->checks.is_recorded = true;
+    programs->gpus.core = core;
+    core->program_checks = &programs->checks;
     programs->attempts = (struct attempts){.core = core, .type = &program_attempt_type};
     *out = programs;
     return 0;

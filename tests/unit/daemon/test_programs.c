@@ -2,10 +2,14 @@
  * Runs of programs in the daemon: planned for jobs, started in order, recorded with each of their ends, and on GPUs. The
  * pool of child processes is a fake: this file defines the functions of child_pool.h.
  */
-#include "service/daemon/programs/programs_private.h"
+#include "service/daemon/programs/programs.h"
 
+#include "db/program_rows.h"
 #include "service/common/clock.h"
+#include "service/common/program/program_order.h"
 #include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/workers.h"
+#include "service/daemon/programs/program_plan.h"
 #include "tests/unit/db/sample.h"
 
 #define GPU_A "GPU-aaaaaaaa-0000-4000-8000-000000000000"
