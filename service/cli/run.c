@@ -343,6 +343,8 @@ run_unit_programs(struct direct_run *run, struct job_spec *spec, struct error *e
         return 0;
     job_lane_rest(run->lane, true); /* a program may need the memory of the GPU */
     int rc = masks_make(&run->programs.maker, spec, error);
+    if (rc)
+        spec->mask_count = 0; /* the record of a job has complete masks only */
     return rc == 0 && run->options.keep_masks ? masks_keep(&run->programs.maker, spec, spec->output, false, error) : rc;
 }
 

@@ -54,10 +54,16 @@ def test_a_carrier_gives_the_same_bytes(daemon, cluster, tmp_path):
     assert "program program.py" in (folder / "output.txt").read_text()
     assert sorted(path.name for path in seg(remote, job).parent.iterdir()) == ["job.json", "preview.png", "seg.dcm"]
     wait_swept(site)
-    remote.ctl("retry", "--again", str(job["job"]))
+    remote.ctl("retry", "--force", "1")
     jobs = remote.wait_jobs(2)
     assert [row["state"] for row in jobs] == ["DONE", "DONE"] and len(runs(remote)) == 1
     assert seg(remote, jobs[1]).read_bytes() == seg(remote, jobs[0]).read_bytes()
+    remote.ctl("retry", "--program", "2")
+    assert [row["state"] for row in remote.wait_jobs(3)] == ["DONE"] * 3
+    assert [(row["state"], row["executor"], row["superseded_by"]) for row in runs(remote)] == [
+        ("DONE", "slurm", 2), ("DONE", "slurm", None)]
+    assert runs(remote)[1]["mask_sha256"] == there["mask_sha256"]
+    wait_for(lambda: not folder.exists(), 60, "the removal of the superseded mask")
     assert not left_over(tmp_path)
 
 
@@ -67,7 +73,7 @@ def test_a_mask_is_an_input_of_a_job_that_may_run_anywhere(daemon, cluster, tmp_
     text = settings(site, executor="both", backlog_jobs=0)
     d = with_programs(on_slurm(daemon, site, text), tmp_path, ["here", "there"],
                       pipeline("here", "bone", extra='unreviewed = true; executor = "local";'),
-                      pipeline("there", "bone", extra='unreviewed = true; executor = "slurm"; priority = -5;'))
+                      pipeline("there", "bone", extra='unreviewed = true; executor = "slurm";'))
     d.start()
     d.ctl("hold", "--pipeline", "there")
     files = phantom(tmp_path / "in", *SIZE)
@@ -86,8 +92,6 @@ def test_a_mask_is_an_input_of_a_job_that_may_run_anywhere(daemon, cluster, tmp_
 def test_another_program_on_the_node_is_refused(daemon, cluster, tmp_path):
     """The step sees another file at the program's path."""
     site = cluster()
-    other = tmp_path / "other"
-    other.mkdir()
     step = tmp_path / "step"
     place = tmp_path / "bone" / "program.py"
     step.write_text(f'#!/bin/sh\necho "# another version" >> {place}\nexec {BIN}/noctule "$@"\n')
