@@ -21,7 +21,7 @@ _noctule() {
     done
     case $command in
     run)
-        options='--pipeline --output --stack --stacks --object --accept-missing --threads --json --quiet'
+        options='--pipeline --output --stack --stacks --object --mask --keep-masks --accept-missing --threads --json --quiet'
         kind=files
         ;;
     explain)
@@ -29,7 +29,7 @@ _noctule() {
         kind=files
         ;;
     run-job)
-        options='--scratch --series'
+        options='--scratch --series --programs'
         kind=folders
         ;;
     status)
@@ -193,6 +193,7 @@ _noctule() {
     run:--stack | run:-s) kind=nothing ;;
     run:--stacks) kind=nothing ;;
     run:--object) kind=files ;;
+    run:--mask) kind=files ;;
     run:--threads | run:-t) kind=nothing ;;
     explain:--pipeline | explain:-p) kind=pipelines ;;
     run-job:--scratch) kind=folders ;;

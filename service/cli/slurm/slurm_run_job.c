@@ -73,7 +73,7 @@ run_job_run(struct cli_call *call)
 const struct cli_command cli_run_job = {
     .name = "run-job",
     .help = "run job attempts that the daemon left in a shared folder",
-    .usage = {"[--scratch DIR] [--series DIR] FOLDER..."},
+    .usage = {"[--scratch DIR] [--series DIR] [--programs] FOLDER..."},
     .more = "A scheduler runs it on a node. It uses neither the configuration nor the daemon.",
     .options = (const struct cli_option[]){{"scratch", 0, &cli_folder, CLI_AT(struct run_job_options, scratch),
                                             .help = "local folder for computations; default: $TMPDIR, else /tmp"},
