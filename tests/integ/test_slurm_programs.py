@@ -3,9 +3,10 @@
 import hashlib
 import pathlib
 
+import pytest
 from cluster import cluster  # noqa: F401, the fixture
 from conftest import BIN, phantom, wait_for
-from test_run_programs_cli import BONE, PICKY, left_over, pipeline, program_row, programs, segments, truth
+from test_run_programs_cli import BONE, HANG, PICKY, left_over, pipeline, program_row, programs, segments, truth
 from test_slurm import move_in, on_slurm, settings, wait_swept
 
 SIZE = ("--size", "40x32x10")
@@ -117,3 +118,70 @@ def test_a_program_that_fails_on_the_node(daemon, cluster, tmp_path):
     move_in(d, phantom(tmp_path / "in2", *SIZE))
     assert [row["state"] for row in d.wait_jobs(2)] == ["FAILED", "DONE"]
     assert not left_over(tmp_path)
+
+
+def test_two_jobs_share_the_run_of_one_carrier(daemon, cluster, tmp_path):
+    """Both can run in Slurm only. The second waits for the first, and takes its mask as an input."""
+    site = cluster()
+    d = with_programs(on_slurm(daemon, site), tmp_path, ["a", "b"], pipeline("a", "bone"), pipeline("b", "bone")).start()
+    files = phantom(tmp_path / "in", *SIZE)
+    move_in(d, files)
+    jobs = d.wait_jobs(2)
+    assert [job["state"] for job in jobs] == ["DONE", "DONE"] and {job["executor"] for job in jobs} == {"slurm"}
+    (run,) = runs(d)
+    assert (run["state"], run["executor"], run["attempts"]) == ("DONE", "slurm", 1)
+    for job in jobs:
+        assert segments(seg(d, job)) == {"Label 1": truth(files)}
+
+
+def test_a_lost_step_returns_the_run(daemon, cluster, tmp_path):
+    """The next attempt of the job carries it again."""
+    site = cluster()
+    step = tmp_path / "step"
+    step.write_text(f'#!/bin/sh\n[ -e {tmp_path}/lost ] || {{ touch {tmp_path}/lost; exit 1; }}\nexec {BIN}/noctule "$@"\n')
+    step.chmod(0o755)
+    d = with_programs(on_slurm(daemon, site, settings(site, program=step)), tmp_path, ["bone"],
+                      pipeline("bone", "bone")).start()
+    move_in(d, phantom(tmp_path / "in", *SIZE))
+    (job,) = d.wait_jobs(1)
+    assert (job["state"], job["attempts"]) == ("DONE", 2)
+    (run,) = runs(d)
+    assert (run["state"], run["attempts"]) == ("DONE", 2) and run["mask_sha256"]
+
+
+def test_a_cancelled_carrier_ends_its_program(daemon, cluster, tmp_path):
+    site = cluster()
+    d = with_programs(on_slurm(daemon, site), tmp_path, ["bone"], pipeline("bone", "bone"), text=HANG).start()
+    move_in(d, phantom(tmp_path / "in", *SIZE))
+    wait_for(lambda: left_over(tmp_path), 90, "the program")
+    d.ctl("cancel", "1")
+    wait_for(lambda: not left_over(tmp_path), 90, "the end of the program")
+    (job,) = d.wait_jobs(1)
+    assert job["state"] == "CANCELLED"
+    wait_for(lambda: [run["state"] for run in runs(d)] == ["CANCELLED"], 60, "the end of the run")
+    wait_swept(site)
+
+
+@pytest.mark.parametrize("point", ["cluster_after_results", "daemon_after_done_before_commit",
+                                   "daemon_after_done_after_commit"])
+def test_a_daemon_killed_at_the_end_keeps_one_mask(daemon, cluster, tmp_path, point):
+    site = cluster()
+    d = with_programs(on_slurm(daemon, site, environment={"NOCTULE_CRASH_AT": point,
+                                                          "NOCTULE_CRASH_ONCE": str(tmp_path / "crashed")}),
+                      tmp_path, ["bone"], pipeline("bone", "bone")).start()
+    files = phantom(tmp_path / "in", *SIZE)
+    move_in(d, files)
+    wait_for((tmp_path / "crashed").exists, 90, "the crash")
+    if point.startswith("daemon"):
+        d.process.wait(60)
+        d.kill_all()
+        d.start()
+    (job,) = d.wait_jobs(1)
+    assert (job["state"], job["attempts"]) == ("DONE", 1) and segments(seg(d, job)) == {"Label 1": truth(files)}
+    (run,) = runs(d)
+    assert (run["state"], run["attempts"]) == ("DONE", 1)
+    folder = d.root / "programs" / str(run["run"])
+    assert run["mask_sha256"] == digest(folder / "mask")
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert sorted(path.name for path in seg(d, job).parent.iterdir()) == ["job.json", "preview.png", "seg.dcm"]
+    wait_swept(site)
