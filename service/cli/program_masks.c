@@ -117,13 +117,12 @@ static int
 masks_run_program(struct masks_run *run, struct error *error)
 {
     const struct conf_program *program = run->program;
-    const bool lacks_gpu = program->gpu != CONF_GPU_NONE && !*run->maker->gpu;
-    enum program_as as = lacks_gpu ? PROGRAM_AS_CPU : PROGRAM_AS_GIVEN;
+    enum program_as as = PROGRAM_AS_GIVEN;
     char what[96];
     int rc;
-    if (lacks_gpu && program->cpu_command_count == 0)
-        return error_set(error, -ENODEV, CODE_PROGRAM_UNAVAILABLE,
-                         "%s needs a GPU, which this machine does not have, and has no cpu_command", program->name);
+    if (program->gpu != CONF_GPU_NONE && !*run->maker->gpu)
+        return error_set(error, -ENODEV, CODE_PROGRAM_UNAVAILABLE, "no GPU of this machine can be used for %s",
+                         program->name);
     do
         rc = masks_attempt(run, as);
     while (rc == 0 && run->outcome.end == PROGRAM_END_ILL && masks_next_place(run, &as));

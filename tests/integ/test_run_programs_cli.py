@@ -1,5 +1,6 @@
 """`noctule run` with programs of the site: the same bytes as the service, stored masks, and every way to end."""
 
+import glob
 import json
 import os
 import pathlib
@@ -214,6 +215,18 @@ def test_a_killed_command_leaves_no_process(site, tmp_path):
     process.communicate(timeout=60)
     wait_for(lambda: not left_over(tmp_path), 60, "the end of the program")
     site.run("bone", tmp_path / "out", tmp_path / "in")
+
+
+@pytest.mark.skipif(bool(glob.glob("/dev/nvidia*")), reason="this machine has a GPU")
+def test_a_program_that_needs_a_gpu_is_refused_without_one(site, tmp_path):
+    """As by the service, also if it has a cpu_command, which serves a lack of GPU memory only."""
+    phantom(tmp_path / "in", *SIZE)
+    text = site.config.read_text().replace('weights = [ "' + str(tmp_path / "bone"),
+                                           'gpu = "whole"; cpu_command = [ "/bin/true", "{in}", "{out}" ]; weights = [ "'
+                                           + str(tmp_path / "bone"))
+    site.config.write_text(text)
+    result = site.run("bone", tmp_path / "out", tmp_path / "in", status=1)
+    assert "PROGRAM_UNAVAILABLE: no GPU of this machine can be used for bone" in result.stderr
 
 
 def test_wrong_masks_are_refused(site, tmp_path):
