@@ -496,6 +496,20 @@ run_confine(struct direct_run *run)
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
+/* Opens the device if there are jobs to run. */
+static int
+run_begin_jobs(struct direct_run *run)
+{
+    size_t jobs = 0;
+    for (size_t i = 0; i < run->units.count; i++)
+        jobs += run->units.items[i].refusal.code == CODE_NONE;
+    if (jobs > 1 && run->options.masks.count > 0) {
+        cli_print_error("--mask is of one stack, and there are %zu: select it with --stack", jobs);
+        return EXIT_USAGE;
+    }
+    return jobs > 0 ? run_open_device(run) : EXIT_OK;
+}
+
 static int
 run_all(struct direct_run *run)
 {
@@ -507,7 +521,6 @@ run_all(struct direct_run *run)
         return EXIT_PARTIAL;
     }
     int status = EXIT_OK;
-    size_t work = 0;
     for (int i = 0; i < run->options.input_count && status == EXIT_OK; i++)
         status = cli_collect(&run->files, run->options.inputs[i]);
     run->programs.maker =
@@ -520,14 +533,8 @@ run_all(struct direct_run *run)
         status = read_headers(run);
     if (status == EXIT_OK)
         status = make_units(run);
-    for (size_t i = 0; i < run->units.count; i++)
-        work += run->units.items[i].refusal.code == CODE_NONE;
-    if (status == EXIT_OK && work > 1 && run->options.masks.count > 0) {
-        cli_print_error("--mask is of one stack, and there are %zu: select it with --stack", work);
-        return EXIT_USAGE;
-    }
-    if (status == EXIT_OK && work > 0)
-        status = run_open_device(run);
+    if (status == EXIT_OK)
+        status = run_begin_jobs(run);
     return status == EXIT_OK ? run_units(run) : status;
 }
 
