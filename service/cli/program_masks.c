@@ -90,7 +90,6 @@ masks_attempt(struct masks_run *run, enum program_as as)
         .gpu = run->program->gpu == CONF_GPU_NONE || as == PROGRAM_AS_CPU ? none : run->maker->gpu,
         .as = as,
         .threads = run->maker->threads};
-    file_remove(AT_FDCWD, run->result, NULL); /* of the attempt before */
     run->outcome = (struct program_outcome){0};
     return broker_run(run->maker->broker, &order, run->maker->stop, masks_on_stage, run, &run->outcome);
 }
@@ -133,8 +132,7 @@ masks_run_program(struct masks_run *run, struct error *error)
         return error_set(error, -ECANCELED, CODE_STOPPED, "the job was stopped");
     if (run->outcome.end == PROGRAM_END_WELL)
         return 0;
-    *error = run->outcome.error;
-    return -EIO;
+    return error_set(error, -EIO, run->outcome.error.code, "%s: %s", program->name, run->outcome.error.message);
 }
 
 /* Sets the mask from the outcome, which is also kept beside it. */

@@ -11,9 +11,10 @@ import subprocess
 import numpy as np
 import pydicom
 import pytest
-from conftest import BIN, drop, phantom, wait_for
+from conftest import BIN, EMULATED, drop, needs_emulator, phantom, wait_for
 
 SIZE = ("--size", "40x32x10")
+GPU = "GPU-aaaaaaaa-0000-4000-8000-000000000000"
 
 # A program with the standard library only: reads the NIfTI file of its input and writes `labels(values)`.
 PROGRAM = """
@@ -81,6 +82,8 @@ def left_over(folder):
 
 
 class Site:
+    bin, more = BIN, {}
+
     def __init__(self, folder):
         self.folder = folder
         self.config, self.temporary = folder / "noctule.conf", folder / "tmp"
@@ -94,18 +97,19 @@ class Site:
             + ");\nrules = ();\n")
 
     def command(self, pipeline, output, *arguments):
-        return [BIN / "noctule", "--config", self.config, "run", "--pipeline", pipeline, "--output", output,
+        return [self.bin / "noctule", "--config", self.config, "run", "--pipeline", pipeline, "--output", output,
                 *map(str, arguments)]
 
     @property
     def environment(self):
-        return {**os.environ, "TMPDIR": str(self.temporary)}
+        return {**os.environ, "TMPDIR": str(self.temporary), **self.more}
 
     def run(self, *arguments, status=0):
         result = subprocess.run(self.command(*arguments), text=True, capture_output=True, timeout=120,
                                 env=self.environment)
         assert result.returncode == status, result.stdout + result.stderr
         assert not list(self.temporary.iterdir()) and not left_over(self.folder)
+        assert "call_unknown" not in result.stderr
         return result
 
     def start(self, *arguments):
@@ -155,7 +159,8 @@ def test_results_equal_those_of_the_service(daemon, tmp_path):
     (row,) = d.query("SELECT * FROM v_program_runs")
     stored = d.root / "programs" / str(row["run"]) / "mask"
     wanted = (d.root / "outbox" / str(job["job"]) / "seg.dcm").read_bytes()
-    site = Site(tmp_path / "run") if (tmp_path / "run").mkdir() is None else None
+    (tmp_path / "run").mkdir()
+    site = Site(tmp_path / "run")
     site.config, site.folder = d.config, tmp_path
     printed = site.run("bone", tmp_path / "a", "--keep-masks", tmp_path / "in").stdout
     assert f"{tmp_path}/a/bone.mask\n" in printed
@@ -191,7 +196,7 @@ def test_a_failing_program_refuses_its_series_only(site, tmp_path):
     lines = result.stderr.splitlines()
     at = lines.index("noctule: end of the output of picky:")
     assert lines[at + 1:at + 3] == ["program program.py", "this one not"]
-    assert "PROGRAM_FAILED" in lines[at + 3] and "status 3" in lines[at + 3]
+    assert lines[at + 3].endswith(": PROGRAM_FAILED: picky: the program ended with exit status 3")
 
 
 @pytest.mark.parametrize("number, group", [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["ctrl-c", "term"])
@@ -227,6 +232,27 @@ def test_a_program_that_needs_a_gpu_is_refused_without_one(site, tmp_path):
     site.config.write_text(text)
     result = site.run("bone", tmp_path / "out", tmp_path / "in", status=1)
     assert "PROGRAM_UNAVAILABLE: no GPU of this machine can be used for bone" in result.stderr
+
+
+@needs_emulator
+def test_a_lack_of_gpu_memory_leads_to_the_cpu_command(site, tmp_path):
+    """First the share, then the whole GPU, then the other command without a GPU."""
+    phantom(tmp_path / "in", *SIZE)
+    (tmp_path / "gpus").mkdir()
+    (tmp_path / "gpus" / GPU).touch()
+    script = tmp_path / "bone" / "program.py"
+    script.write_text("import os\nif os.environ['CUDA_VISIBLE_DEVICES']:\n"
+                      f"    assert os.environ['CUDA_VISIBLE_DEVICES'] == '{GPU}'\n"
+                      "    raise SystemExit('RuntimeError: CUDA out of memory')\n" + script.read_text())
+    place = f'weights = [ "{tmp_path}/bone'
+    command = f'cpu_command = [ "/usr/bin/python3", "{script}", "{{in}}", "{{out}}" ];'
+    site.config.write_text(site.config.read_text().replace(
+        place, f'gpu = "shared"; gpu_memory_mib = 100; {command} {place}'))
+    site.bin, site.more = EMULATED, {"NOCTULE_EMULATOR_GPUS": str(tmp_path / "gpus")}
+    result = site.run("bone", tmp_path / "out", tmp_path / "in")
+    assert [line for line in result.stderr.splitlines() if "GPU memory" in line] == [
+        "noctule: bone ran out of GPU memory: it runs once more, with the whole GPU",
+        "noctule: bone ran out of GPU memory: it runs once more, with its cpu_command"]
 
 
 def test_wrong_masks_are_refused(site, tmp_path):
