@@ -185,3 +185,14 @@ def test_a_daemon_killed_at_the_end_keeps_one_mask(daemon, cluster, tmp_path, po
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert sorted(path.name for path in seg(d, job).parent.iterdir()) == ["job.json", "preview.png", "seg.dcm"]
     wait_swept(site)
+
+
+def test_a_waiting_job_carries_the_run_of_a_failed_carrier(daemon, cluster, tmp_path):
+    """Both jobs can run in Slurm only, so that the program must not run here."""
+    site = cluster()
+    d = with_programs(on_slurm(daemon, site), tmp_path, ["a", "b"], pipeline("a", "bone"), pipeline("b", "bone"),
+                      text=PICKY).start()
+    move_in(d, phantom(tmp_path / "in", "--size", "32x32x6"))
+    jobs = d.wait_jobs(2)
+    assert [(job["state"], job["code"], job["executor"]) for job in jobs] == [("FAILED", "PROGRAM_FAILED", "slurm")] * 2
+    assert {run["executor"] for run in runs(d)} == {"slurm"} or not d.log.read_text().count("event=program.started")
