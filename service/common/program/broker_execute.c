@@ -81,7 +81,7 @@ case_step(struct broker_case *run, const char *name, void (*step)(const void *, 
 static int
 case_over(struct error *error, enum code code, const char *what, double limit)
 {
-    return error_set(error, -EDQUOT, code, "the program exceeded %s (%g)", what, limit);
+    return error_set(error, -EOVERFLOW, code, "the program exceeded %s (%g)", what, limit);
 }
 
 /* Checks the files that the program wrote. Their growth counts as a sign of life. */
@@ -171,7 +171,7 @@ case_judge_end(struct broker_case *run, const struct broker_watch *watch)
     if (end.exit_code == 0 && end.signal == 0)
         return 0;
     if (case_lacked_gpu_memory(run))
-        return error_set(error, -ENOMEM, CODE_PROGRAM_GPU_OUT_OF_MEMORY, "the program lacked memory of the GPU");
+        return error_set(error, -EIO, CODE_PROGRAM_GPU_OUT_OF_MEMORY, "the program lacked memory of the GPU");
     if (limit > 0 && (double)watch->peak_bytes >= FULL_SHARE * limit)
         return case_over(error, CODE_PROGRAM_OUT_OF_MEMORY, "memory_mib", run->program->memory_mib);
     if (end.signal)
@@ -374,10 +374,13 @@ void
 broker_execute(struct broker_process *process, const struct program_order *order, struct program_outcome *outcome)
 {
     struct broker_case *run = calloc(1, sizeof *run);
+    struct error error = {0};
     int rc = run ? 0 : error_set_system(&outcome->error, -ENOMEM, "run a program");
     if (!rc) {
         *run = (struct broker_case){.process = process, .order = order, .outcome = outcome};
-        rc = conf_program_from_text(order->program, &run->program, &outcome->error);
+        rc = conf_program_from_text(order->program, &run->program, &error);
+        if (rc)
+            error_set(&outcome->error, rc, CODE_PIPELINE_INVALID, "the program cannot be read: %s", error.message);
     }
     if (!rc)
         rc = case_run_in_folder(run);
