@@ -404,6 +404,12 @@ def test_programs_of_the_site(daemon, tmp_path):
     command.chmod(0o644)
     told = without_daemon(d)["program", "broken"]
     assert str(command) in told and "Permission denied: make it executable" in told
+    systemctl = tmp_path / "systemctl"
+    for drop_in, told in (("", True), ("/etc/systemd/system/noctule.service.d/programs.conf", False)):
+        systemctl.write_text(f"#!/bin/sh\nprintf 'LoadState=loaded\\nReadWritePaths=/\\nDropInPaths={drop_in}\\n'\n")
+        systemctl.chmod(0o755)
+        found = doctor(d, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})["unit"][0]["findings"]
+        assert any("the drop-in programs.conf" in finding["text"] for finding in found) == told
     command.unlink()
     assert "No such file or directory: correct command" in without_daemon(d)["program", "broken"]
     command.mkdir()

@@ -8,7 +8,7 @@ import pytest
 from conftest import SOURCE
 
 UNIT = (SOURCE / "systemd" / "noctule.service").read_text().replace("@bindir@", "/usr/bin")
-GPU = SOURCE / "systemd" / "gpu.conf"
+GPU, PROGRAMS = (SOURCE / "systemd" / f"{name}.conf" for name in ("gpu", "programs"))
 
 
 def exposure(folder, text, drop_in=None):
@@ -23,7 +23,8 @@ def exposure(folder, text, drop_in=None):
     return float(level), told.stdout
 
 
-@pytest.mark.parametrize("drop_in, most", [(None, 1.0), (GPU, 1.3)], ids=["unit", "with GPUs"])
+@pytest.mark.parametrize("drop_in, most", [(None, 1.0), (GPU, 1.3), (PROGRAMS, 2.9)],
+                         ids=["unit", "with GPUs", "with programs"])
 def test_exposure(tmp_path, drop_in, most):
     level, told = exposure(tmp_path / "unit", UNIT, drop_in)
     assert level <= most, told
@@ -51,8 +52,9 @@ def test_a_reload_runs_the_waiting_command():
     assert "\nRestartPreventExitStatus=2 5 9\n" in UNIT
 
 
-def test_the_manual_has_the_drop_in():
+@pytest.mark.parametrize("drop_in", [GPU, PROGRAMS], ids=lambda path: path.name)
+def test_the_manual_has_the_drop_in(drop_in):
     manual = (SOURCE / "docs" / "noctuled.8").read_text()
-    for line in GPU.read_text().splitlines():
+    for line in drop_in.read_text().splitlines():
         assert line.startswith("#") or f"\n{line}\n" in manual, line
-    assert "systemd/gpu.conf" in manual
+    assert f"systemd/{drop_in.name}" in manual
