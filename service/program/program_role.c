@@ -8,6 +8,7 @@
 #include "service/common/role.h"
 
 #include "base/test_hook.h"
+#include "dicom/dicom.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/log.h"
@@ -274,6 +275,7 @@ program_main(const struct role_args *args)
         return child_start_status(rc);
     }
     log_set_level(conf->log_level);
+    dicom_init(); /* before the broker, whose steps may not open the dictionary */
     role.config = conf_to_text(conf);
     rc = role.config ? broker_open(&program_steps, conf->root, &role.broker) : -ENOMEM;
     if (!rc)

@@ -72,10 +72,10 @@ static const struct call_row allowed_calls[] = {
     {CONFINE_INTAKE | CONFINE_COURIER | STEPS,
      "linkat"}, /* to create without overwriting, on file systems that lack RENAME_NOREPLACE */
     {CONFINE_COURIER, "connect sendmmsg recvmmsg"},
-    {CONFINE_PAGE, "accept accept4"}, /* on the listening socket that it inherits */
-    {STEPS, "setitimer"},             /* sets its own deadline */
-    {CONFINE_COURIER, "socketpair"},  /* libcurl wakes its own threads */
-    {CONFINE_PROGRAM_ROLE, "wait4"},  /* for the end of the broker */
+    {CONFINE_PAGE, "accept accept4"},        /* on the listening socket that it inherits */
+    {STEPS, "setitimer"},                    /* sets its own deadline */
+    {CONFINE_COURIER, "socketpair"},         /* libcurl wakes its own threads */
+    {STEPS | CONFINE_PROGRAM_ROLE, "wait4"}, /* for the end of their broker (service/common/program) */
 };
 
 /* Calls that no role needs once its work has begun. */

@@ -106,7 +106,6 @@ static const struct place_row program_rows[] = {
     {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/full"},
     {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/random"},
     {CONFINE_PROGRAM, PLACE_DEVICE, "/dev/urandom"},
-    {CONFINE_PROGRAM, PLACE_WRITE, "/dev/shm"},
 };
 
 static int
@@ -365,6 +364,8 @@ places_add_system(const struct program_places *program, struct places *places)
     for (size_t i = 0; rc == 0 && i < sizeof program_rows / sizeof *program_rows; i++)
         if (!program->root || !place_within(program->root, program_rows[i].path))
             rc = places_add(places, program_rows[i].path, program_rows[i].rights);
+    if (!rc && program->own_shm)
+        rc = places_add(places, "/dev/shm", PLACE_WRITE);
     if (!rc && program->gpu)
         rc = places_add(places, "/sys", PLACE_READ);
     return rc || !program->gpu ? rc : places_add_devices(places);

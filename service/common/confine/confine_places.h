@@ -72,8 +72,10 @@ struct command_places {
 struct program_places {
     const char *root;                 /* folder of the service, which stays hidden; NULL: none */
     const char *in, *out, *temporary; /* its folders; it may write the last two */
+    const char *shared;               /* its /dev/shm, if it has a mount namespace */
     const char *const *given;         /* that it may read and execute, NULL at the end */
     bool gpu;
+    bool own_shm; /* its /dev/shm is not that of the machine */
 };
 
 /* Returns whether `path` is the folder or lies below it. */

@@ -1,11 +1,10 @@
 /* broker_execute.c - one attempt at a run of a program: its input, the program in its sandbox, its output. */
-#include "service/common/program/broker_private.h"
+#include "service/common/program/broker_case.h"
 
 #include "base/test_hook.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/program/process_tree.h"
-#include "service/common/program/program_words.h"
 #include "service/common/program/work_folder.h"
 
 #include <errno.h>
@@ -21,17 +20,6 @@
 #define MIB          (1024.0 * 1024.0)
 #define STEP_SECONDS 600.0 /* min limit of a step of our own */
 #define FULL_SHARE   0.9   /* of the memory limit: a failure beyond it counts as lack of memory */
-
-struct broker_case {
-    struct broker_process *process;
-    const struct program_order *order;
-    struct conf_program *program;
-    struct program_outcome *outcome;
-    struct output_tail tail;
-    enum sandbox_kind kind;
-    double started; /* clock_seconds() */
-    int64_t size;   /* of the output at the last check */
-};
 
 /* --------------------------------------------------------------------------------- steps ---- */
 
@@ -90,7 +78,7 @@ case_check_files(struct broker_case *run, struct broker_watch *watch, struct err
 {
     const struct conf_program *program = run->program;
     struct work_usage usage;
-    work_folder_measure(run->order->work, program->output_files, &usage);
+    work_folder_measure(run->folder, program->output_files, &usage);
     if (usage.bytes != run->size)
         watch->last_sign = clock_seconds();
     run->size = usage.bytes;
@@ -119,7 +107,7 @@ case_check_processes(struct broker_case *run, struct broker_watch *watch, struct
     return 0;
 }
 
-static int
+int
 case_check(void *context, struct broker_watch *watch, struct error *error)
 {
     struct broker_case *run = context;
@@ -153,8 +141,22 @@ case_lacked_gpu_memory(const struct broker_case *run)
     return found;
 }
 
-/* Decides the code of a program that ended by itself. */
+/* The program did not begin, so that the output has only the reason. */
 static int
+case_lacks_sandbox(const struct broker_case *run, struct error *error)
+{
+    char *text = malloc(LIMIT_PROGRAM_OUTPUT_BYTES + 1);
+    if (text) {
+        output_tail_copy(&run->tail, text);
+        text[strcspn(text, "\n")] = '\0';
+    }
+    error_set(error, -EIO, CODE_PROGRAM_SANDBOX, "the sandbox (%s) could not be made: %.200s", sandbox_name(run->kind),
+              text ? text : "");
+    free(text);
+    return -EIO;
+}
+
+int
 case_judge_end(struct broker_case *run, const struct broker_watch *watch)
 {
     struct error *error = &run->outcome->error;
@@ -163,8 +165,7 @@ case_judge_end(struct broker_case *run, const struct broker_watch *watch)
     struct broker_watch ended = *watch;
     sandbox_end_of(watch->status, &end);
     if (end.failed)
-        return error_set(error, -EIO, CODE_PROGRAM_SANDBOX, "the sandbox (%s) could not be made",
-                         sandbox_name(run->kind));
+        return case_lacks_sandbox(run, error);
     const int rc = case_check_files(run, &ended, error); /* a limit of the kernel may have ended it first */
     if (rc)
         return rc;
@@ -201,8 +202,9 @@ case_given(const struct conf_program *program, char *owned[2])
     return given;
 }
 
-static int
-case_start(struct broker_case *run, const struct program_words *words, int output, pid_t *keeper)
+/* Starts the program with these descriptors. Returns the keeper, or -errno. */
+static pid_t
+case_start_with(struct broker_case *run, const struct program_words *words, int input, const int outputs[2])
 {
     const struct conf_program *program = run->program;
     char *owned[2] = {NULL, NULL};
@@ -218,10 +220,12 @@ case_start(struct broker_case *run, const struct program_words *words, int outpu
                    .in = words->in,
                    .out = words->out,
                    .temporary = words->temporary,
+                   .shared = words->shared,
                    .given = given,
                    .gpu = has_gpu},
-        .input = -1,
-        .output = output,
+        .input = input,
+        .output = outputs[0],
+        .errors = outputs[1],
         /* The sum over the processes is measured; this limit ends a process that grows between two measurements. */
         .limits = {.data_bytes = has_gpu ? 0 : (int64_t)(2 * program->memory_mib * MIB),
                    .file_bytes = (int64_t)((program->output_mib + 1) * MIB),
@@ -229,15 +233,44 @@ case_start(struct broker_case *run, const struct program_words *words, int outpu
                    .cpus = program->cpus,
                    .slot = run->order->slot},
     };
-    int rc = given ? 0 : error_set_system(&run->outcome->error, -ENOMEM, "start the program");
-    if (!rc) {
-        *keeper = sandbox_start(&order, &run->outcome->error);
-        rc = *keeper < 0 ? (int)*keeper : 0;
-    }
+    const pid_t keeper = given ? sandbox_start(&order, &run->outcome->error)
+                               : error_set_system(&run->outcome->error, -ENOMEM, "start the program");
     free(given);
     free(owned[0]);
     free(owned[1]);
-    return rc;
+    return keeper;
+}
+
+void
+case_close_pipes(struct broker_pipes *pipes)
+{
+    const int fds[] = {pipes->input, pipes->outputs[0], pipes->outputs[1]};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+pid_t
+case_start(struct broker_case *run, const struct program_words *words, bool talks, struct broker_pipes *pipes)
+{
+    int ends[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}; /* input, output, error output */
+    int rc =
+        pipe2(ends[1], O_CLOEXEC) < 0 || (talks && (pipe2(ends[0], O_CLOEXEC) < 0 || pipe2(ends[2], O_CLOEXEC) < 0))
+            ? -errno
+            : 0;
+    *pipes = (struct broker_pipes){.input = ends[0][1], .outputs = {ends[1][0], ends[2][0]}};
+    for (int i = 0; rc == 0 && i < 2; i++)
+        if (pipes->outputs[i] >= 0 && fcntl(pipes->outputs[i], F_SETFL, O_NONBLOCK) < 0)
+            rc = -errno;
+    const int outputs[] = {ends[1][1], talks ? ends[2][1] : ends[1][1]};
+    const pid_t keeper = rc ? error_set_system(&run->outcome->error, rc, "start the program")
+                            : case_start_with(run, words, ends[0][0], outputs);
+    const int given[] = {ends[0][0], ends[1][1], ends[2][1]};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i] >= 0)
+            close(given[i]);
+    run->outcome->starts = keeper > 0;
+    return keeper;
 }
 
 /* Runs the program in its sandbox, until none of its processes is left. */
@@ -245,21 +278,14 @@ static int
 case_run_words(struct broker_case *run, const struct program_words *words)
 {
     struct broker_watch watch = {.end_signal = SIGTERM, .tail = &run->tail, .check = case_check, .context = run};
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_set_system(&run->outcome->error, -errno, "start the program");
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    watch.output = ends[0];
+    struct broker_pipes pipes;
     run->started = clock_seconds();
-    int rc = case_start(run, words, ends[1], &watch.pid);
-    close(ends[1]);
-    run->outcome->starts = rc == 0;
-    if (!rc) {
-        rc = broker_await(run->process, &watch, &run->outcome->error);
-        if (!rc)
-            rc = case_judge_end(run, &watch);
-    }
-    close(ends[0]);
+    watch.pid = case_start(run, words, false, &pipes);
+    memcpy(watch.outputs, pipes.outputs, sizeof watch.outputs);
+    int rc = watch.pid < 0 ? (int)watch.pid : broker_await(run->process, &watch, &run->outcome->error);
+    if (!rc)
+        rc = case_judge_end(run, &watch);
+    case_close_pipes(&pipes);
     run->outcome->peak_bytes = watch.peak_bytes;
     return rc;
 }
@@ -270,6 +296,9 @@ case_run_program(struct broker_case *run)
     const struct program_order *order = run->order;
     struct program_words words;
     const bool cpu = order->as == PROGRAM_AS_CPU && run->program->cpu_command_count > 0;
+    if (run->program->warm && order->as == PROGRAM_AS_GIVEN)
+        return broker_warm_run(run);
+    broker_warm_end(run->process, run->program->name); /* it may hold memory that this start needs */
     int rc = program_words_make(run->program, order->work, order->gpu, cpu, &words);
     rc = rc ? error_set_system(&run->outcome->error, rc, "start the program") : case_run_words(run, &words);
     program_words_clear(&words);
@@ -377,7 +406,7 @@ broker_execute(struct broker_process *process, const struct program_order *order
     struct error error = {0};
     int rc = run ? 0 : error_set_system(&outcome->error, -ENOMEM, "run a program");
     if (!rc) {
-        *run = (struct broker_case){.process = process, .order = order, .outcome = outcome};
+        *run = (struct broker_case){.process = process, .order = order, .outcome = outcome, .folder = order->work};
         rc = conf_program_from_text(order->program, &run->program, &error);
         if (rc)
             error_set(&outcome->error, rc, CODE_PIPELINE_INVALID, "the program cannot be read: %s", error.message);

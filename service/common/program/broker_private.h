@@ -55,28 +55,39 @@ struct broker_process {
     } * digests;
 
     size_t digest_count, digest_room;
+    struct broker_warm *warm; /* list */
 };
 
 /* Reads one request. STOP is applied at once, the others wait in their order. */
 void broker_take(struct broker_process *process);
 void broker_answer(struct broker_process *process, const struct broker_answer *answer);
+/* Reports that a warm program has ended. */
+void broker_answer_cold(struct broker_process *process, const char *name);
 
 /* A child of the broker that is awaited. */
 struct broker_watch {
     pid_t pid;
     int end_signal;           /* ends it */
-    int output;               /* its output, or -1 */
-    struct output_tail *tail; /* receives it */
+    int outputs[2];           /* its standard output and error output, which do not block; -1: none */
+    struct output_tail *tail; /* receives them */
     double last_sign;         /* clock_seconds() of the last output */
     int64_t peak_bytes;
     int status; /* set by broker_await(): of waitpid() */
     /* Called about four times per second; returns 0 or -errno, with the error, to end the child. May be NULL. */
     int (*check)(void *context, struct broker_watch *watch, struct error *error);
     void *context;
+    struct broker_reply *reply; /* of a warm program; NULL: wait for the end of the child */
 };
 
-/* Waits for the end of the child, and takes requests. Returns 0, the -errno of `check`, or -ECANCELED if the run was
- * stopped or the parent is gone. In all cases the child has ended. */
+/* The answer of a warm program: the line "OK" or "ERROR text" on its standard output. */
+struct broker_reply {
+    char line[LIMIT_PROGRAM_ANSWER_BYTES];
+    size_t used; /* also counts bytes for which the line has no room */
+    bool there, well;
+};
+
+/* Waits for the end of the child or its reply, and takes requests. Returns 0, the -errno of `check`, or -ECANCELED if the
+ * run was stopped or the parent is gone. The child has ended in all cases but one: 0 with a reply. */
 int broker_await(struct broker_process *process, struct broker_watch *watch, struct error *error);
 
 /* The result of a step that runs in a process of its own. */
@@ -111,6 +122,11 @@ int broker_digest(struct broker_process *process, const struct conf_program *pro
 /* Chooses the sandbox of a program. Code: PROGRAM_SANDBOX. */
 int broker_choose_sandbox(const struct broker_process *process, const struct conf_program *program,
                           enum sandbox_kind *kind, struct error *error);
+
+/* Ends warm programs of this name ("": all), and reports each as BROKER_COLD. Returns their number. */
+int broker_warm_end(struct broker_process *process, const char *name);
+/* Ends warm programs that are dead, have been idle too long, or differ from the configuration (NULL: not compared). */
+void broker_warm_check(struct broker_process *process, const struct conf *conf);
 
 /* Executes an order, and fills its outcome. */
 void broker_execute(struct broker_process *process, const struct program_order *order, struct program_outcome *outcome);

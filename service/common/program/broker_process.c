@@ -22,7 +22,8 @@
 #include <unistd.h>
 
 #define CHECK_MS 250
-#define FIRST_FD 3 /* above the standard descriptors */
+#define IDLE_MS  1000 /* between two checks of warm programs that have no case */
+#define FIRST_FD 3    /* above the standard descriptors */
 
 /* ------------------------------------------------------------------------------ the socket ---- */
 
@@ -83,7 +84,50 @@ broker_answer(struct broker_process *process, const struct broker_answer *answer
         process->gone = true;
 }
 
+void
+broker_answer_cold(struct broker_process *process, const char *name)
+{
+    struct broker_answer answer = {.event = BROKER_COLD};
+    snprintf(answer.checked.name, sizeof answer.checked.name, "%s", name);
+    broker_answer(process, &answer);
+}
+
 /* ------------------------------------------------------------------------------- children ---- */
+
+/* Finds the reply in the lines of standard output. */
+static void
+broker_take_reply(struct broker_reply *reply, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size && !reply->there; i++) {
+        if (bytes[i] != '\n') {
+            if (reply->used < sizeof reply->line)
+                reply->line[reply->used] = bytes[i];
+            reply->used++;
+            continue;
+        }
+        reply->well = reply->used == 2 && memcmp(reply->line, "OK", 2) == 0;
+        reply->there = reply->well || (reply->used >= 5 && memcmp(reply->line, "ERROR", 5) == 0);
+        reply->used = 0;
+    }
+}
+
+/* Reads all output that is there, at most 1 MiB. */
+static void
+broker_take_output(struct broker_watch *watch, int number)
+{
+    char bytes[65536];
+    for (int turn = 0; turn < 16 && watch->outputs[number] >= 0; turn++) {
+        const ssize_t size = read(watch->outputs[number], bytes, sizeof bytes);
+        if (size == 0)
+            watch->outputs[number] = -1; /* the program closed it, and may still run */
+        if (size <= 0)
+            return;
+        watch->last_sign = clock_seconds();
+        output_tail_add(watch->tail, bytes, (size_t)size);
+        if (watch->reply && number == 0)
+            broker_take_reply(watch->reply, bytes, (size_t)size);
+    }
+}
 
 /* Takes output and requests until a quarter of a second has passed or the child may have ended. */
 static void
@@ -91,15 +135,15 @@ broker_poll(struct broker_process *process, struct broker_watch *watch, int pidf
 {
     struct pollfd ready[] = {{.fd = pidfd, .events = POLLIN},
                              {.fd = process->gone ? -1 : process->fd, .events = POLLIN},
-                             {.fd = watch->output, .events = POLLIN}};
+                             {.fd = watch->outputs[0], .events = POLLIN},
+                             {.fd = watch->outputs[1], .events = POLLIN}};
     if (poll(ready, sizeof ready / sizeof *ready, CHECK_MS) <= 0)
         return;
     if (ready[1].revents)
         broker_take(process);
-    if (ready[2].revents && output_tail_read(watch->tail, watch->output) > 0)
-        watch->last_sign = clock_seconds();
-    else if (ready[2].revents & POLLHUP)
-        watch->output = -1; /* the program closed its output and still runs */
+    for (int i = 0; i < 2; i++)
+        if (ready[2 + i].revents)
+            broker_take_output(watch, i);
 }
 
 /* Sets the status if the child has ended. */
@@ -117,7 +161,7 @@ broker_await(struct broker_process *process, struct broker_watch *watch, struct 
     int rc = 0;
     bool signalled = false;
     watch->last_sign = next;
-    while (!broker_reap(watch)) {
+    while (!(watch->reply && watch->reply->there && rc == 0) && !broker_reap(watch)) {
         if (rc == 0 && (process->stopped || process->gone))
             rc = -ECANCELED;
         if (rc == 0 && watch->check && clock_seconds() >= next) {
@@ -131,8 +175,8 @@ broker_await(struct broker_process *process, struct broker_watch *watch, struct 
     }
     if (watch->end_signal == SIGTERM && WIFSIGNALED(watch->status)) /* a keeper that could not end all itself */
         process_tree_end(watch->pid, &watch->status);
-    while (watch->output >= 0 && output_tail_read(watch->tail, watch->output) > 0)
-        ;
+    broker_take_output(watch, 0);
+    broker_take_output(watch, 1);
     if (pidfd >= 0)
         close(pidfd);
     return rc;
@@ -202,7 +246,8 @@ broker_run_step(struct broker_process *process, const struct broker_step *step, 
                 struct error *error)
 {
     struct broker_limit limit = {.step = step, .until = clock_seconds() + step->limit_seconds};
-    struct broker_watch watch = {.end_signal = SIGKILL, .output = -1, .check = broker_check_step, .context = &limit};
+    struct broker_watch watch = {
+        .end_signal = SIGKILL, .outputs = {-1, -1}, .check = broker_check_step, .context = &limit};
     const pid_t parent = getpid();
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -317,6 +362,8 @@ broker_check_all(struct broker_process *process, const char *text)
     struct error error = {0};
     if (conf_from_text(text, &conf, &error) != 0)
         log_error("program.config", LOG_STR("error", error.message));
+    if (conf)
+        broker_warm_check(process, conf);
     for (size_t i = 0; conf && i < conf->program_count && !process->gone; i++)
         broker_check_one(process, &conf->programs[i]);
     conf_free(conf);
@@ -346,7 +393,6 @@ broker_run_order(struct broker_process *process, const struct broker_request *re
 static void
 broker_serve(struct broker_process *process, const struct broker_request *request)
 {
-    struct broker_answer answer = {.event = BROKER_COLD};
     switch (request->head.verb) {
     case BROKER_RUN:
     case BROKER_ORDER:
@@ -356,8 +402,8 @@ broker_serve(struct broker_process *process, const struct broker_request *reques
         broker_check_all(process, request->text);
         break;
     case BROKER_COOL:
-        snprintf(answer.checked.name, sizeof answer.checked.name, "%s", request->text);
-        broker_answer(process, &answer);
+        if (broker_warm_end(process, request->text) == 0)
+            broker_answer_cold(process, request->text);
         break;
     case BROKER_STOP:
         break;
@@ -384,7 +430,10 @@ broker_main(int fd, const struct program_steps *steps, const char *root)
                  LOG_STR("why", process.probe.why));
     while (!process.gone) {
         if (process.waiting_count == 0) {
-            broker_take(&process);
+            struct pollfd ready = {.fd = process.fd, .events = POLLIN};
+            if (poll(&ready, 1, process.warm ? IDLE_MS : -1) > 0)
+                broker_take(&process);
+            broker_warm_check(&process, NULL);
             continue;
         }
         const struct broker_request request = process.waiting[0];
@@ -392,5 +441,6 @@ broker_main(int fd, const struct program_steps *steps, const char *root)
         broker_serve(&process, &request);
         free(request.text);
     }
+    broker_warm_end(&process, "");
     _exit(0);
 }

@@ -2,24 +2,18 @@
 #include "service/common/program/output_tail.h"
 
 #include <string.h>
-#include <sys/types.h>
-#include <unistd.h>
 
-#define READ_BYTES (1 << 20)
-
-size_t
-output_tail_read(struct output_tail *tail, int fd)
+void
+output_tail_add(struct output_tail *tail, const char *bytes, size_t size)
 {
-    size_t total = 0;
-    while (total < READ_BYTES) {
-        const ssize_t size = read(fd, tail->bytes + tail->next, sizeof tail->bytes - tail->next);
-        if (size <= 0)
-            break;
-        total += (size_t)size;
-        tail->next = (tail->next + (size_t)size) % sizeof tail->bytes;
-        tail->used = tail->used + (size_t)size < sizeof tail->bytes ? tail->used + (size_t)size : sizeof tail->bytes;
+    const size_t room = sizeof tail->bytes;
+    for (size_t done = 0; done < size;) {
+        const size_t piece = size - done < room - tail->next ? size - done : room - tail->next;
+        memcpy(tail->bytes + tail->next, bytes + done, piece);
+        tail->next = (tail->next + piece) % room;
+        done += piece;
     }
-    return total;
+    tail->used = tail->used + size < room ? tail->used + size : room;
 }
 
 size_t

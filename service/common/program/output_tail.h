@@ -11,8 +11,7 @@ struct output_tail {
     size_t used, next; /* the ring's number of bytes, and the place of the next */
 };
 
-/* Reads from a descriptor that does not block, at most 1 MiB. Returns the number of bytes; 0: nothing there. */
-size_t output_tail_read(struct output_tail *tail, int fd);
+void output_tail_add(struct output_tail *tail, const char *bytes, size_t size);
 /* Copies the bytes in their order, with a NUL at the end. Returns their number. */
 size_t output_tail_copy(const struct output_tail *tail, char text[LIMIT_PROGRAM_OUTPUT_BYTES + 1]);
 

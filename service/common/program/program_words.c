@@ -108,9 +108,11 @@ program_words_make(const struct conf_program *program, const char *work, const c
         [CONF_OUTPUT_SEG] = "{case}.dcm",
         [CONF_OUTPUT_RTSTRUCT] = "{case}.dcm",
     };
-    *words = (struct program_words){
-        .in = word_path(work, "in"), .out = word_path(work, "out"), .temporary = word_path(work, "tmp")};
-    if (!words->in || !words->out || !words->temporary)
+    *words = (struct program_words){.in = word_path(work, "in"),
+                                    .out = word_path(work, "out"),
+                                    .temporary = word_path(work, "tmp"),
+                                    .shared = word_path(work, "tmp/shm")};
+    if (!words->in || !words->out || !words->temporary || !words->shared)
         return -ENOMEM;
     char *in_file = word_path(words->in, program->input_file ? program->input_file : "");
     char *out_file = word_path(words->out, program->output_file[0] ? program->output_file : outputs[program->output]);
@@ -140,5 +142,6 @@ program_words_clear(struct program_words *words)
     free(words->in);
     free(words->out);
     free(words->temporary);
+    free(words->shared);
     *words = (struct program_words){0};
 }

@@ -18,7 +18,7 @@ char *program_file_name(const char *pattern);
 /* The argument vector and the environment of a program. Both end in NULL. */
 struct program_words {
     char **argv, **environment;
-    char *in, *out, *temporary; /* folders below the work folder */
+    char *in, *out, *temporary, *shared; /* folders below the work folder */
 };
 
 /* Fills the words of a program that works in `work` on `gpu` (UUID or ""). `cpu`: takes cpu_command. Returns 0 or -ENOMEM.

@@ -119,16 +119,19 @@ sandbox_open_descriptors(const struct sandbox_order *order, int report, int filt
 {
     const bool keeps = order->kind == SANDBOX_BUBBLEWRAP;
     const int input = order->input >= 0 ? order->input : open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const int from[] = {fcntl(input, F_DUPFD_CLOEXEC, SPARE_FD), fcntl(order->output, F_DUPFD_CLOEXEC, SPARE_FD),
-                        fcntl(report, F_DUPFD_CLOEXEC, SPARE_FD),
-                        filter < 0 ? -1 : fcntl(filter, F_DUPFD_CLOEXEC, SPARE_FD)};
-    if (from[0] < 0 || from[1] < 0 || from[2] < 0 || (filter >= 0 && from[3] < 0))
+    /* In the order of their numbers: standard input to SANDBOX_FILTER_FD. */
+    const int from[] = {input, order->output, order->errors, report, filter};
+    const int count = filter < 0 ? SANDBOX_FILTER_FD : SANDBOX_FILTER_FD + 1;
+    int spare[SANDBOX_FILTER_FD + 1];
+    for (int i = 0; i < count; i++)
+        if ((spare[i] = fcntl(from[i], F_DUPFD_CLOEXEC, SPARE_FD)) < 0)
+            return -errno;
+    for (int i = 0; i < count; i++)
+        if (dup2(spare[i], i) < 0)
+            return -errno;
+    if (!keeps && fcntl(SANDBOX_REPORT_FD, F_SETFD, FD_CLOEXEC) < 0)
         return -errno;
-    if (dup2(from[0], STDIN_FILENO) < 0 || dup2(from[1], STDOUT_FILENO) < 0 || dup2(from[1], STDERR_FILENO) < 0 ||
-        dup3(from[2], SANDBOX_REPORT_FD, keeps ? 0 : O_CLOEXEC) < 0 ||
-        (filter >= 0 && dup2(from[3], SANDBOX_FILTER_FD) < 0))
-        return -errno;
-    return close_range(filter >= 0 ? SANDBOX_FILTER_FD + 1 : SANDBOX_REPORT_FD + 1, ~0u, 0) < 0 ? -errno : 0;
+    return close_range((unsigned)count, ~0u, 0) < 0 ? -errno : 0;
 }
 
 int
@@ -294,8 +297,10 @@ sandbox_start(const struct sandbox_order *order, struct error *error)
 {
     struct sandbox_job job = {.order = order, .filter = -1};
     const char *refused = NULL;
+    struct program_places given = order->places;
+    given.own_shm = order->kind == SANDBOX_OWN;
     const enum confine_role role = sandbox_role(order);
-    int rc = order->kind == SANDBOX_CONTAINER ? 0 : places_of_program(&order->places, &refused, &job.places);
+    int rc = order->kind == SANDBOX_CONTAINER ? 0 : places_of_program(&given, &refused, &job.places);
     if (rc == -EACCES)
         return error_set(error, rc, CODE_PROGRAM_UNAVAILABLE, "%s: no program may read the service's own folder",
                          refused);
@@ -337,17 +342,18 @@ sandbox_try(enum sandbox_kind kind, bool host_proc, char why[256])
     static char *const argv[] = {path, NULL};
     static char *const environment[] = {NULL};
     static const char *const given[] = {NULL};
-    struct sandbox_order order = {.kind = kind,
-                                  .host_proc = host_proc,
-                                  .argv = argv,
-                                  .environment = environment,
-                                  .input = -1,
-                                  .places = {.in = "/usr", .out = "/usr", .temporary = "/usr", .given = given}};
+    struct sandbox_order order = {
+        .kind = kind,
+        .host_proc = host_proc,
+        .argv = argv,
+        .environment = environment,
+        .input = -1,
+        .places = {.in = "/usr", .out = "/usr", .temporary = "/usr", .shared = "/usr", .given = given}};
     struct error error = {0};
     int ends[2], status = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return false;
-    order.output = ends[1];
+    order.output = order.errors = ends[1];
     const pid_t keeper = sandbox_start(&order, &error);
     close(ends[1]);
     if (keeper < 0)

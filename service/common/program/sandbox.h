@@ -40,7 +40,7 @@ struct sandbox_order {
     bool host_proc, host_network;
     char *const *argv, *const *environment;
     struct program_places places;
-    int input, output; /* descriptors; input -1: /dev/null. `output` gets standard output and error output. */
+    int input, output, errors; /* descriptors of the standard streams; input -1: /dev/null */
 
     struct sandbox_limits { /* 0: none */
         int64_t data_bytes; /* of each process */

@@ -59,10 +59,11 @@ sandbox_bubblewrap(const struct sandbox_order *order, const struct places *place
         ADD(&line, "--proc", "/proc");
     if (filtered)
         ADD(&line, "--seccomp", "4");
-    ADD(&line, "--bind", order->places.temporary, "/tmp");
+    ADD(&line, "--bind", order->places.temporary, "/tmp", "--bind-try", order->places.shared, "/dev/shm");
     for (size_t i = 0; i < places->count; i++)
         bubblewrap_add_place(&line, &places->items[i]);
-    ADD(&line, "--chdir", order->places.out, "--");
+    /* What bubblewrap makes itself lies in memory, which no limit counts. */
+    ADD(&line, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", order->places.out, "--");
     bubblewrap_add(&line, (const char *const *)order->argv);
     if (line.failed) {
         while (line.count > 0)

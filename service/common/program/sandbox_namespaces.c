@@ -53,7 +53,7 @@ namespace_mount(const struct sandbox_order *order)
     const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("proc", "/proc", "proc", safe, NULL) < 0)
         return -errno;
-    if (mount("tmpfs", "/dev/shm", "tmpfs", safe, "mode=1777") < 0 && errno != ENOENT)
+    if (mount(order->places.shared, "/dev/shm", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
         return -errno;
     if (!namespace_uses_tmp(&order->places) && mount(order->places.temporary, "/tmp", NULL, MS_BIND, NULL) < 0)
         return -errno;

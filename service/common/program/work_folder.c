@@ -21,7 +21,7 @@
 int
 work_folder_make(const char *path)
 {
-    static const char *const names[] = {"in", "out", "tmp"};
+    static const char *const names[] = {"in", "out", "tmp", "tmp/shm"};
     if (mkdir(path, 0750) < 0)
         return -errno;
     const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
