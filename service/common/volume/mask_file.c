@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "service/common/slurm/slurm_digest.h"
 #include "service/common/volume/volume_grid.h"
+#include "service/common/volume/volume_values.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,16 +87,11 @@ mask_put_row(struct mask_writer *writer, const uint16_t *row, int64_t columns)
     if (!runs)
         return -ENOMEM;
     writer->runs = runs;
-    for (int64_t x = 0; x < columns;) {
-        const int64_t first = x;
-        const uint64_t same = row[x] * UINT64_C(0x0001000100010001);
-        for (uint64_t four = same; four == same && x + 4 <= columns; x += four == same ? 4 : 0)
-            memcpy(&four, row + x, sizeof four);
-        while (x < columns && row[x] == row[first])
-            x++;
-        mask_put_number(writer, (uint64_t)(x - first));
-        mask_put_number(writer, row[first]);
-        writer->voxels[row[first]] += x - first;
+    for (int64_t x = 0, run; x < columns; x += run) {
+        run = volume_run(row + x, columns - x, sizeof *row);
+        mask_put_number(writer, (uint64_t)run);
+        mask_put_number(writer, row[x]);
+        writer->voxels[row[x]] += run;
     }
     return writer->size > (size_t)MASK_BYTES ? -E2BIG : 0;
 }

@@ -46,33 +46,16 @@ read_skip(struct volume_stream *stream, int64_t bytes, uint8_t *room, struct err
     return 0;
 }
 
-/* Returns how many values at the start of the bytes are the same: compares the bytes with those one value further. */
-static size_t
-read_run(const uint8_t *bytes, size_t end, size_t size)
-{
-    size_t at = size;
-    for (uint64_t here, before; at + sizeof here <= end; at += sizeof here) {
-        memcpy(&here, bytes + at, sizeof here);
-        memcpy(&before, bytes + at - size, sizeof before);
-        if (here != before)
-            break;
-    }
-    while (at < end && bytes[at] == bytes[at - size])
-        at++;
-    return at / size;
-}
-
 static int
-read_block(const struct volume_header *header, const uint8_t *bytes, size_t end, int64_t first, volume_take *take,
+read_block(const struct volume_header *header, const uint8_t *bytes, int64_t first, int64_t count, volume_take *take,
            void *context, struct error *error)
 {
     const size_t size = volume_type_size(header->type);
     int rc = 0;
-    for (size_t at = 0, count; rc == 0 && at < end; at += count * size) {
-        const double value = volume_value(header->type, header->swapped, bytes + at);
-        count = read_run(bytes + at, end - at, size);
-        rc = take(context, first + (int64_t)(at / size), header->slope * value + header->intercept, (int64_t)count,
-                  error);
+    for (int64_t run; rc == 0 && count > 0; bytes += (size_t)run * size, first += run, count -= run) {
+        const double value = volume_value(header->type, header->swapped, bytes);
+        run = volume_run(bytes, count, size);
+        rc = take(context, first, header->slope * value + header->intercept, run, error);
     }
     return rc;
 }
@@ -89,7 +72,7 @@ read_voxels(struct volume_stream *stream, const struct volume_header *header, ui
         const ssize_t got = volume_stream_read(stream, room, (size_t)wanted, error);
         if (got < wanted)
             return got < 0 ? (int)got : read_refuse_size(error);
-        rc = read_block(header, room, (size_t)wanted, at / size, take, context, error);
+        rc = read_block(header, room, at / size, wanted / size, take, context, error);
     }
     if (rc)
         return rc;

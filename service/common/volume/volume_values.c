@@ -55,3 +55,21 @@ volume_value(enum volume_type type, bool swapped, const void *bytes)
     }
     return 0;
 }
+
+int64_t
+volume_run(const void *values, int64_t count, size_t size)
+{
+    /* Compares the bytes with those one value before, 32 at a time. */
+    const uint8_t *bytes = values;
+    const size_t end = (size_t)count * size;
+    size_t at = size;
+    for (uint64_t here[4], before[4]; at + sizeof here <= end; at += sizeof here) {
+        memcpy(here, bytes + at, sizeof here);
+        memcpy(before, bytes + at - size, sizeof before);
+        if ((here[0] ^ before[0]) | (here[1] ^ before[1]) | (here[2] ^ before[2]) | (here[3] ^ before[3]))
+            break;
+    }
+    while (at < end && bytes[at] == bytes[at - size])
+        at++;
+    return (int64_t)(at / size);
+}

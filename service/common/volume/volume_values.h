@@ -1,5 +1,5 @@
 /*
- * volume_values.h - a value of a volume file as a number.
+ * volume_values.h - values of a volume file as numbers, and runs of them.
  */
 #ifndef NOCTULE_SERVICE_COMMON_VOLUME_VOLUME_VALUES_H
 #define NOCTULE_SERVICE_COMMON_VOLUME_VOLUME_VALUES_H
@@ -13,5 +13,8 @@ size_t volume_type_size(enum volume_type type);
 
 /* Returns a value, which need not be aligned; `swapped`: in the other byte order. */
 double volume_value(enum volume_type type, bool swapped, const void *bytes);
+
+/* Returns how many of `count` values of `size` bytes are the same as the first; at least 1. */
+int64_t volume_run(const void *values, int64_t count, size_t size);
 
 #endif
