@@ -48,7 +48,8 @@ static bool
 input_is_whole(const void *voxels, enum image_pixel pixel, int64_t first, int64_t count, struct image_rescale rescale)
 {
     int32_t lo = INT32_MAX, hi = INT32_MIN;
-    if (rescale.slope != rint(rescale.slope) || rescale.intercept != rint(rescale.intercept))
+    if (rescale.slope != rint(rescale.slope) || rescale.intercept != rint(rescale.intercept) ||
+        fabs(rescale.slope) > INT32_MAX || fabs(rescale.intercept) > INT32_MAX)
         return false;
     for (int64_t i = first; i < first + count; i++) {
         const int32_t value = image_value(voxels, pixel, i);
@@ -57,6 +58,24 @@ input_is_whole(const void *voxels, enum image_pixel pixel, int64_t first, int64_
     }
     const double ends[2] = {rescale.slope * lo + rescale.intercept, rescale.slope * hi + rescale.intercept};
     return fmin(ends[0], ends[1]) >= INT16_MIN && fmax(ends[0], ends[1]) <= INT16_MAX;
+}
+
+/* Converts a slice of input_is_whole(). Sums modulo 2^32 are right, since the result has 16 bits. */
+static void
+input_to_int16(const void *voxels, enum image_pixel pixel, int64_t first, int64_t count, struct image_rescale rescale,
+               int16_t *values)
+{
+    const uint32_t slope = (uint32_t)(int32_t)rescale.slope, intercept = (uint32_t)(int32_t)rescale.intercept;
+    for (int64_t i = first; i < first + count; i++)
+        values[i] = (int16_t)(slope * (uint32_t)image_value(voxels, pixel, i) + intercept);
+}
+
+static void
+input_to_float(const void *voxels, enum image_pixel pixel, int64_t first, int64_t count, struct image_rescale rescale,
+               float *values)
+{
+    for (int64_t i = first; i < first + count; i++)
+        values[i] = (float)(rescale.slope * image_value(voxels, pixel, i) + rescale.intercept);
 }
 
 /* Makes real-world values of the stored ones: int16 if all are whole numbers in its range, else float32. */
@@ -76,13 +95,10 @@ input_rescale(const struct grid *grid, const void *voxels, enum volume_type *typ
         return error_set_system(error, -ENOMEM, "hold the values of the volume");
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct image_rescale rescale = volume_rescale(grid->instances, &stack->planes[z]);
-        for (int64_t i = z * slice; i < (z + 1) * slice; i++) {
-            const double value = rescale.slope * image_value(voxels, stack->pixel, i) + rescale.intercept;
-            if (whole)
-                ((int16_t *)*values)[i] = (int16_t)value;
-            else
-                ((float *)*values)[i] = (float)value;
-        }
+        if (whole)
+            input_to_int16(voxels, stack->pixel, z * slice, slice, rescale, *values);
+        else
+            input_to_float(voxels, stack->pixel, z * slice, slice, rescale, *values);
     }
     return 0;
 }
