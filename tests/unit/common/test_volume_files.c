@@ -588,7 +588,7 @@ static const char nrrd_head[] =
 static enum code
 read_nrrd(const char *from, const char *to)
 {
-    static char file[1 << 17];
+    static char file[LIMIT_VOLUME_HEADER_BYTES + 1024];
     const char *at = from ? strstr(nrrd_head, from) : nrrd_head;
     ck_assert_ptr_nonnull(at);
     int length =
@@ -814,7 +814,7 @@ END_TEST
 START_TEST(headers_have_a_limit)
 {
     const struct edge edge = EDGE(VOLUME_HEADER_BYTES);
-    static char text[1 << 17];
+    static char text[LIMIT_VOLUME_HEADER_BYTES + 1024];
     const size_t wanted = (size_t)edge.most - (sizeof nrrd_head - 1);
     for (int beyond = 0; beyond < 2; beyond++) {
         memset(text, 'x', wanted + (size_t)beyond);
@@ -822,7 +822,7 @@ START_TEST(headers_have_a_limit)
         text[wanted + (size_t)beyond] = '\0';
         must_be(beyond ? edge.code : CODE_NONE, read_nrrd("\n\n", strcat(text, "\n\n")), "a comment");
     }
-    static uint8_t file[(1 << 16) + 1 + VOXELS];
+    static uint8_t file[LIMIT_VOLUME_HEADER_BYTES + 1 + VOXELS];
     make_nifti();
     for (int beyond = 0; beyond < 2; beyond++) {
         put_float(108, (double)edge.most + beyond);
