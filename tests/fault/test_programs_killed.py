@@ -81,6 +81,8 @@ class Killer:
         self.victims = collections.Counter()
         self.voxels = {}  # by series
         self.usual = dict(self.d.environment)
+        self.crashes = folder / "crashes"  # apart from the root, since each process may write there
+        self.crashes.mkdir(parents=True)
 
     def feed(self):
         """Keeps some runs unfinished."""
@@ -129,7 +131,7 @@ class Killer:
                 self.d.process.wait(SECONDS)
 
     def crash(self, point):
-        once = self.d.folder / f"crashed {sum(self.victims.values())}"
+        once = self.crashes / str(sum(self.victims.values()))
         self.restart(NOCTULE_CRASH_AT=point, NOCTULE_CRASH_ONCE=str(once))
 
         def crashed():
