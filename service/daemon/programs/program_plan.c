@@ -1,7 +1,6 @@
 /* program_plan.c - see program_plan.h. */
 #include "service/daemon/programs/program_plan.h"
 
-#include "db/program_rows.h"
 #include "service/common/clock.h"
 #include "service/daemon/jobs/executor.h"
 #include "service/daemon/programs/program_checks.h"
@@ -25,7 +24,7 @@ struct program_plan {
     char text[256];
 };
 
-static void
+void
 program_runs_free(struct queue_run *runs, size_t count)
 {
     for (size_t i = 0; i < count; i++)

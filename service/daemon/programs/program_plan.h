@@ -7,6 +7,7 @@
 #ifndef NOCTULE_SERVICE_DAEMON_PROGRAMS_PROGRAM_PLAN_H
 #define NOCTULE_SERVICE_DAEMON_PROGRAMS_PROGRAM_PLAN_H
 
+#include "db/program_rows.h"
 #include "service/common/jobs/job_file.h"
 #include "service/daemon/core.h"
 
@@ -38,5 +39,8 @@ int programs_carry(struct core *core, int64_t job_id);
 int programs_plan_waiting(struct core *core, const char *program);
 /* Cancels a run that must not take place as planned, and plans again for the jobs that wait for it. */
 int programs_replan(struct core *core, int64_t run_id, const char *program, const char *why);
+
+/* Frees an array of runs with its elements. */
+void program_runs_free(struct queue_run *runs, size_t count);
 
 #endif

@@ -200,6 +200,21 @@ programs_begin(struct programs *programs, struct queue_run *run, const struct co
     return batch_on_commit(core->batch, programs_on_begun, attempt);
 }
 
+static bool
+programs_is_idle(const struct programs *programs, size_t slot)
+{
+    return pool_ready(programs->core->pool, programs->slots[slot].pool) && !programs_next(programs, slot, NULL);
+}
+
+static bool
+programs_have_idle(const struct programs *programs)
+{
+    size_t slot = 0;
+    while (slot < programs->slot_count && !programs_is_idle(programs, slot))
+        slot++;
+    return slot < programs->slot_count;
+}
+
 /* Returns an idle process, or slot_count. One that ran this program last is preferred, since it may hold it warm. */
 static size_t
 programs_idle_slot(const struct programs *programs, int64_t run, const char *program)
@@ -207,8 +222,7 @@ programs_idle_slot(const struct programs *programs, int64_t run, const char *pro
     size_t found = programs->slot_count;
     for (size_t i = programs->slot_count; i-- > 0;) {
         const struct program_slot *slot = &programs->slots[i];
-        if (!pool_ready(programs->core->pool, slot->pool) || programs_next(programs, i, NULL) ||
-            program_gpu_holds(&programs->gpus, slot->pool, run))
+        if (!programs_is_idle(programs, i) || program_gpu_holds(&programs->gpus, slot->pool, run))
             continue;
         if (strcmp(slot->last, program) == 0)
             return i;
@@ -261,29 +275,48 @@ programs_consider(struct programs *programs, struct queue_run *run)
 }
 
 static int
+programs_find_ready(const struct programs *programs, struct queue_run **runs, size_t *count)
+{
+    const struct core *core = programs->core;
+    return queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, runs, count);
+}
+
+/* Leaves a run whose carrier in Slurm failed to another carrier that waits for it. */
+static int
+programs_leave_to_carriers(const struct programs *programs, struct queue_run **runs, size_t *count)
+{
+    if (*count == 0 || !conf_uses_slurm(programs->core->conf))
+        return 0;
+    program_runs_free(*runs, *count);
+    *runs = NULL;
+    *count = 0;
+    const int rc = programs_plan_waiting(programs->core, NULL);
+    return rc ? rc : programs_find_ready(programs, runs, count);
+}
+
+static int
 programs_start_ready(struct programs *programs)
 {
     struct core *core = programs->core;
-    struct queue_run *runs;
-    size_t count;
+    struct queue_run *runs = NULL;
+    size_t count = 0;
     int64_t due_ms = 0;
-    int rc = queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, &runs, &count);
-    if (rc)
-        return rc;
     program_gpu_search_begin(&programs->gpus);
-    for (size_t i = 0; i < count; i++) {
-        if (!rc)
-            rc = programs_consider(programs, &runs[i]);
-        if (rc == -EAGAIN)
-            rc = 0; /* it changed in the same batch */
-        queue_run_clear(&runs[i]);
+    if (!programs_have_idle(programs))
+        return 0; /* the end of its run triggers another search */
+    int rc = programs_find_ready(programs, &runs, &count);
+    if (!rc)
+        rc = programs_leave_to_carriers(programs, &runs, &count);
+    for (size_t i = 0; i < count && !rc; i++) {
+        rc = programs_consider(programs, &runs[i]);
+        rc = rc == -EAGAIN ? 0 : rc; /* it changed in the same batch */
     }
-    free(runs);
     program_gpu_search_end(&programs->gpus);
     if (!rc)
         rc = queue_next_run_due(core->queue, &due_ms);
     if (!rc && due_ms)
         due_in(&core->programs_due, due_ms - clock_unix_ms());
+    program_runs_free(runs, count);
     return rc;
 }
 
