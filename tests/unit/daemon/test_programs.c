@@ -353,6 +353,31 @@ START_TEST(jobs_share_a_run_and_get_its_mask)
 
 END_TEST
 
+/* As after another way to READY than those that plan runs. */
+START_TEST(a_job_without_its_mask_does_not_start)
+{
+    char *text = conf_pipeline_to_text(conf_find_pipeline(core.conf, "one"));
+    const struct queue_new_job new_job = {
+        .series_id = series, .revision = 1, .stack = "", .pipeline = "one", .settings = text};
+    struct queue_ids running;
+    struct queue_job job;
+    struct job_mask *masks;
+    size_t count;
+    int64_t id;
+    receive_checks("id1", CODE_NONE, "");
+    ck_assert_int_eq(queue_add_job(s.queue, &new_job, clock_unix_ms(), &id, &running), 0);
+    free(running.at);
+    ck_assert_int_eq(queue_get_job(s.queue, id, &job), 0);
+    ck_assert_int_eq(programs_masks(&core, &job, conf_find_pipeline(core.conf, "one"), &masks, &count), -ENODATA);
+    ck_assert_ptr_null(masks);
+    assert_job(id, QUEUE_DELAYED, "PROGRAM_WAITING");
+    assert_started(1, 1);
+    queue_job_clear(&job);
+    free(text);
+}
+
+END_TEST
+
 START_TEST(a_job_waits_for_an_unknown_identity)
 {
     const int64_t job = add_job("one");
@@ -742,6 +767,7 @@ main(void)
     TCase *runs = tcase_create("runs"), *gpus = tcase_create("gpus");
     tcase_add_checked_fixture(runs, set_up, tear_down);
     tcase_add_test(runs, jobs_share_a_run_and_get_its_mask);
+    tcase_add_test(runs, a_job_without_its_mask_does_not_start);
     tcase_add_test(runs, a_job_waits_for_an_unknown_identity);
     tcase_add_test(runs, a_new_identity_replaces_a_run);
     tcase_add_test(runs, a_removed_program_fails_its_jobs);
