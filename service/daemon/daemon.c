@@ -583,6 +583,22 @@ daemon_catch_signal(struct daemon *daemon, uv_signal_t *handle, int number, uv_s
     return uv_signal_start(handle, callback, number);
 }
 
+static int
+daemon_open_jobs(struct core *core)
+{
+    int error = local_executor_open(core, &core->local);
+    if (!error)
+        error = slurm_executor_open(core, &core->slurm);
+    if (!error) {
+        core->executors[0] = local_executor_base(core->local);
+        core->executors[1] = slurm_executor_base(core->slurm);
+        error = jobs_open(core, core->executors, &core->jobs);
+    }
+    if (!error)
+        error = workers_open(core, &core->workers);
+    return error ? error : programs_open(core, &core->programs);
+}
+
 /* Must be called after uv_loop_init(). After an error the caller must still call daemon_close_parts(). */
 static int
 daemon_open_parts(struct daemon *daemon)
@@ -613,18 +629,7 @@ daemon_open_parts(struct daemon *daemon)
     if (!error)
         error = known_open(core, &core->known);
     if (!error)
-        error = local_executor_open(core, &core->local);
-    if (!error)
-        error = slurm_executor_open(core, &core->slurm);
-    if (!error) {
-        core->executors[0] = local_executor_base(core->local);
-        core->executors[1] = slurm_executor_base(core->slurm);
-        error = jobs_open(core, core->executors, &core->jobs);
-    }
-    if (!error)
-        error = workers_open(core, &core->workers);
-    if (!error)
-        error = programs_open(core, &core->programs);
+        error = daemon_open_jobs(core);
     if (!error)
         error = deliveries_open(core, &core->deliveries);
     if (!error)

@@ -82,7 +82,7 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
     return error;
 }
 
-/* Starts a job. Returns 0, or -errno if the job is still READY. */
+/* Starts a job, unless a mask is missing. Returns 0, or -errno if the job is still READY. */
 static int
 jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job *job, const struct job_place *place)
 {
@@ -107,7 +107,10 @@ jobs_begin(struct jobs *jobs, struct executor *executor, const struct queue_job 
     if (error) {
         spool_sweep_job(core->root, job->id);
         attempt_drop(&attempt->base);
-        return error;
+        if (error != -ENODATA)
+            return error;
+        due_now(&core->jobs_due); /* it waits for a mask, or has failed: another job may start in its place */
+        return 0;
     }
     return batch_on_commit(core->batch, jobs_run, attempt);
 }
@@ -178,10 +181,8 @@ jobs_start_ready(struct jobs *jobs, struct executor *executor)
     for (size_t i = 0; i < choice.picked && !error; i++) {
         const struct executor_pick *pick = &choice.picks[i];
         error = jobs_begin(jobs, executor, &choice.ready[pick->job], &pick->place);
-        if (error == -ENODATA)
-            due_now(&jobs->core->jobs_due); /* another job may start in its place */
-        if (error == -EAGAIN || error == -ENODATA)
-            error = 0; /* a slice came in the same batch: its series is being received again; or it waits for a mask */
+        if (error == -EAGAIN)
+            error = 0; /* a slice came in the same batch: its series is being received again */
     }
     if (choice.picked == EXECUTOR_MAX_PICKS)
         due_now(&jobs->core->jobs_due); /* there may be more jobs for it */

@@ -189,15 +189,17 @@ program_gpu_take(struct program_gpus *gpus, int64_t run, const struct conf_progr
     if (!grant)
         return program_gpu_ask(gpus, run, program, whole, slot);
     grant->run = run;
+    grant->slot = slot;
     grant->is_wanted = true;
     if (grant->whole && workers_lent(gpus->core->workers, grant->worker))
         grant->state = PROGRAM_GRANT_GIVEN;
-    if (grant->state == PROGRAM_GRANT_IMPOSSIBLE) {
-        program_gpu_return(gpus, grant);
-        return -ENOMEM;
-    }
-    if (grant->state == PROGRAM_GRANT_ASKED || workers_device(gpus->core->workers, grant->worker, place->uuid, &memory))
+    if (grant->state == PROGRAM_GRANT_ASKED)
         return 0;
+    const bool is_impossible = grant->state == PROGRAM_GRANT_IMPOSSIBLE;
+    if (is_impossible || workers_device(gpus->core->workers, grant->worker, place->uuid, &memory)) {
+        program_gpu_return(gpus, grant);
+        return is_impossible ? -ENOMEM : 0; /* it has lost its GPU: asks for another one */
+    }
     grant->is_used = true;
     return 1;
 }

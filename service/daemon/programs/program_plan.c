@@ -99,11 +99,32 @@ program_plan_need(const struct program_plan *plan, const struct conf_program *pr
     return rc;
 }
 
-/* Finds the run of one program, and ties the job to it. */
+/* Takes the run over in place of the job's former one of this program, and ties the job to it. */
+static int
+program_plan_take(struct program_plan *plan, struct queue_run *fresh)
+{
+    struct queue_run *run = program_plan_find(plan, fresh->program);
+    int rc = 0;
+    if (!run || run->id != fresh->id)
+        rc = queue_tie_run(plan->core->queue, plan->job->id, fresh->id, clock_unix_ms());
+    if (run)
+        queue_run_clear(run);
+    else
+        run = &plan->runs[plan->count++];
+    *run = *fresh;
+    if (run->state == QUEUE_RUN_FAILED)
+        program_plan_lacks(plan, run->code, "%.250s", run->message);
+    else if (!program_run_has_mask(run) && !(plan->carries && run->state == QUEUE_RUN_READY))
+        program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for run %" PRId64 " of program %s.", run->id,
+                           run->program);
+    return rc;
+}
+
+/* Finds the run of one program. */
 static int
 program_plan_add(struct program_plan *plan, const char *name)
 {
-    struct queue_run *run = program_plan_find(plan, name), fresh;
+    const struct queue_run *run = program_plan_find(plan, name);
     if (run && program_run_has_mask(run))
         return 0;
     const struct conf_program *program = conf_find_program(plan->core->conf, name);
@@ -117,21 +138,9 @@ program_plan_add(struct program_plan *plan, const char *name)
                            check && *check->message ? check->message : "it is being checked.");
         return 0;
     }
-    int rc = program_plan_need(plan, program, check->identity, &fresh);
-    if (rc)
-        return rc;
-    if (!run || run->id != fresh.id)
-        rc = queue_tie_run(plan->core->queue, plan->job->id, fresh.id, clock_unix_ms());
-    if (run)
-        queue_run_clear(run);
-    else
-        run = &plan->runs[plan->count++];
-    *run = fresh;
-    if (run->state == QUEUE_RUN_FAILED)
-        program_plan_lacks(plan, run->code, "%.250s", run->message);
-    else if (!program_run_has_mask(run) && !(plan->carries && run->state == QUEUE_RUN_READY))
-        program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for run %" PRId64 " of program %s.", run->id, name);
-    return rc;
+    struct queue_run fresh;
+    const int rc = program_plan_need(plan, program, check->identity, &fresh);
+    return rc ? rc : program_plan_take(plan, &fresh);
 }
 
 /* Finds, or adds, a run for each program that the pipeline names. The caller must free the runs. */

@@ -108,7 +108,6 @@ programs_on_begun(void *context, int status)
                             attempt->refused == CODE_PROGRAM_UNAVAILABLE ? "no GPU of this machine can be used"
                                                                          : "no GPU has gpu_memory_mib free");
         program_gpu_end(&core->programs->gpus, attempt->base.id, false);
-        program_gpu_end(&core->programs->gpus, attempt->base.id, false);
         return;
     }
     crash_point("daemon_before_program_run");
