@@ -490,6 +490,34 @@ START_TEST(the_end_of_the_process_ends_its_run)
 
 END_TEST
 
+START_TEST(a_process_that_does_not_respond_is_killed)
+{
+    const struct pool_gone killed = {.was_ready = true, .why = "it did not end a program in time", .signal = 9};
+    struct proto_writer writer;
+    receive_checks("id1", CODE_NONE, "");
+    const int64_t job = add_job("one");
+    core.conf->jobs.deadline_seconds = 0.01;
+    assert_started(1, 1);
+    message_write_program_stage(&writer, &(struct message_program_stage){.run = 1, .stage = "run"});
+    receive(0, &writer, 0);
+    usleep(50000);
+    uv_update_time(&core.loop);
+    programs_tick(core.programs);
+    ck_assert_int_eq(fake[0].kills, 0); /* the program has its own deadline */
+    programs_gone(core.programs, 0, &(struct pool_gone){.was_ready = true, .ordered = true, .why = ""});
+    assert_started(1, 2);
+    usleep(50000);
+    uv_update_time(&core.loop);
+    programs_tick(core.programs);
+    ck_assert_int_eq(fake[0].kills, 1);
+    programs_gone(core.programs, 0, &killed);
+    turn();
+    assert_run(job, 1, QUEUE_RUN_DELAYED, 1, "");
+    ck_assert_str_eq(sample_ask(&s, "SELECT code FROM program_run"), "PROGRAM_TOO_LONG");
+}
+
+END_TEST
+
 START_TEST(an_unwanted_run_is_stopped)
 {
     bool was_running;
@@ -773,6 +801,7 @@ main(void)
     tcase_add_test(runs, a_removed_program_fails_its_jobs);
     tcase_add_test(runs, a_transient_failure_is_repeated_and_a_permanent_one_is_not);
     tcase_add_test(runs, the_end_of_the_process_ends_its_run);
+    tcase_add_test(runs, a_process_that_does_not_respond_is_killed);
     tcase_add_test(runs, an_unwanted_run_is_stopped);
     tcase_add_test(runs, runs_are_returned_when_the_daemon_stops);
     tcase_add_test(runs, a_lost_batch_loses_no_outcome);
