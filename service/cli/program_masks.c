@@ -281,11 +281,11 @@ masks_forget(const struct mask_maker *maker, struct job_mask *masks, size_t coun
     for (size_t i = 0; i < count; i++) {
         if (!masks_is_made(maker, &masks[i]))
             continue;
+        *strrchr(masks[i].path, '/') = '\0';
+        file_remove(AT_FDCWD, masks[i].path, NULL);
         free(masks[i].path);
         free(masks[i].sha256);
         free(masks[i].identity);
         masks[i].path = masks[i].sha256 = masks[i].identity = NULL;
     }
-    if (maker->folder)
-        file_remove(AT_FDCWD, maker->folder, NULL);
 }

@@ -19,7 +19,7 @@ struct progress;
 
 struct mask_maker {
     struct broker *broker;
-    const char *folder;        /* absolute; holds a folder per program, which the caller removes */
+    const char *folder;        /* absolute; the caller removes it after the end of the broker */
     char gpu[KERNELS_UUID];    /* UUID or index of the GPU for programs that need one; "": none */
     int threads;               /* of the steps that read and write volumes */
     const atomic_bool *stop;   /* ends a program early */
@@ -44,7 +44,7 @@ enum proto_verdict masks_verdict(int rc, const struct error *error);
 int masks_keep(const struct mask_maker *maker, const struct job_spec *spec, const char *folder, bool with_outcome,
                struct error *error);
 
-/* Forgets the masks of a job that masks_make() has made, so that it makes those of the next job. */
+/* Removes the masks of a job that masks_make() has made, so that it makes those of the next job. Warm programs stay. */
 void masks_forget(const struct mask_maker *maker, struct job_mask *masks, size_t count);
 
 #endif

@@ -105,8 +105,6 @@ scratch_clear(const struct scratch *scratch)
 {
     if (scratch->results)
         file_remove(AT_FDCWD, scratch->results, NULL);
-    if (scratch->programs)
-        file_remove(AT_FDCWD, scratch->programs, NULL);
 }
 
 void
@@ -114,6 +112,8 @@ scratch_close(struct scratch *scratch)
 {
     if (scratch->path) {
         scratch_clear(scratch);
+        if (scratch->programs)
+            file_remove(AT_FDCWD, scratch->programs, NULL);
         rmdir(scratch->path); /* a confined process must not call unlink first */
         close(scratch->fd);
     }

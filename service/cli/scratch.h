@@ -19,7 +19,7 @@ const char *scratch_where(const char *given);
 /* Removes folders of killed processes of this user below `where`, and creates the folder there. Returns 0 or -errno with
  * a message. The caller must call scratch_close in either case. A process that is forked later would keep the lock. */
 int scratch_open(struct scratch *scratch, const char *where, struct error *error);
-/* Removes the files of one job. */
+/* Removes the results of one job. */
 void scratch_clear(const struct scratch *scratch);
 /* Removes the folder with its content. */
 void scratch_close(struct scratch *scratch);

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import textwrap
 
 import numpy as np
 import pydicom
@@ -180,6 +181,23 @@ def test_a_program_runs_once_for_all_segments(site, tmp_path):
     assert sum(found.values()) == 40 * 32 * 10 and all(found.values())
     site.run("split", tmp_path / "b", "--mask", f"split={tmp_path}/a/split.mask", tmp_path / "in")
     assert (tmp_path / "b" / "seg.dcm").read_bytes() == (tmp_path / "a" / "seg.dcm").read_bytes()
+
+
+def test_a_warm_program_serves_all_series(site, tmp_path):
+    """Its second case gets the label 2, which a program that was started again would not write."""
+    row = program_row(tmp_path, "counter", "", warm="true").replace(', "{in}", "{out}"', "")
+    (tmp_path / "counter" / "program.py").write_text(
+        "import sys\nfor number, line in enumerate(sys.stdin, 1):\n    sys.argv[1:] = line.split()\n"
+        + textwrap.indent(PROGRAM + "write(number for value in values)\nprint('OK', flush=True)\n", "    "))
+    text = site.config.read_text().replace("programs = (\n", "programs = (\n" + row + ",\n")
+    site.config.write_text(text.replace("pipelines = (\n", "pipelines = (\n" + pipeline("counter", "counter", 1, 2, 3) + ","))
+    for number in range(3):
+        phantom(tmp_path / "in" / str(number), *SIZE, "--seed", number)
+    jobs = json.loads(site.run("counter", tmp_path / "out", tmp_path / "in", "--json").stdout)["jobs"]
+    assert [job["outcome"] for job in jobs] == ["DONE"] * 3
+    for number, job in enumerate(jobs, 1):
+        found = segments(pathlib.Path(job["output"]) / "seg.dcm")
+        assert {label for label, voxels in found.items() if voxels} == {f"Label {number}"}
 
 
 def test_a_failing_program_refuses_its_series_only(site, tmp_path):

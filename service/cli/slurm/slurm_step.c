@@ -262,6 +262,8 @@ slurm_step_run(struct job_step *step, const char *path, struct error *error)
         end = rc == 0 || rc == -EEXIST ? STEP_PUBLISHED : rc == -ESTALE ? STEP_VOID : STEP_LEFT;
     }
     scratch_clear(&step->scratch);
+    if (attempt.folder->spec)
+        masks_forget(&step->masks, attempt.folder->spec->masks, attempt.folder->spec->mask_count);
     pipeline_report_clear(&attempt.report);
     slurm_folder_close(attempt.folder);
     return end;
