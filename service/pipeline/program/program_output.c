@@ -29,8 +29,8 @@ program_labels_add(struct program_labels *labels, struct error *error)
         return error_set(error, -E2BIG, CODE_PROGRAM_OUTPUT_TOO_LARGE,
                          "more than %d regions of the output share a voxel", LIMIT_MASK_LAYERS);
     /* calloc gives the first layer no memory before a label is stored. */
-    uint16_t *grown = count == 0 ? calloc(size, sizeof *grown)
-                                 : reallocarray(labels->maps, (count + 1) * size, sizeof *grown);
+    uint16_t *grown =
+        count == 0 ? calloc(size, sizeof *grown) : reallocarray(labels->maps, (count + 1) * size, sizeof *grown);
     if (!grown)
         return error_set_system(error, -ENOMEM, "hold the labels of a program");
     if (count > 0)

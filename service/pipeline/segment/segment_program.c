@@ -163,7 +163,8 @@ program_bytes(const struct segmentation *segmentation, size_t segment)
 }
 
 static int
-program_take_masks(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
+program_take_masks(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+                   struct error *error)
 {
     const struct program_segments *own = segmentation->of[CONF_PROGRAM].prepared;
     (void)lane;
