@@ -149,7 +149,7 @@ put_programs(struct json *json, const struct job_spec *spec)
         json_string(json, "name", program->algorithm.name);
         json_string(json, "version", program->algorithm.version);
         put_code(json, "family", &family);
-        json_string(json, "source", program->algorithm.source ? program->algorithm.source : "");
+        json_string(json, "source", program->algorithm.source);
         json_begin_array(json, "argv");
         for (size_t k = 0; k < program->command_count; k++)
             json_string(json, NULL, program->command[k]);

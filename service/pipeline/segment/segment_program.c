@@ -48,13 +48,16 @@ static int
 program_read_texts(const struct segmentation *segmentation, struct program_segments *own, struct error *error)
 {
     struct error why;
-    for (; own->mask_count < segmentation->program_mask_count; own->mask_count++) {
+    while (own->mask_count < segmentation->program_mask_count) {
         struct program_mask *mask = &own->masks[own->mask_count];
-        mask->mask = &segmentation->program_masks[own->mask_count];
+        mask->mask = &segmentation->program_masks[own->mask_count++];
         const int rc = conf_program_from_text(mask->mask->program, &mask->program, &why);
         if (rc)
             return error_set(error, rc, CODE_PROGRAM_UNKNOWN, "the program of a mask of the job cannot be read: %s",
                              why.message);
+        if (!mask->mask->sha256[0]) /* results would state none */
+            return error_set(error, -EINVAL, CODE_PROGRAM_MASK_DAMAGED,
+                             "the job has no digest of the mask of program %s", mask->program->name);
     }
     return 0;
 }
@@ -69,7 +72,7 @@ program_describe_algorithm(const struct segmentation *segmentation, size_t numbe
                                                        .name = algorithm->name,
                                                        .version = algorithm->version,
                                                        .parameters = segment->parameters,
-                                                       .source = algorithm->source ? algorithm->source : ""};
+                                                       .source = algorithm->source};
     segment->provenance = (struct provenance){.type = "AUTOMATIC",
                                               .names = &segment->name,
                                               .name_count = 1,

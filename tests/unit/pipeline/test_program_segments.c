@@ -235,6 +235,9 @@ START_TEST(a_mask_that_is_not_the_job_s_is_refused)
     unlink(mask_path);
     assert_refused(settings, CODE_PROGRAM_MASK_DAMAGED, "");
     write_mask(&box, 2);
+    mask.sha256 = (char[]){""};
+    assert_refused(settings, CODE_PROGRAM_MASK_DAMAGED, "digest");
+    mask.sha256 = mask_sha256;
     mask.program = other;
     assert_refused(settings, CODE_PROGRAM_MASK_DAMAGED, "mask of program p");
     mask.program = broken;
