@@ -83,6 +83,18 @@ dataset_describe(struct dataset_writer *set, const char *given, const char *form
     set->object.description = given[0] != '\0' ? given : set->description;
 }
 
+static bool
+source_is_ascii(const struct derived_source *source)
+{
+    bool ascii = value_text_is_ascii(source->pipeline) && value_text_is_ascii(source->software_version) &&
+                 value_text_is_ascii(source->device_serial_number) &&
+                 (!source->remark || value_text_is_ascii(source->remark));
+    for (size_t i = 0; i < source->equipment_count; i++)
+        ascii = ascii && value_text_is_ascii(source->equipment[i].name) &&
+                value_text_is_ascii(source->equipment[i].version);
+    return ascii;
+}
+
 int
 dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
 {
@@ -90,13 +102,7 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     int rc = dicom_inherit(path, &set->inherited, error);
     if (rc)
         return rc;
-    ascii = ascii && value_text_is_ascii(set->source->pipeline) && value_text_is_ascii(set->source->software_version) &&
-            value_text_is_ascii(set->source->device_serial_number) &&
-            (!set->source->remark || value_text_is_ascii(set->source->remark)) &&
-            value_text_is_ascii(set->object.description);
-    for (size_t i = 0; i < set->source->equipment_count; i++)
-        ascii = ascii && value_text_is_ascii(set->source->equipment[i].name) &&
-                value_text_is_ascii(set->source->equipment[i].version);
+    ascii = ascii && source_is_ascii(set->source) && value_text_is_ascii(set->object.description);
     if (choose_character_set(set, ascii))
         return dataset_out_of_memory(set, error);
     /*
