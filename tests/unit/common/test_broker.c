@@ -511,6 +511,144 @@ START_TEST(a_bad_order_is_answered)
 
 END_TEST
 
+/* ---------------------------------------------------------------------------------- warm ---- */
+
+static int attempts;
+
+/* Runs a case in a warm program. Each has another work folder, as in the service. */
+static void
+run_warm(const char *script)
+{
+    static char work[128];
+    order_of(script);
+    snprintf(work, sizeof work, "%s/root/programs/7.%d", scratch, ++attempts);
+    order.work = work;
+    outcome = (struct program_outcome){.end = PROGRAM_END_STOPPED};
+    ck_assert_int_eq(broker_run(broker, &order, NULL, NULL, NULL, &outcome), 0);
+    ck_assert_int_ne(access(work, F_OK), 0);
+}
+
+static void
+expect_warm(const char *script, enum code code, int starts)
+{
+    run_warm(script);
+    ck_assert_msg(outcome.error.code == code && outcome.starts == starts, "%s: %s: %s, %d starts", script,
+                  code_name(outcome.error.code), outcome.error.message, outcome.starts);
+    ck_assert_int_eq(outcome.end, code == CODE_NONE ? PROGRAM_END_WELL : PROGRAM_END_ILL);
+}
+
+static void
+make_warm(void)
+{
+    program.warm = true;
+    program.command_count = 3;
+    attempts = 0;
+}
+
+/* Waits for the report that the warm program has ended. */
+static void
+wait_for_cold(const char *name)
+{
+    struct broker_answer answer = {.event = BROKER_NONE};
+    struct pollfd ready = {.fd = broker_fd(broker), .events = POLLIN};
+    while (answer.event == BROKER_NONE) {
+        ck_assert_int_eq(poll(&ready, 1, SECONDS * 1000), 1);
+        ck_assert_int_eq(broker_receive(broker, &answer), 0);
+    }
+    ck_assert_int_eq(answer.event, BROKER_COLD);
+    ck_assert_str_eq(answer.checked.name, name);
+}
+
+START_TEST(a_warm_program_takes_one_case_after_the_other)
+{
+    static const char script[] =
+        "while read in out; do echo case; cat $in/case.nii > $out/mask; echo more >&2; : > $out/../x; "
+        "echo OK; done";
+    make_warm();
+    for (int i = 0; i < 5; i++) {
+        expect_warm(script, CODE_NONE, i == 0);
+        expect_text("root/programs/7/mask", "voxels");
+    }
+    char *text = scratch_text("root/programs/7/output.txt");
+    ck_assert_ptr_nonnull(strstr(text, "case\n"));
+    free(text);
+    ck_assert(scratch_has("root/programs/warm-0-test/in") && !scratch_has("root/programs/warm-0-test/out/x"));
+    ck_assert_int_gt(count_marked(), 0);
+    ck_assert_int_eq(broker_cool(broker, "other"), 0);
+    wait_for_cold("other");
+    ck_assert_int_gt(count_marked(), 0);
+    ck_assert_int_eq(broker_cool(broker, "test"), 0);
+    wait_for_cold("test");
+    ck_assert(count_marked() == 0 && !scratch_has("root/programs/warm-0-test"));
+    expect_warm(script, CODE_NONE, 1);
+}
+
+END_TEST
+
+START_TEST(a_warm_program_that_dies_is_started_again)
+{
+    static const char script[] =
+        "n=0; while read in out; do n=$((n + 1)); [ $n = 3 ] && kill -9 $$; echo m > $out/mask; "
+        "echo OK; done";
+    make_warm();
+    expect_warm(script, CODE_NONE, 1);
+    expect_warm(script, CODE_NONE, 0);
+    expect_warm(script, CODE_PROGRAM_CRASHED, 0);
+    ck_assert(count_marked() == 0 && !scratch_has("root/programs/warm-0-test"));
+    expect_warm(script, CODE_NONE, 1);
+}
+
+END_TEST
+
+START_TEST(answers_of_a_warm_program)
+{
+    make_warm();
+    expect_warm("read in out; echo ERROR no model", CODE_PROGRAM_FAILED, 1);
+    ck_assert_ptr_null(strstr(outcome.error.message, "no model")); /* it may name a patient */
+    expect_text("root/programs/7/output.txt", "ERROR no model\n");
+    expect_warm("read in out; exit 0", CODE_PROGRAM_FAILED, 1);
+    ck_assert_ptr_nonnull(strstr(outcome.error.message, "without an answer"));
+    expect_warm("exit 4", CODE_PROGRAM_FAILED, 1);
+    ck_assert_ptr_nonnull(strstr(outcome.error.message, "status 4"));
+    expect_warm("read in out; echo OK; sleep 1; echo m > $out/mask; sleep 60", CODE_PROGRAM_NO_OUTPUT, 1);
+    expect_warm("read in out; rmdir $out; ln -s /etc $out; echo OK; sleep 60", CODE_PROGRAM_NO_OUTPUT, 1);
+    expect_warm("read in out; echo m > $out/mask; head -c 5000 /dev/zero; echo; printf '%5000d\\n' 1; echo OK",
+                CODE_NONE, 1);
+    program.silence_seconds = 1;
+    expect_warm("read in out; echo NOT OK; sleep 60", CODE_PROGRAM_SILENT, 1);
+    program.silence_seconds = 0;
+    program.deadline_seconds = 1;
+    expect_warm("while :; do :; done", CODE_PROGRAM_TOO_LONG, 1);
+    ck_assert(count_marked() == 0 && !scratch_has("root/programs/warm-0-test"));
+}
+
+END_TEST
+
+START_TEST(a_warm_program_ends_when_it_is_idle_or_differs)
+{
+    static const char script[] = "while read in out; do echo m > $out/mask; echo OK; done";
+    static char gpu[] = "GPU-1", more[] = "MORE=1";
+    char *environments[] = {mark, more};
+    make_warm();
+    expect_warm(script, CODE_NONE, 1);
+    program.environment = environments;
+    program.environment_count = 2;
+    expect_warm(script, CODE_NONE, 1);
+    order.gpu = gpu;
+    ck_assert_int_eq(broker_run(broker, &order, NULL, NULL, NULL, &outcome), 0);
+    ck_assert_int_eq(outcome.starts, 1);
+    order.as = PROGRAM_AS_WHOLE;
+    ck_assert_int_eq(broker_run(broker, &order, NULL, NULL, NULL, &outcome), 0);
+    ck_assert(outcome.error.code == CODE_PROGRAM_FAILED || outcome.error.code == CODE_PROGRAM_NO_OUTPUT);
+    ck_assert_int_eq(count_marked(), 0);
+    program.warm_seconds = 1;
+    expect_warm(script, CODE_NONE, 1);
+    wait_for_cold("test");
+    ck_assert_int_eq(count_marked(), 0);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -533,6 +671,10 @@ main(void)
     tcase_add_test(tests, a_killed_broker_leaves_no_process);
     tcase_add_test(tests, a_closed_broker_leaves_nothing);
     tcase_add_test(tests, a_bad_order_is_answered);
+    tcase_add_test(tests, a_warm_program_takes_one_case_after_the_other);
+    tcase_add_test(tests, a_warm_program_that_dies_is_started_again);
+    tcase_add_test(tests, answers_of_a_warm_program);
+    tcase_add_test(tests, a_warm_program_ends_when_it_is_idle_or_differs);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
