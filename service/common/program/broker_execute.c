@@ -100,10 +100,10 @@ case_check_processes(struct broker_case *run, struct broker_watch *watch, struct
         watch->peak_bytes = usage.bytes;
     if (run->kind == SANDBOX_CONTAINER)
         return 0; /* its own processes are not those of the program */
-    if (limit > 0 && usage.bytes > limit)
-        return case_over(error, CODE_PROGRAM_OUT_OF_MEMORY, "memory_mib", program->memory_mib);
     if (usage.tasks > program->processes + sandbox_own_tasks(run->kind))
         return case_over(error, CODE_PROGRAM_TOO_MANY_PROCESSES, "processes", program->processes);
+    if (limit > 0 && usage.bytes > limit)
+        return case_over(error, CODE_PROGRAM_OUT_OF_MEMORY, "memory_mib", program->memory_mib);
     return 0;
 }
 
