@@ -12,7 +12,9 @@ from conftest import BIN, PEERS, drop, free_port, phantom, wait_for
 SMALL = ("--size", "32x32x6")
 DELIVERY = 'delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; };\n'
 
-# Name, call, path, and the roles that may do it: i(ntake), c(ourier), w(orker), g (GPU worker), p(age)
+PROGRAM = 'programs = ( { name = "idle"; command = [ "/bin/true", "{in}", "{out}" ]; algorithm = { name = "idle"; version = "1"; }; } );\n'
+
+# Name, call, path, and the roles that may do it: i(ntake), c(ourier), w(orker), g (GPU worker), p(age), r(uns programs)
 DEEDS = """
 database        read     {root}/noctule.db              p
 database-write  write    {root}/noctule.db              -
@@ -30,8 +32,8 @@ signal          signal   -                              -
 mount           mount    -                              -
 chmod           chmod    -                              -
 control         talk     {root}/run/control.sock        -
-library         list     /usr/share                     icwgp
-null            write    /dev/null                      icwgp
+library         list     /usr/share                     icwgpr
+null            write    /dev/null                      icwgpr
 other-process   read     /proc/{test}/stat              g
 inbox           read     {inbox}/kept.txt               i
 inbox-write     write    {inbox}/kept.txt               -
@@ -50,7 +52,7 @@ destination     make     {out}/intruder                 c
 listen          listen   0                              i
 connect         connect  {port}                         c
 """
-ROLES = {"intake": "i", "courier": "c", "worker": "w", "page": "p"}
+ROLES = {"intake": "i", "courier": "c", "worker": "w", "page": "p", "program": "r"}
 
 
 class Intruders:
@@ -68,7 +70,7 @@ class Intruders:
         if kernel:
             environment["NOCTULE_KERNEL"] = kernel
         self.daemon = d = daemon(quiet=600.0, dicom=PEERS, pipeline_extra='deliver = [ "OUT" ];', environment=environment,
-                                 programs=programs, compute=compute, extra=DELIVERY + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
+                                 programs=programs, compute=compute, extra=DELIVERY + PROGRAM + f'destinations = ( {{ name = "OUT"; folder = "{out}"; }} );\n'
                                  f"page = {{ port = {free_port()}; }};\n")
         d.is_intruded = True
         (d.inbox / "kept.txt").write_text("no image")

@@ -49,7 +49,7 @@ def test_older_kernels(daemon, tmp_path, landlock):
     """Each version of Landlock protects as much as it can. The receiver cannot work under the first version, so it
     runs without."""
     it = Intruders(daemon, tmp_path, kernel=f"{landlock} 0")
-    files = {"intake": landlock >= 2, "courier": True, "worker": True, "page": True}
+    files = {"intake": landlock >= 2, "courier": True, "worker": True, "page": True, "program": True}
     for role, letter in ROLES.items():
         done = it.done(role)
         assert {"signal", "fork", "control"} <= done, "seccomp's to keep, and the sixth version's"
