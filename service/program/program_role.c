@@ -79,7 +79,7 @@ role_run(struct program_role *role, struct proto_reader *reader)
 }
 
 static void
-role_on_message(void *context, struct proto_reader *reader)
+role_on_order(void *context, struct proto_reader *reader)
 {
     struct program_role *role = context;
     struct message_program_stop stop;
@@ -119,7 +119,7 @@ role_on_drain(void *context)
 
 static const struct child_role program_child = {.name = "program",
                                                 .confined = CONFINE_PROGRAM_ROLE,
-                                                .message = role_on_message,
+                                                .message = role_on_order,
                                                 .reload = role_on_reload,
                                                 .drain = role_on_drain};
 
@@ -227,7 +227,7 @@ role_on_answer(uv_poll_t *poll, int status, int events)
 /* --------------------------------------------------------------------------- the process ---- */
 
 static int
-role_serve(struct program_role *role)
+role_serve_daemon(struct program_role *role)
 {
     int rc = call_filter_install(CONFINE_PROGRAM_ROLE);
     if (!rc)
@@ -258,7 +258,7 @@ role_confine(struct program_role *role, const struct conf *conf)
         rc = uv_loop_init(&role->loop);
     if (rc)
         return rc;
-    rc = role_serve(role);
+    rc = role_serve_daemon(role);
     uv_loop_close(&role->loop);
     return rc;
 }

@@ -20,7 +20,7 @@
 #define COUNT(rows)    (sizeof(rows) / sizeof *(rows))
 
 /* A member of a struct, and its key. */
-struct order_row {
+struct order_field {
     const char *key;
 
     enum { ORDER_STRING, ORDER_CHARS, ORDER_INT, ORDER_INT64, ORDER_DOUBLE } kind;
@@ -33,7 +33,7 @@ struct order_row {
 #member, (kind), offsetof(struct structure, member), sizeof(((struct structure *)NULL)->member)                \
     }
 
-static const struct order_row order_rows[] = {
+static const struct order_field order_rows[] = {
     ROW(program_order, ORDER_INT64, run),       ROW(program_order, ORDER_INT, attempt),
     ROW(program_order, ORDER_STRING, program),  ROW(program_order, ORDER_STRING, identity),
     ROW(program_order, ORDER_STRING, pipeline), ROW(program_order, ORDER_STRING, stack),
@@ -42,7 +42,7 @@ static const struct order_row order_rows[] = {
     ROW(program_order, ORDER_INT, slot),        ROW(program_order, ORDER_INT, threads),
 };
 
-static const struct order_row outcome_rows[] = {
+static const struct order_field outcome_rows[] = {
     ROW(program_outcome, ORDER_INT, end),
     ROW(program_outcome, ORDER_CHARS, error.message),
     ROW(program_outcome, ORDER_CHARS, identity),
@@ -63,9 +63,9 @@ static const struct order_row outcome_rows[] = {
 /* ------------------------------------------------------------------------------- writing ---- */
 
 static void
-order_put_rows(FILE *out, const struct order_row *rows, size_t count, const void *from)
+order_put_rows(FILE *out, const struct order_field *rows, size_t count, const void *from)
 {
-    for (const struct order_row *row = rows; row < rows + count; row++) {
+    for (const struct order_field *row = rows; row < rows + count; row++) {
         const void *member = (const char *)from + row->offset;
         if (row->kind == ORDER_STRING)
             keyed_put(out, row->key, *(char *const *)member);
@@ -82,7 +82,7 @@ order_put_rows(FILE *out, const struct order_row *rows, size_t count, const void
 
 /* Writes the text of `stream`, whose start returned `rc`, to a file. */
 static int
-order_write(struct text_stream *stream, const char *path)
+order_write_text(struct text_stream *stream, const char *path)
 {
     int rc = text_close(stream);
     if (rc)
@@ -126,7 +126,7 @@ program_order_write(const struct program_order *order, const char *path)
     if (rc)
         return rc;
     order_put(text.out, order);
-    return order_write(&text, path);
+    return order_write_text(&text, path);
 }
 
 int
@@ -140,7 +140,7 @@ program_outcome_write(const struct program_outcome *outcome, const char *path)
     keyed_put(text.out, "code", code_name(outcome->error.code));
     order_put_rows(text.out, outcome_rows, COUNT(outcome_rows), outcome);
     fputs("complete yes\n", text.out);
-    return order_write(&text, path);
+    return order_write_text(&text, path);
 }
 
 /* ------------------------------------------------------------------------------- reading ---- */
@@ -172,7 +172,7 @@ order_take_chars(struct keyed_reader *reader, const char *text, char *to, size_t
 }
 
 static int
-order_take_row(struct keyed_reader *reader, const struct order_row *row, const char *text, void *to)
+order_take_row(struct keyed_reader *reader, const struct order_field *row, const char *text, void *to)
 {
     void *member = (char *)to + row->offset;
     int64_t number = 0;
@@ -193,8 +193,8 @@ order_take_row(struct keyed_reader *reader, const struct order_row *row, const c
 }
 
 /* Returns the row with the key, or NULL. */
-static const struct order_row *
-order_find_row(const struct order_row *rows, size_t count, const char *key)
+static const struct order_field *
+order_find_row(const struct order_field *rows, size_t count, const char *key)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(rows[i].key, key) == 0)
@@ -227,7 +227,7 @@ order_take_accepted(struct order_reader *reader, const char *text)
 }
 
 static int
-order_take_line(struct order_reader *reader)
+order_take_key(struct order_reader *reader)
 {
     struct program_order *order = reader->order;
     const char *key, *text;
@@ -235,7 +235,7 @@ order_take_line(struct order_reader *reader)
     int rc = keyed_split(&reader->text, &key, &text);
     if (rc)
         return rc;
-    const struct order_row *row = order_find_row(order_rows, COUNT(order_rows), key);
+    const struct order_field *row = order_find_row(order_rows, COUNT(order_rows), key);
     if (row)
         return order_take_row(&reader->text, row, text, order);
     if (strcmp(key, "accepted") == 0)
@@ -259,7 +259,7 @@ order_take(struct order_reader *reader)
 {
     int rc = keyed_begin(&reader->text, ORDER_FORMAT);
     while (rc == 0 && reader->text.length >= 0 && !reader->ended)
-        rc = order_take_line(reader);
+        rc = order_take_key(reader);
     if (rc)
         return rc;
     if (!reader->ended || reader->text.length >= 0)
@@ -334,7 +334,7 @@ outcome_take(struct keyed_reader *reader, struct program_outcome *outcome)
     while (rc == 0 && reader->length >= 0 && !ended) {
         if ((rc = keyed_split(reader, &key, &text)) != 0)
             return rc;
-        const struct order_row *row = order_find_row(outcome_rows, COUNT(outcome_rows), key);
+        const struct order_field *row = order_find_row(outcome_rows, COUNT(outcome_rows), key);
         ended = strcmp(key, "complete") == 0;
         if (row)
             rc = order_take_row(reader, row, text, outcome);

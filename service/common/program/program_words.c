@@ -53,7 +53,7 @@ word_path(const char *folder, const char *pattern)
 
 /* Returns an array of words that ends in NULL, with `extra` NULLs in addition; NULL without memory. */
 static char **
-words_of(char *const *from, size_t count, size_t extra, const struct word_value *values)
+words_expand(char *const *from, size_t count, size_t extra, const struct word_value *values)
 {
     char **made = calloc(count + extra + 1, sizeof *made);
     for (size_t i = 0; made && i < count; i++) {
@@ -91,7 +91,7 @@ words_environment(const struct conf_program *program, const struct word_value *v
                                           {"PWD", words->out}, /* bubblewrap sets it */
                                           {"CUDA_VISIBLE_DEVICES", gpu}};
     const size_t count = sizeof defaults / sizeof *defaults;
-    words->environment = words_of(program->environment, program->environment_count, count, values);
+    words->environment = words_expand(program->environment, program->environment_count, count, values);
     int rc = words->environment ? 0 : -ENOMEM;
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = words_add_default(words->environment, defaults[i].name, defaults[i].value);
@@ -121,8 +121,8 @@ program_words_make(const struct conf_program *program, const char *work, const c
         {"{out_file}", out_file}, {"{case}", CASE},      {"{gpu}", gpu},         {NULL, NULL}};
     int rc = in_file && out_file ? 0 : -ENOMEM;
     if (!rc) {
-        words->argv = cpu ? words_of(program->cpu_command, program->cpu_command_count, 0, values)
-                          : words_of(program->command, program->command_count, 0, values);
+        words->argv = cpu ? words_expand(program->cpu_command, program->cpu_command_count, 0, values)
+                          : words_expand(program->command, program->command_count, 0, values);
         rc = words->argv ? words_environment(program, values, gpu, words) : -ENOMEM;
     }
     free(in_file);
