@@ -49,6 +49,7 @@ folder_of(const char *path)
 struct copy {
     int16_t *integers; /* or NULL */
     float *floats;
+    size_t slice; /* voxels of one */
 };
 
 static int
@@ -63,6 +64,16 @@ copy_values(void *context, int64_t first, double value, int64_t count, struct er
             copy->floats[i] = (float)value;
     }
     return 0;
+}
+
+static void
+fill_slice(void *context, int64_t slice, void *values)
+{
+    const struct copy *copy = context;
+    if (copy->integers)
+        memcpy(values, copy->integers + (size_t)slice * copy->slice, copy->slice * sizeof(int16_t));
+    else
+        memcpy(values, copy->floats + (size_t)slice * copy->slice, copy->slice * sizeof(float));
 }
 
 static void
@@ -92,12 +103,13 @@ main(int argc, char **argv)
     void *room = malloc((size_t)voxels * (integers ? sizeof(int16_t) : sizeof(float)));
     if (!room)
         return 2;
-    struct copy copy = {integers ? room : NULL, integers ? NULL : room};
+    struct copy copy = {integers ? room : NULL, integers ? NULL : room,
+                        (size_t)(header.grid.size[0] * header.grid.size[1])};
     must(volume_read(from, text_base_name(argv[1]), &header, copy_values, &copy, &error));
     times[1] = seconds_of(CLOCK_MONOTONIC);
     if (argc == 4)
         must(volume_write(AT_FDCWD, argv[2], format_of(argv[2]), &header.grid, integers ? VOLUME_INT16 : VOLUME_FLOAT32,
-                          room, &error));
+                          fill_slice, &copy, &error));
     times[2] = seconds_of(CLOCK_MONOTONIC);
     print_header(&header, times[1] - times[0], times[2] - times[1]);
     free(room);

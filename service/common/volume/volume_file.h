@@ -45,15 +45,18 @@ struct volume_header {
     char data_file[256];   /* file of the voxels, in the same folder; "": this file */
 };
 
+/* Fills a slice: size[0] * size[1] values, columns fastest. */
+typedef void volume_fill(void *context, int64_t slice, void *values);
+
 /*
- * Writes size[0] * size[1] * size[2] voxels of VOLUME_INT16 or VOLUME_FLOAT32, columns fastest, into a new file: NIfTI-1
- * with sform and qform, or NRRD with space left-posterior-superior and raw voxels. NIfTI whose name ends in ".gz" gets
- * stored deflate blocks: readers open it as any gzip file, and no time is spent on compression. Equal input gives equal
- * bytes. Does not sync. Leaves no file after a failure. Code besides those of a system call: SIZE_IMPLAUSIBLE for more
- * than 32767 voxels along an axis of NIfTI.
+ * Writes voxels of VOLUME_INT16 or VOLUME_FLOAT32, slice by slice, into a new file: NIfTI-1 with sform and qform, or NRRD
+ * with space left-posterior-superior and raw voxels. NIfTI whose name ends in ".gz" gets stored deflate blocks: readers
+ * open it as any gzip file, and no time is spent on compression. Equal input gives equal bytes. Does not sync. Leaves no
+ * file after a failure. Code besides those of a system call: SIZE_IMPLAUSIBLE for more than 32767 voxels along an axis of
+ * NIfTI.
  */
 int volume_write(int folder, const char *name, enum volume_format format, const struct volume_grid *grid,
-                 enum volume_type type, const void *voxels, struct error *error);
+                 enum volume_type type, volume_fill *fill, void *context, struct error *error);
 
 /*
  * Reads a header: .nii, .nii.gz (NIfTI-1 and NIfTI-2), .hdr with .img, .nrrd, .nhdr with a data file in the same folder,

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -15,6 +16,7 @@
 
 struct volume_output {
     int fd;
+    bool gzip;
     uLong crc, size; /* of the bytes so far */
 };
 
@@ -29,15 +31,17 @@ output_length(size_t length, uint8_t bytes[4])
 }
 
 static int
-output_put_stored(struct volume_output *output, const uint8_t *bytes, size_t size)
+output_put(struct volume_output *output, const void *bytes, size_t size)
 {
     uint8_t block[5 + STORED_MAX];
     int rc = 0;
+    if (!output->gzip)
+        return durable_write_all(output->fd, bytes, size);
     for (size_t at = 0; rc == 0 && at < size; at += STORED_MAX) {
         const size_t length = size - at < STORED_MAX ? size - at : STORED_MAX;
         block[0] = 0; /* another block follows */
         output_length(length, block + 1);
-        memcpy(block + 5, bytes + at, length);
+        memcpy(block + 5, (const uint8_t *)bytes + at, length);
         output->crc = crc32(output->crc, block + 5, (uInt)length);
         rc = durable_write_all(output->fd, block, 5 + length);
     }
@@ -46,24 +50,27 @@ output_put_stored(struct volume_output *output, const uint8_t *bytes, size_t siz
 }
 
 static int
-output_put_gzip(struct volume_output *output, const void *head, size_t head_size, const void *voxels, size_t size)
+output_begin(struct volume_output *output)
 {
     static const uint8_t magic[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}; /* no name, no time, system unknown */
-    uint8_t end[13] = {1};                                                   /* an empty last block, CRC-32, size */
-    int rc = durable_write_all(output->fd, magic, sizeof magic);
-    rc = rc ? rc : output_put_stored(output, head, head_size);
-    rc = rc ? rc : output_put_stored(output, voxels, size);
+    return output->gzip ? durable_write_all(output->fd, magic, sizeof magic) : 0;
+}
+
+static int
+output_end(struct volume_output *output)
+{
+    uint8_t end[13] = {1}; /* an empty last block, CRC-32, size */
     output_length(0, end + 1);
     for (int i = 0; i < 4; i++) {
         end[5 + i] = (uint8_t)(output->crc >> 8 * i);
         end[9 + i] = (uint8_t)(output->size >> 8 * i);
     }
-    return rc ? rc : durable_write_all(output->fd, end, sizeof end);
+    return output->gzip ? durable_write_all(output->fd, end, sizeof end) : 0;
 }
 
 int
 volume_write(int folder, const char *name, enum volume_format format, const struct volume_grid *grid,
-             enum volume_type type, const void *voxels, struct error *error)
+             enum volume_type type, volume_fill *fill, void *context, struct error *error)
 {
     union {
         uint8_t nifti[NIFTI_HEAD_SIZE];
@@ -71,28 +78,29 @@ volume_write(int folder, const char *name, enum volume_format format, const stru
     } head;
 
     size_t head_size = NIFTI_HEAD_SIZE;
-    const size_t size = (size_t)grid->size[0] * (size_t)grid->size[1] * (size_t)grid->size[2] * volume_type_size(type);
+    const size_t size = (size_t)(grid->size[0] * grid->size[1]) * volume_type_size(type);
     if (format == VOLUME_NRRD)
         head_size = (size_t)volume_nrrd_write(grid, type, head.nrrd);
     else if (!volume_nifti_write(grid, type, head.nifti))
         return error_set(error, -E2BIG, CODE_SIZE_IMPLAUSIBLE,
                          "NIfTI-1 has no room for an axis of more than 32767 voxels");
-    struct volume_output output = {
-        .fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640)};
-    if (output.fd < 0)
-        return error_set_system(error, -errno, "create the input of the program");
-    int rc = 0;
-    if (format == VOLUME_NIFTI && text_ends_in(name, ".gz")) {
-        rc = output_put_gzip(&output, &head, head_size, voxels, size);
-    } else {
-        rc = durable_write_all(output.fd, &head, head_size);
-        rc = rc ? rc : durable_write_all(output.fd, voxels, size);
+    void *slice = malloc(size);
+    if (!slice)
+        return error_set_system(error, -ENOMEM, "write the input of the program");
+    struct volume_output output = {.fd =
+                                       openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640),
+                                   .gzip = format == VOLUME_NIFTI && text_ends_in(name, ".gz")};
+    int rc = output.fd < 0 ? -errno : output_begin(&output);
+    rc = rc ? rc : output_put(&output, &head, head_size);
+    for (int64_t z = 0; rc == 0 && z < grid->size[2]; z++) {
+        fill(context, z, slice);
+        rc = output_put(&output, slice, size);
     }
-    const int closed = durable_close(output.fd);
+    rc = rc ? rc : output_end(&output);
+    free(slice);
+    const int closed = output.fd < 0 ? 0 : durable_close(output.fd);
     rc = rc ? rc : closed;
-    if (rc) {
+    if (rc && output.fd >= 0)
         unlinkat(folder, name, 0);
-        error_set_system(error, rc, "write the input of the program");
-    }
-    return rc;
+    return rc ? error_set_system(error, rc, "write the input of the program") : 0;
 }

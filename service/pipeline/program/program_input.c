@@ -43,15 +43,31 @@ input_decode(struct program_source *source, struct kernels_lane *lane, int threa
     return rc;
 }
 
+/* The volume, to be converted to real-world values. */
+struct input_volume {
+    const struct grid *grid;
+    const void *voxels;
+    int64_t slice; /* voxels of one */
+};
+
+static struct image_rescale
+input_rescale(const struct input_volume *volume, int64_t z)
+{
+    return volume_rescale(volume->grid->instances, &volume->grid->stack->planes[z]);
+}
+
 /* Returns whether all values of a slice are whole numbers of 16 bits. */
 static bool
-input_is_whole(const void *voxels, enum image_pixel pixel, int64_t first, int64_t count, struct image_rescale rescale)
+input_is_whole(const struct input_volume *volume, int64_t z)
 {
+    const struct image_rescale rescale = input_rescale(volume, z);
+    const enum image_pixel pixel = volume->grid->stack->pixel;
+    const void *voxels = volume->voxels;
     int32_t lo = INT32_MAX, hi = INT32_MIN;
     if (rescale.slope != rint(rescale.slope) || rescale.intercept != rint(rescale.intercept) ||
         fabs(rescale.slope) > INT32_MAX || fabs(rescale.intercept) > INT32_MAX)
         return false;
-    for (int64_t i = first; i < first + count; i++) {
+    for (int64_t i = z * volume->slice; i < (z + 1) * volume->slice; i++) {
         const int32_t value = image_value(voxels, pixel, i);
         lo = value < lo ? value : lo;
         hi = value > hi ? value : hi;
@@ -62,63 +78,48 @@ input_is_whole(const void *voxels, enum image_pixel pixel, int64_t first, int64_
 
 /* Converts a slice of input_is_whole(). Sums modulo 2^32 are right, since the result has 16 bits. */
 static void
-input_to_int16(const void *voxels, enum image_pixel pixel, int64_t first, int64_t count, struct image_rescale rescale,
-               int16_t *values)
+input_fill_int16(void *context, int64_t z, void *to)
 {
+    const struct input_volume *volume = context;
+    const struct image_rescale rescale = input_rescale(volume, z);
+    const enum image_pixel pixel = volume->grid->stack->pixel;
     const uint32_t slope = (uint32_t)(int32_t)rescale.slope, intercept = (uint32_t)(int32_t)rescale.intercept;
-    for (int64_t i = first; i < first + count; i++)
-        values[i] = (int16_t)(slope * (uint32_t)image_value(voxels, pixel, i) + intercept);
+    const int64_t count = volume->slice, first = z * count;
+    const void *voxels = volume->voxels;
+    int16_t *values = to;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (int16_t)(slope * (uint32_t)image_value(voxels, pixel, first + i) + intercept);
 }
 
 static void
-input_to_float(const void *voxels, enum image_pixel pixel, int64_t first, int64_t count, struct image_rescale rescale,
-               float *values)
+input_fill_float(void *context, int64_t z, void *to)
 {
-    for (int64_t i = first; i < first + count; i++)
-        values[i] = (float)(rescale.slope * image_value(voxels, pixel, i) + rescale.intercept);
+    const struct input_volume *volume = context;
+    const struct image_rescale rescale = input_rescale(volume, z);
+    const enum image_pixel pixel = volume->grid->stack->pixel;
+    const int64_t count = volume->slice, first = z * count;
+    const void *voxels = volume->voxels;
+    float *values = to;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)(rescale.slope * image_value(voxels, pixel, first + i) + rescale.intercept);
 }
 
-/* Makes real-world values of the stored ones: int16 if all are whole numbers in its range, else float32. */
-static int
-input_rescale(const struct grid *grid, const void *voxels, enum volume_type *type, void **values, struct error *error)
-{
-    const struct geometry_stack *stack = grid->stack;
-    const int64_t slice = (int64_t)stack->columns * stack->rows;
-    bool whole = true;
-    for (int32_t z = 0; z < stack->plane_count && whole; z++)
-        whole =
-            input_is_whole(voxels, stack->pixel, z * slice, slice, volume_rescale(grid->instances, &stack->planes[z]));
-    *type = whole ? VOLUME_INT16 : VOLUME_FLOAT32;
-    const size_t size = whole ? sizeof(int16_t) : sizeof(float);
-    *values = malloc((size_t)(slice * stack->plane_count) * size);
-    if (!*values)
-        return error_set_system(error, -ENOMEM, "hold the values of the volume");
-    for (int32_t z = 0; z < stack->plane_count; z++) {
-        const struct image_rescale rescale = volume_rescale(grid->instances, &stack->planes[z]);
-        if (whole)
-            input_to_int16(voxels, stack->pixel, z * slice, slice, rescale, *values);
-        else
-            input_to_float(voxels, stack->pixel, z * slice, slice, rescale, *values);
-    }
-    return 0;
-}
-
+/* Writes real-world values: int16 if all are whole numbers in its range, else float32. */
 static int
 input_write_decoded(const struct grid *grid, const void *voxels, const struct conf_program *program, int folder,
                     struct error *error)
 {
     const struct volume_grid box = volume_source_box(grid);
-    enum volume_type type;
-    void *values;
-    int rc = input_rescale(grid, voxels, &type, &values, error);
-    if (rc)
-        return rc;
+    struct input_volume volume = {grid, voxels, box.size[0] * box.size[1]};
+    bool whole = true;
+    for (int64_t z = 0; z < box.size[2] && whole; z++)
+        whole = input_is_whole(&volume, z);
     char *name = program_file_name(program->input_file);
-    rc = name ? volume_write(folder, name, program->input == CONF_NRRD ? VOLUME_NRRD : VOLUME_NIFTI, &box, type, values,
-                             error)
-              : error_set_system(error, -ENOMEM, "name the input");
+    const int rc = name ? volume_write(folder, name, program->input == CONF_NRRD ? VOLUME_NRRD : VOLUME_NIFTI, &box,
+                                       whole ? VOLUME_INT16 : VOLUME_FLOAT32,
+                                       whole ? input_fill_int16 : input_fill_float, &volume, error)
+                        : error_set_system(error, -ENOMEM, "name the input");
     free(name);
-    free(values);
     return rc;
 }
 

@@ -205,12 +205,25 @@ fill_volume(void)
         volume[i] = label_at(i % SAMPLE_COLUMNS, i / SAMPLE_COLUMNS % SAMPLE_ROWS, i / SAMPLE_COLUMNS / SAMPLE_ROWS);
 }
 
+struct slices {
+    const float *values;
+    size_t count; /* of one */
+};
+
+static void
+copy_slice(void *context, int64_t slice, void *values)
+{
+    const struct slices *slices = context;
+    memcpy(values, slices->values + (size_t)slice * slices->count, slices->count * sizeof(float));
+}
+
 static void
 write_output(const char *name, const struct volume_grid *grid, const float *values)
 {
     struct error error = {0};
+    struct slices slices = {values, (size_t)(grid->size[0] * grid->size[1])};
     const int out = openat(work_fd, "out", O_RDONLY | O_DIRECTORY);
-    ck_assert_msg(volume_write(out, name, VOLUME_NIFTI, grid, VOLUME_FLOAT32, values, &error) == 0, "%s",
+    ck_assert_msg(volume_write(out, name, VOLUME_NIFTI, grid, VOLUME_FLOAT32, copy_slice, &slices, &error) == 0, "%s",
                   error.message);
     close(out);
 }
