@@ -30,6 +30,8 @@ measure $bin/bench_fuzzy 5
 measure $bin/bench_reading 2 1000 5
 measure $bin/noctule-phantom --series fmri-ge --size 64x64x40 --volumes 250 --output "$scratch/fmri"
 measure $bin/bench_admission "$scratch/fmri" 2 21
+measure $bin/bench_volume /dev/shm 9
+measure $python tests/bench/program_overhead.py $bin "$scratch" 7
 measure $bin/bench_seg /dev/shm 9
 measure $bin/bench_seg "$scratch" 5
 (cd "$scratch" && measure "$OLDPWD/$bin/bench_queue" 5)
