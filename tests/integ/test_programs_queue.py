@@ -6,7 +6,7 @@ import signal
 import statistics
 
 import pytest
-from conftest import phantom, put, wait_for
+from conftest import phantom, put, uncounted, wait_for
 from test_page import Site as Page
 from test_programs_daemon import BOTH, HALF, Site, assert_nothing_left, feed, runs, wait_running
 
@@ -91,11 +91,12 @@ def test_late_slices_replace_a_run(site, tmp_path):
     """The first run is stopped, since its images are not those of the series any more."""
     site.let("wait")
     d = site.start()
-    files = phantom(tmp_path / "series", "--size", "40x32x12")
+    files = uncounted(phantom(tmp_path / "series", "--size", "40x32x12"))
     put(files[:11], d.inbox / "series")
     d.declare_complete(files[:11])
     wait_running(d)
     put(files[11:], d.inbox / "late")
+    d.declare_complete(files)
     wait_for(lambda: [row[0] for row in d.query("SELECT revision FROM v_series WHERE state = 'SETTLED'")] == [2], 60, "the second revision")
     wait_for(lambda: runs(d, "revision, state")[0] == (1, "CANCELLED"), 60, "the end of the first run")
     site.stop("wait")
@@ -137,7 +138,7 @@ def test_figures_and_metrics_are_those_of_the_runs(daemon, tmp_path):
 
 
 def alerts(d):
-    return {alert["alert"]: alert["text"] for alert in json.loads(d.ctl("status", "--json", check=False).stdout)["alerts"]}
+    return {alert["id"]: alert["text"] for alert in json.loads(d.ctl("status", "--json", check=False).stdout)["alerts"]}
 
 
 def test_alerts_name_what_programs_lack(site, tmp_path):
@@ -185,4 +186,4 @@ def test_a_purge_removes_masks(site, tmp_path):
     wait_for(lambda: list((d.root / "programs").iterdir()) == [], 60, "the removal of the mask")
     (row,) = d.query("SELECT * FROM v_program_runs")
     assert row["removed_at"] and row["mask_path"] is None and row["output_path"] is None
-    assert d.query("SELECT count(*) FROM removal")[0][0] == 0
+    wait_for(lambda: d.query("SELECT count(*) FROM removal")[0][0] == 0, 60, "the end of the removal")
