@@ -84,9 +84,12 @@ class Killer:
         self.crashes = folder / "crashes"  # apart from the root, since each process may write there
         self.crashes.mkdir(parents=True)
 
+    def ended(self):
+        return self.d.query("SELECT count(*) FROM v_program_runs WHERE ended_at IS NOT NULL")[0][0]
+
     def feed(self):
         """Keeps some runs unfinished."""
-        ended = self.d.query("SELECT count(*) FROM v_program_runs WHERE ended_at IS NOT NULL")[0][0]
+        ended = self.ended()
         while len(self.voxels) < ended + BACKLOG:
             number = len(self.voxels) + 1
             files = phantom(self.folder / str(number), "--size", f"40x32x{8 + number % 7}", "--seed", str(number))
@@ -142,11 +145,15 @@ class Killer:
         wait_for(crashed, SECONDS, f"the crash at {point}")
 
     def play(self, count):
-        """Kills as many times, each victim equally often."""
-        order = []
+        """Kills as many times, each victim equally often. After each victim was killed once, waits for the end of a run,
+        since kills may follow faster than attempts on a slow machine."""
+        victims = ["daemon", "role", "broker", "below", "worker", *POINTS]
+        order, ended = [], -1
         for _ in range(count):
-            order = order or self.chance.sample(victims := ["daemon", "role", "broker", "below", "worker", *POINTS], len(victims))
             self.revive()
+            if not order:
+                wait_for(lambda before=ended: self.ended() > before, SECONDS, "the end of a run")
+                order, ended = self.chance.sample(victims, len(victims)), self.ended()
             self.feed()
             name = order.pop()
             if name in POINTS:
