@@ -73,12 +73,12 @@ def invariants():
 
 
 class Killer:
-    """Kills processes of a site. victims: counts by name."""
+    """Kills processes of a site. victims: counts by name. states: of the runs that had not ended then."""
 
     def __init__(self, site, folder):
         self.site, self.d, self.folder = site, site.d, folder
         self.chance = random.Random(SEED)
-        self.victims = collections.Counter()
+        self.victims, self.states = collections.Counter(), collections.Counter()
         self.voxels = {}  # by series
         self.usual = dict(self.d.environment)
         self.crashes = folder / "crashes"  # apart from the root, since each process may write there
@@ -127,7 +127,13 @@ class Killer:
     def kill(self, name):
         """Kills a process at a random moment."""
         time.sleep(self.chance.uniform(0, 0.5))
-        pid = wait_for(lambda: self.d.process.poll() is not None or self.find(name), SECONDS, f"a {name}")
+
+        def found():
+            self.revive()
+            return self.find(name)
+
+        pid = wait_for(found, SECONDS, f"a {name}")
+        self.states.update(row["state"] for row in self.d.query("SELECT state FROM v_program_runs WHERE ended_at IS NULL"))
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             if name == "daemon":
@@ -149,10 +155,15 @@ class Killer:
         since kills may follow faster than attempts on a slow machine."""
         victims = ["daemon", "role", "broker", "below", "worker", *POINTS]
         order, ended = [], -1
+
+        def one_ended():
+            self.revive()
+            return self.ended() > ended
+
         for _ in range(count):
             self.revive()
             if not order:
-                wait_for(lambda before=ended: self.ended() > before, SECONDS, "the end of a run")
+                wait_for(one_ended, SECONDS, "the end of a run")
                 order, ended = self.chance.sample(victims, len(victims)), self.ended()
             self.feed()
             name = order.pop()
@@ -209,6 +220,7 @@ def test_kills_leave_one_mask_and_one_result(tmp_path):
             wait_for(lambda: not list((d.root / "jobs").iterdir()), SECONDS, "the end of every job")
         finally:
             print(f"seed {SEED}, {KILLS} kills in {time.monotonic() - begun:.0f} s: {dict(sorted(killer.victims.items()))}; "
+                  f"runs then: {dict(sorted(killer.states.items()))}; "
                   f"{len(killer.voxels)} series, {d.query('SELECT sum(attempts) FROM v_program_runs')[0][0]} attempts")
         assert d.stop() == 0
         check(d, killer.voxels, folder)
