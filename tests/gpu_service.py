@@ -248,7 +248,8 @@ def test_a_large_program_beside_four_lanes(daemon, tmp_path, gpu):
     mib, size = gpu_mib() * 3 // 4, "64x64x20" if IS_EMULATED else "256x256x100"
     site = Site(daemon, tmp_path)
     site.script.write_text(TAKE.format(is_real=not IS_EMULATED, mib=mib) + HALF)
-    site.configure(more=f'gpu = "{gpu}"; gpu_memory_mib = {mib + 1024};', rules=ONE + ', { match = { modality = "MR"; }; pipeline = "lanes"; }')
+    share = f"gpu_memory_mib = {mib + 1024};" if gpu == "shared" else ""
+    site.configure(more=f'gpu = "{gpu}"; {share}', rules=ONE + ', { match = { modality = "MR"; }; pipeline = "lanes"; }')
     text = site.d.config.read_text().replace("lanes = 2;", f"lanes = 4; {compute_on(BACKEND)}")
     site.d.config.write_text(text.replace("pipelines = (", """pipelines = ( { name = "lanes"; unreviewed = true; segments = (
         { label = "Half"; method = "range"; range = [ 20.0, 4000.0 ]; type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } );
