@@ -64,6 +64,7 @@ def test_a_carrier_gives_the_same_bytes(daemon, cluster, tmp_path):
     assert [(row["state"], row["executor"], row["superseded_by"]) for row in runs(remote)] == [
         ("DONE", "slurm", 2), ("DONE", "slurm", None)]
     assert runs(remote)[1]["mask_sha256"] == there["mask_sha256"]
+    wait_for(lambda: not folder.exists(), 60, "the removal of the superseded mask")
     assert not left_over(tmp_path)
 
 

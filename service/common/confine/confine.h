@@ -9,7 +9,7 @@
  *     page          the database, results   -                                -
  *     worker        series, jobs            results                          -
  *     step          series of the share     its attempts' folders, scratch   -
- *     command       its input files         its output folder                -
+ *     command       its input files         its output folder, scratch       -
  *     program role  -                       -                                -
  *     program step  inputs of a run         its work folder                  -
  *     program       its input, and the      its output, temporary files      as configured
