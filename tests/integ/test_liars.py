@@ -84,7 +84,7 @@ LIARS = {
     "10 GB in parts": Liar("large_in_parts", "PROGRAM_OUTPUT_TOO_LARGE"),
     "temporary files": Liar("fill", "PROGRAM_OUTPUT_TOO_LARGE", arguments=("$TMPDIR",)),
     "shared memory": Liar("fill", "PROGRAM_OUTPUT_TOO_LARGE", arguments=("/dev/shm",)),
-    "sparse": Liar("sparse", "PROGRAM_OUTPUT_TOO_LARGE"),
+    "sparse": Liar("sparse", "PROGRAM_FAILED", "status 1"),  # ftruncate(2) fails
     "many files": Liar("many_files", "PROGRAM_OUTPUT_TOO_LARGE"),
     "no file": Liar("nothing", "PROGRAM_NO_OUTPUT"),
     "two files": Liar("two_files", "PROGRAM_OUTPUT_AMBIGUOUS"),

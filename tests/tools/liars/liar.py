@@ -172,11 +172,12 @@ def truncated():
 
 
 def bomb():
-    """200 MiB of zeros follow the last voxel."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    """64 MiB of zeros follow the last voxel."""
+    data = labels()
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     with open(TARGET, "wb") as file:
-        file.write(packer.compress(bytes(HEAD) + labels()))
-        for _ in range(200):
+        file.write(packer.compress(bytes(HEAD) + data))
+        for _ in range(64):
             file.write(packer.compress(bytes(MIB)))
         file.write(packer.flush())
 
