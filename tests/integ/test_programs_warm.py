@@ -37,7 +37,7 @@ def series(tmp_path_factory):
 @pytest.fixture
 def served(daemon, tmp_path, series):
     """Returns a function that sends series to a daemon and returns it with its runs, when all jobs have ended."""
-    def serve(form, count, number=SEVENTH, attempts=1):
+    def serve(form, count=20, number=SEVENTH, attempts=1):
         d = daemon(settings=SETTINGS.format(root=tmp_path / "daemon0" / "root", tool=TOOL, form=form, number=number,
                                             attempts=attempts)).start()
         for each in series[:count]:
@@ -53,7 +53,7 @@ def ends(runs):
 
 
 def test_twenty_cases_need_one_start(served, series):
-    d, runs = served("warm", 20, number=0)
+    d, runs = served("warm", number=0)
     assert ends(runs) == [("DONE", 1)] + [("DONE", 0)] * 19
     (row,) = d.query("SELECT * FROM v_programs")
     assert row["starts"] == 1 and row["cases_per_start"] == 20
@@ -68,7 +68,7 @@ def test_twenty_cases_need_one_start(served, series):
     ("warm_crash", "PROGRAM_CRASHED"), ("warm_silence", "PROGRAM_SILENT"), ("warm_nonsense", "PROGRAM_SILENT"),
     ("warm_error", "PROGRAM_FAILED"), ("warm_late", "PROGRAM_NO_OUTPUT")])
 def test_the_seventh_of_twenty_cases_fails(served, form, code):
-    d, runs = served(form, 20 if form == "warm_crash" else 8)
+    d, runs = served(form)
     others = [run for run in runs if run["state"] == "DONE"]
     (failed,) = (run for run in runs if run["state"] == "FAILED")
     assert failed["code"] == code and len(others) == len(runs) - 1
@@ -83,5 +83,5 @@ def test_the_seventh_of_twenty_cases_fails(served, form, code):
 
 
 def test_a_crashed_case_is_done_by_the_next_process(served):
-    _, runs = served("warm_crash", 2, number=2, attempts=2)
+    _, runs = served("warm_crash", count=2, number=2, attempts=2)
     assert [(run["state"], run["attempts"]) for run in runs] == [("DONE", 1), ("DONE", 2)]
