@@ -1,8 +1,11 @@
 """Warm programs: one start for many cases, and a new start after a case in which the program ends or does not answer."""
 
+import pathlib
+import re
+
 import numpy as np
 import pytest
-from conftest import phantom, put
+from conftest import SOURCE, phantom, put
 from test_liars import COLUMNS, ROWS, SLICES, TOOL
 from test_run import peer, seg_masks
 
@@ -14,8 +17,8 @@ inbox = ( {{ path = "inbox"; settle_seconds = 0.1; sweep_seconds = 1.0; }} );
 series = {{ quiet_seconds = 1.0; complete_seconds = 0.3; }};
 jobs = {{ retry_seconds = 0.2; }};
 min_free_mib = 1;
-programs = ( {{ name = "model"; command = [ "/usr/bin/python3", "{tool}", "{form}", "-", "-", "{number}" ]; warm = true;
-  read = [ "{tool}" ]; algorithm = {{ name = "model"; version = "1"; }}; deadline_seconds = 10.0; silence_seconds = 3.0;
+programs = ( {{ name = "model"; command = [ "/usr/bin/python3", {words} ]; warm = true;
+  read = [ "{folder}" ]; algorithm = {{ name = "model"; version = "1"; }}; deadline_seconds = 10.0; silence_seconds = 3.0;
   max_attempts = {attempts}; }} );
 pipelines = ( {{ name = "model"; min_slices = 1; unreviewed = true; segments = ( {{ label = "One"; method = "program";
   program = "model"; value = 1; type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }} );
@@ -37,9 +40,9 @@ def series(tmp_path_factory):
 @pytest.fixture
 def served(daemon, tmp_path, series):
     """Returns a function that sends series to a daemon and returns it with its runs, when all jobs have ended."""
-    def serve(form, count=20, number=SEVENTH, attempts=1):
-        d = daemon(settings=SETTINGS.format(root=tmp_path / "daemon0" / "root", tool=TOOL, form=form, number=number,
-                                            attempts=attempts)).start()
+    def serve(*words, count=20, attempts=1):
+        d = daemon(settings=SETTINGS.format(root=tmp_path / "daemon0" / "root", folder=pathlib.Path(words[0]).parent,
+                                            words=", ".join(f'"{word}"' for word in words), attempts=attempts)).start()
         for each in series[:count]:
             put(each.iterdir(), d.inbox / each.name)
         d.wait_jobs(count, seconds=120)
@@ -48,13 +51,9 @@ def served(daemon, tmp_path, series):
     return serve
 
 
-def ends(runs):
-    return [(run["state"], run["starts"]) for run in runs]
-
-
 def test_twenty_cases_need_one_start(served, series):
-    d, runs = served("warm", number=0)
-    assert ends(runs) == [("DONE", 1)] + [("DONE", 0)] * 19
+    d, runs = served(TOOL, "warm", "-", "-", 0)
+    assert [(run["state"], run["starts"]) for run in runs] == [("DONE", 1)] + [("DONE", 0)] * 19
     (row,) = d.query("SELECT * FROM v_programs")
     assert row["starts"] == 1 and row["cases_per_start"] == 20
     of_series = {peer.read_series(each)[0][0].SeriesInstanceUID: each for each in series}
@@ -68,7 +67,7 @@ def test_twenty_cases_need_one_start(served, series):
     ("warm_crash", "PROGRAM_CRASHED"), ("warm_silence", "PROGRAM_SILENT"), ("warm_nonsense", "PROGRAM_SILENT"),
     ("warm_error", "PROGRAM_FAILED"), ("warm_late", "PROGRAM_NO_OUTPUT")])
 def test_the_seventh_of_twenty_cases_fails(served, form, code):
-    d, runs = served(form)
+    d, runs = served(TOOL, form, "-", "-", SEVENTH)
     others = [run for run in runs if run["state"] == "DONE"]
     (failed,) = (run for run in runs if run["state"] == "FAILED")
     assert failed["code"] == code and len(others) == len(runs) - 1
@@ -83,5 +82,29 @@ def test_the_seventh_of_twenty_cases_fails(served, form, code):
 
 
 def test_a_crashed_case_is_done_by_the_next_process(served):
-    _, runs = served("warm_crash", count=2, number=2, attempts=2)
+    _, runs = served(TOOL, "warm_crash", "-", "-", 2, count=2, attempts=2)
     assert [(run["state"], run["attempts"]) for run in runs] == [("DONE", 1), ("DONE", 2)]
+
+
+MODEL = """
+import os, subprocess, sys
+
+def run(source, target):
+    if os.path.getsize(source) > 50000:  # the seventh has more slices
+        raise ValueError("too large")
+    subprocess.run([sys.executable, "{tool}", "honest", os.path.dirname(source), os.path.dirname(target)], check=True)
+"""
+
+
+def test_the_documented_example(served, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (example,) = re.findall(r"```python\n(.*?)```", (SOURCE / "docs" / "own-model.md").read_text(), re.S)
+    (folder / "serve.py").write_text(example)
+    (folder / "liar.py").write_text(TOOL.read_text())
+    (folder / "model.py").write_text(MODEL.format(tool=folder / "liar.py"))
+    d, runs = served(folder / "serve.py")
+    assert [run["starts"] for run in runs] == [1] + [0] * 19
+    (failed,) = (run for run in runs if run["state"] != "DONE")
+    assert failed["code"] == "PROGRAM_FAILED" and failed["state"] == "FAILED"
+    assert "ERROR ValueError" in (d.root / failed["output_path"]).read_text()
