@@ -242,8 +242,8 @@ pipelines = ({pipelines} );
 rules = ({rules} );
 """
 # the limit of `programs` is 32
-LEFT_OUT = ("control", "two files", "sparse", "shared memory", "to the input", "nearest", "ignored", "threshold", "host", "write to usr",
-            "write to the", "in parts", "children")
+LEFT_OUT = ("control", "two files", "sparse", "shared memory", "to the input", "nearest", "ignored", "threshold", "host",
+            "write to usr", "write to the", "in parts", "children")
 
 
 def test_the_queue_goes_on(daemon, stage, tmp_path):
