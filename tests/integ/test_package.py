@@ -171,6 +171,11 @@ def test_a_first_study_with_the_programs_of_the_package(unpacked, tmp_path):
     assert (tmp_path / "cohort.csv").read_text().count("Lungs") == 3
 
 
+def test_a_program_of_the_site_with_the_programs_of_the_package(unpacked, tmp_path):
+    test_first_study.study(tmp_path, unpacked / "usr/bin", SOURCE / "docs" / "own-model.md")
+    assert [path for path in (tmp_path / "delivered").rglob("*") if path.is_file()]
+
+
 def test_links_of_documents_lead_to_package_files(unpacked):
     """Links lead to installed documents. A document that names tests must state their place."""
     folder = unpacked / "usr/share/doc/noctule"
