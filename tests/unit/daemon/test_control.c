@@ -153,7 +153,7 @@ START_TEST(requests_are_answered)
             proto_start(&writer, cases[i].type);
         if (cases[i].type == PROTO_RETRY || cases[i].type == PROTO_CANCEL)
             proto_put_i64(&writer, cases[i].job);
-        for (int flags = cases[i].type == PROTO_RETRY ? 2 : 0; flags > 0; flags--)
+        for (int flags = cases[i].type == PROTO_RETRY ? 3 : 0; flags > 0; flags--)
             proto_put_i64(&writer, 0);
         send_frame(fd, &writer);
         ck_assert_int_eq(read_answer(fd, &status, message, sizeof message), 1);
