@@ -103,3 +103,39 @@ def test_a_share_larger_than_each_gpu_takes_a_whole_one(site, tmp_path):
     feed(d, tmp_path)
     assert d.wait_jobs()[0]["state"] == "DONE"
     assert runs(d, "state, attempts, ran_as") == [("DONE", 1, "whole")]
+
+
+WARM = """\
+import sys
+for line in sys.stdin:
+    sys.argv[1:] = [*line.split(), "20"]
+    exec(open("{script}").read())
+    print("OK", flush=True)
+"""
+WHOLE = """{ name = "all"; unreviewed = true; segments = ( { label = "Half"; method = "program"; program = "all"; value = 1;
+      type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } ); }"""
+
+
+def test_a_warm_process_keeps_its_share_until_the_whole_gpu_is_needed(site, tmp_path):
+    warm = site.folder / "warm.py"
+    warm.write_text(WARM.format(script=site.script))
+    words = f'[ "/usr/bin/python3", "{site.script}", "{{in}}", "{{out}}", "20" ]'
+    site.configure(rules=ONE + ', { match = { modality = "MR"; }; pipeline = "all"; }',
+                   more='gpu = "shared"; gpu_memory_mib = 4000; warm = true; }, { name = "all"; gpu = "whole"; '
+                   f'command = {words}; read = [ "{site.folder}" ]; algorithm = {{ name = "all"; version = "1"; }};')
+    text = site.d.config.read_text().replace(words, f'[ "/usr/bin/python3", "{warm}" ]', 1)
+    text = text.replace("lanes = 2;", f'lanes = 2; backend = "cuda"; devices = [ "{A}" ];')
+    site.d.config.write_text(text.replace("pipelines = (", f"pipelines = ( {WHOLE},"))
+    d = site.start()
+    wait_devices(d, {0: A})
+    feed(d, tmp_path, "1")
+    d.wait_jobs(1)
+    feed(d, tmp_path, "2", "--seed", "2")
+    d.wait_jobs(2)
+    feed(d, tmp_path, "3", "--kind", "mr-brain")
+    d.wait_jobs(3)
+    feed(d, tmp_path, "4", "--seed", "4")
+    assert [job["state"] for job in d.wait_jobs(4)] == ["DONE"] * 4
+    assert runs(d, "program, ran_as, starts") == [("half", "shared", 1), ("half", "shared", 0), ("all", "whole", 1), ("half", "shared", 1)]
+    assert len(events(d, "GPU_LENT")) == len(events(d, "GPU_RETURNED")) == 1
+    assert d.log.read_text().count("event=program.started") == 4
