@@ -49,7 +49,8 @@ routing_add_job(struct core *core, const struct queue_series *series, struct rou
     jobs_stop_superseded(core->jobs, &superseded);
     if (error || job->dry_run)
         return error;
-    error = job->lacks[0] ? 0 : programs_plan(core, job->id, false);
+    if (!job->lacks[0] && conf_pipeline_names_program(conf, NULL))
+        error = programs_plan(core, job->id, false);
     if (error)
         return error;
     due_now(&core->jobs_due);
