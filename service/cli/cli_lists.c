@@ -354,7 +354,7 @@ const struct cli_command cli_deliveries = {
 const struct cli_command cli_programs = {
     .name = "programs",
     .help = "list programs of the site as the daemon found them, or their runs, newest first",
-    .usage = {"[--runs] [--limit N] [--watch [--interval SECONDS] | --json] [NAME]"},
+    .usage = {"[--runs] [--limit N] [--json] [NAME]", "--watch [--interval SECONDS] [OPTION]... [NAME]"},
     .options = (const struct cli_option[]){{"runs", 0, &cli_flag, CLI_AT(struct report_request, runs),
                                             .help = "list runs of all programs, or of the program NAME"},
                                            LIMIT,

@@ -321,8 +321,8 @@ def test_requests_are_encoded_as_the_daemon_expects(fake):
     assert noctule("--root", root, "complete", "--accept-missing", "1.2.4").returncode == OK
     assert noctule("--root", root, "ping").returncode == OK
     frames = daemon.frames
-    assert frames[:4] == [(RETRY, struct.pack("<qqq", 3, 0, 0)), (RETRY, struct.pack("<qqq", 4, 0, 0)),
-                          (RETRY, struct.pack("<qqq", 5, 1, 1)), (CANCEL, struct.pack("<q", 5))]
+    assert frames[:4] == [(RETRY, struct.pack("<qqqq", 3, 0, 0, 0)), (RETRY, struct.pack("<qqqq", 4, 0, 0, 0)),
+                          (RETRY, struct.pack("<qqqq", 5, 1, 1, 0)), (CANCEL, struct.pack("<q", 5))]
     for frame, uid, accept in ((frames[4], b"1.2.3", 0), (frames[5], b"1.2.4", 1)):
         assert frame[0] == COMPLETE
         assert frame[1].startswith(struct.pack("<I", 5) + uid + struct.pack("<q", accept))  # and the login user
