@@ -194,6 +194,15 @@ tear_down(void)
     sample_close(&s);
 }
 
+/* Plans in a batch, as the daemon does. */
+static void
+plan(int64_t job, bool revive, bool again)
+{
+    ck_assert_int_eq(batch_begin(core.batch), 0);
+    ck_assert_int_eq(again ? programs_again(&core, job, "root") : programs_plan(&core, job, revive), 0);
+    ck_assert_int_eq(batch_commit(core.batch), 0);
+}
+
 static int64_t
 add_job(const char *pipeline)
 {
@@ -205,7 +214,7 @@ add_job(const char *pipeline)
     ck_assert_int_eq(queue_add_job(s.queue, &job, clock_unix_ms(), &id, &running), 0);
     free(running.at);
     free(text);
-    ck_assert_int_eq(programs_plan(&core, id, false), 0);
+    plan(id, false, false);
     return id;
 }
 
@@ -368,7 +377,9 @@ START_TEST(a_job_without_its_mask_does_not_start)
     ck_assert_int_eq(queue_add_job(s.queue, &new_job, clock_unix_ms(), &id, &running), 0);
     free(running.at);
     ck_assert_int_eq(queue_get_job(s.queue, id, &job), 0);
+    ck_assert_int_eq(batch_begin(core.batch), 0);
     ck_assert_int_eq(programs_masks(&core, &job, conf_find_pipeline(core.conf, "one"), &masks, &count), -ENODATA);
+    ck_assert_int_eq(batch_commit(core.batch), 0);
     ck_assert_ptr_null(masks);
     assert_job(id, QUEUE_DELAYED, "PROGRAM_WAITING");
     assert_started(1, 1);
@@ -463,7 +474,7 @@ START_TEST(a_transient_failure_is_repeated_and_a_permanent_one_is_not)
     assert_job(other, QUEUE_FAILED, "PROGRAM_CRASHED");
     int64_t next;
     ck_assert_int_eq(sample_retry(s.queue, other, false, &next), 0);
-    ck_assert_int_eq(programs_plan(&core, next, true), 0);
+    plan(next, true, false);
     assert_started(1, 3);
     receive_ended(1, PROGRAM_END_ILL, CODE_PROGRAM_NO_OUTPUT);
     assert_job(other, QUEUE_FAILED, "PROGRAM_NO_OUTPUT");
@@ -583,9 +594,9 @@ START_TEST(a_run_is_made_again_on_request)
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, clock_unix_ms()), 0);
     ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_CRASHED, "", "", "", clock_unix_ms()), 0);
     ck_assert_int_eq(sample_retry(s.queue, job, false, &next), 0);
-    ck_assert_int_eq(programs_plan(&core, next, true), 0);
+    plan(next, true, false);
     assert_job(next, QUEUE_READY, ""); /* the mask is there */
-    ck_assert_int_eq(programs_again(&core, next, "root"), 0);
+    plan(next, true, true);
     assert_job(next, QUEUE_DELAYED, "PROGRAM_WAITING");
     assert_started(2, 2);
     receive_ended(2, PROGRAM_END_WELL, CODE_NONE);
