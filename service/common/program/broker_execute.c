@@ -227,7 +227,7 @@ case_start_with(struct broker_case *run, const struct program_words *words, int 
         .output = outputs[0],
         .errors = outputs[1],
         /* The sum over the processes is measured; this limit ends a process that grows between two measurements. */
-        .limits = {.data_bytes = has_gpu ? 0 : (int64_t)(2 * program->memory_mib * MIB),
+        .limits = {.data_bytes = has_gpu ? 0 : (int64_t)(4 * program->memory_mib * MIB),
                    .file_bytes = (int64_t)((program->output_mib + 1) * MIB),
                    .processes = program->processes,
                    .cpus = program->cpus,

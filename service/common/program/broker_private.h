@@ -81,8 +81,8 @@ struct broker_watch {
 
 /* The answer of a warm program: the line "OK" or "ERROR text" on its standard output. */
 struct broker_reply {
-    char line[LIMIT_PROGRAM_ANSWER_BYTES];
-    size_t used; /* also counts bytes for which the line has no room */
+    char line[5]; /* its first bytes */
+    size_t used;  /* number of bytes of the line */
     bool there, well;
 };
 

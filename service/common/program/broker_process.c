@@ -17,11 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK_MS 250
+#define FIRST_MS 5    /* between the first checks of a child: the interval doubles */
+#define CHECK_MS 250  /* between later ones */
 #define IDLE_MS  1000 /* between two checks of warm programs that have no case */
 #define FIRST_FD 3    /* above the standard descriptors */
 
@@ -129,15 +131,15 @@ broker_take_output(struct broker_watch *watch, int number)
     }
 }
 
-/* Takes output and requests until a quarter of a second has passed or the child may have ended. */
+/* Takes output and requests until the time has passed or the child may have ended. */
 static void
-broker_poll(struct broker_process *process, struct broker_watch *watch, int pidfd)
+broker_poll(struct broker_process *process, struct broker_watch *watch, int pidfd, int milliseconds)
 {
     struct pollfd ready[] = {{.fd = pidfd, .events = POLLIN},
                              {.fd = process->gone ? -1 : process->fd, .events = POLLIN},
                              {.fd = watch->outputs[0], .events = POLLIN},
                              {.fd = watch->outputs[1], .events = POLLIN}};
-    if (poll(ready, sizeof ready / sizeof *ready, CHECK_MS) <= 0)
+    if (poll(ready, sizeof ready / sizeof *ready, milliseconds) <= 0)
         return;
     if (ready[1].revents)
         broker_take(process);
@@ -146,32 +148,40 @@ broker_poll(struct broker_process *process, struct broker_watch *watch, int pidf
             broker_take_output(watch, i);
 }
 
-/* Sets the status if the child has ended. */
+/* Sets the status if the child has ended, and the peak of its largest process: a value that this process does not explain,
+ * of which it is a copy before it executes another program. */
 static bool
 broker_reap(struct broker_watch *watch)
 {
-    return waitpid(watch->pid, &watch->status, WNOHANG) != 0;
+    struct rusage own = {.ru_maxrss = 0}, used = {.ru_maxrss = 0};
+    if (wait4(watch->pid, &watch->status, WNOHANG, &used) == 0)
+        return false;
+    getrusage(RUSAGE_SELF, &own);
+    if (used.ru_maxrss > own.ru_maxrss && used.ru_maxrss * 1024 > watch->peak_bytes)
+        watch->peak_bytes = used.ru_maxrss * 1024;
+    return true;
 }
 
 int
 broker_await(struct broker_process *process, struct broker_watch *watch, struct error *error)
 {
     const int pidfd = (int)syscall(SYS_pidfd_open, watch->pid, 0);
-    double next = clock_seconds();
+    int64_t interval = FIRST_MS, next = clock_steady_ms();
     int rc = 0;
     bool signalled = false;
-    watch->last_sign = next;
+    watch->last_sign = clock_seconds();
     while (!(watch->reply && watch->reply->there && rc == 0) && !broker_reap(watch)) {
         if (rc == 0 && (process->stopped || process->gone))
             rc = -ECANCELED;
-        if (rc == 0 && watch->check && clock_seconds() >= next) {
+        if (rc == 0 && watch->check && clock_steady_ms() >= next) {
             rc = watch->check(watch->context, watch, error);
-            next = clock_seconds() + 1e-3 * CHECK_MS;
+            next = clock_steady_ms() + interval;
+            interval = 2 * interval < CHECK_MS ? 2 * interval : CHECK_MS;
         }
         if (rc && !signalled)
             kill(watch->pid, watch->end_signal);
         signalled = rc != 0;
-        broker_poll(process, watch, pidfd);
+        broker_poll(process, watch, pidfd, (int)interval);
     }
     if (watch->end_signal == SIGTERM && WIFSIGNALED(watch->status)) /* a keeper that could not end all itself */
         process_tree_end(watch->pid, &watch->status);

@@ -23,8 +23,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPARE_FD   16 /* above the descriptors of a program */
-#define MAX_SIGNAL 64
+#define SPARE_FD        16 /* above the descriptors of a program */
+#define MAX_SIGNAL      64
+
+#define SPARE_PROCESSES 32
 
 static const char *const sandbox_names[] = {[SANDBOX_NONE] = "",
                                             [SANDBOX_CONTAINER] = "container",
@@ -104,13 +106,16 @@ sandbox_limit_all(const struct sandbox_order *order)
 {
     const struct sandbox_limits *limits = &order->limits;
     int rc = sandbox_limit(RLIMIT_CORE, 0);
+    if (order->kind == SANDBOX_CONTAINER) /* the others would hold for its engine */
+        return rc;
     if (!rc && limits->file_bytes > 0)
         rc = sandbox_limit(RLIMIT_FSIZE, (rlim_t)limits->file_bytes);
     if (!rc && limits->data_bytes > 0)
         rc = sandbox_limit(RLIMIT_DATA, (rlim_t)limits->data_bytes);
-    /* The kernel counts per user, and in a user namespace only the processes in it. */
+    /* The kernel counts per user, and in a user namespace only the processes in it. The broker counts, too, and must be
+     * able to find a number beyond the limit. */
     if (!rc && limits->processes > 0 && order->kind == SANDBOX_OWN)
-        rc = sandbox_limit(RLIMIT_NPROC, (rlim_t)limits->processes + 1);
+        rc = sandbox_limit(RLIMIT_NPROC, (rlim_t)limits->processes + SPARE_PROCESSES);
     return rc ? rc : sandbox_choose_cpus(limits->cpus, limits->slot);
 }
 
@@ -182,7 +187,9 @@ sandbox_exec(const struct sandbox_order *order, struct places *places)
         (void)!write(SANDBOX_REPORT_FD, "!", 1);
         _exit(127);
     }
-    execve(order->argv[0], order->argv, order->environment);
+    char *const *argv = order->kind == SANDBOX_CONTAINER ? sandbox_container(order) : order->argv;
+    if (argv)
+        execve(argv[0], argv, order->environment);
     fprintf(stderr, "noctule: %s: %s\n", order->argv[0], strerror(errno));
     _exit(127);
 }
@@ -264,6 +271,8 @@ keeper_main(struct sandbox_job *job, const sigset_t *signals, pid_t parent)
                 status = other;
             }
     }
+    if (job->order->kind == SANDBOX_CONTAINER)
+        sandbox_container_end(job->order);
     process_tree_end(pid, &status);
     fcntl(SANDBOX_REPORT_FD, F_SETFL, O_NONBLOCK);
     if (!stopped && !keeper_executed(job))

@@ -13,6 +13,12 @@
 /* Returns the command line of bubblewrap, or NULL without memory. The caller must free the array and its strings. */
 char **sandbox_bubblewrap(const struct sandbox_order *order, const struct places *places, bool filtered);
 
+/* Returns the command line of a container, which lets its engine write down its ID; NULL without memory. Only this array
+ * and that path are not borrowed; the process executes or ends soon. */
+char **sandbox_container(const struct sandbox_order *order);
+/* Ends and removes the container of an order, if the engine has written down its ID. */
+void sandbox_container_end(const struct sandbox_order *order);
+
 /* Prepares the process that executes the program: descriptors, signals, limits. `keeps`: the descriptors above are left
  * open for bubblewrap. Returns 0 or -errno. */
 int sandbox_prepare(const struct sandbox_order *order, int report, int filter);

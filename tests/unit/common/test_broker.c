@@ -4,6 +4,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "tests/unit/edge.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"
 
@@ -295,18 +296,30 @@ START_TEST(the_output_is_bounded)
 
 END_TEST
 
+/* Runs a program that writes zeros and a word, and expects the size and the end of the output that is kept. */
+static void
+expect_kept(long zeros, long size)
+{
+    char script[128], last[5] = "";
+    struct stat status;
+    snprintf(script, sizeof script, "head -c %ld /dev/zero; printf last; echo m > mask", zeros);
+    run_script(script);
+    ck_assert_msg(outcome.end == PROGRAM_END_WELL, "%s", outcome.error.message);
+    ck_assert_int_eq(stat(scratch_path("root/programs/7/output.txt"), &status), 0);
+    ck_assert_int_eq(status.st_size, size);
+    const int fd = open(scratch_path("root/programs/7/output.txt"), O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(pread(fd, last, 4, size - 4), 4);
+    close(fd);
+    ck_assert_str_eq(last, "last");
+}
+
 START_TEST(the_end_of_the_output_is_kept)
 {
-    run_script("head -c 100000000 /dev/zero; printf end; echo m > mask");
-    ck_assert_msg(outcome.end == PROGRAM_END_WELL, "%s", outcome.error.message);
-    struct stat status;
-    ck_assert_int_eq(stat(scratch_path("root/programs/7/output.txt"), &status), 0);
-    ck_assert_int_eq(status.st_size, 65536);
-    const int fd = open(scratch_path("root/programs/7/output.txt"), O_RDONLY);
-    char end[5] = "";
-    ck_assert_int_eq(pread(fd, end, 4, 65532), 4);
-    close(fd);
-    ck_assert_mem_eq(end, "\0end", 4);
+    const struct edge edge = EDGE(PROGRAM_OUTPUT_BYTES);
+    expect_kept(edge.most - 4, edge.most);
+    expect_kept(edge.most - 3, edge.most);
+    expect_kept(100000000, edge.most);
+    expect_kept(10, 14);
 }
 
 END_TEST
@@ -511,6 +524,44 @@ START_TEST(a_bad_order_is_answered)
 
 END_TEST
 
+START_TEST(a_container_is_ended_by_its_engine)
+{
+    static const char engine[] = "#!/bin/sh\n"
+                                 "echo \"$@\" >>$LOG\n"
+                                 "[ $1 = run ] || exit 0\n"
+                                 "echo abc123 >$3\n"
+                                 "echo m >${7%%:*}/mask\n"
+                                 "exec sleep $9\n";
+    char words[][128] = {"", "run", "--network=none", "-v", "{in}:/in", "{out}:/out", "", "0"}, log[128];
+    char *list[] = {words[0], words[1], words[2], words[3], words[4], words[5], words[6], words[7]};
+    char *environments[] = {mark, log};
+    scratch_write("podman", engine, sizeof engine - 1);
+    ck_assert_int_eq(chmod(scratch_path("podman"), 0755), 0);
+    snprintf(words[0], sizeof words[0], "%s/podman", scratch);
+    snprintf(words[6], sizeof words[6], "image@sha256:%064d", 0);
+    snprintf(log, sizeof log, "LOG=%s/log", scratch);
+    program.command = list;
+    program.command_count = 8;
+    program.environment = environments;
+    program.environment_count = 2;
+    program.container = true;
+    order_of("");
+    run_order();
+    ck_assert_msg(outcome.end == PROGRAM_END_WELL, "%s", outcome.error.message);
+    ck_assert_str_eq(outcome.sandbox, "container");
+    snprintf(words[7], sizeof words[7], "60");
+    program.deadline_seconds = 1;
+    order_of("");
+    run_order();
+    ck_assert_int_eq(outcome.error.code, CODE_PROGRAM_TOO_LONG);
+    char *text = scratch_text("log");
+    ck_assert_ptr_nonnull(strstr(text, "60\nkill abc123\nrm -f abc123\n"));
+    ck_assert_ptr_nonnull(strstr(text, "run --cidfile "));
+    free(text);
+}
+
+END_TEST
+
 /* ---------------------------------------------------------------------------------- warm ---- */
 
 static int attempts;
@@ -671,6 +722,7 @@ main(void)
     tcase_add_test(tests, a_killed_broker_leaves_no_process);
     tcase_add_test(tests, a_closed_broker_leaves_nothing);
     tcase_add_test(tests, a_bad_order_is_answered);
+    tcase_add_test(tests, a_container_is_ended_by_its_engine);
     tcase_add_test(tests, a_warm_program_takes_one_case_after_the_other);
     tcase_add_test(tests, a_warm_program_that_dies_is_started_again);
     tcase_add_test(tests, answers_of_a_warm_program);
