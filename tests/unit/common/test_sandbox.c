@@ -157,7 +157,8 @@ START_TEST(files_outside_are_out_of_reach)
     for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) {
         snprintf(script, sizeof script, "S=%s; %s", scratch, denied[i]);
         run(script);
-        ck_assert_msg(end.exit_code != 0, "%s: %s: %s", sandbox_name(kind), script, output);
+        ck_assert_msg(end.exit_code != 0 || (!call_filter_possible() && strstr(script, "unshare")), "%s: %s: %s",
+                      sandbox_name(kind), script, output);
     }
     run("echo > ../../../$(basename $(dirname $PWD))/made"); /* with bubblewrap, /tmp is that of the program */
     ck_assert(!scratch_has("made"));
