@@ -364,10 +364,12 @@ places_add_system(const struct program_places *program, struct places *places)
     for (size_t i = 0; rc == 0 && i < sizeof program_rows / sizeof *program_rows; i++)
         if (!program->root || !place_within(program->root, program_rows[i].path))
             rc = places_add(places, program_rows[i].path, program_rows[i].rights);
-    if (!rc && program->own_shm)
+    if (!rc && (program->own_shm || program->gpu))
         rc = places_add(places, "/dev/shm", PLACE_WRITE);
     if (!rc && program->gpu)
         rc = places_add(places, "/sys", PLACE_READ);
+    if (!rc && program->gpu)
+        rc = places_add(places, "/proc", PLACE_DEVICE); /* a driver names its threads there */
     return rc || !program->gpu ? rc : places_add_devices(places);
 }
 
