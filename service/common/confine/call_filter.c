@@ -100,19 +100,24 @@ static const struct call_row denied_calls[] = {
     {CONFINE_COURIER, "bind listen accept accept4"},
     {CONFINE_PAGE, "socket socketpair bind connect listen"},
     {CONFINE_PROGRAM_ROLE, "socket socketpair bind connect listen accept accept4"},
-    {CONFINE_PROGRAM, "socket"},
 };
 
-/* Calls that are allowed or denied depending on an argument. */
+/* Calls that are allowed or denied depending on one argument, or on two. */
 struct call_case {
     unsigned roles;
     const char *name;
-    struct scmp_arg_cmp argument;
+    struct scmp_arg_cmp argument, second;
 };
 
 #define EQUALS(number, value)                                                                                          \
     {                                                                                                                  \
         (number), SCMP_CMP_EQ, (value), 0                                                                              \
+    }
+/* A local socket of this type. */
+#define LOCAL(type)                                                                                                    \
+    EQUALS(0, AF_UNIX),                                                                                                \
+    {                                                                                                                  \
+        1, SCMP_CMP_MASKED_EQ, 0xf, (type)                                                                             \
     }
 
 static const struct call_case allowed_cases[] = {
@@ -133,8 +138,11 @@ static const struct call_case allowed_cases[] = {
 static const struct call_case denied_cases[] = {
     {GPUS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}},
     {PROGRAMS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER}},
-    {CONFINE_BOXED, "socket", {0, SCMP_CMP_NE, AF_UNIX, 0}},
-    {CONFINE_PROGRAM_NET, "socket", EQUALS(0, AF_UNIX)}, /* sockets of the daemon and of other services */
+    {CONFINE_BOXED | CONFINE_PROGRAM, "socket", {0, SCMP_CMP_NE, AF_UNIX, 0}},
+    /* Sockets of the daemon and of other services. The driver of a GPU needs one of SOCK_SEQPACKET. */
+    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", LOCAL(SOCK_STREAM)},
+    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", LOCAL(SOCK_DGRAM)},
+    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", LOCAL(SOCK_RAW)},
     /* Sockets of the daemon or of name services. */
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_UNIX)},
     {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_NETLINK)}, /* getaddrinfo uses it */
@@ -196,7 +204,8 @@ call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action, 
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         if (cases[i].roles & role)
-            rc = seccomp_rule_add(filter, action, seccomp_syscall_resolve_name(cases[i].name), 1, cases[i].argument);
+            rc = seccomp_rule_add(filter, action, seccomp_syscall_resolve_name(cases[i].name),
+                                  cases[i].second.op ? 2 : 1, cases[i].argument, cases[i].second);
     }
     return rc;
 }

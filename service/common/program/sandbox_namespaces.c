@@ -51,11 +51,12 @@ static int
 namespace_mount(const struct sandbox_order *order)
 {
     const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    const unsigned long bind = MS_BIND | MS_REC; /* the probe binds a folder that may have mounts in it */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("proc", "/proc", "proc", safe, NULL) < 0)
         return -errno;
-    if (mount(order->places.shared, "/dev/shm", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+    if (mount(order->places.shared, "/dev/shm", NULL, bind, NULL) < 0 && errno != ENOENT)
         return -errno;
-    if (!namespace_uses_tmp(&order->places) && mount(order->places.temporary, "/tmp", NULL, MS_BIND, NULL) < 0)
+    if (!namespace_uses_tmp(&order->places) && mount(order->places.temporary, "/tmp", NULL, bind, NULL) < 0)
         return -errno;
     return 0;
 }
