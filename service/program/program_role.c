@@ -149,7 +149,8 @@ role_send_ended(struct program_role *role, const struct broker_answer *answer)
                                                   .size = outcome->size,
                                                   .labels = outcome->labels,
                                                   .labelled = outcome->labelled,
-                                                  .peak_bytes = outcome->peak_bytes,
+                                                  /* -1: not measured, since it ended too soon */
+                                                  .peak_bytes = outcome->peak_bytes > 0 ? outcome->peak_bytes : -1,
                                                   .starts = outcome->starts,
                                                   .write_seconds = outcome->write_seconds,
                                                   .program_seconds = outcome->program_seconds,

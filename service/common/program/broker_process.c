@@ -436,8 +436,8 @@ broker_main(int fd, const struct program_steps *steps, const char *root)
     fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
     sandbox_probe(&process.probe);
     if (process.probe.why[0])
-        log_info("program.sandbox", LOG_STR("sandbox", sandbox_name(process.probe.kind)),
-                 LOG_STR("why", process.probe.why));
+        log_debug("program.sandbox", LOG_STR("sandbox", sandbox_name(process.probe.kind)),
+                  LOG_STR("why", process.probe.why));
     while (!process.gone) {
         if (process.waiting_count == 0) {
             struct pollfd ready = {.fd = process.fd, .events = POLLIN};

@@ -63,7 +63,7 @@ warm_end(struct broker_process *process, struct broker_warm *warm)
     const int rc = work_folder_remove(warm->folder);
     if (rc)
         log_warn("program.leftover", LOG_STR("folder", warm->folder), LOG_STR("error", strerror(-rc)));
-    log_info("program.cold", LOG_STR("program", warm->name));
+    log_debug("program.cold", LOG_STR("program", warm->name));
     broker_answer_cold(process, warm->name);
     warm_free(warm);
 }
