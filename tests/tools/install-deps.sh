@@ -52,7 +52,9 @@ if [[ $part == test || $part == venv ]]; then
         rm -rf build/venv
         /usr/bin/python3 -m venv build/venv
         pip_install build/venv --only-binary :all: -r tests/requirements.txt
-        pip_install build/venv --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
+        # The headers of Debian's NumPy, if it is installed, would come first.
+        CFLAGS=-I$(build/venv/bin/python -c 'import numpy; print(numpy.get_include())') \
+            pip_install build/venv --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
         cat "${pins[@]}" >"$stamp"
     fi
     build/venv/bin/python tests/tools/check_venv.py "${pins[@]}"

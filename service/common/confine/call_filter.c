@@ -106,7 +106,7 @@ static const struct call_row denied_calls[] = {
 struct call_case {
     unsigned roles;
     const char *name;
-    struct scmp_arg_cmp argument, second;
+    struct scmp_arg_cmp arguments[2];
 };
 
 #define EQUALS(number, value)                                                                                          \
@@ -121,32 +121,32 @@ struct call_case {
     }
 
 static const struct call_case allowed_cases[] = {
-    {ALL, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}},
-    {ALL, "prctl", EQUALS(0, PR_SET_NAME)},
-    {ALL, "prctl", EQUALS(0, PR_GET_NAME)},
-    {ALL, "prctl", EQUALS(0, PR_SET_VMA)},
-    {ALL, "prlimit64", EQUALS(2, 0)}, /* reads limits; must not set any */
-    {ALL, "ioctl", EQUALS(1, FIONBIO)},
-    {ALL, "ioctl", EQUALS(1, FIOCLEX)},
-    {ALL, "ioctl", EQUALS(1, FIONREAD)},
-    {ALL, "ioctl", EQUALS(1, TCGETS)},
-    {STEPS, "ioctl", EQUALS(1, TIOCGWINSZ)}, /* a command shows its progress on a terminal */
-    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_INET)},
-    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_INET6)},
+    {ALL, "clone", {{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD}}},
+    {ALL, "prctl", {EQUALS(0, PR_SET_NAME)}},
+    {ALL, "prctl", {EQUALS(0, PR_GET_NAME)}},
+    {ALL, "prctl", {EQUALS(0, PR_SET_VMA)}},
+    {ALL, "prlimit64", {EQUALS(2, 0)}}, /* reads limits; must not set any */
+    {ALL, "ioctl", {EQUALS(1, FIONBIO)}},
+    {ALL, "ioctl", {EQUALS(1, FIOCLEX)}},
+    {ALL, "ioctl", {EQUALS(1, FIONREAD)}},
+    {ALL, "ioctl", {EQUALS(1, TCGETS)}},
+    {STEPS, "ioctl", {EQUALS(1, TIOCGWINSZ)}}, /* a command shows its progress on a terminal */
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", {EQUALS(0, AF_INET)}},
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", {EQUALS(0, AF_INET6)}},
 };
 
 static const struct call_case denied_cases[] = {
-    {GPUS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}},
-    {PROGRAMS, "clone", {0, SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER}},
-    {CONFINE_BOXED | CONFINE_PROGRAM, "socket", {0, SCMP_CMP_NE, AF_UNIX, 0}},
+    {GPUS, "clone", {{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}}},
+    {PROGRAMS, "clone", {{0, SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER}}},
+    {CONFINE_BOXED | CONFINE_PROGRAM, "socket", {{0, SCMP_CMP_NE, AF_UNIX, 0}}},
     /* Sockets of the daemon and of other services. The driver of a GPU needs one of SOCK_SEQPACKET. */
-    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", LOCAL(SOCK_STREAM)},
-    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", LOCAL(SOCK_DGRAM)},
-    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", LOCAL(SOCK_RAW)},
+    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", {LOCAL(SOCK_STREAM)}},
+    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", {LOCAL(SOCK_DGRAM)}},
+    {CONFINE_PROGRAM | CONFINE_PROGRAM_NET, "socket", {LOCAL(SOCK_RAW)}},
     /* Sockets of the daemon or of name services. */
-    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_UNIX)},
-    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_NETLINK)}, /* getaddrinfo uses it */
-    {CONFINE_INTAKE | CONFINE_COURIER, "socket", EQUALS(0, AF_PACKET)},
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", {EQUALS(0, AF_UNIX)}},
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", {EQUALS(0, AF_NETLINK)}}, /* getaddrinfo uses it */
+    {CONFINE_INTAKE | CONFINE_COURIER, "socket", {EQUALS(0, AF_PACKET)}},
 };
 
 /* ------------------------------------------------------------------------------- unknown ---- */
@@ -204,8 +204,8 @@ call_add_cases(scmp_filter_ctx filter, enum confine_role role, uint32_t action, 
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         if (cases[i].roles & role)
-            rc = seccomp_rule_add(filter, action, seccomp_syscall_resolve_name(cases[i].name),
-                                  cases[i].second.op ? 2 : 1, cases[i].argument, cases[i].second);
+            rc = seccomp_rule_add_array(filter, action, seccomp_syscall_resolve_name(cases[i].name),
+                                        cases[i].arguments[1].op ? 2 : 1, cases[i].arguments);
     }
     return rc;
 }
