@@ -26,7 +26,7 @@ program_expect_command(struct examination *examination, const char *path)
     else if (!S_ISREG(status.st_mode))
         doctor_find(examination, DOCTOR_BROKEN, "%s is no file: correct command in programs", path);
     else if (access(path, X_OK) < 0)
-        doctor_failed(examination, errno, path, "make it executable for the service's user");
+        doctor_find(examination, DOCTOR_BROKEN, "%s: make it executable for the service's user", path);
 }
 
 /* Finds the first file or folder below the path that cannot be read. */
