@@ -139,7 +139,7 @@ def test_slow_and_vanished_clients_do_not_affect_others(daemon):
 def test_impossible_requests_get_an_error_message(daemon):
     d = daemon().start()
     with control(d) as client:
-        for request in (proto.encode("RETRY", 4711, 0, 0), proto.encode("CANCEL", 4711), proto.encode("COMPLETE", "1.2.3", 1, "jane")):
+        for request in (proto.encode("RETRY", 4711, 0, 0, 0), proto.encode("CANCEL", 4711), proto.encode("COMPLETE", "1.2.3", 1, "jane")):
             client.sendall(request)
             status, message = answer(client)
             assert status == -2 and len(message) > 10
@@ -583,7 +583,7 @@ def test_an_old_database_is_rebuilt_to_shrink(daemon, tmp_path):
         db.executescript(f"PRAGMA user_version = {len(steps)}; PRAGMA application_id = 0x4e6f6374;")
         db.execute("INSERT INTO event (at, kind, detail) VALUES ('2026-01-31T02:03:23.000Z', 'TEST', '')")
         db.execute("CREATE TABLE gone (bytes)")
-        db.executemany("INSERT INTO gone VALUES (zeroblob(?))", [(4000,)] * 500)
+        db.executemany("INSERT INTO gone VALUES (zeroblob(?))", [(4000,)] * 1000)
         db.execute("DROP TABLE gone")
         db.commit()
     before = (d.root / "noctule.db").stat().st_size

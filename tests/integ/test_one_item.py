@@ -52,7 +52,7 @@ ENDS = {
 # A client of the control socket: its bytes, and the status of the answer (None: no answer).
 CLIENTS = {
     "noise": (b"GET / HTTP/1.1\r\n\r\n", None), "leaves": (proto.encode("PING")[:3], None),
-    "in vain": (proto.encode("RETRY", 4711, 0, 0), -2),
+    "in vain": (proto.encode("RETRY", 4711, 0, 0, 0), -2),
 }
 # Valid series: one per way of reception, all for the pipeline "good". Their results are sent to these destinations
 # too.
