@@ -136,7 +136,10 @@ stage() {
         NOCTULE_TEST_SHARE=$share run build/ci -L '^cuda$' -j "$(nproc)"
         ;;
     everything)
+        tests/tools/install-deps.sh models >$reports/models.log 2>&1 &
+        local models=$!
         build ci
+        wait "$models" || left+=("integ.deepbet: its packages cannot be installed, see $reports/models.log")
         NOCTULE_PRESET=ci tests/demo.sh
         run build/ci -L '^full$' -j "$jobs"
         ;;
