@@ -213,7 +213,7 @@ struct conf_program {
     size_t command_count;
     char **cpu_command; /* used without a GPU once the GPU's memory did not suffice; none: 0 */
     size_t cpu_command_count;
-    char **environment; /* "NAME=VALUE"; nothing else is inherited */
+    char **environment; /* "NAME=VALUE"; no other variable is inherited */
     size_t environment_count;
     enum conf_volume input;
     char *input_file; /* name in the input folder, with placeholders; NULL with CONF_DICOM */

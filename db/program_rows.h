@@ -19,7 +19,7 @@
 
 #include "db/queue.h"
 
-/* What the last check found of a program of the configuration. */
+/* The result of the last check of a program of the configuration. */
 struct queue_program {
     const char *name;
     const char *identity; /* of its options, its file and its weights (SHA-256); "": unknown */
@@ -62,6 +62,8 @@ struct queue_run {
 };
 
 void queue_run_clear(struct queue_run *run);
+/* Frees an array of runs with its elements. */
+void queue_runs_free(struct queue_run *runs, size_t count);
 
 /* The output of a program that a job needs. */
 struct queue_need {
@@ -80,7 +82,7 @@ int queue_need_run(struct queue *queue, const struct queue_need *need, bool revi
 /* Ties a job to the run of one of its programs, in place of another one, which is released. A CANCELLED run becomes READY:
  * the job that has just been added may have superseded the last one that needed it. */
 int queue_tie_run(struct queue *queue, int64_t job_id, int64_t run_id, int64_t now_ms);
-/* Finds the runs of a job, by the name of the program. Free the array after clearing its elements. */
+/* Finds the runs of a job, by the name of the program. The caller must free them with queue_runs_free(). */
 int queue_job_runs(struct queue *queue, int64_t job_id, struct queue_run **runs, size_t *count);
 /* READY -> DELAYED with PROGRAM_WAITING, without a limit of time. */
 int queue_job_awaits_programs(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
@@ -91,7 +93,7 @@ int queue_fail_waiting(struct queue *queue, int64_t job_id, enum code code, cons
 int queue_jobs_without_run(struct queue *queue, const char *program, struct queue_ids *jobs);
 
 /* Sets DELAYED runs that are due to READY, and finds READY ones in the order of the best job that waits for them and is not
- * held: deadline, priority, age. Free the array after clearing its elements. */
+ * held: deadline, priority, age. The caller must free them with queue_runs_free(). */
 int queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_run **runs,
                      size_t *count);
 /* Finds the time at which the next DELAYED run is due; 0: no run is delayed. */

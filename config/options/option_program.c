@@ -64,7 +64,7 @@ check_words(char *const *words, size_t count, const char *option, const struct o
     return used;
 }
 
-/* Checks a command whose other placeholders are in `used`. */
+/* Checks a command. `used` has the placeholders of the environment. */
 static void
 check_command(const struct conf_program *program, char *const *words, size_t count, unsigned used, const char *option,
               const struct option_spot *spot)

@@ -70,6 +70,14 @@ queue_run_clear(struct queue_run *run)
     database_clear_row(&run_shape, run);
 }
 
+void
+queue_runs_free(struct queue_run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        queue_run_clear(&runs[i]);
+    free(runs);
+}
+
 /* -------------------------------------------------------------------------------- programs --- */
 
 static int

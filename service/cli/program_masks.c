@@ -94,18 +94,14 @@ masks_attempt(struct masks_run *run, enum program_as as)
     return broker_run(run->maker->broker, &order, run->maker->stop, masks_on_stage, run, &run->outcome);
 }
 
-/* Sets *as to the next place after a lack of GPU memory. Returns false if there is none. */
+/* Sets *as to the next place after a lack of GPU memory. Returns false without another place. */
 static bool
 masks_next_place(const struct masks_run *run, enum program_as *as)
 {
-    if (run->outcome.error.code != CODE_PROGRAM_GPU_OUT_OF_MEMORY || *as == PROGRAM_AS_CPU)
+    const enum program_as next = program_next_place(run->program->gpu, run->program->cpu_command_count > 0, *as);
+    if (run->outcome.error.code != CODE_PROGRAM_GPU_OUT_OF_MEMORY || next == *as)
         return false;
-    if (*as == PROGRAM_AS_GIVEN && run->program->gpu == CONF_GPU_SHARED)
-        *as = PROGRAM_AS_WHOLE;
-    else if (run->program->cpu_command_count > 0)
-        *as = PROGRAM_AS_CPU;
-    else
-        return false;
+    *as = next;
     cli_print_error("%s ran out of GPU memory: it runs once more, %s", run->program->name,
                     *as == PROGRAM_AS_CPU ? "with its cpu_command" : "with the whole GPU");
     return true;
@@ -251,7 +247,7 @@ masks_keep_one(struct output *output, const struct job_mask *mask, bool with_out
     if (rc == 0 && with_outcome)
         rc = masks_keep_file(output, mask, program->name, MASKS_OUTPUT, MASKS_OUTPUT);
     conf_program_free(program);
-    return rc == -ENOENT ? 0 : rc; /* it wrote nothing */
+    return rc == -ENOENT ? 0 : rc; /* it wrote no file */
 }
 
 int

@@ -35,7 +35,7 @@ struct mask_maker {
  */
 int masks_make(struct mask_maker *maker, struct job_spec *spec, struct error *error);
 
-/* Returns the outcome of a job whose masks could not be made. */
+/* Returns the outcome of a job without masks, after masks_make() has failed. */
 enum proto_verdict masks_verdict(int rc, const struct error *error);
 
 /* Copies the masks of a job into the folder of its results, as NAME.mask. Of masks that masks_make() has made it also copies

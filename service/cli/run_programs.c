@@ -181,15 +181,7 @@ run_programs_close(struct run_programs *programs)
     if (programs->maker.broker)
         broker_close(programs->maker.broker);
     scratch_close(&programs->scratch);
-    for (size_t i = 0; i < programs->count; i++) {
-        struct job_mask *mask = &programs->masks[i];
-        free(mask->program);
-        free(mask->path);
-        free(mask->sha256);
-        free(mask->identity);
-        free(mask->accepted);
-    }
-    free(programs->masks);
+    job_masks_free(programs->masks, programs->count);
     free(programs->of);
     *programs = (struct run_programs){0};
 }

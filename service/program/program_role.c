@@ -276,7 +276,7 @@ program_main(const struct role_args *args)
         return child_start_status(rc);
     }
     log_set_level(conf->log_level);
-    dicom_init(); /* before the broker, whose steps may not open the dictionary */
+    dicom_init(); /* before the broker: its steps must not open the dictionary */
     role.config = conf_to_text(conf);
     rc = role.config ? broker_open(&program_steps, conf->root, &role.broker) : -ENOMEM;
     if (!rc)

@@ -241,6 +241,19 @@ job_spec_read(const char *path, struct job_spec **spec, struct error *error)
 }
 
 void
+job_masks_free(struct job_mask *masks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(masks[i].program);
+        free(masks[i].path);
+        free(masks[i].sha256);
+        free(masks[i].identity);
+        free(masks[i].accepted);
+    }
+    free(masks);
+}
+
+void
 job_spec_free(struct job_spec *spec)
 {
     if (!spec)
@@ -255,14 +268,7 @@ job_spec_free(struct job_spec *spec)
     for (size_t i = 0; i < spec->object_count; i++)
         free(spec->objects[i]);
     free(spec->objects);
-    for (size_t i = 0; i < spec->mask_count; i++) {
-        free(spec->masks[i].program);
-        free(spec->masks[i].path);
-        free(spec->masks[i].sha256);
-        free(spec->masks[i].identity);
-        free(spec->masks[i].accepted);
-    }
-    free(spec->masks);
+    job_masks_free(spec->masks, spec->mask_count);
     for (size_t i = 0; i < spec->earlier_count; i++)
         free(spec->earlier[i]);
     free(spec->earlier);

@@ -77,5 +77,7 @@ int job_spec_write(const struct job_spec *spec, const char *path);
  * ..." if the file is no job spec, or another -errno if it cannot be read. */
 int job_spec_read(const char *path, struct job_spec **spec, struct error *error);
 void job_spec_free(struct job_spec *spec);
+/* Frees an array of masks with its elements. */
+void job_masks_free(struct job_mask *masks, size_t count);
 
 #endif

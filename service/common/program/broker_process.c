@@ -426,7 +426,7 @@ broker_main(int fd, const struct program_steps *steps, const char *root)
     struct broker_process process = {.fd = FIRST_FD, .steps = steps, .root = root};
     prctl(PR_SET_NAME, "noctule-broker");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    setsid(); /* Ctrl-C ends the parent, whose end ends this process */
+    setsid(); /* Ctrl-C ends the parent, and its end must end this process */
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);

@@ -60,6 +60,16 @@ static const struct order_field outcome_rows[] = {
     ROW(program_outcome, ORDER_DOUBLE, read_seconds),
 };
 
+enum program_as
+program_next_place(enum conf_gpu gpu, bool has_cpu_command, enum program_as as)
+{
+    if (as == PROGRAM_AS_CPU || gpu == CONF_GPU_NONE)
+        return as;
+    if (as == PROGRAM_AS_GIVEN && gpu == CONF_GPU_SHARED)
+        return PROGRAM_AS_WHOLE;
+    return has_cpu_command ? PROGRAM_AS_CPU : as;
+}
+
 /* ------------------------------------------------------------------------------- writing ---- */
 
 static void

@@ -8,12 +8,17 @@
 #define NOCTULE_SERVICE_COMMON_PROGRAM_PROGRAM_ORDER_H
 
 #include "base/error.h"
+#include "config/config.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* Where the program computes. */
 enum program_as { PROGRAM_AS_GIVEN, PROGRAM_AS_WHOLE, PROGRAM_AS_CPU };
+
+/* Returns where the next attempt computes after this one lacked GPU memory: with the whole GPU, then with cpu_command. `gpu`
+ * is the use of the GPU that the program's configuration gives. Returns `as` if no place is left. */
+enum program_as program_next_place(enum conf_gpu gpu, bool has_cpu_command, enum program_as as);
 
 struct program_order {
     int64_t run;

@@ -196,7 +196,7 @@ sandbox_exec(const struct sandbox_order *order, struct places *places)
 
 /* ---------------------------------------------------------------------------- the keeper ---- */
 
-/* What the keeper starts. */
+/* The program that a keeper must start, and its sandbox. */
 struct sandbox_job {
     const struct sandbox_order *order;
     struct places places;

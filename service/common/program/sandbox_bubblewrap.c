@@ -62,7 +62,7 @@ sandbox_bubblewrap(const struct sandbox_order *order, const struct places *place
     ADD(&line, "--bind", order->places.temporary, "/tmp", "--bind-try", order->places.shared, "/dev/shm");
     for (size_t i = 0; i < places->count; i++)
         bubblewrap_add_place(&line, &places->items[i]);
-    /* What bubblewrap makes itself lies in memory, which no limit counts. */
+    /* Files that bubblewrap creates lie in memory, and no limit counts them. */
     ADD(&line, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", order->places.out, "--");
     bubblewrap_add(&line, (const char *const *)order->argv);
     if (line.failed) {

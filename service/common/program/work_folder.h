@@ -13,7 +13,7 @@
 
 /* Makes the folder and those in it. -EEXIST: it exists. */
 int work_folder_make(const char *path);
-/* Removes it, also folders whose mode does not permit that. */
+/* Removes it, also if the mode of a folder does not permit that. */
 int work_folder_remove(const char *path);
 
 struct work_usage {

@@ -144,14 +144,15 @@ program_attempt_read(struct program_attempt *attempt, struct proto_reader *reade
 
 /* ------------------------------------------------------------------------------ records ---- */
 
-/* Returns where the next attempt computes after the GPU's memory did not suffice; NULL: nowhere. */
+/* Returns the name of the next attempt's place after a lack of GPU memory, or NULL without another place. */
 static const char *
 program_attempt_other_place(const struct program_attempt *attempt)
 {
-    const enum conf_gpu gpu = attempt->place.gpu;
-    if (attempt->outcome.code != CODE_PROGRAM_GPU_OUT_OF_MEMORY || gpu == CONF_GPU_NONE)
+    const struct program_place *place = &attempt->place;
+    const enum program_as next = program_next_place(place->gpu, attempt->has_cpu_command, place->as);
+    if (attempt->outcome.code != CODE_PROGRAM_GPU_OUT_OF_MEMORY || next == place->as)
         return NULL;
-    return gpu == CONF_GPU_SHARED ? "whole" : attempt->has_cpu_command ? "cpu" : NULL;
+    return program_place_name(&(struct program_place){.as = next, .gpu = CONF_GPU_WHOLE});
 }
 
 static int

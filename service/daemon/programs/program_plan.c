@@ -24,14 +24,6 @@ struct program_plan {
     char text[256];
 };
 
-void
-program_runs_free(struct queue_run *runs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        queue_run_clear(&runs[i]);
-    free(runs);
-}
-
 /* Returns whether jobs of this pipeline run on other machines only. */
 static bool
 program_plan_is_elsewhere(const struct core *core, const char *pipeline)
@@ -184,7 +176,7 @@ program_plan_job(struct core *core, const struct queue_job *job, const struct co
         rc = program_plan_record(&plan);
     else if (!rc && job->state == QUEUE_DELAYED)
         rc = queue_job_lacks(core->queue, job->id, CODE_NONE, NULL, clock_unix_ms());
-    program_runs_free(plan.runs, plan.count);
+    queue_runs_free(plan.runs, plan.count);
     return rc;
 }
 
@@ -246,7 +238,7 @@ programs_again(struct core *core, int64_t job_id, const char *by)
         if (!rc)
             rc = queue_tie_run(core->queue, job_id, again, clock_unix_ms());
     }
-    program_runs_free(plan.runs, plan.count);
+    queue_runs_free(plan.runs, plan.count);
     program_job_close(&job, pipeline);
     return rc ? rc : programs_plan(core, job_id, true);
 }
@@ -272,19 +264,6 @@ programs_replan(struct core *core, int64_t run_id, const char *program, const ch
 }
 
 /* --------------------------------------------------------------------------------- masks ---- */
-
-void
-job_masks_free(struct job_mask *masks, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(masks[i].program);
-        free(masks[i].path);
-        free(masks[i].sha256);
-        free(masks[i].identity);
-        free(masks[i].accepted);
-    }
-    free(masks);
-}
 
 /* Takes the strings over from the run. The mask has no path if the job makes it. */
 static int
@@ -330,7 +309,7 @@ programs_masks(struct core *core, const struct queue_job *job, const struct conf
     } else if (!rc) {
         rc = program_plan_masks(&plan, masks, count);
     }
-    program_runs_free(plan.runs, plan.count);
+    queue_runs_free(plan.runs, plan.count);
     return rc;
 }
 
@@ -343,6 +322,6 @@ programs_carry(struct core *core, int64_t job_id)
     for (size_t i = 0; i < count && !rc; i++)
         if (runs[i].state == QUEUE_RUN_READY)
             rc = queue_carry_run(core->queue, runs[i].id, job_id, clock_unix_ms());
-    program_runs_free(runs, count);
+    queue_runs_free(runs, count);
     return rc;
 }

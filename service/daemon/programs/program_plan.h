@@ -27,7 +27,6 @@ int programs_again(struct core *core, int64_t job_id, const char *by);
  */
 int programs_masks(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline,
                    struct job_mask **masks, size_t *count);
-void job_masks_free(struct job_mask *masks, size_t count);
 
 /*
  * Jobs that run on other machines only (Slurm) make their masks themselves: they wait for no READY run, and programs_masks()
@@ -39,8 +38,5 @@ int programs_carry(struct core *core, int64_t job_id);
 int programs_plan_waiting(struct core *core, const char *program);
 /* Cancels a run that must not take place as planned, and plans again for the jobs that wait for it. */
 int programs_replan(struct core *core, int64_t run_id, const char *program, const char *why);
-
-/* Frees an array of runs with its elements. */
-void program_runs_free(struct queue_run *runs, size_t count);
 
 #endif

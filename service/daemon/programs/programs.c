@@ -280,13 +280,13 @@ programs_find_ready(const struct programs *programs, struct queue_run **runs, si
     return queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, runs, count);
 }
 
-/* Leaves a run whose carrier in Slurm failed to another carrier that waits for it. */
+/* Leaves a run to another carrier that waits for it, after its carrier in Slurm failed. */
 static int
 programs_leave_to_carriers(const struct programs *programs, struct queue_run **runs, size_t *count)
 {
     if (*count == 0 || !conf_uses_slurm(programs->core->conf))
         return 0;
-    program_runs_free(*runs, *count);
+    queue_runs_free(*runs, *count);
     *runs = NULL;
     *count = 0;
     const int rc = programs_plan_waiting(programs->core, NULL);
@@ -315,7 +315,7 @@ programs_start_ready(struct programs *programs)
         rc = queue_next_run_due(core->queue, &due_ms);
     if (!rc && due_ms)
         due_in(&core->programs_due, due_ms - clock_unix_ms());
-    program_runs_free(runs, count);
+    queue_runs_free(runs, count);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "base/durable.h"
 #include "db/program_rows.h"
 #include "service/common/clock.h"
+#include "service/common/layout.h"
 #include "service/common/program/program_order.h"
 #include "service/common/slurm/slurm_digest.h"
 #include "service/daemon/spool.h"
@@ -42,7 +43,7 @@ slurm_mask_move_all(const char *results, const char *program, const char *path)
     if (rc == 0)
         rc = slurm_mask_move(from, program, "outcome", "outcome", to);
     if (rc == 0 && slurm_mask_move(from, program, "output.txt", "output.txt", to) == -EBADMSG)
-        rc = 0; /* it wrote nothing */
+        rc = 0; /* it wrote no output */
     if (rc == 0)
         rc = durable_sync_folder(to, ".");
     if (rc == 0)
@@ -90,7 +91,7 @@ static int
 slurm_mask_take(struct core *core, const char *results, const struct queue_run *run)
 {
     char *path;
-    if (asprintf(&path, "%s/programs/%" PRId64, core->root, run->id) < 0)
+    if (asprintf(&path, "%s/" LAYOUT_PROGRAMS "/%" PRId64, core->root, run->id) < 0)
         return -ENOMEM;
     int rc = slurm_mask_move_all(results, run->program, path);
     if (rc == 0)
@@ -110,12 +111,10 @@ slurm_masks_take(struct core *core, int64_t job)
         free(results);
         return rc;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (rc == 0 && runs[i].carrier == job && runs[i].state == QUEUE_RUN_RUNNING)
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (runs[i].carrier == job && runs[i].state == QUEUE_RUN_RUNNING)
             rc = slurm_mask_take(core, results, &runs[i]);
-        queue_run_clear(&runs[i]);
-    }
-    free(runs);
+    queue_runs_free(runs, count);
     free(results);
     return rc;
 }

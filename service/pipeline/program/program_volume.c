@@ -22,7 +22,7 @@ struct output_volume {
     uint16_t *map;
 };
 
-/* Names the voxel whose value is no label. */
+/* Names a voxel with a value that is no label. */
 static int
 volume_refuse(const struct output_volume *volume, const int64_t at[3], double value, struct error *error)
 {

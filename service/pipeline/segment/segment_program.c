@@ -21,7 +21,7 @@ struct program_segment {
     char parameters[SEGMENT_DESCRIPTION];
     const char *name;
     struct provenance_algorithm algorithm;
-    struct provenance provenance; /* borrows the members above; nobody else holds it */
+    struct provenance provenance; /* borrows the members above, and has no other owner */
 };
 
 /* One element per mask of the job, and per segment in the pipeline's order. */

@@ -5,6 +5,7 @@
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "tests/unit/edge.h"
+#include "tests/unit/marked.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"
 
@@ -118,32 +119,13 @@ set_up(void)
     ck_assert_int_eq(broker_open(&steps, scratch_path("root"), &broker), 0);
 }
 
-/* Returns the number of processes with the mark in their environment. */
-static int
-count_marked(void)
-{
-    char path[300], text[8192];
-    int count = 0;
-    DIR *directory = opendir("/proc");
-    for (const struct dirent *entry; (entry = readdir(directory));) {
-        snprintf(path, sizeof path, "/proc/%s/environ", entry->d_name);
-        const int fd = open(path, O_RDONLY | O_CLOEXEC);
-        const ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text);
-        count += size > 0 && memmem(text, (size_t)size, mark, strlen(mark)) != NULL;
-        if (fd >= 0)
-            close(fd);
-    }
-    closedir(directory);
-    return count;
-}
-
 static void
 wait_for_none(void)
 {
     const double until = clock_seconds() + SECONDS;
-    while (count_marked() > 0 && clock_seconds() < until)
+    while (count_marked(mark) > 0 && clock_seconds() < until)
         usleep(5000);
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
 }
 
 static void
@@ -194,7 +176,7 @@ run_order(void)
     outcome = (struct program_outcome){.end = PROGRAM_END_STOPPED};
     ck_assert_int_eq(broker_run(broker, &order, NULL, NULL, NULL, &outcome), 0);
     ck_assert(!scratch_has("root/programs/7.1"));
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
 }
 
 static void
@@ -440,7 +422,7 @@ START_TEST(a_run_is_stopped_in_each_stage)
         ck_assert_int_eq(broker_run(broker, &order, &stop, stop_at, stage, &outcome), 0);
         ck_assert_int_eq(outcome.end, PROGRAM_END_STOPPED);
         ck_assert(!scratch_has("root/programs/7.1") && !scratch_has("root/programs/7"));
-        ck_assert_int_eq(count_marked(), 0);
+        ck_assert_int_eq(count_marked(mark), 0);
     }
 }
 
@@ -451,9 +433,9 @@ static void
 wait_for_marked(void)
 {
     const double until = clock_seconds() + SECONDS;
-    while (count_marked() == 0 && clock_seconds() < until)
+    while (count_marked(mark) == 0 && clock_seconds() < until)
         usleep(5000);
-    ck_assert_int_gt(count_marked(), 0);
+    ck_assert_int_gt(count_marked(mark), 0);
 }
 
 /* Returns the child of this process with the name, or of its children if there is none. */
@@ -504,7 +486,7 @@ START_TEST(a_closed_broker_leaves_nothing)
     wait_for_marked();
     broker_close(broker);
     broker = NULL;
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
     ck_assert(!scratch_has("root/programs/7.1") && !scratch_has("root/programs/7"));
 }
 
@@ -624,13 +606,13 @@ START_TEST(a_warm_program_takes_one_case_after_the_other)
     ck_assert_ptr_nonnull(strstr(text, "case\n"));
     free(text);
     ck_assert(scratch_has("root/programs/warm-0-test/in") && !scratch_has("root/programs/warm-0-test/out/x"));
-    ck_assert_int_gt(count_marked(), 0);
+    ck_assert_int_gt(count_marked(mark), 0);
     ck_assert_int_eq(broker_cool(broker, "other"), 0);
     wait_for_cold("other");
-    ck_assert_int_gt(count_marked(), 0);
+    ck_assert_int_gt(count_marked(mark), 0);
     ck_assert_int_eq(broker_cool(broker, "test"), 0);
     wait_for_cold("test");
-    ck_assert(count_marked() == 0 && !scratch_has("root/programs/warm-0-test"));
+    ck_assert(count_marked(mark) == 0 && !scratch_has("root/programs/warm-0-test"));
     expect_warm(script, CODE_NONE, 1);
 }
 
@@ -645,7 +627,7 @@ START_TEST(a_warm_program_that_dies_is_started_again)
     expect_warm(script, CODE_NONE, 1);
     expect_warm(script, CODE_NONE, 0);
     expect_warm(script, CODE_PROGRAM_CRASHED, 0);
-    ck_assert(count_marked() == 0 && !scratch_has("root/programs/warm-0-test"));
+    ck_assert(count_marked(mark) == 0 && !scratch_has("root/programs/warm-0-test"));
     expect_warm(script, CODE_NONE, 1);
 }
 
@@ -670,7 +652,7 @@ START_TEST(answers_of_a_warm_program)
     program.silence_seconds = 0;
     program.deadline_seconds = 1;
     expect_warm("while :; do :; done", CODE_PROGRAM_TOO_LONG, 1);
-    ck_assert(count_marked() == 0 && !scratch_has("root/programs/warm-0-test"));
+    ck_assert(count_marked(mark) == 0 && !scratch_has("root/programs/warm-0-test"));
 }
 
 END_TEST
@@ -691,11 +673,11 @@ START_TEST(a_warm_program_ends_when_it_is_idle_or_differs)
     order.as = PROGRAM_AS_WHOLE;
     ck_assert_int_eq(broker_run(broker, &order, NULL, NULL, NULL, &outcome), 0);
     ck_assert(outcome.error.code == CODE_PROGRAM_FAILED || outcome.error.code == CODE_PROGRAM_NO_OUTPUT);
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
     program.warm_seconds = 1;
     expect_warm(script, CODE_NONE, 1);
     wait_for_cold("test");
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
 }
 
 END_TEST

@@ -237,6 +237,19 @@ START_TEST(placeholders_are_replaced_within_words)
 
 END_TEST
 
+/* docs/own-model.md, "Limits": once more on a whole GPU, then with cpu_command. */
+START_TEST(a_lack_of_gpu_memory_moves_to_the_whole_gpu_and_then_to_the_cpu)
+{
+    ck_assert_int_eq(program_next_place(CONF_GPU_SHARED, true, PROGRAM_AS_GIVEN), PROGRAM_AS_WHOLE);
+    ck_assert_int_eq(program_next_place(CONF_GPU_SHARED, true, PROGRAM_AS_WHOLE), PROGRAM_AS_CPU);
+    ck_assert_int_eq(program_next_place(CONF_GPU_SHARED, false, PROGRAM_AS_WHOLE), PROGRAM_AS_WHOLE);
+    ck_assert_int_eq(program_next_place(CONF_GPU_WHOLE, true, PROGRAM_AS_GIVEN), PROGRAM_AS_CPU);
+    ck_assert_int_eq(program_next_place(CONF_GPU_WHOLE, false, PROGRAM_AS_GIVEN), PROGRAM_AS_GIVEN);
+    ck_assert_int_eq(program_next_place(CONF_GPU_NONE, true, PROGRAM_AS_CPU), PROGRAM_AS_CPU);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -249,6 +262,7 @@ main(void)
     tcase_add_test(tests, damage_is_named_with_its_line);
     tcase_add_test(tests, an_outcome_comes_back_as_it_was);
     tcase_add_test(tests, placeholders_are_replaced_within_words);
+    tcase_add_test(tests, a_lack_of_gpu_memory_moves_to_the_whole_gpu_and_then_to_the_cpu);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

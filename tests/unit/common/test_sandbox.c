@@ -4,6 +4,7 @@
 #include "service/common/clock.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/log.h"
+#include "tests/unit/marked.h"
 #include "tests/unit/scratch_folder.h"
 #include "tests/unit/suite.h"
 
@@ -62,24 +63,6 @@ order_of(char *script, char **words, char **environment)
                                              .given = given}};
 }
 
-static int
-count_marked(void)
-{
-    char path[300], text[8192];
-    int count = 0;
-    DIR *directory = opendir("/proc");
-    for (const struct dirent *entry; (entry = readdir(directory));) {
-        snprintf(path, sizeof path, "/proc/%s/environ", entry->d_name);
-        const int fd = open(path, O_RDONLY | O_CLOEXEC);
-        const ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text);
-        count += size > 0 && memmem(text, (size_t)size, mark, strlen(mark)) != NULL;
-        if (fd >= 0)
-            close(fd);
-    }
-    closedir(directory);
-    return count;
-}
-
 /* Runs a script to its end. Fills `end` and `output`. */
 static void
 run_limited(const char *script, const struct sandbox_limits *limits, bool host_network)
@@ -103,7 +86,7 @@ run_limited(const char *script, const struct sandbox_limits *limits, bool host_n
     close(ends[0]);
     ck_assert_int_eq(waitpid(keeper, &status, 0), keeper);
     sandbox_end_of(status, &end);
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1); /* no zombie */
 }
 
@@ -228,9 +211,9 @@ start_generations(void)
     ck_assert_int_gt(keeper, 0);
     close(null);
     const double until = clock_seconds() + SECONDS;
-    while (count_marked() < 5 && clock_seconds() < until)
+    while (count_marked(mark) < 5 && clock_seconds() < until)
         usleep(5000);
-    ck_assert_int_ge(count_marked(), 5);
+    ck_assert_int_ge(count_marked(mark), 5);
     return keeper;
 }
 
@@ -240,7 +223,7 @@ START_TEST(a_keeper_ends_all_generations)
     const pid_t keeper = start_generations();
     ck_assert_int_eq(kill(keeper, SIGTERM), 0);
     ck_assert_int_eq(waitpid(keeper, &status, 0), keeper);
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
 }
 
@@ -255,15 +238,15 @@ START_TEST(all_generations_end_with_the_parent)
         pause();
     }
     const double until = clock_seconds() + SECONDS;
-    while (count_marked() < 5 && clock_seconds() < until)
+    while (count_marked(mark) < 5 && clock_seconds() < until)
         usleep(5000);
-    ck_assert_int_ge(count_marked(), 5);
+    ck_assert_int_ge(count_marked(mark), 5);
     ck_assert_int_eq(kill(parent, SIGKILL), 0);
     ck_assert_int_eq(waitpid(parent, &status, 0), parent);
     const double start = clock_seconds();
-    while (count_marked() > 0 && clock_seconds() < until)
+    while (count_marked(mark) > 0 && clock_seconds() < until)
         usleep(5000);
-    ck_assert_int_eq(count_marked(), 0);
+    ck_assert_int_eq(count_marked(mark), 0);
     ck_assert_double_lt(clock_seconds() - start, 2);
 }
 
