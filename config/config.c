@@ -287,6 +287,11 @@ segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_
         size_t count;
         bool start;
     } lists[] = {{"from", &segment->from, segment->from != NULL, true},
+                 {"refine.label", &segment->refine.label, segment->refine.label != NULL, true},
+                 {"any_of", segment->any_of, segment->any_of_count, true},
+                 {"enclosed.by", &segment->enclosed.by, segment->enclosed.by != NULL, true},
+                 {"sections.middle_of", &segment->sections.middle_of, segment->sections.middle_of != NULL, true},
+                 {"slices_where.label", &segment->slices_where.label, segment->slices_where.label != NULL, true},
                  {"range.of", &segment->range.of, segment->range.of != NULL, true},
                  {"within", segment->within, segment->within_count,
                   segment->method == CONF_LEVEL_SET || conf_segment_looks(segment)},

@@ -141,12 +141,70 @@ enum conf_step_kind {
 
 enum conf_fill { CONF_FILL_SLICES, CONF_FILL_VOLUME };
 
+enum conf_space { CONF_SPACE_VOLUME, CONF_SPACE_SLICE };
+
 struct conf_step {
     enum conf_step_kind kind;
     int keep;
     enum conf_fill fill;
-    double amount; /* the other kinds: a share, ml or mm */
+    double amount; /* the other kinds: a share, ml, mm or a real-world value */
     int connectivity;
+    enum conf_space space; /* of a ball: CONF_SPACE_SLICE is the disk in its slice */
+};
+
+/* Finds the outline of a segment of the coarse grid again in the voxels of the images. */
+struct conf_refine {
+    char *label;
+    double band_mm; /* the outline may move by this much */
+};
+
+/* Directions of rays: to all 26 neighbours, or the 16 of kernels/enclosed/enclosed.h in a slice. */
+enum conf_directions { CONF_DIRECTIONS_26, CONF_DIRECTIONS_AXIAL_16 };
+
+/* CONF_ENCLOSED: voxels from which rays in at least `at_least` directions meet the segment `by`. */
+struct conf_enclosed {
+    char *by;
+    enum conf_directions directions;
+    int at_least;
+    double within_mm;
+};
+
+/* CONF_SECTIONS: the longest chain of components of single slices of `from` that have this size and shape. */
+struct conf_sections {
+    double area_mm2[2];
+    double box_mm;    /* the longest side of the box around a section */
+    double fill;      /* the lowest share of its box */
+    double aspect;    /* the largest ratio of the sides of its box */
+    char *middle_of;  /* the segment whose centre in the slice is the middle */
+    double middle_mm; /* the largest distance from it, left or right */
+    double length_mm; /* a shorter chain is no result */
+};
+
+/* CONF_LEAK: what is connected with `from` below the highest limit at which the volume does not jump. */
+struct conf_leak {
+    double limits[2]; /* real-world values: the first and the last upper limit */
+    double step;
+    double most_ml;
+    double growth;   /* share of its volume that a step may add, and */
+    double extra_ml; /* this volume besides */
+};
+
+enum conf_which { CONF_RIGHT, CONF_LEFT };
+
+/* CONF_SIDE: the right or the left half of `from`, in the patient's axes. */
+struct conf_side {
+    enum conf_which which;
+    double share;        /* the smaller of the two parts that shrinking leaves has at least this share of both */
+    double apart_mm;     /* distance of their centres, left to right */
+    double shrink_mm[9]; /* radii to try, ascending */
+};
+
+/* CONF_SLICES: `from` in slices where the voxels of `label` are this share of those of `from`. */
+struct conf_slices_where {
+    char *label;
+    double share[2];
+    bool longest;       /* of runs of such slices, take the longest alone */
+    double at_least_mm; /* drop shorter runs */
 };
 
 /* The lowest and the highest accepted value, both inclusive. */
@@ -264,6 +322,17 @@ struct conf_segment {
     int estimate_voxels;
     double weight, threshold;
     bool connectedness_map;
+    double grid_mm; /* voxel size of the coarse grid that the segment is found on; 0: the voxels of the images */
+    double
+        smooth_mm; /* CONF_RANGE: compare values after a Gaussian filter of this standard deviation; 0: as they are */
+    struct conf_refine refine; /* CONF_RANGE */
+    char **any_of;             /* CONF_ANY_OF: labels of the segments to unite */
+    size_t any_of_count;
+    struct conf_enclosed enclosed;
+    struct conf_sections sections;
+    struct conf_leak leak;
+    struct conf_side side;
+    struct conf_slices_where slices_where;
     struct conf_object object;
     char *program; /* of CONF_PROGRAM: the name of a row of `programs` */
     int *values;   /* label values of the program's output that the segment takes */

@@ -111,7 +111,7 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
     apart.relative_connectedness = false;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         for (size_t n = 0; conf_segment_use(&apart, i, n, &use); n++) {
-            char option[16];
+            char option[32];
             const size_t used = use.label ? option_find_name(named, use.label) : named->count;
             const bool lacks = use.label && option_lacks(named, use.label);
             if (!lacks && (used == named->count || !conf_segment_is_each(&pipeline->segments[used])))
@@ -163,7 +163,7 @@ static void
 report_cycle(struct making *making)
 {
     struct conf_use use;
-    char option[16] = "", circle[200] = "";
+    char option[32] = "", circle[200] = "";
     size_t at = 0, used = 0, members[CONF_MAX_SEGMENTS], count = 0;
     while (making->made[at])
         at++;

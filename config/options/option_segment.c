@@ -8,6 +8,9 @@
 
 static const char *const auto_choices[] = {"none", "largest", "center", "highest", "lowest", NULL};
 static const char *const fill_choices[] = {"slices", "volume", NULL};
+static const char *const space_choices[] = {"volume", "slice", NULL};
+static const char *const directions_choices[] = {"26", "axial-16", NULL};
+static const char *const which_choices[] = {"right", "left", NULL};
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
 const char *const conf_method_names[CONF_METHODS + 1] = {
 #define METHOD(NAME, name, word) word,
@@ -229,6 +232,11 @@ static const struct option_row step_rows[] = {
          "lies in the segment"),
     BALL("cut_bridges_mm", CONF_STEP_CUT_BRIDGES,
          "opening that leaves a gap between parts that the erosion separates; radius in mm"),
+    STEP("drop_mean_below", CONF_STEP_DROP_MEAN_BELOW, -1e9, 1e9,
+         "remove components whose mean value, in real-world units, is lower: the mean of voxels whose "
+         "six neighbours lie in the component; a component without such voxels is removed, too"),
+    {ROW(conf_step, choice, space), "\"volume\"", .choices = space_choices, .later = true,
+     .help = "for steps in mm: a ball in the volume, or a disk in each slice"},
     {ROW(conf_step, integer, connectivity), "6", LIMITS(6, 26),
      .help = "neighbourhood in components and holes: 6 (faces), or 26 (faces, edges and corners)"},
 };
@@ -240,6 +248,75 @@ static const struct option_section step_section = {SECTION(step_rows, conf_step)
         (name_), &option_names, AT(struct conf_segment, member), MANY(struct conf_segment, member##_count),            \
             .fallback = "", LIMITS(1, 16), .form = &form_dicom, .later = true, .help = (help_)                         \
     }
+
+static const struct option_row refine_rows[] = {
+    {ROW(conf_refine, text, label), NULL, LIMITS(1, 64), .form = &form_dicom,
+     .help = "label of a segment with grid_mm: its voxels deeper than band_mm stay"},
+    {ROW(conf_refine, number, band_mm), "3.0", LIMITS(0.01, 100),
+     .help = "within this distance from its outline, on both sides, the range decides"},
+};
+
+static const struct option_section refine_section = {SECTION(refine_rows, conf_refine)};
+
+static const struct option_row enclosed_rows[] = {
+    {ROW(conf_enclosed, text, by), NULL, LIMITS(1, 64), .form = &form_dicom,
+     .help = "label of the segment that rays must meet"},
+    {ROW(conf_enclosed, choice, directions), "\"26\"", .choices = directions_choices,
+     .help = "\"26\": to all neighbours; \"axial-16\": 16 directions in the slice"},
+    {ROW(conf_enclosed, integer, at_least), NULL, LIMITS(1, 26), .help = "number of directions whose ray must meet it"},
+    {ROW(conf_enclosed, number, within_mm), "250.0", LIMITS(1, 1000), .help = "length of the rays in mm"},
+};
+
+static const struct option_section enclosed_section = {SECTION(enclosed_rows, conf_enclosed)};
+
+static const struct option_row sections_rows[] = {
+    {ROW(conf_sections, numbers, area_mm2), "[ 60.0, 800.0 ]", LIMITS(0, 1e6), .array = {.count = 2},
+     .help = "lowest and highest area of a section"},
+    {ROW(conf_sections, number, box_mm), "45.0", LIMITS(0, 1e4), .help = "longest side of the box around a section"},
+    {ROW(conf_sections, number, fill), "0.5", LIMITS(0, 1), .help = "lowest share of its box that a section fills"},
+    {ROW(conf_sections, number, aspect), "2.6", LIMITS(1, 1e4), .help = "largest ratio of the sides of the box"},
+    {ROW(conf_sections, text, middle_of), NULL, LIMITS(1, 64), .form = &form_dicom,
+     .help = "label of the segment whose mean column in the slice is the middle"},
+    {ROW(conf_sections, number, middle_mm), "40.0", LIMITS(0, 1e4),
+     .help = "largest distance of the centre of a section from the middle, left or right"},
+    {ROW(conf_sections, number, length_mm), "25.0", LIMITS(0, 1e4), .help = "shortest chain"},
+};
+
+static const struct option_section sections_section = {SECTION(sections_rows, conf_sections)};
+
+static const struct option_row leak_rows[] = {
+    {ROW(conf_leak, numbers, limits), NULL, LIMITS(-1e9, 1e9), .array = {.count = 2},
+     .help = "first and last upper limit of the values, in real-world units"},
+    {ROW(conf_leak, number, step), NULL, LIMITS(1e-6, 1e9), .help = "distance of the limits to try"},
+    {ROW(conf_leak, number, most_ml), NULL, LIMITS(0, 1e9), .help = "largest volume"},
+    {ROW(conf_leak, number, growth), "0.35", LIMITS(0, 1e3), .help = "share of its volume that a step may add, and"},
+    {ROW(conf_leak, number, extra_ml), "6.0", LIMITS(0, 1e9), .help = "volume in ml that it may add besides"},
+};
+
+static const struct option_section leak_section = {SECTION(leak_rows, conf_leak)};
+
+static const struct option_row side_rows[] = {
+    {ROW(conf_side, choice, which), NULL, .choices = which_choices, .help = "side of the patient"},
+    {ROW(conf_side, number, share), "0.2", LIMITS(0, 0.5),
+     .help = "lowest share of the smaller part of the two largest ones that shrinking leaves"},
+    {ROW(conf_side, number, apart_mm), "50.0", LIMITS(0, 1e4),
+     .help = "smallest distance of their centres, left to right"},
+    {"shrink_mm", &option_numbers, AT(struct conf_side, shrink_mm),
+     "[ 0.0, 1.5, 2.5, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0 ]", LIMITS(0, 100), .array = {.count = 9},
+     .help = "radii of shrinking to try, ascending; the first that separates two such parts counts"},
+};
+
+static const struct option_section side_section = {SECTION(side_rows, conf_side)};
+
+static const struct option_row slices_where_rows[] = {
+    {ROW(conf_slices_where, text, label), NULL, LIMITS(1, 64), .form = &form_dicom, .help = "label of another segment"},
+    {ROW(conf_slices_where, numbers, share), NULL, LIMITS(0, 1e9), .array = {.count = 2},
+     .help = "lowest and highest number of its voxels in the slice, divided by those of from"},
+    {ROW(conf_slices_where, boolean, longest), "false", .help = "of the runs of such slices, take the longest alone"},
+    {ROW(conf_slices_where, number, at_least_mm), "0.0", LIMITS(0, 1e5), .help = "drop runs that are shorter"},
+};
+
+static const struct option_section slices_where_section = {SECTION(slices_where_rows, conf_slices_where)};
 
 const char *const conf_object_kind_names[] = {"rtstruct", "seg", "sr", NULL};
 
@@ -313,7 +390,8 @@ static const struct option_row segment_rows[] = {
     {ROW(conf_segment, text, from), "", LIMITS(1, 64), .form = &form_dicom,
      .help = "level set, fuzzy connectedness, range: label of the segment to start from; range "
              "takes its voxels in range, and the steps of then may leave it",
-     ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY | 1u << CONF_RANGE)},
+     ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY | 1u << CONF_RANGE | 1u << CONF_SECTIONS |
+                             1u << CONF_LEAK | 1u << CONF_SIDE | 1u << CONF_SLICES)},
     {"auto", &option_choice, AT(struct conf_segment, automatic), "\"none\"", .choices = auto_choices, .later = true,
      .help = "level set, fuzzy connectedness: start region if shapes, seeds and from are not "
              "given: the \"largest\" component, the \"center\" of the volume, or the component "
@@ -365,6 +443,28 @@ static const struct option_row segment_rows[] = {
      MANY(struct conf_segment, value_count), .array = {.count = 1, .uniform = true, .elements = 256}, .later = true,
      .help = "program: the label value of the segment in the output, or several, whose union it is",
      ONLY_WITH("method", 1u << CONF_PROGRAM)},
+    {ROW(conf_segment, number, grid_mm), "0.0", LIMITS(0, 100), .later = true,
+     .help = "find the segment on a grid of blocks of about this size in mm, with their mean values; all segments "
+             "with a grid have the same one; 0: on the voxels of the images"},
+    {ROW(conf_segment, number, smooth_mm), "0.0", LIMITS(0, 100), .later = true,
+     .help = "range: standard deviation in mm of a Gaussian filter for the values that are compared with the range",
+     ONLY_WITH("method", 1u << CONF_RANGE)},
+    {ROW(conf_segment, group, refine), "", .section = &refine_section, .later = true,
+     .help = "range: find the outline of a segment with grid_mm again in the voxels of the images",
+     ONLY_WITH("method", 1u << CONF_RANGE)},
+    {"any_of", &option_names, AT(struct conf_segment, any_of), MANY(struct conf_segment, any_of_count),
+     .fallback = NULL, LIMITS(1, 64), .form = &form_dicom, .later = true,
+     .help = "any-of: labels of the segments to unite", ONLY_WITH("method", 1u << CONF_ANY_OF)},
+    {ROW(conf_segment, group, enclosed), NULL, .section = &enclosed_section, .later = true,
+     .help = "enclosed: voxels around which a segment lies", ONLY_WITH("method", 1u << CONF_ENCLOSED)},
+    {ROW(conf_segment, group, sections), NULL, .section = &sections_section, .later = true,
+     .help = "sections: the longest chain of sections of from", ONLY_WITH("method", 1u << CONF_SECTIONS)},
+    {ROW(conf_segment, group, leak), NULL, .section = &leak_section, .later = true,
+     .help = "grow-until-leak: limits of the growth of from", ONLY_WITH("method", 1u << CONF_LEAK)},
+    {ROW(conf_segment, group, side), NULL, .section = &side_section, .later = true, .help = "side: the half of from",
+     ONLY_WITH("method", 1u << CONF_SIDE)},
+    {ROW(conf_segment, group, slices_where), NULL, .section = &slices_where_section, .later = true,
+     .help = "slices: the slices of from", ONLY_WITH("method", 1u << CONF_SLICES)},
     LABELS("within", within,
            "labels of segments that limit it: it lies in each of them, after every step of then; a "
            "level set does not grow beyond them"),

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-enum mask_amount { MASK_COUNT, MASK_SHARE, MASK_ML, MASK_NO, MASK_BALL };
+enum mask_amount { MASK_COUNT, MASK_SHARE, MASK_ML, MASK_NO, MASK_VALUE, MASK_BALL };
 
 static const enum mask_amount mask_amounts[] = {
 
@@ -35,6 +35,8 @@ mask_step_is_sound(const struct kernels_mask_step *step, const struct kernels_ma
         return isfinite(amount) && amount >= 0;
     case MASK_NO:
         return true;
+    case MASK_VALUE:
+        return isfinite(amount);
     case MASK_BALL:
         break;
     }

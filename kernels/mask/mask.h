@@ -40,6 +40,7 @@ struct kernels_mask_step {
     enum kernels_mask_step_kind kind;
     double amount;
     bool corners;
+    bool in_slice; /* a ball is the disk in its slice: offsets with k = 0 */
 };
 
 /*

@@ -394,6 +394,7 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
     case KERNELS_MASK_CUT_BRIDGES:
         cut_bridges(making, step);
         break;
+    case KERNELS_MASK_DROP_MEAN_BELOW:
     case KERNELS_MASK_STEPS:
         break;
     }

@@ -505,6 +505,7 @@ queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct 
         return rc || step->kind == KERNELS_MASK_OPEN ? rc : bound_mask(work, error);
     case KERNELS_MASK_CUT_BRIDGES:
         return cut_apart(work, step, error);
+    case KERNELS_MASK_DROP_MEAN_BELOW:
     case KERNELS_MASK_STEPS:
         break;
     }

@@ -279,6 +279,7 @@ ref_mask_step(struct image_extent extent, const double spacing[3], const struct 
     case KERNELS_MASK_CUT_BRIDGES:
         cut(extent, spacing, step, in, found, kept);
         break;
+    case KERNELS_MASK_DROP_MEAN_BELOW:
     case KERNELS_MASK_STEPS:
         break;
     }
