@@ -1,13 +1,13 @@
 /*
  * coarse.h - the mean values of blocks of a lane's volume: the coarse grid of segments.
  *
- * Along each axis a block has max(1, floor(mm / spacing + 0.5)) voxels. Blocks begin at index 0; the last one of an axis has
- * what is left. The value of a block is an integer:
+ * Along each axis a block has max(1, floor(mm / spacing + 0.5)) voxels. Blocks begin at index 0; the last one of an
+ * axis has what is left. The value of a block is an integer:
  *
  *     floor((2 * sum * scale + n) / (2 * n)),  sum = sum of (clip(v, lo, hi) - offset) over its n voxels
  *
- * Padding counts as lo. All backends and the reference in tests/kernels agree bit for bit. Shapes, errors, threads: as in
- * kernels.h. The demand of KERNELS_COARSE is kernels_asked.
+ * Padding counts as lo. All backends and the reference in tests/kernels agree bit for bit. Shapes, errors, threads: as
+ * in kernels.h. The demand of KERNELS_COARSE is kernels_asked.
  */
 #ifndef NOCTULE_KERNELS_COARSE_COARSE_H
 #define NOCTULE_KERNELS_COARSE_COARSE_H
@@ -17,6 +17,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define COARSE_MAX_FACTOR (INT64_C(1) << 20) /* voxels per block and axis */
+#define COARSE_MAX_SCALE  64
 
 struct coarse_grid {
     int64_t factor[3]; /* voxels per block along x, y, z */
@@ -31,7 +34,7 @@ struct coarse_request {
     struct coarse_grid grid;
     int32_t lo, hi; /* stored values */
     int32_t offset;
-    int32_t scale;              /* 1 .. 64; every result must fit int16_t (-EINVAL) */
+    int32_t scale;              /* 1 .. COARSE_MAX_SCALE; every result must fit int16_t (-EINVAL) */
     struct image_range padding; /* lo > hi: no padding */
     int16_t *blocks;            /* grid.extent, x fastest; of the caller */
 };
@@ -40,8 +43,8 @@ struct coarse_request {
 int coarse_run(struct kernels_lane *lane, const struct coarse_request *request, struct error *error);
 
 /*
- * Copies each bit of a mask of the grid to all voxels of its block. `bits` has the min words per row of `extent`, and belongs to
- * the caller. Uses up to `threads` threads.
+ * Copies each bit of a mask of the grid to all voxels of its block. `bits` has the min words per row of `extent`, and
+ * belongs to the caller. Uses up to `threads` threads.
  */
 void coarse_expand(const struct coarse_grid *grid, const uint64_t *mask, struct image_extent extent, int threads,
                    uint64_t *bits);

@@ -99,6 +99,12 @@ struct isa_pair_rows {
     uint64_t flip;
 };
 
+struct range_clipping; /* kernels/range/range.h */
+struct coarse_rule;    /* kernels/coarse/coarse_rule.h */
+
+/* Values that isa.smooth16 computes at a time: rows must have room for a multiple. */
+enum { ISA_SMOOTH = 32 };
+
 /* Words of work space for isa.unite. */
 #define ISA_UNITE_SPACE(rows) (2 * (rows)->count * ((rows)->words + 2))
 
@@ -165,6 +171,19 @@ struct isa {
     /* Finds pairs of touching runs of two rows in the next `words` words, at most ISA_TOUCHES per
      * word. Returns their number. */
     int64_t (*touches)(struct isa_touching *rows, int64_t words, uint32_t (*pairs)[2]);
+    /* Clip values (range_clipped). */
+    void (*clip8)(const uint8_t *values, int64_t count, const struct range_clipping *clip, uint16_t *clipped);
+    void (*clip16)(const uint16_t *values, int64_t count, const struct range_clipping *clip, uint16_t *clipped);
+    /* Adds the values to the sums. */
+    void (*add16)(const uint16_t *values, int64_t count, uint32_t *sums);
+    /* Adds the sums of `count` groups of `factor` elements to the totals. */
+    void (*fold32)(const uint32_t *sums, int64_t count, int64_t factor, uint64_t *totals);
+    /* Computes the values of blocks (coarse_value). */
+    void (*blocks16)(const uint64_t *totals, int64_t count, const struct coarse_rule *rule, int16_t *blocks);
+    /* Computes floor((sum of weights[|k|] * taps[radius + k] + 2^13) / 2^14), k = -radius .. radius, for each element.
+     * The weights add up to 2^14. Reads and writes whole groups of ISA_SMOOTH. `filtered` must not be one of the taps.
+     * */
+    void (*smooth16)(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *filtered);
     /* Writes the unions of a and b, row after row without a gap. */
     void (*unite_pair)(const struct isa_pair_rows *rows, uint64_t *to);
     /* Returns the unions, rows->words + 2 words apart. Bits widened beyond the words are lost. */

@@ -172,6 +172,8 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
     level16(values + i, count - i, table, bias, levels + i);
 }
 
+ISA_SMOOTH16(avx512, __m512i, __m512i_u, _mm512)
+
 #pragma GCC diagnostic pop
 
 const struct isa isa_avx512 = {
@@ -184,6 +186,7 @@ const struct isa isa_avx512 = {
     .raise16 = avx512_raise16,
     .affinity16 = avx512_affinity16,
     .level16 = avx512_level16,
+    .smooth16 = avx512_smooth16,
     ISA_LOOPS,
 };
 

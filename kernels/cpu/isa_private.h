@@ -7,7 +7,9 @@
 #ifndef NOCTULE_KERNELS_CPU_ISA_PRIVATE_H
 #define NOCTULE_KERNELS_CPU_ISA_PRIVATE_H
 
+#include "kernels/coarse/coarse_rule.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/range/range.h"
 
 #include <stdlib.h>
 
@@ -662,6 +664,118 @@ unite(const struct isa_rows *rows, uint64_t *space)
     return from;
 }
 
+/* The copy of the parameters may be in registers, since stores cannot alias it. */
+#define CLIP_BODY(BITS)                                                                                                \
+    LOOP void clip##BITS(const uint##BITS##_t *values, int64_t count, const struct range_clipping *given,              \
+                         uint16_t *restrict clipped)                                                                   \
+    {                                                                                                                  \
+        const struct range_clipping clip = *given;                                                                     \
+                                                                                                                       \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            clipped[i] = range_clipped(&clip, values[i]);                                                              \
+    }
+
+CLIP_BODY(8)
+CLIP_BODY(16)
+
+LOOP void
+add16(const uint16_t *values, int64_t count, uint32_t *restrict sums)
+{
+    for (int64_t i = 0; i < count; i++)
+        sums[i] += values[i];
+}
+
+INLINE void
+fold32_by(const uint32_t *sums, int64_t count, int64_t factor, uint64_t *restrict totals)
+{
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < factor; k++)
+            totals[i] += sums[factor * i + k];
+}
+
+/* Factors of most images are constants, so that the loop vectorises. */
+LOOP void
+fold32(const uint32_t *sums, int64_t count, int64_t factor, uint64_t *totals)
+{
+    switch (factor) {
+    case 1:
+        fold32_by(sums, count, 1, totals);
+        break;
+    case 2:
+        fold32_by(sums, count, 2, totals);
+        break;
+    case 3:
+        fold32_by(sums, count, 3, totals);
+        break;
+    case 4:
+        fold32_by(sums, count, 4, totals);
+        break;
+    default:
+        fold32_by(sums, count, factor, totals);
+    }
+}
+
+LOOP void
+blocks16(const uint64_t *totals, int64_t count, const struct coarse_rule *given, int16_t *restrict blocks)
+{
+    const struct coarse_rule rule = *given;
+
+    if (rule.multiplier == 0)
+        for (int64_t i = 0; i < count; i++)
+            blocks[i] = coarse_value_of_many(&rule, totals[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            blocks[i] = coarse_value_of_few(&rule, totals[i]);
+}
+
+/* Fills a group of ISA_SMOOTH sums at a time. */
+LOOP void
+smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *restrict filtered)
+{
+    for (int64_t i = 0; i < count; i += ISA_SMOOTH) {
+        int32_t sums[ISA_SMOOTH];
+
+        for (int k = 0; k < ISA_SMOOTH; k++)
+            sums[k] = 1 << 13;
+        for (int tap = -radius; tap <= radius; tap++) {
+            const int16_t *values = taps[radius + tap] + i, weight = weights[abs(tap)];
+
+            for (int k = 0; k < ISA_SMOOTH; k++)
+                sums[k] += weight * values[k];
+        }
+        for (int k = 0; k < ISA_SMOOTH; k++)
+            filtered[i + k] = (int16_t)(sums[k] >> 14);
+    }
+}
+
+/*
+ * As smooth16, with instructions that multiply pairs and add both products. A pair is the two taps with one weight, or
+ * the middle tap and 1, whose weight rounds. Unpacking and packing keep the order within 128 bits.
+ */
+#define ISA_SMOOTH16(ISA, VECTOR, UNALIGNED, PREFIX)                                                                   \
+    LOOP void ISA##_smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count,            \
+                             int16_t *filtered)                                                                        \
+    {                                                                                                                  \
+        const VECTOR ones = PREFIX##_set1_epi16(1), middle = PREFIX##_set1_epi32(weights[0] | 1 << 29);                \
+                                                                                                                       \
+        for (int64_t i = 0; i < count; i += (int64_t)(sizeof(VECTOR) / sizeof(*filtered))) {                           \
+            const VECTOR own = (VECTOR) * (const UNALIGNED *)(taps[radius] + i);                                       \
+            VECTOR low = PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(own, ones), middle);                              \
+            VECTOR high = PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(own, ones), middle);                             \
+                                                                                                                       \
+            for (int tap = 1; tap <= radius; tap++) {                                                                  \
+                const VECTOR before = (VECTOR) * (const UNALIGNED *)(taps[radius - tap] + i);                          \
+                const VECTOR after = (VECTOR) * (const UNALIGNED *)(taps[radius + tap] + i);                           \
+                const VECTOR weight = PREFIX##_set1_epi16(weights[tap]);                                               \
+                                                                                                                       \
+                low = PREFIX##_add_epi32(low, PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(before, after), weight));    \
+                high = PREFIX##_add_epi32(high, PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(before, after), weight));  \
+            }                                                                                                          \
+            *(UNALIGNED *)(filtered + i) =                                                                             \
+                (UNALIGNED)PREFIX##_packs_epi32(PREFIX##_srai_epi32(low, 14), PREFIX##_srai_epi32(high, 14));          \
+        }                                                                                                              \
+    }
+
 /*
  * Packs with vectors: ISA_pass_wordBITS makes a word of 64 values, ISA_pass_restBITS the last,
  * shorter one from value i on. SET fills a vector. The intervals are copied to registers, since
@@ -695,6 +809,7 @@ unite(const struct isa_rows *rows, uint64_t *space)
     .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,                      \
     .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16, .beyond16 = beyond16,              \
     .adjacent16 = adjacent16, .transpose8 = transpose8, .count_bits = count_bits, .count_runs = count_runs,            \
-    .touches = touches, .unite_pair = unite_pair, .unite = unite
+    .touches = touches, .unite_pair = unite_pair, .unite = unite, .clip8 = clip8, .clip16 = clip16, .add16 = add16,    \
+    .fold32 = fold32, .blocks16 = blocks16
 
 #endif

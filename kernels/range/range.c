@@ -30,3 +30,31 @@ range_intervals(enum image_pixel pixel, struct image_range range, struct image_r
         intervals[count++] = above;
     return count;
 }
+
+static int32_t
+clamp_to(int32_t value, struct image_range limits)
+{
+    const int32_t above = value > limits.lo ? value : limits.lo;
+
+    return above < limits.hi ? above : limits.hi;
+}
+
+struct range_clipping
+range_clipping_for(enum image_pixel pixel, struct image_range limits, struct image_range padding, uint16_t flip)
+{
+    const struct image_range type = image_pixel_range(pixel);
+    const int32_t low = clamp_to(limits.lo, type), high = clamp_to(limits.hi, type);
+    struct range_clipping clip = {.flip = flip, .bias = (uint16_t)type.lo};
+
+    clip.low = (uint16_t)(low - type.lo);
+    clip.high = (uint16_t)(high - type.lo);
+    /* A limit beyond the type: the nearest value of the type counts as the nearest limit. */
+    clip.minus = (uint16_t)(clip.low - (clamp_to(low, limits) - limits.lo));
+    padding = range_clip(padding, pixel);
+    if (padding.lo <= padding.hi) {
+        clip.padded = UINT16_MAX;
+        clip.skip = (uint16_t)(padding.lo - type.lo);
+        clip.span = (uint16_t)(padding.hi - padding.lo);
+    }
+    return clip;
+}

@@ -151,3 +151,16 @@ range_narrow_slice(const struct cpu_lane *lane, struct image_range range, struct
     for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += words)
         narrow_row(lane, row, pass, bits);
 }
+
+void
+range_clip_row(const struct cpu_lane *lane, const struct range_clipping *clip, int64_t row, uint16_t *clipped)
+{
+    const int64_t columns = lane->base.extent.columns;
+    const struct isa *isa = cpu_device_of(&lane->base)->isa;
+    const void *voxels = lane->voxels.memory;
+
+    if (lane->base.pixel == IMAGE_UINT8)
+        isa->clip8((const uint8_t *)voxels + row * columns, columns, clip, clipped);
+    else
+        isa->clip16((const uint16_t *)voxels + row * columns, columns, clip, clipped);
+}

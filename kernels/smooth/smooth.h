@@ -1,12 +1,13 @@
 /*
  * smooth.h - ranges of a Gaussian-filtered volume.
  *
- * The filter is separable and exact in integers. Along an axis with a standard deviation of s = sigma_mm / spacing voxels, its
- * radius is floor(3 s + 0.5) and its weights are floor(2^14 g(i) + 0.5), where g(i) = exp(-i^2 / (2 s^2)) / sum, computed in
- * double precision; the middle weight takes the difference of their sum from 2^14. The passes run along x, then y, then z.
- * Each writes floor((sum of weight * value + 2^13) / 2^14). Beyond the volume, the value of the nearest voxel counts. Values
- * outside [lo, hi] are clipped first, and padding counts as lo. All backends and the reference in tests/kernels agree bit for
- * bit. Shapes, errors, threads: as in kernels.h.
+ * The filter is separable and exact in integers. Along an axis with a standard deviation of s = sigma_mm / spacing
+ * voxels, its radius is floor(3 s + 0.5) and its weights are floor(2^14 g(i) + 0.5), where g(i) = exp(-i^2 / (2 s^2)) /
+ * sum, computed in double precision, and the sum is over i = -radius .. radius in this order; the middle weight takes
+ * the difference of their sum from 2^14. The passes run along x, then y, then z. Each writes floor((sum of weight *
+ * value + 2^13) / 2^14). Beyond the volume, the value of the nearest voxel counts. Values outside [lo, hi] are clipped
+ * first, and padding counts as lo. All backends and the reference in tests/kernels agree bit for bit. Shapes, errors,
+ * threads: as in kernels.h.
  */
 #ifndef NOCTULE_KERNELS_SMOOTH_SMOOTH_H
 #define NOCTULE_KERNELS_SMOOTH_SMOOTH_H
@@ -18,6 +19,7 @@ extern "C" {
 #endif
 
 #define SMOOTH_MAX_RADIUS 64 /* voxels */
+#define SMOOTH_MAX_BINS   4096
 
 /* KERNELS_SMOOTH's demand. */
 struct smooth_demand {
@@ -27,18 +29,18 @@ struct smooth_demand {
 
 struct smooth_request {
     double sigma_mm;
-    int32_t lo, hi;             /* clip, stored values */
+    int32_t lo, hi;             /* clip, stored values; hi - lo is at most 65535 */
     struct image_range padding; /* lo > hi: no padding */
     struct image_range range;   /* of the filtered values, inclusive */
     uint64_t *bits;             /* as in struct image_mask, min words per row; of the caller; NULL: not wanted */
-    /* Counts filtered values v of the voxels of `region` (NULL: all): bin floor((v - first) / width), others are ignored.
-     * NULL: not wanted. */
+    /* Counts filtered values v of the voxels of `region` (NULL: all): bin floor((v - first) / width), others are
+     * ignored. NULL: not wanted. */
     const uint64_t *region;
     uint64_t *histogram;
-    int32_t bins, first, width;
+    int32_t bins, first, width; /* at most SMOOTH_MAX_BINS */
 };
 
-/* Filters the volume. Returns -E2BIG with VOLUME_TOO_LARGE above SMOOTH_MAX_RADIUS; -EBUSY, -ENOMEM. */
+/* Filters the volume. Returns -E2BIG with VOLUME_TOO_LARGE above SMOOTH_MAX_RADIUS; -EINVAL, -EBUSY. */
 int smooth_run(struct kernels_lane *lane, const struct smooth_request *request, struct error *error);
 
 /* Writes the weights 0 .. radius of one side and returns the radius, or -1 above SMOOTH_MAX_RADIUS. */

@@ -1,0 +1,145 @@
+/* coarse.c - the grid of blocks, checks of arguments, and the expansion of masks; see coarse.h. */
+#include "kernels/coarse/coarse.h"
+#include "kernels/cpu/bits.h"
+#include "kernels/cpu/cpu_pool.h"
+#include "kernels/op.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static void
+coarse_sides(const struct image_extent *extent, int64_t sides[3])
+{
+    sides[0] = extent->columns;
+    sides[1] = extent->rows;
+    sides[2] = extent->slices;
+}
+
+static int64_t
+coarse_blocks(int64_t side, int64_t factor)
+{
+    return (side - 1) / factor + 1;
+}
+
+void
+coarse_grid_find(struct image_extent extent, const double spacing[3], double mm, struct coarse_grid *grid)
+{
+    int64_t sides[3];
+
+    coarse_sides(&extent, sides);
+    for (int axis = 0; axis < 3; axis++) {
+        const double factor = floor(mm / spacing[axis] + 0.5);
+
+        grid->factor[axis] = factor < 1 ? 1 : factor < COARSE_MAX_FACTOR ? (int64_t)factor : COARSE_MAX_FACTOR;
+        grid->spacing[axis] = (double)grid->factor[axis] * spacing[axis];
+        sides[axis] = coarse_blocks(sides[axis], grid->factor[axis]);
+    }
+    grid->extent = (struct image_extent){sides[0], sides[1], sides[2]};
+}
+
+static bool
+coarse_grid_is_sound(const struct coarse_grid *grid, const struct image_extent *extent)
+{
+    int64_t sides[3], blocks[3];
+
+    coarse_sides(extent, sides);
+    coarse_sides(&grid->extent, blocks);
+    for (int axis = 0; axis < 3; axis++)
+        if (grid->factor[axis] < 1 || blocks[axis] != coarse_blocks(sides[axis], grid->factor[axis]))
+            return false;
+    return true;
+}
+
+static bool
+coarse_fits(const struct coarse_request *request)
+{
+    const int64_t lo = ((int64_t)request->lo - request->offset) * request->scale;
+    const int64_t hi = ((int64_t)request->hi - request->offset) * request->scale;
+
+    return request->scale >= 1 && request->scale <= COARSE_MAX_SCALE && INT16_MIN <= lo && lo <= hi && hi <= INT16_MAX;
+}
+
+int
+coarse_run(struct kernels_lane *lane, const struct coarse_request *request, struct error *error)
+{
+    int rc = kernels_op_check(lane, KERNELS_COARSE, error);
+
+    if (rc)
+        return rc;
+    if (!request->blocks || !coarse_grid_is_sound(&request->grid, &lane->extent))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the grid of blocks does not match the volume");
+    if (!coarse_fits(request))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "mean values of %d .. %d, from %d, times %d exceed 16 bits", request->lo, request->hi,
+                         request->offset, request->scale);
+    return kernels_op_run(lane, KERNELS_COARSE, request, error);
+}
+
+/* ------------------------------------------------------------------------------- masks ---- */
+
+struct coarse_expanding {
+    const struct coarse_grid *grid;
+    const uint64_t *mask;
+    struct image_extent extent;
+    uint64_t *bits;
+};
+
+/* Returns the index of the first bit from `at` on that differs from `flip`, or `count`. */
+static int64_t
+coarse_next(const uint64_t *row, int64_t at, int64_t count, uint64_t flip)
+{
+    while (at < count) {
+        const uint64_t left = (row[at / 64] ^ flip) >> at % 64;
+
+        if (left != 0)
+            return at + __builtin_ctzll(left) < count ? at + __builtin_ctzll(left) : count;
+        at += 64 - at % 64;
+    }
+    return count;
+}
+
+static void
+coarse_expand_row(const struct coarse_expanding *job, const uint64_t *blocks, uint64_t *row)
+{
+    const int64_t count = job->grid->extent.columns, factor = job->grid->factor[0], columns = job->extent.columns;
+
+    memset(row, 0, (size_t)((columns + 63) / 64) * sizeof(*row));
+    for (int64_t begin = coarse_next(blocks, 0, count, 0), end; begin < count;
+         begin = coarse_next(blocks, end, count, 0)) {
+        end = coarse_next(blocks, begin, count, ~UINT64_C(0));
+        bits_set(row, begin * factor, (end * factor < columns ? end * factor : columns) - 1);
+    }
+}
+
+static void
+coarse_expand_slice(void *context, int64_t z)
+{
+    const struct coarse_expanding *job = context;
+    const int64_t words = (job->extent.columns + 63) / 64, rows = job->extent.rows;
+    const int64_t words_of_blocks = (job->grid->extent.columns + 63) / 64;
+    const uint64_t *blocks = job->mask + z / job->grid->factor[2] * job->grid->extent.rows * words_of_blocks;
+    uint64_t *slice = job->bits + z * rows * words;
+
+    for (int64_t y = 0; y < rows; y++)
+        if (y % job->grid->factor[1] == 0)
+            coarse_expand_row(job, blocks + y / job->grid->factor[1] * words_of_blocks, slice + y * words);
+        else
+            memcpy(slice + y * words, slice + (y - 1) * words, (size_t)words * sizeof(*slice));
+}
+
+void
+coarse_expand(const struct coarse_grid *grid, const uint64_t *mask, struct image_extent extent, int threads,
+              uint64_t *bits)
+{
+    struct coarse_expanding job = {grid, mask, extent, bits};
+    struct cpu_pool *pool;
+
+    if (cpu_pool_open(threads, &pool) == 0) {
+        cpu_pool_for(pool, extent.slices, coarse_expand_slice, &job);
+        cpu_pool_close(pool);
+        return;
+    }
+    for (int64_t z = 0; z < extent.slices; z++)
+        coarse_expand_slice(&job, z);
+}

@@ -1,0 +1,84 @@
+/* smooth.c - the weights, and checks of arguments, of smooth.h. */
+#include "kernels/op.h"
+#include "kernels/smooth/smooth_plan.h"
+
+#include <errno.h>
+#include <math.h>
+
+static double
+smooth_gauss(double sigma, int i)
+{
+    return sigma > 0 ? exp(-(double)i * (double)i / (2 * sigma * sigma)) : i == 0;
+}
+
+int
+smooth_weights(double sigma, int32_t weights[SMOOTH_MAX_RADIUS + 1])
+{
+    const double reach = floor(3 * sigma + 0.5);
+    int radius, others = 0;
+    double sum = 0;
+
+    if (!(reach >= 0 && reach <= SMOOTH_MAX_RADIUS))
+        return -1;
+    radius = (int)reach;
+    for (int i = -radius; i <= radius; i++)
+        sum += smooth_gauss(sigma, i);
+    for (int i = 1; i <= radius; i++) {
+        weights[i] = (int32_t)floor(SMOOTH_UNIT * (smooth_gauss(sigma, i) / sum) + 0.5);
+        others += weights[i];
+    }
+    weights[0] = SMOOTH_UNIT - 2 * others;
+    return radius;
+}
+
+void
+smooth_plan_radii(const struct smooth_demand *demand, struct smooth_plan *plan)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        int32_t weights[SMOOTH_MAX_RADIUS + 1] = {0};
+
+        plan->radius[axis] = smooth_weights(demand->sigma_mm / demand->spacing[axis], weights);
+        for (int i = 0; i <= SMOOTH_MAX_RADIUS; i++)
+            plan->weights[axis][i] = (int16_t)weights[i];
+    }
+}
+
+static int
+smooth_check(const struct kernels_lane *lane, const struct smooth_request *request, struct error *error)
+{
+    const struct smooth_demand *demand = kernels_state(lane, KERNELS_SMOOTH);
+
+    if (!(request->sigma_mm >= 0 && request->sigma_mm <= demand->sigma_mm))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "memory was reserved for other filters");
+    if (request->lo > request->hi || (int64_t)request->hi - request->lo > UINT16_MAX)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "values cannot be clipped to %d .. %d", request->lo,
+                         request->hi);
+    if (request->histogram && (request->bins < 1 || request->bins > SMOOTH_MAX_BINS || request->width < 1))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%d bins of %d are no histogram", request->bins,
+                         request->width);
+    return 0;
+}
+
+int
+smooth_run(struct kernels_lane *lane, const struct smooth_request *request, struct error *error)
+{
+    struct smooth_plan plan = {.request = request};
+    struct smooth_demand own;
+    int rc = kernels_op_check(lane, KERNELS_SMOOTH, error);
+
+    if (rc == 0)
+        rc = smooth_check(lane, request, error);
+    if (rc)
+        return rc;
+    own = *(const struct smooth_demand *)kernels_state(lane, KERNELS_SMOOTH);
+    own.sigma_mm = request->sigma_mm;
+    smooth_plan_radii(&own, &plan);
+    for (int axis = 0; axis < 3; axis++)
+        if (plan.radius[axis] < 0)
+            return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                             "a filter of %g mm has more than %d voxels of %g mm to each side", request->sigma_mm,
+                             SMOOTH_MAX_RADIUS, own.spacing[axis]);
+    plan.clip =
+        range_clipping_for(lane->pixel, (struct image_range){request->lo, request->hi}, request->padding, 0x8000);
+    return kernels_op_run(lane, KERNELS_SMOOTH, &plan, error);
+}
