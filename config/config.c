@@ -332,6 +332,22 @@ conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t nu
     return false;
 }
 
+const char *
+conf_expect_label(const struct conf_segment *segment, size_t number, const char **option)
+{
+    const struct conf_expect *expect = segment->expect;
+    const struct {
+        const char *option, *label;
+    } labels[] = {{"expect.share_of.label", expect && expect->share_of ? expect->share_of->label : NULL}};
+
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+        if (labels[i].label && number-- == 0) {
+            *option = labels[i].option;
+            return labels[i].label;
+        }
+    return NULL;
+}
+
 bool
 conf_segment_is_object(const struct conf_segment *segment)
 {

@@ -774,6 +774,10 @@ struct conf_use {
  * them needs to start is a use of all. */
 bool conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number, struct conf_use *use);
 
+/* Returns label `number` (from 0) that the limits in `expect` of the segment name, with its option, such as
+ * "expect.share_of.label"; NULL if there are fewer. */
+const char *conf_expect_label(const struct conf_segment *segment, size_t number, const char **option);
+
 /* Returns the program of this name, or NULL. */
 const struct conf_program *conf_find_program(const struct conf *conf, const char *name);
 /* Returns whether a segment of the pipeline takes the output of this program; NULL: of any program. */

@@ -186,20 +186,22 @@ report_cycle(struct making *making)
         making_add(making, members[--count]);
 }
 
+/* Checks the labels that limits name. */
 static void
-check_shares(const struct option_named *named, const struct conf_pipeline *pipeline)
+check_expect_labels(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
-    for (size_t i = 0; i < pipeline->segment_count; i++) {
-        const struct conf_expect *expect = pipeline->segments[i].expect;
-        const char *of = expect && expect->share_of ? expect->share_of->label : NULL;
-        if (of && (option_lacks(named, of) || option_find_name(named, of) == i))
-            option_refuse(named->spot, ELEMENT("segments", i, ".expect.share_of.label"),
-                          "there is no other segment \"%s\"", of);
-        else if (of && option_find_name(named, of) < pipeline->segment_count &&
-                 conf_segment_is_each(&pipeline->segments[option_find_name(named, of)]))
-            option_refuse(named->spot, ELEMENT("segments", i, ".expect.share_of.label"),
-                          "\"%s\" is one segment per region: name another segment", of);
-    }
+    const char *option, *label;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        for (size_t n = 0; (label = conf_expect_label(&pipeline->segments[i], n, &option)); n++) {
+            char path[40];
+            const size_t other = option_find_name(named, label);
+            snprintf(path, sizeof(path), ".%s", option);
+            if (option_lacks(named, label) || other == i)
+                option_refuse(named->spot, ELEMENT("segments", i, path), "there is no other segment \"%s\"", label);
+            else if (other < named->count && conf_segment_is_each(&pipeline->segments[other]))
+                option_refuse(named->spot, ELEMENT("segments", i, path),
+                              "\"%s\" is one segment per region: name another segment", label);
+        }
 }
 
 /* Checks that all segments accept objects of one kind from the same sender: a job does not store
@@ -246,7 +248,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
         k++;
     if (k == pipeline->segment_count && k > 0)
         option_refuse(spot, "segments", "all of them are hidden: the pipeline has no result; show at least one");
-    check_shares(&segments, pipeline);
+    check_expect_labels(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);

@@ -18,6 +18,7 @@ const struct segment_measures segment_measures_none = {
     .maximum = NAN,
     .last = {-1, -1, -1},
     .centroid = {NAN, NAN, NAN},
+    .noise = NAN,
 };
 
 /* ----------------------------------------------------------------------------------- breaches */
@@ -27,10 +28,9 @@ static const char *const face_names[EXPECT_FACES] = {"first column", "last colum
 
 struct expect_look {
     const struct conf_pipeline *pipeline;
-    const struct expect_volume *volume;
-    const struct image_mask *masks;
-    struct expect_breaches *breaches; /* there is room */
-    size_t segment;                   /* from 0 */
+    const struct expect_volume *volume; /* of the segment */
+    struct expect_breaches *breaches;   /* there is room */
+    size_t segment;                     /* from 0 */
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -107,14 +107,14 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
     char before[96];
     while (strcmp(look->pipeline->segments[other].label, share->label) != 0)
         other++;
-    const int64_t whole = look->masks[other].voxels;
+    const int64_t whole = look->volume->masks[other].voxels;
     const struct expect_breach breach = {.expectation = "share_of"};
     if (whole == 0) {
         look_add(look, &breach, "its share of %s is not known: that segment is empty", share->label);
         return;
     }
     snprintf(before, sizeof before, "share of %s ", share->label);
-    look_compare(look, "share_of", share->range, (double)look->masks[look->segment].voxels / (double)whole, before, "");
+    look_compare(look, "share_of", share->range, (double)look->volume->masks[look->segment].voxels / (double)whole, before, "");
 }
 
 /* Compares the measures of the segment's voxels. */
@@ -170,25 +170,12 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
                  expect->contrast ? "one" : "none");
 }
 
+/* Measures the segment on one volume and checks it there; NULL: does not check it. */
 static int
-look_at_segment(const struct expect_look *look, struct segment_measures *measures)
+look_at_mask(const struct expect_look *look, const struct conf_expect *expect, struct segment_measures *measures)
 {
-    const struct conf_segment *segment = &look->pipeline->segments[look->segment];
-    const struct conf_expect *expect = segment->expect;
-    const struct image_mask *mask = &look->masks[look->segment];
-    *measures = segment_measures_none;
-    if (segment->method == CONF_PROGRAM && !expect && !look->pipeline->unreviewed) {
-        look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
-                 "not validated for use without REVIEW: program %s, and the segment has no expect", segment->program);
-        look->breaches->unvalidated = true;
-    }
-    if (mask->voxels == 0) {
-        if (expect && !segment->object.optional)
-            look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");
-        return 0;
-    }
     struct expect_facts facts = {.volume = look->volume,
-                                 .mask = mask,
+                                 .mask = &look->volume->masks[look->segment],
                                  .faces = expect && expect->touches != CONF_TOUCHES_ANY,
                                  .components = expect && expect->components.given};
     const int rc = expect_facts_find(&facts);
@@ -200,18 +187,55 @@ look_at_segment(const struct expect_look *look, struct segment_measures *measure
     return rc;
 }
 
+/* Looks at a segment on the volume that it was found on, and measures it on that of the images. */
+static int
+look_at_segment(struct expect_look *look, const struct expect_volume *images, const struct expect_volume *coarse,
+                struct segment_measures *measures)
+{
+    const struct conf_segment *segment = &look->pipeline->segments[look->segment];
+    const struct conf_expect *expect = segment->expect;
+    struct segment_measures own;
+    int rc = 0;
+    look->volume = segment->grid_mm > 0 && coarse ? coarse : images;
+    *measures = segment_measures_none;
+    if (segment->method == CONF_PROGRAM && !expect && !look->pipeline->unreviewed) {
+        look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
+                 "not validated for use without REVIEW: program %s, and the segment has no expect", segment->program);
+        look->breaches->unvalidated = true;
+    }
+    if (look->volume->masks[look->segment].voxels == 0) {
+        if (expect && !segment->object.optional)
+            look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");
+        return 0;
+    }
+    if (look->volume == images)
+        return look_at_mask(look, expect, measures);
+    if (expect)
+        rc = look_at_mask(look, expect, &own);
+    look->volume = images;
+    return rc || !images->masks[look->segment].bits ? rc : look_at_mask(look, NULL, measures);
+}
+
+struct expect_demand
+expect_demand_of(const struct conf_segment *segment)
+{
+    (void)segment;
+    return (struct expect_demand){0};
+}
+
 enum { MOST_OF_A_SEGMENT = 11 }; /* one per option */
 
 int
-expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume, const struct image_mask *masks,
-             struct segment_measures *measures, struct expect_breaches *breaches, struct error *error)
+expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
+             const struct expect_volume *coarse, struct segment_measures *measures, struct expect_breaches *breaches,
+             struct error *error)
 {
-    struct expect_look look = {pipeline, volume, masks, breaches, 0};
+    struct expect_look look = {.pipeline = pipeline, .breaches = breaches};
     *breaches =
         (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
     int rc = breaches->at ? 0 : -ENOMEM;
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
-        rc = look_at_segment(&look, &measures[look.segment]);
+        rc = look_at_segment(&look, volume, coarse, &measures[look.segment]);
     if (rc)
         expect_clear(breaches);
     return rc ? error_set_system(error, rc, "check the expectations of the segments") : 0;

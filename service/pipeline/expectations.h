@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/image.h"
 #include "config/config.h"
+#include "kernels/kernels.h"
 
 /* Voxels of a slice; along columns (0) and rows (1). */
 struct expect_window {
@@ -31,12 +32,16 @@ struct segment_measures {
     int64_t first[3], last[3];     /* voxels of the box, from 0; last < first: no voxel */
     int64_t slices;                /* number with voxels */
     double centroid[3];            /* patient coordinates (LPS), mm; NAN if not known */
+    double noise;                  /* HU, if `expect` has a limit for it; NAN: not measured */
 };
 
 extern const struct segment_measures segment_measures_none;
 
-/* The volume of the masks; all is borrowed. */
+/* A volume, its masks, and the lane that has both; all is borrowed. */
 struct expect_volume {
+    const struct image_mask *masks; /* one per segment of the pipeline; bits: NULL if there is none on this volume */
+    struct kernels_lane *lane;      /* for checks with a demand; its volume is complete */
+    size_t spare;                   /* the first of its masks that no segment uses */
     struct image_extent extent;
     double spacing[3]; /* between voxel centres along x, y, z, mm */
     const void *voxels;
@@ -73,14 +78,24 @@ struct expect_breaches {
     bool unvalidated; /* a segment is not validated for use without REVIEW */
 };
 
+/* What the checks of a segment need from the lane of its volume. */
+struct expect_demand {
+    size_t masks;     /* spare masks */
+    double reach_mm;  /* the largest ball; 0: no balls */
+    double smooth_mm; /* the largest Gaussian filter; 0: none */
+};
+
+struct expect_demand expect_demand_of(const struct conf_segment *segment);
+
 /*
  * Measures each segment and lists all broken expectations, in the order of the pipeline's segments
- * and options. `masks` and `measures`: one per segment. An empty segment breaks its expectations
- * once. Returns 0, or -ENOMEM: OUT_OF_MEMORY.
+ * and options. Segments with grid_mm are checked on `coarse` (NULL: there is none), and measured on
+ * `volume` if they have a mask there. `measures`: one per segment. An empty segment
+ * breaks its expectations once. Returns 0, -ENOMEM with OUT_OF_MEMORY, or errors of the lane.
  */
 int expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
-                 const struct image_mask *masks, struct segment_measures *measures, struct expect_breaches *breaches,
-                 struct error *error);
+                 const struct expect_volume *coarse, struct segment_measures *measures,
+                 struct expect_breaches *breaches, struct error *error);
 void expect_clear(struct expect_breaches *breaches);
 
 /* Writes all breaches as text; if there is no room, ends with the number of those left out. */

@@ -461,6 +461,8 @@ check_segments(struct job *job, struct segment_measures *measures)
     memcpy(frame.axes, stack->axes, sizeof frame.axes);
     snprintf(words, sizeof words, "%s%s", is_known ? " " : "", value_unit_spoken(report->unit));
     struct expect_volume volume = {
+        .masks = job->segmentation.masks,
+        .lane = job->lane,
         .extent = {stack->columns, stack->rows, stack->plane_count},
         .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
         .voxels = job->voxels,
@@ -475,7 +477,7 @@ check_segments(struct job *job, struct segment_measures *measures)
     };
     describe_slices(job, &volume);
     if (rc == 0)
-        rc = expect_check(job->pipeline, &volume, job->segmentation.masks, measures, &report->breaches, &report->error);
+        rc = expect_check(job->pipeline, &volume, NULL, measures, &report->breaches, &report->error);
 out:
     free(rescale);
     free(padding);

@@ -30,7 +30,8 @@ begin(void)
     memset(bits, 0, sizeof bits);
     memset(voxels, 0, sizeof voxels);
     expect = (struct conf_expect){.touches = CONF_TOUCHES_ANY};
-    volume = (struct expect_volume){.extent = extent,
+    volume = (struct expect_volume){.masks = masks,
+                                    .extent = extent,
                                     .spacing = {0.5, 2, 4},
                                     .voxels = voxels,
                                     .pixel = IMAGE_INT16,
@@ -66,7 +67,7 @@ check(void)
 {
     struct error error;
     expect_clear(&found);
-    ck_assert_int_eq(expect_check(&pipeline, &volume, masks, measures, &found, &error), 0);
+    ck_assert_int_eq(expect_check(&pipeline, &volume, NULL, measures, &found, &error), 0);
     return found.count;
 }
 
