@@ -92,10 +92,11 @@ check_methods(const struct conf_pipeline *pipeline, const struct option_spot *sp
     for (size_t i = 0; i < pipeline->segment_count; i++)
         of[pipeline->segments[i].method]++;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        shown += pipeline->segments[i].method == CONF_LEVEL_SET && !pipeline->segments[i].hidden;
+        shown += pipeline->segments[i].method == CONF_LEVEL_SET && !pipeline->segments[i].hidden &&
+                 pipeline->segments[i].grid_mm <= 0;
     if ((pipeline->results & CONF_RESULT_CODES) && shown == 0)
         option_refuse(spot, "results", "\"codes\" requires a level set, and the pipeline has none%s",
-                      of[CONF_LEVEL_SET] > 0 ? " that is not hidden" : "");
+                      of[CONF_LEVEL_SET] > 0 ? " that is not hidden and has no grid_mm" : "");
     if (pipeline->relative_connectedness && of[CONF_FUZZY] < 2)
         option_refuse(spot, "relative_connectedness",
                       "requires at least two segments with method = \"fuzzy-connectedness\"");
@@ -122,6 +123,55 @@ check_uses(const struct option_named *named, const struct conf_pipeline *pipelin
                                 : "\"%s\" is one segment per region: name a segment with object.unite",
                           use.label);
         }
+}
+
+/* Checks a use of a segment of the other grid. */
+static void
+check_use_of_grid(const struct option_named *named, const struct conf_pipeline *pipeline, size_t i,
+                  const struct conf_use *use)
+{
+    char option[40];
+    const struct conf_segment *segment = &pipeline->segments[i];
+    const size_t used = use->label ? option_find_name(named, use->label) : named->count;
+    if (used == named->count)
+        return;
+    snprintf(option, sizeof(option), ".%s", use->option);
+    const bool is_coarse = pipeline->segments[used].grid_mm > 0;
+    if (segment->grid_mm > 0 && !is_coarse)
+        option_refuse(named->spot, ELEMENT("segments", i, option),
+                      "\"%s\" has no grid_mm: a segment with grid_mm uses segments with grid_mm only", use->label);
+    else if (use->label == segment->refine.label && !is_coarse)
+        option_refuse(named->spot, ELEMENT("segments", i, option), "\"%s\" has no grid_mm", use->label);
+}
+
+/* Checks that all segments with grid_mm are on one grid, and use segments of that grid. */
+static void
+check_grids(const struct option_named *named, const struct conf_pipeline *pipeline)
+{
+    const struct conf_segment *first = NULL, *fuzzy = NULL;
+    if (lost_segments(pipeline, named->spot))
+        return;
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_segment *segment = &pipeline->segments[i];
+        struct conf_pipeline apart = *pipeline;
+        struct conf_use use;
+        if (segment->grid_mm > 0 && !first)
+            first = segment;
+        if (segment->grid_mm > 0 && segment->grid_mm != first->grid_mm)
+            option_refuse(named->spot, ELEMENT("segments", i, ".grid_mm"), "\"%s\" has a grid of %g: use one grid",
+                          first->label, first->grid_mm);
+        if (segment->method == CONF_FUZZY && !fuzzy)
+            fuzzy = segment;
+        if (segment->method == CONF_FUZZY && pipeline->relative_connectedness &&
+            (segment->grid_mm > 0) != (fuzzy->grid_mm > 0))
+            option_refuse(named->spot, ELEMENT("segments", i, ".grid_mm"),
+                          "relative_connectedness requires one grid for all of its segments");
+        apart.relative_connectedness = false;
+        for (size_t n = 0; conf_segment_use(&apart, i, n, &use); n++)
+            check_use_of_grid(named, pipeline, i, &use);
+        for (size_t n = 0; (use.label = conf_expect_label(segment, n, &use.option)); n++)
+            check_use_of_grid(named, pipeline, i, &use);
+    }
 }
 
 /* The order in which segments are computed. A missing segment counts as computed. */
@@ -231,6 +281,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
     option_refuse_duplicates(&segments, ".label", "the label of an earlier segment");
     check_methods(pipeline, spot);
     check_uses(&segments, pipeline);
+    check_grids(&segments, pipeline);
     /* Check that each segment can be computed after all segments that it uses. */
     struct making making = {.named = &segments, .pipeline = pipeline};
     while (making.count < segments.count) {

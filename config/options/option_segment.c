@@ -59,9 +59,39 @@ check_start(const struct conf_segment *segment, const struct option_spot *spot)
                       "segment in of");
 }
 
+/* Checks the options of a range that is compared with filtered values. */
+static void
+check_smooth(const struct conf_segment *segment, const struct option_spot *spot)
+{
+    const bool refines = segment->refine.label || LOST(spot, segment->refine);
+    if (LOST(spot, segment->smooth_mm) || LOST(spot, segment->range))
+        return;
+    if (segment->smooth_mm > 0 && segment->range.relative != CONF_ABSOLUTE)
+        option_refuse(spot, "smooth_mm", "requires a range of two numbers");
+    if (refines && segment->smooth_mm <= 0)
+        option_refuse(spot, "refine", "requires smooth_mm: the filtered values decide on the outline");
+    if (refines && segment->from)
+        option_refuse(spot, "from", "is not allowed with refine: remove one of the two");
+    if (refines && segment->grid_mm > 0)
+        option_refuse(spot, "grid_mm", "is not allowed with refine, which finds the outline in the voxels of the images");
+}
+
+static void
+check_grid(const struct conf_segment *segment, const struct option_spot *spot)
+{
+    if (segment->grid_mm <= 0)
+        return;
+    if (segment->method == CONF_OBJECT || segment->method == CONF_PROGRAM)
+        option_refuse(spot, "grid_mm", "is not allowed with method = \"%s\", whose regions are of the images",
+                      conf_method_names[segment->method]);
+    if (segment->connectedness_map)
+        option_refuse(spot, "connectedness_map", "is not allowed with grid_mm: remove one of the two");
+}
+
 static void
 check_method(const struct conf_segment *segment, const struct option_spot *spot)
 {
+    static const unsigned of_from = 1u << CONF_SECTIONS | 1u << CONF_LEAK | 1u << CONF_SIDE | 1u << CONF_SLICES;
     const struct conf_range *range = &segment->range;
     if (LOST(spot, segment->method))
         return;
@@ -72,6 +102,12 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
         check_start(segment, spot);
     if (segment->method == CONF_FUZZY)
         check_seeds(segment, spot);
+    if (segment->method == CONF_RANGE)
+        check_smooth(segment, spot);
+    if ((of_from >> segment->method & 1) && !segment->from && !LOST(spot, segment->from))
+        option_refuse(spot, "from", "is missing: method = \"%s\" works on a segment",
+                      conf_method_names[segment->method]);
+    check_grid(segment, spot);
 }
 
 static void
@@ -115,17 +151,38 @@ static const bool step_has_components[] = {
 #include "base/mask_steps.def"
 };
 
+/* Whether the amount is the radius of a ball, by kind. */
+static const bool step_has_ball[] = {
+#define COUNT 0
+#define SHARE 0
+#define ML    0
+#define NO    0
+#define VALUE 0
+#define BALL  1
+#define MASK_STEP(NAME, AMOUNT, components, text) AMOUNT,
+#include "base/mask_steps.def"
+#undef COUNT
+#undef SHARE
+#undef ML
+#undef NO
+#undef VALUE
+#undef BALL
+};
+
 static void
 check_step(const void *object, const struct option_spot *spot)
 {
     const struct conf_step *step = object;
+    if (step->space != CONF_SPACE_VOLUME && !step_has_ball[step->kind] && !LOST(spot, step->kind) &&
+        !LOST(spot, step->space))
+        option_refuse(spot, "space", "is only allowed with steps in mm");
     if (LOST(spot, step->connectivity) || step->connectivity == 6)
         return;
     if (step->connectivity != 26)
         option_refuse(spot, "connectivity", "must be 6 (faces), or 26 (faces, edges and corners)");
     else if (!step_has_components[step->kind] && !LOST(spot, step->kind))
         option_refuse(spot, "connectivity",
-                      "is only allowed with keep, keep_at_least, drop_below_ml, fill and cut_bridges_mm");
+                      "is only allowed with keep, keep_at_least, drop_below_ml, drop_mean_below, fill and cut_bridges_mm");
 }
 
 static const struct option_row code_rows[] = {
@@ -267,7 +324,15 @@ static const struct option_row enclosed_rows[] = {
     {ROW(conf_enclosed, number, within_mm), "250.0", LIMITS(1, 1000), .help = "length of the rays in mm"},
 };
 
-static const struct option_section enclosed_section = {SECTION(enclosed_rows, conf_enclosed)};
+static void
+check_enclosed(const void *object, const struct option_spot *spot)
+{
+    const struct conf_enclosed *enclosed = object;
+    if (enclosed->directions == CONF_DIRECTIONS_AXIAL_16 && enclosed->at_least > 16 && !LOST(spot, enclosed->directions))
+        option_refuse(spot, "at_least", "%d of 16 directions are not possible", enclosed->at_least);
+}
+
+static const struct option_section enclosed_section = {SECTION(enclosed_rows, conf_enclosed), .check = check_enclosed};
 
 static const struct option_row sections_rows[] = {
     {ROW(conf_sections, numbers, area_mm2), "[ 60.0, 800.0 ]", LIMITS(0, 1e6), .array = {.count = 2},
@@ -282,7 +347,14 @@ static const struct option_row sections_rows[] = {
     {ROW(conf_sections, number, length_mm), "25.0", LIMITS(0, 1e4), .help = "shortest chain"},
 };
 
-static const struct option_section sections_section = {SECTION(sections_rows, conf_sections)};
+static void
+check_sections(const void *object, const struct option_spot *spot)
+{
+    const struct conf_sections *sections = object;
+    option_check_ends(sections->area_mm2, "area_mm2", spot);
+}
+
+static const struct option_section sections_section = {SECTION(sections_rows, conf_sections), .check = check_sections};
 
 static const struct option_row leak_rows[] = {
     {ROW(conf_leak, numbers, limits), NULL, LIMITS(-1e9, 1e9), .array = {.count = 2},
@@ -293,7 +365,14 @@ static const struct option_row leak_rows[] = {
     {ROW(conf_leak, number, extra_ml), "6.0", LIMITS(0, 1e9), .help = "volume in ml that it may add besides"},
 };
 
-static const struct option_section leak_section = {SECTION(leak_rows, conf_leak)};
+static void
+check_leak(const void *object, const struct option_spot *spot)
+{
+    const struct conf_leak *leak = object;
+    option_check_ends(leak->limits, "limits", spot);
+}
+
+static const struct option_section leak_section = {SECTION(leak_rows, conf_leak), .check = check_leak};
 
 static const struct option_row side_rows[] = {
     {ROW(conf_side, choice, which), NULL, .choices = which_choices, .help = "side of the patient"},
@@ -306,7 +385,18 @@ static const struct option_row side_rows[] = {
      .help = "radii of shrinking to try, ascending; the first that separates two such parts counts"},
 };
 
-static const struct option_section side_section = {SECTION(side_rows, conf_side)};
+static void
+check_side(const void *object, const struct option_spot *spot)
+{
+    const struct conf_side *side = object;
+    for (int i = 1; i < 9; i++)
+        if (side->shrink_mm[i] <= side->shrink_mm[i - 1] && !LOST(spot, side->shrink_mm)) {
+            option_refuse(spot, "shrink_mm", "must ascend");
+            return;
+        }
+}
+
+static const struct option_section side_section = {SECTION(side_rows, conf_side), .check = check_side};
 
 static const struct option_row slices_where_rows[] = {
     {ROW(conf_slices_where, text, label), NULL, LIMITS(1, 64), .form = &form_dicom, .help = "label of another segment"},
@@ -316,7 +406,14 @@ static const struct option_row slices_where_rows[] = {
     {ROW(conf_slices_where, number, at_least_mm), "0.0", LIMITS(0, 1e5), .help = "drop runs that are shorter"},
 };
 
-static const struct option_section slices_where_section = {SECTION(slices_where_rows, conf_slices_where)};
+static void
+check_slices_where(const void *object, const struct option_spot *spot)
+{
+    const struct conf_slices_where *slices_where = object;
+    option_check_ends(slices_where->share, "share", spot);
+}
+
+static const struct option_section slices_where_section = {SECTION(slices_where_rows, conf_slices_where), .check = check_slices_where};
 
 const char *const conf_object_kind_names[] = {"rtstruct", "seg", "sr", NULL};
 

@@ -21,6 +21,7 @@
 #include "service/pipeline/results/results.h"
 #include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/segment.h"
+#include "service/pipeline/segment/segment_coarse.h"
 #include "service/pipeline/volume.h"
 #include "service/pipeline/volume_source.h"
 
@@ -46,6 +47,7 @@ struct job {
     struct headers_digests *digests; /* in progress; else NULL */
     struct kernels_lane *lane;       /* the lane that the job runs on */
     struct segmentation segmentation;
+    struct coarse_volume coarse;
     void *voxels; /* of the lane */
     struct texture_groups groups;
     struct texture_result texture; /* without the features, which are in the report */
@@ -207,6 +209,7 @@ static void
 set_up_segmentation(struct job *job)
 {
     job->segmentation.pipeline = job->pipeline;
+    job->segmentation.coarse = coarse_volume_is_wanted(job->pipeline) ? &job->coarse : NULL;
     job->segmentation.instances = job->source.grid.instances;
     job->segmentation.stack = job->source.grid.stack;
     job->segmentation.grid = &job->source.grid;
@@ -266,14 +269,37 @@ straighten(struct job *job)
     return rc;
 }
 
-/* Returns the memory limit for texture on its own grids, besides the job's lane. */
+/* Returns the memory limit for another lane, besides those that the job has. */
 static int64_t
-most_of_groups(const struct job *job)
+most_of_other(const struct job *job)
 {
-    const int64_t most = most_of_lane(job), taken = kernels_lane_bytes(job->lane);
+    const int64_t most = most_of_lane(job);
+    const int64_t taken =
+        kernels_lane_bytes(job->lane) + (job->coarse.lane ? kernels_lane_bytes(job->coarse.lane) : 0);
     if (most <= 0)
         return 0;
     return most > taken ? most - taken : 1;
+}
+
+/* Prepares the coarse grid. If it does not fit into the memory of a GPU, it is on the CPU. */
+static int
+prepare_coarse(struct job *job)
+{
+    const struct pipeline_compute *compute = job->compute;
+    struct error *error = &job->report->error;
+    const bool is_fallback = job->lane == compute->fallback_lane;
+    if (!job->segmentation.coarse)
+        return 0;
+    int rc = coarse_volume_prepare(&job->coarse, &job->segmentation,
+                                   is_fallback ? compute->fallback_device : compute->device, most_of_other(job), error);
+    if (rc == -ENOMEM && compute->fallback_device && !is_fallback) {
+        coarse_volume_release(&job->coarse);
+        rc = coarse_volume_prepare(&job->coarse, &job->segmentation, compute->fallback_device, most_of_other(job),
+                                   error);
+    }
+    if (rc)
+        tell_whose_memory(job);
+    return rc;
 }
 
 static int
@@ -281,7 +307,7 @@ prepare_groups_on(struct job *job, struct kernels_device *device, struct error *
 {
     job->groups = (struct texture_groups){
         .pipeline = job->pipeline, .grid = &job->source.grid, .watch = job->watch, .valuing = job->compute->valuing};
-    return texture_groups_prepare(&job->groups, device, most_of_groups(job), error);
+    return texture_groups_prepare(&job->groups, device, most_of_other(job), error);
 }
 
 /* Prepares texture. Groups that do not fit into the memory of a GPU run on the CPU. */
@@ -314,6 +340,8 @@ static int
 decode(struct job *job)
 {
     int rc = begin_volume(job);
+    if (rc == 0)
+        rc = prepare_coarse(job);
     if (rc == 0)
         rc = prepare_groups(job);
     if (rc || !job->source.grid.straight)
@@ -398,7 +426,7 @@ report_segments(struct job *job)
         segment->voxels = found->masks[i].voxels;
         segment->millilitres = (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
         if (method->report)
-            method->report(found, i, segment);
+            method->report(segment_finder(found, i), i, segment);
         if (segment->absent[0])
             segment_append(absent, sizeof absent, "%s%.60s", absents++ > 0 ? ", " : "", segment->label);
     }
@@ -414,7 +442,7 @@ report_segments(struct job *job)
         if (report->segments[i].told[0])
             pipeline_note(report, report->segments[i].told);
     }
-    report->segmented_voxels = count_union(found, found->masks[0].words_per_row * report->rows * report->planes);
+    report->segmented_voxels = count_union(found, (int64_t)segment_mask_words(found->stack));
     return 0;
 }
 
@@ -432,57 +460,87 @@ describe_slices(const struct job *job, struct expect_volume *volume)
     }
 }
 
+/* A volume to check, and its tables of one entry per slice. */
+struct checked_volume {
+    struct expect_volume volume;
+    struct expect_frame frame;
+    char words[FEATURE_TERM + 1];
+    struct image_rescale *rescale;
+    struct image_range *padding;
+    double *positions;
+    struct expect_window *windows; /* NULL: the edges of the volume */
+};
+
+static void
+checked_release(struct checked_volume *checked)
+{
+    free(checked->rescale);
+    free(checked->padding);
+    free(checked->positions);
+    free(checked->windows);
+}
+
+/* Describes the volume of a segmentation in its lane. Release it also after an error. */
+static int
+checked_fill(struct job *job, const struct segmentation *found, struct kernels_lane *lane, const void *voxels,
+             struct checked_volume *checked)
+{
+    struct pipeline_report *report = job->report;
+    const struct geometry_stack *stack = found->stack;
+    const bool is_known = strcmp(report->unit, "1") != 0;
+    const size_t planes = (size_t)stack->plane_count;
+    *checked = (struct checked_volume){.rescale = calloc(planes, sizeof *checked->rescale),
+                                       .padding = calloc(planes, sizeof *checked->padding),
+                                       .positions = calloc(planes, sizeof *checked->positions)};
+    if (!checked->rescale || !checked->padding || !checked->positions)
+        return error_set_system(&report->error, -ENOMEM, "measure the segments");
+    volume_tables(found->instances, stack, checked->rescale, checked->padding);
+    for (size_t z = 0; z < planes; z++)
+        checked->positions[z] = stack->planes[z].position - stack->planes[0].position;
+    checked->frame.positions = checked->positions;
+    memcpy(checked->frame.origin, stack->origin, sizeof checked->frame.origin);
+    memcpy(checked->frame.axes, stack->axes, sizeof checked->frame.axes);
+    snprintf(checked->words, sizeof checked->words, "%s%s", is_known ? " " : "", value_unit_spoken(report->unit));
+    checked->volume = (struct expect_volume){
+        .extent = {stack->columns, stack->rows, stack->plane_count},
+        .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
+        .voxels = voxels,
+        .pixel = stack->pixel,
+        .rescale = checked->rescale,
+        .padding = checked->padding,
+        .unit = checked->words,
+        .ucum = is_known ? report->unit : "",
+        .threads = job->compute->threads,
+        .frame = stack->has_geometry ? &checked->frame : NULL,
+        .masks = found->masks,
+        .lane = lane,
+        .spare = found->spare,
+    };
+    describe_slices(job, &checked->volume);
+    return 0;
+}
+
 /* Measures the segments and checks them. `measures`: one per segment. */
 static int
 check_segments(struct job *job, struct segment_measures *measures)
 {
     struct pipeline_report *report = job->report;
-    const struct geometry_stack *stack = job->source.grid.stack;
-    const bool is_known = strcmp(report->unit, "1") != 0;
-    const size_t planes = (size_t)stack->plane_count;
-    char words[FEATURE_TERM + 1];
-    /* One entry per slice. */
-    struct image_rescale *rescale = calloc(planes, sizeof *rescale);
-    struct image_range *padding = calloc(planes, sizeof *padding);
-    double *positions = calloc(planes, sizeof *positions);
-    struct expect_window *windows = NULL; /* the edges of the volume */
-    int rc = 0;
-    if (!rescale || !padding || !positions) {
-        rc = error_set_system(&report->error, -ENOMEM, "measure the segments");
-        goto out;
-    }
-    volume_tables(job->source.grid.instances, stack, rescale, padding);
-    for (size_t z = 0; z < planes; z++)
-        positions[z] = stack->planes[z].position - stack->planes[0].position;
-    if (job->source.grid.straight)
-        rc = grid_find_windows(&job->source.grid, &windows, &report->error);
-    struct expect_frame frame = {.positions = positions};
-    memcpy(frame.origin, stack->origin, sizeof frame.origin);
-    memcpy(frame.axes, stack->axes, sizeof frame.axes);
-    snprintf(words, sizeof words, "%s%s", is_known ? " " : "", value_unit_spoken(report->unit));
-    struct expect_volume volume = {
-        .masks = job->segmentation.masks,
-        .lane = job->lane,
-        .extent = {stack->columns, stack->rows, stack->plane_count},
-        .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
-        .voxels = job->voxels,
-        .pixel = stack->pixel,
-        .rescale = rescale,
-        .padding = padding,
-        .windows = windows,
-        .unit = words,
-        .ucum = is_known ? report->unit : "",
-        .threads = job->compute->threads,
-        .frame = stack->has_geometry ? &frame : NULL,
-    };
-    describe_slices(job, &volume);
+    const struct segmentation *found = &job->segmentation;
+    struct checked_volume own, coarse = {.windows = NULL};
+    int rc = checked_fill(job, found, job->lane, job->voxels, &own);
+    if (rc == 0 && job->source.grid.straight)
+        rc = grid_find_windows(&job->source.grid, &own.windows, &report->error);
+    own.volume.windows = own.windows;
+    if (rc == 0 && found->coarse)
+        rc = checked_fill(job, &job->coarse.segmentation, job->coarse.lane, job->coarse.voxels, &coarse);
+    if (rc == 0 && found->coarse && own.windows)
+        rc = coarse_volume_windows(&job->coarse, found->stack, own.windows, &coarse.windows, &report->error);
+    coarse.volume.windows = coarse.windows;
     if (rc == 0)
-        rc = expect_check(job->pipeline, &volume, NULL, measures, &report->breaches, &report->error);
-out:
-    free(rescale);
-    free(padding);
-    free(positions);
-    free(windows);
+        rc = expect_check(job->pipeline, &own.volume, found->coarse ? &coarse.volume : NULL, measures,
+                          &report->breaches, &report->error);
+    checked_release(&own);
+    checked_release(&coarse);
     return rc;
 }
 
@@ -511,10 +569,13 @@ compute(struct job *job)
     int rc = pipeline_enter(job->watch, "compute");
     if (rc == 0)
         rc = check_contrast(job);
+    if (rc == 0 && job->segmentation.coarse)
+        rc = coarse_volume_run(&job->coarse, &job->segmentation, job->lane, &report->error);
     if (rc == 0)
         rc = segmentation_run(&job->segmentation, job->lane, job->voxels, &report->error);
     for (size_t i = 0; rc == 0 && job->source.grid.straight && i < job->pipeline->segment_count; i++)
-        grid_cut_padding(&job->source.grid, job->voxels, &job->segmentation.masks[i]);
+        if (job->segmentation.masks[i].bits)
+            grid_cut_padding(&job->source.grid, job->voxels, &job->segmentation.masks[i]);
     if (rc == 0)
         rc = report_segments(job);
     if (rc == 0)
@@ -537,7 +598,7 @@ measure_texture(struct job *job)
         return 0;
     int rc = pipeline_enter(job->watch, "texture");
     if (rc == 0)
-        rc = texture_groups_measure(&job->groups, job->lane, job->voxels, job->segmentation.masks, most_of_groups(job),
+        rc = texture_groups_measure(&job->groups, job->lane, job->voxels, job->segmentation.masks, most_of_other(job),
                                     result, &job->report->error);
     if (rc)
         tell_whose_memory(job);
@@ -678,6 +739,7 @@ pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
     headers_digest_end(job.digests, true, &ignored);
     output_close(job.output);
     texture_groups_release(&job.groups);
+    coarse_volume_release(&job.coarse);
     segmentation_release(&job.segmentation); /* owns the pipeline, if segments are of objects */
     volume_source_release(&job.source);
     texture_result_clear(&job.texture);

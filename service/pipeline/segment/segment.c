@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "service/pipeline/segment/object_pick.h"
+#include "service/pipeline/segment/segment_coarse.h"
 #include "service/pipeline/segment/segment_ranges.h"
 #include "service/pipeline/segment/segment_sets.h"
 
@@ -28,7 +29,7 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
         return error_set_system(error, -ENOMEM, "list the segments");
     segmentation->of[m].segments = segments;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if ((int)pipeline->segments[i].method == m)
+        if ((int)pipeline->segments[i].method == m && segment_is_here(segmentation, i))
             segments[segmentation->of[m].count++] = i;
     if (segmentation->of[m].count == 0 || segmentation->of[m].prepared) /* it was kept */
         return 0;
@@ -53,19 +54,23 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     segmentation->ready = calloc(count, sizeof *segmentation->ready);
     segmentation->ranges = calloc(count, sizeof *segmentation->ranges);
     segmentation->maps = calloc(count, sizeof *segmentation->maps);
+    segmentation->own = calloc(count, sizeof *segmentation->own);
     if (!segmentation->found || !segmentation->masks || !segmentation->ready || !segmentation->ranges ||
-        !segmentation->maps)
+        !segmentation->maps || !segmentation->own)
         return error_set_system(error, -ENOMEM, "hold the masks");
-    *bytes = (struct segment_bytes){0};
+    *bytes = (struct segment_bytes){.lasting = coarse_volume_bytes(segmentation)};
     for (size_t i = 0; i < count; i++) {
         const struct segment_method *method = segment_methods[pipeline->segments[i].method];
-        if (!method->bytes)
+        if (!segment_is_here(segmentation, i))
             continue;
-        const struct segment_bytes own = method->bytes(segmentation, i);
-        bytes->lasting += own.lasting;
+        const struct segment_bytes own =
+            method->bytes ? method->bytes(segmentation, i) : (struct segment_bytes){0};
+        bytes->lasting += own.lasting + (method->makes_bits ? segment_mask_bytes(segmentation->stack) : 0);
         bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
     }
     demand->beside_bytes = bytes->lasting + bytes->passing;
+    if (!segmentation->is_coarse && segmentation->coarse)
+        demand->of[KERNELS_COARSE] = &kernels_asked;
     ranges_prepare(segmentation, demand);
     rc = sets_prepare(segmentation, demand, error);
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
@@ -82,7 +87,10 @@ segmentation_release(struct segmentation *segmentation)
         free(segmentation->of[m].prepared);
         free(segmentation->of[m].segments);
     }
+    for (size_t i = 0; segmentation->own && i < segmentation->pipeline->segment_count; i++)
+        free(segmentation->own[i]);
     object_picks_free(segmentation->picks);
+    free(segmentation->own);
     free(segmentation->found);
     free(segmentation->masks);
     free(segmentation->ready);
@@ -104,6 +112,28 @@ segmentation_restart(struct segmentation *segmentation)
         }
     segmentation_release(segmentation);
     *segmentation = again;
+}
+
+uint64_t *
+segment_reserve(struct segmentation *segmentation, size_t segment, struct error *error)
+{
+    const size_t words = segment_mask_words(segmentation->stack);
+    free(segmentation->own[segment]);
+    segmentation->own[segment] = calloc(words, sizeof **segmentation->own);
+    if (!segmentation->own[segment])
+        error_set_system(error, -ENOMEM, "hold the masks");
+    return segmentation->own[segment];
+}
+
+void
+segment_found(struct segmentation *segmentation, size_t segment)
+{
+    const size_t words = segment_mask_words(segmentation->stack);
+    struct image_mask *found = &segmentation->found[segment];
+    *found = (struct image_mask){.bits = segmentation->own[segment],
+                                 .words_per_row = (segmentation->stack->columns - 1) / 64 + 1};
+    for (size_t w = 0; w < words; w++)
+        found->voxels += __builtin_popcountll(found->bits[w]);
 }
 
 size_t
@@ -210,6 +240,8 @@ segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, c
 {
     bool *made = calloc(segmentation->pipeline->segment_count, sizeof *made);
     int m, rc = made ? 0 : error_set_system(error, -ENOMEM, "find the segments");
+    for (size_t i = 0; rc == 0 && i < segmentation->pipeline->segment_count; i++)
+        made[i] = !segment_is_here(segmentation, i);
     while (rc == 0 && (m = next_method(segmentation, made)) < CONF_METHODS) {
         for (size_t k = 0; k < segmentation->of[m].count; k++) {
             const size_t i = segmentation->of[m].segments[k];
@@ -223,11 +255,19 @@ segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, c
     return rc;
 }
 
+const struct segmentation *
+segment_finder(const struct segmentation *segmentation, size_t segment)
+{
+    return segment_is_here(segmentation, segment) ? segmentation : &segmentation->coarse->segmentation;
+}
+
 void
 segment_describe(const struct segmentation *segmentation, size_t number, char text[SEGMENT_DESCRIPTION])
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    segment_methods[segment->method]->describe(segmentation, number, text);
+    segment_methods[segment->method]->describe(segment_finder(segmentation, number), number, text);
+    if (segment->grid_mm > 0)
+        coarse_volume_describe(segmentation->coarse, text);
     sets_describe(segment, text);
 }
 

@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/mask/mask.h"
+#include "kernels/smooth/smooth.h"
 #include "service/common/jobs/job_file.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/pipeline_report.h"
@@ -20,6 +21,8 @@
 #define SEGMENT_DESCRIPTION 1025 /* Algorithm Parameters has 1024 characters; longer text is cut */
 
 #define SEGMENT_NO_PLACE    SIZE_MAX
+
+struct coarse_volume;
 
 /* A range of real-world values: as configured, or computed from `values` values. */
 struct segment_range {
@@ -34,9 +37,14 @@ struct segment_bytes {
     int64_t passing; /* while a segment is found, one after the other */
 };
 
-/* The segments of a job. Inputs are borrowed. */
+/*
+ * The segments of a job on one grid. Inputs are borrowed. The segments with grid_mm have a
+ * segmentation of their own (segment_coarse.h); that of the images' voxels uses their masks.
+ */
 struct segmentation {
     const struct conf_pipeline *pipeline;
+    bool is_coarse;              /* finds the segments with grid_mm; false: those without */
+    struct coarse_volume *coarse; /* of the segments with grid_mm; NULL: it has no part in them */
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
     const struct grid *grid; /* the grid of both, and its relation to the source's planes */
@@ -60,9 +68,12 @@ struct segmentation {
      * that its method found, and the mask made from it.
      */
     struct image_mask *found, *masks;
+    uint64_t **own; /* memory of regions (segment_reserve); NULL: not needed */
     bool *ready;                  /* the requirements of the method are met */
     struct segment_range *ranges; /* of methods with a range */
     struct kernels_mask_demand sets;
+    struct smooth_demand smooth;
+    size_t spare;   /* the first of the free masks among `sets` */
     size_t *starts; /* index among them, for starts that auto found */
     /* index of the segment's own mask among `sets`; SEGMENT_NO_PLACE: `found` is the mask */
     size_t *places;
@@ -70,12 +81,20 @@ struct segmentation {
     struct segment_bytes bytes; /* total of the methods */
 };
 
+/* Returns whether the segmentation finds this segment. */
+static inline bool
+segment_is_here(const struct segmentation *segmentation, size_t segment)
+{
+    return (segmentation->pipeline->segments[segment].grid_mm > 0) == segmentation->is_coarse;
+}
+
 /* Functions return 0 or -errno with the error filled. */
 struct segment_method {
     const char *algorithm;       /* Algorithm Name of the SEG */
     struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: Deformable Models */
     enum kernels_op_id op;       /* operation that it demands; KERNELS_OPS: none of its own */
     bool lasts;                  /* its preparation needs neither voxels nor padding */
+    bool makes_bits;             /* run() uses segment_reserve() for each segment */
     /*
      * Fills `prepared`, `size` bytes of zeros, with data that is known before there are pixels. It
      * begins with the demand of the operation. It is released also after an error.
@@ -152,12 +171,23 @@ segment_mask_bytes(const struct geometry_stack *stack)
     return (int64_t)(segment_mask_words(stack) * sizeof(uint64_t));
 }
 
+/*
+ * Returns the zeroed words of the region of a segment, one mask of the grid. The segmentation owns them. Returns NULL with
+ * the error filled if there is no memory.
+ */
+uint64_t *segment_reserve(struct segmentation *segmentation, size_t segment, struct error *error);
+/* Makes them the region that the method found. */
+void segment_found(struct segmentation *segmentation, size_t segment);
+
 size_t segment_place(const struct segmentation *segmentation, size_t segment);
 
 /* Returns the mask of the segment that `from` names; it must be made. */
 const uint64_t *segment_from(const struct segmentation *segmentation, size_t segment);
 
-/* Writes Algorithm Parameters of a segment that was found: those of its method, then its steps. */
+/* Returns the segmentation that found the segment. */
+const struct segmentation *segment_finder(const struct segmentation *segmentation, size_t segment);
+
+/* Writes Algorithm Parameters of a segment that was found: those of its method, then its grid and its steps. */
 void segment_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION]);
 
 /*

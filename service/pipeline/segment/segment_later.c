@@ -42,7 +42,6 @@ later_describe(const struct segmentation *segmentation, size_t segment, char tex
                                                   .release = later_release,                                            \
                                                   .run = later_run,                                                    \
                                                   .describe = later_describe};
-LATER(any_of)
 LATER(enclosed)
 LATER(sections)
 LATER(leak)

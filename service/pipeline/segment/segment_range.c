@@ -2,7 +2,9 @@
  * segment_range.c - segments of all voxels in a range of values (segment_ranges.h). A mask begins
  * with the range (kernels/mask/mask.h), so the method has no region to find.
  */
+#include "service/pipeline/segment/segment_coarse.h"
 #include "service/pipeline/segment/segment_ranges.h"
+#include "service/pipeline/volume.h"
 
 #include "base/error.h"
 
@@ -50,6 +52,41 @@ range_release(void *prepared)
     free(own->holes);
 }
 
+/* Replaces what lies farther than the band from the outline of the coarse segment by its inside and outside. */
+static int
+range_refine(const struct segmentation *segmentation, size_t segment, uint64_t *bits, struct error *error)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    const struct conf_refine *refine = &pipeline->segments[segment].refine;
+    const size_t words = segment_mask_words(segmentation->stack);
+    uint64_t *inner = calloc(words, sizeof *inner), *outer = calloc(words, sizeof *outer);
+    int rc = inner && outer ? 0 : error_set_system(error, -ENOMEM, "hold the masks");
+    if (rc == 0)
+        rc = coarse_volume_band(segmentation->coarse, segmentation, conf_find_segment(pipeline, refine->label),
+                                refine->band_mm, inner, outer, error);
+    for (size_t w = 0; rc == 0 && w < words; w++)
+        bits[w] = (bits[w] | inner[w]) & outer[w];
+    free(inner);
+    free(outer);
+    return rc;
+}
+
+/* Finds the region of a segment with smooth_mm, once. */
+static int
+range_smooth(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, struct error *error)
+{
+    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
+    if (own->smooth_mm <= 0 || segmentation->own[segment])
+        return 0;
+    uint64_t *bits = segment_reserve(segmentation, segment, error);
+    int rc = bits ? ranges_smooth(segmentation, segment, lane, bits, error) : -ENOMEM;
+    if (rc == 0 && own->refine.label)
+        rc = range_refine(segmentation, segment, bits, error);
+    if (rc == 0)
+        segment_found(segmentation, segment);
+    return rc;
+}
+
 static int
 range_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
@@ -57,8 +94,12 @@ range_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
     (void)voxels;
     for (size_t k = 0; k < segmentation->of[CONF_RANGE].count && rc == 0; k++) {
         const size_t segment = segmentation->of[CONF_RANGE].segments[k];
-        if (segmentation->ready[segment] && !segmentation->ranges[segment].known)
+        if (!segmentation->ready[segment])
+            continue;
+        if (!segmentation->ranges[segment].known)
             rc = ranges_find(segmentation, segment, lane, NULL, error);
+        if (rc == 0)
+            rc = range_smooth(segmentation, segment, lane, error);
     }
     return rc ? rc : range_fill(segmentation, segmentation->of[CONF_RANGE].prepared, error);
 }
@@ -68,6 +109,11 @@ range_begin_mask(const struct segmentation *segmentation, size_t segment, struct
 {
     const struct range_segments *own = segmentation->of[CONF_RANGE].prepared;
     const size_t k = segment_place(segmentation, segment);
+    if (segmentation->own[segment]) {
+        request->padding = volume_common_padding(segmentation->instances, segmentation->stack);
+        request->found = segmentation->own[segment];
+        return;
+    }
     request->range_count = (size_t)segmentation->stack->plane_count;
     request->ranges = own->ranges + k * request->range_count;
     request->padding = own->holes[k];
@@ -78,16 +124,22 @@ range_begin_mask(const struct segmentation *segmentation, size_t segment, struct
 static void
 range_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION])
 {
-    const char *from = segmentation->pipeline->segments[segment].from;
+    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     ranges_describe(segmentation, segment, text);
-    if (from)
-        segment_append(text, SEGMENT_DESCRIPTION, "; from segment %s", from);
+    if (own->from)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from segment %s", own->from);
+    if (own->refine.label)
+        segment_append(text, SEGMENT_DESCRIPTION, "; refine segment %s within %g mm", own->refine.label,
+                       own->refine.band_mm);
 }
 
 static struct segment_bytes
 range_bytes(const struct segmentation *segmentation, size_t segment)
 {
-    return (struct segment_bytes){.passing = ranges_bytes(segmentation, segment)};
+    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
+    const int64_t mask = segment_mask_bytes(segmentation->stack);
+    return (struct segment_bytes){.lasting = own->smooth_mm > 0 ? mask : 0,
+                                  .passing = ranges_bytes(segmentation, segment) + (own->refine.label ? 2 * mask : 0)};
 }
 
 const struct segment_method segment_range = {

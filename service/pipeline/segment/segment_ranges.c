@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "kernels/mask/relative.h"
 #include "kernels/texture/texture.h"
+#include "service/pipeline/measure/measure.h"
 #include "service/pipeline/volume.h"
 
 #include <errno.h>
@@ -157,6 +158,57 @@ ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lan
     return rc;
 }
 
+int
+ranges_limits(struct dicom_instance *const *instances, const struct geometry_stack *stack,
+                     struct image_range *limits, struct image_range *padding, struct error *error)
+{
+    static const double hounsfield[2] = {-1024, 3071};
+    const struct geometry_plane *planes = stack->planes;
+    const struct image_rescale rescale = volume_rescale(instances, &planes[0]);
+    *padding = volume_padding(instances[planes[0].instance]);
+    *limits = image_pixel_range(stack->pixel);
+    for (int32_t z = 0; z < stack->plane_count; z++) {
+        const char *const path = instances[planes[z].instance]->path;
+        const struct image_rescale own = volume_rescale(instances, &planes[z]);
+        const struct image_range other = volume_padding(instances[planes[z].instance]);
+        if (own.slope != rescale.slope || own.intercept != rescale.intercept || !(own.slope > 0))
+            return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, instances[planes[0].instance]->path, path,
+                                   "grid_mm and smooth_mm require one rescale with a positive slope for all slices");
+        if (other.lo != padding->lo || other.hi != padding->hi)
+            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, instances[planes[0].instance]->path, path,
+                                   "grid_mm and smooth_mm require the same padding for all slices");
+    }
+    if (strcmp(value_unit_of(instances, stack), "[hnsf'U]") == 0)
+        *limits = volume_stored_range(hounsfield, rescale.slope, rescale.intercept, *limits);
+    if (!volume_range_is_empty(*limits))
+        return 0;
+    return error_set(error, -EINVAL, CODE_RESCALE_INVALID, "the rescale leaves no stored value from -1024 to 3071 HU");
+}
+
+int
+ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, uint64_t *bits,
+              struct error *error)
+{
+    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
+    const struct geometry_stack *stack = segmentation->stack;
+    const size_t words = segment_mask_words(stack);
+    struct image_range limits;
+    struct smooth_request request = {.sigma_mm = own->smooth_mm, .bits = bits};
+    int rc = ranges_limits(segmentation->instances, stack, &limits, &request.padding, error);
+    if (rc)
+        return rc;
+    const struct image_rescale rescale = volume_rescale(segmentation->instances, &stack->planes[0]);
+    request.lo = limits.lo;
+    request.hi = limits.hi;
+    request.range = volume_stored_range(segmentation->ranges[segment].ends, rescale.slope, rescale.intercept,
+                                        image_pixel_range(stack->pixel));
+    if (!volume_range_is_empty(request.range))
+        rc = smooth_run(lane, &request, error);
+    for (size_t w = 0; rc == 0 && own->from && w < words; w++)
+        bits[w] &= segment_from(segmentation, segment)[w];
+    return rc;
+}
+
 int64_t
 ranges_bytes(const struct segmentation *segmentation, size_t number)
 {
@@ -185,6 +237,9 @@ ranges_prepare(struct segmentation *segmentation, struct kernels_demand *demand)
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_range *range = &pipeline->segments[i].range;
+        if (!segment_is_here(segmentation, i))
+            continue;
+        segmentation->smooth.sigma_mm = fmax(segmentation->smooth.sigma_mm, pipeline->segments[i].smooth_mm);
         segmentation->ranges[i].known = range->relative == CONF_ABSOLUTE;
         memcpy(segmentation->ranges[i].ends, range->ends, sizeof range->ends);
         if (range->relative != CONF_ABSOLUTE)
@@ -203,6 +258,9 @@ ranges_describe(const struct segmentation *segmentation, size_t segment, char te
         snprintf(text, SEGMENT_DESCRIPTION, "range %.9g..%.9g", ends[0], ends[1]);
     else
         snprintf(text, SEGMENT_DESCRIPTION, "range from %.9g", ends[0]);
+    if (segmentation->pipeline->segments[segment].smooth_mm > 0)
+        segment_append(text, SEGMENT_DESCRIPTION, " after Gaussian %g mm",
+                       segmentation->pipeline->segments[segment].smooth_mm);
     switch (range->relative) {
     case CONF_PERCENTILE:
         segment_append(text, SEGMENT_DESCRIPTION, " (percentile %g..%g", range->percentile[0], range->percentile[1]);

@@ -35,6 +35,20 @@ int ranges_find(struct segmentation *segmentation, size_t segment, struct kernel
 int ranges_make(const struct segmentation *segmentation, size_t segment, struct image_range *ranges,
                 struct image_range *hole, struct error *error);
 
+/*
+ * Finds the stored values that a filter clips to: HU -1024 .. 3071, or all that the pixels can have; and the common padding.
+ * Returns -EINVAL with RESCALE_VARIES or PADDING_MIXED if slices differ, or if the slope is not positive.
+ */
+int ranges_limits(struct dicom_instance *const *instances, const struct geometry_stack *stack,
+                  struct image_range *limits, struct image_range *padding, struct error *error);
+
+/*
+ * Fills `bits` with the voxels of a segment with smooth_mm: those whose filtered value is in range, cut to the segment
+ * of `from`. Returns errors of ranges_limits() and smooth_run().
+ */
+int ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, uint64_t *bits,
+                  struct error *error);
+
 /* Writes "range 0..80", with its derivation; and the numbers of the record if it was computed. */
 void ranges_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION]);
 void ranges_report(const struct segmentation *segmentation, size_t segment, struct pipeline_segment *report);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ set_step(const struct conf_step *step)
         .kind = (enum kernels_mask_step_kind)step->kind, .amount = step->amount, .corners = step->connectivity == 26};
     if (step->kind == CONF_STEP_KEEP)
         made.amount = step->keep;
+    made.in_slice = step->space == CONF_SPACE_SLICE;
     if (step->kind == CONF_STEP_FILL_SLICES && step->fill == CONF_FILL_VOLUME)
         made.kind = KERNELS_MASK_FILL_VOLUME;
     return made;
@@ -40,6 +42,34 @@ set_starts_its_method(const struct conf_pipeline *pipeline, size_t segment)
     return false;
 }
 
+static void
+sets_reach(struct kernels_mask_demand *sets, double mm)
+{
+    sets->reach_mm = mm > sets->reach_mm ? mm : sets->reach_mm;
+}
+
+/* Reserves masks, balls and filters for checks, and for refine, which uses balls of the coarse grid. */
+static void
+sets_prepare_spare(struct segmentation *segmentation)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    struct kernels_mask_demand *sets = &segmentation->sets;
+    size_t spare = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_segment *segment = &pipeline->segments[i];
+        struct expect_demand own = {.masks = 0};
+        if (segment_is_here(segmentation, i))
+            own = expect_demand_of(segment);
+        if (segmentation->is_coarse && segment->refine.label)
+            own = (struct expect_demand){.masks = 1, .reach_mm = segment->refine.band_mm};
+        spare = own.masks > spare ? own.masks : spare;
+        sets_reach(sets, own.reach_mm);
+        segmentation->smooth.sigma_mm = fmax(segmentation->smooth.sigma_mm, own.smooth_mm);
+    }
+    segmentation->spare = sets->masks;
+    sets->masks += spare;
+}
+
 int
 sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, struct error *error)
 {
@@ -50,21 +80,29 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
     if (!segmentation->places || !segmentation->starts)
         return error_set_system(error, -ENOMEM, "prepare the segments");
     memcpy(sets->spacing, segmentation->stack->spacing, sizeof sets->spacing);
+    memcpy(segmentation->smooth.spacing, segmentation->stack->spacing, sizeof segmentation->smooth.spacing);
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
+        segmentation->places[i] = SEGMENT_NO_PLACE;
+        if (!segment_is_here(segmentation, i))
+            continue;
         const bool is_made = segment_methods[segment->method]->begin_mask || segment->within_count > 0 ||
                              segment->minus_count > 0 || segment->intersect_count > 0 || segment->then_count > 0 ||
                              set_starts_its_method(pipeline, i);
-        segmentation->places[i] = is_made ? sets->masks++ : SEGMENT_NO_PLACE;
+        if (is_made)
+            segmentation->places[i] = sets->masks++;
         if (conf_segment_looks(segment))
             segmentation->starts[i] = sets->masks++;
         for (size_t s = 0; s < segment->then_count; s++) {
             const struct kernels_mask_step step = set_step(&segment->then[s]);
-            if (mask_step_has_ball(step.kind) && step.amount > sets->reach_mm)
-                sets->reach_mm = step.amount;
+            if (mask_step_has_ball(step.kind))
+                sets_reach(sets, step.amount);
             sets->bridges |= step.kind == KERNELS_MASK_CUT_BRIDGES;
         }
     }
+    sets_prepare_spare(segmentation);
+    if (segmentation->smooth.sigma_mm > 0)
+        demand->of[KERNELS_SMOOTH] = &segmentation->smooth;
     if (sets->masks > 0)
         demand->of[KERNELS_MASK] = sets;
     return 0;
@@ -159,6 +197,8 @@ sets_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]
         segment_append(text, SEGMENT_DESCRIPTION, "%s %s", i > 0 ? "," : "; then", set_step_names[made.kind]);
         if (step->kind != CONF_STEP_FILL_SLICES)
             segment_append(text, SEGMENT_DESCRIPTION, " %g", made.amount);
+        if (made.in_slice)
+            segment_append(text, SEGMENT_DESCRIPTION, " in the slice");
         if (made.corners)
             segment_append(text, SEGMENT_DESCRIPTION, " 26-connected");
     }

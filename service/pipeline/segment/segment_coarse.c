@@ -1,0 +1,283 @@
+/* segment_coarse.c - see segment_coarse.h. */
+#include "service/pipeline/segment/segment_coarse.h"
+
+#include "base/error.h"
+#include "service/pipeline/measure/measure.h"
+#include "service/pipeline/segment/segment_ranges.h"
+#include "service/pipeline/volume.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FINEST_SCALE = 64 };
+
+/* ------------------------------------------------------------------------------- preparing -- */
+
+/* Makes the stack of the blocks. */
+static int
+coarse_volume_lay_out(struct coarse_volume *coarse, const struct segmentation *fine, struct error *error)
+{
+    const struct geometry_stack *from = fine->stack;
+    const struct image_extent extent = {from->columns, from->rows, from->plane_count};
+    struct geometry_stack *own = &coarse->stack;
+    double mm = 0;
+    for (size_t i = 0; i < fine->pipeline->segment_count; i++)
+        mm = fine->pipeline->segments[i].grid_mm > 0 ? fine->pipeline->segments[i].grid_mm : mm;
+    coarse_grid_find(extent, from->spacing, mm, &coarse->blocks);
+    free(own->planes);
+    *own = *from;
+    own->pixel = IMAGE_INT16;
+    own->columns = (int32_t)coarse->blocks.extent.columns;
+    own->rows = (int32_t)coarse->blocks.extent.rows;
+    own->plane_count = (int32_t)coarse->blocks.extent.slices;
+    memcpy(own->spacing, coarse->blocks.spacing, sizeof own->spacing);
+    own->planes = calloc((size_t)own->plane_count, sizeof *own->planes);
+    if (!own->planes)
+        return error_set_system(error, -ENOMEM, "make the coarse grid");
+    for (int axis = 0; axis < 3; axis++)
+        for (int i = 0; i < 3; i++)
+            own->origin[i] += from->axes[3 * axis + i] * (own->spacing[axis] - from->spacing[axis]) / 2;
+    for (int32_t z = 0; z < own->plane_count; z++)
+        own->planes[z].position =
+            from->planes[0].position + (own->spacing[2] - from->spacing[2]) / 2 + z * own->spacing[2];
+    return 0;
+}
+
+/* Fills the request, and the instance that gives the blocks their meaning. */
+static int
+coarse_volume_scale(struct coarse_volume *coarse, const struct segmentation *fine, struct coarse_request *request,
+                    struct error *error)
+{
+    const struct geometry_plane *first = &fine->stack->planes[0];
+    struct dicom_instance *own = &coarse->instance;
+    struct image_range limits;
+    *request = (struct coarse_request){.grid = coarse->blocks, .scale = FINEST_SCALE, .blocks = coarse->voxels};
+    const int rc = ranges_limits(fine->instances, fine->stack, &limits, &request->padding, error);
+    if (rc)
+        return rc;
+    const struct image_rescale rescale = volume_rescale(fine->instances, first);
+    const bool is_hounsfield = strcmp(value_unit_of(fine->instances, fine->stack), "[hnsf'U]") == 0;
+    request->lo = limits.lo;
+    request->hi = limits.hi;
+    request->offset = limits.lo + (limits.hi - limits.lo + 1) / 2;
+    if (is_hounsfield)
+        request->offset = (int32_t)lround(fmin(fmax(-rescale.intercept / rescale.slope, limits.lo), limits.hi));
+    while ((limits.hi - request->offset) * request->scale > INT16_MAX ||
+           (limits.lo - request->offset) * request->scale < INT16_MIN)
+        request->scale /= 2;
+    *own = *fine->instances[first->instance];
+    coarse->frame = own->frames[first->frame];
+    coarse->frame.has_rescale = true;
+    coarse->frame.slope = rescale.slope / request->scale;
+    coarse->frame.intercept = rescale.slope * request->offset + rescale.intercept;
+    own->frames = &coarse->frame;
+    own->frame_count = 1;
+    own->pixel = IMAGE_INT16;
+    own->bits_stored = 16;
+    own->has_padding = false;
+    if (strcmp(value_unit_of(fine->instances, fine->stack), "1") == 0)
+        own->value_unit[0] = '\0';
+    coarse->instances[0] = own;
+    return 0;
+}
+
+bool
+coarse_volume_is_wanted(const struct conf_pipeline *pipeline)
+{
+    bool any = false;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        any |= pipeline->segments[i].grid_mm > 0;
+    return any;
+}
+
+int
+coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, struct kernels_device *device,
+                      int64_t most_bytes, struct error *error)
+{
+    struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_bytes};
+    struct coarse_request request;
+    int rc = coarse->lane ? 0 : kernels_lane_open(device, &coarse->lane, error);
+    if (rc == 0)
+        rc = coarse_volume_lay_out(coarse, fine, error);
+    if (rc == 0)
+        rc = coarse_volume_scale(coarse, fine, &request, error);
+    if (rc)
+        return rc;
+    coarse->grid = (struct grid){.instances = coarse->instances,
+                                 .stack = &coarse->stack,
+                                 .source = &coarse->stack,
+                                 .source_instances = coarse->instances};
+    segmentation_release(&coarse->segmentation);
+    coarse->segmentation = (struct segmentation){.pipeline = fine->pipeline,
+                                                 .is_coarse = true,
+                                                 .instances = coarse->instances,
+                                                 .stack = &coarse->stack,
+                                                 .grid = &coarse->grid};
+    rc = segmentation_prepare(&coarse->segmentation, &demand, error);
+    return rc ? rc
+              : kernels_volume_begin(coarse->lane, coarse->blocks.extent, IMAGE_INT16, &demand, &coarse->voxels, error);
+}
+
+static void
+coarse_volume_free_expanded(struct coarse_volume *coarse)
+{
+    for (size_t i = 0; coarse->expanded && i < coarse->segmentation.pipeline->segment_count; i++)
+        free(coarse->expanded[i]);
+    free(coarse->expanded);
+    coarse->expanded = NULL;
+}
+
+void
+coarse_volume_release(struct coarse_volume *coarse)
+{
+    coarse_volume_free_expanded(coarse);
+    segmentation_release(&coarse->segmentation);
+    kernels_lane_close(coarse->lane);
+    free(coarse->stack.planes);
+    *coarse = (struct coarse_volume){.lane = NULL};
+}
+
+/* --------------------------------------------------------------------------------- masks ---- */
+
+/* Returns whether a segment with grid_mm needs a mask of the images' voxels. */
+static bool
+coarse_volume_expands(const struct conf_pipeline *pipeline, size_t segment)
+{
+    const struct conf_segment *own = &pipeline->segments[segment];
+    bool needed = own->grid_mm > 0 && !own->hidden;
+    struct conf_use use;
+    for (size_t i = 0; i < pipeline->segment_count && own->grid_mm > 0; i++)
+        for (size_t n = 0; pipeline->segments[i].grid_mm <= 0 && conf_segment_use(pipeline, i, n, &use); n++)
+            needed |= use.label != pipeline->segments[i].refine.label && strcmp(use.label, own->label) == 0;
+    return needed;
+}
+
+int64_t
+coarse_volume_bytes(const struct segmentation *fine)
+{
+    int64_t masks = 0;
+    for (size_t i = 0; i < fine->pipeline->segment_count && !fine->is_coarse; i++)
+        masks += coarse_volume_expands(fine->pipeline, i);
+    return masks * segment_mask_bytes(fine->stack);
+}
+
+/* Returns the number of the images' voxels in a mask of blocks. */
+static int64_t
+coarse_volume_count(const struct coarse_grid *blocks, const struct image_mask *mask, const struct image_extent *extent)
+{
+    const int64_t *factor = blocks->factor, end = blocks->extent.columns - 1;
+    const int64_t short_x = factor[0] - (extent->columns - end * factor[0]); /* missing in the last block of a row */
+    int64_t voxels = 0;
+    for (int64_t z = 0; z < blocks->extent.slices; z++)
+        for (int64_t y = 0; y < blocks->extent.rows; y++) {
+            const uint64_t *row = mask->bits + (z * blocks->extent.rows + y) * mask->words_per_row;
+            const int64_t high = extent->rows - y * factor[1], deep = extent->slices - z * factor[2];
+            int64_t count = 0;
+            for (int64_t w = 0; w < mask->words_per_row; w++)
+                count += __builtin_popcountll(row[w]);
+            count = count * factor[0] - (int64_t)(row[end / 64] >> end % 64 & 1) * short_x;
+            voxels += count * (high < factor[1] ? high : factor[1]) * (deep < factor[2] ? deep : factor[2]);
+        }
+    return voxels;
+}
+
+/* Gives the segmentation of the images' voxels the masks. */
+static int
+coarse_volume_expand(struct coarse_volume *coarse, struct segmentation *fine, int threads, struct error *error)
+{
+    const size_t count = fine->pipeline->segment_count;
+    const struct image_extent extent = {fine->stack->columns, fine->stack->rows, fine->stack->plane_count};
+    coarse_volume_free_expanded(coarse);
+    coarse->expanded = calloc(count, sizeof *coarse->expanded);
+    if (!coarse->expanded)
+        return error_set_system(error, -ENOMEM, "expand the masks");
+    for (size_t i = 0; i < count; i++) {
+        const struct image_mask *mask = &coarse->segmentation.masks[i];
+        if (segment_is_here(fine, i))
+            continue;
+        fine->masks[i] = (struct image_mask){.words_per_row = (extent.columns - 1) / 64 + 1,
+                                             .voxels = coarse_volume_count(&coarse->blocks, mask, &extent)};
+        if (!coarse_volume_expands(fine->pipeline, i))
+            continue;
+        coarse->expanded[i] = calloc(segment_mask_words(fine->stack), sizeof **coarse->expanded);
+        if (!coarse->expanded[i])
+            return error_set_system(error, -ENOMEM, "expand the masks");
+        coarse_expand(&coarse->blocks, mask->bits, extent, threads, coarse->expanded[i]);
+        fine->masks[i].bits = coarse->expanded[i];
+    }
+    return 0;
+}
+
+int
+coarse_volume_run(struct coarse_volume *coarse, struct segmentation *fine, struct kernels_lane *lane,
+                  struct error *error)
+{
+    struct coarse_request request;
+    int rc = coarse_volume_scale(coarse, fine, &request, error); /* the padding may be known only now */
+    if (rc == 0)
+        rc = segmentation_begin(&coarse->segmentation, coarse->lane, error);
+    if (rc == 0)
+        rc = coarse_run(lane, &request, error);
+    if (rc == 0)
+        rc = kernels_volume_ready(coarse->lane, 0, coarse->stack.plane_count, error);
+    if (rc == 0)
+        rc = segmentation_run(&coarse->segmentation, coarse->lane, coarse->voxels, error);
+    return rc ? rc : coarse_volume_expand(coarse, fine, kernels_lane_threads(lane), error);
+}
+
+int
+coarse_volume_band(const struct coarse_volume *coarse, const struct segmentation *fine, size_t segment, double mm,
+                   uint64_t *inner, uint64_t *outer, struct error *error)
+{
+    const struct image_extent extent = {fine->stack->columns, fine->stack->rows, fine->stack->plane_count};
+    const struct kernels_mask_step steps[2] = {{.kind = KERNELS_MASK_SHRINK, .amount = mm},
+                                               {.kind = KERNELS_MASK_GROW, .amount = mm}};
+    uint64_t *const to[2] = {inner, outer};
+    int rc = 0;
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        const struct kernels_mask_request request = {.padding = {1, 0},
+                                                     .found = coarse->segmentation.masks[segment].bits,
+                                                     .steps = &steps[i],
+                                                     .step_count = 1};
+        struct kernels_mask_result result;
+        rc = kernels_mask_run(coarse->lane, coarse->segmentation.spare, &request, &result, error);
+        if (rc == 0)
+            coarse_expand(&coarse->blocks, result.mask.bits, extent, kernels_lane_threads(coarse->lane), to[i]);
+    }
+    return rc;
+}
+
+int
+coarse_volume_windows(const struct coarse_volume *coarse, const struct geometry_stack *fine,
+                      const struct expect_window *given, struct expect_window **windows, struct error *error)
+{
+    const struct coarse_grid *blocks = &coarse->blocks;
+    const int64_t slices = blocks->extent.slices, size[2] = {fine->columns, fine->rows};
+    struct expect_window *made = calloc((size_t)slices, sizeof *made);
+    *windows = made;
+    if (!made)
+        return error_set_system(error, -ENOMEM, "find the edges of the planes");
+    for (int64_t z = 0; z < slices; z++)
+        for (int axis = 0; axis < 2; axis++) {
+            const int64_t factor = blocks->factor[axis];
+            made[z].last[axis] = INT64_MAX;
+            for (int64_t k = z * blocks->factor[2]; k < (z + 1) * blocks->factor[2] && k < fine->plane_count; k++) {
+                /* the first and the last block that lie in the window with all of their voxels */
+                const int64_t first = (given[k].first[axis] + factor - 1) / factor, past = given[k].last[axis] + 1;
+                const int64_t last = (past < size[axis] ? past / factor : (size[axis] - 1) / factor + 1) - 1;
+                made[z].first[axis] = first > made[z].first[axis] ? first : made[z].first[axis];
+                made[z].last[axis] = last < made[z].last[axis] ? last : made[z].last[axis];
+            }
+        }
+    return 0;
+}
+
+void
+coarse_volume_describe(const struct coarse_volume *coarse, char text[SEGMENT_DESCRIPTION])
+{
+    const int64_t *factor = coarse->blocks.factor;
+    segment_append(text, SEGMENT_DESCRIPTION, "; on means of %d x %d x %d voxels", (int)factor[0], (int)factor[1],
+                   (int)factor[2]);
+}
