@@ -28,6 +28,25 @@ mask_reach_of(const struct image_extent *extent, const double spacing[3], double
     return reach;
 }
 
+static const struct image_extent padding_max = {MASK_PADDING_MAX + 1, MASK_PADDING_MAX + 1, MASK_PADDING_MAX + 1};
+
+bool
+mask_padded_can(const double spacing[3], double mm)
+{
+    const struct mask_reach reach = mask_reach_of(&padding_max, spacing, mm);
+
+    return reach.size[0] <= MASK_PADDING_MAX && reach.size[1] <= MASK_PADDING_MAX && reach.size[2] <= MASK_PADDING_MAX;
+}
+
+struct image_extent
+mask_padded(const struct image_extent *extent, const double spacing[3], double mm, bool in_slice)
+{
+    const struct mask_reach reach = mask_reach_of(&padding_max, spacing, mm);
+
+    return (struct image_extent){extent->columns + 2 * reach.size[0], extent->rows + 2 * reach.size[1],
+                                 extent->slices + (in_slice ? 0 : 2 * reach.size[2])};
+}
+
 size_t
 mask_ball_rows(const struct mask_reach *reach)
 {
@@ -77,11 +96,14 @@ ball_put_span(const struct mask_ball *ball, const double spacing[3], double mm, 
 }
 
 void
-mask_ball_make(struct mask_ball *ball, const struct image_extent *extent, const double spacing[3], double mm)
+mask_ball_make(struct mask_ball *ball, const struct image_extent *extent, const double spacing[3], double mm,
+               bool in_slice)
 {
     int64_t rows = 0, before = 0;
 
     ball->reach = mask_reach_of(extent, spacing, mm);
+    if (in_slice)
+        ball->reach.size[2] = 0;
     ball->groups = 0;
     for (int64_t span = ball->reach.size[0]; span >= 0; span--) {
         int64_t count = ball_put_span(ball, spacing, mm, span, ball->rows + rows);

@@ -15,6 +15,8 @@
 extern "C" {
 #endif
 
+#define MASK_PADDING_MAX 8192 /* voxels on each side */
+
 /* Extent of a ball along each axis, cut to one voxel beyond the volume. */
 struct mask_reach {
     int64_t size[3];
@@ -34,6 +36,12 @@ struct mask_ball {
 
 struct mask_reach mask_reach_of(const struct image_extent *extent, const double spacing[3], double mm);
 
+/* Returns whether the ball reaches at most MASK_PADDING_MAX. */
+bool mask_padded_can(const double spacing[3], double mm);
+
+/* Returns the extent with the reach of such a ball added on all sides, along x and y alone if in_slice. */
+struct image_extent mask_padded(const struct image_extent *extent, const double spacing[3], double mm, bool in_slice);
+
 /* Return the max number of rows and groups of a ball with this reach. */
 size_t mask_ball_rows(const struct mask_reach *reach);
 size_t mask_ball_groups(const struct mask_reach *reach);
@@ -41,7 +49,9 @@ size_t mask_ball_groups(const struct mask_reach *reach);
 /* Places memory for a ball of up to this reach. */
 void mask_ball_place(struct mask_ball *ball, const struct mask_reach *most, struct kernels_arena *arena);
 
-void mask_ball_make(struct mask_ball *ball, const struct image_extent *extent, const double spacing[3], double mm);
+/* Makes the ball or, if in_slice, its disk with k = 0. */
+void mask_ball_make(struct mask_ball *ball, const struct image_extent *extent, const double spacing[3], double mm,
+                    bool in_slice);
 
 #ifdef __cplusplus
 }

@@ -40,7 +40,8 @@ mask_step_is_sound(const struct kernels_mask_step *step, const struct kernels_ma
     case MASK_BALL:
         break;
     }
-    return amount >= 0 && amount <= demand->reach_mm && (step->kind != KERNELS_MASK_CUT_BRIDGES || demand->bridges);
+    return amount >= 0 && amount <= demand->reach_mm && (step->kind != KERNELS_MASK_CUT_BRIDGES || demand->bridges) &&
+           (step->kind != KERNELS_MASK_CLOSE || demand->closings);
 }
 
 /* Checks that spacings are positive, the reach is not negative, and all are finite. */

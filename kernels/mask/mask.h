@@ -7,7 +7,8 @@
  * Components are 6-connected, 4-connected in a slice, or with `corners` 26- and 8-connected. A ball
  * of r mm is the set of offsets (i, j, k) with (i sx)^2 + (j sy)^2 + (k sz)^2 <= r^2. The sum is
  * evaluated in double precision in this order without FMA. Voxels outside the volume do not exist:
- * growing does not add them, and shrinking does not treat them as outside the mask.
+ * growing does not add them, and shrinking does not treat them as outside the mask. Only closing
+ * works on a padded copy.
  */
 #ifndef NOCTULE_KERNELS_MASK_MASK_H
 #define NOCTULE_KERNELS_MASK_MASK_H
@@ -26,6 +27,7 @@ struct kernels_mask_demand {
     double spacing[3]; /* between voxel centres along x, y, z, mm */
     double reach_mm;   /* of the largest ball; 0: no balls */
     bool bridges;      /* requests may use KERNELS_MASK_CUT_BRIDGES */
+    bool closings;     /* requests may use KERNELS_MASK_CLOSE */
 };
 
 /* base/mask_steps.def defines each. */

@@ -18,6 +18,8 @@ struct cpu_mask {
     struct mask_runs runs;
     struct mask_ball ball;
     struct mask_grow_space grow;
+    uint64_t *padded[2]; /* for closings */
+    struct mask_mean *means;
     struct mask_component *components; /* for cutting bridges */
 };
 
@@ -28,10 +30,9 @@ cpu_mask_state(const struct kernels_lane *lane)
 }
 
 static struct mask_volume
-cpu_mask_volume(const struct kernels_lane *lane)
+cpu_mask_volume(const struct kernels_lane *lane, const struct image_extent *extent)
 {
     const struct cpu_device *device = cpu_device_of(lane);
-    const struct image_extent *extent = &lane->extent;
 
     return (struct mask_volume){bits_extent(extent->columns, extent->rows, extent->slices), device->isa, device->pool,
                                 device->base.threads};
@@ -40,10 +41,12 @@ cpu_mask_volume(const struct kernels_lane *lane)
 static bool
 cpu_mask_needs(struct kernels_lane *lane, const void *demand)
 {
-    const struct mask_volume volume = cpu_mask_volume(lane);
+    const struct mask_volume volume = cpu_mask_volume(lane, &lane->extent);
+    const struct kernels_mask_demand *masks = demand;
 
-    cpu_mask_state(lane)->demand = *(const struct kernels_mask_demand *)demand;
-    return mask_runs_most(&volume.extent) <= UINT32_MAX;
+    cpu_mask_state(lane)->demand = *masks;
+    return mask_runs_most(&volume.extent) <= UINT32_MAX &&
+           (!masks->closings || mask_padded_can(masks->spacing, masks->reach_mm));
 }
 
 static void
@@ -51,19 +54,27 @@ cpu_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cpu_mask *own = cpu_mask_state(lane);
     struct kernels_arena *arena = &memory->host;
-    const struct mask_volume volume = cpu_mask_volume(lane);
+    const struct kernels_mask_demand *demand = &own->demand;
+    const struct mask_volume volume = cpu_mask_volume(lane, &lane->extent);
     const size_t words = (size_t)bits_words(&volume.extent);
     const size_t rows = (size_t)(volume.extent.size[1] * volume.extent.size[2]);
-    const struct mask_reach most = mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
+    const struct image_extent padded =
+        demand->closings ? mask_padded(&lane->extent, demand->spacing, demand->reach_mm, false) : lane->extent;
+    const struct mask_volume largest = cpu_mask_volume(lane, &padded);
+    const struct mask_reach most = mask_reach_of(&padded, demand->spacing, demand->reach_mm);
 
-    own->masks = kernels_take(arena, own->demand.masks, words * sizeof(*own->masks));
-    for (int i = 0; i < (own->demand.bridges ? SPARES : SPARE + 1); i++)
+    own->masks = kernels_take(arena, demand->masks, words * sizeof(*own->masks));
+    for (int i = 0; i < (demand->bridges ? SPARES : SPARE + 1); i++)
         own->spare[i] = kernels_take(arena, words, sizeof(*own->spare[i]));
     own->runs.first = kernels_take(arena, rows + 1, sizeof(*own->runs.first));
     own->runs.slots = kernels_take(arena, mask_runs_most(&volume.extent), sizeof(*own->runs.slots));
     mask_ball_place(&own->ball, &most, arena);
-    mask_grow_place(&own->grow, &volume, &most, arena);
-    own->components = kernels_take(arena, own->demand.bridges ? MASK_COMPONENTS : 0, sizeof(*own->components));
+    mask_grow_place(&own->grow, &largest, &most, arena);
+    for (int i = 0; i < 2; i++)
+        own->padded[i] =
+            kernels_take(arena, demand->closings ? (size_t)bits_words(&largest.extent) : 0, sizeof(*own->padded[i]));
+    own->components = kernels_take(arena, demand->bridges ? MASK_COMPONENTS : 0, sizeof(*own->components));
+    own->means = kernels_take(arena, MASK_MEANS, sizeof(*own->means));
 }
 
 /* State of a request. */
@@ -141,6 +152,17 @@ keep_components(struct mask_making *making, const struct kernels_mask_step *step
     making->result->components_kept = mask_drop(&labels, mask_limit_of(&labels, step, making->own->demand.spacing));
 }
 
+static void
+drop_means(struct mask_making *making, const struct kernels_mask_step *step)
+{
+    struct mask_labels labels = labels_of(making, making->bits, step->corners);
+    struct mask_averaging averaging = {&labels, making->lane->voxels.memory, making->lane->base.pixel, step->amount,
+                                       making->own->means};
+
+    making->result->components_found = mask_label(&labels);
+    making->result->components_kept = mask_drop_means(&averaging);
+}
+
 /* Balls */
 
 static void
@@ -158,6 +180,84 @@ grow_in_place(struct mask_making *making, bool shrink, const struct mask_bounds 
     mask_grow(&growing);
     making->spare = making->bits;
     making->bits = growing.target;
+}
+
+/* A mask, and its copy in a larger volume, `reach` voxels from each of its faces. */
+struct mask_padding {
+    struct mask_making *making;
+    const struct mask_volume *volume;
+    const int64_t *reach;
+    uint64_t *copy;
+};
+
+/* Returns 64 bits of a row of `words` words from this bit on. Bits beyond the row are 0. */
+static inline uint64_t
+row_bits(const uint64_t *row, int64_t words, int64_t bit)
+{
+    const int64_t word = bit >= 0 ? bit / 64 : -((63 - bit) / 64), shift = bit - 64 * word;
+    const uint64_t low = word >= 0 && word < words ? row[word] : 0;
+
+    if (shift == 0)
+        return low;
+    return low >> shift | (word + 1 >= 0 && word + 1 < words ? row[word + 1] << (64 - shift) : 0);
+}
+
+/* Copies the mask to a slice of the larger volume. */
+static void
+pad_slice(void *context, int64_t z)
+{
+    const struct mask_padding *padding = context;
+    const struct bits_extent *from = &padding->making->volume.extent, *to = &padding->volume->extent;
+    const int64_t *reach = padding->reach, own = z - reach[2];
+    uint64_t *row = padding->copy + z * to->words_per_slice;
+
+    memset(row, 0, (size_t)to->words_per_slice * sizeof(*row));
+    for (int64_t y = 0; y < from->size[1] && own >= 0 && own < from->size[2]; y++)
+        for (int64_t word = 0; word < to->words_per_row; word++)
+            row[(y + reach[1]) * to->words_per_row + word] =
+                row_bits(padding->making->bits + own * from->words_per_slice + y * from->words_per_row,
+                         from->words_per_row, 64 * word - reach[0]);
+}
+
+/* Copies a slice of the mask back, and cuts it to the bounds. */
+static void
+unpad_slice(void *context, int64_t z)
+{
+    const struct mask_padding *padding = context;
+    const struct bits_extent *from = &padding->volume->extent, *to = &padding->making->volume.extent;
+    const int64_t *reach = padding->reach, words = to->words_per_row;
+    const uint64_t *row = padding->copy + (z + reach[2]) * from->words_per_slice + reach[1] * from->words_per_row;
+    uint64_t *bits = padding->making->bits + z * to->words_per_slice;
+
+    for (int64_t y = 0; y < to->size[1]; y++, row += from->words_per_row, bits += words) {
+        for (int64_t word = 0; word < words; word++)
+            bits[word] = row_bits(row, from->words_per_row, 64 * word + reach[0]);
+        bits[words - 1] &= mask_tail(to);
+    }
+    bound_slice(padding->making, z);
+}
+
+static void
+close_gaps(struct mask_making *making, const struct kernels_mask_step *step)
+{
+    struct cpu_mask *own = making->own;
+    const struct kernels_lane *lane = &making->lane->base;
+    const struct image_extent padded = mask_padded(&lane->extent, own->demand.spacing, step->amount, step->in_slice);
+    const struct mask_volume volume = cpu_mask_volume(lane, &padded);
+    struct mask_padding padding = {making, &volume, own->ball.reach.size, own->padded[0]};
+    struct mask_growing growing = {
+        .volume = &volume, .ball = &own->ball, .space = &own->grow, .source = own->padded[0], .target = own->padded[1]};
+
+    mask_ball_make(&own->ball, &padded, own->demand.spacing, step->amount, step->in_slice);
+    cpu_pool_for(volume.pool, volume.extent.size[2], pad_slice, &padding);
+    mask_measure(&volume, growing.source, own->grow.slices);
+    mask_grow(&growing);
+    growing.source = own->padded[1];
+    growing.target = own->padded[0];
+    growing.shrink = true;
+    mask_measure(&volume, growing.source, own->grow.slices);
+    mask_grow(&growing);
+    cpu_pool_for(volume.pool, making->volume.extent.size[2], unpad_slice, &padding);
 }
 
 struct bridge_cutting {
@@ -358,7 +458,7 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
     const struct kernels_lane *lane = &making->lane->base;
 
     if (mask_step_has_ball(step->kind))
-        mask_ball_make(&making->own->ball, &lane->extent, making->own->demand.spacing, step->amount);
+        mask_ball_make(&making->own->ball, &lane->extent, making->own->demand.spacing, step->amount, step->in_slice);
     switch (step->kind) {
     case KERNELS_MASK_KEEP:
     case KERNELS_MASK_KEEP_AT_LEAST:
@@ -388,13 +488,14 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
         grow_in_place(making, false, NULL);
         break;
     case KERNELS_MASK_CLOSE:
-        grow_in_place(making, false, NULL);
-        grow_in_place(making, true, bounds_of(making));
+        close_gaps(making, step);
         break;
     case KERNELS_MASK_CUT_BRIDGES:
         cut_bridges(making, step);
         break;
     case KERNELS_MASK_DROP_MEAN_BELOW:
+        drop_means(making, step);
+        break;
     case KERNELS_MASK_STEPS:
         break;
     }
@@ -507,7 +608,7 @@ cpu_mask_run(struct kernels_lane *lane, const void *given, struct error *error)
     struct cpu_mask *own = cpu_mask_state(lane);
     struct mask_making making = {.lane = cpu_lane_of(lane),
                                  .own = own,
-                                 .volume = cpu_mask_volume(lane),
+                                 .volume = cpu_mask_volume(lane, &lane->extent),
                                  .given = request->given,
                                  .bounds = {request->given->within, request->given->minus, request->given->within_count,
                                             request->given->minus_count},

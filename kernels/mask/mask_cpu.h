@@ -130,6 +130,26 @@ struct mask_part {
 
 void mask_take_part(struct mask_part *part);
 
+/* mask_means_cpu.c */
+
+enum { MASK_MEANS = 65536 }; /* components whose means are found at once */
+
+/* Sum and number of a component's inner values. */
+struct mask_mean {
+    int64_t sum, count;
+};
+
+/* Drops labelled components by the mean of their inner voxels. Returns the number that stay. */
+struct mask_averaging {
+    const struct mask_labels *labels; /* flip, flat and border are not set */
+    const void *voxels;
+    enum image_pixel pixel;
+    double least;
+    struct mask_mean *means; /* MASK_MEANS */
+};
+
+int64_t mask_drop_means(struct mask_averaging *averaging);
+
 /* grow_cpu.c: balls. */
 
 /* Memory for a ball: rectangles per slice of the source's voxels and of the target's possible

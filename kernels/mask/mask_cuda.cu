@@ -30,6 +30,7 @@ struct cuda_mask {
     struct mask_walk walk;                 /* for that ball */
     struct mask_grow_ball grow, host_grow; /* otherwise for that ball: on the device, and pinned */
     double ball_mm;                        /* radius of that ball; negative: no ball */
+    bool ball_in_slice;
 };
 
 static struct cuda_mask *
@@ -372,22 +373,23 @@ send_grow_ball(const struct mask_work *work, struct error *error)
 }
 
 static int
-choose_ball(const struct mask_work *work, double mm, struct error *error)
+choose_ball(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
     struct cuda_mask *own = work->own;
     int rc = 0;
 
-    if (own->ball_mm == mm)
+    if (own->ball_mm == step->amount && own->ball_in_slice == step->in_slice)
         return 0;
     own->ball_mm = -1;
-    mask_ball_make(&own->ball, &work->lane->base.extent, own->demand.spacing, mm);
+    mask_ball_make(&own->ball, &work->lane->base.extent, own->demand.spacing, step->amount, step->in_slice);
+    own->ball_in_slice = step->in_slice;
     own->walks = mask_walk_can(&own->ball.reach);
     if (own->walks)
         mask_walk_make(&own->grid, &own->ball, &own->walk);
     else
         rc = send_grow_ball(work, error);
     if (!rc)
-        own->ball_mm = mm;
+        own->ball_mm = step->amount;
     return rc;
 }
 
@@ -481,7 +483,7 @@ cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct e
 static int
 queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
-    int rc = mask_step_has_ball(step->kind) ? choose_ball(work, step->amount, error) : 0;
+    int rc = mask_step_has_ball(step->kind) ? choose_ball(work, step, error) : 0;
 
     if (rc)
         return rc;

@@ -18,14 +18,14 @@
     }
 
 const struct mask_case mask_cases[] = {
-    {"mask/copy-body", "a body as it is", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false}}, 0, false},
-    {"mask/copy-noise", "noise as it is, 31 % in", MASK_NOISE, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false}}, 0, false},
+    {"mask/copy-body", "a body as it is", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false, false}}, 0, false},
+    {"mask/copy-noise", "noise as it is, 31 % in", MASK_NOISE, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false, false}}, 0, false},
     {"mask/keep-1-body",
      "largest component of a body",
      MASK_BODY,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_KEEP, 1, false}},
+     {{KERNELS_MASK_KEEP, 1, false, false}},
      1,
      false},
     {"mask/keep-1-noise",
@@ -33,7 +33,7 @@ const struct mask_case mask_cases[] = {
      MASK_NOISE,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_KEEP, 1, false}},
+     {{KERNELS_MASK_KEEP, 1, false, false}},
      1,
      false},
     {"mask/fill-slices-body",
@@ -41,7 +41,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_FILL_SLICES, 0, false}},
+     {{KERNELS_MASK_FILL_SLICES, 0, false, false}},
      1,
      false},
     {"mask/fill-volume-body",
@@ -49,18 +49,18 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_FILL_VOLUME, 0, false}},
+     {{KERNELS_MASK_FILL_VOLUME, 0, false, false}},
      1,
      false},
-    {"mask/open-3-body", "a body opened by 3 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 3, false}}, 1, false},
-    {"mask/open-10-body", "a body opened by 10 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 10, false}}, 1, false},
-    {"mask/close-5-lungs", "lungs closed by 5 mm", MASK_LUNGS, TRUNK, FINE, {{KERNELS_MASK_CLOSE, 5, false}}, 1, false},
+    {"mask/open-3-body", "a body opened by 3 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 3, false, false}}, 1, false},
+    {"mask/open-10-body", "a body opened by 10 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 10, false, false}}, 1, false},
+    {"mask/close-5-lungs", "lungs closed by 5 mm", MASK_LUNGS, TRUNK, FINE, {{KERNELS_MASK_CLOSE, 5, false, false}}, 1, false},
     {"mask/cut-bridges-3-lungs",
      "lungs without what joins them",
      MASK_LUNGS,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_CUT_BRIDGES, 3, false}},
+     {{KERNELS_MASK_CUT_BRIDGES, 3, false, false}},
      1,
      false},
     {"mask/preset-body",
@@ -68,7 +68,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_OPEN, 3, false}, {KERNELS_MASK_KEEP, 1, false}, {KERNELS_MASK_FILL_SLICES, 0, false}},
+     {{KERNELS_MASK_OPEN, 3, false, false}, {KERNELS_MASK_KEEP, 1, false, false}, {KERNELS_MASK_FILL_SLICES, 0, false, false}},
      3,
      false},
     {"mask/preset-lungs",
@@ -76,10 +76,10 @@ const struct mask_case mask_cases[] = {
      MASK_LUNGS,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_KEEP_AT_LEAST, 0.2, false},
-      {KERNELS_MASK_CUT_BRIDGES, 3, false},
-      {KERNELS_MASK_KEEP_AT_LEAST, 0.2, false},
-      {KERNELS_MASK_FILL_VOLUME, 0, false}},
+     {{KERNELS_MASK_KEEP_AT_LEAST, 0.2, false, false},
+      {KERNELS_MASK_CUT_BRIDGES, 3, false, false},
+      {KERNELS_MASK_KEEP_AT_LEAST, 0.2, false, false},
+      {KERNELS_MASK_FILL_VOLUME, 0, false, false}},
      4,
      false},
     {"mask/keep-1-body-512",
@@ -87,7 +87,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      CUBE_512,
      FINE,
-     {{KERNELS_MASK_KEEP, 1, false}},
+     {{KERNELS_MASK_KEEP, 1, false, false}},
      1,
      true},
     {"mask/keep-1-noise-512",
@@ -95,7 +95,7 @@ const struct mask_case mask_cases[] = {
      MASK_NOISE,
      CUBE_512,
      FINE,
-     {{KERNELS_MASK_KEEP, 1, false}},
+     {{KERNELS_MASK_KEEP, 1, false, false}},
      1,
      true},
     {"mask/fill-slices-body-512",
@@ -103,7 +103,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      CUBE_512,
      FINE,
-     {{KERNELS_MASK_FILL_SLICES, 0, false}},
+     {{KERNELS_MASK_FILL_SLICES, 0, false, false}},
      1,
      true},
     {"mask/fill-volume-body-512",
@@ -111,7 +111,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      CUBE_512,
      FINE,
-     {{KERNELS_MASK_FILL_VOLUME, 0, false}},
+     {{KERNELS_MASK_FILL_VOLUME, 0, false, false}},
      1,
      true},
     {"mask/open-3-body-512",
@@ -119,7 +119,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      CUBE_512,
      FINE,
-     {{KERNELS_MASK_OPEN, 3, false}},
+     {{KERNELS_MASK_OPEN, 3, false, false}},
      1,
      true},
     {"mask/open-10-body-512",
@@ -127,7 +127,7 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      CUBE_512,
      FINE,
-     {{KERNELS_MASK_OPEN, 10, false}},
+     {{KERNELS_MASK_OPEN, 10, false, false}},
      1,
      true},
 };
@@ -227,6 +227,7 @@ mask_case_demand(const struct mask_case *chosen)
 
         if (mask_step_has_ball(step->kind) && step->amount > demand.reach_mm)
             demand.reach_mm = step->amount;
+        demand.closings |= step->kind == KERNELS_MASK_CLOSE;
         demand.bridges |= step->kind == KERNELS_MASK_CUT_BRIDGES;
     }
     return demand;
@@ -246,6 +247,7 @@ mask_case_parse(const char *text, struct kernels_mask_step *step)
         [KERNELS_MASK_OPEN] = "open",
         [KERNELS_MASK_CLOSE] = "close",
         [KERNELS_MASK_CUT_BRIDGES] = "cut-bridges",
+        [KERNELS_MASK_DROP_MEAN_BELOW] = "drop-mean-below",
     };
     const size_t length = strcspn(text, "=,");
 
@@ -261,7 +263,8 @@ mask_case_parse(const char *text, struct kernels_mask_step *step)
         text = end;
     }
     step->corners = strcmp(text, ",corners") == 0;
-    return step->kind != KERNELS_MASK_STEPS && (*text == '\0' || step->corners);
+    step->in_slice = strcmp(text, ",slice") == 0;
+    return step->kind != KERNELS_MASK_STEPS && (*text == '\0' || step->corners || step->in_slice);
 }
 
 int64_t

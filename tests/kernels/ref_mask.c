@@ -1,6 +1,7 @@
 #include "tests/kernels/ref_mask.h"
 #include "tests/kernels/ref_volumes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,49 @@ keep(struct image_extent extent, const double spacing[3], const struct kernels_m
     free(all);
 }
 
+/* Returns whether the voxel's six neighbours, as far as they exist, are in. */
+static bool
+is_inner(struct image_extent extent, const uint8_t *in, int64_t at)
+{
+    int64_t x = at % extent.columns, y = at / extent.columns % extent.rows;
+    int64_t z = at / extent.columns / extent.rows;
+
+    for (int n = 0; n < 6; n++) {
+        int64_t i = x + (n == 0) - (n == 1), j = y + (n == 2) - (n == 3), k = z + (n == 4) - (n == 5);
+
+        if (is_inside(extent, i, j, k) && !in[place_of(extent, i, j, k)])
+            return false;
+    }
+    return in[at];
+}
+
+static void
+drop_means(const struct ref_mask_job *job, const struct kernels_mask_step *step, uint8_t *in, int64_t *found,
+           int64_t *kept)
+{
+    int64_t voxels = ref_voxels(job->extent), *label_of;
+    struct component *all;
+    int64_t count = label_components(job->extent, in, step->corners, false, &label_of, &all);
+    int64_t *sums = ref_mask_memory(count + 1, sizeof(*sums)), *inner = ref_mask_memory(count + 1, sizeof(*inner));
+
+    for (int64_t i = 0; i < voxels; i++)
+        if (is_inner(job->extent, in, i)) {
+            sums[label_of[i]] += ref_stored(job->pixel, job->voxels, i);
+            inner[label_of[i]]++;
+        }
+    *found = count;
+    *kept = 0;
+    for (int64_t label = 1; label <= count; label++)
+        *kept += inner[label] > 0 && (double)sums[label] / (double)inner[label] >= step->amount;
+    for (int64_t i = 0; i < voxels; i++)
+        in[i] = in[i] && inner[label_of[i]] > 0 &&
+                (double)sums[label_of[i]] / (double)inner[label_of[i]] >= step->amount;
+    free(inner);
+    free(sums);
+    free(label_of);
+    free(all);
+}
+
 static void
 fill(struct image_extent extent, const struct kernels_mask_step *step, uint8_t *in)
 {
@@ -162,16 +206,16 @@ struct offset {
 };
 
 static struct offset *
-ball_offsets(struct image_extent extent, const double spacing[3], double mm, int64_t *count)
+ball_offsets(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, int64_t *count)
 {
-    int64_t nx = extent.columns, ny = extent.rows, nz = extent.slices;
+    int64_t nx = extent.columns, ny = extent.rows, nz = step->in_slice ? 0 : extent.slices;
     struct offset *offsets = ref_mask_memory((2 * nx + 1) * (2 * ny + 1) * (2 * nz + 1), sizeof(*offsets));
 
     *count = 0;
     for (int64_t k = -nz; k <= nz; k++)
         for (int64_t j = -ny; j <= ny; j++)
             for (int64_t i = -nx; i <= nx; i++)
-                if (in_ball(spacing, mm, i, j, k))
+                if (in_ball(spacing, step->amount, i, j, k))
                     offsets[(*count)++] = (struct offset){i, j, k};
     return offsets;
 }
@@ -181,10 +225,11 @@ ball_offsets(struct image_extent extent, const double spacing[3], double mm, int
  * out.
  */
 static void
-by_ball(struct image_extent extent, const double spacing[3], double mm, bool shrink, uint8_t *in)
+by_ball(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, bool shrink,
+        uint8_t *in)
 {
     int64_t count, voxels = ref_voxels(extent);
-    struct offset *offsets = ball_offsets(extent, spacing, mm, &count);
+    struct offset *offsets = ball_offsets(extent, spacing, step, &count);
     uint8_t *result = ref_mask_memory(voxels, 1);
 
     for (int64_t at = 0; at < voxels; at++) {
@@ -202,6 +247,80 @@ by_ball(struct image_extent extent, const double spacing[3], double mm, bool shr
     memcpy(in, result, (size_t)voxels);
     free(result);
     free(offsets);
+}
+
+/* Lowers each squared distance along an axis to the shortest over its line, up to `mm`. Sums keep the order of in_ball:
+ * x, y, z. */
+static void
+spread(struct image_extent extent, int axis, double spacing, double mm, double *distance)
+{
+    const int64_t reach = (int64_t)ceil(mm / spacing) + 1;
+    const int64_t size[3] = {extent.columns, extent.rows, extent.slices};
+    const int64_t stride = axis == 0 ? 1 : axis == 1 ? size[0] : size[0] * size[1];
+    double *line = ref_mask_memory(size[axis], sizeof(*line));
+
+    for (int64_t first = 0; first < ref_voxels(extent); first++) {
+        if (first / stride % size[axis] != 0)
+            continue;
+        for (int64_t to = 0; to < size[axis]; to++) {
+            line[to] = INFINITY;
+            for (int64_t from = to > reach ? to - reach : 0; from < size[axis] && from <= to + reach; from++) {
+                volatile double away = (double)(to - from) * spacing, square = away * away;
+                double sum = distance[first + from * stride] + square;
+
+                line[to] = sum < line[to] ? sum : line[to];
+            }
+        }
+        for (int64_t to = 0; to < size[axis]; to++)
+            distance[first + to * stride] = line[to];
+    }
+    free(line);
+}
+
+/* Grows, or shrinks if `shrink`, by the voxels' distance from those in, or out. */
+static void
+by_distance(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, bool shrink,
+            uint8_t *in)
+{
+    int64_t voxels = ref_voxels(extent);
+    double *distance = ref_mask_memory(voxels, sizeof(*distance));
+
+    for (int64_t i = 0; i < voxels; i++)
+        distance[i] = in[i] == shrink ? INFINITY : 0;
+    for (int axis = 0; axis < (step->in_slice ? 2 : 3); axis++)
+        spread(extent, axis, spacing[axis], step->amount, distance);
+    for (int64_t i = 0; i < voxels; i++)
+        in[i] = (distance[i] <= step->amount * step->amount) != shrink;
+    free(distance);
+}
+
+/* Closes a copy that is padded by more than the reach. */
+static void
+close_padded(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, uint8_t *in)
+{
+    int64_t pad[3];
+
+    for (int axis = 0; axis < 3; axis++)
+        pad[axis] = axis == 2 && step->in_slice ? 0 : (int64_t)ceil(step->amount / spacing[axis]) + 1;
+    struct image_extent wide = {extent.columns + 2 * pad[0], extent.rows + 2 * pad[1], extent.slices + 2 * pad[2]};
+    uint8_t *copy = ref_mask_memory(ref_voxels(wide), 1);
+
+    for (int turn = 0; turn < 2; turn++) {
+        for (int64_t at = 0; at < ref_voxels(extent); at++) {
+            int64_t x = at % extent.columns, y = at / extent.columns % extent.rows;
+            int64_t z = at / extent.columns / extent.rows, there = place_of(wide, x + pad[0], y + pad[1], z + pad[2]);
+
+            if (turn == 0)
+                copy[there] = in[at];
+            else
+                in[at] = copy[there];
+        }
+        if (turn == 0) {
+            by_distance(wide, spacing, step, false, copy);
+            by_distance(wide, spacing, step, true, copy);
+        }
+    }
+    free(copy);
 }
 
 /* Returns whether the voxel or a neighbour is in. */
@@ -230,13 +349,13 @@ cut(struct image_extent extent, const double spacing[3], const struct kernels_ma
     int64_t *near = ref_mask_memory(voxels, sizeof(*near));
     struct component *all;
 
-    by_ball(extent, spacing, step->amount, true, in);
+    by_ball(extent, spacing, step, true, in);
     count = label_components(extent, in, step->corners, false, &label_of, &all);
     memset(in, 0, (size_t)voxels);
     for (int64_t label = 1; label <= count; label++) {
         for (int64_t i = 0; i < voxels; i++)
             one[i] = label_of[i] == label;
-        by_ball(extent, spacing, step->amount, false, one);
+        by_ball(extent, spacing, step, false, one);
         for (int64_t i = 0; i < voxels; i++) {
             in[i] |= one[i];
             near[i] += is_near(extent, one, step->corners, i);
@@ -252,10 +371,11 @@ cut(struct image_extent extent, const double spacing[3], const struct kernels_ma
 }
 
 void
-ref_mask_step(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step, uint8_t *in,
-              int64_t *found, int64_t *kept)
+ref_mask_step(const struct ref_mask_job *job, const struct kernels_mask_step *step, uint8_t *in, int64_t *found,
+              int64_t *kept)
 {
-    const double mm = step->amount;
+    const struct image_extent extent = job->extent;
+    const double *spacing = job->demand.spacing;
 
     switch (step->kind) {
     case KERNELS_MASK_KEEP:
@@ -269,17 +389,21 @@ ref_mask_step(struct image_extent extent, const double spacing[3], const struct 
         break;
     case KERNELS_MASK_GROW:
     case KERNELS_MASK_SHRINK:
-        by_ball(extent, spacing, mm, step->kind == KERNELS_MASK_SHRINK, in);
+        by_ball(extent, spacing, step, step->kind == KERNELS_MASK_SHRINK, in);
         break;
     case KERNELS_MASK_OPEN:
+        by_ball(extent, spacing, step, true, in);
+        by_ball(extent, spacing, step, false, in);
+        break;
     case KERNELS_MASK_CLOSE:
-        by_ball(extent, spacing, mm, step->kind == KERNELS_MASK_OPEN, in);
-        by_ball(extent, spacing, mm, step->kind == KERNELS_MASK_CLOSE, in);
+        close_padded(extent, spacing, step, in);
         break;
     case KERNELS_MASK_CUT_BRIDGES:
         cut(extent, spacing, step, in, found, kept);
         break;
     case KERNELS_MASK_DROP_MEAN_BELOW:
+        drop_means(job, step, in, found, kept);
+        break;
     case KERNELS_MASK_STEPS:
         break;
     }
@@ -373,7 +497,7 @@ ref_mask_expect(const struct ref_mask_job *job, struct ref_mask_found *found)
         for (int64_t at = 0; at < ref_voxels(job->extent); at++)
             in[at] = begins_in(job, request, before, at);
         for (size_t i = 0; i < request->given.step_count; i++) {
-            ref_mask_step(job->extent, job->demand.spacing, &request->steps[i], in, &found[r].found, &found[r].kept);
+            ref_mask_step(job, &request->steps[i], in, &found[r].found, &found[r].kept);
             for (int64_t at = 0; at < ref_voxels(job->extent); at++)
                 in[at] = in[at] && is_bounded(job, request, before, at);
         }
@@ -472,17 +596,22 @@ static struct kernels_mask_step
 random_step(const struct kernels_mask_demand *demand, uint64_t *random)
 {
     struct kernels_mask_step step = {.kind = (enum kernels_mask_step_kind)ref_random_below(random, KERNELS_MASK_STEPS),
-                                     .corners = ref_random_below(random, 2) > 0};
+                                     .corners = ref_random_below(random, 2) > 0,
+                                     .in_slice = ref_random_below(random, 4) == 0};
     double ml = demand->spacing[0] * demand->spacing[1] * demand->spacing[2] / 1000;
 
     if (step.kind == KERNELS_MASK_CUT_BRIDGES && !demand->bridges)
         step.kind = KERNELS_MASK_OPEN;
+    if (step.kind == KERNELS_MASK_CLOSE && !demand->closings)
+        step.kind = KERNELS_MASK_GROW;
     if (step.kind == KERNELS_MASK_KEEP)
         step.amount = (double)(1 + ref_random_below(random, ref_random_below(random, 3) ? 3 : 256));
     else if (step.kind == KERNELS_MASK_KEEP_AT_LEAST)
         step.amount = ref_random_below(random, 4) ? random_fraction(random) : 1;
     else if (step.kind == KERNELS_MASK_DROP_BELOW)
         step.amount = ml * (double)ref_random_below(random, 9);
+    else if (step.kind == KERNELS_MASK_DROP_MEAN_BELOW)
+        step.amount = 7 + random_fraction(random) * 93;
     else if (step.kind >= KERNELS_MASK_GROW)
         step.amount = random_mm(demand->spacing, demand->reach_mm, random);
     return step;
@@ -500,7 +629,10 @@ random_demand(struct image_extent extent, uint64_t *random)
         least = demand.spacing[axis] < least ? demand.spacing[axis] : least;
     }
     /* Small volumes may be smaller than the reach. */
-    demand.reach_mm = least * (double)ref_random_below(random, ref_voxels(extent) < 500 ? 70 : 9);
+    const int64_t reach = ref_random_below(random, ref_voxels(extent) < 500 ? 70 : 9);
+
+    demand.reach_mm = least * (double)reach;
+    demand.closings = reach < 12; /* the reference is slow */
     return demand;
 }
 
@@ -548,7 +680,7 @@ ref_mask_of(struct image_extent extent, const double spacing[3], const uint8_t *
     job->pixel = IMAGE_INT16;
     job->voxels = ref_mask_memory(ref_voxels(extent), sizeof(int16_t));
     ref_paint(IMAGE_INT16, in, ref_voxels(extent), 100, 0, job->voxels);
-    job->demand = (struct kernels_mask_demand){.masks = 1, .reach_mm = 100, .bridges = true};
+    job->demand = (struct kernels_mask_demand){.masks = 1, .reach_mm = 100, .bridges = true, .closings = true};
     memcpy(job->demand.spacing, spacing, sizeof(job->demand.spacing));
     job->count = 1;
     request->ranges = ref_mask_memory(1, sizeof(*request->ranges));

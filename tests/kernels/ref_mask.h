@@ -54,10 +54,10 @@ const char *ref_mask_compare(struct kernels_lane *lane, const struct ref_mask_jo
                              const struct ref_mask_found *expected, int *rc);
 
 /*
- * Applies one step of a request to bytes, 0 or 1 per voxel. Sets `found` and `kept` like the result, but only if the
- * step finds components.
+ * Applies one step to bytes, 0 or 1 per voxel of the job's volume. Sets `found` and `kept` like the result, but only if
+ * the step finds components.
  */
-void ref_mask_step(struct image_extent extent, const double spacing[3], const struct kernels_mask_step *step,
-                   uint8_t *in, int64_t *found, int64_t *kept);
+void ref_mask_step(const struct ref_mask_job *job, const struct kernels_mask_step *step, uint8_t *in, int64_t *found,
+                   int64_t *kept);
 
 #endif

@@ -57,7 +57,7 @@ START_TEST(balls_extend_over_several_words)
     ck_assert_ptr_nonnull(in);
     for (size_t r = 0; r < sizeof(reaches) / sizeof(reaches[0]); r++)
         for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CUT_BRIDGES; kind++) {
-            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r], false};
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r], false, false};
             bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
             struct ref_mask_job *job;
 
@@ -75,7 +75,7 @@ END_TEST
 /* Checks that balls beyond a warp's reach go to the CPU. */
 START_TEST(balls_beyond_are_refused)
 {
-    const struct kernels_mask_demand masks = {1, {0.1, 1, 1}, 97, false};
+    const struct kernels_mask_demand masks = {1, {0.1, 1, 1}, 97, false, false};
     const struct kernels_demand demand = {.of = {[KERNELS_MASK] = &masks}};
     void *voxels;
 
@@ -90,16 +90,21 @@ END_TEST
 
 /* Every kind of step once. */
 static const struct kernels_mask_step all_steps[][REF_MASK_STEPS] = {
-    {{KERNELS_MASK_FILL_SLICES, 0, false},
-     {KERNELS_MASK_OPEN, 2.5, false},
-     {KERNELS_MASK_KEEP_AT_LEAST, 0.2, false},
-     {KERNELS_MASK_CLOSE, 6, false},
-     {KERNELS_MASK_FILL_VOLUME, 0, false}},
-    {{KERNELS_MASK_KEEP, 3, true},
-     {KERNELS_MASK_CUT_BRIDGES, 1.7, false},
-     {KERNELS_MASK_DROP_BELOW, 0.01, false},
-     {KERNELS_MASK_GROW, 2, false},
-     {KERNELS_MASK_SHRINK, 1, false}},
+    {{KERNELS_MASK_FILL_SLICES, 0, false, false},
+     {KERNELS_MASK_OPEN, 2.5, false, false},
+     {KERNELS_MASK_KEEP_AT_LEAST, 0.2, false, false},
+     {KERNELS_MASK_CLOSE, 6, false, false},
+     {KERNELS_MASK_FILL_VOLUME, 0, false, false}},
+    {{KERNELS_MASK_KEEP, 3, true, false},
+     {KERNELS_MASK_CUT_BRIDGES, 1.7, false, false},
+     {KERNELS_MASK_DROP_BELOW, 0.01, false, false},
+     {KERNELS_MASK_GROW, 2, false, false},
+     {KERNELS_MASK_SHRINK, 1, false, false}},
+    {{KERNELS_MASK_OPEN, 1.7, false, true},
+     {KERNELS_MASK_CLOSE, 4, false, true},
+     {KERNELS_MASK_DROP_MEAN_BELOW, 60, true, false},
+     {KERNELS_MASK_GROW, 9, false, true},
+     {KERNELS_MASK_CUT_BRIDGES, 2, false, true}},
 };
 
 enum { STEP_LISTS = sizeof(all_steps) / sizeof(all_steps[0]) };
@@ -190,7 +195,7 @@ START_TEST(balls_of_each_radius)
 
     for (size_t e = 0; e < sizeof(extents) / sizeof(extents[0]); e++)
         for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CLOSE; kind++) {
-            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reach, false};
+            const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reach, false, false};
             const struct image_extent extent = extents[e];
             uint8_t *in = malloc((size_t)ref_voxels(extent));
             bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
