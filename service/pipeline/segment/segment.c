@@ -39,7 +39,7 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     segmentation->of[m].prepared = prepared;
     if (method->op < KERNELS_OPS)
         demand->of[method->op] = prepared;
-    return method->prepare(segmentation, prepared, error);
+    return method->prepare ? method->prepare(segmentation, prepared, error) : 0;
 }
 
 int
@@ -82,7 +82,7 @@ void
 segmentation_release(struct segmentation *segmentation)
 {
     for (int m = 0; m < CONF_METHODS; m++) {
-        if (segmentation->of[m].prepared)
+        if (segmentation->of[m].prepared && segment_methods[m]->release)
             segment_methods[m]->release(segmentation->of[m].prepared);
         free(segmentation->of[m].prepared);
         free(segmentation->of[m].segments);

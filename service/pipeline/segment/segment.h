@@ -97,7 +97,7 @@ struct segment_method {
     bool makes_bits;             /* run() uses segment_reserve() for each segment */
     /*
      * Fills `prepared`, `size` bytes of zeros, with data that is known before there are pixels. It
-     * begins with the demand of the operation. It is released also after an error.
+     * begins with the demand of the operation. It is released also after an error. NULL: there is no data.
      */
     size_t size;
     int (*prepare)(const struct segmentation *segmentation, void *prepared, struct error *error);

@@ -45,5 +45,3 @@ later_describe(const struct segmentation *segmentation, size_t segment, char tex
 LATER(enclosed)
 LATER(sections)
 LATER(leak)
-LATER(side)
-LATER(slices)

@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/segment_sets.h"
 
 #include "base/error.h"
+#include "service/pipeline/volume.h"
 
 #include <errno.h>
 #include <math.h>
@@ -62,6 +63,11 @@ sets_prepare_spare(struct segmentation *segmentation)
             own = expect_demand_of(segment);
         if (segmentation->is_coarse && segment->refine.label)
             own = (struct expect_demand){.masks = 1, .reach_mm = segment->refine.band_mm};
+        if (segment->method == CONF_SIDE && segment_is_here(segmentation, i)) {
+            own.masks = own.masks > 0 ? own.masks : 1;
+            for (size_t s = 0; s < sizeof segment->side.shrink_mm / sizeof segment->side.shrink_mm[0]; s++)
+                sets_reach(sets, segment->side.shrink_mm[s]);
+        }
         spare = own.masks > spare ? own.masks : spare;
         sets_reach(sets, own.reach_mm);
         segmentation->smooth.sigma_mm = fmax(segmentation->smooth.sigma_mm, own.smooth_mm);
@@ -98,6 +104,7 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
             if (mask_step_has_ball(step.kind))
                 sets_reach(sets, step.amount);
             sets->bridges |= step.kind == KERNELS_MASK_CUT_BRIDGES;
+            sets->closings |= step.kind == KERNELS_MASK_CLOSE;
         }
     }
     sets_prepare_spare(segmentation);
@@ -140,6 +147,25 @@ sets_make_start(const struct segmentation *segmentation, size_t number, struct k
     return rc;
 }
 
+/* Converts the value of a step to stored values. */
+static int
+set_stored(const struct segmentation *segmentation, struct kernels_mask_step *step, struct error *error)
+{
+    const struct geometry_stack *stack = segmentation->stack;
+    const struct image_rescale rescale = volume_rescale(segmentation->instances, &stack->planes[0]);
+    bool alike = rescale.slope > 0;
+    for (int32_t z = 1; z < stack->plane_count; z++) {
+        const struct image_rescale other = volume_rescale(segmentation->instances, &stack->planes[z]);
+        alike &= other.slope == rescale.slope && other.intercept == rescale.intercept;
+    }
+    if (!alike)
+        return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES,
+                               segmentation->instances[stack->planes[0].instance]->path, NULL,
+                               "drop_mean_below needs one Rescale Slope above 0 and one Rescale Intercept in all slices");
+    step->amount = (step->amount - rescale.intercept) / rescale.slope;
+    return 0;
+}
+
 int
 sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, struct error *error)
 {
@@ -166,9 +192,14 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
     set_add(segmentation, segment->within, segment->within_count, within, &request.within_count);
     set_add(segmentation, segment->intersect, segment->intersect_count, within, &request.within_count);
     set_add(segmentation, segment->minus, segment->minus_count, minus, &request.minus_count);
-    for (size_t i = 0; i < segment->then_count; i++)
-        steps[request.step_count++] = set_step(&segment->then[i]);
-    rc = kernels_mask_run(lane, segmentation->places[number], &request, &result, error);
+    for (size_t i = 0; i < segment->then_count && rc == 0; i++) {
+        steps[i] = set_step(&segment->then[i]);
+        if (steps[i].kind == KERNELS_MASK_DROP_MEAN_BELOW)
+            rc = set_stored(segmentation, &steps[i], error);
+    }
+    request.step_count = segment->then_count;
+    if (rc == 0)
+        rc = kernels_mask_run(lane, segmentation->places[number], &request, &result, error);
     if (rc == 0)
         segmentation->masks[number] = result.mask;
 out:

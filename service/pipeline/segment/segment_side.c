@@ -1,0 +1,256 @@
+/*
+ * segment_side.c - the right or the left half of a segment. The first radius of shrinking that leaves
+ * two large parts, far enough from each other left to right, separates them. Each voxel then belongs to
+ * the nearer part, or to the larger one if both are as near. There is no half if no radius does.
+ */
+#include "service/pipeline/segment/segment.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One of the two parts, and the rows of a slice that have voxels of it; empty: first > last. */
+struct side_part {
+    const uint64_t *bits;
+    int64_t voxels;
+    double x; /* mean position, mm to the patient's left from the first voxel */
+    struct side_rows {
+        int64_t first, last;
+    } *rows;
+};
+
+struct side_finding {
+    const struct segmentation *segmentation;
+    const struct conf_side *side;
+    const uint64_t *from;
+    int64_t size[3], words; /* words per row */
+    struct side_part parts[2]; /* the larger one first */
+    uint64_t *other;           /* bits of the second */
+};
+
+static const uint64_t *
+side_row(const struct side_finding *finding, const uint64_t *bits, int64_t y, int64_t z)
+{
+    return bits + (z * finding->size[1] + y) * finding->words;
+}
+
+/* Measures a part: its mean position, and its rows. */
+static void
+side_measure(const struct side_finding *finding, struct side_part *part)
+{
+    const struct geometry_stack *stack = finding->segmentation->stack;
+    int64_t sums[3] = {0, 0, 0};
+    part->voxels = 0;
+    for (int64_t z = 0; z < finding->size[2]; z++) {
+        part->rows[z] = (struct side_rows){finding->size[1], -1};
+        for (int64_t y = 0; y < finding->size[1]; y++) {
+            const uint64_t *row = side_row(finding, part->bits, y, z);
+            int64_t count = 0;
+            for (int64_t w = 0; w < finding->words; w++)
+                for (uint64_t bits = row[w]; bits; bits &= bits - 1, count++)
+                    sums[0] += 64 * w + __builtin_ctzll(bits);
+            sums[1] += y * count;
+            sums[2] += z * count;
+            part->voxels += count;
+            if (count > 0 && part->rows[z].first > y)
+                part->rows[z].first = y;
+            if (count > 0)
+                part->rows[z].last = y;
+        }
+    }
+    part->x = 0;
+    for (int axis = 0; axis < 3; axis++)
+        part->x += (double)sums[axis] / (double)part->voxels * stack->spacing[axis] * stack->axes[3 * axis];
+}
+
+/* Finds the two largest parts that shrinking leaves. Returns whether they are two halves in *are_halves. */
+static int
+side_shrink(struct side_finding *finding, struct kernels_lane *lane, double mm, bool *are_halves, struct error *error)
+{
+    static const struct kernels_mask_step largest = {.kind = KERNELS_MASK_KEEP, .amount = 1};
+    const struct segmentation *segmentation = finding->segmentation;
+    const size_t words = segment_mask_words(segmentation->stack);
+    const struct kernels_mask_step both[2] = {{.kind = KERNELS_MASK_SHRINK, .amount = mm},
+                                              {.kind = KERNELS_MASK_KEEP, .amount = 2}};
+    struct kernels_mask_request request = {
+        .padding = {1, 0}, .found = finding->from, .steps = both, .step_count = 2};
+    struct kernels_mask_result result;
+    struct side_part *one = &finding->parts[0], *other = &finding->parts[1];
+    int rc = kernels_mask_run(lane, segmentation->spare, &request, &result, error);
+    *are_halves = false;
+    if (rc || result.components_kept < 2)
+        return rc;
+    memcpy(finding->other, result.mask.bits, words * sizeof *finding->other);
+    request = (struct kernels_mask_request){
+        .padding = {1, 0}, .found = finding->other, .steps = &largest, .step_count = 1};
+    rc = kernels_mask_run(lane, segmentation->spare, &request, &result, error);
+    if (rc)
+        return rc;
+    for (size_t w = 0; w < words; w++)
+        finding->other[w] &= ~result.mask.bits[w];
+    one->bits = result.mask.bits;
+    other->bits = finding->other;
+    side_measure(finding, one);
+    side_measure(finding, other);
+    *are_halves = (double)other->voxels / (double)(one->voxels + other->voxels) >= finding->side->share &&
+                  fabs(one->x - other->x) >= finding->side->apart_mm;
+    return 0;
+}
+
+/* Returns the distance from x to the nearest voxel in a row, or INT64_MAX if it has none. */
+static int64_t
+side_away(const uint64_t *row, int64_t words, int64_t x)
+{
+    const int64_t own = x / 64;
+    int64_t away = INT64_MAX;
+    for (int64_t w = own; w < words && away == INT64_MAX; w++) {
+        const uint64_t bits = w == own ? row[w] >> x % 64 << x % 64 : row[w];
+        if (bits)
+            away = 64 * w + __builtin_ctzll(bits) - x;
+    }
+    for (int64_t w = own; w >= 0 && x - (64 * w + 63) < away; w--) {
+        const uint64_t bits = w == own ? row[w] << (63 - x % 64) >> (63 - x % 64) : row[w];
+        if (bits) {
+            const int64_t before = x - (64 * w + 63 - __builtin_clzll(bits));
+            return before < away ? before : away;
+        }
+    }
+    return away;
+}
+
+/*
+ * Returns the smallest squared distance in mm from a voxel to a part, (x^2 + y^2) + z^2 in double precision, or `limit`
+ * if none is smaller. Sums increase with each of their terms, so that rows and slices that are too far are skipped.
+ */
+static double
+side_nearest(const struct side_finding *finding, const struct side_part *part, const int64_t at[3], double limit)
+{
+    const double *spacing = finding->segmentation->stack->spacing;
+    for (int64_t turn = 0, k = 0; k < finding->size[2]; turn++, k = (turn + 1) / 2) {
+        const int64_t z = turn % 2 ? at[2] - k : at[2] + k;
+        const double zz = ((double)k * spacing[2]) * ((double)k * spacing[2]);
+        if (zz >= limit)
+            break;
+        if (z < 0 || z >= finding->size[2])
+            continue;
+        const struct side_rows *rows = &part->rows[z];
+        for (int64_t step = 0, j = 0; j <= at[1] - rows->first || j <= rows->last - at[1]; step++, j = (step + 1) / 2) {
+            const int64_t y = step % 2 ? at[1] - j : at[1] + j;
+            const double yy = ((double)j * spacing[1]) * ((double)j * spacing[1]);
+            if (yy + zz >= limit)
+                break;
+            if (y < rows->first || y > rows->last)
+                continue;
+            const int64_t i = side_away(side_row(finding, part->bits, y, z), finding->words, at[0]);
+            const double xx = ((double)i * spacing[0]) * ((double)i * spacing[0]);
+            if (i < INT64_MAX && xx + yy + zz < limit)
+                limit = xx + yy + zz;
+        }
+    }
+    return limit;
+}
+
+/* Returns whether the voxel belongs to the first part. */
+static bool
+side_is_first(const struct side_finding *finding, const int64_t at[3])
+{
+    const double one = side_nearest(finding, &finding->parts[0], at, INFINITY);
+    return side_nearest(finding, &finding->parts[1], at, one) >= one;
+}
+
+/* Takes the voxels of the wanted half. */
+static void
+side_take(const struct side_finding *finding, uint64_t *bits)
+{
+    const bool first = (finding->parts[0].x < finding->parts[1].x) == (finding->side->which == CONF_RIGHT);
+    const uint64_t *sure = finding->parts[first ? 0 : 1].bits;
+    for (int64_t row = 0; row < finding->size[1] * finding->size[2]; row++)
+        for (int64_t w = row * finding->words; w < (row + 1) * finding->words; w++) {
+            bits[w] = sure[w];
+            for (uint64_t left = finding->from[w] & ~finding->parts[0].bits[w] & ~finding->parts[1].bits[w]; left;
+                 left &= left - 1) {
+                const int64_t at[3] = {64 * (w - row * finding->words) + __builtin_ctzll(left),
+                                       row % finding->size[1], row / finding->size[1]};
+                if (side_is_first(finding, at) == first)
+                    bits[w] |= left & -left;
+            }
+        }
+}
+
+static int
+side_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, struct error *error)
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const struct geometry_stack *stack = segmentation->stack;
+    const size_t count = sizeof segment->side.shrink_mm / sizeof segment->side.shrink_mm[0];
+    struct side_finding finding = {.segmentation = segmentation,
+                                   .side = &segment->side,
+                                   .from = segment_from(segmentation, number),
+                                   .size = {stack->columns, stack->rows, stack->plane_count},
+                                   .words = (stack->columns - 1) / 64 + 1,
+                                   .other = calloc(segment_mask_words(stack), sizeof *finding.other)};
+    uint64_t *bits = segment_reserve(segmentation, number, error);
+    bool are_halves = false;
+    int rc = bits ? 0 : -ENOMEM;
+    for (int i = 0; i < 2; i++)
+        finding.parts[i].rows = calloc((size_t)stack->plane_count, sizeof *finding.parts[i].rows);
+    if (!finding.other || !finding.parts[0].rows || !finding.parts[1].rows)
+        rc = error_set_system(error, -ENOMEM, "find the halves of a segment");
+    for (size_t i = 0; i < count && rc == 0 && !are_halves; i++)
+        rc = side_shrink(&finding, lane, segment->side.shrink_mm[i], &are_halves, error);
+    if (rc == 0 && are_halves)
+        side_take(&finding, bits);
+    if (rc == 0)
+        segment_found(segmentation, number);
+    free(finding.other);
+    free(finding.parts[0].rows);
+    free(finding.parts[1].rows);
+    return rc;
+}
+
+static int
+side_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
+{
+    int rc = 0;
+    (void)voxels;
+    for (size_t k = 0; k < segmentation->of[CONF_SIDE].count && rc == 0; k++) {
+        const size_t number = segmentation->of[CONF_SIDE].segments[k];
+        if (segmentation->ready[number] && !segmentation->own[number])
+            rc = side_find(segmentation, number, lane, error);
+    }
+    return rc;
+}
+
+static struct segment_bytes
+side_bytes(const struct segmentation *segmentation, size_t segment)
+{
+    (void)segment;
+    return (struct segment_bytes){.passing = segment_mask_bytes(segmentation->stack)};
+}
+
+static void
+side_describe(const struct segmentation *segmentation, size_t number, char text[SEGMENT_DESCRIPTION])
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const struct conf_side *side = &segment->side;
+    text[0] = '\0';
+    segment_append(text, SEGMENT_DESCRIPTION, "%s half of %s; parts of at least %.9g, %.9g mm apart, by shrink mm",
+                   side->which == CONF_RIGHT ? "right" : "left", segment->from, side->share, side->apart_mm);
+    for (size_t i = 0; i < sizeof side->shrink_mm / sizeof side->shrink_mm[0]; i++)
+        segment_append(text, SEGMENT_DESCRIPTION, "%s %.9g", i > 0 ? "," : "", side->shrink_mm[i]);
+}
+
+const struct segment_method segment_side = {
+    .algorithm = "Noctule nearest part",
+    /* the nearest term of PS3.16 CID 7162 */
+    .family = {"123104", "DCM", "Morphological Operations"},
+    .op = KERNELS_OPS,
+    .makes_bits = true,
+    .size = 1,
+    .bytes = side_bytes,
+    .run = side_run,
+    .describe = side_describe,
+};
