@@ -287,7 +287,7 @@ segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_
         size_t count;
         bool start;
     } lists[] = {{"from", &segment->from, segment->from != NULL, true},
-                 {"refine.label", &segment->refine.label, segment->refine.label != NULL, true},
+                 {"refine.label", segment->refine ? &segment->refine->label : NULL, segment->refine != NULL, true},
                  {"any_of", segment->any_of, segment->any_of_count, true},
                  {"enclosed.by", &segment->enclosed.by, segment->enclosed.by != NULL, true},
                  {"sections.middle_of", &segment->sections.middle_of, segment->sections.middle_of != NULL, true},

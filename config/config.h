@@ -325,7 +325,7 @@ struct conf_segment {
     double grid_mm; /* voxel size of the coarse grid that the segment is found on; 0: the voxels of the images */
     double
         smooth_mm; /* CONF_RANGE: compare values after a Gaussian filter of this standard deviation; 0: as they are */
-    struct conf_refine refine; /* CONF_RANGE */
+    struct conf_refine *refine; /* CONF_RANGE; NULL: not given */
     char **any_of;             /* CONF_ANY_OF: labels of the segments to unite */
     size_t any_of_count;
     struct conf_enclosed enclosed;

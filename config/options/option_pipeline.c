@@ -140,7 +140,7 @@ check_use_of_grid(const struct option_named *named, const struct conf_pipeline *
     if (segment->grid_mm > 0 && !is_coarse)
         option_refuse(named->spot, ELEMENT("segments", i, option),
                       "\"%s\" has no grid_mm: a segment with grid_mm uses segments with grid_mm only", use->label);
-    else if (use->label == segment->refine.label && !is_coarse)
+    else if (segment->refine && use->label == segment->refine->label && !is_coarse)
         option_refuse(named->spot, ELEMENT("segments", i, option), "\"%s\" has no grid_mm", use->label);
 }
 

@@ -63,7 +63,7 @@ check_start(const struct conf_segment *segment, const struct option_spot *spot)
 static void
 check_smooth(const struct conf_segment *segment, const struct option_spot *spot)
 {
-    const bool refines = segment->refine.label || LOST(spot, segment->refine);
+    const bool refines = segment->refine != NULL;
     if (LOST(spot, segment->smooth_mm) || LOST(spot, segment->range))
         return;
     if (segment->smooth_mm > 0 && segment->range.relative != CONF_ABSOLUTE)
@@ -546,7 +546,7 @@ static const struct option_row segment_rows[] = {
     {ROW(conf_segment, number, smooth_mm), "0.0", LIMITS(0, 100), .later = true,
      .help = "range: standard deviation in mm of a Gaussian filter for the values that are compared with the range",
      ONLY_WITH("method", 1u << CONF_RANGE)},
-    {ROW(conf_segment, group, refine), "", .section = &refine_section, .later = true,
+    {ROW(conf_segment, part, refine), "", .section = &refine_section, .later = true,
      .help = "range: find the outline of a segment with grid_mm again in the voxels of the images",
      ONLY_WITH("method", 1u << CONF_RANGE)},
     {"any_of", &option_names, AT(struct conf_segment, any_of), MANY(struct conf_segment, any_of_count),

@@ -4,21 +4,6 @@
 #include <errno.h>
 
 static int
-any_of_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
-{
-    (void)segmentation;
-    (void)prepared;
-    (void)error;
-    return 0;
-}
-
-static void
-any_of_release(void *prepared)
-{
-    (void)prepared;
-}
-
-static int
 any_of_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
@@ -57,8 +42,6 @@ const struct segment_method segment_any_of = {
     .op = KERNELS_OPS,
     .makes_bits = true,
     .size = 1,
-    .prepare = any_of_prepare,
-    .release = any_of_release,
     .run = any_of_run,
     .describe = any_of_describe,
 };

@@ -148,9 +148,11 @@ coarse_volume_expands(const struct conf_pipeline *pipeline, size_t segment)
     const struct conf_segment *own = &pipeline->segments[segment];
     bool needed = own->grid_mm > 0 && !own->hidden;
     struct conf_use use;
-    for (size_t i = 0; i < pipeline->segment_count && own->grid_mm > 0; i++)
+    for (size_t i = 0; i < pipeline->segment_count && own->grid_mm > 0; i++) {
+        const struct conf_refine *refine = pipeline->segments[i].refine;
         for (size_t n = 0; pipeline->segments[i].grid_mm <= 0 && conf_segment_use(pipeline, i, n, &use); n++)
-            needed |= use.label != pipeline->segments[i].refine.label && strcmp(use.label, own->label) == 0;
+            needed |= !(refine && use.label == refine->label) && strcmp(use.label, own->label) == 0;
+    }
     return needed;
 }
 

@@ -57,7 +57,7 @@ static int
 range_refine(const struct segmentation *segmentation, size_t segment, uint64_t *bits, struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
-    const struct conf_refine *refine = &pipeline->segments[segment].refine;
+    const struct conf_refine *refine = pipeline->segments[segment].refine;
     const size_t words = segment_mask_words(segmentation->stack);
     uint64_t *inner = calloc(words, sizeof *inner), *outer = calloc(words, sizeof *outer);
     int rc = inner && outer ? 0 : error_set_system(error, -ENOMEM, "hold the masks");
@@ -80,7 +80,7 @@ range_smooth(struct segmentation *segmentation, size_t segment, struct kernels_l
         return 0;
     uint64_t *bits = segment_reserve(segmentation, segment, error);
     int rc = bits ? ranges_smooth(segmentation, segment, lane, bits, error) : -ENOMEM;
-    if (rc == 0 && own->refine.label)
+    if (rc == 0 && own->refine)
         rc = range_refine(segmentation, segment, bits, error);
     if (rc == 0)
         segment_found(segmentation, segment);
@@ -128,9 +128,9 @@ range_describe(const struct segmentation *segmentation, size_t segment, char tex
     ranges_describe(segmentation, segment, text);
     if (own->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from segment %s", own->from);
-    if (own->refine.label)
-        segment_append(text, SEGMENT_DESCRIPTION, "; refine segment %s within %g mm", own->refine.label,
-                       own->refine.band_mm);
+    if (own->refine)
+        segment_append(text, SEGMENT_DESCRIPTION, "; refine segment %s within %g mm", own->refine->label,
+                       own->refine->band_mm);
 }
 
 static struct segment_bytes
@@ -139,7 +139,7 @@ range_bytes(const struct segmentation *segmentation, size_t segment)
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const int64_t mask = segment_mask_bytes(segmentation->stack);
     return (struct segment_bytes){.lasting = own->smooth_mm > 0 ? mask : 0,
-                                  .passing = ranges_bytes(segmentation, segment) + (own->refine.label ? 2 * mask : 0)};
+                                  .passing = ranges_bytes(segmentation, segment) + (own->refine ? 2 * mask : 0)};
 }
 
 const struct segment_method segment_range = {

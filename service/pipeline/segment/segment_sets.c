@@ -61,8 +61,9 @@ sets_prepare_spare(struct segmentation *segmentation)
         struct expect_demand own = {.masks = 0};
         if (segment_is_here(segmentation, i))
             own = expect_demand_of(segment);
-        if (segmentation->is_coarse && segment->refine.label)
-            own = (struct expect_demand){.masks = 1, .reach_mm = segment->refine.band_mm};
+        sets->closings |= own.reach_mm > 0;
+        if (segmentation->is_coarse && segment->refine)
+            own = (struct expect_demand){.masks = 1, .reach_mm = segment->refine->band_mm};
         if (segment->method == CONF_SIDE && segment_is_here(segmentation, i)) {
             own.masks = own.masks > 0 ? own.masks : 1;
             for (size_t s = 0; s < sizeof segment->side.shrink_mm / sizeof segment->side.shrink_mm[0]; s++)
