@@ -70,8 +70,8 @@ check_smooth(const struct conf_segment *segment, const struct option_spot *spot)
         option_refuse(spot, "smooth_mm", "requires a range of two numbers");
     if (refines && segment->smooth_mm <= 0)
         option_refuse(spot, "refine", "requires smooth_mm: the filtered values decide on the outline");
-    if (refines && segment->from)
-        option_refuse(spot, "from", "is not allowed with refine: remove one of the two");
+    if (refines && (segment->from || segment->shape_count > 0))
+        option_refuse(spot, "refine", "is not allowed with from and shapes: use within");
     if (refines && segment->grid_mm > 0)
         option_refuse(spot, "grid_mm", "is not allowed with refine, which finds the outline in the voxels of the images");
 }
@@ -482,11 +482,13 @@ static const struct option_row segment_rows[] = {
              "real-world units (HU in CT), or a group that defines them",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_RANGE)},
     {ROW(conf_segment, list, shapes), MANY(struct conf_segment, shape_count), .fallback = "( )", LIMITS(0, 64),
-     .section = &shape_section, .help = "level set: start region; the union of these shapes and of the segment of from",
-     ONLY_WITH("method", 1u << CONF_LEVEL_SET)},
+     .section = &shape_section,
+     .help = "level set: start region; the union of these shapes and of the segment of from; range takes its voxels in "
+             "range",
+     ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_RANGE)},
     {ROW(conf_segment, text, from), "", LIMITS(1, 64), .form = &form_dicom,
-     .help = "level set, fuzzy connectedness, range: label of the segment to start from; range "
-             "takes its voxels in range, and the steps of then may leave it",
+     .help = "label of the segment to start from, or to work on; range takes its voxels in range, and the steps of "
+             "then may leave it",
      ONLY_WITH("method", 1u << CONF_LEVEL_SET | 1u << CONF_FUZZY | 1u << CONF_RANGE | 1u << CONF_SECTIONS |
                              1u << CONF_LEAK | 1u << CONF_SIDE | 1u << CONF_SLICES)},
     {"auto", &option_choice, AT(struct conf_segment, automatic), "\"none\"", .choices = auto_choices, .later = true,

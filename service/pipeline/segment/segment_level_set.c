@@ -42,16 +42,23 @@ level_set_shape(const struct conf_shape *shape, const struct geometry_stack *sta
     return 0;
 }
 
-static int
-make_label(const struct conf_segment *segment, const struct geometry_stack *stack, struct image_range *ranges,
-           struct kernels_shape *shapes, struct kernels_level_set_label *label, struct error *error)
+int
+level_set_shapes(const struct conf_segment *segment, const struct geometry_stack *stack, struct kernels_shape *shapes,
+                 struct error *error)
 {
-    for (size_t i = 0; i < segment->shape_count; i++) {
+    for (size_t i = 0; i < segment->shape_count; i++)
         if (level_set_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
             return error_set(error, -EINVAL, CODE_SHAPE_INVALID,
                              "shape %zu of segment \"%s\" has no size in the voxels of this series", i + 1,
                              segment->label);
-    }
+    return 0;
+}
+
+static int
+make_label(const struct conf_segment *segment, const struct geometry_stack *stack, struct image_range *ranges,
+           struct kernels_shape *shapes, struct kernels_level_set_label *label, struct error *error)
+{
+    const int rc = level_set_shapes(segment, stack, shapes, error);
     const bool center = segment->automatic == CONF_AUTO_CENTER;
     if (center) /* the voxel at the centre; two per axis with an even number */
         *shapes = (struct kernels_shape){
@@ -66,7 +73,7 @@ make_label(const struct conf_segment *segment, const struct geometry_stack *stac
         .padding = {1, 0},
         .strict = true,
     };
-    return 0;
+    return rc;
 }
 
 /* Fills the ranges that are known. */
@@ -128,12 +135,9 @@ level_set_release(void *prepared)
 static const char *const unit_names[] = {[CONF_VOXEL] = "voxel", [CONF_MM] = "mm", [CONF_FRACTION] = "fraction"};
 static const char *const shape_names[] = {[CONF_SPHERE] = "sphere", [CONF_ELLIPSOID] = "ellipsoid", [CONF_BOX] = "box"};
 
-/* Writes range and shapes as configured. */
-static void
-level_set_describe(const struct segmentation *segmentation, size_t number, char text[SEGMENT_DESCRIPTION])
+void
+level_set_describe_shapes(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION])
 {
-    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
-    ranges_describe(segmentation, number, text);
     for (size_t i = 0; i < segment->shape_count; i++) {
         const struct conf_shape *shape = &segment->shapes[i];
         const double *c = shape->center, *r = shape->radius;
@@ -141,6 +145,15 @@ level_set_describe(const struct segmentation *segmentation, size_t number, char 
                        shape_names[shape->kind], c[0], c[1], c[2], unit_names[shape->center_unit], r[0], r[1], r[2],
                        unit_names[shape->radius_unit]);
     }
+}
+
+/* Writes range and shapes as configured. */
+static void
+level_set_describe(const struct segmentation *segmentation, size_t number, char text[SEGMENT_DESCRIPTION])
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    ranges_describe(segmentation, number, text);
+    level_set_describe_shapes(segment, text);
     if (segment->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
     start_describe(segment, text);
@@ -187,18 +200,18 @@ level_set_choose(const struct segmentation *segmentation, const struct level_set
     }
 }
 
-/* Sets the voxels of a label's shapes and of its mask, in the words of a mask. */
-static void
-level_set_draw_start(const struct geometry_stack *stack, const struct kernels_level_set_label *label, uint64_t *bits)
+void
+level_set_draw(const struct geometry_stack *stack, const struct kernels_shape *shapes, size_t count,
+               const uint64_t *mask, uint64_t *bits)
 {
     const int64_t words = (stack->columns - 1) / 64 + 1;
     const int64_t rows = (int64_t)stack->rows * stack->plane_count;
-    if (label->mask)
-        memcpy(bits, label->mask, (size_t)(rows * words) * sizeof *bits);
+    if (mask)
+        memcpy(bits, mask, (size_t)(rows * words) * sizeof *bits);
     for (int64_t row = 0; row < rows; row++)
-        for (size_t s = 0; s < label->shape_count; s++) {
+        for (size_t s = 0; s < count; s++) {
             const struct shape_interval columns =
-                shape_row(&label->shapes[s], row % stack->rows, row / stack->rows, stack->columns);
+                shape_row(&shapes[s], row % stack->rows, row / stack->rows, stack->columns);
             for (int64_t x = columns.first; x <= columns.last; x++)
                 bits[row * words + x / 64] |= UINT64_C(1) << x % 64;
         }
@@ -236,7 +249,7 @@ level_set_complete(struct segmentation *segmentation, struct kernels_lane *lane,
         uint64_t *start = calloc(segment_mask_words(segmentation->stack), sizeof *start);
         if (!start)
             return error_set_system(error, -ENOMEM, "hold the start region");
-        level_set_draw_start(segmentation->stack, label, start);
+        level_set_draw(segmentation->stack, label->shapes, label->shape_count, label->mask, start);
         rc = ranges_find(segmentation, number, lane, start, error);
         free(start);
         if (rc == 0)

@@ -20,6 +20,14 @@
  */
 int level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack, struct kernels_shape *voxels);
 
+/* Converts all shapes of a segment. Returns -EINVAL with SHAPE_INVALID. */
+int level_set_shapes(const struct conf_segment *segment, const struct geometry_stack *stack,
+                     struct kernels_shape *shapes, struct error *error);
+/* Sets the voxels of shapes and of a mask (NULL: none) in zeroed bits. */
+void level_set_draw(const struct geometry_stack *stack, const struct kernels_shape *shapes, size_t count,
+                    const uint64_t *mask, uint64_t *bits);
+void level_set_describe_shapes(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
+
 /*
  * The data that the method prepares: one element per segment, in the pipeline's order; -EINVAL with
  * PADDING_MIXED or SHAPE_INVALID.

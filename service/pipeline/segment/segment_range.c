@@ -3,6 +3,7 @@
  * with the range (kernels/mask/mask.h), so the method has no region to find.
  */
 #include "service/pipeline/segment/segment_coarse.h"
+#include "service/pipeline/segment/segment_level_set.h"
 #include "service/pipeline/segment/segment_ranges.h"
 #include "service/pipeline/volume.h"
 
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* One element per segment, in the pipeline's order. */
 struct range_segments {
@@ -71,15 +73,42 @@ range_refine(const struct segmentation *segmentation, size_t segment, uint64_t *
     return rc;
 }
 
-/* Finds the region of a segment with smooth_mm, once. */
+/* Cuts voxels to the shapes of a segment and its segment of `from`. */
 static int
-range_smooth(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, struct error *error)
+range_cut(const struct segmentation *segmentation, size_t segment, uint64_t *bits, struct error *error)
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
-    if (own->smooth_mm <= 0 || segmentation->own[segment])
+    const size_t words = segment_mask_words(segmentation->stack);
+    struct kernels_shape *shapes = calloc(own->shape_count + 1, sizeof *shapes);
+    uint64_t *region = calloc(words, sizeof *region);
+    int rc = shapes && region ? level_set_shapes(own, segmentation->stack, shapes, error)
+                              : error_set_system(error, -ENOMEM, "hold the shapes");
+    if (rc == 0)
+        level_set_draw(segmentation->stack, shapes, own->shape_count,
+                       own->from ? segment_from(segmentation, segment) : NULL, region);
+    for (size_t w = 0; rc == 0 && w < words; w++)
+        bits[w] &= region[w];
+    free(shapes);
+    free(region);
+    return rc;
+}
+
+/* Finds the region of a segment with smooth_mm or shapes, once. The range applies to it, except with smooth_mm. */
+static int
+range_find_region(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, struct error *error)
+{
+    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
+    const bool is_smooth = own->smooth_mm > 0;
+    if ((!is_smooth && own->shape_count == 0) || segmentation->own[segment])
         return 0;
     uint64_t *bits = segment_reserve(segmentation, segment, error);
-    int rc = bits ? ranges_smooth(segmentation, segment, lane, bits, error) : -ENOMEM;
+    int rc = bits ? 0 : -ENOMEM;
+    if (rc == 0 && is_smooth)
+        rc = ranges_smooth(segmentation, segment, lane, bits, error);
+    else if (rc == 0)
+        memset(bits, 0xff, segment_mask_words(segmentation->stack) * sizeof *bits);
+    if (rc == 0 && (own->shape_count > 0 || own->from))
+        rc = range_cut(segmentation, segment, bits, error);
     if (rc == 0 && own->refine)
         rc = range_refine(segmentation, segment, bits, error);
     if (rc == 0)
@@ -99,7 +128,7 @@ range_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
         if (!segmentation->ranges[segment].known)
             rc = ranges_find(segmentation, segment, lane, NULL, error);
         if (rc == 0)
-            rc = range_smooth(segmentation, segment, lane, error);
+            rc = range_find_region(segmentation, segment, lane, error);
     }
     return rc ? rc : range_fill(segmentation, segmentation->of[CONF_RANGE].prepared, error);
 }
@@ -108,17 +137,19 @@ static void
 range_begin_mask(const struct segmentation *segmentation, size_t segment, struct kernels_mask_request *request)
 {
     const struct range_segments *own = segmentation->of[CONF_RANGE].prepared;
+    const struct conf_segment *conf = &segmentation->pipeline->segments[segment];
     const size_t k = segment_place(segmentation, segment);
-    if (segmentation->own[segment]) {
-        request->padding = volume_common_padding(segmentation->instances, segmentation->stack);
+    if (segmentation->own[segment])
         request->found = segmentation->own[segment];
+    else if (conf->from)
+        request->found = segment_from(segmentation, segment);
+    if (conf->smooth_mm > 0) {
+        request->padding = volume_common_padding(segmentation->instances, segmentation->stack);
         return;
     }
     request->range_count = (size_t)segmentation->stack->plane_count;
     request->ranges = own->ranges + k * request->range_count;
     request->padding = own->holes[k];
-    if (segmentation->pipeline->segments[segment].from)
-        request->found = segment_from(segmentation, segment);
 }
 
 static void
@@ -126,6 +157,7 @@ range_describe(const struct segmentation *segmentation, size_t segment, char tex
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     ranges_describe(segmentation, segment, text);
+    level_set_describe_shapes(own, text);
     if (own->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from segment %s", own->from);
     if (own->refine)
@@ -138,8 +170,9 @@ range_bytes(const struct segmentation *segmentation, size_t segment)
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const int64_t mask = segment_mask_bytes(segmentation->stack);
-    return (struct segment_bytes){.lasting = own->smooth_mm > 0 ? mask : 0,
-                                  .passing = ranges_bytes(segmentation, segment) + (own->refine ? 2 * mask : 0)};
+    const int64_t region = own->smooth_mm > 0 || own->shape_count > 0 ? mask : 0;
+    return (struct segment_bytes){.lasting = region,
+                                  .passing = ranges_bytes(segmentation, segment) + (own->refine ? 2 * mask : region)};
 }
 
 const struct segment_method segment_range = {

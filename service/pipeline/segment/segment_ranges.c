@@ -191,7 +191,6 @@ ranges_smooth(const struct segmentation *segmentation, size_t segment, struct ke
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const struct geometry_stack *stack = segmentation->stack;
-    const size_t words = segment_mask_words(stack);
     struct image_range limits;
     struct smooth_request request = {.sigma_mm = own->smooth_mm, .bits = bits};
     int rc = ranges_limits(segmentation->instances, stack, &limits, &request.padding, error);
@@ -204,8 +203,6 @@ ranges_smooth(const struct segmentation *segmentation, size_t segment, struct ke
                                         image_pixel_range(stack->pixel));
     if (!volume_range_is_empty(request.range))
         rc = smooth_run(lane, &request, error);
-    for (size_t w = 0; rc == 0 && own->from && w < words; w++)
-        bits[w] &= segment_from(segmentation, segment)[w];
     return rc;
 }
 

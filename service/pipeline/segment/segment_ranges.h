@@ -43,8 +43,7 @@ int ranges_limits(struct dicom_instance *const *instances, const struct geometry
                   struct image_range *limits, struct image_range *padding, struct error *error);
 
 /*
- * Fills `bits` with the voxels of a segment with smooth_mm: those whose filtered value is in range, cut to the segment
- * of `from`. Returns errors of ranges_limits() and smooth_run().
+ * Fills `bits` with the voxels of a segment with smooth_mm: those whose filtered value is in range. Returns errors of ranges_limits() and smooth_run().
  */
 int ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, uint64_t *bits,
                   struct error *error);

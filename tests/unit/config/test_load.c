@@ -553,7 +553,7 @@ static const struct {
     {1, "segments[0].color[2]: 1.5 is not within 0 .. 1", PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
     {1,
      "segments[0].method: must be \"level-set\", \"fuzzy-connectedness\", \"range\", "
-     "\"object\" or \"program\"",
+     "\"object\", \"program\", \"any-of\", \"enclosed\", \"sections\", \"grow-until-leak\", \"side\" or \"slices\"",
      PIPELINE(SEGMENT "method = \"magic\";")},
     {1, "shapes[0].kind: must be \"sphere\", \"ellipsoid\" or \"box\"", WITH_SHAPE("kind = \"cube\";")},
     {1, "shapes[0]: center is missing", WITH_SHAPE("radius_mm = 1.0;")},
