@@ -3,13 +3,13 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/ci/bin, or a copy of it on another machine
 # Steps: parity with the CPU and the references, fault injection, whole runs compared with the CPU, the service with its workers (needs
 # pytest and pydicom), compute-sanitizer, then noctule-bench. NOCTULE_TEST_VOLUMES names real volumes (tests/kernels/test_cuda.c).
-# LOGS is the folder of the logs. STEPS selects some of parity objects masks texture peaks resample smooth runs service memcheck racecheck
+# LOGS is the folder of the logs. STEPS selects some of parity objects masks enclosed texture peaks resample smooth runs service memcheck racecheck
 # bench, or single steps below. LIMIT is the time limit of each. Prints a summary at the end. Returns non-zero if a step fails, or is
 # skipped because there is no GPU.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/ci/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects masks texture peaks resample smooth runs service memcheck racecheck bench}
+steps=${STEPS:-parity objects masks enclosed texture peaks resample smooth runs service memcheck racecheck bench}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
@@ -54,6 +54,7 @@ step parity check kernels_test_cuda
 step objects check kernels_test_cuda_fuzzy
 step leave check kernels_test_cuda_leave
 step masks check kernels_test_cuda_mask
+step enclosed check kernels_test_cuda_enclosed
 step texture check kernels_test_cuda_texture
 step peaks check kernels_test_cuda_peaks
 step resample check kernels_test_cuda_resample
@@ -64,6 +65,7 @@ PYTHONPATH=$(dirname "$0")/integ${PYTHONPATH:+:$PYTHONPATH} NOCTULE_BIN=$(realpa
 step memcheck sanitize memcheck kernels_test_cuda
 step memcheck-objects sanitize memcheck kernels_test_cuda_fuzzy
 step memcheck-masks sanitize memcheck kernels_test_cuda_mask
+step memcheck-enclosed sanitize memcheck kernels_test_cuda_enclosed
 step memcheck-texture sanitize memcheck kernels_test_cuda_texture
 step memcheck-peaks sanitize memcheck kernels_test_cuda_peaks
 step memcheck-resample sanitize memcheck kernels_test_cuda_resample
@@ -72,6 +74,7 @@ step memcheck-smooth sanitize memcheck kernels_test_cuda_smooth
 CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=small step racecheck-masks sanitize racecheck kernels_test_cuda_mask
+CK_RUN_CASE=parity step racecheck-enclosed sanitize racecheck kernels_test_cuda_enclosed
 CK_RUN_CASE=small step racecheck-texture sanitize racecheck kernels_test_cuda_texture
 CK_RUN_CASE=parity step racecheck-peaks sanitize racecheck kernels_test_cuda_peaks
 CK_RUN_CASE=small step racecheck-resample sanitize racecheck kernels_test_cuda_resample

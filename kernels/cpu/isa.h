@@ -124,6 +124,12 @@ struct isa_touching {
     uint64_t carry[2]; /* the last bits of the previous word */
 };
 
+/* Words of bits to unite with those of other words, moved down by `shift` (0 .. 63) bits; `high` has the bits above. */
+struct isa_shifted {
+    const uint64_t *own, *low, *high;
+    int shift;
+};
+
 struct isa {
     const char *name;
     bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
@@ -186,6 +192,10 @@ struct isa {
     void (*smooth16)(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *filtered);
     /* Writes the unions of a and b, row after row without a gap. */
     void (*unite_pair)(const struct isa_pair_rows *rows, uint64_t *to);
+    /* Writes the unions. `to` may be `own`. */
+    void (*unite_shifted)(const struct isa_shifted *from, int64_t words, uint64_t *to);
+    /* Adds each bit to its counter: bit j of the counters is in counts[j * words], ..., and `digits` of them may change. */
+    void (*count_up)(const uint64_t *bits, int64_t words, int digits, uint64_t *counts);
     /* Returns the unions, rows->words + 2 words apart. Bits widened beyond the words are lost. */
     const uint64_t *(*unite)(const struct isa_rows *rows, uint64_t *space);
 };

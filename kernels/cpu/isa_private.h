@@ -631,6 +631,49 @@ unite_pair(const struct isa_pair_rows *rows, uint64_t *to)
     }
 }
 
+LOOP void
+unite_shifted(const struct isa_shifted *from, int64_t words, uint64_t *to)
+{
+    const int64_t wide = ISA_VECTOR / 8;
+    const int down = from->shift, up = 63 - down;
+    int64_t i = 0;
+
+    for (; i + wide <= words; i += wide)
+        *(long_vector *)(to + i) = *(const long_vector *)(from->own + i) | *(const long_vector *)(from->low + i) >> down |
+                                   (*(const long_vector *)(from->high + i) << 1) << up;
+    for (; i < words; i++)
+        to[i] = from->own[i] | from->low[i] >> down | (from->high[i] << 1) << up;
+}
+
+LOOP void
+count_up(const uint64_t *bits, int64_t words, int digits, uint64_t *counts)
+{
+    const int64_t wide = ISA_VECTOR / 8;
+    int64_t i = 0;
+
+    for (; i + wide <= words; i += wide) {
+        long_vector carry = *(const long_vector *)(bits + i);
+
+        for (int j = 0; j < digits; j++) {
+            long_vector *count = (long_vector *)(counts + j * words + i);
+            const long_vector own = *count;
+
+            *count = own ^ carry;
+            carry &= own;
+        }
+    }
+    for (; i < words; i++) {
+        uint64_t carry = bits[i];
+
+        for (int j = 0; j < digits; j++) {
+            const uint64_t own = counts[j * words + i];
+
+            counts[j * words + i] = own ^ carry;
+            carry &= own;
+        }
+    }
+}
+
 /* Alternates between two buffers. An element widened by `done` covers done + 1 positions at the
  * row's end, so that a shift by done + 1 leaves no gap. */
 LOOP const uint64_t *
@@ -806,6 +849,7 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
 
 /* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                                      \
+    .unite_shifted = unite_shifted, .count_up = count_up,                                                              \
     .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,                      \
     .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16, .beyond16 = beyond16,              \
     .adjacent16 = adjacent16, .transpose8 = transpose8, .count_bits = count_bits, .count_runs = count_runs,            \
