@@ -294,7 +294,7 @@ segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_
                  {"slices_where.label", &segment->slices_where.label, segment->slices_where.label != NULL, true},
                  {"range.of", &segment->range.of, segment->range.of != NULL, true},
                  {"within", segment->within, segment->within_count,
-                  segment->method == CONF_LEVEL_SET || conf_segment_looks(segment)},
+                  segment->method == CONF_LEVEL_SET || segment->method == CONF_LEAK || conf_segment_looks(segment)},
                  {"minus", segment->minus, segment->minus_count, false},
                  {"intersect", segment->intersect, segment->intersect_count, false}};
 

@@ -639,7 +639,8 @@ unite_shifted(const struct isa_shifted *from, int64_t words, uint64_t *to)
     int64_t i = 0;
 
     for (; i + wide <= words; i += wide)
-        *(long_vector *)(to + i) = *(const long_vector *)(from->own + i) | *(const long_vector *)(from->low + i) >> down |
+        *(long_vector *)(to + i) = *(const long_vector *)(from->own + i) |
+                                   *(const long_vector *)(from->low + i) >> down |
                                    (*(const long_vector *)(from->high + i) << 1) << up;
     for (; i < words; i++)
         to[i] = from->own[i] | from->low[i] >> down | (from->high[i] << 1) << up;
@@ -849,11 +850,10 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
 
 /* The table's loops without instruction-set specific versions. */
 #define ISA_LOOPS                                                                                                      \
-    .unite_shifted = unite_shifted, .count_up = count_up,                                                              \
-    .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,                      \
-    .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16, .beyond16 = beyond16,              \
-    .adjacent16 = adjacent16, .transpose8 = transpose8, .count_bits = count_bits, .count_runs = count_runs,            \
-    .touches = touches, .unite_pair = unite_pair, .unite = unite, .clip8 = clip8, .clip16 = clip16, .add16 = add16,    \
-    .fold32 = fold32, .blocks16 = blocks16
+    .unite_shifted = unite_shifted, .count_up = count_up, .extremes8 = extremes8, .extremes16 = extremes16,            \
+    .count_new = count_new, .tally32 = tally32, .tally_tuples8 = tally_tuples8, .relieve16 = relieve16,                \
+    .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
+    .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
+    .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16
 
 #endif

@@ -73,8 +73,8 @@ enclosed_sheets(const struct image_extent *extent, int32_t y, int32_t z)
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-static inline struct enclosed_sheet
-enclosed_sheet_of(int64_t rows, int64_t slices, int32_t y, int32_t z, int64_t number)
+    static inline struct enclosed_sheet
+    enclosed_sheet_of(int64_t rows, int64_t slices, int32_t y, int32_t z, int64_t number)
 {
     struct enclosed_sheet sheet = {0, 0, 0};
     int64_t room; /* rows until y leaves the volume */

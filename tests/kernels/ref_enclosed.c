@@ -13,7 +13,8 @@ struct voxel {
 static bool
 is_inside(const struct image_extent *extent, struct voxel at)
 {
-    return at.x >= 0 && at.x < extent->columns && at.y >= 0 && at.y < extent->rows && at.z >= 0 && at.z < extent->slices;
+    return at.x >= 0 && at.x < extent->columns && at.y >= 0 && at.y < extent->rows && at.z >= 0 &&
+           at.z < extent->slices;
 }
 
 static size_t

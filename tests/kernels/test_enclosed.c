@@ -27,7 +27,8 @@ START_TEST(random_cases)
         enclosed_make_case(&each, seed);
 
         const size_t words = enclosed_words(&each);
-        uint64_t *expected = allocate((int64_t)words, sizeof(*expected)), *found = allocate((int64_t)words, sizeof(*found));
+        uint64_t *expected = allocate((int64_t)words, sizeof(*expected)),
+                 *found = allocate((int64_t)words, sizeof(*found));
 
         ref_enclosed(&each, expected);
         for (size_t i = 0; i < variant_count; i++) {
@@ -48,8 +49,9 @@ END_TEST
 START_TEST(a_box_with_a_hole)
 {
     uint64_t mask[25] = {0}, found[25];
-    struct enclosed_case each = {
-        .extent = {5, 5, 5}, .mask = mask, .request = {.mask = mask, .at_least = 26, .within_mm = 10, .spacing = {1, 1, 1}}};
+    struct enclosed_case each = {.extent = {5, 5, 5},
+                                 .mask = mask,
+                                 .request = {.mask = mask, .at_least = 26, .within_mm = 10, .spacing = {1, 1, 1}}};
 
     for (int z = 1; z < 4; z++)
         for (int y = 1; y < 4; y++)
@@ -72,13 +74,11 @@ END_TEST
 START_TEST(a_knight_meets_voxels_between)
 {
     uint64_t mask[3] = {0, 2, 0}, found[3];
-    struct enclosed_case each = {.extent = {3, 3, 1},
-                                 .mask = mask,
-                                 .request = {.mask = mask,
-                                             .directions = ENCLOSED_AXIAL_16,
-                                             .at_least = 3,
-                                             .within_mm = 1,
-                                             .spacing = {1, 1, 1}}};
+    struct enclosed_case each = {
+        .extent = {3, 3, 1},
+        .mask = mask,
+        .request = {
+            .mask = mask, .directions = ENCLOSED_AXIAL_16, .at_least = 3, .within_mm = 1, .spacing = {1, 1, 1}}};
 
     /* (0, 0) meets it by (1, 1), (2, 1) and (1, 2); (1, 0) only by (0, 1): both knights leave the volume or pass beside. */
     ck_assert_int_eq(enclosed_run_case(variants[0].lane, &each, found, &error), 0);
