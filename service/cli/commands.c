@@ -34,7 +34,7 @@ const struct cli_command cli_help = {.name = "help",
                                      .without_conf = true,
                                      .run = help_run};
 
-static const struct cli_command *const processing[] = {&cli_run, &cli_explain, &cli_run_job, NULL};
+static const struct cli_command *const processing[] = {&cli_run, &cli_explain, &cli_compare, &cli_run_job, NULL};
 static const struct cli_command *const reading[] = {&cli_status,   &cli_report,       &cli_jobs,       &cli_review,
                                                     &cli_show,     &cli_features,     &cli_cohort,     &cli_series,
                                                     &cli_programs, &cli_destinations, &cli_deliveries, NULL};
