@@ -221,6 +221,10 @@ struct conf_share {
     double range[2];
 };
 
+/* Results that need no review: those that meet the expectations, or among these, those within the ranges that this site
+ * has validated (service/common/trust.h). */
+enum conf_trust { CONF_TRUST_CHECKS, CONF_TRUST_LOCAL };
+
 /* Plausibility limits of a segment. An empty segment is never plausible. */
 struct conf_expect {
     struct conf_bounds volume_ml, mean, components, slices;
@@ -231,6 +235,7 @@ struct conf_expect {
     struct conf_bounds slice_mm;
     char *unit; /* UCUM; NULL: any */
     bool has_contrast, contrast;
+    enum conf_trust trust; /* without effect if the pipeline is `unreviewed` */
     /* The reason to hold each result unless the pipeline is `unreviewed`; NULL: do not hold. */
     char *unvalidated;
 };

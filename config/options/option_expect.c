@@ -5,6 +5,7 @@
 #include "config/options/option_sections.h"
 
 static const char *const touches_choices[] = {"any", "top-bottom", "none", NULL};
+static const char *const trust_choices[] = {"checks", "local", NULL};
 
 static void
 check_bounds(const struct conf_bounds *bounds, const char *name, const struct option_spot *spot)
@@ -72,6 +73,9 @@ static const struct option_row expect_rows[] = {
     {ROW(conf_expect, boolean, contrast), "", GIVEN(struct conf_expect, has_contrast),
      .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) in "
              "one of the images"},
+    {ROW(conf_expect, choice, trust), "\"checks\"", .choices = trust_choices, .later = true,
+     .help = "results to deliver without REVIEW: checks (all that meet the limits), or local (of these, those within the "
+             "ranges that this site has validated); unreviewed overrides it"},
     {ROW(conf_expect, text, unvalidated), "", LIMITS(1, 200), .form = &form_dicom,
      .help = "hold each result for REVIEW, for this reason, unless the pipeline sets unreviewed"},
 };

@@ -301,14 +301,15 @@ agreement_sort(struct agreement_corners *corners, enum agreement_mask which)
 static double
 agreement_add_surface(const struct agreement_corners *corners, double *area, double *within)
 {
-    double whole = 0, part = 0;
+    double whole = 0, near = 0, part = 0;
     int64_t i = 0;
     for (int64_t k = 0; k < corners->count; k++) {
         whole += corners->elements[k].area;
         if (corners->elements[k].distance <= corners->request->tolerance_mm)
-            *within += corners->elements[k].area;
+            near += corners->elements[k].area;
     }
     *area += whole;
+    *within += near;
     for (; i < corners->count - 1; i++) {
         part += corners->elements[i].area;
         if (part / whole >= 0.95)

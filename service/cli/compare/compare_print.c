@@ -171,6 +171,10 @@ compare_print_row(const struct compare_row *row, double tolerance_mm)
         printf("  %s: %s\n", code_name(row->error.code), row->error.message);
         return;
     }
+    if (isnan(agreement->dice)) {
+        puts("  both regions are empty");
+        return;
+    }
     printf("  Dice %.4f, surface Dice %.4f (%.4g mm), 95 %% surface distance %.2f mm\n", agreement->dice,
            agreement->surface_dice, tolerance_mm, agreement->distance_95);
     printf("  %.2f ml, reference %.2f ml, ratio %.4f, bias %+.2f ml\n", agreement->ml[AGREEMENT_FOUND],

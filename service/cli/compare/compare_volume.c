@@ -108,13 +108,13 @@ volume_add_frames(struct volume_lattice *lattice, const struct seg_source *seg, 
     return aligned;
 }
 
-/* Returns the distance of the slices: the smallest between two frames, or that which the first frame states; 0: the
- * frames are not on one lattice. */
+/* Returns the distance of the slices: the smallest between two frames, or a smaller one that the first frame states; 0:
+ * the frames are not on one lattice. */
 static double
 volume_find_step(struct volume_lattice *lattice)
 {
     const struct seg_source_frame *first = lattice->first;
-    double step = first->between > 0 ? first->between : first->thickness > 0 ? first->thickness : 1;
+    double step = first->between > 0 ? first->between : INFINITY;
     size_t kept = 1;
     qsort(lattice->heights, lattice->count, sizeof *lattice->heights, volume_compare_heights);
     for (size_t i = 1; i < lattice->count; i++)
@@ -122,11 +122,11 @@ volume_find_step(struct volume_lattice *lattice)
             lattice->heights[kept++] = lattice->heights[i];
     lattice->count = kept;
     for (size_t i = 1; i < kept; i++)
-        step = i == 1 ? lattice->heights[1] - lattice->heights[0]
-                      : fmin(step, lattice->heights[i] - lattice->heights[i - 1]);
+        step = fmin(step, lattice->heights[i] - lattice->heights[i - 1]);
+    if (kept == 1)
+        return first->thickness > 0 ? first->thickness : 1;
     const double whole = lattice->heights[kept - 1] - lattice->heights[0];
-    if (kept > 1)
-        step = whole / round(whole / step);
+    step = whole / round(whole / step);
     for (size_t i = 1; i < kept; i++) {
         const double steps = (lattice->heights[i] - lattice->heights[0]) / step;
         if (fabs(steps - round(steps)) * step > COMPARE_TOLERANCE)
