@@ -526,6 +526,22 @@ conf_grid_text(const struct conf_pipeline *pipeline)
     return write_identity_of(&option_pipeline, "min_slices", "derived", pipeline);
 }
 
+char *
+conf_checked_text(const struct conf_pipeline *pipeline)
+{
+    static const char *const ranges[][2] = {
+        {"segments", "segments"}, {"relative_connectedness", "relative_connectedness"}, {"min_slices", "derived"}};
+    char *all = strdup("");
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && all; i++) {
+        char *before = all, *part = write_identity_of(&option_pipeline, ranges[i][0], ranges[i][1], pipeline);
+        if (!part || asprintf(&all, "%s%s", before, part) < 0)
+            all = NULL;
+        free(before);
+        free(part);
+    }
+    return all;
+}
+
 /* ------------------------------------------------------------------------------ programs ---- */
 
 char *

@@ -799,6 +799,9 @@ char *conf_program_identity(const struct conf_program *program);
 /* Returns those options of a pipeline as text that decide the volume that a program reads; NULL without memory. Pipelines
  * with equal text share the runs of a program. The caller must free the text. */
 char *conf_grid_text(const struct conf_pipeline *pipeline);
+/* Returns those options of a pipeline as text that decide its masks and their checks; NULL without memory. The caller must
+ * free the text. */
+char *conf_checked_text(const struct conf_pipeline *pipeline);
 /* Finds the label values that the program's labels or a segment of a pipeline names, in ascending order. Returns 0 or
  * -ENOMEM. The caller must free *values. */
 int conf_accepted_labels(const struct conf *conf, const struct conf_program *program, uint16_t **values, size_t *count);

@@ -43,18 +43,22 @@ print_pipeline(const struct conf_pipeline *pipeline)
     putchar(')');
 }
 
-/* Prints why the results of a segment are held, or that the site delivers them without review. */
+/* Prints the images whose results are delivered without review. */
 static void
-print_unvalidated(const struct conf_pipeline *pipeline)
+print_trust(const struct conf *conf, const struct conf_pipeline *pipeline)
 {
+    bool local = false;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
-        const struct conf_segment *segment = &pipeline->segments[i];
-        if (segment->expect && segment->expect->unvalidated)
-            printf("  %s: not validated, %s: %s\n", segment->label,
-                   pipeline->unreviewed ? "delivered without REVIEW (unreviewed = true)"
-                                        : "each result is held for REVIEW unless the pipeline has unreviewed = true",
-                   segment->expect->unvalidated);
+        const struct conf_expect *expect = pipeline->segments[i].expect;
+        local |= expect && (expect->trust == CONF_TRUST_LOCAL || expect->unvalidated);
     }
+    if (!local)
+        return;
+    char *ranges = pipeline->unreviewed ? NULL : cli_find_validated(conf, pipeline);
+    puts(pipeline->unreviewed  ? "  trust: results are delivered without REVIEW (unreviewed = true)"
+         : ranges && *ranges ? "  trust: results for validated images are delivered, others are held for REVIEW"
+                               : "  trust: each result is held for REVIEW until the site validates it (noctule validate)");
+    free(ranges);
 }
 
 static void
@@ -167,7 +171,7 @@ check_config_summary(const char *path, const struct conf *conf, const struct con
     for (size_t i = 0; i < pipelines; i++) {
         print_pipeline(&conf->pipelines[i]);
         print_place(path, findings, i);
-        print_unvalidated(&conf->pipelines[i]);
+        print_trust(conf, &conf->pipelines[i]);
     }
     for (size_t i = 0; i < conf->rule_count; i++) {
         print_rule(&conf->rules[i]);

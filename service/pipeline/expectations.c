@@ -145,11 +145,6 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
     const struct expect_volume *volume = look->volume;
     const char *unit = volume->ucum;
     const struct conf_bounds *slice_mm = &expect->slice_mm;
-    if (expect->unvalidated && !look->pipeline->unreviewed) {
-        look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
-                 "not validated for use without REVIEW: %s", expect->unvalidated);
-        look->breaches->unvalidated = true;
-    }
     if (expect->volume_ml.given)
         look_compare(look, "volume_ml", expect->volume_ml.at,
                      (double)facts->mask->voxels * volume->spacing[0] * volume->spacing[1] * volume->spacing[2] / 1000,
@@ -198,11 +193,6 @@ look_at_segment(struct expect_look *look, const struct expect_volume *images, co
     int rc = 0;
     look->volume = segment->grid_mm > 0 && coarse ? coarse : images;
     *measures = segment_measures_none;
-    if (segment->method == CONF_PROGRAM && !expect && !look->pipeline->unreviewed) {
-        look_add(look, &(struct expect_breach){.expectation = "unvalidated"},
-                 "not validated for use without REVIEW: program %s, and the segment has no expect", segment->program);
-        look->breaches->unvalidated = true;
-    }
     if (look->volume->masks[look->segment].voxels == 0) {
         if (expect && !segment->object.optional)
             look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");
@@ -223,7 +213,35 @@ expect_demand_of(const struct conf_segment *segment)
     return (struct expect_demand){0};
 }
 
-enum { MOST_OF_A_SEGMENT = 11 }; /* one per option */
+/* Returns whether results of the segment need a validation: those of a program without checks do, too. */
+static bool
+look_needs_trust(const struct conf_segment *segment)
+{
+    const struct conf_expect *expect = segment->expect;
+    return expect ? expect->trust == CONF_TRUST_LOCAL || expect->unvalidated : segment->method == CONF_PROGRAM;
+}
+
+/* Checks once per job whether the site has validated the pipeline for these images. */
+static void
+look_at_trust(struct expect_look *look, const struct expect_volume *volume, const struct segment_measures *measures)
+{
+    struct trust_images images = volume->images;
+    char why[TRUST_WHY];
+    images.slice_mm = volume->slice_mm;
+    images.noise = NAN;
+    look->segment = look->pipeline->segment_count;
+    for (size_t i = look->pipeline->segment_count; i-- > 0;) {
+        images.noise = isnan(measures[i].noise) ? images.noise : measures[i].noise;
+        look->segment = look_needs_trust(&look->pipeline->segments[i]) ? i : look->segment;
+    }
+    if (look->segment == look->pipeline->segment_count || look->pipeline->unreviewed ||
+        trust_covers(volume->validated, &images, why))
+        return;
+    look_add(look, &(struct expect_breach){.expectation = "trust"}, "%s", why);
+    look->breaches->untrusted = true;
+}
+
+enum { MOST_OF_A_SEGMENT = 12 }; /* one per option */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
@@ -236,6 +254,8 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
     int rc = breaches->at ? 0 : -ENOMEM;
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
         rc = look_at_segment(&look, volume, coarse, &measures[look.segment]);
+    if (rc == 0)
+        look_at_trust(&look, volume, measures);
     if (rc)
         expect_clear(breaches);
     return rc ? error_set_system(error, rc, "check the expectations of the segments") : 0;

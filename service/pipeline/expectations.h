@@ -13,6 +13,7 @@
 #include "base/image.h"
 #include "config/config.h"
 #include "kernels/kernels.h"
+#include "service/common/trust.h"
 
 /* Voxels of a slice; along columns (0) and rows (1). */
 struct expect_window {
@@ -59,6 +60,8 @@ struct expect_volume {
     bool contrast;                    /* an image names a contrast agent */
     int threads;                      /* threads to use, including the caller */
     const struct expect_frame *frame; /* NULL: not known */
+    struct trust_images images;       /* without slice_mm and noise */
+    const char *validated;            /* ranges that the site has validated (trust.h); NULL: none */
 };
 
 /* One expectation that is broken. */
@@ -75,7 +78,7 @@ struct expect_breach {
 struct expect_breaches {
     struct expect_breach *at; /* free with expect_clear() */
     size_t count;
-    bool unvalidated; /* a segment is not validated for use without REVIEW */
+    bool untrusted; /* the site has not validated the pipeline for these images */
 };
 
 /* What the checks of a segment need from the lane of its volume. */
@@ -89,8 +92,8 @@ struct expect_demand expect_demand_of(const struct conf_segment *segment);
 
 /*
  * Measures each segment and lists all broken expectations, in the order of the pipeline's segments
- * and options. Segments with grid_mm are checked on `coarse` (NULL: there is none), and measured on
- * `volume` if they have a mask there. `measures`: one per segment. An empty segment
+ * and options; `trust` is the last, once per job. Segments with grid_mm are checked on `coarse` (NULL: there is none), and
+ * measured on `volume` if they have a mask there. `measures`: one per segment. An empty segment
  * breaks its expectations once. Returns 0, -ENOMEM with OUT_OF_MEMORY, or errors of the lane.
  */
 int expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,

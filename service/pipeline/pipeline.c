@@ -501,6 +501,8 @@ checked_fill(struct job *job, const struct segmentation *found, struct kernels_l
     memcpy(checked->frame.origin, stack->origin, sizeof checked->frame.origin);
     memcpy(checked->frame.axes, stack->axes, sizeof checked->frame.axes);
     snprintf(checked->words, sizeof checked->words, "%s%s", is_known ? " " : "", value_unit_spoken(report->unit));
+    const struct geometry_plane *plane = &job->source.stack->planes[0];
+    const struct dicom_instance *first = job->headers->instances[plane->instance];
     checked->volume = (struct expect_volume){
         .extent = {stack->columns, stack->rows, stack->plane_count},
         .spacing = {stack->spacing[0], stack->spacing[1], stack->spacing[2]},
@@ -515,6 +517,8 @@ checked_fill(struct job *job, const struct segmentation *found, struct kernels_l
         .masks = found->masks,
         .lane = lane,
         .spare = found->spare,
+        .images = {first->about.manufacturer, first->about.model, first->frames[plane->frame].kernel, 0, NAN},
+        .validated = job->spec->validated,
     };
     describe_slices(job, &checked->volume);
     return 0;
@@ -583,7 +587,7 @@ compute(struct job *job)
     if (rc || report->breaches.count == 0)
         return rc;
     expect_tell(&report->breaches, text, sizeof text);
-    report->review = job->pipeline->review == CONF_HOLD || report->breaches.unvalidated;
+    report->review = job->pipeline->review == CONF_HOLD || report->breaches.untrusted;
     error_set(&report->error, 0, CODE_EXPECTATION_BROKEN, "%s", text);
     return 0;
 }

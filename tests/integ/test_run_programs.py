@@ -203,7 +203,7 @@ def test_a_segment_without_expect_is_held_for_review(site, tmp_path):
     site.program("p", HEAD + threshold(250))
     fits, breaks = ("expect = { volume_ml = [ %s ]; };" % limits for limits in ("1.0, 100000.0", "0.001, 0.002"))
     for number, (segment, more, outcome, broken) in enumerate([
-            (label("Bone", 1), "", "REVIEW", ["unvalidated"]),
+            (label("Bone", 1), "", "REVIEW", ["trust"]),
             (label("Bone", 1), "unreviewed = true;", "DONE", []),
             (label("Bone", 1, more=fits), "", "DONE", []),
             (label("Bone", 1, more=breaks), "", "REVIEW", ["volume_ml"])]):

@@ -38,6 +38,8 @@ put_spec(FILE *out, const struct job_spec *spec)
     keyed_put(out, "stack", spec->stack);
     keyed_put(out, "output", spec->output);
     keyed_put(out, "device", spec->device_serial_number);
+    if (spec->validated)
+        keyed_put(out, "validated", spec->validated);
     keyed_put(out, "settings", spec->settings);
     keyed_put_inputs(out, spec->inputs, spec->sha256, spec->input_count);
     for (size_t i = 0; i < spec->object_count; i++)
@@ -166,6 +168,7 @@ job_take_line(struct job_reader *reader)
     } texts[] = {{"stack", &spec->stack},
                  {"output", &spec->output},
                  {"device", &spec->device_serial_number},
+                 {"validated", &spec->validated},
                  {"settings", &spec->settings}};
 
     const char *key, *text;
@@ -274,6 +277,7 @@ job_spec_free(struct job_spec *spec)
     free(spec->earlier);
     free(spec->stack);
     free(spec->settings);
+    free(spec->validated);
     free(spec->output);
     free(spec->device_serial_number);
     free(spec);

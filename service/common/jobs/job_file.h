@@ -9,6 +9,7 @@
  *     stack echo 1
  *     output /var/lib/noctule/outbox/17
  *     device NOCTULE-0123456789
+ *     validated SIEMENS\x09Force\x09Br40\x091.25 to 2.5 mm\x099.1\x0918.3
  *     settings name = "head-ct";
  *     <tab>segments = ( ... );
  *     input /var/lib/noctule/series/1.2.3/1.2.3.1.dcm
@@ -26,8 +27,8 @@
  * Within a value a backslash is written as \\ and any other control character as \xHH. All other
  * bytes are written unchanged, so that any file name can be stored.
  *
- * `end` gives the number of inputs plus objects plus masks. A file without it was cut off. `sha256` is
- * optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
+ * `end` gives the number of inputs plus objects plus masks. A file without it was cut off. `validated` is
+ * optional. `sha256` is optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
  * pipeline has already made of the series: its file name and its SOP Instance, Series Instance and
  * Study Instance UID. If that result replaced another one, the UIDs of the replaced one follow.
  */
@@ -55,6 +56,7 @@ struct job_spec {
     char *settings; /* the pipeline: conf_pipeline_to_text */
     char *output;   /* folder, created if it is missing */
     char *device_serial_number;
+    char *validated; /* ranges that the pipeline is validated for (trust.h); NULL: none */
     char **inputs; /* absolute paths of the instances */
     size_t input_count;
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */

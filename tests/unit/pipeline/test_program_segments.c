@@ -146,7 +146,7 @@ START_TEST(a_segment_without_expect_is_held_for_review)
         struct pipeline_report report = run_well(held[i]);
         ck_assert(report.review);
         ck_assert_uint_eq(report.breaches.count, 1);
-        ck_assert_str_eq(report.breaches.at[0].expectation, "unvalidated");
+        ck_assert_str_eq(report.breaches.at[0].expectation, "trust");
         pipeline_report_clear(&report);
     }
     struct pipeline_report report =
