@@ -404,3 +404,23 @@ database_free_rows(const struct database_shape *shape, void *rows, size_t count)
 const struct database_shape database_id = DATABASE_SHAPE("id", int64_t, {DATABASE_INT64, 0});
 const struct database_shape database_time = DATABASE_SHAPE("time", int64_t, {DATABASE_TIME, 0});
 const struct database_shape database_string = DATABASE_SHAPE("text", char *, {DATABASE_TEXT, 0});
+
+int
+database_validated(struct database *db, const char *digest, char **ranges)
+{
+    sqlite3_stmt *row;
+    *ranges = NULL;
+    int rc = database_start(db,
+                            "SELECT coalesce(group_concat(manufacturer || char(9) || model || char(9) || kernel || char(9) || "
+                            "thickness || char(9) || coalesce(printf('%!.17g', noise_low), '') || char(9) || "
+                            "coalesce(printf('%!.17g', noise_high), ''), char(10)), '') "
+                            "FROM v_validated_ranges WHERE digest = ?",
+                            VALUES(value_text(digest)), &row);
+    if (rc < 0)
+        return rc;
+    rc = database_step(db, row);
+    if (rc == 1)
+        rc = database_read_row(db, row, &database_string, ranges);
+    database_end(row);
+    return rc;
+}

@@ -210,6 +210,12 @@ struct database_shape {
 /* Shapes of one column: int64_t, milliseconds, malloc'd text. */
 extern const struct database_shape database_id, database_time, database_string;
 
+/*
+ * Reads the ranges of images that are validated for a digest (service/common/trust.h), "" if there are none. Returns 0 or
+ * -errno. The caller must free *ranges.
+ */
+int database_validated(struct database *db, const char *digest, char **ranges);
+
 /* Reads a row. After an error the struct is zero. */
 int database_read_row(struct database *db, sqlite3_stmt *statement, const struct database_shape *shape, void *row);
 /* Frees the texts of a row and sets all members to zero. */

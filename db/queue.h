@@ -640,6 +640,14 @@ int queue_release(struct queue *queue, const struct queue_hold *hold, int64_t no
 /* Returns 1 if the queue or all jobs are held, 0 if not, or -errno. */
 int queue_starts_no_job(struct queue *queue);
 
+/*
+ * Stores a validation: a JSON object with the columns of table `validation`, and `cases` with those of `validation_case`,
+ * each with `regions` as `noctule compare` prints them.
+ */
+int queue_add_validation(struct queue *queue, const char *record, const char *by, int64_t now_ms);
+/* Reads the ranges that a pipeline is validated for; "" if there are none (trust.h). The caller must free *ranges. */
+int queue_validated(struct queue *queue, const char *digest, char **ranges);
+
 #define QUEUE_ALERT 256 /* bytes of the id of an alert */
 
 /* An acknowledgement with the present state of its alert. */

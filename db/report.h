@@ -62,6 +62,10 @@ struct report_pace {
 };
 
 int report_pace(struct report *report, const char *pipeline, struct report_pace *pace, struct error *error);
+/* Reads the ranges that a pipeline is validated for, as queue_validated(). */
+int report_validated(struct report *report, const char *digest, char **ranges, struct error *error);
+/* Finds the series of a job. The caller must free it. */
+int report_series_of(struct report *report, int64_t job_id, char **series_uid, struct error *error);
 /* Counts the waiting jobs with a deadline up to `by_ms` (v_wanted). */
 int report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs, struct error *error);
 

@@ -771,3 +771,36 @@ CREATE VIEW v_acknowledgements AS
 SELECT alert, acknowledged_at, acknowledged_by, reason, until_at,
     CASE severity WHEN 2 THEN 'broken' WHEN 1 THEN 'attention' ELSE 'waits' END AS severity, changed_at, size
 FROM acknowledgement;
+
+-- Validations of pipelines by noctule validate.
+CREATE VIEW v_validations AS
+SELECT v.id AS validation, v.at, v.by, v.name, v.passed, v.why, v.patients,
+    count(c.number) FILTER (WHERE NOT c.other) AS cases,
+    count(c.number) FILTER (WHERE NOT c.other AND c.outcome = 'DONE') AS done,
+    count(c.number) FILTER (WHERE c.other) AS others,
+    count(c.number) FILTER (WHERE c.other AND c.outcome = 'DONE') AS others_done,
+    count(c.number) FILTER (WHERE c.wrong) AS wrong,
+    -- With 95 % confidence, no larger share of results is wrong and DONE.
+    iif(count(c.number) FILTER (WHERE c.wrong) = 0, 3.0 / nullif(count(c.number), 0), NULL) AS wrong_share_95,
+    v.tolerance_mm, v.version, v.digest,
+    v.passed AND NOT EXISTS (SELECT 1 FROM validation w WHERE w.digest = v.digest AND w.id > v.id) AS in_force
+FROM validation v LEFT JOIN validation_case c ON c.validation_id = v.id
+GROUP BY v.id;
+
+-- Regions of the cases of validations. A case without a region has one row.
+CREATE VIEW v_validation_cases AS
+SELECT c.validation_id AS validation, c.number AS validation_case, c.other, c.patient, c.series, c.manufacturer, c.model, c.kernel,
+    c.thickness, c.slice_mm, c.noise, c.outcome, c.checks, c.wrong,
+    r.segment, r.reference, r.dice, r.surface_dice, r.distance_95_mm, r.volume_ratio, r.bias_ml
+FROM validation_case c LEFT JOIN validation_region r ON r.validation_id = c.validation_id AND r.number = c.number;
+
+-- Images that validations in force allow: at least five patients of one scanner, kernel and thickness.
+CREATE VIEW v_validated_ranges AS
+SELECT v.validation, v.name, v.digest, c.manufacturer, c.model, c.kernel, c.thickness,
+    count(DISTINCT c.patient) AS patients,
+    min(c.noise) FILTER (WHERE c.outcome = 'DONE') AS noise_low,
+    max(c.noise) FILTER (WHERE c.outcome = 'DONE') AS noise_high
+FROM v_validations v JOIN validation_case c ON c.validation_id = v.validation AND NOT c.other
+WHERE v.in_force
+GROUP BY v.validation, c.manufacturer, c.model, c.kernel, c.thickness
+HAVING count(DISTINCT c.patient) >= 5 AND count(*) FILTER (WHERE c.outcome = 'DONE') > 0;

@@ -94,6 +94,12 @@ report_pace(struct report *report, const char *pipeline, struct report_pace *pac
 }
 
 int
+report_validated(struct report *report, const char *digest, char **ranges, struct error *error)
+{
+    return report_conclude(report, NULL, database_validated(&report->db, digest, ranges), error);
+}
+
+int
 report_wanted(struct report *report, const char *pipeline, int64_t by_ms, int64_t *jobs, struct error *error)
 {
     *jobs = 0;

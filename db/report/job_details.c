@@ -5,6 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+int
+report_series_of(struct report *report, int64_t job_id, char **series_uid, struct error *error)
+{
+    sqlite3_stmt *row;
+    *series_uid = NULL;
+    int rc = database_start(&report->db, "SELECT series_uid FROM v_jobs WHERE job = ?", VALUES(value_int(job_id)), &row);
+    if (rc < 0)
+        return report_conclude(report, NULL, rc, error);
+    rc = database_step(&report->db, row);
+    if (rc == 1)
+        rc = database_read_row(&report->db, row, &database_string, series_uid);
+    else if (rc == 0)
+        rc = database_refuse(&report->db, -ENOENT, "there is no job %lld", (long long)job_id);
+    database_end(row);
+    return report_conclude(report, NULL, rc, error);
+}
+
 /*
  * Returns whether a job waits for an annotation object or another series of its study: it starts at
  * the latest at not_before_at.

@@ -69,6 +69,10 @@ int cli_open_report(const struct conf *conf, struct report **report);
 /* Does the same without printing. Returns 0 or -errno with a message. */
 int cli_try_report(const struct conf *conf, struct report **report, struct error *error);
 
+/* Reads the ranges that a pipeline is validated for (trust.h) from the database, if there is one. The caller must free
+ * them. Returns NULL if there are none. */
+char *cli_find_validated(const struct conf *conf, const struct conf_pipeline *pipeline);
+
 #define CLI_DAEMON_SECONDS 10 /* time limit of commands for each answer */
 
 /* Sends a PING. Returns 0 if a daemon serves this root and receives files, -EINPROGRESS if it does

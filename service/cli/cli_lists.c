@@ -8,6 +8,7 @@
 #include "service/cli/watch.h"
 #include "service/common/jobs/feature_document.h"
 #include "service/common/layout.h"
+#include "service/common/trust.h"
 #include "service/common/pseudonym.h"
 
 #include <errno.h>
@@ -36,6 +37,19 @@ cli_open_report(const struct conf *conf, struct report **report)
     if (rc < 0)
         cli_print_error("%s", error.message);
     return rc < 0 ? EXIT_DATABASE : EXIT_OK;
+}
+
+char *
+cli_find_validated(const struct conf *conf, const struct conf_pipeline *pipeline)
+{
+    struct report *report;
+    struct error error;
+    char digest[TRUST_DIGEST], *ranges = NULL;
+    if (trust_digest(pipeline, digest) != 0 || cli_try_report(conf, &report, &error) < 0)
+        return NULL;
+    report_validated(report, digest, &ranges, &error);
+    report_close(report);
+    return ranges;
 }
 
 static int

@@ -48,7 +48,7 @@ struct direct_run {
     struct run_programs programs;
     size_t faulty;
     size_t refused, empty, review;
-    char *settings;
+    char *settings, *validated;
     struct job_device *device;
     struct job_lane *lane;
     struct progress *progress;
@@ -364,6 +364,7 @@ run_unit(struct direct_run *run, struct unit *unit)
                             .settings = run->settings,
                             .output = unit->output,
                             .device_serial_number = run->conf->device_serial_number,
+                            .validated = run->validated,
                             .inputs = unit->paths,
                             .input_count = unit->headers->count,
                             .objects = run->options.objects.items,
@@ -527,6 +528,7 @@ run_all(struct direct_run *run)
         (struct mask_maker){.threads = run->options.threads, .stop = &stop, .progress = run->progress};
     if (status == EXIT_OK)
         status = run_programs_open(&run->programs, run->conf, run->options.pipeline, &run->options.masks);
+    run->validated = cli_find_validated(run->conf, run->options.pipeline);
     if (status == EXIT_OK)
         status = run_confine(run);
     if (status == EXIT_OK)
@@ -552,6 +554,7 @@ run_release(struct direct_run *run)
     input_collect_free(&run->files);
     cli_progress_close(run->progress);
     free(run->settings);
+    free(run->validated);
     remove_output(run);
     free(run->kept);
 }

@@ -472,6 +472,18 @@ handle_ack(struct core *core, const struct control_request *request, struct answ
 }
 
 static int
+handle_validated(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_validated *message = &request->message.validated;
+    char by[2 * USER_NAME];
+    request_name(request, message->login, by);
+    const int rc = queue_add_validation(core->queue, message->record, by, clock_unix_ms());
+    log_info("control.validated", LOG_STR("by", by), LOG_INT("error", rc));
+    answer_set(answer, rc ? "the validation is not stored: %s" : "the validation is stored", strerror(-rc));
+    return rc;
+}
+
+static int
 handle_quarantine(struct core *core, const struct control_request *request, struct answer *answer)
 {
     const struct message_quarantine *message = &request->message.quarantine;
@@ -544,6 +556,7 @@ static const struct request {
     {PROTO_PULL, true, handle_pull},
     {PROTO_CANCEL_PULL, true, handle_cancel_pull},
     {PROTO_ACK, true, handle_ack},
+    {PROTO_VALIDATED, true, handle_validated},
     {PROTO_QUARANTINE, true, handle_quarantine},
     {PROTO_RELOAD_CONFIG, false, handle_reload},
     {PROTO_PING, false, handle_ping},

@@ -2,6 +2,7 @@
 #include "service/cli/cli.h"
 
 #include "base/text.h"
+#include "db/report.h"
 #include "service/cli/compare/compare_case.h"
 #include "service/cli/compare/compare_print.h"
 #include "service/cli/input/input.h"
@@ -56,16 +57,52 @@ compare_check(struct cli_call *call)
 
 /* ---------------------------------------------------------------------------------- input ---- */
 
-/* Adds a file, a folder, or the results of a job of the daemon. */
+/* Returns whether an input is the number of a job. */
+static bool
+compare_is_job(const char *input, int64_t *job)
+{
+    return access(input, F_OK) != 0 && cli_parse_number(input, job) == 0;
+}
+
+/* Adds a file, a folder, or the results of a job. */
 static int
 compare_collect(struct compare_run *run, const char *input)
 {
     int64_t job;
     char folder[PATH_MAX];
-    if (access(input, F_OK) == 0 || cli_parse_number(input, &job) < 0)
+    if (!compare_is_job(input, &job))
         return cli_collect(&run->files, input);
     snprintf(folder, sizeof folder, "%s/" LAYOUT_OUTBOX "/%lld", run->conf->root, (long long)job);
     return cli_collect(&run->files, folder);
+}
+
+/* Adds the stored images of a job. */
+static int
+compare_collect_images(struct compare_run *run, int64_t job)
+{
+    struct report *report;
+    struct report_stored stored = {0};
+    struct error error;
+    char *series = NULL;
+    int status = cli_open_report(run->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    int rc = report_series_of(report, job, &series, &error);
+    if (rc == 0)
+        rc = report_stored_series(report, series, &stored, &error);
+    report_close(report);
+    for (size_t i = 0; i < stored.path_count && rc == 0; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s/%s", run->conf->root, stored.paths[i]);
+        rc = input_collect_add(&run->files, path);
+        if (rc)
+            error_set_system(&error, rc, "list the images");
+    }
+    if (rc)
+        cli_print_error("%s", error.message);
+    free(series);
+    report_stored_clear(&stored);
+    return rc ? EXIT_NOT_FOUND : EXIT_OK;
 }
 
 static void
@@ -180,6 +217,11 @@ compare_all_inputs(struct compare_run *run, char **inputs)
     run->images = run->files.count;
     for (size_t i = 0; i < run->options->images.count && status == EXIT_OK; i++)
         status = cli_collect(&run->files, run->options->images.items[i]);
+    for (int i = 0; i < 2 && status == EXIT_OK; i++) {
+        int64_t job;
+        if (compare_is_job(inputs[i], &job))
+            status = compare_collect_images(run, job);
+    }
     if (status == EXIT_OK && (cli_confine(CONFINE_STEP, &run->files, NULL, 0, &(struct command_places){0}) != 0 ||
                               cli_confine_calls(CONFINE_STEP) != 0))
         status = EXIT_PARTIAL;

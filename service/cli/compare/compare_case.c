@@ -145,8 +145,11 @@ compare_add_row(struct compare_open *open)
     if (!grown)
         return NULL;
     rows->items = grown;
-    grown[rows->count] = (struct compare_row){.series_uid = open->series_uid};
-    return &grown[rows->count++];
+    struct compare_row *row = &grown[rows->count++];
+    *row = (struct compare_row){.series_uid = open->series_uid};
+    for (size_t i = open->count; i-- > 0;)
+        row->paths[open->sides[i]] = open->sets[i]->path;
+    return row;
 }
 
 static struct conf_object

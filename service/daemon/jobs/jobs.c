@@ -11,6 +11,7 @@
 #include "service/common/clock.h"
 #include "service/common/jobs/job_file.h"
 #include "service/common/log.h"
+#include "service/common/trust.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/jobs/job_inputs.h"
 #include "service/daemon/programs/program_plan.h"
@@ -59,7 +60,7 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
                             .settings = job->settings,
                             .output = spool_output_folder(core->root, job->id),
                             .device_serial_number = core->conf->device_serial_number};
-    char *file = spool_job_file(core->root, job->id);
+    char *file = spool_job_file(core->root, job->id), digest[TRUST_DIGEST];
     int error = pipeline ? programs_masks(core, job, pipeline, &spec.masks, &spec.mask_count) : 0;
     if (!error)
         error = job_inputs_find(core, job->series_id, &spec);
@@ -67,6 +68,10 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
         error = awaited_paths(core, job->series_id, pipeline, &spec.objects, &spec.object_count);
     if (!error)
         error = queue_earlier_results(core->queue, job->id, &spec.earlier, &spec.earlier_count);
+    if (!error && pipeline)
+        error = trust_digest(pipeline, digest);
+    if (!error && pipeline)
+        error = queue_validated(core->queue, digest, &spec.validated);
     if (!error)
         error = file && spec.output ? job_spec_write(&spec, file) : -ENOMEM;
     job_inputs_free(&spec);
@@ -76,6 +81,7 @@ jobs_write_file(struct core *core, const struct queue_job *job, const struct con
     for (size_t i = 0; i < spec.earlier_count; i++)
         free(spec.earlier[i]);
     free(spec.earlier);
+    free(spec.validated);
     free(spec.objects);
     free(spec.output);
     free(file);
