@@ -84,21 +84,19 @@ def filled(mask):
 # ------------------------------------------------------------------------------- not validated
 
 
-@pytest.mark.parametrize("preset, kind, reason", [
-    ("head-ct", "ct-head", "a calf, a leg and an upper abdomen passed"), ("lung", "chest", "a sharp kernel passed"),
-    ("emphysema", "chest", "a sharp kernel passed"), ("fat", "body", "passed as subcutaneous"), ("body", "body", "passed as Body")])
-def test_presets_without_validation_end_in_review(config, series, tmp_path, preset, kind, reason):
+@pytest.mark.parametrize("preset, kind", [
+    ("head-ct", "ct-head"), ("lung", "chest"), ("emphysema", "chest"), ("fat", "body"), ("body", "body")])
+def test_presets_without_validation_end_in_review(config, series, tmp_path, preset, kind):
     """Also on sites that deliver unexpected results. Only `unreviewed` accepts such presets."""
     held = tmp_path / "noctule.conf"
     held.write_text(f'root = "{tmp_path}/root"; pipelines = ( {{ name = "{preset}"; review = "deliver";\n'
                     f'@include "presets/{preset}.conf"\n}} );')
     folder, _ = series(kind)
-    preset_of = run(held, preset, tmp_path / "held", folder, status=REVIEW)
-    assert "not validated for use without REVIEW" in preset_of and reason in preset_of
+    assert "not validated at this site" in run(held, preset, tmp_path / "held", folder, status=REVIEW)
     assert "not validated" not in run(config, preset, tmp_path / "out", folder)
-    for path, words in ((held, "each result is held for REVIEW unless"), (config, "delivered without REVIEW")):
+    for path, words in ((held, "each result is held for REVIEW until"), (config, "delivered without REVIEW")):
         checked = subprocess.run([BIN / "noctule", "--config", path, "check-config"], text=True, capture_output=True, check=True)
-        assert words in checked.stdout and reason in checked.stdout
+        assert words in checked.stdout
 
 
 # ---------------------------------------------------------------- on phantoms, against their truth
