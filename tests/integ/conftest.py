@@ -19,6 +19,7 @@ import urllib.error
 import urllib.request
 
 import numpy
+import proto
 import pydicom
 import pytest
 
@@ -470,7 +471,8 @@ class Daemon:
     def answers(self):
         assert self.process.poll() is None, f"noctuled ended:\n{self.log.read_text()}"
         ports = [port for port in (self.port, self.tls_port) if port]
-        return self.ctl("ping", check=False).returncode == 0 and all(map(is_listening, ports))
+        answer = proto.ask(self.root / "run" / "control.sock", "PING")
+        return answer is not None and answer["status"] == 0 and all(map(is_listening, ports))
 
     def stop(self, signal_number=signal.SIGTERM, seconds=60):
         if self.process and self.process.poll() is None:

@@ -94,6 +94,25 @@ def decode(body):
     return frame
 
 
+def ask(path, name, *values, seconds=10):
+    """Sends a command to the daemon's control socket, as noctule does, without the cost of a process. Returns the answer
+    as a frame, or None if none came."""
+    data = b""
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(seconds)
+            client.connect(str(path))
+            client.sendall(encode(name, *values))
+            while len(data) < 4 or len(data) < 4 + struct.unpack_from("<I", data)[0]:
+                more = client.recv(1 << 16)
+                if not more:
+                    return None
+                data += more
+    except OSError:
+        return None
+    return decode(data[4:])
+
+
 class Peer:
     """The daemon's end of a child's pipe. self.frames keeps the frames with their times."""
 
