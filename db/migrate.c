@@ -82,7 +82,9 @@ migrate_climb(struct database *db)
     if (rc == 0)
         rc = database_script(db, views.drop);
     if (rc == 0 && version < migrate_version) {
-        for (int step = version; rc == 0 && step < migrate_version; step++)
+        if (version == 0)
+            rc = database_script(db, migrate_schema);
+        for (int step = version; rc == 0 && version > 0 && step < migrate_version; step++)
             rc = database_script(db, migrate_ladder[step]);
         if (rc == 0)
             rc = set_version(db, migrate_version);

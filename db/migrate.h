@@ -4,9 +4,11 @@
 
 #include "db/database.h"
 
-/* Generated from migrations/ and views.sql (embed_sql.cmake). Step n leads from version n to n + 1. */
+/* Generated from migrations/ and views.sql (embed_sql.cmake). Step n leads from version n to n + 1. The schema, which a new
+ * database gets at once, is what all steps make. */
 extern const char *const migrate_ladder[];
 extern const int migrate_version;
+extern const char migrate_schema[];
 extern const char migrate_views[];
 
 /*

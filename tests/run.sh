@@ -18,6 +18,7 @@ mkdir -p $reports
 jobs=${NOCTULE_JOBS:-$((2 * $(nproc) + 1))} # most integration tests wait for timers, disks and peers
 share=7
 uar=0 # 1: C tests find uses of a stack frame after its function has returned, at up to twice the time
+asan=detect_leaks=1:quarantine_size_mb=16:malloc_context_size=5 # each page of a longer quarantine costs a page fault
 turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
 left=()       # tiers that this call does not run, with the reason
 release=plain # the preset of release code: plain, or ci with CUDA
@@ -121,7 +122,7 @@ stage() {
     asan)
         build asan
         [[ " ${stages[*]} " != *" turn "* ]] || build_ahead $release "${programs[@]}"
-        NOCTULE_TEST_SHARE=${NOCTULE_TEST_SHARE:-$share} ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=$uar \
+        NOCTULE_TEST_SHARE=${NOCTULE_TEST_SHARE:-$share} ASAN_OPTIONS=$asan:detect_stack_use_after_return=$uar \
             run build/asan -L '^gate$' -j "$jobs"
         ;;
     # Release code: the demonstration, further tests of each landing, and this landing's turn of the others.
