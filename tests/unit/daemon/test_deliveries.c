@@ -210,7 +210,6 @@ set_up(void)
                                               .timing = timing,
                                               .events = {on_ready, on_frame, on_gone, NULL}};
     sample_open(&s);
-    sample_watch(&s);
     snprintf(up, sizeof up, "%s/up", s.folder);
     setenv("COURIER_UP", up, 1);
     set_up_conf();

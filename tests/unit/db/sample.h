@@ -25,7 +25,6 @@ struct sample {
     char folder[64];
     char path[96];
     struct queue *queue;
-    sqlite3 *watcher; /* used by sample_ask() while it is open */
 };
 
 /*
@@ -42,10 +41,25 @@ sample_folder(struct sample *sample)
     snprintf(sample->path, sizeof sample->path, "%s/noctule.db", sample->folder);
 }
 
+/* The connection of sample_ask(). Opening takes most of the time of a query, so that it stays open. */
+static struct {
+    char path[96];
+    sqlite3 *db;
+} sample_watcher;
+
+/* Close that connection. No connection may cross a fork, or see that the database is replaced or removed. */
+static inline void
+sample_unwatch(void)
+{
+    sqlite3_close(sample_watcher.db);
+    sample_watcher.db = NULL;
+}
+
 static inline void
 sample_reopen(struct sample *sample)
 {
     struct error error = {0};
+    sample_unwatch();
     queue_close(sample->queue);
     sample->queue = NULL;
     int rc = queue_open(sample->path, &sample->queue, &error);
@@ -82,23 +96,6 @@ sample_look(const struct sample *sample)
     return db;
 }
 
-/*
- * Opens the watcher, which stays until sample_close(): opening takes most of the time of a query.
- */
-static inline void
-sample_watch(struct sample *sample)
-{
-    sample->watcher = sample_look(sample);
-}
-
-/* Close the watcher. No connection may cross a fork. */
-static inline void
-sample_unwatch(struct sample *sample)
-{
-    sqlite3_close(sample->watcher);
-    sample->watcher = NULL;
-}
-
 /* A database file in memory. */
 struct sample_database {
     unsigned char *bytes;
@@ -118,6 +115,7 @@ sample_store(const struct sample *sample, struct sample_database *file)
 static inline void
 sample_restore(const struct sample *sample, const struct sample_database *file)
 {
+    sample_unwatch();
     FILE *to = fopen(sample->path, "wb");
     ck_assert_ptr_nonnull(to);
     ck_assert_uint_eq(fwrite(file->bytes, (size_t)file->size, 1, to), 1);
@@ -141,7 +139,7 @@ sample_open(struct sample *sample)
 static inline void
 sample_close(struct sample *sample)
 {
-    sample_unwatch(sample);
+    sample_unwatch();
     if (sample->queue) {
         sample_assert_sound(sample->queue);
         plans_judge(sample->queue->db.handle);
@@ -156,7 +154,13 @@ sample_ask(const struct sample *sample, const char *sql)
 {
     static char answer[4096];
     sqlite3_stmt *statement;
-    sqlite3 *db = sample->watcher ? sample->watcher : sample_look(sample);
+    if (sample_watcher.db && strcmp(sample_watcher.path, sample->path) != 0)
+        sample_unwatch();
+    if (!sample_watcher.db) {
+        snprintf(sample_watcher.path, sizeof sample_watcher.path, "%s", sample->path);
+        sample_watcher.db = sample_look(sample);
+    }
+    sqlite3 *db = sample_watcher.db;
     int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
     ck_assert_msg(rc == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
     rc = sqlite3_step(statement);
@@ -164,8 +168,6 @@ sample_ask(const struct sample *sample, const char *sql)
     const unsigned char *text = rc == SQLITE_ROW ? sqlite3_column_text(statement, 0) : NULL;
     snprintf(answer, sizeof answer, "%s", text ? (const char *)text : "");
     sqlite3_finalize(statement);
-    if (db != sample->watcher)
-        sqlite3_close(db);
     return answer;
 }
 

@@ -343,6 +343,7 @@ make_old(void)
 {
     sample_open(&s);
     sample_series(s.queue, "1.2.3", 300);
+    sample_unwatch();
     queue_close(s.queue);
     s.queue = NULL;
     sqlite3 *db;
@@ -394,13 +395,13 @@ live_with_fault(int n, struct fault fault, bool first, int group)
         hit = failing.failures > 0;
     if (fault.for_good || rc < 0) {
         /* The daemon dies; the next one finds the disk repaired. */
+        sample_unwatch();
         queue_close(s.queue);
         s.queue = NULL;
         heal();
         sample_reopen(&s);
     }
     heal();
-    sample_watch(&s);
     int there = progress();
     /* A failed step is undone; only a restart may find it complete (transaction.c). */
     bool complete = (fault.for_good || rc < 0) && there == confirmed + group;
@@ -489,6 +490,7 @@ rebuild_with_fault(int n, struct fault fault, bool killed)
     sample_folder(&s);
     sample_restore(&s, &old);
     failing.failures = 0; /* The parent must not open the database before the fork. */
+    sample_unwatch();
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
@@ -502,6 +504,7 @@ rebuild_with_fault(int n, struct fault fault, bool killed)
         const int status = failing.failures == 0 ? 0 : rc == 0 || rc == -EIO || rc == -ENOSPC ? 1 : 2;
         if (!killed) {
             heal();
+            sample_unwatch();
             queue_close(s.queue);
         }
         _exit(status);
@@ -510,7 +513,6 @@ rebuild_with_fault(int n, struct fault fault, bool killed)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) < 2, "write %d: status %x", n, status);
     sample_reopen(&s);
-    sample_watch(&s);
     rebuild_assert_sound();
     ck_assert_int_eq(queue_rebuild(s.queue), 0);
     ck_assert_int_eq(queue_rebuild_size(s.queue, &bytes), 0);
@@ -604,6 +606,7 @@ START_TEST(a_killed_writer_loses_no_confirmed_row)
         int fds[2];
         char sql[128];
         ck_assert_int_eq(pipe(fds), 0);
+        sample_unwatch();
         pid_t child = fork();
         ck_assert_int_ge(child, 0);
         if (child == 0) {
@@ -614,7 +617,6 @@ START_TEST(a_killed_writer_loses_no_confirmed_row)
         int confirmed = kill_after(child, fds[0], 1 + round * 7 % 60);
         close(fds[0]);
         sample_reopen(&s);
-        sample_watch(&s);
         sample_assert_sound(s.queue);
         assert_answer(&s, "PRAGMA integrity_check", "ok");
         snprintf(sql, sizeof sql, "SELECT instances FROM v_series WHERE series_uid = '1.%d'", round);
@@ -626,7 +628,7 @@ START_TEST(a_killed_writer_loses_no_confirmed_row)
                  "detail = '1.%d'",
                  round);
         ck_assert_int_eq(atoi(sample_ask(&s, sql)), there);
-        sample_unwatch(&s);
+        sample_unwatch();
         queue_close(s.queue);
         s.queue = NULL;
     }

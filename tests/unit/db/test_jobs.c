@@ -947,6 +947,7 @@ START_TEST(the_check_notices)
         damage(cases[i].damage);
         ck_assert_msg(queue_check(s.queue, &error) == -EUCLEAN, "%s", cases[i].damage);
         ck_assert_msg(strstr(error.message, cases[i].words), "%s: %s", cases[i].damage, error.message);
+        sample_unwatch();
         queue_close(s.queue);
         s.queue = NULL;
         sample_close(&s);

@@ -11,7 +11,6 @@ static void
 open_sample(void)
 {
     sample_open(&s);
-    sample_watch(&s);
 }
 
 static void

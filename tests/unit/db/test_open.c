@@ -494,6 +494,7 @@ START_TEST(changed_views_are_replaced_and_foreign_ones_left)
     struct sample sample;
     sample_open(&sample);
     sample_job(sample.queue, "1.2.3");
+    sample_unwatch();
     queue_close(sample.queue);
     sample.queue = NULL;
     run_sql(sample.path, "DROP VIEW v_jobs; CREATE VIEW v_jobs AS SELECT 1 AS old;"
@@ -521,6 +522,7 @@ START_TEST(a_newer_database_is_refused_unchanged)
 {
     struct sample sample;
     sample_open(&sample);
+    sample_unwatch();
     queue_close(sample.queue);
     sample.queue = NULL;
     run_sql(sample.path, "PRAGMA user_version = 99; DROP VIEW v_jobs");

@@ -712,6 +712,7 @@ END_TEST
 static int
 read_as_nobody(const char *path)
 {
+    sample_unwatch();
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
@@ -740,6 +741,7 @@ START_TEST(reading_needs_no_right_to_write)
     report_close(report);
     report = NULL;
     ck_assert_int_eq(read_as_nobody(s.path), 0);
+    sample_unwatch();
     queue_close(s.queue);
     s.queue = NULL;
     ck_assert_int_eq(read_as_nobody(s.path), 0);
@@ -784,6 +786,7 @@ START_TEST(opening_without_a_daemon)
     fclose(fopen(path, "w"));
     ck_assert_int_eq(report_open(path, &none, &error), -EPROTONOSUPPORT);
     report_close(report);
+    sample_unwatch();
     queue_close(s.queue);
     s.queue = NULL;
     ck_assert_int_eq(report_open(s.path, &report, &error), 0);
