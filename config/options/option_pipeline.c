@@ -130,7 +130,7 @@ static void
 check_use_of_grid(const struct option_named *named, const struct conf_pipeline *pipeline, size_t i,
                   const struct conf_use *use)
 {
-    char option[40];
+    char option[32];
     const struct conf_segment *segment = &pipeline->segments[i];
     const size_t used = use->label ? option_find_name(named, use->label) : named->count;
     if (used == named->count)
