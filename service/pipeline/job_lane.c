@@ -22,8 +22,8 @@ struct job_device {
 
 struct job_lane {
     struct job_device *device;
-    struct kernels_lane *lane;
-    struct kernels_lane *fallback; /* NULL until a job needs it */
+    struct kernels_lane *lane, *coarse;
+    struct kernels_lane *fallback, *fallback_coarse; /* NULL until a job needs them */
     struct valuing *valuing;
     int64_t kept;    /* bytes */
     int64_t largest; /* of the jobs since its last rest, in bytes */
@@ -84,6 +84,21 @@ job_device_close(struct job_device *device)
 
 /* --------------------------------------------------------------------------------- lane ---- */
 
+/* Opens two lanes of a device, or none. */
+static int
+job_lane_open_both(struct kernels_device *device, struct kernels_lane **lane, struct kernels_lane **coarse,
+                   struct error *error)
+{
+    int rc = kernels_lane_open(device, lane, error);
+    if (rc == 0)
+        rc = kernels_lane_open(device, coarse, error);
+    if (rc) {
+        kernels_lane_close(*lane);
+        *lane = NULL;
+    }
+    return rc;
+}
+
 int
 job_lane_open(struct job_device *device, struct job_lane **out, struct error *error)
 {
@@ -92,7 +107,7 @@ job_lane_open(struct job_device *device, struct job_lane **out, struct error *er
         return error_set_system(error, -ENOMEM, "open a lane");
     lane->device = device;
     lane->valuing = valuing_open();
-    const int rc = lane->valuing ? kernels_lane_open(device->device, &lane->lane, error)
+    const int rc = lane->valuing ? job_lane_open_both(device->device, &lane->lane, &lane->coarse, error)
                                  : error_set_system(error, -ENOMEM, "open a lane");
     if (rc)
         job_lane_close(lane);
@@ -110,7 +125,7 @@ job_lane_open_fallback(struct job_lane *lane)
     if (!device->fallback)
         kernels_device_open(&options, &device->fallback, NULL);
     if (device->fallback)
-        kernels_lane_open(device->fallback, &lane->fallback, NULL);
+        job_lane_open_both(device->fallback, &lane->fallback, &lane->fallback_coarse, NULL);
     pthread_mutex_unlock(&device->lock);
     return lane->fallback != NULL;
 }
@@ -123,17 +138,19 @@ job_lane_run_once(struct job_lane *lane, const struct job_spec *spec, const stru
     const int threads = lane->device->threads, running = atomic_load(&lane->device->running);
     const struct pipeline_compute compute = {.device = lane->device->device,
                                              .lane = lane->lane,
+                                             .coarse_lane = lane->coarse,
                                              .valuing = lane->valuing,
                                              .threads = (threads + running - 1) / running,
                                              .most_bytes = lane->device->most_bytes,
                                              .fallback_device = lane->fallback ? lane->device->fallback : NULL,
-                                             .fallback_lane = lane->fallback};
+                                             .fallback_lane = lane->fallback,
+                                             .fallback_coarse_lane = lane->fallback_coarse};
     if (headers)
         pipeline_run_headers(spec, headers, &compute, watch, report);
     else
         pipeline_run(spec, &compute, watch, report);
-    if (lane->largest < kernels_lane_bytes(lane->lane))
-        lane->largest = kernels_lane_bytes(lane->lane);
+    const int64_t bytes = kernels_lane_bytes(lane->lane) + kernels_lane_bytes(lane->coarse);
+    lane->largest = bytes > lane->largest ? bytes : lane->largest;
 }
 
 void
@@ -160,17 +177,21 @@ job_lane_keep(struct job_lane *lane, int64_t bytes)
 void
 job_lane_rest(struct job_lane *lane, bool of_gpu)
 {
-    struct kernels_lane *fresh;
-    /* Replace a lane that is as large as its largest job. */
-    if (lane->largest > (of_gpu ? 0 : lane->kept) && kernels_lane_open(lane->device->device, &fresh, NULL) == 0) {
+    struct kernels_lane *fresh, *coarse;
+    /* Replace lanes that are as large as their largest job. */
+    if (lane->largest > (of_gpu ? 0 : lane->kept) &&
+        job_lane_open_both(lane->device->device, &fresh, &coarse, NULL) == 0) {
         kernels_lane_close(lane->lane);
+        kernels_lane_close(lane->coarse);
         lane->lane = fresh;
+        lane->coarse = coarse;
         lane->largest = 0;
         if (lane->kept > 0) /* if this fails, jobs allocate memory themselves */
             kernels_lane_reserve(fresh, lane->kept);
     }
     kernels_lane_close(lane->fallback);
-    lane->fallback = NULL;
+    kernels_lane_close(lane->fallback_coarse);
+    lane->fallback = lane->fallback_coarse = NULL;
     malloc_trim(0);
 }
 
@@ -181,6 +202,8 @@ job_lane_close(struct job_lane *lane)
         return;
     valuing_close(lane->valuing);
     kernels_lane_close(lane->lane);
+    kernels_lane_close(lane->coarse);
     kernels_lane_close(lane->fallback);
+    kernels_lane_close(lane->fallback_coarse);
     free(lane);
 }

@@ -275,7 +275,7 @@ most_of_other(const struct job *job)
 {
     const int64_t most = most_of_lane(job);
     const int64_t taken =
-        kernels_lane_bytes(job->lane) + (job->coarse.lane ? kernels_lane_bytes(job->coarse.lane) : 0);
+        kernels_lane_bytes(job->lane) + (job->coarse.voxels ? kernels_lane_bytes(job->coarse.lane) : 0);
     if (most <= 0)
         return 0;
     return most > taken ? most - taken : 1;
@@ -291,10 +291,11 @@ prepare_coarse(struct job *job)
     if (!job->segmentation.coarse)
         return 0;
     int rc = coarse_volume_prepare(&job->coarse, &job->segmentation,
-                                   is_fallback ? compute->fallback_device : compute->device, most_of_other(job), error);
-    if (rc == -ENOMEM && compute->fallback_device && !is_fallback) {
+                                   is_fallback ? compute->fallback_coarse_lane : compute->coarse_lane,
+                                   most_of_other(job), error);
+    if (rc == -ENOMEM && compute->fallback_lane && !is_fallback) {
         coarse_volume_release(&job->coarse);
-        rc = coarse_volume_prepare(&job->coarse, &job->segmentation, compute->fallback_device, most_of_other(job),
+        rc = coarse_volume_prepare(&job->coarse, &job->segmentation, compute->fallback_coarse_lane, most_of_other(job),
                                    error);
     }
     if (rc)

@@ -14,18 +14,19 @@
 #include "service/pipeline/pipeline_report.h"
 
 /*
- * The resources of a job: a lane of the device, the number of threads, and a fallback lane for jobs
- * that do not fit into the first one's memory (a CPU's, if the first is a GPU's). No other job may
+ * The resources of a job: two lanes of the device, the number of threads, and fallback lanes for jobs
+ * that do not fit into the first ones' memory (a CPU's, if the first are a GPU's). No other job may
  * use the lanes meanwhile.
  */
 struct pipeline_compute {
     struct kernels_device *device;
     struct kernels_lane *lane;
+    struct kernels_lane *coarse_lane; /* for segments with grid_mm */
     struct valuing *valuing; /* measure_values.h */
     int threads;
     int64_t most_bytes;                     /* memory limit of the job; 0: the free memory */
     struct kernels_device *fallback_device; /* may be NULL */
-    struct kernels_lane *fallback_lane;
+    struct kernels_lane *fallback_lane, *fallback_coarse_lane;
 };
 
 /* Returns the limits that a pipeline sets for the geometry of a stack. */

@@ -116,3 +116,55 @@ def test_voxel_for_voxel(run, tmp_path, spacing):  # noqa: F811
     k = factors(spacing)
     assert texts[0] == f"range 0..80; on means of {k[2]} x {k[1]} x {k[0]} voxels; then open mm 2.5, keep 1"
     assert texts[4].startswith("range -10..70 after Gaussian 0.8 mm; refine segment Hidden within 3 mm; minus Bone")
+
+
+KINDS = {"ct-head": "[ 0.0, 80.0 ]", "mr-brain": "{ percentile = [ 60.0, 95.0 ]; }", "head-tilted": "[ 0.0, 80.0 ]",
+         "body-cut": "[ -150.0, 200.0 ]"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("more", [[], ["--bits", "8"], ["--signed"]])
+def test_blocks_of_one_voxel_change_nothing(run, tmp_path, kind, more):  # noqa: F811
+    phantom(tmp_path / "in", "--kind", kind, "--size", "61x47x17", *more)
+    steps = "then = ( { open_mm = 6.0; }, { fill = \"slices\"; } );"
+    start = "auto = \"largest\";"
+    body = f"range = {KINDS[kind]};"
+    run(", ".join(segment(f"{method} {grid}", f"method = \"{method}\"; {body} {grid} {steps} {start if method == 'level-set' else ''}")
+                  for method in ("range", "level-set") for grid in ("", "grid_mm = 0.01;")), tmp_path / "out", tmp_path / "in")
+    masks = seg_masks(tmp_path / "out" / "seg.dcm", read_ct(tmp_path / "in")[0])
+    assert all(mask.any() for mask in masks)
+    assert np.array_equal(masks[0], masks[1]) and np.array_equal(masks[2], masks[3])
+    told = json.loads((tmp_path / "out" / "job.json").read_text())["segments"]
+    assert told[0]["voxels"] == told[1]["voxels"] and told[2]["voxels"] == told[3]["voxels"]
+
+
+def test_slices_of_different_rescale_are_refused(run, tmp_path):  # noqa: F811
+    phantom(tmp_path / "in", "--kind", "pet", "--size", "32x32x8")
+    for option in ("grid_mm = 2.0;", "smooth_mm = 2.0;"):
+        result = run(segment("A", f"method = \"range\"; range = [ 0.0, 1e6 ]; {option}"), tmp_path / "out", tmp_path / "in", status=1)
+        assert "RESCALE_VARIES" in result.stdout + result.stderr
+
+
+def test_memory_is_limited(run, tmp_path):  # noqa: F811
+    """The limit is for both grids together."""
+    phantom(tmp_path / "in", "--size", "128x128x40")
+    segments = ", ".join(segment(f"S{i}", "method = \"range\"; range = [ 0.0, 80.0 ]; grid_mm = 0.1; then = ( { close_mm = 5.0; } );")
+                         for i in range(20))
+    run(segments, tmp_path / "out", tmp_path / "in", more="memory_mib = 64.0;")
+    result = run(segments, tmp_path / "small", tmp_path / "in", more="memory_mib = 4.0;", status=1)
+    assert "JOB_TOO_LARGE" in result.stdout + result.stderr
+
+
+def test_limits_are_those_of_the_grid(run, tmp_path):  # noqa: F811
+    phantom(tmp_path / "in", "--size", SIZE, "--spacing", "0.7,0.7,1.5")
+    _, values, spacing = read_ct(tmp_path / "in")
+    means, step = blocks(values, spacing)
+    mask = (means >= 0) & (means <= 640)
+    ml = mask.sum() * np.prod(step) / 1000
+    mean = means[mask].mean() / 8
+    for shift, status in ((0, 0), (0.01, 8)):
+        expect = f"expect = {{ volume_ml = [ {ml - 0.001 + shift:.9g}, 1e6 ]; mean = [ {mean - 0.001:.9g}, {mean + 0.001:.9g} ]; }};"
+        run(segment("A", f"method = \"range\"; range = [ 0.0, 80.0 ]; grid_mm = 2.0; {expect}"), tmp_path / f"out{status}",
+            tmp_path / "in", status=status)
+        told = json.loads((tmp_path / f"out{status}" / "job.json").read_text())
+        assert bool(status) == ("EXPECTATION_BROKEN" in json.dumps(told))

@@ -26,7 +26,6 @@ coarse_volume_lay_out(struct coarse_volume *coarse, const struct segmentation *f
     for (size_t i = 0; i < fine->pipeline->segment_count; i++)
         mm = fine->pipeline->segments[i].grid_mm > 0 ? fine->pipeline->segments[i].grid_mm : mm;
     coarse_grid_find(extent, from->spacing, mm, &coarse->blocks);
-    free(own->planes);
     *own = *from;
     own->pixel = IMAGE_INT16;
     own->columns = (int32_t)coarse->blocks.extent.columns;
@@ -93,14 +92,13 @@ coarse_volume_is_wanted(const struct conf_pipeline *pipeline)
 }
 
 int
-coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, struct kernels_device *device,
+coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, struct kernels_lane *lane,
                       int64_t most_bytes, struct error *error)
 {
     struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_bytes};
     struct coarse_request request;
-    int rc = coarse->lane ? 0 : kernels_lane_open(device, &coarse->lane, error);
-    if (rc == 0)
-        rc = coarse_volume_lay_out(coarse, fine, error);
+    coarse->lane = lane;
+    int rc = coarse_volume_lay_out(coarse, fine, error);
     if (rc == 0)
         rc = coarse_volume_scale(coarse, fine, &request, error);
     if (rc)
@@ -109,7 +107,6 @@ coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, s
                                  .stack = &coarse->stack,
                                  .source = &coarse->stack,
                                  .source_instances = coarse->instances};
-    segmentation_release(&coarse->segmentation);
     coarse->segmentation = (struct segmentation){.pipeline = fine->pipeline,
                                                  .is_coarse = true,
                                                  .instances = coarse->instances,
@@ -134,9 +131,8 @@ coarse_volume_release(struct coarse_volume *coarse)
 {
     coarse_volume_free_expanded(coarse);
     segmentation_release(&coarse->segmentation);
-    kernels_lane_close(coarse->lane);
     free(coarse->stack.planes);
-    *coarse = (struct coarse_volume){.lane = NULL};
+    *coarse = (struct coarse_volume){.voxels = NULL};
 }
 
 /* --------------------------------------------------------------------------------- masks ---- */

@@ -19,8 +19,8 @@ struct coarse_volume {
     struct dicom_frame frame;
     struct dicom_instance instance, *instances[1];
     struct geometry_stack stack;
-    struct kernels_lane *lane; /* NULL: the pipeline has no segment with grid_mm */
-    void *voxels;              /* of the lane */
+    struct kernels_lane *lane; /* borrowed */
+    void *voxels;              /* of the lane; NULL: not prepared */
     uint64_t **expanded;       /* per segment: its mask in the images' voxels; NULL: not needed */
 };
 
@@ -28,12 +28,11 @@ struct coarse_volume {
 bool coarse_volume_is_wanted(const struct conf_pipeline *pipeline);
 
 /*
- * Prepares the coarse grid of a segmentation of the images' voxels, in a lane of the device, with at most `most_bytes` (0: the
+ * Prepares the coarse grid of a segmentation of the images' voxels, in a lane of its own, with at most `most_bytes` (0: the
  * free memory). Release it also after an error: -EINVAL with RESCALE_VARIES or
- * PADDING_MIXED, and errors of kernels_lane_open(), kernels_volume_begin() and segmentation_prepare(). It may be
- * prepared again.
+ * PADDING_MIXED, and errors of kernels_volume_begin() and segmentation_prepare().
  */
-int coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, struct kernels_device *device,
+int coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, struct kernels_lane *lane,
                           int64_t most_bytes, struct error *error);
 void coarse_volume_release(struct coarse_volume *coarse);
 
