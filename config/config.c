@@ -335,10 +335,17 @@ conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t nu
 const char *
 conf_expect_label(const struct conf_segment *segment, size_t number, const char **option)
 {
-    const struct conf_expect *expect = segment->expect;
+    static const struct conf_expect none;
+    const struct conf_expect *expect = segment->expect ? segment->expect : &none;
+
     const struct {
         const char *option, *label;
-    } labels[] = {{"expect.share_of.label", expect && expect->share_of ? expect->share_of->label : NULL}};
+    } labels[] = {{"expect.share_of.label", expect->share_of ? expect->share_of->label : NULL},
+                  {"expect.near.label", expect->near ? expect->near->label : NULL},
+                  {"expect.solidity.within", expect->solidity ? expect->solidity->within : NULL},
+                  {"expect.dropped.label", expect->dropped ? expect->dropped->label : NULL},
+                  {"expect.jump.label", expect->jump ? expect->jump->label : NULL},
+                  {"expect.beside.label", expect->beside ? expect->beside->label : NULL}};
 
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
         if (labels[i].label && number-- == 0) {

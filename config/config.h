@@ -225,13 +225,80 @@ struct conf_share {
  * has validated (service/common/trust.h). */
 enum conf_trust { CONF_TRUST_CHECKS, CONF_TRUST_LOCAL };
 
-/* Plausibility limits of a segment. An empty segment is never plausible. */
+/* One limit. */
+struct conf_limit {
+    bool given;
+    double at;
+};
+
+/* The scale of the values of a volume, checked on a segment that is the body (service/pipeline/expect/look_values.c). */
+enum conf_frame { CONF_FRAME_ANY, CONF_FRAME_CT_BODY };
+
+/* The share of the outline that lies near another segment. */
+struct conf_near {
+    char *label;
+    double mm, share;
+    double outline_mm; /* the outline is the voxels outside, up to this distance; 0: its own outermost voxels */
+    enum conf_space space;
+    double slice_share; /* CONF_SPACE_SLICE: the lowest 5th percentile of the slices; 0: no limit */
+};
+
+/* The largest contact with faces of the volume, in the patient's axes, cm2. */
+struct conf_face_cm2 {
+    struct conf_limit lowest, highest, sides;
+};
+
+/* The sides of its box along the patient's axes, mm. */
+struct conf_extent_mm {
+    struct conf_bounds height, depth, width;
+};
+
+/* Its share of its closing, and the tissue in the rest. */
+struct conf_solidity {
+    double mm, at_least;
+    char *within;              /* cuts the closing; NULL: does not */
+    double thick_mm, dense_ml; /* thick_mm = 0: no limit */
+};
+
+/* The largest volume of a segment that others left out: the larger of two limits. */
+struct conf_dropped {
+    double ml;
+    char *label;
+    double share; /* of the volume of `label` */
+};
+
+/* The largest change of its area along the body. */
+struct conf_jump {
+    double mm, most;
+    char *label; /* as a share of this segment's area; NULL: of its own largest area */
+};
+
+/* The other half of a pair, such as the left lung. */
+struct conf_beside {
+    char *label;
+    double tops_mm, bases_mm;
+    double over_mm, share, upper_share;
+};
+
+/* Plausibility limits of a segment. An empty segment is not plausible, unless it may be empty. */
+
 struct conf_expect {
     struct conf_bounds volume_ml, mean, components, slices;
     enum conf_touches touches;
     struct conf_share *share_of;
     struct conf_bounds share_of_box;
+    bool may_be_empty;
+    struct conf_limit slice_parts, mirror, ends;
+    struct conf_extent_mm *extent_mm;
+    struct conf_face_cm2 *face_cm2;
+    struct conf_near *near;
+    struct conf_solidity *solidity;
+    struct conf_dropped *dropped;
+    struct conf_jump *jump;
+    struct conf_beside *beside;
     /* Limits of the images: */
+    enum conf_frame frame;
+    struct conf_limit noise;
     struct conf_bounds slice_mm;
     char *unit; /* UCUM; NULL: any */
     bool has_contrast, contrast;
@@ -331,7 +398,7 @@ struct conf_segment {
     double
         smooth_mm; /* CONF_RANGE: compare values after a Gaussian filter of this standard deviation; 0: as they are */
     struct conf_refine *refine; /* CONF_RANGE; NULL: not given */
-    char **any_of;             /* CONF_ANY_OF: labels of the segments to unite */
+    char **any_of;              /* CONF_ANY_OF: labels of the segments to unite */
     size_t any_of_count;
     struct conf_enclosed enclosed;
     struct conf_sections sections;

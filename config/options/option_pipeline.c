@@ -236,12 +236,17 @@ report_cycle(struct making *making)
         making_add(making, members[--count]);
 }
 
-/* Checks the labels that limits name. */
+/* Checks the labels that limits name, and the grid that they require. */
 static void
-check_expect_labels(const struct option_named *named, const struct conf_pipeline *pipeline)
+check_expectations(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
     const char *option, *label;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_expect *expect = pipeline->segments[i].expect;
+        if (expect && (expect->frame != CONF_FRAME_ANY || expect->noise.given) && pipeline->segments[i].grid_mm <= 0 &&
+            !LOST(named->spot, pipeline->segments[i].grid_mm))
+            option_refuse(named->spot, ELEMENT("segments", i, ".expect"), "%s requires a segment with grid_mm",
+                          expect->noise.given ? "noise" : "frame");
         for (size_t n = 0; (label = conf_expect_label(&pipeline->segments[i], n, &option)); n++) {
             char path[40];
             const size_t other = option_find_name(named, label);
@@ -252,6 +257,7 @@ check_expect_labels(const struct option_named *named, const struct conf_pipeline
                 option_refuse(named->spot, ELEMENT("segments", i, path),
                               "\"%s\" is one segment per region: name another segment", label);
         }
+    }
 }
 
 /* Checks that all segments accept objects of one kind from the same sender: a job does not store
@@ -299,7 +305,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
         k++;
     if (k == pipeline->segment_count && k > 0)
         option_refuse(spot, "segments", "all of them are hidden: the pipeline has no result; show at least one");
-    check_expect_labels(&segments, pipeline);
+    check_expectations(&segments, pipeline);
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);

@@ -135,9 +135,14 @@ slice_look(const struct expect_facts *facts, int64_t z)
         box->last[0] = last > box->last[0] ? last : box->last[0];
         box->first[1] = y < box->first[1] ? y : box->first[1];
         box->last[1] = y;
-        if (facts->faces)
-            slice.faces |= faces_of_row(volume, window, first, last, y, z);
+        const int64_t before = slice.voxels;
         slice_add_row(&slice, facts, row, y, at * extent->columns);
+        const unsigned faces = facts->faces ? faces_of_row(volume, window, first, last, y, z) : 0;
+        slice.faces |= faces;
+        for (int face = 0; face < EXPECT_FACES; face++)
+            if (faces >> face & 1)
+                slice.contact[face] +=
+                    face == EXPECT_FACE_FIRST_ROW || face == EXPECT_FACE_LAST_ROW ? slice.voxels - before : 1;
     }
     facts->slices[z] = slice;
 }
@@ -256,4 +261,28 @@ expect_facts_faces(const struct expect_facts *facts)
     if (!box_is_empty(&facts->slices[slices - 1].box))
         faces |= 1u << EXPECT_FACE_HIGHEST_SLICE;
     return faces;
+}
+
+int64_t
+expect_facts_contact(const struct expect_facts *facts, enum expect_face face)
+{
+    const int64_t slices = facts->volume->extent.slices;
+    int64_t voxels = 0;
+    if (face == EXPECT_FACE_LOWEST_SLICE || face == EXPECT_FACE_HIGHEST_SLICE)
+        return facts->slices[face == EXPECT_FACE_LOWEST_SLICE ? 0 : slices - 1].voxels;
+    for (int64_t z = 0; z < slices; z++)
+        voxels += facts->slices[z].contact[face];
+    return voxels;
+}
+
+int64_t
+expect_facts_sum(const struct expect_facts *facts, int axis)
+{
+    int64_t sum = 0;
+    for (int64_t z = 0; z < facts->volume->extent.slices; z++) {
+        const struct expect_slice *slice = &facts->slices[z];
+        const int64_t sums[3] = {slice->columns, slice->rows, z * slice->voxels};
+        sum += sums[axis];
+    }
+    return sum;
 }

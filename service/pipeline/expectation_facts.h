@@ -29,6 +29,8 @@ struct expect_slice {
     int64_t voxels, stored;   /* number, and sum of the stored values */
     int32_t lowest, highest;  /* of their stored values, if there are voxels */
     int64_t columns, rows;    /* sums of their indices */
+    /* voxels at each face that a slice can have; at a column's face and at padding, rows with one */
+    int64_t contact[EXPECT_FACES];
 };
 
 /* A mask and the requested measures; everything but the results is borrowed. */
@@ -54,5 +56,9 @@ void expect_facts_measure(const struct expect_facts *facts, struct segment_measu
 int64_t expect_box_voxels(const struct segment_measures *measures);
 /* Returns a set of enum expect_face. */
 unsigned expect_facts_faces(const struct expect_facts *facts);
+/* Returns the number of voxels at a face. */
+int64_t expect_facts_contact(const struct expect_facts *facts, enum expect_face face);
+/* Returns the sum of the voxels' indices along an axis. */
+int64_t expect_facts_sum(const struct expect_facts *facts, int axis);
 
 #endif

@@ -2,12 +2,11 @@
 #include "service/pipeline/expectations.h"
 
 #include "base/text.h"
-#include "service/pipeline/expectation_facts.h"
+#include "service/pipeline/expect/look.h"
 #include "service/pipeline/measure/measure.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,56 +20,8 @@ const struct segment_measures segment_measures_none = {
     .noise = NAN,
 };
 
-/* ----------------------------------------------------------------------------------- breaches */
-
 static const char *const face_names[EXPECT_FACES] = {"first column", "last column",   "first row", "last row",
                                                      "lowest slice", "highest slice", "padding"};
-
-struct expect_look {
-    const struct conf_pipeline *pipeline;
-    const struct expect_volume *volume; /* of the segment */
-    struct expect_breaches *breaches;   /* there is room */
-    size_t segment;                     /* from 0 */
-};
-
-static void __attribute__((format(printf, 3, 4)))
-look_add(const struct expect_look *look, const struct expect_breach *given, const char *format, ...)
-{
-    struct expect_breach *breach = &look->breaches->at[look->breaches->count++];
-    *breach = *given;
-    breach->segment = look->segment;
-    int length = snprintf(breach->text, sizeof breach->text, "%s: ", look->pipeline->segments[look->segment].label);
-    va_list values;
-    va_start(values, format);
-    if (length > 0 && (size_t)length < sizeof breach->text)
-        vsnprintf(breach->text + length, sizeof breach->text - (size_t)length, format, values);
-    va_end(values);
-    text_utf8_mend_end(breach->text);
-}
-
-/*
- * Compares a number with its bounds. `before` and `behind`: text around the found number and the
- * bounds. The number has six digits, or all if six would look like a value within the bounds.
- */
-static void
-look_compare(const struct expect_look *look, const char *expectation, const double bounds[2], double found,
-             const char *before, const char *behind)
-{
-    char number[TEXT_DIGITS], expected[80];
-    if (found >= bounds[0] && found <= bounds[1])
-        return;
-    snprintf(number, sizeof number, "%.6g", found);
-    const double rounded = strtod(number, NULL);
-    if (rounded >= bounds[0] && rounded <= bounds[1])
-        text_digits(found, number);
-    if (bounds[0] < bounds[1])
-        snprintf(expected, sizeof expected, "%.10g to %.10g", bounds[0], bounds[1]);
-    else
-        snprintf(expected, sizeof expected, "%.10g", bounds[0]);
-    const struct expect_breach breach = {
-        .expectation = expectation, .found = found, .bounded = true, .allowed = {bounds[0], bounds[1]}};
-    look_add(look, &breach, "%s%s%s, expected %s%s", before, number, behind, expected, behind);
-}
 
 static void
 look_at_touches(const struct expect_look *look, const struct expect_facts *facts, enum conf_touches touches)
@@ -114,7 +65,8 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
         return;
     }
     snprintf(before, sizeof before, "share of %s ", share->label);
-    look_compare(look, "share_of", share->range, (double)look->volume->masks[look->segment].voxels / (double)whole, before, "");
+    look_compare(look, "share_of", share->range, (double)look->volume->masks[look->segment].voxels / (double)whole,
+                 before, "");
 }
 
 /* Compares the measures of the segment's voxels. */
@@ -135,6 +87,31 @@ look_at_facts(const struct expect_look *look, const struct expect_facts *facts, 
         look_compare(look, "share_of_box", expect->share_of_box.at,
                      (double)facts->mask->voxels / (double)expect_box_voxels(measures), "share of the box around it ",
                      "");
+}
+
+/* Compares its shape with that of anatomy. */
+static int
+look_at_anatomy(const struct expect_look *look, const struct expect_facts *facts,
+                const struct segment_measures *measures, const struct conf_expect *expect)
+{
+    int rc = 0;
+    if (expect->slice_parts.given)
+        rc = look_at_slice_parts(look, measures, expect->slice_parts.at);
+    if (expect->mirror.given)
+        look_at_mirror(look, facts, measures, expect->mirror.at);
+    if (rc == 0 && expect->ends.given)
+        rc = look_at_ends(look, expect->ends.at);
+    if (expect->extent_mm)
+        look_at_extent(look, measures, expect->extent_mm);
+    if (expect->face_cm2)
+        look_at_face_area(look, facts, expect->face_cm2);
+    if (expect->dropped)
+        look_at_dropped(look, expect->dropped);
+    if (rc == 0 && expect->jump)
+        rc = look_at_jump(look, expect->jump);
+    if (rc == 0 && expect->beside)
+        rc = look_at_beside(look, expect->beside);
+    return rc;
 }
 
 /* Compares a segment that has voxels with its expectations. */
@@ -171,13 +148,17 @@ look_at_mask(const struct expect_look *look, const struct conf_expect *expect, s
 {
     struct expect_facts facts = {.volume = look->volume,
                                  .mask = &look->volume->masks[look->segment],
-                                 .faces = expect && expect->touches != CONF_TOUCHES_ANY,
+                                 .faces = expect && (expect->touches != CONF_TOUCHES_ANY || expect->face_cm2),
                                  .components = expect && expect->components.given};
-    const int rc = expect_facts_find(&facts);
-    if (rc == 0)
+    int rc = expect_facts_find(&facts);
+    if (rc)
+        error_set_system(look->error, rc, "measure the segments");
+    else
         expect_facts_measure(&facts, measures);
-    if (rc == 0 && expect)
+    if (rc == 0 && expect) {
         look_at_expectations(look, &facts, measures, expect);
+        rc = look_at_anatomy(look, &facts, measures, expect);
+    }
     expect_facts_clear(&facts);
     return rc;
 }
@@ -194,7 +175,7 @@ look_at_segment(struct expect_look *look, const struct expect_volume *images, co
     look->volume = segment->grid_mm > 0 && coarse ? coarse : images;
     *measures = segment_measures_none;
     if (look->volume->masks[look->segment].voxels == 0) {
-        if (expect && !segment->object.optional)
+        if (expect && !expect->may_be_empty && !expect->dropped && !segment->object.optional)
             look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");
         return 0;
     }
@@ -241,24 +222,24 @@ look_at_trust(struct expect_look *look, const struct expect_volume *volume, cons
     look->breaches->untrusted = true;
 }
 
-enum { MOST_OF_A_SEGMENT = 12 }; /* one per option */
+enum { MOST_OF_A_SEGMENT = 32 }; /* breaches */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,
              const struct expect_volume *coarse, struct segment_measures *measures, struct expect_breaches *breaches,
              struct error *error)
 {
-    struct expect_look look = {.pipeline = pipeline, .breaches = breaches};
+    struct expect_look look = {.pipeline = pipeline, .breaches = breaches, .error = error};
     *breaches =
         (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
-    int rc = breaches->at ? 0 : -ENOMEM;
+    int rc = breaches->at ? 0 : error_set_system(error, -ENOMEM, "check the expectations of the segments");
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
         rc = look_at_segment(&look, volume, coarse, &measures[look.segment]);
     if (rc == 0)
         look_at_trust(&look, volume, measures);
     if (rc)
         expect_clear(breaches);
-    return rc ? error_set_system(error, rc, "check the expectations of the segments") : 0;
+    return rc;
 }
 
 void
