@@ -96,7 +96,9 @@ coarse_sum_row(const struct coarse_job *job, struct coarse_space *space, int64_t
     memset(space->totals, 0, (size_t)grid->extent.columns * sizeof(*space->totals));
     memset(space->sums, 0, (size_t)lane->extent.columns * sizeof(*space->sums));
     for (int64_t k = 0; k < height * depth; k++) {
-        range_clip_row(job->lane, &job->clip, (z + k / height) * lane->extent.rows + y + k % height, space->row);
+        const int64_t row = (z + k / height) * lane->extent.rows + y + k % height;
+
+        range_clip_voxels(job->lane, &job->clip, row * lane->extent.columns, lane->extent.columns, space->row);
         cpu_device_of(lane)->isa->add16(space->row, lane->extent.columns, space->sums);
         if ((k + 1) % COARSE_ROWS == 0)
             coarse_fold(job, space);

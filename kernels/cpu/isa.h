@@ -103,7 +103,7 @@ struct range_clipping; /* kernels/range/range.h */
 struct coarse_rule;    /* kernels/coarse/coarse_rule.h */
 
 /* Values that isa.smooth16 computes at a time: rows must have room for a multiple. */
-enum { ISA_SMOOTH = 32 };
+enum { ISA_SMOOTH = 64 };
 
 /* Words of work space for isa.unite. */
 #define ISA_UNITE_SPACE(rows) (2 * (rows)->count * ((rows)->words + 2))

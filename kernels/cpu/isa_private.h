@@ -801,22 +801,32 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
                              int16_t *filtered)                                                                        \
     {                                                                                                                  \
         const VECTOR ones = PREFIX##_set1_epi16(1), middle = PREFIX##_set1_epi32(weights[0] | 1 << 29);                \
+        const int64_t wide = sizeof(VECTOR) / sizeof(*filtered), groups = ISA_SMOOTH / wide;                           \
                                                                                                                        \
-        for (int64_t i = 0; i < count; i += (int64_t)(sizeof(VECTOR) / sizeof(*filtered))) {                           \
-            const VECTOR own = (VECTOR) * (const UNALIGNED *)(taps[radius] + i);                                       \
-            VECTOR low = PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(own, ones), middle);                              \
-            VECTOR high = PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(own, ones), middle);                             \
+        for (int64_t i = 0; i < count; i += ISA_SMOOTH) {                                                              \
+            VECTOR low[ISA_SMOOTH / 16], high[ISA_SMOOTH / 16];                                                        \
                                                                                                                        \
+            for (int64_t g = 0; g < groups; g++) {                                                                     \
+                const VECTOR own = (VECTOR) * (const UNALIGNED *)(taps[radius] + i + g * wide);                        \
+                                                                                                                       \
+                low[g] = PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(own, ones), middle);                              \
+                high[g] = PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(own, ones), middle);                             \
+            }                                                                                                          \
             for (int tap = 1; tap <= radius; tap++) {                                                                  \
-                const VECTOR before = (VECTOR) * (const UNALIGNED *)(taps[radius - tap] + i);                          \
-                const VECTOR after = (VECTOR) * (const UNALIGNED *)(taps[radius + tap] + i);                           \
+                const int16_t *before = taps[radius - tap] + i, *after = taps[radius + tap] + i;                       \
                 const VECTOR weight = PREFIX##_set1_epi16(weights[tap]);                                               \
                                                                                                                        \
-                low = PREFIX##_add_epi32(low, PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(before, after), weight));    \
-                high = PREFIX##_add_epi32(high, PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(before, after), weight));  \
+                for (int64_t g = 0; g < groups; g++) {                                                                 \
+                    const VECTOR a = (VECTOR) * (const UNALIGNED *)(before + g * wide);                                \
+                    const VECTOR b = (VECTOR) * (const UNALIGNED *)(after + g * wide);                                 \
+                                                                                                                       \
+                    low[g] = PREFIX##_add_epi32(low[g], PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(a, b), weight));   \
+                    high[g] = PREFIX##_add_epi32(high[g], PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(a, b), weight)); \
+                }                                                                                                      \
             }                                                                                                          \
-            *(UNALIGNED *)(filtered + i) =                                                                             \
-                (UNALIGNED)PREFIX##_packs_epi32(PREFIX##_srai_epi32(low, 14), PREFIX##_srai_epi32(high, 14));          \
+            for (int64_t g = 0; g < groups; g++)                                                                       \
+                *(UNALIGNED *)(filtered + i + g * wide) = (UNALIGNED)PREFIX##_packs_epi32(                             \
+                    PREFIX##_srai_epi32(low[g], 14), PREFIX##_srai_epi32(high[g], 14));                                \
         }                                                                                                              \
     }
 

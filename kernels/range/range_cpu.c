@@ -153,14 +153,14 @@ range_narrow_slice(const struct cpu_lane *lane, struct image_range range, struct
 }
 
 void
-range_clip_row(const struct cpu_lane *lane, const struct range_clipping *clip, int64_t row, uint16_t *clipped)
+range_clip_voxels(const struct cpu_lane *lane, const struct range_clipping *clip, int64_t first, int64_t count,
+                  uint16_t *clipped)
 {
-    const int64_t columns = lane->base.extent.columns;
     const struct isa *isa = cpu_device_of(&lane->base)->isa;
     const void *voxels = lane->voxels.memory;
 
     if (lane->base.pixel == IMAGE_UINT8)
-        isa->clip8((const uint8_t *)voxels + row * columns, columns, clip, clipped);
+        isa->clip8((const uint8_t *)voxels + first, count, clip, clipped);
     else
-        isa->clip16((const uint16_t *)voxels + row * columns, columns, clip, clipped);
+        isa->clip16((const uint16_t *)voxels + first, count, clip, clipped);
 }

@@ -14,7 +14,8 @@ int64_t range_pack_slice(const struct cpu_lane *lane, struct image_range range, 
 void range_narrow_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding, int64_t z,
                         uint64_t *bits);
 
-/* Writes the clipped values of a row of the volume. */
-void range_clip_row(const struct cpu_lane *lane, const struct range_clipping *clip, int64_t row, uint16_t *clipped);
+/* Writes the clipped values of voxels first .. first + count - 1 of the volume. */
+void range_clip_voxels(const struct cpu_lane *lane, const struct range_clipping *clip, int64_t first, int64_t count,
+                       uint16_t *clipped);
 
 #endif

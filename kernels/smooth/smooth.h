@@ -32,10 +32,11 @@ struct smooth_request {
     int32_t lo, hi;             /* clip, stored values; hi - lo is at most 65535 */
     struct image_range padding; /* lo > hi: no padding */
     struct image_range range;   /* of the filtered values, inclusive */
-    uint64_t *bits;             /* as in struct image_mask, min words per row; of the caller; NULL: not wanted */
-    /* Counts filtered values v of the voxels of `region` (NULL: all): bin floor((v - first) / width), others are
-     * ignored. NULL: not wanted. */
+    /* The voxels whose values count, as the bits of a mask; others are 0 in `bits`. A small region takes less time.
+     * NULL: all */
     const uint64_t *region;
+    uint64_t *bits; /* in range; as in struct image_mask, min words per row; of the caller; NULL: not wanted */
+    /* Counts filtered values v: bin floor((v - first) / width), others are ignored. NULL: not wanted. */
     uint64_t *histogram;
     int32_t bins, first, width; /* at most SMOOTH_MAX_BINS */
 };

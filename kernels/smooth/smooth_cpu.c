@@ -1,22 +1,26 @@
 /*
- * smooth_cpu.c - ranges of Gaussian-filtered values on the CPU. A thread filters consecutive slices along x and y, and
- * keeps as many of them as the filter along z needs. The volume is read once, except for the slices around these.
+ * smooth_cpu.c - ranges of Gaussian-filtered values on the CPU. A thread filters a band of rows through all slices. It
+ * keeps as many rows filtered along x, and slices of the band filtered along x and y, as the next filter needs, so that
+ * these stay in its cache and the volume is read once.
  */
 #include "kernels/range/range_cpu.h"
 #include "kernels/smooth/smooth_plan.h"
 
 #include <string.h>
 
-enum { SMOOTH_TAPS = 2 * SMOOTH_MAX_RADIUS + 1 };
+enum {
+    SMOOTH_TAPS = 2 * SMOOTH_MAX_RADIUS + 1,
+    SMOOTH_BAND = 1 << 18, /* values of the slices of a band, if the radii permit it */
+    SMOOTH_VALUES = 1 << 16,
+};
 
 struct cpu_smooth {
     struct smooth_demand demand;
     int64_t radius[3]; /* the largest of the job */
     int64_t pitch;     /* values of a row with room for groups of ISA_SMOOTH */
-    int64_t runs_most; /* max runs of slices, each with its memory */
-    int16_t *lines;    /* a clipped row with its surroundings, a filtered row, and rows filtered along x */
-    int16_t *slices;   /* filtered along x and y */
-    uint64_t *bins;
+    int64_t height;    /* rows of a band */
+    int16_t *values;   /* smooth_values per thread */
+    uint64_t *counts;  /* SMOOTH_VALUES per thread */
 };
 
 struct smooth_job {
@@ -24,14 +28,15 @@ struct smooth_job {
     const struct smooth_plan *plan;
     const struct cpu_smooth *own;
     struct isa_interval pass[2];
-    bool any; /* values can be in range */
-    int64_t runs;
+    bool any;              /* values can be in range */
+    int64_t claimed, next; /* memory and bands, atomic */
 };
 
-/* The memory of a run of slices. Rings have one row or slice per weight. */
+/* The memory of a thread, and the box of voxels to filter. Rings have one row or slice per weight. */
 struct smooth_space {
     int16_t *line, *filtered, *rows, *slices;
-    uint64_t *bins;
+    uint64_t *counts;
+    int64_t first[3], end[3]; /* words, rows, slices */
 };
 
 static struct cpu_smooth *
@@ -44,7 +49,7 @@ static bool
 cpu_smooth_needs(struct kernels_lane *lane, const void *demand)
 {
     struct cpu_smooth *own = cpu_smooth_state(lane);
-    const int64_t slices = lane->extent.slices;
+    const int64_t threads = lane->device->threads, rows = lane->extent.rows;
     struct smooth_plan plan;
 
     own->demand = *(const struct smooth_demand *)demand;
@@ -52,48 +57,45 @@ cpu_smooth_needs(struct kernels_lane *lane, const void *demand)
     for (int axis = 0; axis < 3; axis++) /* a run refuses a larger one */
         own->radius[axis] = plan.radius[axis] < 0 ? SMOOTH_MAX_RADIUS : plan.radius[axis];
     own->pitch = (lane->extent.columns + ISA_SMOOTH - 1) / ISA_SMOOTH * ISA_SMOOTH;
-    /* The slices around a run are filtered twice. */
-    own->runs_most = slices / (2 * own->radius[2] + 1);
-    own->runs_most = own->runs_most < 1 ? 1 : own->runs_most;
-    if (own->runs_most > lane->device->threads)
-        own->runs_most = lane->device->threads;
+    own->height = SMOOTH_BAND / (own->pitch * (2 * own->radius[2] + 1));
+    if (own->height > (rows + threads - 1) / threads)
+        own->height = (rows + threads - 1) / threads;
+    /* The rows around a band are filtered along x once more. */
+    if (own->height < 2 * own->radius[1] + 1)
+        own->height = 2 * own->radius[1] + 1;
     return true;
 }
 
 static size_t
-smooth_line_values(const struct cpu_smooth *own)
+smooth_values(const struct cpu_smooth *own)
 {
-    return (size_t)(own->pitch * (2 * own->radius[1] + 3) + 2 * own->radius[0] + ISA_SMOOTH);
-}
+    const int64_t line = 2 * own->radius[0] + ISA_SMOOTH;
+    const int64_t rows = 2 + 2 * own->radius[1] + 1 + own->height * (2 * own->radius[2] + 1);
 
-static size_t
-smooth_slice_values(const struct cpu_smooth *own, const struct kernels_lane *lane)
-{
-    return (size_t)(own->pitch * lane->extent.rows * (2 * own->radius[2] + 1));
+    return (size_t)(line + own->pitch * rows);
 }
 
 static void
 cpu_smooth_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cpu_smooth *own = cpu_smooth_state(lane);
-    const size_t runs = (size_t)own->runs_most;
+    const size_t threads = (size_t)lane->device->threads;
 
-    own->lines = kernels_take(&memory->host, runs, smooth_line_values(own) * sizeof(*own->lines));
-    own->slices = kernels_take(&memory->host, runs, smooth_slice_values(own, lane) * sizeof(*own->slices));
-    own->bins = kernels_take(&memory->host, runs, SMOOTH_MAX_BINS * sizeof(*own->bins));
+    own->values = kernels_take(&memory->host, threads, smooth_values(own) * sizeof(*own->values));
+    own->counts = kernels_take(&memory->host, threads, SMOOTH_VALUES * sizeof(*own->counts));
 }
 
 static struct smooth_space
-smooth_space_of(const struct smooth_job *job, int64_t run)
+smooth_claim_space(struct smooth_job *job)
 {
     const struct cpu_smooth *own = job->own;
-    struct smooth_space space;
+    const int64_t claimed = __atomic_fetch_add(&job->claimed, 1, __ATOMIC_RELAXED);
+    struct smooth_space space = {.counts = own->counts + claimed * SMOOTH_VALUES};
 
-    space.filtered = own->lines + (size_t)run * smooth_line_values(own);
+    space.filtered = own->values + (size_t)claimed * smooth_values(own);
     space.rows = space.filtered + own->pitch;
-    space.line = space.rows + own->pitch * (2 * own->radius[1] + 1);
-    space.slices = own->slices + (size_t)run * smooth_slice_values(own, &job->lane->base);
-    space.bins = own->bins + run * SMOOTH_MAX_BINS;
+    space.slices = space.rows + own->pitch * (2 * own->radius[1] + 1);
+    space.line = space.slices + own->pitch * own->height * (2 * own->radius[2] + 1);
     return space;
 }
 
@@ -103,73 +105,73 @@ smooth_within(int64_t i, int64_t side)
     return i < 0 ? 0 : i < side ? i : side - 1;
 }
 
-/* Filters along an axis: the taps are rows of a ring of `count` rows, `stride` values apart. */
+/* Filters along an axis: the taps are rows of a ring, `stride` values apart. */
 static void
-smooth_row(const struct smooth_job *job, int axis, int64_t i, int64_t side, const int16_t *ring, int64_t stride,
-           int16_t *filtered)
+smooth_row(const struct smooth_job *job, const struct smooth_space *space, int axis, int64_t i, const int16_t *ring,
+           int64_t stride, int16_t *filtered)
 {
+    const struct image_extent *extent = &job->lane->base.extent;
+    const int64_t side = axis == 1 ? extent->rows : extent->slices;
     const int radius = job->plan->radius[axis];
     const int16_t *taps[SMOOTH_TAPS];
 
     for (int k = -radius; k <= radius; k++)
         taps[radius + k] = ring + smooth_within(i + k, side) % (2 * radius + 1) * stride;
-    cpu_device_of(&job->lane->base)->isa->smooth16(taps, job->plan->weights[axis], radius, job->own->pitch, filtered);
+    cpu_device_of(&job->lane->base)
+        ->isa->smooth16(taps, job->plan->weights[axis], radius, 64 * (space->end[0] - space->first[0]), filtered);
 }
 
-/* Clips row y of slice z and filters it along x. */
+/* Clips the columns of row y of slice z and filters them along x. */
 static void
 smooth_along_x(const struct smooth_job *job, const struct smooth_space *space, int64_t y, int64_t z)
 {
     const struct image_extent *extent = &job->lane->base.extent;
     const int radius = job->plan->radius[0];
+    const int64_t left = 64 * space->first[0] - radius, right = 64 * space->end[0] + radius;
+    const int64_t first = smooth_within(left, extent->columns), last = smooth_within(right - 1, extent->columns);
     const int16_t *taps[SMOOTH_TAPS];
-    int16_t *row = space->line + radius;
 
-    range_clip_row(job->lane, &job->plan->clip, z * extent->rows + y, (uint16_t *)row);
-    for (int k = 1; k <= radius; k++) {
-        row[-k] = row[0];
-        row[extent->columns - 1 + k] = row[extent->columns - 1];
-    }
+    range_clip_voxels(job->lane, &job->plan->clip, (z * extent->rows + y) * extent->columns + first, last - first + 1,
+                      (uint16_t *)space->line + first - left);
+    for (int64_t x = left; x < first; x++)
+        space->line[x - left] = space->line[first - left];
+    for (int64_t x = last + 1; x <= last + radius && x < right; x++)
+        space->line[x - left] = space->line[last - left];
     for (int k = 0; k <= 2 * radius; k++)
         taps[k] = space->line + k;
     cpu_device_of(&job->lane->base)
-        ->isa->smooth16(taps, job->plan->weights[0], radius, job->own->pitch,
+        ->isa->smooth16(taps, job->plan->weights[0], radius, right - left - 2 * radius,
                         space->rows + y % (2 * job->plan->radius[1] + 1) * job->own->pitch);
 }
 
-/* Filters slice z along x and y. */
+/* Filters the rows of slice z along x and y. */
 static void
 smooth_slice(const struct smooth_job *job, const struct smooth_space *space, int64_t z)
 {
-    const int64_t rows = job->lane->base.extent.rows, pitch = job->own->pitch;
-    int16_t *slice = space->slices + z % (2 * job->plan->radius[2] + 1) * rows * pitch;
-    int64_t next = 0;
+    const int64_t rows = job->lane->base.extent.rows, pitch = job->own->pitch, radius = job->plan->radius[1];
+    int16_t *slice = space->slices + z % (2 * job->plan->radius[2] + 1) * job->own->height * pitch;
+    int64_t next = smooth_within(space->first[1] - radius, rows);
 
-    for (int64_t y = 0; y < rows; y++) {
-        for (; next <= smooth_within(y + job->plan->radius[1], rows); next++)
+    for (int64_t y = space->first[1]; y < space->end[1]; y++) {
+        for (; next <= smooth_within(y + radius, rows); next++)
             smooth_along_x(job, space, next, z);
-        smooth_row(job, 1, y, rows, space->rows, pitch, slice + y * pitch);
+        smooth_row(job, space, 1, y, space->rows, pitch, slice + (y - space->first[1]) * pitch);
     }
 }
 
 static void
 smooth_count(const struct smooth_job *job, const struct smooth_space *space, int64_t row)
 {
-    const struct smooth_request *request = job->plan->request;
-    const int64_t columns = job->lane->base.extent.columns;
-    const uint64_t *region = request->region ? request->region + row * ((columns + 63) / 64) : NULL;
+    const int64_t columns = job->lane->base.extent.columns, words = (columns + 63) / 64;
+    const uint64_t *region = job->plan->request->region;
 
-    for (int64_t x = 0; x < columns; x++) {
-        if (region && region[x / 64] == 0) {
-            x |= 63;
-            continue;
-        }
-        if (region && !(region[x / 64] >> x % 64 & 1))
-            continue;
-        const uint32_t bin = smooth_bin(space->filtered[x], request->lo, request->first, request->width);
+    for (int64_t word = space->first[0]; word < space->end[0]; word++) {
+        const uint16_t *values = (const uint16_t *)space->filtered + 64 * (word - space->first[0]);
+        const int64_t count = columns - 64 * word < 64 ? columns - 64 * word : 64;
+        const uint64_t bits = region ? region[row * words + word] : ~UINT64_C(0);
 
-        if (bin < (uint32_t)request->bins)
-            space->bins[bin]++;
+        for (int64_t x = 0; bits != 0 && x < count; x++)
+            space->counts[values[x]] += bits >> x & 1;
     }
 }
 
@@ -179,38 +181,112 @@ smooth_finish_row(const struct smooth_job *job, const struct smooth_space *space
 {
     const struct smooth_request *request = job->plan->request;
     const struct image_extent *extent = &job->lane->base.extent;
-    const int64_t words = (extent->columns + 63) / 64, row = z * extent->rows + y;
+    const int64_t words = (extent->columns + 63) / 64, row = z * extent->rows + y, pitch = job->own->pitch;
+    const int64_t last = 64 * space->end[0] < extent->columns ? 64 * space->end[0] : extent->columns;
 
-    smooth_row(job, 2, z, extent->slices, space->slices + y * job->own->pitch, extent->rows * job->own->pitch,
+    smooth_row(job, space, 2, z, space->slices + (y - space->first[1]) * pitch, job->own->height * pitch,
                space->filtered);
     if (request->bits && job->any)
         cpu_device_of(&job->lane->base)
-            ->isa->pack16((const uint16_t *)space->filtered, extent->columns, job->pass, request->bits + row * words);
-    else if (request->bits)
-        memset(request->bits + row * words, 0, (size_t)words * sizeof(*request->bits));
+            ->isa->pack16((const uint16_t *)space->filtered, last - 64 * space->first[0], job->pass,
+                          request->bits + row * words + space->first[0]);
+    if (request->bits && job->any && request->region)
+        for (int64_t word = space->first[0]; word < space->end[0]; word++)
+            request->bits[row * words + word] &= request->region[row * words + word];
     if (request->histogram)
         smooth_count(job, space, row);
 }
 
+/* Limits the box to the words of the region. */
 static void
-smooth_run_of_slices(void *context, int64_t run)
+smooth_limit(const struct smooth_job *job, struct smooth_space *space)
 {
-    const struct smooth_job *job = context;
-    const struct smooth_request *request = job->plan->request;
-    const struct smooth_space space = smooth_space_of(job, run);
-    const int64_t slices = job->lane->base.extent.slices, radius = job->plan->radius[2];
-    const int64_t first = run * slices / job->runs, end = (run + 1) * slices / job->runs;
-    int64_t next = first > radius ? first - radius : 0;
+    const struct smooth_space all = *space;
+    const int64_t words = all.end[0], rows = job->lane->base.extent.rows;
 
-    memset(space.bins, 0, SMOOTH_MAX_BINS * sizeof(*space.bins));
-    for (int64_t z = first; z < end; z++) {
-        for (; next <= smooth_within(z + radius, slices); next++)
-            smooth_slice(job, &space, next);
-        for (int64_t y = 0; y < job->lane->base.extent.rows; y++)
-            smooth_finish_row(job, &space, y, z);
+    for (int axis = 0; axis < 3; axis++) {
+        space->first[axis] = all.end[axis];
+        space->end[axis] = all.first[axis];
     }
-    for (int i = 0; request->histogram && i < request->bins; i++)
-        __atomic_fetch_add(&request->histogram[i], space.bins[i], __ATOMIC_RELAXED);
+    for (int64_t z = 0; z < all.end[2]; z++)
+        for (int64_t y = all.first[1]; y < all.end[1]; y++) {
+            const uint64_t *row = job->plan->request->region + (z * rows + y) * words;
+
+            for (int64_t word = 0; word < words; word++) {
+                const int64_t at[3] = {word, y, z};
+
+                for (int axis = 0; axis < 3 && row[word] != 0; axis++) {
+                    space->first[axis] = at[axis] < space->first[axis] ? at[axis] : space->first[axis];
+                    space->end[axis] = at[axis] >= space->end[axis] ? at[axis] + 1 : space->end[axis];
+                }
+            }
+        }
+}
+
+static void
+smooth_clear(const struct smooth_job *job, const struct smooth_space *space)
+{
+    const int64_t rows = job->lane->base.extent.rows, words = space->end[0];
+
+    for (int64_t z = 0; z < space->end[2]; z++)
+        memset(job->plan->request->bits + (z * rows + space->first[1]) * words, 0,
+               (size_t)((space->end[1] - space->first[1]) * words) * sizeof(uint64_t));
+}
+
+static void
+smooth_band(const struct smooth_job *job, struct smooth_space *space, int64_t first)
+{
+    const struct smooth_request *request = job->plan->request;
+    const struct image_extent *extent = &job->lane->base.extent;
+    const int64_t radius = job->plan->radius[2], end = first + job->own->height;
+
+    *space =
+        (struct smooth_space){space->line,
+                              space->filtered,
+                              space->rows,
+                              space->slices,
+                              space->counts,
+                              {0, first, 0},
+                              {(extent->columns + 63) / 64, end < extent->rows ? end : extent->rows, extent->slices}};
+    if (request->bits && (request->region || !job->any))
+        smooth_clear(job, space);
+    if (request->region)
+        smooth_limit(job, space);
+    for (int64_t z = space->first[2], next = smooth_within(z - radius, extent->slices); z < space->end[2]; z++) {
+        for (; next <= smooth_within(z + radius, extent->slices); next++)
+            smooth_slice(job, space, next);
+        for (int64_t y = space->first[1]; y < space->end[1]; y++)
+            smooth_finish_row(job, space, y, z);
+    }
+}
+
+/* Adds the counts of a thread to their bins. */
+static void
+smooth_add_counts(const struct smooth_job *job, const uint64_t *counts)
+{
+    const struct smooth_request *request = job->plan->request;
+
+    for (int32_t value = -SMOOTH_MIDDLE; value < SMOOTH_MIDDLE; value++) {
+        const uint32_t bin = smooth_bin(value, request->lo, request->first, request->width);
+
+        if (bin < (uint32_t)request->bins && counts[(uint16_t)value] > 0)
+            __atomic_fetch_add(&request->histogram[bin], counts[(uint16_t)value], __ATOMIC_RELAXED);
+    }
+}
+
+static void
+smooth_bands(void *context)
+{
+    struct smooth_job *job = context;
+    struct smooth_space space = smooth_claim_space(job);
+    const int64_t rows = job->lane->base.extent.rows, height = job->own->height;
+
+    if (job->plan->request->histogram)
+        memset(space.counts, 0, SMOOTH_VALUES * sizeof(*space.counts));
+    for (int64_t band; (band = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) * height < rows;)
+        smooth_band(job, &space, band * height);
+    if (job->plan->request->histogram)
+        smooth_add_counts(job, space.counts);
 }
 
 static int
@@ -221,12 +297,11 @@ cpu_smooth_run(struct kernels_lane *lane, const void *given, struct error *error
     struct image_range range;
 
     (void)error;
-    job.runs = job.own->runs_most;
     job.any = smooth_range(plan->request, &range);
     job.pass[0] = job.pass[1] = (struct isa_interval){(uint16_t)range.lo, (uint16_t)(range.hi - range.lo)};
     if (plan->request->histogram)
         memset(plan->request->histogram, 0, (size_t)plan->request->bins * sizeof(*plan->request->histogram));
-    cpu_pool_for(cpu_device_of(lane)->pool, job.runs, smooth_run_of_slices, &job);
+    cpu_pool_run(cpu_device_of(lane)->pool, smooth_bands, &job);
     return 0;
 }
 

@@ -120,15 +120,15 @@ static __device__ __forceinline__ void
 smooth_use(const struct smooth_results &results, uint32_t *bins, int64_t row, int64_t x, int64_t columns, int32_t value)
 {
     const int64_t word = row * ((columns + 63) / 64 * 2) + x / 32;
-    const bool exists = x < columns, in_words = x / 64 < (columns + 63) / 64;
+    const bool counts = x < columns && (!results.region || results.region[word] >> x % 32 & 1);
 
     if (results.bits) {
-        const uint32_t bits = __ballot_sync(UINT32_MAX, exists && results.lo <= value && value <= results.hi);
+        const uint32_t bits = __ballot_sync(UINT32_MAX, counts && results.lo <= value && value <= results.hi);
 
-        if (threadIdx.x % 32 == 0 && in_words)
+        if (threadIdx.x % 32 == 0 && x / 64 < (columns + 63) / 64)
             results.bits[word] = bits;
     }
-    if (results.histogram && exists && (!results.region || results.region[word] >> x % 32 & 1)) {
+    if (results.histogram && counts) {
         const uint32_t bin = smooth_bin(value, results.offset, results.first, results.width);
 
         if (bin < (uint32_t)results.bins)
@@ -291,6 +291,9 @@ smooth_begin_results(struct cuda_lane *lane, const struct smooth_plan *plan, str
     results->hi = any ? range.hi : 0;
     results->rows = lane->base.extent.rows;
     results->bits = request->bits ? (uint32_t *)own->bits : NULL;
+    results->region = request->region ? (const uint32_t *)own->region : NULL;
+    if (request->region)
+        CUDA_SEND(lane, own->region, request->region, smooth_words(&lane->base));
     if (!request->histogram)
         return 0;
     results->histogram = own->histogram;
@@ -298,11 +301,8 @@ smooth_begin_results(struct cuda_lane *lane, const struct smooth_plan *plan, str
     results->first = request->first;
     results->width = request->width;
     results->bins = request->bins;
-    results->region = request->region ? (const uint32_t *)own->region : NULL;
     CUDA_TRY(cuda_device_of(&lane->base),
              cudaMemsetAsync(own->histogram, 0, (size_t)request->bins * sizeof(*own->histogram), lane->work));
-    if (request->region)
-        CUDA_SEND(lane, own->region, request->region, smooth_words(&lane->base));
     return 0;
 }
 
