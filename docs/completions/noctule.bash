@@ -21,7 +21,7 @@ _noctule() {
     done
     case $command in
     run)
-        options='--pipeline --output --stack --stacks --object --mask --keep-masks --accept-missing --threads --json --quiet'
+        options='--pipeline --output --stack --stacks --object --mask --keep-masks --accept-missing --threads --json --quiet --table'
         kind=files
         ;;
     explain)
@@ -165,7 +165,7 @@ _noctule() {
         kind=destinations
         ;;
     presets)
-        options='--json'
+        options='--json --test --output'
         kind=presets
         ;;
     profiles)
@@ -268,6 +268,8 @@ _noctule() {
     quarantine:--code) kind=nothing ;;
     quarantine:--since) kind=nothing ;;
     quarantine:--limit) kind=nothing ;;
+    presets:--test) kind=folders ;;
+    presets:--output | presets:-o) kind=folders ;;
     *) value='' ;;
     esac
     [[ $current == -* && ! $value ]] && kind='' words=$options

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "config/config.h"
+#include "service/common/file_ops.h"
 #include "service/common/json.h"
 
 #include <dirent.h>
@@ -216,18 +217,88 @@ shelf_print_one(const struct shelf *shelf, const char *folder, const char *name)
     return EXIT_OK;
 }
 
+/* ------------------------------------------------------------------------------- testing ---- */
+
 struct shelf_options {
     bool json;
+    char *test, *output; /* presets only */
 };
 
+/* Writes a configuration with the preset as its only pipeline. */
+static int
+test_write_conf(const char *path, const char *preset)
+{
+    const bool is_file = strchr(preset, '/') != NULL;
+    char *file = is_file ? realpath(preset, NULL) : NULL;
+    FILE *out = is_file && !file ? NULL : fopen(path, "we");
+    int rc = out ? 0 : -errno;
+    if (out)
+        fprintf(out,
+                "# Segments that are held until the site has validated them are delivered: only the checks count.\n"
+                "pipelines = ( { name = \"preset\"; unreviewed = true;\n@include \"%s%s%s\"\n} );\n",
+                is_file ? "" : "presets/", is_file ? file : preset, is_file ? "" : ".conf");
+    if (out && fclose(out) != 0)
+        rc = -errno;
+    free(file);
+    return rc;
+}
+
+/* Runs a preset on all series of a folder: `noctule run` with a configuration in the output folder. */
+static int
+test_run(struct cli_call *call)
+{
+    const struct shelf_options *options = call->options;
+    struct cli_context *context = call->context;
+    struct cli_call run;
+    char *path = NULL;
+    int rc = file_make_path(options->output);
+    if (rc == 0 && asprintf(&path, "%s/noctule.conf", options->output) < 0)
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = test_write_conf(path, call->arguments[0]);
+    if (rc) {
+        cli_print_error("%s: %s", path ? path : options->output, strerror(-rc));
+        free(path);
+        return EXIT_PARTIAL;
+    }
+    struct conf *conf = cli_load_conf(context, path, NULL);
+    char name[] = "noctule", command[] = "run", json[] = "--json", table[] = "--table", pipeline[] = "--pipeline=preset",
+         output[] = "--output";
+    char *words[] = {name, command, options->json ? json : table, pipeline, output, options->output, options->test};
+    context->conf = conf;
+    int status = conf ? cli_parse((int)(sizeof words / sizeof words[0]), words, context, &run) : EXIT_CONFIG;
+    if (conf && status == EXIT_OK)
+        status = run.command->run(&run);
+    if (conf)
+        cli_release(&run);
+    conf_free(conf);
+    context->conf = NULL;
+    free(path);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------ commands ---- */
+
+static const struct cli_option preset_rows[] = {
+    CLI_JSON(struct shelf_options),
+    {"test", 0, &cli_folder, CLI_AT(struct shelf_options, test),
+     .help = "run the preset, or the file NAME with a slash, on every series below this folder, and print a table of "
+             "the outcomes of its checks"},
+    {"output", 'o', &cli_folder, CLI_AT(struct shelf_options, output), .help = "folder for the results of --test"},
+    {0}};
 static const struct cli_option shelf_rows[] = {CLI_JSON(struct shelf_options), {0}};
 
 static int
 shelf_check(struct cli_call *call)
 {
     const struct shelf_options *options = call->options;
-    return options->json && call->count > 0 ? cli_usage_error(call->command->name, "takes one name, or --json")
-                                            : EXIT_OK;
+    const char *name = call->command->name;
+    if (!options->test != !options->output)
+        return cli_usage_error(name, "--test and --output require each other");
+    if (options->test && call->count == 0)
+        return cli_usage_error(name, "--test needs a preset");
+    return options->json && call->count > 0 && !options->test ? cli_usage_error(name, "takes one name, or --json")
+                                                              : EXIT_OK;
 }
 
 /* Runs `presets` and `profiles`. */
@@ -236,6 +307,8 @@ shelf_run(struct cli_call *call)
 {
     const struct shelf *shelf = call->command == &cli_presets ? &presets : &profiles;
     const struct shelf_options *options = call->options;
+    if (options->test)
+        return test_run(call);
     char *folder = conf_share_path(shelf->folder);
     if (!folder) {
         cli_print_error("out of memory");
@@ -248,9 +321,10 @@ shelf_run(struct cli_call *call)
 }
 
 const struct cli_command cli_presets = {.name = "presets",
-                                        .help = "list installed presets with their evidence and limits, or print one",
-                                        .usage = {"[--json]", "NAME"},
-                                        .options = shelf_rows,
+                                        .help = "list installed presets with their evidence and limits, print one, or "
+                                                "test one",
+                                        .usage = {"[--json]", "NAME", "NAME --test FOLDER --output DIR [--json]"},
+                                        .options = preset_rows,
                                         .size = sizeof(struct shelf_options),
                                         .kind = &cli_preset,
                                         .max_arguments = 1,

@@ -30,7 +30,7 @@ struct options {
     const char *stack, *stacks; /* NULL: see struct units_request */
     int64_t wanted_threads;     /* 0: as configured */
     int threads;
-    bool accept_missing, keep_masks, json, quiet;
+    bool accept_missing, keep_masks, json, quiet, table;
     char **inputs;
     int input_count;
     struct cli_texts objects, masks;
@@ -79,6 +79,8 @@ run_check(struct cli_call *call)
         return cli_usage_error(name, "--threads takes a number from 1 to %d", MAX_THREADS);
     if (!options->output || options->output[0] == '\0')
         return cli_usage_error(name, "needs --output DIR");
+    if (options->table && options->json)
+        return cli_usage_error(name, "--table and --json cannot be combined");
     if (options->stack && options->stacks)
         return cli_usage_error(name, "--stack and --stacks cannot be combined");
     if (!options->wanted)
@@ -304,10 +306,34 @@ run_print_done(const struct direct_run *run, const struct unit *unit, const stru
         printf("  %s\n", report->note);
 }
 
+/* Prints the outcome, the first file and the volumes of a job on one line, and then its reasons. */
+static void
+run_print_row(struct direct_run *run, const struct unit *unit, const struct pipeline_report *report)
+{
+    const bool refused = report->verdict != PROTO_VERDICT_DONE;
+    printf("%-8s%s:", pipeline_outcome(report), unit->paths[0]);
+    for (int32_t i = 0; i < report->segment_count; i++)
+        if (report->segments[i].number > 0)
+            printf(" %s %.0f ml;", report->segments[i].label, report->segments[i].millilitres);
+    putchar('\n');
+    if (refused || report->empty)
+        printf("        %s: %s\n", code_name(report->error.code), report->error.message);
+    for (size_t i = 0; i < report->breaches.count; i++)
+        printf("        %s\n", report->breaches.at[i].text);
+    fflush(stdout);
+    run->refused += refused;
+    run->review += report->review;
+    run->empty += report->empty && !report->review;
+}
+
 static void
 run_print(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
           const struct pipeline_report *report)
 {
+    if (run->options.table) {
+        run_print_row(run, unit, report);
+        return;
+    }
     if (report->verdict != PROTO_VERDICT_DONE) {
         run->refused++;
         complain_error(run, unit->output, &report->error);
@@ -413,6 +439,9 @@ run_units(struct direct_run *run)
     }
     for (size_t i = 0; i < run->units.count && !atomic_load(&stop); i++)
         run_unit(run, &run->units.items[i]);
+    if (options->table)
+        printf("%zu stacks: %zu DONE, %zu REVIEW, %zu EMPTY, %zu without a result\n", run->units.count,
+               run->units.count - run->review - run->empty - run->refused, run->review, run->empty, run->refused);
     if (options->json) {
         json_end_array(&run->json);
         json_end_object(&run->json);
@@ -516,7 +545,7 @@ run_all(struct direct_run *run)
 {
     dicom_init();
     run->settings = conf_pipeline_to_text(run->options.pipeline);
-    run->progress = cli_progress_open(!run->options.quiet && !run->options.json);
+    run->progress = cli_progress_open(!run->options.quiet && !run->options.json && !run->options.table);
     if (!run->settings || !run->progress) {
         cli_print_error("%s", strerror(ENOMEM));
         return EXIT_PARTIAL;
@@ -610,6 +639,8 @@ const struct cli_command cli_run = {
              .help = "number of CPU threads; default: compute.threads"},
             CLI_JSON(struct options),
             {"quiet", 'q', &cli_flag, CLI_AT(struct options, quiet), .help = "print errors only"},
+            {"table", 0, &cli_flag, CLI_AT(struct options, table),
+             .help = "print a row per stack: outcome, first file, volumes; then the reasons"},
             {0}},
     .size = sizeof(struct options),
     .kind = &cli_file,

@@ -21,9 +21,8 @@ TOKEN = re.compile(r'\s*(?:#[^\n]*|//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*")|([-+]?
 
 
 def read_text(path):
-    """Returns the text of a file with its @include files, which lie in the folder `presets` around it."""
-    home = next(folder for folder in path.resolve().parents if folder.name == "presets")
-    return re.sub(r'^@include "(?:presets/)?(.*)"$', lambda match: read_text(home / match[1]), path.read_text(), flags=re.M)
+    """Returns the text of a file with its @include files, relative to it."""
+    return re.sub(r'^@include "(.*)"$', lambda match: read_text(path.parent / match[1]), path.read_text(), flags=re.M)
 
 
 def tokens(text):
