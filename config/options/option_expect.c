@@ -7,7 +7,6 @@
 static const char *const touches_choices[] = {"any", "top-bottom", "none", NULL};
 static const char *const trust_choices[] = {"checks", "local", NULL};
 static const char *const frame_choices[] = {"any", "CT body", NULL};
-static const char *const space_choices[] = {"volume", "slice", NULL};
 
 static void
 check_bounds(const struct conf_bounds *bounds, const char *name, const struct option_spot *spot)
@@ -72,7 +71,7 @@ static const struct option_row near_rows[] = {
     NUMBER(conf_near, share, NULL, 0, 1, "lowest share of the outline within this distance"),
     NUMBER(conf_near, outline_mm, "3.1", 0, 100,
            "the outline is the voxels outside the segment up to this distance; 0: its own outermost voxels"),
-    {ROW(conf_near, choice, space), "\"volume\"", .choices = space_choices,
+    {ROW(conf_near, choice, space), "\"volume\"", .choices = option_space_choices,
      .help = "distances in the volume, or in each slice; with \"slice\", share is the mean of the slices"},
     {ROW(conf_near, number, slice_share), "0.0", LIMITS(0, 1), ONLY_WITH("space", 1u << CONF_SPACE_SLICE),
      .help = "lowest share in all but a twentieth of the slices; 0: no limit"},

@@ -248,7 +248,7 @@ check_expectations(const struct option_named *named, const struct conf_pipeline 
             option_refuse(named->spot, ELEMENT("segments", i, ".expect"), "%s requires a segment with grid_mm",
                           expect->noise.given ? "noise" : "frame");
         for (size_t n = 0; (label = conf_expect_label(&pipeline->segments[i], n, &option)); n++) {
-            char path[40];
+            char path[32];
             const size_t other = option_find_name(named, label);
             snprintf(path, sizeof(path), ".%s", option);
             if (option_lacks(named, label) || other == i)

@@ -8,7 +8,7 @@
 
 static const char *const auto_choices[] = {"none", "largest", "center", "highest", "lowest", NULL};
 static const char *const fill_choices[] = {"slices", "volume", NULL};
-static const char *const space_choices[] = {"volume", "slice", NULL};
+const char *const option_space_choices[] = {"volume", "slice", NULL};
 static const char *const directions_choices[] = {"26", "axial-16", NULL};
 static const char *const which_choices[] = {"right", "left", NULL};
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
@@ -73,7 +73,8 @@ check_smooth(const struct conf_segment *segment, const struct option_spot *spot)
     if (refines && (segment->from || segment->shape_count > 0))
         option_refuse(spot, "refine", "is not allowed with from and shapes: use within");
     if (refines && segment->grid_mm > 0)
-        option_refuse(spot, "grid_mm", "is not allowed with refine, which finds the outline in the voxels of the images");
+        option_refuse(spot, "grid_mm",
+                      "is not allowed with refine, which finds the outline in the voxels of the images");
 }
 
 static void
@@ -153,12 +154,12 @@ static const bool step_has_components[] = {
 
 /* Whether the amount is the radius of a ball, by kind. */
 static const bool step_has_ball[] = {
-#define COUNT 0
-#define SHARE 0
-#define ML    0
-#define NO    0
-#define VALUE 0
-#define BALL  1
+#define COUNT                                     0
+#define SHARE                                     0
+#define ML                                        0
+#define NO                                        0
+#define VALUE                                     0
+#define BALL                                      1
 #define MASK_STEP(NAME, AMOUNT, components, text) AMOUNT,
 #include "base/mask_steps.def"
 #undef COUNT
@@ -181,8 +182,9 @@ check_step(const void *object, const struct option_spot *spot)
     if (step->connectivity != 26)
         option_refuse(spot, "connectivity", "must be 6 (faces), or 26 (faces, edges and corners)");
     else if (!step_has_components[step->kind] && !LOST(spot, step->kind))
-        option_refuse(spot, "connectivity",
-                      "is only allowed with keep, keep_at_least, drop_below_ml, drop_mean_below, fill and cut_bridges_mm");
+        option_refuse(
+            spot, "connectivity",
+            "is only allowed with keep, keep_at_least, drop_below_ml, drop_mean_below, fill and cut_bridges_mm");
 }
 
 static const struct option_row code_rows[] = {
@@ -292,7 +294,7 @@ static const struct option_row step_rows[] = {
     STEP("drop_mean_below", CONF_STEP_DROP_MEAN_BELOW, -1e9, 1e9,
          "remove components whose mean value, in real-world units, is lower: the mean of voxels whose "
          "six neighbours lie in the component; a component without such voxels is removed, too"),
-    {ROW(conf_step, choice, space), "\"volume\"", .choices = space_choices, .later = true,
+    {ROW(conf_step, choice, space), "\"volume\"", .choices = option_space_choices, .later = true,
      .help = "for steps in mm: a ball in the volume, or a disk in each slice"},
     {ROW(conf_step, integer, connectivity), "6", LIMITS(6, 26),
      .help = "neighbourhood in components and holes: 6 (faces), or 26 (faces, edges and corners)"},
@@ -328,7 +330,8 @@ static void
 check_enclosed(const void *object, const struct option_spot *spot)
 {
     const struct conf_enclosed *enclosed = object;
-    if (enclosed->directions == CONF_DIRECTIONS_AXIAL_16 && enclosed->at_least > 16 && !LOST(spot, enclosed->directions))
+    if (enclosed->directions == CONF_DIRECTIONS_AXIAL_16 && enclosed->at_least > 16 &&
+        !LOST(spot, enclosed->directions))
         option_refuse(spot, "at_least", "%d of 16 directions are not possible", enclosed->at_least);
 }
 
@@ -413,7 +416,8 @@ check_slices_where(const void *object, const struct option_spot *spot)
     option_check_ends(slices_where->share, "share", spot);
 }
 
-static const struct option_section slices_where_section = {SECTION(slices_where_rows, conf_slices_where), .check = check_slices_where};
+static const struct option_section slices_where_section = {SECTION(slices_where_rows, conf_slices_where),
+                                                           .check = check_slices_where};
 
 const char *const conf_object_kind_names[] = {"rtstruct", "seg", "sr", NULL};
 
