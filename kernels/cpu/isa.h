@@ -187,8 +187,9 @@ struct isa {
     /* Computes the values of blocks (coarse_value). */
     void (*blocks16)(const uint64_t *totals, int64_t count, const struct coarse_rule *rule, int16_t *blocks);
     /* Computes floor((sum of weights[|k|] * taps[radius + k] + 2^13) / 2^14), k = -radius .. radius, for each element.
-     * The weights add up to 2^14. Reads and writes whole groups of ISA_SMOOTH. `filtered` must not be one of the taps.
-     * */
+     * The weights add up to 2^14. Reads and writes whole groups of ISA_SMOOTH. `filtered` must not be one of the
+     * taps. smooth15 needs values from -2^14 to 2^14 - 1. */
+    void (*smooth15)(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *filtered);
     void (*smooth16)(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *filtered);
     /* Writes the unions of a and b, row after row without a gap. */
     void (*unite_pair)(const struct isa_pair_rows *rows, uint64_t *to);

@@ -159,7 +159,7 @@ avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint1
     level16(values + i, count - i, table, bias, levels + i);
 }
 
-ISA_SMOOTH16(avx2, __m256i, __m256i_u, _mm256)
+ISA_SMOOTH15(avx2, __m256i, __m256i_u, _mm256)
 
 const struct isa isa_avx2 = {
     .name = "AVX2",
@@ -171,7 +171,7 @@ const struct isa isa_avx2 = {
     .raise16 = raise16,
     .affinity16 = affinity16,
     .level16 = avx2_level16,
-    .smooth16 = avx2_smooth16,
+    .smooth15 = avx2_smooth15,
     ISA_LOOPS,
 };
 

@@ -172,7 +172,7 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
     level16(values + i, count - i, table, bias, levels + i);
 }
 
-ISA_SMOOTH16(avx512, __m512i, __m512i_u, _mm512)
+ISA_SMOOTH15(avx512, __m512i, __m512i_u, _mm512)
 
 #pragma GCC diagnostic pop
 
@@ -186,7 +186,7 @@ const struct isa isa_avx512 = {
     .raise16 = avx512_raise16,
     .affinity16 = avx512_affinity16,
     .level16 = avx512_level16,
-    .smooth16 = avx512_smooth16,
+    .smooth15 = avx512_smooth15,
     ISA_LOOPS,
 };
 

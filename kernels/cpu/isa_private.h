@@ -792,33 +792,34 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     }
 }
 
+/* One tap, or the sum of the two with one weight. */
+#define ISA_SMOOTH_TAP(VECTOR, UNALIGNED, PREFIX, tap, i)                                                              \
+    ((tap) == 0 ? (VECTOR) * (const UNALIGNED *)(taps[radius] + (i))                                                   \
+                : PREFIX##_add_epi16((VECTOR) * (const UNALIGNED *)(taps[radius - (tap)] + (i)),                       \
+                                     (VECTOR) * (const UNALIGNED *)(taps[radius + (tap)] + (i))))
+
 /*
- * As smooth16, with instructions that multiply pairs and add both products. A pair is the two taps with one weight, or
- * the middle tap and 1, whose weight rounds. Unpacking and packing keep the order within 128 bits.
+ * With instructions that multiply pairs and add both products. A pair is two of the taps above, or the last one and
+ * zero. Unpacking and packing keep the order within 128 bits.
  */
-#define ISA_SMOOTH16(ISA, VECTOR, UNALIGNED, PREFIX)                                                                   \
-    LOOP void ISA##_smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count,            \
+#define ISA_SMOOTH15(ISA, VECTOR, UNALIGNED, PREFIX)                                                                   \
+    LOOP void ISA##_smooth15(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count,            \
                              int16_t *filtered)                                                                        \
     {                                                                                                                  \
-        const VECTOR ones = PREFIX##_set1_epi16(1), middle = PREFIX##_set1_epi32(weights[0] | 1 << 29);                \
         const int64_t wide = sizeof(VECTOR) / sizeof(*filtered), groups = ISA_SMOOTH / wide;                           \
                                                                                                                        \
         for (int64_t i = 0; i < count; i += ISA_SMOOTH) {                                                              \
             VECTOR low[ISA_SMOOTH / 16], high[ISA_SMOOTH / 16];                                                        \
                                                                                                                        \
-            for (int64_t g = 0; g < groups; g++) {                                                                     \
-                const VECTOR own = (VECTOR) * (const UNALIGNED *)(taps[radius] + i + g * wide);                        \
-                                                                                                                       \
-                low[g] = PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(own, ones), middle);                              \
-                high[g] = PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(own, ones), middle);                             \
-            }                                                                                                          \
-            for (int tap = 1; tap <= radius; tap++) {                                                                  \
-                const int16_t *before = taps[radius - tap] + i, *after = taps[radius + tap] + i;                       \
-                const VECTOR weight = PREFIX##_set1_epi16(weights[tap]);                                               \
+            for (int64_t g = 0; g < groups; g++)                                                                       \
+                low[g] = high[g] = PREFIX##_set1_epi32(1 << 13);                                                       \
+            for (int tap = 0; tap <= radius; tap += 2) {                                                               \
+                const bool pair = tap < radius;                                                                        \
+                const VECTOR weight = PREFIX##_set1_epi32(weights[tap] | (pair ? weights[tap + 1] << 16 : 0));         \
                                                                                                                        \
                 for (int64_t g = 0; g < groups; g++) {                                                                 \
-                    const VECTOR a = (VECTOR) * (const UNALIGNED *)(before + g * wide);                                \
-                    const VECTOR b = (VECTOR) * (const UNALIGNED *)(after + g * wide);                                 \
+                    const VECTOR a = ISA_SMOOTH_TAP(VECTOR, UNALIGNED, PREFIX, tap, i + g * wide);                     \
+                    const VECTOR b = pair ? ISA_SMOOTH_TAP(VECTOR, UNALIGNED, PREFIX, tap + 1, i + g * wide) : a;      \
                                                                                                                        \
                     low[g] = PREFIX##_add_epi32(low[g], PREFIX##_madd_epi16(PREFIX##_unpacklo_epi16(a, b), weight));   \
                     high[g] = PREFIX##_add_epi32(high[g], PREFIX##_madd_epi16(PREFIX##_unpackhi_epi16(a, b), weight)); \
@@ -864,6 +865,6 @@ smooth16(const int16_t *const *taps, const int16_t *weights, int radius, int64_t
     .count_new = count_new, .tally32 = tally32, .tally_tuples8 = tally_tuples8, .relieve16 = relieve16,                \
     .largest16 = largest16, .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8,                  \
     .count_bits = count_bits, .count_runs = count_runs, .touches = touches, .unite_pair = unite_pair, .unite = unite,  \
-    .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16
+    .clip8 = clip8, .clip16 = clip16, .add16 = add16, .fold32 = fold32, .blocks16 = blocks16, .smooth16 = smooth16
 
 #endif

@@ -40,6 +40,6 @@ const struct isa isa_scalar = {
     .raise16 = raise16,
     .affinity16 = affinity16,
     .level16 = level16,
-    .smooth16 = smooth16,
+    .smooth15 = smooth16,
     ISA_LOOPS,
 };

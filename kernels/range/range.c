@@ -40,11 +40,11 @@ clamp_to(int32_t value, struct image_range limits)
 }
 
 struct range_clipping
-range_clipping_for(enum image_pixel pixel, struct image_range limits, struct image_range padding, uint16_t flip)
+range_clipping_for(enum image_pixel pixel, struct image_range limits, struct image_range padding, uint16_t less)
 {
     const struct image_range type = image_pixel_range(pixel);
     const int32_t low = clamp_to(limits.lo, type), high = clamp_to(limits.hi, type);
-    struct range_clipping clip = {.flip = flip, .bias = (uint16_t)type.lo};
+    struct range_clipping clip = {.less = less, .bias = (uint16_t)type.lo};
 
     clip.low = (uint16_t)(low - type.lo);
     clip.high = (uint16_t)(high - type.lo);

@@ -35,20 +35,20 @@ range_clip(struct image_range range, enum image_pixel pixel)
 int range_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
                     struct image_range intervals[2]);
 
-/* How to clip stored values to lo .. hi and to measure them from lo, so that they are 0 .. hi - lo. Padding becomes 0.
- * All arithmetic is modulo 2^16. */
+/* How to clip stored values to lo .. hi and to measure them from lo: 0 .. hi - lo, and 0 for padding, less `less`. All
+ * arithmetic is modulo 2^16. */
 struct range_clipping {
     uint16_t bias;      /* the sign bit of signed values: makes them unsigned */
     uint16_t low, high; /* limits of biased values */
     uint16_t minus;
     uint16_t skip, span; /* padding: biased values skip .. skip + span */
     uint16_t padded;     /* all ones; 0: no padding */
-    uint16_t flip;       /* of bits of the result */
+    uint16_t less;
 };
 
 /* hi - lo must be 0 .. 65535. The limits may lie beyond the pixel type. */
 struct range_clipping range_clipping_for(enum image_pixel pixel, struct image_range limits, struct image_range padding,
-                                         uint16_t flip);
+                                         uint16_t less);
 
 #ifdef __CUDACC__
 __host__ __device__
@@ -60,7 +60,7 @@ __host__ __device__
     const uint16_t above = biased > clip->low ? biased : clip->low, within = above < clip->high ? above : clip->high;
     const uint16_t skipped = (uint16_t)(biased - clip->skip) <= clip->span ? clip->padded : 0;
 
-    return (uint16_t)(((uint16_t)(within - clip->minus) & (uint16_t)~skipped) ^ clip->flip);
+    return (uint16_t)(((uint16_t)(within - clip->minus) & (uint16_t)~skipped) - clip->less);
 }
 
 #ifdef __cplusplus

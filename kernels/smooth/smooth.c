@@ -78,7 +78,9 @@ smooth_run(struct kernels_lane *lane, const struct smooth_request *request, stru
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                              "a filter of %g mm has more than %d voxels of %g mm to each side", request->sigma_mm,
                              SMOOTH_MAX_RADIUS, own.spacing[axis]);
-    plan.clip =
-        range_clipping_for(lane->pixel, (struct image_range){request->lo, request->hi}, request->padding, 0x8000);
+    plan.narrow = request->hi - request->lo < SMOOTH_NARROW;
+    plan.middle = (plan.narrow ? SMOOTH_NARROW : 2 * SMOOTH_NARROW) / 2;
+    plan.clip = range_clipping_for(lane->pixel, (struct image_range){request->lo, request->hi}, request->padding,
+                                   (uint16_t)plan.middle);
     return kernels_op_run(lane, KERNELS_SMOOTH, &plan, error);
 }

@@ -105,6 +105,15 @@ smooth_within(int64_t i, int64_t side)
     return i < 0 ? 0 : i < side ? i : side - 1;
 }
 
+static void
+smooth_taps(const struct smooth_job *job, int axis, const int16_t *const *taps, int64_t count, int16_t *filtered)
+{
+    const struct isa *isa = cpu_device_of(&job->lane->base)->isa;
+
+    (job->plan->narrow ? isa->smooth15 : isa->smooth16)(taps, job->plan->weights[axis], job->plan->radius[axis], count,
+                                                        filtered);
+}
+
 /* Filters along an axis: the taps are rows of a ring, `stride` values apart. */
 static void
 smooth_row(const struct smooth_job *job, const struct smooth_space *space, int axis, int64_t i, const int16_t *ring,
@@ -117,8 +126,7 @@ smooth_row(const struct smooth_job *job, const struct smooth_space *space, int a
 
     for (int k = -radius; k <= radius; k++)
         taps[radius + k] = ring + smooth_within(i + k, side) % (2 * radius + 1) * stride;
-    cpu_device_of(&job->lane->base)
-        ->isa->smooth16(taps, job->plan->weights[axis], radius, 64 * (space->end[0] - space->first[0]), filtered);
+    smooth_taps(job, axis, taps, 64 * (space->end[0] - space->first[0]), filtered);
 }
 
 /* Clips the columns of row y of slice z and filters them along x. */
@@ -139,9 +147,8 @@ smooth_along_x(const struct smooth_job *job, const struct smooth_space *space, i
         space->line[x - left] = space->line[last - left];
     for (int k = 0; k <= 2 * radius; k++)
         taps[k] = space->line + k;
-    cpu_device_of(&job->lane->base)
-        ->isa->smooth16(taps, job->plan->weights[0], radius, right - left - 2 * radius,
-                        space->rows + y % (2 * job->plan->radius[1] + 1) * job->own->pitch);
+    smooth_taps(job, 0, taps, right - left - 2 * radius,
+                space->rows + y % (2 * job->plan->radius[1] + 1) * job->own->pitch);
 }
 
 /* Filters the rows of slice z along x and y. */
@@ -265,9 +272,10 @@ static void
 smooth_add_counts(const struct smooth_job *job, const uint64_t *counts)
 {
     const struct smooth_request *request = job->plan->request;
+    const int32_t zero = request->lo + job->plan->middle;
 
-    for (int32_t value = -SMOOTH_MIDDLE; value < SMOOTH_MIDDLE; value++) {
-        const uint32_t bin = smooth_bin(value, request->lo, request->first, request->width);
+    for (int32_t value = INT16_MIN; value <= INT16_MAX; value++) {
+        const uint32_t bin = smooth_bin(value, zero, request->first, request->width);
 
         if (bin < (uint32_t)request->bins && counts[(uint16_t)value] > 0)
             __atomic_fetch_add(&request->histogram[bin], counts[(uint16_t)value], __ATOMIC_RELAXED);
@@ -297,7 +305,7 @@ cpu_smooth_run(struct kernels_lane *lane, const void *given, struct error *error
     struct image_range range;
 
     (void)error;
-    job.any = smooth_range(plan->request, &range);
+    job.any = smooth_range(plan, &range);
     job.pass[0] = job.pass[1] = (struct isa_interval){(uint16_t)range.lo, (uint16_t)(range.hi - range.lo)};
     if (plan->request->histogram)
         memset(plan->request->histogram, 0, (size_t)plan->request->bins * sizeof(*plan->request->histogram));

@@ -33,7 +33,7 @@ struct smooth_results {
     const uint32_t *region;
     unsigned long long *histogram;
     int32_t lo, hi; /* values in range */
-    int32_t offset, first, width, bins;
+    int32_t zero, first, width, bins;
     int64_t rows;
 };
 
@@ -129,7 +129,7 @@ smooth_use(const struct smooth_results &results, uint32_t *bins, int64_t row, in
             results.bits[word] = bits;
     }
     if (results.histogram && counts) {
-        const uint32_t bin = smooth_bin(value, results.offset, results.first, results.width);
+        const uint32_t bin = smooth_bin(value, results.zero, results.first, results.width);
 
         if (bin < (uint32_t)results.bins)
             atomicAdd(&bins[bin], 1);
@@ -284,7 +284,7 @@ smooth_begin_results(struct cuda_lane *lane, const struct smooth_plan *plan, str
     const struct cuda_smooth *own = cuda_smooth_state(&lane->base);
     const struct smooth_request *request = plan->request;
     struct image_range range;
-    const bool any = smooth_range(request, &range);
+    const bool any = smooth_range(plan, &range);
 
     *results = {};
     results->lo = any ? range.lo : 1;
@@ -297,7 +297,7 @@ smooth_begin_results(struct cuda_lane *lane, const struct smooth_plan *plan, str
     if (!request->histogram)
         return 0;
     results->histogram = own->histogram;
-    results->offset = request->lo;
+    results->zero = request->lo + plan->middle;
     results->first = request->first;
     results->width = request->width;
     results->bins = request->bins;

@@ -11,11 +11,14 @@ extern "C" {
 
 #define SMOOTH_SHIFT  14
 #define SMOOTH_UNIT   (1 << SMOOTH_SHIFT) /* the sum of weights */
-#define SMOOTH_MIDDLE (1 << 15)           /* the passes use values from lo, less this: int16_t */
+#define SMOOTH_NARROW (1 << 15)           /* values */
 
+/* The passes use int16_t: values from lo, less `middle`. */
 struct smooth_plan {
     const struct smooth_request *request;
     struct range_clipping clip;
+    int32_t middle;
+    bool narrow;   /* sums of two values fit int16_t, too */
     int radius[3]; /* along x, y, z; -1: too large */
     int16_t weights[3][SMOOTH_MAX_RADIUS + 1];
 };
@@ -25,31 +28,34 @@ void smooth_plan_radii(const struct smooth_demand *demand, struct smooth_plan *p
 
 /* Returns the value of the passes that stands for a stored value, limited to those that they can have. */
 static inline int32_t
-smooth_value_for(const struct smooth_request *request, int32_t stored)
+smooth_value_for(const struct smooth_plan *plan, int32_t stored)
 {
+    const struct smooth_request *request = plan->request;
     const int32_t above = stored > request->lo ? stored : request->lo;
 
-    return (above < request->hi ? above : request->hi) - request->lo - SMOOTH_MIDDLE;
+    return (above < request->hi ? above : request->hi) - request->lo - plan->middle;
 }
 
 /* Returns whether a filtered value can be in range, and the range of values of the passes. */
 static inline bool
-smooth_range(const struct smooth_request *request, struct image_range *range)
+smooth_range(const struct smooth_plan *plan, struct image_range *range)
 {
-    range->lo = smooth_value_for(request, request->range.lo);
-    range->hi = smooth_value_for(request, request->range.hi);
+    const struct smooth_request *request = plan->request;
+
+    range->lo = smooth_value_for(plan, request->range.lo);
+    range->hi = smooth_value_for(plan, request->range.hi);
     return request->range.lo <= request->range.hi && request->range.lo <= request->hi &&
            request->range.hi >= request->lo;
 }
 
-/* Returns the bin of a value of the passes; one that does not exist if it has none. */
+/* Returns the bin of a value of the passes, from the stored value 0 of these; one that does not exist if it has none. */
 #ifdef __CUDACC__
 __host__ __device__
 #endif
     static inline uint32_t
-    smooth_bin(int32_t value, int32_t lo, int32_t first, int32_t width)
+    smooth_bin(int32_t value, int32_t zero, int32_t first, int32_t width)
 {
-    const int64_t from_first = (int64_t)value + SMOOTH_MIDDLE + lo - first;
+    const int64_t from_first = (int64_t)value + zero - first;
 
     return from_first < 0 || from_first > UINT32_MAX ? UINT32_MAX : (uint32_t)from_first / (uint32_t)width;
 }
