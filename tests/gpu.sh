@@ -81,6 +81,7 @@ CK_RUN_CASE=small step racecheck-resample sanitize racecheck kernels_test_cuda_r
 CK_RUN_CASE=parity step racecheck-smooth sanitize racecheck kernels_test_cuda_smooth
 step bench check noctule-bench --backend cuda
 step bench-resample check bench_resample cuda
+step bench-smooth check bench_smooth cuda
 
 # One line per case, from the JSON lines in the log.
 [[ -s $logs/bench.log ]] && python3 - "$logs/bench.log" <<'END'

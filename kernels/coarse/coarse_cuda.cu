@@ -2,8 +2,8 @@
  * coarse_cuda.cu - mean values of blocks on the GPU, one thread per block. The threads of a warp read consecutive
  * voxels of a row, so that each line of memory is read once.
  */
+#include "kernels/coarse/coarse_cuda.cuh"
 #include "kernels/coarse/coarse_rule.h"
-#include "kernels/cuda/cuda.cuh"
 #include "kernels/range/range.h"
 
 enum { COARSE_THREADS = 256 };
@@ -132,19 +132,30 @@ coarse_launch(struct cuda_lane *lane, const struct coarse_blocks *job)
         coarse_take_means<Value, 0><<<blocks, COARSE_THREADS, 0, lane->work>>>(*job);
 }
 
+int
+cuda_coarse_queue(struct cuda_lane *lane, const struct coarse_request *request, int16_t **blocks, struct error *error)
+{
+    const struct coarse_blocks job = coarse_blocks_for(lane, request);
+
+    if (lane->base.pixel == IMAGE_UINT8)
+        coarse_launch<uint8_t>(lane, &job);
+    else
+        coarse_launch<uint16_t>(lane, &job);
+    CUDA_LAUNCHED(cuda_device_of(&lane->base));
+    *blocks = job.blocks;
+    return 0;
+}
+
 static int
 cuda_coarse_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct coarse_request *request = (const struct coarse_request *)given;
-    struct cuda_lane *lane = cuda_lane_of(base);
-    const struct coarse_blocks job = coarse_blocks_for(lane, request);
+    int16_t *blocks;
+    const int rc = cuda_coarse_queue(cuda_lane_of(base), request, &blocks, error);
 
-    if (base->pixel == IMAGE_UINT8)
-        coarse_launch<uint8_t>(lane, &job);
-    else
-        coarse_launch<uint16_t>(lane, &job);
-    CUDA_LAUNCHED(cuda_device_of(base));
-    return cuda_result_copy(lane, request->blocks, job.blocks, (size_t)job.count * sizeof(*job.blocks), error);
+    return rc ? rc
+              : cuda_result_copy(cuda_lane_of(base), request->blocks, blocks,
+                                 (size_t)image_voxels(&request->grid.extent) * sizeof(*blocks), error);
 }
 
 const struct kernels_op cuda_coarse_op = {

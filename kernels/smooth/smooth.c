@@ -59,28 +59,35 @@ smooth_check(const struct kernels_lane *lane, const struct smooth_request *reque
     return 0;
 }
 
+void
+smooth_plan_make(const struct kernels_lane *lane, const struct smooth_request *request, struct smooth_plan *plan)
+{
+    struct smooth_demand demand = *(const struct smooth_demand *)kernels_state(lane, KERNELS_SMOOTH);
+    const struct image_range limits = {request->lo, request->hi};
+
+    demand.sigma_mm = request->sigma_mm;
+    smooth_plan_radii(&demand, plan);
+    plan->request = request;
+    plan->narrow = request->hi - request->lo < SMOOTH_NARROW;
+    plan->middle = (plan->narrow ? SMOOTH_NARROW : 2 * SMOOTH_NARROW) / 2;
+    plan->clip = range_clipping_for(lane->pixel, limits, request->padding, (uint16_t)plan->middle);
+}
+
 int
 smooth_run(struct kernels_lane *lane, const struct smooth_request *request, struct error *error)
 {
-    struct smooth_plan plan = {.request = request};
-    struct smooth_demand own;
+    struct smooth_plan plan;
     int rc = kernels_op_check(lane, KERNELS_SMOOTH, error);
 
     if (rc == 0)
         rc = smooth_check(lane, request, error);
     if (rc)
         return rc;
-    own = *(const struct smooth_demand *)kernels_state(lane, KERNELS_SMOOTH);
-    own.sigma_mm = request->sigma_mm;
-    smooth_plan_radii(&own, &plan);
+    smooth_plan_make(lane, request, &plan);
     for (int axis = 0; axis < 3; axis++)
         if (plan.radius[axis] < 0)
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
-                             "a filter of %g mm has more than %d voxels of %g mm to each side", request->sigma_mm,
-                             SMOOTH_MAX_RADIUS, own.spacing[axis]);
-    plan.narrow = request->hi - request->lo < SMOOTH_NARROW;
-    plan.middle = (plan.narrow ? SMOOTH_NARROW : 2 * SMOOTH_NARROW) / 2;
-    plan.clip = range_clipping_for(lane->pixel, (struct image_range){request->lo, request->hi}, request->padding,
-                                   (uint16_t)plan.middle);
+                             "a filter of %g mm has more than %d voxels to each side", request->sigma_mm,
+                             SMOOTH_MAX_RADIUS);
     return kernels_op_run(lane, KERNELS_SMOOTH, &plan, error);
 }

@@ -3,8 +3,7 @@
  * with its surroundings to shared memory. A thread computes SMOOTH_OUTPUTS values in a row along the axis, so that it
  * reads each value of the tile and each weight once for all of them.
  */
-#include "kernels/cuda/cuda.cuh"
-#include "kernels/smooth/smooth_plan.h"
+#include "kernels/smooth/smooth_cuda.cuh"
 
 enum {
     SMOOTH_OUTPUTS = 4,
@@ -323,12 +322,10 @@ smooth_fetch(struct cuda_lane *lane, const struct smooth_request *request, struc
                : 0;
 }
 
-static int
-cuda_smooth_run(struct kernels_lane *base, const void *given, struct error *error)
+int
+cuda_smooth_queue(struct cuda_lane *lane, const struct smooth_plan *plan, struct error *error)
 {
-    const struct smooth_plan *plan = (const struct smooth_plan *)given;
-    const struct cuda_smooth *own = cuda_smooth_state(base);
-    struct cuda_lane *lane = cuda_lane_of(base);
+    const struct cuda_smooth *own = cuda_smooth_state(&lane->base);
     struct smooth_results results;
     int rc = smooth_begin_results(lane, plan, &results, error);
 
@@ -336,9 +333,16 @@ cuda_smooth_run(struct kernels_lane *base, const void *given, struct error *erro
         rc = smooth_queue_rows(lane, plan, own->filtered[0], error);
     if (rc == 0)
         rc = smooth_queue_across(lane, plan, own->filtered[0], own->filtered[1], NULL, error);
-    if (rc == 0)
-        rc = smooth_queue_across(lane, plan, own->filtered[1], NULL, &results, error);
-    return rc ? rc : smooth_fetch(lane, plan->request, error);
+    return rc ? rc : smooth_queue_across(lane, plan, own->filtered[1], NULL, &results, error);
+}
+
+static int
+cuda_smooth_run(struct kernels_lane *base, const void *given, struct error *error)
+{
+    const struct smooth_plan *plan = (const struct smooth_plan *)given;
+    const int rc = cuda_smooth_queue(cuda_lane_of(base), plan, error);
+
+    return rc ? rc : smooth_fetch(cuda_lane_of(base), plan->request, error);
 }
 
 const struct kernels_op cuda_smooth_op = {

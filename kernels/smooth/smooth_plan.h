@@ -26,6 +26,9 @@ struct smooth_plan {
 /* Sets radii and weights of a filter with the demand's sigma. */
 void smooth_plan_radii(const struct smooth_demand *demand, struct smooth_plan *plan);
 
+/* Makes the plan of a request that smooth.c has checked. Of a filter that is too large, a radius is -1. */
+void smooth_plan_make(const struct kernels_lane *lane, const struct smooth_request *request, struct smooth_plan *plan);
+
 /* Returns the value of the passes that stands for a stored value, limited to those that they can have. */
 static inline int32_t
 smooth_value_for(const struct smooth_plan *plan, int32_t stored)
@@ -48,7 +51,8 @@ smooth_range(const struct smooth_plan *plan, struct image_range *range)
            request->range.hi >= request->lo;
 }
 
-/* Returns the bin of a value of the passes, from the stored value 0 of these; one that does not exist if it has none. */
+/* Returns the bin of a value of the passes, from the stored value 0 of these; one that does not exist if it has none.
+ * */
 #ifdef __CUDACC__
 __host__ __device__
 #endif
