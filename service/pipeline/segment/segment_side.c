@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the two parts, and the rows of a slice that have voxels of it; empty: first > last. */
+/* One of the two parts, and the rows and columns of a slice that have voxels of it; empty: first > last. */
 struct side_part {
     const uint64_t *bits;
     int64_t voxels;
     double x; /* mean position, mm to the patient's left from the first voxel */
     struct side_rows {
-        int64_t first, last;
+        int64_t first, last, left, right;
     } *rows;
 };
 
@@ -45,20 +45,25 @@ side_measure(const struct side_finding *finding, struct side_part *part)
     int64_t sums[3] = {0, 0, 0};
     part->voxels = 0;
     for (int64_t z = 0; z < finding->size[2]; z++) {
-        part->rows[z] = (struct side_rows){finding->size[1], -1};
+        struct side_rows *rows = &part->rows[z];
+        *rows = (struct side_rows){finding->size[1], -1, finding->size[0], -1};
         for (int64_t y = 0; y < finding->size[1]; y++) {
             const uint64_t *row = side_row(finding, part->bits, y, z);
             int64_t count = 0;
             for (int64_t w = 0; w < finding->words; w++)
-                for (uint64_t bits = row[w]; bits; bits &= bits - 1, count++)
-                    sums[0] += 64 * w + __builtin_ctzll(bits);
+                for (uint64_t bits = row[w]; bits; bits &= bits - 1, count++) {
+                    const int64_t x = 64 * w + __builtin_ctzll(bits);
+                    sums[0] += x;
+                    rows->left = x < rows->left ? x : rows->left;
+                    rows->right = x > rows->right ? x : rows->right;
+                }
             sums[1] += y * count;
             sums[2] += z * count;
             part->voxels += count;
-            if (count > 0 && part->rows[z].first > y)
-                part->rows[z].first = y;
+            if (count > 0 && rows->first > y)
+                rows->first = y;
             if (count > 0)
-                part->rows[z].last = y;
+                rows->last = y;
         }
     }
     part->x = 0;
@@ -137,6 +142,9 @@ side_nearest(const struct side_finding *finding, const struct side_part *part, c
         if (z < 0 || z >= finding->size[2])
             continue;
         const struct side_rows *rows = &part->rows[z];
+        const int64_t beside = at[0] < rows->left ? rows->left - at[0] : at[0] > rows->right ? at[0] - rows->right : 0;
+        if (((double)beside * spacing[0]) * ((double)beside * spacing[0]) + zz >= limit)
+            continue;
         for (int64_t step = 0, j = 0; j <= at[1] - rows->first || j <= rows->last - at[1]; step++, j = (step + 1) / 2) {
             const int64_t y = step % 2 ? at[1] - j : at[1] + j;
             const double yy = ((double)j * spacing[1]) * ((double)j * spacing[1]);
@@ -153,12 +161,21 @@ side_nearest(const struct side_finding *finding, const struct side_part *part, c
     return limit;
 }
 
-/* Returns whether the voxel belongs to the first part. */
+/*
+ * Returns whether the voxel belongs to the first part. Most are near one of them: a limit that grows ends the search in
+ * the other one soon.
+ */
 static bool
 side_is_first(const struct side_finding *finding, const int64_t at[3])
 {
-    const double one = side_nearest(finding, &finding->parts[0], at, INFINITY);
-    return side_nearest(finding, &finding->parts[1], at, one) >= one;
+    const double *spacing = finding->segmentation->stack->spacing;
+    double limit = 4 * spacing[0] * spacing[0], nearest[2];
+    do {
+        limit *= 4;
+        nearest[0] = side_nearest(finding, &finding->parts[0], at, limit);
+        nearest[1] = side_nearest(finding, &finding->parts[1], at, nearest[0]);
+    } while (nearest[1] == limit);
+    return nearest[1] == nearest[0];
 }
 
 /* Takes the voxels of the wanted half. */
