@@ -70,7 +70,7 @@ START_TEST(a_box_with_a_hole)
 
 END_TEST
 
-/* The line y = 0 misses the voxel (1, 1), which lies between (0, 0) and (2, 1). */
+/* The voxel (1, 1) lies between (0, 0) and (2, 1). */
 START_TEST(a_knight_meets_voxels_between)
 {
     uint64_t mask[3] = {0, 2, 0}, found[3];
@@ -80,9 +80,14 @@ START_TEST(a_knight_meets_voxels_between)
         .request = {
             .mask = mask, .directions = ENCLOSED_AXIAL_16, .at_least = 3, .within_mm = 1, .spacing = {1, 1, 1}}};
 
-    /* (0, 0) meets it by (1, 1), (2, 1) and (1, 2); (1, 0) only by (0, 1): both knights leave the volume or pass beside. */
+    /* (0, 0) meets it by (1, 1), (2, 1) and (1, 2); (1, 0) by (0, 1), (1, 2) and (-1, 2). */
     ck_assert_int_eq(enclosed_run_case(variants[0].lane, &each, found, &error), 0);
-    ck_assert_uint_eq(found[0], 5 | 2 * (found[0] >> 1 & 1));
+    ck_assert_uint_eq(found[0], 7);
+    ck_assert_uint_eq(found[1], 7);
+    each.request.at_least = 4;
+    ck_assert_int_eq(enclosed_run_case(variants[0].lane, &each, found, &error), 0);
+    ck_assert_uint_eq(found[0], 0);
+    ck_assert_uint_eq(found[1], 2);
     each.request.at_least = 16;
     ck_assert_int_eq(enclosed_run_case(variants[0].lane, &each, found, &error), 0);
     ck_assert_uint_eq(found[1], 2);

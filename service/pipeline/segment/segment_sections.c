@@ -13,7 +13,7 @@
  * Chains are made from the slice nearest to the head to that nearest to the feet. In each slice, the chains in their order take
  * the section that shares most columns and rows with their last one: of equal ones, that with the last first voxel, row by row.
  * No two chains take the same one. A chain that finds none ends. Each section that is left begins a chain, after the others.
- * The longest chain is the result, of equal ones that which ended first, or else the first. It has no voxel if it has fewer slices
+ * The longest chain is the result, of equal ones that which ended first, or else began first. It has no voxel if it has fewer slices
  * than length_mm / sz.
  */
 #include "service/pipeline/segment/segment.h"
