@@ -6,10 +6,11 @@ import json
 import numpy as np
 import pydicom
 import pytest
+from conftest import SHARED, needs_shared
 from scipy import ndimage
 from test_mask_peers import FACES
-from test_run import seg_masks
-from test_run_expressions import STEP_VOLUMES, run, segment, within, write  # noqa: F401 (run is a fixture)
+from test_run import exact_values, peer, seg_masks
+from test_run_expressions import STEP_VOLUMES, filled, largest, run, segment, within, write  # noqa: F401 (run is a fixture)
 
 
 def moved(mask, step):
@@ -204,3 +205,47 @@ def test_chains_and_growth_in_noise(run, tmp_path, seed):  # noqa: F811
     for (to, step, most, growth, extra), mask in zip(cases, leaks):
         region, _ = grown(values, found, within(values, -5000, 150), (-250, to), step, spacing, most, growth, extra)
         assert np.array_equal(mask, region & within(values, -5000, 150))
+
+
+def blocks(values, spacing, mm=2.0):
+    """Returns the coarse grid of CT values, in HU with a step of 1/8, its spacing and its factors."""
+    factors = [max(1, int(np.floor(mm / s + 0.5))) for s in spacing]
+    total, count = np.clip(values, -1024, 3071).astype(np.int64), np.ones(values.shape, np.int64)
+    for axis, factor in enumerate(factors[::-1]):
+        starts = np.arange(0, total.shape[axis], factor)
+        total, count = np.add.reduceat(total, starts, axis), np.add.reduceat(count, starts, axis)
+    return (2 * 8 * total + count) // (2 * count) / 8, [s * f for s, f in zip(spacing, factors)], factors
+
+
+@needs_shared
+def test_a_real_chest_on_a_coarse_grid(run, tmp_path):  # noqa: F811
+    """The cage of bone, trachea and airways of a patient, in blocks of about 2 mm."""
+    source = SHARED / "chest" / "lung-kernel" / "dicom"
+    coarse = 'grid_mm = 2.0; method = "range"; range = '
+    run(", ".join([
+        segment("Airways", 'grid_mm = 2.0; method = "grow-until-leak"; from = "Trachea"; within = [ "Inside" ]; leak = {'
+                           ' limits = [ -980.125, -700.125 ]; step = 20.0; most_ml = 150.0; };'),
+        segment("Trachea", 'grid_mm = 2.0; method = "sections"; from = "Air"; sections = { middle_of = "Body"; };'),
+        segment("Caged", 'grid_mm = 2.0; method = "enclosed"; enclosed = { by = "Bone"; directions = "26"; at_least = 13;'
+                         ' within_mm = 60.0; };'),
+        segment("Walled", 'grid_mm = 2.0; method = "enclosed"; enclosed = { by = "Bone"; directions = "axial-16"; at_least'
+                          ' = 9; within_mm = 100.0; };'),
+        segment("Bone", coarse + '[ 200.0, 3071.0 ];'),
+        segment("Air", coarse + '[ -1024.0, -700.125 ]; within = [ "Body" ];'),
+        segment("Inside", coarse + '[ -1024.0, -400.125 ]; within = [ "Body" ];'),
+        segment("Body", coarse + '[ -400.0, 3071.0 ]; then = ( { keep = 1; }, { fill = "slices"; } );'),
+    ]), tmp_path / "out", source)
+    datasets, _ = peer.read_series(source)
+    spacing = json.loads((tmp_path / "out" / "job.json").read_text())["volume"]["spacing_mm"]
+    values, spaces, factors = blocks(exact_values(datasets), spacing)
+    body = filled(largest(values >= -400))
+    air, inside, bone = (values <= -700.125) & body, (values <= -400.125) & body, values >= 200
+    trachea, _ = chain(air, body, spaces)
+    airways, limit = grown(values, trachea, inside, (-980.125, -700.125), 20, spaces, 150)
+    expected = [airways & inside, trachea, enclosed(bone, "26", 13, 60.0, spaces), enclosed(bone, "axial-16", 9, 100.0, spaces),
+                bone, air, inside, body]
+    for found, wanted in zip(seg_masks(tmp_path / "out" / "seg.dcm", datasets), expected, strict=True):
+        for axis, factor in enumerate(factors[::-1]):
+            wanted = np.repeat(wanted, factor, axis)
+        assert wanted.any() and np.array_equal(found, wanted[tuple(map(slice, found.shape))])
+    assert trachea.sum() < airways.sum() and limit is not None
