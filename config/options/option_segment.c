@@ -373,6 +373,8 @@ check_leak(const void *object, const struct option_spot *spot)
 {
     const struct conf_leak *leak = object;
     option_check_ends(leak->limits, "limits", spot);
+    if (leak->limits[1] - leak->limits[0] > 1000 * leak->step && !LOST(spot, leak->limits) && !LOST(spot, leak->step))
+        option_refuse(spot, "step", "%g makes more than 1000 limits", leak->step);
 }
 
 static const struct option_section leak_section = {SECTION(leak_rows, conf_leak), .check = check_leak};

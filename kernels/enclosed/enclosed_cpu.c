@@ -60,19 +60,53 @@ struct sheet_planes {
 };
 
 static int64_t
-sheet_row(const struct sheet_planes *at, int64_t row)
+sheet_words(const struct sheet_planes *at)
 {
-    const struct enclosed_family *family = at->job->family;
-
-    return (at->sheet.z + row * family->z) * at->job->own->bits.words_per_slice +
-           (at->sheet.y + row * family->y) * at->words;
+    return at->sheet.rows * at->words;
 }
 
-/* Returns the valid bits of word w of a row. */
-static uint64_t
-sheet_tail(const struct sheet_planes *at, int64_t word)
+/* Returns the first word of the sheet in the volume, and the distance of its rows. */
+static int64_t
+sheet_begin(const struct sheet_planes *at, int64_t *step)
 {
-    return word < at->words - 1 ? ~UINT64_C(0) : ~UINT64_C(0) >> (63 - (at->job->own->bits.size[0] - 1) % 64);
+    const struct enclosed_family *family = at->job->family;
+    const int64_t slice = at->job->own->bits.words_per_slice;
+
+    *step = family->z * slice + family->y * at->words;
+    return at->sheet.z * slice + at->sheet.y * at->words;
+}
+
+/* Copies a plane from the volume. */
+static void
+sheet_gather(const struct sheet_planes *at, const uint64_t *from, uint64_t *to)
+{
+    const int64_t rows = at->sheet.rows, words = at->words;
+    int64_t step, row = sheet_begin(at, &step);
+
+    for (int64_t r = 0; r < rows; r++, row += step)
+        for (int64_t w = 0; w < words; w++)
+            to[w * rows + r] = from[row + w];
+}
+
+static void
+sheet_scatter(const struct sheet_planes *at, const uint64_t *from, uint64_t *to)
+{
+    const int64_t rows = at->sheet.rows, words = at->words;
+    int64_t step, row = sheet_begin(at, &step);
+
+    for (int64_t r = 0; r < rows; r++, row += step)
+        for (int64_t w = 0; w < words; w++)
+            to[row + w] = from[w * rows + r];
+}
+
+/* Clears the bits behind the last column. */
+static void
+sheet_trim(const struct sheet_planes *at, uint64_t *plane)
+{
+    const uint64_t tail = ~UINT64_C(0) >> (63 - (at->job->own->bits.size[0] - 1) % 64);
+
+    for (int64_t i = sheet_words(at) - at->sheet.rows; i < sheet_words(at); i++)
+        plane[i] &= tail;
 }
 
 /* Loads the mask, and the counters so far. Returns false if the mask has no voxel in the sheet. */
@@ -80,36 +114,33 @@ static bool
 sheet_load(const struct sheet_planes *at)
 {
     const struct enclosed_job *job = at->job;
-    const int64_t rows = at->sheet.rows, words = bits_words(&job->own->bits);
+    const int64_t words = sheet_words(at);
     const int digits = job->family->before > 0 ? enclosed_digits(job->family->before) : 0;
-    uint64_t any = 0;
 
-    memset(at->planes[COUNTS], 0, (size_t)(ENCLOSED_DIGITS * rows * at->words) * sizeof(*at->planes[COUNTS]));
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t row = sheet_row(at, r);
-
-        for (int64_t w = 0; w < at->words; w++) {
-            any |= at->planes[MASK][w * rows + r] = job->plan->request->mask[row + w] & sheet_tail(at, w);
-            for (int digit = 0; digit < digits; digit++)
-                at->planes[COUNTS][(digit * at->words + w) * rows + r] = job->own->counts[digit * words + row + w];
-        }
-    }
-    return any != 0;
+    sheet_gather(at, job->plan->request->mask, at->planes[MASK]);
+    sheet_trim(at, at->planes[MASK]);
+    for (int digit = 0; digit < digits; digit++)
+        sheet_gather(at, job->own->counts + digit * bits_words(&job->own->bits), at->planes[COUNTS] + digit * words);
+    memset(at->planes[COUNTS] + digits * words, 0, (size_t)((ENCLOSED_DIGITS - digits) * words) * sizeof(uint64_t));
+    return !bits_row_is_empty(at->planes[MASK], words);
 }
 
-/* Returns a word of bits: whether the counters of the sheet's word i are at least the request's. */
-static uint64_t
-sheet_compare(const struct sheet_planes *at, int64_t i)
+/* Sets `to` to the voxels whose counter is at least the request's. */
+static void
+sheet_compare(const struct sheet_planes *at, uint64_t *to)
 {
     const int addend = (1 << ENCLOSED_DIGITS) - at->job->plan->request->at_least; /* carries from the limit on */
-    uint64_t carry = 0;
+    const int64_t words = sheet_words(at);
 
+    memset(to, 0, (size_t)words * sizeof(*to));
     for (int digit = 0; digit < ENCLOSED_DIGITS; digit++) {
-        const uint64_t count = at->planes[COUNTS][digit * at->sheet.rows * at->words + i];
+        const uint64_t *count = at->planes[COUNTS] + digit * words;
+        const uint64_t carry = addend >> digit & 1 ? ~UINT64_C(0) : 0;
 
-        carry = addend >> digit & 1 ? carry | count : carry & count;
+        for (int64_t i = 0; i < words; i++)
+            to[i] = (to[i] & count[i]) | (carry & (to[i] | count[i]));
     }
-    return carry;
+    sheet_trim(at, to);
 }
 
 /* Stores the counters, or after the last family the result. */
@@ -118,20 +149,16 @@ sheet_store(const struct sheet_planes *at)
 {
     const struct enclosed_job *job = at->job;
     const struct enclosed_plan *plan = job->plan;
-    const int64_t rows = at->sheet.rows, words = bits_words(&job->own->bits);
-    const bool last = job->family == &plan->families[plan->count - 1];
-    const int digits = last ? 0 : enclosed_digits(job->family->before + job->family->count);
+    const int digits = enclosed_digits(job->family->before + job->family->count);
 
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t row = sheet_row(at, r);
-
-        for (int64_t w = 0; w < at->words; w++) {
-            if (last)
-                plan->request->bits[row + w] = sheet_compare(at, w * rows + r) & sheet_tail(at, w);
-            for (int digit = 0; digit < digits; digit++)
-                job->own->counts[digit * words + row + w] = at->planes[COUNTS][(digit * at->words + w) * rows + r];
-        }
+    if (job->family == &plan->families[plan->count - 1]) {
+        sheet_compare(at, at->planes[ONE]);
+        sheet_scatter(at, at->planes[ONE], plan->request->bits);
+        return;
     }
+    for (int digit = 0; digit < digits; digit++)
+        sheet_scatter(at, at->planes[COUNTS] + digit * sheet_words(at),
+                      job->own->counts + digit * bits_words(&job->own->bits));
 }
 
 /* A step in a sheet. */
@@ -220,7 +247,7 @@ sheet_begin_knight(const struct sheet_planes *at, const struct enclosed_ray *ray
 static const uint64_t *
 sheet_cast(const struct sheet_planes *at, const struct enclosed_ray *ray)
 {
-    const int64_t words = at->sheet.rows * at->words, columns = at->job->own->bits.size[0];
+    const int64_t words = sheet_words(at), columns = at->job->own->bits.size[0];
     const int64_t voxels = ray->voxels - ray->knight;
     uint64_t *own = at->planes[ray->knight ? OTHER : MASK];
     int to = ONE;
@@ -265,7 +292,7 @@ cast_on_thread(void *context)
         const bool any = sheet_load(&at);
 
         for (int ray = 0; any && ray < family->count; ray++)
-            job->isa->count_up(sheet_cast(&at, &family->rays[ray]), at.sheet.rows * at.words,
+            job->isa->count_up(sheet_cast(&at, &family->rays[ray]), sheet_words(&at),
                                enclosed_digits(family->before + ray + 1), at.planes[COUNTS]);
         sheet_store(&at);
     }
