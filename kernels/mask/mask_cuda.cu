@@ -29,8 +29,10 @@ struct cuda_mask {
     bool walks;                            /* `walk` makes that ball */
     struct mask_walk walk;                 /* for that ball */
     struct mask_grow_ball grow, host_grow; /* otherwise for that ball: on the device, and pinned */
-    double ball_mm;                        /* radius of that ball; negative: no ball */
-    bool ball_in_slice;
+    struct kernels_mask_step ball_step;    /* the step that has that ball; a negative amount: no ball */
+    struct mask_grid ball_grid;            /* of the masks that it grows: those of the volume, or padded ones */
+    uint64_t *padded[2];                   /* for closings */
+    struct mask_mean *means;
 };
 
 static struct cuda_mask *
@@ -41,25 +43,45 @@ cuda_mask_state(const struct kernels_lane *lane)
 
 /* A lane */
 
+static struct mask_grid
+cuda_mask_grid(const struct kernels_lane *lane, const struct image_extent *extent)
+{
+    const int64_t most = (int64_t)cuda_device_of(lane)->multiprocessors * BLOCKS_PER_PROCESSOR;
+    struct mask_grid grid = {extent->columns, extent->rows, extent->slices};
+
+    grid.words_per_row = (grid.columns - 1) / 64 + 1;
+    grid.words = grid.words_per_row * grid.rows * grid.slices;
+    grid.tail = ~UINT64_C(0) >> (63 - (grid.columns - 1) % 64);
+    const int64_t wanted = (grid.words - 1) / MASK_THREADS + 1;
+
+    grid.blocks = (uint32_t)(wanted < most ? wanted : most);
+    return grid;
+}
+
+/* Returns the extent of the largest masks that balls grow. */
+static struct image_extent
+cuda_mask_largest(const struct kernels_lane *lane)
+{
+    const struct kernels_mask_demand *demand = &cuda_mask_state(lane)->demand;
+
+    return demand->closings ? mask_padded(&lane->extent, demand->spacing, demand->reach_mm, false) : lane->extent;
+}
+
 static bool
 cuda_mask_needs(struct kernels_lane *lane, const void *demand)
 {
     struct cuda_mask *own = cuda_mask_state(lane);
-    struct mask_grid *grid = &own->grid;
-    const int64_t most = (int64_t)cuda_device_of(lane)->multiprocessors * BLOCKS_PER_PROCESSOR;
 
     own->demand = *(const struct kernels_mask_demand *)demand;
-    grid->columns = lane->extent.columns;
-    grid->rows = lane->extent.rows;
-    grid->slices = lane->extent.slices;
-    grid->words_per_row = (grid->columns - 1) / 64 + 1;
-    grid->words = grid->words_per_row * grid->rows * grid->slices;
-    grid->tail = ~UINT64_C(0) >> (63 - (grid->columns - 1) % 64);
-    const int64_t wanted = (grid->words - 1) / MASK_THREADS + 1;
-    grid->blocks = (uint32_t)(wanted < most ? wanted : most);
+    own->grid = cuda_mask_grid(lane, &lane->extent);
+    if (!mask_runs_can(&own->grid) ||
+        (own->demand.closings && !mask_padded_can(own->demand.spacing, own->demand.reach_mm)))
+        return false;
+    const struct image_extent largest = cuda_mask_largest(lane);
+    const struct mask_grid grid = cuda_mask_grid(lane, &largest);
+    const struct mask_reach reach = mask_reach_of(&largest, own->demand.spacing, own->demand.reach_mm);
 
-    const struct mask_reach reach = mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
-    return mask_runs_can(grid) && mask_grow_can(grid, &reach);
+    return mask_runs_can(&grid) && mask_grow_can(&grid, &reach);
 }
 
 static void
@@ -75,7 +97,9 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cuda_mask *own = cuda_mask_state(lane);
     const size_t words = (size_t)own->grid.words, slices = (size_t)own->grid.slices;
-    const struct mask_reach most = mask_reach_of(&lane->extent, own->demand.spacing, own->demand.reach_mm);
+    const struct image_extent largest = cuda_mask_largest(lane);
+    const size_t padded = own->demand.closings ? (size_t)cuda_mask_grid(lane, &largest).words : 0;
+    const struct mask_reach most = mask_reach_of(&largest, own->demand.spacing, own->demand.reach_mm);
 
     cuda_take(&memory->device, &own->masks, own->demand.masks, words);
     cuda_take(&memory->host, &own->host_masks, own->demand.masks, words);
@@ -93,7 +117,10 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
     mask_ball_place(&own->ball, &most, &memory->host);
     place_grow_ball(&own->grow, &most, &memory->device);
     place_grow_ball(&own->host_grow, &most, &memory->host);
-    own->ball_mm = -1;
+    for (int i = 0; i < 2; i++)
+        cuda_take(&memory->device, &own->padded[i], padded);
+    cuda_take(&memory->device, &own->means, MASK_MEANS);
+    own->ball_step.amount = -1;
 }
 
 /* Kernels */
@@ -115,6 +142,36 @@ __launch_bounds__(MASK_THREADS) mask_join(const __grid_constant__ struct mask_gr
     bits[word] = how == MASK_AND       ? bits[word] & other[word]
                  : how == MASK_AND_NOT ? bits[word] & ~other[word]
                                        : bits[word] ^ other[word];
+}
+
+/* Returns 64 bits of a row of `words` words from this bit on. Bits beyond the row are 0. */
+__device__ static __forceinline__ uint64_t
+row_bits(const uint64_t *row, int64_t words, int64_t bit)
+{
+    const int64_t word = bit >> 6;
+    const int shift = (int)(bit & 63);
+    const auto at = [&](int64_t i) { return i >= 0 && i < words ? row[i] : 0; };
+
+    return shift == 0 ? at(word) : at(word) >> shift | at(word + 1) << (64 - shift);
+}
+
+/* Copies a mask to another grid that begins `away` voxels from its own. Voxels beyond it are 0. */
+__global__ void
+__launch_bounds__(MASK_THREADS)
+    mask_move(const __grid_constant__ struct mask_grid from, const uint64_t *bits, const __grid_constant__ struct mask_reach away,
+              const __grid_constant__ struct mask_grid to, uint64_t *moved)
+{
+    MASK_EACH_WORD(to, word)
+    {
+        const struct mask_place at = mask_place_of(to, word);
+        const int64_t y = at.y + away.size[1], z = at.z + away.size[2];
+        uint64_t own = 0;
+
+        if (y >= 0 && y < from.rows && z >= 0 && z < from.slices)
+            own = row_bits(bits + (z * from.rows + y) * from.words_per_row, from.words_per_row,
+                           at.x * 64 + away.size[0]);
+        moved[word] = at.x + 1 == to.words_per_row ? own & to.tail : own;
+    }
 }
 
 __global__ void
@@ -191,12 +248,12 @@ struct mask_work {
 };
 
 static void
-queue_measure(const struct mask_work *work, const uint64_t *bits)
+queue_measure(const struct mask_work *work, const struct mask_grid *grid, const uint64_t *bits)
 {
-    const struct cuda_mask *own = work->own;
+    struct mask_facts *facts = work->own->facts;
 
-    mask_measure_begin<<<1, 1, 0, work->lane->work>>>(own->facts);
-    mask_measure_words<<<own->grid.blocks, MASK_THREADS, 0, work->lane->work>>>(own->grid, bits, own->facts);
+    mask_measure_begin<<<1, 1, 0, work->lane->work>>>(facts);
+    mask_measure_words<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, bits, facts);
 }
 
 static void
@@ -361,7 +418,7 @@ send_grow_ball(const struct mask_work *work, struct error *error)
     struct mask_grow_ball *ball = &own->host_grow;
 
     CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-    mask_grow_ball_make(&own->grid, &own->ball, ball);
+    mask_grow_ball_make(&own->ball_grid, &own->ball, ball);
     const size_t rows = 4 * (size_t)ball->group[ball->groups - 1].end;
 
     own->grow.reach = ball->reach;
@@ -376,20 +433,25 @@ static int
 choose_ball(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
     struct cuda_mask *own = work->own;
+    const struct kernels_lane *lane = &work->lane->base;
+    const bool closes = step->kind == KERNELS_MASK_CLOSE;
+    const struct image_extent extent =
+        closes ? mask_padded(&lane->extent, own->demand.spacing, step->amount, step->in_slice) : lane->extent;
     int rc = 0;
 
-    if (own->ball_mm == step->amount && own->ball_in_slice == step->in_slice)
+    if (own->ball_step.amount == step->amount && own->ball_step.in_slice == step->in_slice &&
+        (own->ball_step.kind == KERNELS_MASK_CLOSE) == closes)
         return 0;
-    own->ball_mm = -1;
-    mask_ball_make(&own->ball, &work->lane->base.extent, own->demand.spacing, step->amount, step->in_slice);
-    own->ball_in_slice = step->in_slice;
+    own->ball_step.amount = -1;
+    own->ball_grid = cuda_mask_grid(lane, &extent);
+    mask_ball_make(&own->ball, &extent, own->demand.spacing, step->amount, step->in_slice);
     own->walks = mask_walk_can(&own->ball.reach);
     if (own->walks)
-        mask_walk_make(&own->grid, &own->ball, &own->walk);
+        mask_walk_make(&own->ball_grid, &own->ball, &own->walk);
     else
         rc = send_grow_ball(work, error);
     if (!rc)
-        own->ball_mm = step->amount;
+        own->ball_step = *step;
     return rc;
 }
 
@@ -399,9 +461,9 @@ queue_grow(const struct mask_work *work, const uint64_t *source, bool shrink, ui
     const struct cuda_mask *own = work->own;
 
     if (own->walks)
-        return mask_walk_queue(work->lane, &own->grid, &own->walk, source, shrink, target, error);
-    queue_measure(work, source);
-    mask_grow_queue(&own->grid, &own->grow, own->facts, source, shrink, target, work->lane->work);
+        return mask_walk_queue(work->lane, &own->ball_grid, &own->walk, source, shrink, target, error);
+    queue_measure(work, &own->ball_grid, source);
+    mask_grow_queue(&own->ball_grid, &own->grow, own->facts, source, shrink, target, work->lane->work);
     CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
     return 0;
 }
@@ -414,6 +476,30 @@ grow_in_turn(struct mask_work *work, bool shrink, struct error *error)
     work->bits = work->spare;
     work->spare = before;
     return queue_grow(work, before, shrink, work->bits, error);
+}
+
+/* Grows and shrinks a copy of the mask that is padded by the reach of the ball. */
+static int
+close_gaps(const struct mask_work *work, struct error *error)
+{
+    const struct cuda_mask *own = work->own;
+    const struct mask_grid *padded = &own->ball_grid;
+    const struct mask_reach reach = own->ball.reach, back = {{-reach.size[0], -reach.size[1], -reach.size[2]}};
+    struct cuda_device *device = cuda_device_of(&work->lane->base);
+    int rc;
+
+    mask_move<<<padded->blocks, MASK_THREADS, 0, work->lane->work>>>(own->grid, work->bits, back, *padded,
+                                                                     own->padded[0]);
+    CUDA_LAUNCHED(device);
+    rc = queue_grow(work, own->padded[0], false, own->padded[1], error);
+    if (!rc)
+        rc = queue_grow(work, own->padded[1], true, own->padded[0], error);
+    if (rc)
+        return rc;
+    mask_move<<<own->grid.blocks, MASK_THREADS, 0, work->lane->work>>>(*padded, own->padded[0], reach, own->grid,
+                                                                       work->bits);
+    CUDA_LAUNCHED(device);
+    return bound_mask(work, error);
 }
 
 /* Returns the number of components in *found, after they have been numbered. */
@@ -481,6 +567,37 @@ cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct e
 }
 
 static int
+drop_means(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
+{
+    const struct mask_bound stays = {MASK_MEAN_STAYS, ULLONG_MAX};
+    struct cuda_lane *lane = work->lane;
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct cuda_mask *own = work->own;
+    const struct mask_search search = search_of(work, step->corners);
+    int64_t found = 0;
+
+    mask_search_begin(&search, stays, lane->work);
+    mask_search_number(&search, lane->work);
+    CUDA_LAUNCHED(device);
+    const int rc = count_numbered(work, &found, error);
+
+    if (rc)
+        return rc;
+    for (int64_t first = 0; first < found; first += MASK_MEANS) {
+        CUDA_TRY(device, cudaMemsetAsync(own->means, 0, MASK_MEANS * sizeof(*own->means), lane->work));
+        mask_means_queue(&search, lane->base.pixel, lane->device_voxels, (uint32_t)first, step->amount, own->means,
+                         lane->work);
+        CUDA_LAUNCHED(device);
+    }
+    /* mask_search_drop counts them again. */
+    CUDA_TRY(device, cudaMemsetAsync(&own->facts->found, 0, sizeof(own->facts->found) + sizeof(own->facts->kept),
+                                     lane->work));
+    mask_search_drop(&search, lane->work);
+    CUDA_LAUNCHED(device);
+    return 0;
+}
+
+static int
 queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
     int rc = mask_step_has_ball(step->kind) ? choose_ball(work, step, error) : 0;
@@ -500,14 +617,14 @@ queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct 
         rc = grow_in_turn(work, step->kind == KERNELS_MASK_SHRINK, error);
         return rc || step->kind == KERNELS_MASK_SHRINK ? rc : bound_mask(work, error);
     case KERNELS_MASK_OPEN:
+        rc = grow_in_turn(work, true, error);
+        return rc ? rc : grow_in_turn(work, false, error);
     case KERNELS_MASK_CLOSE:
-        rc = grow_in_turn(work, step->kind == KERNELS_MASK_OPEN, error);
-        if (!rc)
-            rc = grow_in_turn(work, step->kind == KERNELS_MASK_CLOSE, error);
-        return rc || step->kind == KERNELS_MASK_OPEN ? rc : bound_mask(work, error);
+        return close_gaps(work, error);
     case KERNELS_MASK_CUT_BRIDGES:
         return cut_apart(work, step, error);
     case KERNELS_MASK_DROP_MEAN_BELOW:
+        return drop_means(work, step, error);
     case KERNELS_MASK_STEPS:
         break;
     }
@@ -554,7 +671,7 @@ fetch_mask(const struct mask_work *work, uint64_t *host_mask, struct error *erro
     const struct cuda_mask *own = work->own;
     const size_t words = (size_t)own->grid.words;
 
-    queue_measure(work, work->bits);
+    queue_measure(work, &own->grid, work->bits);
     CUDA_LAUNCHED(device);
     CUDA_FETCH(lane, host_mask, work->bits, words);
     CUDA_FETCH(lane, own->host_facts, own->facts, 1);

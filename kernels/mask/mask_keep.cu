@@ -4,25 +4,6 @@
 
 #include <limits.h>
 
-/* Calls visit(number, node) for each component. */
-template <typename Visit>
-static __device__ __forceinline__ void
-visit_roots(const struct mask_search &search, const Visit &visit)
-{
-    SEARCH_EACH((uint32_t)search.grid.words, word)
-    {
-        const uint32_t own = word * MASK_RUNS_PER_WORD, count = word < search.grid.words ? search.firsts[word] : 0;
-
-        for (uint32_t i = 0; __any_sync(~0u, i < count); i++)
-            if (i < count) {
-                const struct mask_node node = *node_at(search, own + i);
-
-                if (node.parent == own + i)
-                    visit(own + i, node);
-            }
-    }
-}
-
 /* Returns which nodes of a word belong to components with is(number, count), and which are roots.
  * All lanes must call it. */
 template <typename Is>

@@ -220,6 +220,74 @@ node_at(const struct mask_search &search, uint32_t node)
     return &search.nodes[place_abreast(search, node / MASK_RUNS_PER_WORD, node % MASK_RUNS_PER_WORD, NODES_ABREAST)];
 }
 
+/* The volume */
+
+/* A word of the volume, and the first word of its tile. */
+struct volume_word {
+    uint64_t bits;
+    uint32_t word, tile;
+};
+
+/* The nodes of all tiles. Reads bypass the L1 cache, which does not see writes of other blocks. */
+template <typename Shape> struct volume_forest {
+    const struct mask_search &search;
+
+    /* Words outside the volume are empty. */
+    __device__ __forceinline__ struct volume_word word(uint32_t x, uint32_t y, uint32_t z) const
+    {
+        const struct mask_grid &grid = search.grid;
+        const uint32_t row = (uint32_t)grid.words_per_row, rows = (uint32_t)grid.rows, word = (z * rows + y) * row + x,
+                       in_tile = (z % Shape::slices * rows + y % Shape::rows) * row + x % Shape::words;
+
+        if (x >= row || y >= rows || z >= grid.slices)
+            return {};
+        return {search_word(search, word, x), word, word - in_tile};
+    }
+
+    __device__ __forceinline__ uint32_t of(const struct volume_word &word, uint32_t run) const
+    {
+        const uint32_t label = *label_at(search, word.word, run), in_tile = label / MASK_RUNS_PER_WORD,
+                       row = in_tile / (Shape::words * Shape::rows) * (uint32_t)search.grid.rows +
+                             in_tile / Shape::words % Shape::rows,
+                       first = word.tile + row * (uint32_t)search.grid.words_per_row + in_tile % Shape::words;
+
+        return first * MASK_RUNS_PER_WORD + label % MASK_RUNS_PER_WORD;
+    }
+
+    __device__ __forceinline__ uint32_t peek(uint32_t node) const
+    {
+        return *(const volatile uint32_t *)&node_at(search, node)->parent;
+    }
+
+    __device__ __forceinline__ uint32_t lower(uint32_t node, uint32_t parent) const
+    {
+        const uint32_t before = atomicMin(&node_at(search, node)->parent, parent);
+
+        if (before == node)
+            atomicOr((unsigned long long *)&search.hung[node / 64], 1ULL << node % 64);
+        return before;
+    }
+};
+
+/* Calls visit(number, node) for each component. */
+template <typename Visit>
+static __device__ __forceinline__ void
+visit_roots(const struct mask_search &search, const Visit &visit)
+{
+    SEARCH_EACH((uint32_t)search.grid.words, word)
+    {
+        const uint32_t own = word * MASK_RUNS_PER_WORD, count = word < search.grid.words ? search.firsts[word] : 0;
+
+        for (uint32_t i = 0; __any_sync(~0u, i < count); i++)
+            if (i < count) {
+                const struct mask_node node = *node_at(search, own + i);
+
+                if (node.parent == own + i)
+                    visit(own + i, node);
+            }
+    }
+}
+
 /* The largest */
 
 /* Returns a rank that increases with the size and, for equal sizes, for earlier components. */

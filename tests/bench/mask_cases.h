@@ -39,7 +39,7 @@ void mask_case_draw(enum mask_content content, struct image_extent extent, uint8
 
 struct kernels_mask_demand mask_case_demand(const struct mask_case *chosen);
 
-/* Parses "keep=3", "fill-slices", "open=2.5,corners". Returns false if the text is invalid. */
+/* Parses "keep=3", "fill-slices", "cut-bridges=2.5,corners", "open=2,slice". Returns false if the text is invalid. */
 bool mask_case_parse(const char *text, struct kernels_mask_step *step);
 
 /* Returns the min bytes of bits that every step must read and write. */

@@ -750,7 +750,7 @@ static const char usage[] = "usage: noctule-bench [--backend NAME] [--threads N]
                             "       noctule-bench --raw FILE --extent COLUMNS,ROWS,SLICES --pixel int16|uint16|uint8\n"
                             "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n"
                             "       noctule-bench --raw FILE --extent ... --pixel ... --range LO,HI --spacing X,Y,Z\n"
-                            "                     --step KIND[=AMOUNT][,corners] [--step ...] [--mask-out FILE]\n";
+                            "                     --step KIND[=AMOUNT][,corners|,slice] [--step ...] [--mask-out FILE]\n";
 
 static void
 refuse(void)

@@ -79,10 +79,11 @@ def volume_of(name):
 
 
 def ours(folder, volume, spacing, *steps):
+    """Returns the voxels above 0 after the steps."""
     slices, rows, columns = volume.shape
     volume.astype(numpy.uint8).tofile(folder / "raw")
     subprocess.run([BENCH, "--backend", "cpu", "--raw", folder / "raw", "--extent", f"{columns},{rows},{slices}",
-                    "--pixel", "uint8", "--range", "1,1", "--spacing", ",".join(map(repr, spacing)), "--repeat", "1",
+                    "--pixel", "uint8", "--range", "1,255", "--spacing", ",".join(map(repr, spacing)), "--repeat", "1",
                     *(part for step in steps for part in ("--step", step)), "--mask-out", folder / "out"],
                    check=True, stdout=subprocess.DEVNULL)
     words = numpy.fromfile(folder / "out", numpy.uint8).reshape(slices, rows, -1)
@@ -91,12 +92,13 @@ def ours(folder, volume, spacing, *steps):
     return bits[:, :, :columns]
 
 
-def ball(spacing, mm):
-    """Returns [k, j, i] of all offsets in the ball, summed as in mask.h."""
+def ball(spacing, mm, in_slice=False):
+    """Returns [k, j, i] of all offsets in the ball, or its disk in the slice, summed as in mask.h."""
     reach = [int(mm / step) + 1 for step in spacing]
     i, j, k = (numpy.arange(-r, r + 1) * step for r, step in zip(reach, spacing))
     i, j, k = i[None, None, :], j[None, :, None], k[:, None, None]
-    return (i * i + j * j) + k * k <= mm * mm
+    inside = (i * i + j * j) + k * k <= mm * mm
+    return inside[reach[2]:reach[2] + 1] if in_slice else inside
 
 
 def eroded(volume, structure):
@@ -109,7 +111,10 @@ def opened(volume, structure):
 
 
 def closed(volume, structure):
-    return eroded(ndimage.binary_dilation(volume, structure), structure)
+    """Works on a copy that is padded by the reach of the ball."""
+    reach = [size // 2 for size in structure.shape]
+    padded = eroded(ndimage.binary_dilation(numpy.pad(volume, [(r, r) for r in reach]), structure), structure)
+    return padded[tuple(slice(r, r + size) for r, size in zip(reach, volume.shape))]
 
 
 def bridges_cut(volume, structure, near):
@@ -121,6 +126,15 @@ def bridges_cut(volume, structure, near):
         grown |= one
         reached += ndimage.binary_dilation(one, near)
     return grown & (reached == 1)
+
+
+def means_kept(volume, values, least, near):
+    """Keeps components whose mean over voxels with six neighbours in the volume, as far as they exist, is not less."""
+    labels, count = ndimage.label(volume, near)
+    inner = ndimage.binary_erosion(volume, FACES, border_value=1)
+    number = numpy.bincount(labels[inner], minlength=count + 1)
+    total = numpy.bincount(labels[inner], values[inner], minlength=count + 1)
+    return volume & ((number > 0) & (total / numpy.maximum(number, 1) >= least))[labels]
 
 
 def components(volume, corners):
@@ -164,15 +178,27 @@ def test_holes(tmp_path, name):
                              ndimage.binary_fill_holes(volume, CORNERS))
 
 
+@pytest.mark.parametrize("corners", ["", ",corners"])
+@pytest.mark.parametrize("name", VOLUMES)
+def test_means(tmp_path, name, corners):
+    volume, spacing = volume_of(name)
+    random = numpy.random.default_rng(7)
+    values = volume * numpy.round(100 + 40 * ndimage.gaussian_filter(random.normal(size=volume.shape), 1))
+    for least in (97.5, 100, 102.25):
+        assert numpy.array_equal(ours(tmp_path, values, spacing, f"drop-mean-below={least}{corners}"),
+                                 means_kept(volume, values, least, CORNERS if corners else FACES))
+
+
+@pytest.mark.parametrize("space", ["", ",slice"])
 @pytest.mark.parametrize("steps", [0, 1, 1.5, 2, 3.4])
 @pytest.mark.parametrize("name", VOLUMES)
-def test_balls(tmp_path, name, steps):
+def test_balls(tmp_path, name, steps, space):
     volume, spacing = volume_of(name)
     mm = steps * max(spacing[:2])
-    structure = ball(spacing, mm)
+    structure = ball(spacing, mm, space)
     assert not (volume & ~closed(volume, structure)).any() and not (opened(volume, structure) & ~volume).any()
     for step, peer in (("grow", ndimage.binary_dilation), ("shrink", eroded), ("open", opened), ("close", closed)):
-        assert numpy.array_equal(ours(tmp_path, volume, spacing, f"{step}={mm!r}"), peer(volume, structure)), step
+        assert numpy.array_equal(ours(tmp_path, volume, spacing, f"{step}={mm!r}{space}"), peer(volume, structure)), step
 
 
 @pytest.mark.parametrize("corners", ["", ",corners"])

@@ -171,7 +171,7 @@ class Reference:
         near = CORNERS if corners else FACES
         ml = self.spacing[0] * self.spacing[1] * self.spacing[2] / 1000
         if name.endswith("_mm"):
-            structure = ball(self.spacing, amount)
+            structure = ball(self.spacing, amount, connectivity == "slice")
             return {"grow_mm": ndimage.binary_dilation, "shrink_mm": eroded, "open_mm": opened, "close_mm": closed,
                     "cut_bridges_mm": lambda m, s: bridges_cut(m, s, near)}[name](mask, structure)
         if name == "fill":
@@ -201,12 +201,14 @@ def chains(spacing):
                    ("drop_below_ml", 9 * ml, connectivity), ("fill", '"slices"', connectivity),
                    ("fill", '"volume"', connectivity), ("cut_bridges_mm", near, connectivity),
                    ("cut_bridges_mm", far, connectivity)]
+    single += [(name, far, "slice") for name in ("grow_mm", "shrink_mm", "open_mm", "close_mm", "cut_bridges_mm")]
     random = np.random.default_rng(8)
     return [[step] for step in single] + [[single[i] for i in random.choice(len(single), 4)] for _ in range(8)]
 
 
 def then(steps):
-    parts = (f"{{ {name} = {amount}; }}" if connectivity == 6 or name.endswith(("grow_mm", "shrink_mm"))
+    parts = (f"{{ {name} = {amount}; space = \"slice\"; }}" if connectivity == "slice"
+             else f"{{ {name} = {amount}; }}" if connectivity == 6 or name.endswith(("grow_mm", "shrink_mm"))
              else f"{{ {name} = {amount}; connectivity = {connectivity}; }}" for name, amount, connectivity in steps)
     return f"then = ( {', '.join(parts)} );"
 
