@@ -32,7 +32,7 @@ struct cuda_mask {
     struct kernels_mask_step ball_step;    /* the step that has that ball; a negative amount: no ball */
     struct mask_grid ball_grid;            /* of the masks that it grows: those of the volume, or padded ones */
     uint64_t *padded[2];                   /* for closings */
-    struct mask_mean *means;
+    struct mask_sums *means;
 };
 
 static struct cuda_mask *
@@ -157,9 +157,9 @@ row_bits(const uint64_t *row, int64_t words, int64_t bit)
 
 /* Copies a mask to another grid that begins `away` voxels from its own. Voxels beyond it are 0. */
 __global__ void
-__launch_bounds__(MASK_THREADS)
-    mask_move(const __grid_constant__ struct mask_grid from, const uint64_t *bits, const __grid_constant__ struct mask_reach away,
-              const __grid_constant__ struct mask_grid to, uint64_t *moved)
+__launch_bounds__(MASK_THREADS) mask_move(const __grid_constant__ struct mask_grid from, const uint64_t *bits,
+                                          const __grid_constant__ struct mask_reach away,
+                                          const __grid_constant__ struct mask_grid to, uint64_t *moved)
 {
     MASK_EACH_WORD(to, word)
     {
@@ -168,8 +168,8 @@ __launch_bounds__(MASK_THREADS)
         uint64_t own = 0;
 
         if (y >= 0 && y < from.rows && z >= 0 && z < from.slices)
-            own = row_bits(bits + (z * from.rows + y) * from.words_per_row, from.words_per_row,
-                           at.x * 64 + away.size[0]);
+            own =
+                row_bits(bits + (z * from.rows + y) * from.words_per_row, from.words_per_row, at.x * 64 + away.size[0]);
         moved[word] = at.x + 1 == to.words_per_row ? own & to.tail : own;
     }
 }
@@ -480,7 +480,7 @@ grow_in_turn(struct mask_work *work, bool shrink, struct error *error)
 
 /* Grows and shrinks a copy of the mask that is padded by the reach of the ball. */
 static int
-close_gaps(const struct mask_work *work, struct error *error)
+close_copy(const struct mask_work *work, struct error *error)
 {
     const struct cuda_mask *own = work->own;
     const struct mask_grid *padded = &own->ball_grid;
@@ -567,7 +567,7 @@ cut_apart(struct mask_work *work, const struct kernels_mask_step *step, struct e
 }
 
 static int
-drop_means(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
+drop_by_means(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
     const struct mask_bound stays = {MASK_MEAN_STAYS, ULLONG_MAX};
     struct cuda_lane *lane = work->lane;
@@ -590,8 +590,8 @@ drop_means(const struct mask_work *work, const struct kernels_mask_step *step, s
         CUDA_LAUNCHED(device);
     }
     /* mask_search_drop counts them again. */
-    CUDA_TRY(device, cudaMemsetAsync(&own->facts->found, 0, sizeof(own->facts->found) + sizeof(own->facts->kept),
-                                     lane->work));
+    CUDA_TRY(device,
+             cudaMemsetAsync(&own->facts->found, 0, sizeof(own->facts->found) + sizeof(own->facts->kept), lane->work));
     mask_search_drop(&search, lane->work);
     CUDA_LAUNCHED(device);
     return 0;
@@ -620,11 +620,11 @@ queue_step(struct mask_work *work, const struct kernels_mask_step *step, struct 
         rc = grow_in_turn(work, true, error);
         return rc ? rc : grow_in_turn(work, false, error);
     case KERNELS_MASK_CLOSE:
-        return close_gaps(work, error);
+        return close_copy(work, error);
     case KERNELS_MASK_CUT_BRIDGES:
         return cut_apart(work, step, error);
     case KERNELS_MASK_DROP_MEAN_BELOW:
-        return drop_means(work, step, error);
+        return drop_by_means(work, step, error);
     case KERNELS_MASK_STEPS:
         break;
     }

@@ -118,17 +118,18 @@ void mask_search_part(const struct mask_search *search, int bit, uint64_t *part,
 
 /* mask_means.cu */
 
-enum { MASK_MEANS = 65536 };               /* components whose means are found at once */
+enum { MASK_MEANS = 65536 }; /* components whose means are found at once */
+
 enum : uint32_t { MASK_MEAN_STAYS = ~0u }; /* the size of a numbered component that stays; others get one less */
 
 /* Sum and number of a component's inner values. */
-struct mask_mean {
+struct mask_sums {
     unsigned long long sum, count;
 };
 
 /* Decides by their means which of the MASK_MEANS components from number `first` on stay. The means must be zeros. */
 void mask_means_queue(const struct mask_search *search, enum image_pixel pixel, const void *voxels, uint32_t first,
-                      double least, struct mask_mean *means, cudaStream_t stream);
+                      double least, struct mask_sums *means, cudaStream_t stream);
 
 /* mask_grow.cu: balls of any reach. */
 

@@ -17,13 +17,13 @@ inner_voxels(const volume_forest<tile_deep> &forest, const struct volume_word &o
 
     if (!inner)
         return 0;
-    return inner & beside(y > 0, x, y - 1, z) & beside(y + 1 < grid.rows, x, y + 1, z) &
-           beside(z > 0, x, y, z - 1) & beside(z + 1 < grid.slices, x, y, z + 1);
+    return inner & beside(y > 0, x, y - 1, z) & beside(y + 1 < grid.rows, x, y + 1, z) & beside(z > 0, x, y, z - 1) &
+           beside(z + 1 < grid.slices, x, y, z + 1);
 }
 
 /* Adds values of one component per lane. Lanes of the same one add together. All lanes must call it. */
 __device__ static __forceinline__ void
-add_together(struct mask_mean *means, uint32_t number, uint32_t sum, uint32_t count)
+add_together(struct mask_sums *means, uint32_t number, uint32_t sum, uint32_t count)
 {
     const unsigned same = __match_any_sync(~0u, number);
     const int32_t all = (int32_t)__reduce_add_sync(same, sum);
@@ -39,7 +39,7 @@ add_together(struct mask_mean *means, uint32_t number, uint32_t sum, uint32_t co
 template <typename Value>
 __global__ void
 __launch_bounds__(MASK_THREADS) search_means(const __grid_constant__ struct mask_search search, const Value *voxels,
-                                             uint32_t first, struct mask_mean *means)
+                                             uint32_t first, struct mask_sums *means)
 {
     const volume_forest<tile_deep> forest = {search};
     const uint32_t words = (uint32_t)search.grid.words_per_row, rows = (uint32_t)search.grid.rows;
@@ -72,14 +72,14 @@ __launch_bounds__(MASK_THREADS) search_means(const __grid_constant__ struct mask
 
 __global__ void
 __launch_bounds__(MASK_THREADS) search_decide(const __grid_constant__ struct mask_search search, uint32_t first,
-                                              double least, const struct mask_mean *means)
+                                              double least, const struct mask_sums *means)
 {
     visit_roots(search, [&](uint32_t root, const struct mask_node &node) {
         const uint32_t number = node.count - first;
 
         if (number >= MASK_MEANS)
             return;
-        const struct mask_mean mean = means[number];
+        const struct mask_sums mean = means[number];
         const bool stays = mean.count > 0 && __ddiv_rn((double)(long long)mean.sum, (double)mean.count) >= least;
 
         node_at(search, root)->count = MASK_MEAN_STAYS - (stays ? 0 : 1);
@@ -88,7 +88,7 @@ __launch_bounds__(MASK_THREADS) search_decide(const __grid_constant__ struct mas
 
 void
 mask_means_queue(const struct mask_search *search, enum image_pixel pixel, const void *voxels, uint32_t first,
-                 double least, struct mask_mean *means, cudaStream_t stream)
+                 double least, struct mask_sums *means, cudaStream_t stream)
 {
     const uint32_t blocks = search->grid.blocks;
 

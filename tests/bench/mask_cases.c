@@ -12,14 +12,30 @@
     {                                                                                                                  \
         512, 512, 512                                                                                                  \
     }
+#define COARSE                                                                                                         \
+    {                                                                                                                  \
+        230, 230, 190                                                                                                  \
+    }
 #define FINE                                                                                                           \
     {                                                                                                                  \
         0.8, 0.8, 1                                                                                                    \
     }
 
+#define EVEN                                                                                                           \
+    {                                                                                                                  \
+        2, 2, 2                                                                                                        \
+    }
+
 const struct mask_case mask_cases[] = {
     {"mask/copy-body", "a body as it is", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false, false}}, 0, false},
-    {"mask/copy-noise", "noise as it is, 31 % in", MASK_NOISE, TRUNK, FINE, {{KERNELS_MASK_STEPS, 0, false, false}}, 0, false},
+    {"mask/copy-noise",
+     "noise as it is, 31 % in",
+     MASK_NOISE,
+     TRUNK,
+     FINE,
+     {{KERNELS_MASK_STEPS, 0, false, false}},
+     0,
+     false},
     {"mask/keep-1-body",
      "largest component of a body",
      MASK_BODY,
@@ -52,9 +68,46 @@ const struct mask_case mask_cases[] = {
      {{KERNELS_MASK_FILL_VOLUME, 0, false, false}},
      1,
      false},
-    {"mask/open-3-body", "a body opened by 3 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 3, false, false}}, 1, false},
-    {"mask/open-10-body", "a body opened by 10 mm", MASK_BODY, TRUNK, FINE, {{KERNELS_MASK_OPEN, 10, false, false}}, 1, false},
-    {"mask/close-5-lungs", "lungs closed by 5 mm", MASK_LUNGS, TRUNK, FINE, {{KERNELS_MASK_CLOSE, 5, false, false}}, 1, false},
+    {"mask/open-3-body",
+     "a body opened by 3 mm",
+     MASK_BODY,
+     TRUNK,
+     FINE,
+     {{KERNELS_MASK_OPEN, 3, false, false}},
+     1,
+     false},
+    {"mask/open-10-body",
+     "a body opened by 10 mm",
+     MASK_BODY,
+     TRUNK,
+     FINE,
+     {{KERNELS_MASK_OPEN, 10, false, false}},
+     1,
+     false},
+    {"mask/close-5-lungs",
+     "lungs closed by 5 mm",
+     MASK_LUNGS,
+     TRUNK,
+     FINE,
+     {{KERNELS_MASK_CLOSE, 5, false, false}},
+     1,
+     false},
+    {"mask/close-25-coarse",
+     "lungs on a coarse grid of 10 million voxels closed by 25 mm",
+     MASK_LUNGS,
+     COARSE,
+     EVEN,
+     {{KERNELS_MASK_CLOSE, 25, false, false}},
+     1,
+     false},
+    {"mask/drop-mean-lungs",
+     "components of lungs by their means",
+     MASK_LUNGS,
+     TRUNK,
+     FINE,
+     {{KERNELS_MASK_DROP_MEAN_BELOW, 50, false, false}},
+     1,
+     false},
     {"mask/cut-bridges-3-lungs",
      "lungs without what joins them",
      MASK_LUNGS,
@@ -68,7 +121,9 @@ const struct mask_case mask_cases[] = {
      MASK_BODY,
      TRUNK,
      FINE,
-     {{KERNELS_MASK_OPEN, 3, false, false}, {KERNELS_MASK_KEEP, 1, false, false}, {KERNELS_MASK_FILL_SLICES, 0, false, false}},
+     {{KERNELS_MASK_OPEN, 3, false, false},
+      {KERNELS_MASK_KEEP, 1, false, false},
+      {KERNELS_MASK_FILL_SLICES, 0, false, false}},
      3,
      false},
     {"mask/preset-lungs",

@@ -164,8 +164,8 @@ drop_means(const struct ref_mask_job *job, const struct kernels_mask_step *step,
     for (int64_t label = 1; label <= count; label++)
         *kept += inner[label] > 0 && (double)sums[label] / (double)inner[label] >= step->amount;
     for (int64_t i = 0; i < voxels; i++)
-        in[i] = in[i] && inner[label_of[i]] > 0 &&
-                (double)sums[label_of[i]] / (double)inner[label_of[i]] >= step->amount;
+        in[i] =
+            in[i] && inner[label_of[i]] > 0 && (double)sums[label_of[i]] / (double)inner[label_of[i]] >= step->amount;
     free(inner);
     free(sums);
     free(label_of);

@@ -252,7 +252,8 @@ START_TEST(cores_of_all_densities)
     uint8_t *in = allocate(ref_voxels(extent), 1);
 
     for (uint64_t number = 0; number < 24; number++) {
-        const struct kernels_mask_step step = {KERNELS_MASK_CUT_BRIDGES, reaches[number % 3], number / 3 % 2 > 0, false};
+        const struct kernels_mask_step step = {KERNELS_MASK_CUT_BRIDGES, reaches[number % 3], number / 3 % 2 > 0,
+                                               false};
 
         if (!test_share_has(number))
             continue;
@@ -303,7 +304,8 @@ START_TEST(bridges_are_cut)
 {
     static const double spacing[3] = {1, 1, 1};
     const struct image_extent extent = {40, 15, 15};
-    const struct kernels_mask_step steps[2] = {{KERNELS_MASK_CUT_BRIDGES, 2, false, false}, {KERNELS_MASK_KEEP, 1, false, false}};
+    const struct kernels_mask_step steps[2] = {{KERNELS_MASK_CUT_BRIDGES, 2, false, false},
+                                               {KERNELS_MASK_KEEP, 1, false, false}};
     uint8_t *in = allocate(ref_voxels(extent), 1);
     int64_t found = 0, kept = 0, voxels = 0;
 

@@ -17,6 +17,7 @@ struct side_part {
     const uint64_t *bits;
     int64_t voxels;
     double x; /* mean position, mm to the patient's left from the first voxel */
+
     struct side_rows {
         int64_t first, last, left, right;
     } *rows;
@@ -26,7 +27,7 @@ struct side_finding {
     const struct segmentation *segmentation;
     const struct conf_side *side;
     const uint64_t *from;
-    int64_t size[3], words; /* words per row */
+    int64_t size[3], words;    /* words per row */
     struct side_part parts[2]; /* the larger one first */
     uint64_t *other;           /* bits of the second */
 };
@@ -80,8 +81,7 @@ side_shrink(struct side_finding *finding, struct kernels_lane *lane, double mm, 
     const size_t words = segment_mask_words(segmentation->stack);
     const struct kernels_mask_step both[2] = {{.kind = KERNELS_MASK_SHRINK, .amount = mm},
                                               {.kind = KERNELS_MASK_KEEP, .amount = 2}};
-    struct kernels_mask_request request = {
-        .padding = {1, 0}, .found = finding->from, .steps = both, .step_count = 2};
+    struct kernels_mask_request request = {.padding = {1, 0}, .found = finding->from, .steps = both, .step_count = 2};
     struct kernels_mask_result result;
     struct side_part *one = &finding->parts[0], *other = &finding->parts[1];
     int rc = kernels_mask_run(lane, segmentation->spare, &request, &result, error);
@@ -89,8 +89,8 @@ side_shrink(struct side_finding *finding, struct kernels_lane *lane, double mm, 
     if (rc || result.components_kept < 2)
         return rc;
     memcpy(finding->other, result.mask.bits, words * sizeof *finding->other);
-    request = (struct kernels_mask_request){
-        .padding = {1, 0}, .found = finding->other, .steps = &largest, .step_count = 1};
+    request =
+        (struct kernels_mask_request){.padding = {1, 0}, .found = finding->other, .steps = &largest, .step_count = 1};
     rc = kernels_mask_run(lane, segmentation->spare, &request, &result, error);
     if (rc)
         return rc;
@@ -189,8 +189,8 @@ side_take(const struct side_finding *finding, uint64_t *bits)
             bits[w] = sure[w];
             for (uint64_t left = finding->from[w] & ~finding->parts[0].bits[w] & ~finding->parts[1].bits[w]; left;
                  left &= left - 1) {
-                const int64_t at[3] = {64 * (w - row * finding->words) + __builtin_ctzll(left),
-                                       row % finding->size[1], row / finding->size[1]};
+                const int64_t at[3] = {64 * (w - row * finding->words) + __builtin_ctzll(left), row % finding->size[1],
+                                       row / finding->size[1]};
                 if (side_is_first(finding, at) == first)
                     bits[w] |= left & -left;
             }
