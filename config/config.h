@@ -394,9 +394,8 @@ struct conf_segment {
     int estimate_voxels;
     double weight, threshold;
     bool connectedness_map;
-    double grid_mm; /* voxel size of the coarse grid that the segment is found on; 0: the voxels of the images */
-    double
-        smooth_mm; /* CONF_RANGE: compare values after a Gaussian filter of this standard deviation; 0: as they are */
+    double grid_mm;             /* size of the blocks that the segment is found on; 0: the voxels of the images */
+    double smooth_mm;           /* CONF_RANGE: standard deviation of the filter of the values; 0: none */
     struct conf_refine *refine; /* CONF_RANGE; NULL: not given */
     char **any_of;              /* CONF_ANY_OF: labels of the segments to unite */
     size_t any_of_count;

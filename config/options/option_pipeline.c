@@ -164,8 +164,10 @@ check_grids(const struct option_named *named, const struct conf_pipeline *pipeli
             fuzzy = segment;
         if (segment->method == CONF_FUZZY && pipeline->relative_connectedness &&
             (segment->grid_mm > 0) != (fuzzy->grid_mm > 0))
-            option_refuse(named->spot, "relative_connectedness", "\"%s\" and \"%s\" have different grids: give both "
-                          "grid_mm, or none", fuzzy->label, segment->label);
+            option_refuse(named->spot, "relative_connectedness",
+                          "\"%s\" and \"%s\" have different grids: give both "
+                          "grid_mm, or none",
+                          fuzzy->label, segment->label);
         apart.relative_connectedness = false;
         for (size_t n = 0; conf_segment_use(&apart, i, n, &use); n++)
             check_use_of_grid(named, pipeline, i, &use);

@@ -63,8 +63,7 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
         const struct segment_method *method = segment_methods[pipeline->segments[i].method];
         if (!segment_is_here(segmentation, i))
             continue;
-        const struct segment_bytes own =
-            method->bytes ? method->bytes(segmentation, i) : (struct segment_bytes){0};
+        const struct segment_bytes own = method->bytes ? method->bytes(segmentation, i) : (struct segment_bytes){0};
         bytes->lasting += own.lasting + (method->makes_bits ? segment_mask_bytes(segmentation->stack) : 0);
         bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
     }

@@ -43,7 +43,7 @@ struct segment_bytes {
  */
 struct segmentation {
     const struct conf_pipeline *pipeline;
-    bool is_coarse;              /* finds the segments with grid_mm; false: those without */
+    bool is_coarse;               /* finds the segments with grid_mm; false: those without */
     struct coarse_volume *coarse; /* of the segments with grid_mm; NULL: it has no part in them */
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
@@ -68,7 +68,7 @@ struct segmentation {
      * that its method found, and the mask made from it.
      */
     struct image_mask *found, *masks;
-    uint64_t **own; /* memory of regions (segment_reserve); NULL: not needed */
+    uint64_t **own;               /* memory of regions (segment_reserve); NULL: not needed */
     bool *ready;                  /* the requirements of the method are met */
     struct segment_range *ranges; /* of methods with a range */
     struct kernels_mask_demand sets;

@@ -235,10 +235,8 @@ coarse_volume_band(const struct coarse_volume *coarse, const struct segmentation
     uint64_t *const to[2] = {inner, outer};
     int rc = 0;
     for (int i = 0; i < 2 && rc == 0; i++) {
-        const struct kernels_mask_request request = {.padding = {1, 0},
-                                                     .found = coarse->segmentation.masks[segment].bits,
-                                                     .steps = &steps[i],
-                                                     .step_count = 1};
+        const struct kernels_mask_request request = {
+            .padding = {1, 0}, .found = coarse->segmentation.masks[segment].bits, .steps = &steps[i], .step_count = 1};
         struct kernels_mask_result result;
         rc = kernels_mask_run(coarse->lane, coarse->segmentation.spare, &request, &result, error);
         if (rc == 0)

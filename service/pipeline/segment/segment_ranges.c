@@ -159,8 +159,8 @@ ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lan
 }
 
 int
-ranges_limits(struct dicom_instance *const *instances, const struct geometry_stack *stack,
-                     struct image_range *limits, struct image_range *padding, struct error *error)
+ranges_limits(struct dicom_instance *const *instances, const struct geometry_stack *stack, struct image_range *limits,
+              struct image_range *padding, struct error *error)
 {
     static const double hounsfield[2] = {-1024, 3071};
     const struct geometry_plane *planes = stack->planes;

@@ -160,9 +160,9 @@ set_stored(const struct segmentation *segmentation, struct kernels_mask_step *st
         alike &= other.slope == rescale.slope && other.intercept == rescale.intercept;
     }
     if (!alike)
-        return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES,
-                               segmentation->instances[stack->planes[0].instance]->path, NULL,
-                               "drop_mean_below needs one Rescale Slope above 0 and one Rescale Intercept in all slices");
+        return error_set_files(
+            error, -EINVAL, CODE_RESCALE_VARIES, segmentation->instances[stack->planes[0].instance]->path, NULL,
+            "drop_mean_below needs one Rescale Slope above 0 and one Rescale Intercept in all slices");
     step->amount = (step->amount - rescale.intercept) / rescale.slope;
     return 0;
 }

@@ -213,20 +213,21 @@ static const struct {
     {3, "segments[1].grid_mm: \"A\" has a grid of 2: use one grid",
      SEGMENTS(RANGE("A", "grid_mm = 2.0;") ",\n" RANGE("B", "grid_mm = 3.0;"))},
     {2, "segments[0].grid_mm: is not allowed with method = \"object\"",
-     SEGMENTS("{ label = \"A\"; grid_mm = 2.0; method = \"object\"; object = { kind = \"rtstruct\"; roi = \"A\"; }; " TYPE
-              " }")},
+     SEGMENTS(
+         "{ label = \"A\"; grid_mm = 2.0; method = \"object\"; object = { kind = \"rtstruct\"; roi = \"A\"; }; " TYPE
+         " }")},
     {2, "segments[0].connectedness_map: is not allowed with grid_mm",
      SEGMENTS(FUZZY("A", "grid_mm = 2.0; connectedness_map = true;"))},
     {1, "relative_connectedness: \"A\" and \"B\" have different grids",
-     "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY("A", "grid_mm = 2.0;") ", " FUZZY(
-         "B", "") " ); } );"},
+     "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
+         "A", "grid_mm = 2.0;") ", " FUZZY("B", "") " ); } );"},
     {3, "segments[1].refine.label: \"A\" has no grid_mm",
      SEGMENTS(RANGE("A", "") ",\n" RANGE("B", "smooth_mm = 1.0; refine = { label = \"A\"; };"))},
     {3, "segments[1].refine: requires smooth_mm",
      SEGMENTS(RANGE("A", "grid_mm = 2.0;") ",\n" RANGE("B", "refine = { label = \"A\"; };"))},
     {3, "segments[1].refine: is not allowed with from and shapes: use within",
-     SEGMENTS(RANGE("A", "grid_mm = 2.0;") ",\n" RANGE(
-         "B", "smooth_mm = 1.0; from = \"A\"; refine = { label = \"A\"; };"))},
+     SEGMENTS(
+         RANGE("A", "grid_mm = 2.0;") ",\n" RANGE("B", "smooth_mm = 1.0; from = \"A\"; refine = { label = \"A\"; };"))},
     {3, "segments[1].grid_mm: is not allowed with refine",
      SEGMENTS(RANGE("A", "grid_mm = 2.0;") ",\n" RANGE(
          "B", "grid_mm = 2.0; smooth_mm = 1.0; refine = { label = \"A\"; };"))},
@@ -240,8 +241,9 @@ static const struct {
     {2, "segments[0]: from: is missing: method = \"side\" works on a segment",
      SEGMENTS("{ label = \"A\"; method = \"side\"; side = { which = \"left\"; }; " TYPE " }")},
     {3, "segments[1].side.shrink_mm: must ascend",
-     SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"side\"; from = \"A\"; side = { which = \"left\"; shrink_mm = "
-                             "[ 0, 1, 2, 3, 4, 5, 6, 6, 7 ]; }; " TYPE " }")},
+     SEGMENTS(
+         RANGE("A", "") ",\n{ label = \"B\"; method = \"side\"; from = \"A\"; side = { which = \"left\"; shrink_mm = "
+                        "[ 0, 1, 2, 3, 4, 5, 6, 6, 7 ]; }; " TYPE " }")},
     {3, "segments[1].enclosed.at_least: 17 of 16 directions are not possible",
      SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"enclosed\"; enclosed = { by = \"A\"; directions = "
                              "\"axial-16\"; at_least = 17; }; " TYPE " }")},
@@ -249,8 +251,9 @@ static const struct {
      SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"grow-until-leak\"; from = \"A\"; leak = { limits = [ 0, 501 ]; "
                              "step = 0.5; most_ml = 1; }; " TYPE " }")},
     {3, "segments[1].slices_where.share: the lower end 2 is above the upper end 1",
-     SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"slices\"; from = \"A\"; slices_where = { label = \"A\"; share = "
-                             "[ 2.0, 1.0 ]; }; " TYPE " }")},
+     SEGMENTS(RANGE(
+         "A", "") ",\n{ label = \"B\"; method = \"slices\"; from = \"A\"; slices_where = { label = \"A\"; share = "
+                  "[ 2.0, 1.0 ]; }; " TYPE " }")},
     {2, "segments[0].then[0].space: is only allowed with steps in mm",
      SEGMENTS(RANGE("A", "then = ( { keep = 1; space = \"slice\"; } );"))},
     {3, "\"codes\" requires a level set, and the pipeline has none that is not hidden and has no grid_mm",
