@@ -54,43 +54,34 @@ range_release(void *prepared)
     free(own->holes);
 }
 
-/* Replaces what lies farther than the band from the outline of the coarse segment by its inside and outside. */
+/* Draws the shapes of a segment and its segment of `from`. */
 static int
-range_refine(const struct segmentation *segmentation, size_t segment, uint64_t *bits, struct error *error)
+range_draw(const struct segmentation *segmentation, size_t segment, uint64_t *bits, struct error *error)
 {
-    const struct conf_pipeline *pipeline = segmentation->pipeline;
-    const struct conf_refine *refine = pipeline->segments[segment].refine;
-    const size_t words = segment_mask_words(segmentation->stack);
-    uint64_t *inner = calloc(words, sizeof *inner), *outer = calloc(words, sizeof *outer);
-    int rc = inner && outer ? 0 : error_set_system(error, -ENOMEM, "hold the masks");
+    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
+    struct kernels_shape *shapes = calloc(own->shape_count + 1, sizeof *shapes);
+    int rc = shapes ? level_set_shapes(own, segmentation->stack, shapes, error)
+                    : error_set_system(error, -ENOMEM, "hold the shapes");
     if (rc == 0)
-        rc = coarse_volume_band(segmentation->coarse, segmentation, conf_find_segment(pipeline, refine->label),
-                                refine->band_mm, inner, outer, error);
-    for (size_t w = 0; rc == 0 && w < words; w++)
-        bits[w] = (bits[w] | inner[w]) & outer[w];
-    free(inner);
-    free(outer);
+        level_set_draw(segmentation->stack, shapes, own->shape_count,
+                       own->from ? segment_from(segmentation, segment) : NULL, bits);
+    free(shapes);
     return rc;
 }
 
-/* Cuts voxels to the shapes of a segment and its segment of `from`. */
+/* Finds the voxels that can be in range, and with `refine` those that are in the segment anyway. */
 static int
-range_cut(const struct segmentation *segmentation, size_t segment, uint64_t *bits, struct error *error)
+range_find_bounds(const struct segmentation *segmentation, size_t segment, uint64_t *bounds, uint64_t *sure,
+                  struct error *error)
 {
-    const struct conf_segment *own = &segmentation->pipeline->segments[segment];
-    const size_t words = segment_mask_words(segmentation->stack);
-    struct kernels_shape *shapes = calloc(own->shape_count + 1, sizeof *shapes);
-    uint64_t *region = calloc(words, sizeof *region);
-    int rc = shapes && region ? level_set_shapes(own, segmentation->stack, shapes, error)
-                              : error_set_system(error, -ENOMEM, "hold the shapes");
-    if (rc == 0)
-        level_set_draw(segmentation->stack, shapes, own->shape_count,
-                       own->from ? segment_from(segmentation, segment) : NULL, region);
-    for (size_t w = 0; rc == 0 && w < words; w++)
-        bits[w] &= region[w];
-    free(shapes);
-    free(region);
-    return rc;
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    const struct conf_refine *refine = pipeline->segments[segment].refine;
+    if (!bounds || !sure)
+        return error_set_system(error, -ENOMEM, "hold the masks");
+    if (!refine)
+        return range_draw(segmentation, segment, bounds, error);
+    return coarse_volume_band(segmentation->coarse, segmentation, conf_find_segment(pipeline, refine->label),
+                              refine->band_mm, sure, bounds, error);
 }
 
 /* Finds the region of a segment with smooth_mm or shapes, once. The range applies to it, except with smooth_mm. */
@@ -98,21 +89,26 @@ static int
 range_find_region(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, struct error *error)
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
-    const bool is_smooth = own->smooth_mm > 0;
-    if ((!is_smooth && own->shape_count == 0) || segmentation->own[segment])
+    const size_t words = segment_mask_words(segmentation->stack);
+    if ((own->smooth_mm <= 0 && own->shape_count == 0) || segmentation->own[segment])
         return 0;
     uint64_t *bits = segment_reserve(segmentation, segment, error);
+    const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
+    uint64_t *bounds = calloc(is_bounded ? words : 1, sizeof *bounds);
+    uint64_t *sure = calloc(own->refine ? words : 1, sizeof *sure);
     int rc = bits ? 0 : -ENOMEM;
-    if (rc == 0 && is_smooth)
-        rc = ranges_smooth(segmentation, segment, lane, bits, error);
+    if (rc == 0 && is_bounded)
+        rc = range_find_bounds(segmentation, segment, bounds, sure, error);
+    if (rc == 0 && own->smooth_mm > 0)
+        rc = ranges_smooth(segmentation, segment, lane, is_bounded ? bounds : NULL, bits, error);
     else if (rc == 0)
-        memset(bits, 0xff, segment_mask_words(segmentation->stack) * sizeof *bits);
-    if (rc == 0 && (own->shape_count > 0 || own->from))
-        rc = range_cut(segmentation, segment, bits, error);
-    if (rc == 0 && own->refine)
-        rc = range_refine(segmentation, segment, bits, error);
+        memcpy(bits, bounds, words * sizeof *bits);
+    for (size_t w = 0; rc == 0 && own->refine && w < words; w++)
+        bits[w] |= sure[w];
     if (rc == 0)
         segment_found(segmentation, segment);
+    free(bounds);
+    free(sure);
     return rc;
 }
 

@@ -186,13 +186,13 @@ ranges_limits(struct dicom_instance *const *instances, const struct geometry_sta
 }
 
 int
-ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, uint64_t *bits,
-              struct error *error)
+ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
+              const uint64_t *region, uint64_t *bits, struct error *error)
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const struct geometry_stack *stack = segmentation->stack;
     struct image_range limits;
-    struct smooth_request request = {.sigma_mm = own->smooth_mm, .bits = bits};
+    struct smooth_request request = {.sigma_mm = own->smooth_mm, .region = region, .bits = bits};
     int rc = ranges_limits(segmentation->instances, stack, &limits, &request.padding, error);
     if (rc)
         return rc;

@@ -43,10 +43,11 @@ int ranges_limits(struct dicom_instance *const *instances, const struct geometry
                   struct image_range *limits, struct image_range *padding, struct error *error);
 
 /*
- * Fills `bits` with the voxels of a segment with smooth_mm: those whose filtered value is in range. Returns errors of ranges_limits() and smooth_run().
+ * Fills `bits` with the voxels of a segment with smooth_mm: those of `region` (NULL: all) whose filtered value is
+ * in range. Returns errors of ranges_limits() and smooth_run().
  */
-int ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, uint64_t *bits,
-                  struct error *error);
+int ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
+                  const uint64_t *region, uint64_t *bits, struct error *error);
 
 /* Writes "range 0..80", with its derivation; and the numbers of the record if it was computed. */
 void ranges_describe(const struct segmentation *segmentation, size_t segment, char text[SEGMENT_DESCRIPTION]);
