@@ -89,10 +89,10 @@ look_at_facts(const struct expect_look *look, const struct expect_facts *facts, 
                      "");
 }
 
-/* Compares its shape with that of anatomy. */
+/* Compares its shape and its surroundings with those of anatomy, and measures the noise. */
 static int
-look_at_anatomy(const struct expect_look *look, const struct expect_facts *facts,
-                const struct segment_measures *measures, const struct conf_expect *expect)
+look_at_anatomy(const struct expect_look *look, const struct expect_facts *facts, struct segment_measures *measures,
+                const struct conf_expect *expect)
 {
     int rc = 0;
     if (expect->slice_parts.given)
@@ -111,6 +111,12 @@ look_at_anatomy(const struct expect_look *look, const struct expect_facts *facts
         rc = look_at_jump(look, expect->jump);
     if (rc == 0 && expect->beside)
         rc = look_at_beside(look, expect->beside);
+    if (rc == 0 && expect->near)
+        rc = look_at_near(look, measures, expect->near);
+    if (rc == 0 && expect->solidity)
+        rc = look_at_solidity(look, expect->solidity);
+    if (rc == 0 && (expect->frame == CONF_FRAME_CT_BODY || expect->noise.given))
+        rc = look_at_values(look, expect, &measures->noise);
     return rc;
 }
 
@@ -170,7 +176,7 @@ look_at_segment(struct expect_look *look, const struct expect_volume *images, co
 {
     const struct conf_segment *segment = &look->pipeline->segments[look->segment];
     const struct conf_expect *expect = segment->expect;
-    struct segment_measures own;
+    struct segment_measures own = segment_measures_none;
     int rc = 0;
     look->volume = segment->grid_mm > 0 && coarse ? coarse : images;
     *measures = segment_measures_none;
@@ -184,14 +190,29 @@ look_at_segment(struct expect_look *look, const struct expect_volume *images, co
     if (expect)
         rc = look_at_mask(look, expect, &own);
     look->volume = images;
-    return rc || !images->masks[look->segment].bits ? rc : look_at_mask(look, NULL, measures);
+    if (rc == 0 && images->masks[look->segment].bits)
+        rc = look_at_mask(look, NULL, measures);
+    measures->noise = own.noise;
+    return rc;
 }
 
 struct expect_demand
-expect_demand_of(const struct conf_segment *segment)
+expect_demand_of(const struct conf_segment *segment, const double spacing[3])
 {
-    (void)segment;
-    return (struct expect_demand){0};
+    const struct conf_expect *expect = segment->expect;
+    struct expect_demand demand = {0};
+    if (!expect)
+        return demand;
+    if (expect->frame == CONF_FRAME_CT_BODY || expect->noise.given)
+        demand = (struct expect_demand){1, fmax(LOOK_AIR_MM, LOOK_NOISE_STEPS * spacing[1]), LOOK_SMOOTH_MM};
+    if (expect->near || expect->solidity)
+        demand.masks = 2;
+    if (expect->near)
+        demand.reach_mm = fmax(fmax(demand.reach_mm, expect->near->mm),
+                               fmax(expect->near->outline_mm, LOOK_OUTLINE_STEPS * spacing[1]));
+    if (expect->solidity)
+        demand.reach_mm = fmax(demand.reach_mm, fmax(expect->solidity->mm, expect->solidity->thick_mm / 2));
+    return demand;
 }
 
 /* Returns whether results of the segment need a validation: those of a program without checks do, too. */
@@ -222,7 +243,7 @@ look_at_trust(struct expect_look *look, const struct expect_volume *volume, cons
     look->breaches->untrusted = true;
 }
 
-enum { MOST_OF_A_SEGMENT = 32 }; /* breaches */
+enum { MOST_OF_A_SEGMENT = 40 }; /* breaches */
 
 int
 expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *volume,

@@ -88,7 +88,8 @@ struct expect_demand {
     double smooth_mm; /* the largest Gaussian filter; 0: none */
 };
 
-struct expect_demand expect_demand_of(const struct conf_segment *segment);
+/* `spacing`: of the grid of the segment, along x, y, z, mm. */
+struct expect_demand expect_demand_of(const struct conf_segment *segment, const double spacing[3]);
 
 /*
  * Measures each segment and lists all broken expectations, in the order of the pipeline's segments

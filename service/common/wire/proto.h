@@ -22,7 +22,7 @@
 #define PROTO_MAX_FEATURES     131072
 #define PROTO_MAX_HISTOGRAMS   1024
 #define PROTO_MAX_SEGMENTS     1024
-#define PROTO_MAX_BREACHES     (32 * PROTO_MAX_SEGMENTS)
+#define PROTO_MAX_BREACHES     (40 * PROTO_MAX_SEGMENTS)
 #define PROTO_MAX_MEASUREMENTS (128u << 20) /* bytes of the frames with measurements */
 #define PROTO_HISTOGRAM_ROWS   256          /* counts of a pattern */
 

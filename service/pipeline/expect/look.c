@@ -33,10 +33,19 @@ look_breach(const char *expectation, double found, double low, double high)
 const char *
 look_number(const struct expect_breach *breach, double scale, int digits, char text[LOOK_NUMBER])
 {
-    snprintf(text, LOOK_NUMBER, "%.*g", digits, breach->found * scale);
-    const double rounded = strtod(text, NULL) / scale;
-    if (rounded >= breach->allowed[0] && rounded <= breach->allowed[1])
-        text_digits(breach->found * scale, text);
+    enum { MOST_DIGITS = 9 };
+
+    const double number = breach->found * scale;
+    for (; digits <= MOST_DIGITS; digits++) {
+        if (fabs(number) < pow(10, digits))
+            snprintf(text, LOOK_NUMBER, "%.*g", digits, number);
+        else
+            snprintf(text, LOOK_NUMBER, "%.0f", number);
+        const double rounded = strtod(text, NULL) / scale;
+        if (rounded < breach->allowed[0] || rounded > breach->allowed[1])
+            return text;
+    }
+    text_digits(number, text);
     return text;
 }
 
@@ -90,12 +99,24 @@ look_axes(const struct expect_look *look, const char *expectation, struct expect
     for (int p = 0; frame && p < 3; p++) {
         axes->along[p] = axis_along(frame, p);
         if (axes->along[p] < 0) {
-            look_add(look, &breach, "the images are oblique to the patient's axes");
+            if (expectation)
+                look_add(look, &breach, "the images are oblique to the patient's axes");
             return false;
         }
         axes->reversed[p] = frame->axes[3 * axes->along[p] + p] < 0;
     }
-    if (!frame)
+    if (!frame && expectation)
         look_add(look, &breach, "the orientation of the images is not known");
     return frame;
+}
+
+int
+look_make(const struct expect_look *look, size_t spare, const struct kernels_mask_request *request,
+          struct image_mask *mask)
+{
+    struct kernels_mask_result result;
+    const int rc = kernels_mask_run(look->volume->lane, look->volume->spare + spare, request, &result, look->error);
+    if (rc == 0)
+        *mask = result.mask;
+    return rc;
 }

@@ -8,6 +8,7 @@
 #ifndef NOCTULE_SERVICE_PIPELINE_EXPECT_LOOK_H
 #define NOCTULE_SERVICE_PIPELINE_EXPECT_LOOK_H
 
+#include "kernels/mask/mask.h"
 #include "service/pipeline/expectation_facts.h"
 
 struct expect_look {
@@ -52,8 +53,12 @@ const char *look_name(const char *label, char text[LOOK_NAME]);
 /* Returns the mask of another segment. */
 const struct image_mask *look_mask(const struct expect_look *look, const char *label);
 
-/* Finds the axes, or adds a breach and returns false. */
+/* Finds the axes, or adds a breach and returns false. NULL: adds none. */
 bool look_axes(const struct expect_look *look, const char *expectation, struct expect_axes *axes);
+
+/* Makes a spare mask of the lane, which has the bits. Returns 0 or -errno. */
+int look_make(const struct expect_look *look, size_t spare, const struct kernels_mask_request *request,
+              struct image_mask *mask);
 
 /* look_shape.c: box, faces, mirror image, parts. */
 void look_at_extent(const struct expect_look *look, const struct segment_measures *measures,
@@ -69,5 +74,16 @@ void look_at_dropped(const struct expect_look *look, const struct conf_dropped *
 int look_at_jump(const struct expect_look *look, const struct conf_jump *jump);
 int look_at_ends(const struct expect_look *look, double most);
 int look_at_beside(const struct expect_look *look, const struct conf_beside *beside);
+
+/* look_outline.c: the neighbourhood of the outline. */
+#define LOOK_OUTLINE_STEPS 1.01 /* thickness of the outermost voxels, rows */
+int look_at_near(const struct expect_look *look, const struct segment_measures *measures, const struct conf_near *near);
+int look_at_solidity(const struct expect_look *look, const struct conf_solidity *solidity);
+
+/* look_values.c: the scale and the noise of the images, of a segment that is the body. */
+#define LOOK_AIR_MM      6.0 /* distance of air from the body */
+#define LOOK_SMOOTH_MM   3.0 /* standard deviation of the filter for soft tissue */
+#define LOOK_NOISE_STEPS 1.5 /* distance of soft tissue from other values, rows */
+int look_at_values(const struct expect_look *look, const struct conf_expect *expect, double *noise);
 
 #endif

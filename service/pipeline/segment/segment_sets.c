@@ -60,7 +60,7 @@ sets_prepare_spare(struct segmentation *segmentation)
         const struct conf_segment *segment = &pipeline->segments[i];
         struct expect_demand own = {.masks = 0};
         if (segment_is_here(segmentation, i))
-            own = expect_demand_of(segment);
+            own = expect_demand_of(segment, segmentation->stack->spacing);
         sets->closings |= own.reach_mm > 0;
         if (segmentation->is_coarse && segment->refine)
             own = (struct expect_demand){.masks = 1, .reach_mm = segment->refine->band_mm};

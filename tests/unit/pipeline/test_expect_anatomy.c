@@ -1,7 +1,10 @@
 /* Expectations of anatomy: each limit at and beyond its edge, in the patient's axes, on boxes of known size. */
+#include "kernels/mask/mask.h"
+#include "kernels/smooth/smooth.h"
 #include "service/pipeline/expectations.h"
 #include "tests/unit/suite.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Voxels of 2 x 3 x 4 mm. */
@@ -48,10 +51,42 @@ begin(void)
         rescale[z] = (struct image_rescale){1, 0}, padding[z] = (struct image_range){1, 0};
 }
 
+static struct kernels_device *device;
+static struct kernels_lane *lane;
+
 static void
 end(void)
 {
     expect_clear(&found);
+    if (lane)
+        kernels_lane_close(lane);
+    if (device)
+        kernels_device_close(device);
+    lane = NULL;
+    device = NULL;
+}
+
+/* Opens a lane with the values of `voxels` and the demand of the first segment. */
+static void
+fill_lane(void)
+{
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
+    const struct expect_demand wanted = expect_demand_of(&segments[0], volume.spacing);
+    struct kernels_mask_demand masks_demand = {
+        .masks = wanted.masks, .spacing = {2, 3, 4}, .reach_mm = wanted.reach_mm, .closings = true};
+    struct smooth_demand smooth = {.spacing = {2, 3, 4}, .sigma_mm = wanted.smooth_mm};
+    struct kernels_demand demand = {.of = {[KERNELS_MASK] = &masks_demand}};
+    struct error error;
+    void *slices;
+    if (wanted.smooth_mm > 0)
+        demand.of[KERNELS_SMOOTH] = &smooth;
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, &error), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, volume.extent, IMAGE_INT16, &demand, &slices, &error), 0);
+    memcpy(slices, voxels, sizeof voxels);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, SLICES, &error), 0);
+    volume.lane = lane;
+    volume.voxels = slices;
 }
 
 /* Sets or clears the voxels of a box; all ends are inclusive. */
@@ -282,6 +317,91 @@ START_TEST(halves_of_a_pair)
 
 END_TEST
 
+/* The rim of 3.1 mm is 1 voxel along columns and rows. "Bone" lies around the upper 6 of 10 slices. */
+START_TEST(outlines_near_bone)
+{
+    struct conf_near near = {.label = (char *)"Bone", .mm = 4, .share = 0.6, .outline_mm = 3.1};
+    segments[0].label = (char *)"Intracranial";
+    segments[1].label = (char *)"Bone";
+    expect.near = &near;
+    put(0, true, 20, 29, 5, 9, 3, 12);
+    put(1, true, 17, 32, 3, 11, 7, 12);
+    put(1, false, 19, 30, 4, 10, 7, 12);
+    fill_lane();
+    ck_assert_uint_eq(check(), 0);
+    near.share = 0.8;
+    assert_broken("near",
+                  "Intracranial: the outline lies off the bone: 60 % of it within 4 mm, 80 % expected; worst at "
+                  "the base");
+    ck_assert(found.at[0].bounded && found.at[0].found == 0.6);
+    volume.frame = NULL;
+    assert_broken("near", "Intracranial: the outline lies off the bone: 60 % of it within 4 mm, 80 % expected");
+    near.space = CONF_SPACE_SLICE;
+    near.share = 0.6;
+    ck_assert_uint_eq(check(), 0);
+    near.slice_share = 0.5; /* number 0 of the 10 shares in ascending order */
+    assert_broken("near",
+                  "Intracranial: the outline lies off the bone: 0 % of it within 4 mm in the worst slices, 50 % "
+                  "expected");
+    near.outline_mm = 0;
+    near.slice_share = 0;
+    near.share = 0.24; /* 10 of 26 voxels in 6 of 10 slices */
+    assert_broken("near", "Intracranial: the outline lies off the bone: 23 % of it within 4 mm in the mean slice, 24 % "
+                          "expected");
+    put(1, false, 0, COLUMNS - 1, 0, ROWS_ - 1, 0, SLICES - 1);
+    near.share = 0.01;
+    assert_broken("near", "Intracranial: the outline lies off the bone: 0 % of it within 4 mm in the mean slice, 1 % "
+                          "expected");
+}
+
+END_TEST
+
+/* A box without its inner 4 x 4 x 2 voxels, which a closing fills. */
+START_TEST(gaps)
+{
+    struct conf_solidity solidity = {.mm = 12, .at_least = 0.9, .thick_mm = 6, .dense_ml = 0.575};
+    expect.solidity = &solidity;
+    put(0, true, 20, 31, 4, 13, 3, 9);
+    put(0, false, 23, 26, 6, 9, 5, 6); /* 32 of 840 voxels; the opening keeps 24 */
+    fill_lane();
+    assert_broken("solidity",
+                  "Right lung: 0.576 ml of tissue thicker than 6 mm lie in its gaps, at most 0.575 ml expected");
+    solidity.dense_ml = 0.577;
+    ck_assert_uint_eq(check(), 0);
+    solidity.thick_mm = 0;
+    solidity.at_least = 0.97;
+    assert_broken("solidity", "Right lung: it has gaps: 96 % of its closing by 12 mm, at least 97 % expected");
+    solidity.within = (char *)"Left lung";
+    put(1, true, 20, 31, 4, 13, 3, 9);
+    put(1, false, 23, 26, 6, 9, 5, 6);
+    ck_assert_uint_eq(check(), 0);
+}
+
+END_TEST
+
+/* Soft tissue of 40 HU with steps of 8 HU from column to column, in air of -1000 HU; values are in 1/8 HU. */
+START_TEST(values_in_hu)
+{
+    segments[0].label = (char *)"Body";
+    expect.frame = CONF_FRAME_CT_BODY;
+    put(0, true, 10, 59, 3, 16, 0, 15); /* 269 ml */
+    for (int i = 0; i < VOXELS; i++) {
+        const int x = i % COLUMNS, y = i / COLUMNS % ROWS_;
+        voxels[i] = x >= 10 && x < 60 && y >= 3 && y < 17 ? (int16_t)(320 + 64 * (x & 1)) : -8000;
+    }
+    for (int z = 0; z < SLICES; z++)
+        rescale[z].slope = 0.125;
+    expect.noise = (struct conf_limit){true, 10};
+    fill_lane();
+    assert_broken("frame", "Body: not a body: 0.2688 l, expected 0.5 to 1000 l");
+    ck_assert(isfinite(measures[0].noise));
+    rescale[0].intercept = 1;
+    assert_broken("frame", "Body: the values of the images are not in HU");
+    ck_assert(isnan(measures[0].noise));
+}
+
+END_TEST
+
 START_TEST(empty_segments)
 {
     expect.extent_mm = &(struct conf_extent_mm){.height = {true, {20, 20}}};
@@ -295,9 +415,19 @@ END_TEST
 int
 main(void)
 {
-    const TTest *const tests[] = {extents,          contact_with_faces, contact_with_padding, mirror_images,
-                                  parts_in_slices,  dropped_volumes,    areas_that_jump,      ends_that_are_cut,
-                                  halves_of_a_pair, empty_segments};
+    const TTest *const tests[] = {extents,
+                                  contact_with_faces,
+                                  contact_with_padding,
+                                  mirror_images,
+                                  parts_in_slices,
+                                  dropped_volumes,
+                                  areas_that_jump,
+                                  ends_that_are_cut,
+                                  halves_of_a_pair,
+                                  outlines_near_bone,
+                                  gaps,
+                                  values_in_hu,
+                                  empty_segments};
     Suite *suite = suite_create("expect_anatomy");
     TCase *tcase = tcase_create("expect_anatomy");
     tcase_add_checked_fixture(tcase, begin, end);
