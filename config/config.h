@@ -303,8 +303,7 @@ struct conf_expect {
     char *unit; /* UCUM; NULL: any */
     bool has_contrast, contrast;
     enum conf_trust trust; /* without effect if the pipeline is `unreviewed` */
-    /* The reason to hold each result unless the pipeline is `unreviewed`; NULL: do not hold. */
-    char *unvalidated;
+    double trust_dice;     /* the lowest Dice of a DONE result in a validation */
 };
 
 #define CONF_CATEGORY "123037004" /* the default category: SCT, Anatomical Structure */
@@ -466,7 +465,7 @@ struct conf_pipeline {
     double grid_mm; /* slice distance of a straightened stack; 0: that of its closest planes */
     bool derived;   /* accept reformats, projections and maps as images */
     enum conf_review review;
-    bool unreviewed;          /* deliver results of unvalidated segments without review */
+    bool unreviewed;          /* deliver results of segments with `trust` without a validation */
     char *series_description; /* "": derived from the name */
     int series_number;
     /* The members below are no part of the results' identity (conf_pipeline_identity). */

@@ -122,6 +122,9 @@ extern const struct report_list report_jobs, report_series, report_deliveries, r
 /* Programs of the site as the daemon last checked them, and their runs, newest first. */
 extern const struct report_list report_programs, report_program_runs;
 
+/* Validations of pipelines, by pipeline of the filter. */
+extern const struct report_list report_validations;
+
 /* Quarantined files, by series, code and time of the filter. */
 extern const struct report_list report_quarantine;
 

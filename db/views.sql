@@ -789,7 +789,7 @@ GROUP BY v.id;
 
 -- Regions of the cases of validations. A case without a region has one row.
 CREATE VIEW v_validation_cases AS
-SELECT c.validation_id AS validation, c.number AS validation_case, c.other, c.patient, c.series, c.manufacturer, c.model, c.kernel,
+SELECT c.validation_id AS validation, c.number AS validation_case, c.other, c.complete, c.patient, c.series, c.manufacturer, c.model, c.kernel,
     c.thickness, c.slice_mm, c.noise, c.outcome, c.checks, c.wrong,
     r.segment, r.reference, r.dice, r.surface_dice, r.distance_95_mm, r.volume_ratio, r.bias_ml
 FROM validation_case c LEFT JOIN validation_region r ON r.validation_id = c.validation_id AND r.number = c.number;
@@ -800,7 +800,7 @@ SELECT v.validation, v.name, v.digest, c.manufacturer, c.model, c.kernel, c.thic
     count(DISTINCT c.patient) AS patients,
     min(c.noise) FILTER (WHERE c.outcome = 'DONE') AS noise_low,
     max(c.noise) FILTER (WHERE c.outcome = 'DONE') AS noise_high
-FROM v_validations v JOIN validation_case c ON c.validation_id = v.validation AND NOT c.other
+FROM v_validations v JOIN validation_case c ON c.validation_id = v.validation AND c.complete AND NOT c.other
 WHERE v.in_force
 GROUP BY v.validation, c.manufacturer, c.model, c.kernel, c.thickness
 HAVING count(DISTINCT c.patient) >= 5 AND count(*) FILTER (WHERE c.outcome = 'DONE') > 0;

@@ -212,8 +212,8 @@ static const struct option_row expect_rows[] = {
      .help =
          "results to deliver without REVIEW: checks (all that meet the limits), or local (of these, those within the "
          "ranges that this site has validated); unreviewed overrides it"},
-    {ROW(conf_expect, text, unvalidated), "", LIMITS(1, 200), .form = &form_dicom,
-     .help = "hold each result for REVIEW, for this reason, unless the pipeline sets unreviewed"},
+    {ROW(conf_expect, number, trust_dice), "0.95", LIMITS(0, 1), .later = true,
+     .help = "lowest Dice with its reference that noctule validate accepts of a result that would be delivered"},
 };
 
 const struct option_section option_expect = {SECTION(expect_rows, conf_expect), .check = check_expect};

@@ -22,8 +22,9 @@ CREATE TABLE validation_case (
     validation_id INTEGER NOT NULL REFERENCES validation (id) ON DELETE CASCADE,
     number INTEGER NOT NULL,
     other INTEGER NOT NULL CHECK (other IN (0, 1)),
-    patient TEXT NOT NULL,                     -- SHA-256 of Patient ID
-    series TEXT NOT NULL,                      -- SHA-256 of Series Instance UID
+    complete INTEGER NOT NULL CHECK (complete IN (0, 1)), -- each segment that needs trust has a reference
+    patient TEXT NOT NULL,                     -- keyed hash of Patient ID
+    series TEXT NOT NULL,                      -- keyed hash of Series Instance UID
     manufacturer TEXT NOT NULL,
     model TEXT NOT NULL,
     kernel TEXT NOT NULL,

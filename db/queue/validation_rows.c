@@ -20,7 +20,7 @@ queue_add_validation(struct queue *queue, const char *record, const char *by, in
         rc = database_run(
             &queue->db,
             "INSERT INTO validation_case SELECT (SELECT max(id) FROM validation), c.key, " OF_CASE("other") ", " OF_CASE(
-                "patient") ", " OF_CASE("series") ", " OF_CASE("manufacturer") ", " OF_CASE("model") ", " OF_CASE("kernel"
+                "complete") ", " OF_CASE("patient") ", " OF_CASE("series") ", " OF_CASE("manufacturer") ", " OF_CASE("model") ", " OF_CASE("kernel"
             ) ", " OF_CASE("thickness") ", " OF_CASE("slice_mm") ", " OF_CASE("noise") ", " OF_CASE("outcome") ", "
             OF_CASE("checks") ", " OF_CASE("wrong") " FROM json_each(?1, '$.cases') c",
             VALUES(value_text(record)));

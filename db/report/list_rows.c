@@ -1054,6 +1054,28 @@ const struct report_list report_pulls = {
     COLUMNS(pull_columns),
 };
 
+static const struct report_column validation_columns[] = {
+    COLUMN(validation, "VALIDATION", NUMBER),
+    COLUMN(name, "PIPELINE", TEXT),
+    COLUMN(at, "AT", TIME),
+    COLUMN(by, "BY", TEXT | DROP),
+    AS(in_force, "IN FORCE", TEXT, "iif(in_force, 'yes', 'no')"),
+    COLUMN(patients, "PATIENTS", NUMBER),
+    AS(done, "DONE", TEXT, "done || ' of ' || cases"),
+    AS(others, "OTHERS DONE", TEXT, "others_done || ' of ' || others"),
+    COLUMN(wrong, "WRONG", NUMBER),
+    AS(share, "AT MOST WRONG", TEXT | DROP, "printf('%.1f %%', 100.0 * wrong_share_95)"),
+    COLUMN(version, "VERSION", TEXT | DROP),
+    COLUMN(why, "not passed because", TEXT | BELOW),
+};
+
+const struct report_list report_validations = {
+    .view = "v_validations",
+    .id = "validation",
+    .tail = "WHERE (?2 IS NULL OR name = ?2) ORDER BY validation DESC LIMIT ?17",
+    COLUMNS(validation_columns),
+};
+
 const struct report_list report_programs = {
     .view = "v_programs",
     .id = "program",

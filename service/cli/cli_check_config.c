@@ -50,7 +50,7 @@ print_trust(const struct conf *conf, const struct conf_pipeline *pipeline)
     bool local = false;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_expect *expect = pipeline->segments[i].expect;
-        local |= expect && (expect->trust == CONF_TRUST_LOCAL || expect->unvalidated);
+        local |= expect && expect->trust == CONF_TRUST_LOCAL;
     }
     if (!local)
         return;

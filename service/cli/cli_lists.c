@@ -365,6 +365,19 @@ const struct cli_command cli_deliveries = {
     .check = list_check,
     REPORTS(answer_list, &report_deliveries)};
 
+const struct cli_command cli_validations = {
+    .name = "validations",
+    .help = "list validations of pipelines on patients of this site, newest first",
+    .usage = {"[--pipeline NAME] [--limit N] [--json]"},
+    .options = (const struct cli_option[]){FILTER("pipeline", &cli_pipeline, pipeline, "only of this pipeline or preset",
+                                                  NULL),
+                                           LIMIT,
+                                           WATCH,
+                                           JSON,
+                                           {0}},
+    .check = list_check,
+    REPORTS(answer_list, &report_validations)};
+
 const struct cli_command cli_programs = {
     .name = "programs",
     .help = "list programs of the site as the daemon found them, or their runs, newest first",

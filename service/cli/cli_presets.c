@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define MAX_TEXT 2048
 #define MAX_KEYS 5
@@ -215,6 +217,32 @@ shelf_print_one(const struct shelf *shelf, const char *folder, const char *name)
         fputs(line, stdout);
     fclose(file);
     return EXIT_OK;
+}
+
+int
+cli_load_preset(const char *name, struct conf **conf)
+{
+    struct error error;
+    char path[64], *folder = conf_share_path(presets.folder), *file = NULL;
+    const int fd = memfd_create("preset", MFD_CLOEXEC);
+    *conf = NULL;
+    if (!folder || fd < 0 || asprintf(&file, "%s/%s.conf", folder, name) < 0)
+        file = NULL;
+    free(folder);
+    int rc = !file ? -ENOMEM : strchr(name, '/') ? -ENOENT : access(file, R_OK) == 0 ? 0 : -errno;
+    if (rc)
+        error_set(&error, rc, CODE_NONE, "there is no pipeline and no preset \"%s\": %s", name, strerror(-rc));
+    else if (dprintf(fd, "pipelines = ( { name = \"%s\";\n@include \"%s\"\n} );\n", name, file) < 0)
+        rc = error_set_system(&error, -errno, "read a preset");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (rc == 0)
+        rc = conf_load(path, conf, &error);
+    if (rc)
+        cli_print_error("%s", error.message);
+    free(file);
+    if (fd >= 0)
+        close(fd);
+    return rc ? EXIT_NOT_FOUND : EXIT_OK;
 }
 
 /* ------------------------------------------------------------------------------- testing ---- */

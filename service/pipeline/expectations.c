@@ -220,7 +220,7 @@ static bool
 look_needs_trust(const struct conf_segment *segment)
 {
     const struct conf_expect *expect = segment->expect;
-    return expect ? expect->trust == CONF_TRUST_LOCAL || expect->unvalidated : segment->method == CONF_PROGRAM;
+    return expect ? expect->trust == CONF_TRUST_LOCAL : segment->method == CONF_PROGRAM;
 }
 
 /* Checks once per job whether the site has validated the pipeline for these images. */

@@ -3,9 +3,8 @@
 
 #include "base/text.h"
 #include "db/report.h"
-#include "service/cli/compare/compare_case.h"
+#include "service/cli/compare/compare_input.h"
 #include "service/cli/compare/compare_print.h"
-#include "service/cli/input/input.h"
 #include "service/common/layout.h"
 #include "service/common/parallel.h"
 
@@ -28,16 +27,10 @@ struct compare_run {
     const struct conf *conf;
     const struct compare_options *options;
     struct compare_request request;
-    struct collection files;
-    size_t reference; /* the first file of the reference */
-    size_t images;    /* the first file of --images */
-    struct headers headers;
-    struct input_skipped skipped;
+    struct compare_input input;
     struct sorted sorted;
-    struct compare_object *objects; /* one per file */
-    size_t object_count;
     struct compare_rows rows;
-    size_t failed; /* files, cases and objects that could not be compared */
+    size_t failed; /* cases and objects that could not be compared */
 };
 
 static int
@@ -71,9 +64,9 @@ compare_collect(struct compare_run *run, const char *input)
     int64_t job;
     char folder[PATH_MAX];
     if (!compare_is_job(input, &job))
-        return cli_collect(&run->files, input);
+        return cli_collect(&run->input.files, input);
     snprintf(folder, sizeof folder, "%s/" LAYOUT_OUTBOX "/%lld", run->conf->root, (long long)job);
-    return cli_collect(&run->files, folder);
+    return cli_collect(&run->input.files, folder);
 }
 
 /* Adds the stored images of a job. */
@@ -94,7 +87,7 @@ compare_collect_images(struct compare_run *run, int64_t job)
     for (size_t i = 0; i < stored.path_count && rc == 0; i++) {
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/%s", run->conf->root, stored.paths[i]);
-        rc = input_collect_add(&run->files, path);
+        rc = input_collect_add(&run->input.files, path);
         if (rc)
             error_set_system(&error, rc, "list the images");
     }
@@ -105,76 +98,30 @@ compare_collect_images(struct compare_run *run, int64_t job)
     return rc ? EXIT_NOT_FOUND : EXIT_OK;
 }
 
-static void
-compare_complain(struct compare_run *run, const char *what, const struct error *error)
-{
-    cli_print_error("%s%s%s: %s", what, *what ? ": " : "", code_name(error->code), error->message);
-    run->failed++;
-}
-
-/* Sorts a file that is no image: to the objects, to the failures, or to the files that are skipped. */
-static int
-compare_sort_file(struct compare_run *run, size_t file)
-{
-    struct compare_object *object = &run->objects[run->object_count];
-    struct error error = {.code = CODE_NONE};
-    const char *path = run->files.paths[file];
-    if (!input_sorted_is_other(&run->headers.errors[file])) {
-        compare_complain(run, path, &run->headers.errors[file]);
-        return 0;
-    }
-    const int rc = file < run->images ? compare_object_open(path, object, &error) : -EINVAL;
-    if (rc == 0) {
-        object->side = file < run->reference ? AGREEMENT_FOUND : AGREEMENT_REFERENCE;
-        run->object_count++;
-    }
-    if (rc == 0 || rc == -ENOMEM)
-        return rc;
-    if (input_sorted_is_other(&error) || file >= run->images)
-        return input_skipped_add(&run->skipped, path, run->headers.errors[file].code, run->headers.errors[file].message);
-    compare_complain(run, path, &error);
-    return 0;
-}
-
-static int
-compare_read(struct compare_run *run)
-{
-    int rc = headers_read(run->files.paths, run->files.count, run->request.threads, NULL, &run->headers);
-    run->objects = calloc(run->files.count + 1, sizeof *run->objects);
-    if (!run->objects)
-        rc = -ENOMEM;
-    for (size_t i = 0; i < run->headers.count && rc == 0; i++)
-        if (run->headers.rc[i])
-            rc = compare_sort_file(run, i);
-    if (rc == 0)
-        rc = input_sorted_make(&run->headers, run->files.paths, &run->conf->series, &run->skipped, &run->sorted);
-    if (rc)
-        cli_print_error("cannot read the files: %s", strerror(-rc));
-    return rc ? EXIT_PARTIAL : EXIT_OK;
-}
-
 /* ---------------------------------------------------------------------------------- cases ---- */
 
 /* Compares the marked objects if both sides have one. */
 static void
 compare_marked(struct compare_run *run, const struct headers *series, const bool *marked)
 {
-    const struct compare_object **objects = calloc(run->object_count + 1, sizeof(struct compare_object *));
+    const struct compare_object **objects = calloc(run->input.object_count + 1, sizeof(struct compare_object *));
     size_t count = 0, sides[AGREEMENT_MASKS] = {0};
     struct error error = {.code = CODE_NONE};
     int rc = objects ? 0 : error_set_system(&error, -ENOMEM, "compare regions");
-    for (size_t i = 0; i < run->object_count && rc == 0; i++)
+    for (size_t i = 0; i < run->input.object_count && rc == 0; i++)
         if (marked[i]) {
-            objects[count++] = &run->objects[i];
-            sides[run->objects[i].side]++;
+            objects[count++] = &run->input.objects[i];
+            sides[run->input.objects[i].side]++;
         }
     if (rc == 0 && sides[0] > 0 && sides[1] > 0) {
-        for (size_t i = 0; i < run->object_count; i++)
-            run->objects[i].used |= marked[i];
+        for (size_t i = 0; i < run->input.object_count; i++)
+            run->input.objects[i].used |= marked[i];
         rc = compare_case(&run->request, series, objects, count, &run->rows, &error);
     }
-    if (rc)
-        compare_complain(run, count > 0 ? objects[0]->path : "", &error);
+    if (rc) {
+        compare_complain(count > 0 ? objects[0]->path : "", &error);
+        run->failed++;
+    }
     free(objects);
 }
 
@@ -182,25 +129,25 @@ compare_marked(struct compare_run *run, const struct headers *series, const bool
 static void
 compare_all(struct compare_run *run)
 {
-    bool *marked = calloc(run->object_count + 1, sizeof *marked);
+    bool *marked = calloc(run->input.object_count + 1, sizeof *marked);
     for (size_t i = 0; i < run->sorted.count && marked; i++) {
         const struct headers *series = &run->sorted.series[i].headers;
-        for (size_t k = 0; k < run->object_count; k++)
-            marked[k] = compare_object_is_of(&run->objects[k], series->instances[0]);
+        for (size_t k = 0; k < run->input.object_count; k++)
+            marked[k] = compare_object_is_of(&run->input.objects[k], series->instances[0]);
         compare_marked(run, series, marked);
     }
-    for (size_t i = 0; i < run->object_count && marked; i++) {
-        if (run->objects[i].used || run->objects[i].side != AGREEMENT_FOUND)
+    for (size_t i = 0; i < run->input.object_count && marked; i++) {
+        if (run->input.objects[i].used || run->input.objects[i].side != AGREEMENT_FOUND)
             continue;
-        for (size_t k = 0; k < run->object_count; k++)
-            marked[k] = k == i || (!run->objects[k].used && run->objects[k].side == AGREEMENT_REFERENCE &&
-                                   compare_objects_share(&run->objects[i], &run->objects[k]));
+        for (size_t k = 0; k < run->input.object_count; k++)
+            marked[k] = k == i || (!run->input.objects[k].used && run->input.objects[k].side == AGREEMENT_REFERENCE &&
+                                   compare_objects_share(&run->input.objects[i], &run->input.objects[k]));
         compare_marked(run, NULL, marked);
     }
-    for (size_t i = 0; i < run->object_count; i++)
-        if (!run->objects[i].used) {
-            cli_print_error("%s: no %s of the same series", run->objects[i].path,
-                            run->objects[i].side == AGREEMENT_FOUND ? "reference" : "object to compare");
+    for (size_t i = 0; i < run->input.object_count; i++)
+        if (!run->input.objects[i].used) {
+            cli_print_error("%s: no %s of the same series", run->input.objects[i].path,
+                            run->input.objects[i].side == AGREEMENT_FOUND ? "reference" : "object to compare");
             run->failed++;
         }
     run->failed += !marked;
@@ -211,30 +158,33 @@ static int
 compare_all_inputs(struct compare_run *run, char **inputs)
 {
     int status = compare_collect(run, inputs[0]);
-    run->reference = run->files.count;
+    run->input.reference = run->input.files.count;
     if (status == EXIT_OK)
         status = compare_collect(run, inputs[1]);
-    run->images = run->files.count;
+    run->input.images = run->input.files.count;
     for (size_t i = 0; i < run->options->images.count && status == EXIT_OK; i++)
-        status = cli_collect(&run->files, run->options->images.items[i]);
+        status = cli_collect(&run->input.files, run->options->images.items[i]);
     for (int i = 0; i < 2 && status == EXIT_OK; i++) {
         int64_t job;
         if (compare_is_job(inputs[i], &job))
             status = compare_collect_images(run, job);
     }
-    if (status == EXIT_OK && (cli_confine(CONFINE_STEP, &run->files, NULL, 0, &(struct command_places){0}) != 0 ||
+    if (status == EXIT_OK && (cli_confine(CONFINE_STEP, &run->input.files, NULL, 0, &(struct command_places){0}) != 0 ||
                               cli_confine_calls(CONFINE_STEP) != 0))
         status = EXIT_PARTIAL;
-    if (status == EXIT_OK)
-        status = compare_read(run);
     if (status != EXIT_OK)
         return status;
+    if (compare_input_read(&run->input, run->request.threads) != 0 ||
+        input_sorted_make(&run->input.headers, run->input.files.paths, &run->conf->series, &run->input.skipped,
+                          &run->sorted) != 0)
+        return EXIT_PARTIAL;
     compare_all(run);
+    run->failed += run->input.failed;
     for (size_t i = 0; i < run->rows.count; i++)
         run->failed += run->rows.items[i].error.code != CODE_NONE;
     compare_print(&run->rows, run->request.tolerance_mm, run->options->json);
-    if (run->object_count == 0)
-        input_skipped_print(&run->skipped);
+    if (run->input.object_count == 0)
+        input_skipped_print(&run->input.skipped);
     return run->failed > 0 ? EXIT_PARTIAL : run->rows.count == 0 ? EXIT_NOT_FOUND : EXIT_OK;
 }
 
@@ -250,14 +200,9 @@ compare_run(struct cli_call *call)
                                           .threads = parallel_processors()}};
     dicom_init();
     const int status = compare_all_inputs(&run, call->arguments);
-    for (size_t i = 0; i < run.object_count; i++)
-        free(run.objects[i].references);
-    free(run.objects);
     free(run.rows.items);
     input_sorted_free(&run.sorted);
-    input_skipped_clear(&run.skipped);
-    headers_free(&run.headers);
-    input_collect_free(&run.files);
+    compare_input_free(&run.input);
     return status;
 }
 

@@ -9,6 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Measures of all cases of one pair of regions. */
+struct compare_summary {
+    size_t cases;
+    double median_dice, lowest_dice;
+    double median_distance_95, highest_distance_95;
+    double mean_bias_ml, sd_bias_ml; /* sd_bias_ml: of at least two cases, else NAN */
+};
+
 /* ------------------------------------------------------------------------------- summary ---- */
 
 static bool
@@ -31,7 +39,8 @@ compare_median(double *values, size_t count)
     return count == 0 ? NAN : (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-int
+/* Summarizes the rows without an error whose regions have the same names as this one. Returns 0 or -ENOMEM. */
+static int
 compare_summarize(const struct compare_rows *rows, const struct compare_row *like, struct compare_summary *summary)
 {
     double *dice = calloc(rows->count + 1, sizeof *dice), *distance = calloc(rows->count + 1, sizeof *distance);
@@ -88,18 +97,11 @@ compare_each_summary(const struct compare_rows *rows,
 /* ---------------------------------------------------------------------------------- JSON ---- */
 
 void
-compare_put_row(struct json *json, const struct compare_row *row)
+compare_put_measures(struct json *json, const struct compare_row *row)
 {
     const struct agreement *agreement = &row->agreement;
-    json_string(json, "series_uid", row->series_uid);
-    json_string(json, "found", row->paths[AGREEMENT_FOUND]);
-    json_string(json, "reference", row->paths[AGREEMENT_REFERENCE]);
     json_string(json, "region", row->regions[AGREEMENT_FOUND]);
     json_string(json, "reference_region", row->regions[AGREEMENT_REFERENCE]);
-    if (row->error.code != CODE_NONE) {
-        json_error(json, &row->error);
-        return;
-    }
     json_integer(json, "voxels", agreement->voxels[AGREEMENT_FOUND]);
     json_integer(json, "reference_voxels", agreement->voxels[AGREEMENT_REFERENCE]);
     json_integer(json, "common_voxels", agreement->common);
@@ -110,6 +112,23 @@ compare_put_row(struct json *json, const struct compare_row *row)
     json_exact(json, "bias_ml", agreement->bias_ml);
     json_exact(json, "distance_95_mm", agreement->distance_95);
     json_exact(json, "surface_dice", agreement->surface_dice);
+}
+
+static void
+compare_put_row(struct json *json, const struct compare_row *row)
+{
+    json_begin_object(json, NULL);
+    json_string(json, "series_uid", row->series_uid);
+    json_string(json, "found", row->paths[AGREEMENT_FOUND]);
+    json_string(json, "reference", row->paths[AGREEMENT_REFERENCE]);
+    if (row->error.code == CODE_NONE) {
+        compare_put_measures(json, row);
+    } else {
+        json_string(json, "region", row->regions[AGREEMENT_FOUND]);
+        json_string(json, "reference_region", row->regions[AGREEMENT_REFERENCE]);
+        json_error(json, &row->error);
+    }
+    json_end_object(json);
 }
 
 static void
@@ -136,11 +155,8 @@ compare_print_json(const struct compare_rows *rows, double tolerance_mm)
     json_begin_object(&json, NULL);
     json_exact(&json, "tolerance_mm", tolerance_mm);
     json_begin_array(&json, "regions");
-    for (size_t i = 0; i < rows->count; i++) {
-        json_begin_object(&json, NULL);
+    for (size_t i = 0; i < rows->count; i++)
         compare_put_row(&json, &rows->items[i]);
-        json_end_object(&json);
-    }
     json_end_array(&json);
     json_begin_array(&json, "summary");
     compare_each_summary(rows, compare_put_summary, &json);

@@ -13,22 +13,6 @@
 #define MAX_PREVIEW_BYTES (256 * 1024)
 #define MAX_BYTES         (2 * 1024 * 1024)
 
-static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static void
-preview_encode(const unsigned char *bytes, size_t size, FILE *out)
-{
-    for (size_t i = 0; i < size; i += 3) {
-        const size_t left = size - i;
-        const unsigned triple = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
-                                (left > 2 ? (unsigned)bytes[i + 2] : 0);
-        fputc(base64_digits[triple >> 18], out);
-        fputc(base64_digits[triple >> 12 & 63], out);
-        fputc(left > 1 ? base64_digits[triple >> 6 & 63] : '=', out);
-        fputc(left > 2 ? base64_digits[triple & 63] : '=', out);
-    }
-}
-
 static void
 preview_caption(const struct report_table *table, size_t row, FILE *out)
 {
@@ -64,9 +48,7 @@ report_preview_figures(const struct report_content *report, size_t count, FILE *
             size = 0;
         fputs("<figure>", out);
         if (size > 0) {
-            fputs("<img alt=\"Preview of the segments\" src=\"data:image/png;base64,", out);
-            preview_encode(bytes, size, out);
-            fputs("\">", out);
+            html_png(bytes, size, "Preview of the segments", out);
             free(bytes);
         } else {
             fputs("<p class=\"faint small\">no preview, or it is too large for the page</p>", out);

@@ -59,6 +59,9 @@ void html_alerts(const struct alerts *alerts, FILE *out);
  * must free *bytes. Returns 0 or -errno. */
 int html_read_preview(const char *root, const char *path, size_t max_size, unsigned char **bytes, size_t *size);
 
+/* Writes a PNG file as an image within the page. `alt` is escaped. */
+void html_png(const unsigned char *bytes, size_t size, const char *alt, FILE *out);
+
 /* A stacked bar chart with one column per row of the table. */
 struct html_chart {
     const char *title;

@@ -53,3 +53,23 @@ html_read_preview(const char *root, const char *path, size_t max_size, unsigned 
     free(whole);
     return rc;
 }
+
+static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void
+html_png(const unsigned char *bytes, size_t size, const char *alt, FILE *out)
+{
+    fputs("<img alt=\"", out);
+    html_text(alt, out);
+    fputs("\" src=\"data:image/png;base64,", out);
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t left = size - i;
+        const unsigned triple = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                                (left > 2 ? (unsigned)bytes[i + 2] : 0);
+        fputc(base64_digits[triple >> 18], out);
+        fputc(base64_digits[triple >> 12 & 63], out);
+        fputc(left > 1 ? base64_digits[triple >> 6 & 63] : '=', out);
+        fputc(left > 2 ? base64_digits[triple & 63] : '=', out);
+    }
+    fputs("\">", out);
+}
