@@ -376,8 +376,9 @@ static const struct option_row pipeline_rows[] = {
      .help = "results outside the limits of expect: \"hold\" them until noctule accept or noctule "
              "reject, or \"deliver\" them with a remark in Content Description (0070,0081)"},
     {ROW(conf_pipeline, boolean, unreviewed), "false", .later = true,
-     .help = "deliver results without REVIEW, also of segments with expect.trust = \"local\", such as those of presets, "
-             "and of programs without expect"},
+     .help =
+         "deliver results without REVIEW, also of segments with expect.trust = \"local\", such as those of presets, "
+         "and of programs without expect"},
     {ROW(conf_pipeline, text, series_description), "\"\"", LIMITS(0, 64), .form = &form_dicom,
      .help = "Series Description (0008,103E) of the results; empty: derived from the name"},
     {ROW(conf_pipeline, integer, series_number), "9000", LIMITS(0, 2147483647),

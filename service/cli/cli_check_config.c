@@ -55,9 +55,10 @@ print_trust(const struct conf *conf, const struct conf_pipeline *pipeline)
     if (!local)
         return;
     char *ranges = pipeline->unreviewed ? NULL : cli_find_validated(conf, pipeline);
-    puts(pipeline->unreviewed  ? "  trust: results are delivered without REVIEW (unreviewed = true)"
-         : ranges && *ranges ? "  trust: results for validated images are delivered, others are held for REVIEW"
-                               : "  trust: each result is held for REVIEW until the site validates it (noctule validate)");
+    puts(pipeline->unreviewed ? "  trust: results are delivered without REVIEW (unreviewed = true)"
+         : ranges && *ranges
+             ? "  trust: results for validated images are delivered, others are held for REVIEW"
+             : "  trust: each result is held for REVIEW until the site validates it (noctule validate)");
     free(ranges);
 }
 

@@ -8,8 +8,8 @@
 #include "service/cli/watch.h"
 #include "service/common/jobs/feature_document.h"
 #include "service/common/layout.h"
-#include "service/common/trust.h"
 #include "service/common/pseudonym.h"
+#include "service/common/trust.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -369,8 +369,8 @@ const struct cli_command cli_validations = {
     .name = "validations",
     .help = "list validations of pipelines on patients of this site, newest first",
     .usage = {"[--pipeline NAME] [--limit N] [--json]"},
-    .options = (const struct cli_option[]){FILTER("pipeline", &cli_pipeline, pipeline, "only of this pipeline or preset",
-                                                  NULL),
+    .options = (const struct cli_option[]){FILTER("pipeline", &cli_pipeline, pipeline,
+                                                  "only of this pipeline or preset", NULL),
                                            LIMIT,
                                            WATCH,
                                            JSON,

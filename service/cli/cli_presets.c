@@ -290,8 +290,8 @@ test_run(struct cli_call *call)
         return EXIT_PARTIAL;
     }
     struct conf *conf = cli_load_conf(context, path, NULL);
-    char name[] = "noctule", command[] = "run", json[] = "--json", table[] = "--table", pipeline[] = "--pipeline=preset",
-         output[] = "--output";
+    char name[] = "noctule", command[] = "run", json[] = "--json", table[] = "--table",
+         pipeline[] = "--pipeline=preset", output[] = "--output";
     char *words[] = {name, command, options->json ? json : table, pipeline, output, options->output, options->test};
     context->conf = conf;
     int status = conf ? cli_parse((int)(sizeof words / sizeof words[0]), words, context, &run) : EXIT_CONFIG;

@@ -348,7 +348,8 @@ agreement_of_volumes(const struct agreement_request *request, struct agreement *
     const double *spacing = request->spacing;
     const int64_t words = request->masks[0].words_per_row * request->extent.rows * request->extent.slices;
     for (int64_t i = 0; i < words; i++) {
-        const uint64_t found = request->masks[AGREEMENT_FOUND].bits[i], other = request->masks[AGREEMENT_REFERENCE].bits[i];
+        const uint64_t found = request->masks[AGREEMENT_FOUND].bits[i],
+                       other = request->masks[AGREEMENT_REFERENCE].bits[i];
         agreement->voxels[AGREEMENT_FOUND] += __builtin_popcountll(found);
         agreement->voxels[AGREEMENT_REFERENCE] += __builtin_popcountll(other);
         agreement->common += __builtin_popcountll(found & other);

@@ -14,12 +14,21 @@ trust_thickness(double slice_mm)
 {
     /* Positions in decimal digits may be off by a micrometre. */
     const double thickness = round(slice_mm * 1000) / 1000;
-    return thickness <= 1.25 ? "up to 1.25 mm" : thickness <= 2.5 ? "1.25 to 2.5 mm"
-           : thickness <= 5  ? "2.5 to 5 mm"
-                             : "above 5 mm";
+    return thickness <= 1.25  ? "up to 1.25 mm"
+           : thickness <= 2.5 ? "1.25 to 2.5 mm"
+           : thickness <= 5   ? "2.5 to 5 mm"
+                              : "above 5 mm";
 }
 
-enum trust_field { TRUST_MANUFACTURER, TRUST_MODEL, TRUST_KERNEL, TRUST_THICKNESS, TRUST_LOW, TRUST_HIGH, TRUST_FIELDS };
+enum trust_field {
+    TRUST_MANUFACTURER,
+    TRUST_MODEL,
+    TRUST_KERNEL,
+    TRUST_THICKNESS,
+    TRUST_LOW,
+    TRUST_HIGH,
+    TRUST_FIELDS
+};
 
 /* Splits a line. Returns the next one. Missing fields are "". */
 static char *
@@ -65,7 +74,8 @@ trust_explain(int matched, double highest, const struct trust_images *images, ch
     else if (isnan(images->noise))
         snprintf(why, TRUST_WHY, "not validated for this noise, which is not known");
     else
-        snprintf(why, TRUST_WHY, "not validated for this noise (%.3g HU, validated up to %.3g HU)", images->noise, highest);
+        snprintf(why, TRUST_WHY, "not validated for this noise (%.3g HU, validated up to %.3g HU)", images->noise,
+                 highest);
 }
 
 bool

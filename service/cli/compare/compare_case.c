@@ -265,9 +265,8 @@ compare_unnamed(struct compare_open *open, struct error *error)
     for (size_t i = 0; i < open->count && rows >= 0; i++) {
         of[open->sides[i]] = open->sets[i];
         for (size_t k = 0; k < open->count && rows >= 0 && open->sides[i] == AGREEMENT_FOUND; k++) {
-            const int more = open->sides[k] == AGREEMENT_REFERENCE
-                                 ? compare_equal_names(open, open->sets[i], open->sets[k])
-                                 : 0;
+            const int more =
+                open->sides[k] == AGREEMENT_REFERENCE ? compare_equal_names(open, open->sets[i], open->sets[k]) : 0;
             rows = more < 0 ? more : rows + more;
         }
     }

@@ -16,8 +16,8 @@ volume_finish(struct compare_volume *volume, struct dicom_instance *const *insta
               const struct geometry_stack *stack, struct error *error)
 {
     static const struct conf_pipeline none;
-    volume->segmentation = (struct segmentation){
-        .pipeline = &none, .instances = instances, .stack = stack, .grid = &volume->grid};
+    volume->segmentation =
+        (struct segmentation){.pipeline = &none, .instances = instances, .stack = stack, .grid = &volume->grid};
     int rc = grid_make(&none, instances, stack, &volume->grid, error);
     if (rc == 0 && volume->grid.straight) {
         volume->segmentation.instances = volume->grid.instances;

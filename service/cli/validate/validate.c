@@ -69,7 +69,8 @@ static int
 validate_open(struct validate_run *run, const struct validate_options *options, struct job_device **device)
 {
     const struct conf_compute *compute = &run->conf->compute;
-    const bool may_use_gpu = strcmp(compute->backend, "cuda") == 0 || (strcmp(compute->backend, "cpu") != 0 && places_have_gpus());
+    const bool may_use_gpu =
+        strcmp(compute->backend, "cuda") == 0 || (strcmp(compute->backend, "cpu") != 0 && places_have_gpus());
     const enum confine_role role = may_use_gpu ? CONFINE_GPU_STEP : CONFINE_STEP;
     const struct kernels_device_options wanted = {.backend = compute->backend,
                                                   .device = compute->device_count > 0 ? compute->devices[0] : NULL,

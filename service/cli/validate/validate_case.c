@@ -14,7 +14,8 @@ validate_limit(const struct conf_pipeline *pipeline, const char *label)
 {
     const size_t segment = conf_find_segment(pipeline, label);
     const struct conf_segment *found = &pipeline->segments[segment];
-    if (segment == pipeline->segment_count || found->hidden || !found->expect || found->expect->trust != CONF_TRUST_LOCAL)
+    if (segment == pipeline->segment_count || found->hidden || !found->expect ||
+        found->expect->trust != CONF_TRUST_LOCAL)
         return -1;
     return found->expect->trust_dice;
 }
@@ -36,18 +37,14 @@ validate_pattern(const struct compare_request *request, char *label)
 static struct conf_segment
 validate_reference(const struct conf_segment *segment, char *pattern, enum conf_object_kind kind, char *label)
 {
-    return (struct conf_segment){.label = label,
-                                 .description = (char *)"",
-                                 .method = CONF_OBJECT,
-                                 .object = {.kind = kind,
-                                            .roi = pattern,
-                                            .threshold = 0.5,
-                                            .own = true,
-                                            .unite = true,
-                                            .optional = true},
-                                 .category = segment->category,
-                                 .type = segment->type,
-                                 .color = {1 - segment->color[0], 1 - segment->color[1], 1 - segment->color[2]}};
+    return (struct conf_segment){
+        .label = label,
+        .description = (char *)"",
+        .method = CONF_OBJECT,
+        .object = {.kind = kind, .roi = pattern, .threshold = 0.5, .own = true, .unite = true, .optional = true},
+        .category = segment->category,
+        .type = segment->type,
+        .color = {1 - segment->color[0], 1 - segment->color[1], 1 - segment->color[2]}};
 }
 
 /*

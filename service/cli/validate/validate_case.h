@@ -29,8 +29,8 @@ struct validate_run {
     const struct conf_pipeline *pipeline; /* as configured */
     struct compare_request request;
     struct pseudonym_key key;
-    const char *output;   /* folder of all results */
-    size_t others;        /* the first file of other regions */
+    const char *output; /* folder of all results */
+    size_t others;      /* the first file of other regions */
     struct job_lane *lane;
     struct compare_input input;
     struct units units;

@@ -38,7 +38,8 @@ validate_put_heads(const char *title, const char *const *heads, FILE *out)
 static void
 validate_put_ranges(const struct validate_result *result, FILE *out)
 {
-    static const char *const heads[] = {"scanner", "kernel", "slices", "patients", "DONE", "noise from", "to (HU)", NULL};
+    static const char *const heads[] = {"scanner", "kernel",     "slices",  "patients",
+                                        "DONE",    "noise from", "to (HU)", NULL};
     validate_put_heads("Images", heads, out);
     for (size_t i = 0; i < result->range_count; i++) {
         const struct validate_range *range = &result->ranges[i];
@@ -82,8 +83,8 @@ validate_put_regions(const struct validate_case *own, FILE *out)
 static void
 validate_put_cases(const struct validate_run *run, FILE *out)
 {
-    static const char *const heads[] = {"case",         "outcome, segment", "checks",       "Dice",
-                                        "surface Dice", "95 % (mm)",        "volume ratio", "bias (ml)", NULL};
+    static const char *const heads[] = {"case",      "outcome, segment", "checks",    "Dice", "surface Dice",
+                                        "95 % (mm)", "volume ratio",     "bias (ml)", NULL};
     validate_put_heads("Cases", heads, out);
     for (size_t i = 0; i < run->count; i++) {
         const struct validate_case *own = &run->cases[i];
@@ -140,7 +141,8 @@ validate_put_html(const struct validate_run *run, const struct validate_result *
     fprintf(out, ": %s</h1>\n<p>", result->passed ? "passed" : "not passed");
     html_text(result->why, out);
     fprintf(out,
-            "</p>\n<p>noctule " NOCTULE_VERSION ". %zu patients, %zu of %zu results DONE; %zu of %zu of other regions DONE; "
+            "</p>\n<p>noctule " NOCTULE_VERSION
+            ". %zu patients, %zu of %zu results DONE; %zu of %zu of other regions DONE; "
             "%zu wrong and DONE.",
             result->patients, result->done, result->cases, result->others_done, result->others, result->wrong);
     if (!isnan(result->share_95) && isfinite(result->share_95))

@@ -19,8 +19,8 @@ validate_is_done(const struct validate_case *own)
 static bool
 validate_same_images(const struct validate_case *a, const struct validate_case *b)
 {
-    return strcmp(a->images.manufacturer, b->images.manufacturer) == 0 && strcmp(a->images.model, b->images.model) == 0 &&
-           strcmp(a->images.kernel, b->images.kernel) == 0 &&
+    return strcmp(a->images.manufacturer, b->images.manufacturer) == 0 &&
+           strcmp(a->images.model, b->images.model) == 0 && strcmp(a->images.kernel, b->images.kernel) == 0 &&
            strcmp(trust_thickness(a->images.slice_mm), trust_thickness(b->images.slice_mm)) == 0;
 }
 
@@ -91,8 +91,8 @@ validate_decide(const struct validate_run *run, struct validate_result *result)
         snprintf(result->why, sizeof result->why, "%zu patients with a reference of each segment, %d are needed",
                  result->patients, VALIDATE_PATIENTS);
     else if (large == 0)
-        snprintf(result->why, sizeof result->why, "no scanner, kernel and slice thickness has %d patients and a DONE result",
-                 VALIDATE_RANGE_PATIENTS);
+        snprintf(result->why, sizeof result->why,
+                 "no scanner, kernel and slice thickness has %d patients and a DONE result", VALIDATE_RANGE_PATIENTS);
     result->passed = result->why[0] == '\0';
     return 0;
 }
@@ -102,8 +102,8 @@ validate_decide(const struct validate_run *run, struct validate_result *result)
 static void
 validate_print_case(const struct validate_case *own, FILE *out)
 {
-    fprintf(out, "%s: %s%s%s%s\n", own->unit->output, own->outcome, own->wrong ? ", WRONG" : "", *own->checks ? ": " : "",
-            own->checks);
+    fprintf(out, "%s: %s%s%s%s\n", own->unit->output, own->outcome, own->wrong ? ", WRONG" : "",
+            *own->checks ? ": " : "", own->checks);
     for (size_t i = 0; i < own->rows.count; i++) {
         const struct compare_row *row = &own->rows.items[i];
         if (row->error.code != CODE_NONE)
@@ -123,15 +123,15 @@ validate_print(const struct validate_run *run, const struct validate_result *res
     for (size_t i = 0; i < result->range_count; i++) {
         const struct validate_range *range = &result->ranges[i];
         const struct trust_images *images = &range->first->images;
-        fprintf(out, "%s %s, kernel %s, slices %s: %zu patients%s, %zu of %zu DONE", images->manufacturer, images->model,
-                images->kernel, trust_thickness(images->slice_mm), range->patients,
+        fprintf(out, "%s %s, kernel %s, slices %s: %zu patients%s, %zu of %zu DONE", images->manufacturer,
+                images->model, images->kernel, trust_thickness(images->slice_mm), range->patients,
                 range->patients < VALIDATE_RANGE_PATIENTS ? " (5 are needed)" : "", range->done, range->cases);
         if (!isnan(range->noise[1]))
             fprintf(out, ", noise %.3g to %.3g HU", range->noise[0], range->noise[1]);
         fputc('\n', out);
     }
-    fprintf(out, "%s: %s%s%s\n", run->pipeline->name, result->passed ? "passed" : "not passed", result->passed ? "" : ": ",
-            result->why);
+    fprintf(out, "%s: %s%s%s\n", run->pipeline->name, result->passed ? "passed" : "not passed",
+            result->passed ? "" : ": ", result->why);
     fprintf(out, "%zu patients, %zu of %zu results DONE; %zu of %zu of other regions DONE; %zu wrong and DONE\n",
             result->patients, result->done, result->cases, result->others_done, result->others, result->wrong);
     if (!isnan(result->share_95) && isfinite(result->share_95))

@@ -50,6 +50,7 @@ START_TEST(empty_masks)
     ck_assert(isinf(agreement.distance_95) && isinf(agreement.ratio));
     ck_assert_double_eq_tol(agreement.bias_ml, 0.006, 1e-15);
 }
+
 END_TEST
 
 /* Boxes at all faces of the volume, of which one is longer by two voxels along x. */
@@ -65,6 +66,7 @@ START_TEST(boxes)
     ck_assert_double_eq(other.distance_95, 2);
     ck_assert(one.surface_dice < 1 && one.surface_dice > 0.5);
 }
+
 END_TEST
 
 /* A plane across z has the area of a face of a voxel per corner; so has the surface of a large box almost. */
@@ -77,6 +79,7 @@ START_TEST(one_voxel)
     ck_assert_double_eq(measure(1, 1).surface_dice, 1);
     ck_assert_double_eq(measure(1, 1).distance_95, 1);
 }
+
 END_TEST
 
 int

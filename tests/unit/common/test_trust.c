@@ -37,6 +37,7 @@ START_TEST(images_in_ranges)
     if (cases[_i].why)
         ck_assert_str_eq(why, cases[_i].why);
 }
+
 END_TEST
 
 START_TEST(thickness)
@@ -47,6 +48,7 @@ START_TEST(thickness)
     ck_assert_str_eq(trust_thickness(5), "2.5 to 5 mm");
     ck_assert_str_eq(trust_thickness(5.5), "above 5 mm");
 }
+
 END_TEST
 
 static char *
@@ -61,7 +63,7 @@ digest_of(const char *text, char digest[TRUST_DIGEST])
 }
 
 #define PIPELINE(more, low)                                                                                            \
-    "name = \"" more "\"; segments = ( { label = \"A\"; method = \"range\"; range = [ " low                           \
+    "name = \"" more "\"; segments = ( { label = \"A\"; method = \"range\"; range = [ " low                            \
     ", 100.0 ]; type = { code = \"1\"; scheme = \"SCT\"; meaning = \"x\"; }; } );"
 
 /* Options of masks and checks count. Names, results and deliveries do not. */
@@ -73,6 +75,7 @@ START_TEST(digests)
     ck_assert_str_ne(a, digest_of(PIPELINE("a", "1.0"), b));
     ck_assert_str_ne(a, digest_of(PIPELINE("a", "0.0") " min_slices = 9;", b));
 }
+
 END_TEST
 
 int

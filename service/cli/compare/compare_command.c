@@ -1,4 +1,4 @@
-/* compare.c - `noctule compare`: measures the agreement of regions with those of a reference. */
+/* compare_command.c - `noctule compare`: measures the agreement of regions with those of a reference. */
 #include "service/cli/cli.h"
 
 #include "base/text.h"
@@ -39,8 +39,8 @@ compare_check(struct cli_call *call)
     struct compare_options *options = call->options;
     char *end = NULL;
     options->tolerance_mm = options->tolerance ? strtod(options->tolerance, &end) : 2;
-    if (options->tolerance && (end == options->tolerance || *end || !(options->tolerance_mm >= 0) ||
-                               options->tolerance_mm > COMPARE_MOST_MM))
+    if (options->tolerance &&
+        (end == options->tolerance || *end || !(options->tolerance_mm >= 0) || options->tolerance_mm > COMPARE_MOST_MM))
         return cli_usage_error(call->command->name, "--tolerance takes millimetres, 0 to %.0f", COMPARE_MOST_MM);
     for (size_t i = 0; i < options->regions.count; i++)
         if (!strchr(options->regions.items[i], '='))
@@ -210,8 +210,9 @@ const struct cli_command cli_compare = {
     .name = "compare",
     .help = "measure the agreement of regions with those of a reference",
     .usage = {"[OPTION]... FOUND REFERENCE"},
-    .more = "FOUND and REFERENCE: a SEG or RTSTRUCT file, a folder with such files, or the number of a job. Objects of one "
-            "series are compared with each other.",
+    .more =
+        "FOUND and REFERENCE: a SEG or RTSTRUCT file, a folder with such files, or the number of a job. Objects of one "
+        "series are compared with each other.",
     .options =
         (const struct cli_option[]){
             {"images", 0, &cli_files, CLI_AT(struct compare_options, images),
