@@ -410,12 +410,13 @@ database_validated(struct database *db, const char *digest, char **ranges)
 {
     sqlite3_stmt *row;
     *ranges = NULL;
-    int rc = database_start(db,
-                            "SELECT coalesce(group_concat(manufacturer || char(9) || model || char(9) || kernel || char(9) || "
-                            "thickness || char(9) || coalesce(printf('%!.17g', noise_low), '') || char(9) || "
-                            "coalesce(printf('%!.17g', noise_high), ''), char(10)), '') "
-                            "FROM v_validated_ranges WHERE digest = ?",
-                            VALUES(value_text(digest)), &row);
+    int rc =
+        database_start(db,
+                       "SELECT coalesce(group_concat(manufacturer || char(9) || model || char(9) || kernel || "
+                       "char(9) || thickness || char(9) || iif(noise_low IS NULL, '', printf('%!.17g', noise_low)) "
+                       "|| char(9) || iif(noise_high IS NULL, '', printf('%!.17g', noise_high)), char(10)), '') "
+                       "FROM v_validated_ranges WHERE digest = ?",
+                       VALUES(value_text(digest)), &row);
     if (rc < 0)
         return rc;
     rc = database_step(db, row);
