@@ -17,6 +17,7 @@ rm -rf $reports
 mkdir -p $reports
 jobs=${NOCTULE_JOBS:-$((2 * $(nproc) + 1))} # most integration tests wait for timers, disks and peers
 share=7
+case_turn= # the turn whose cases of a share run; all four turns of the gate run one in 7
 uar=0 # 1: C tests find uses of a stack frame after its function has returned, at up to twice the time
 asan=detect_leaks=1:quarantine_size_mb=16:malloc_context_size=5 # each page of a longer quarantine costs a page fault
 turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
@@ -39,6 +40,7 @@ kernels_changed() {
 case ${1:-gate} in
 gate)
     set -- asan turn
+    share=28 case_turn=$turn
     export NOCTULE_LINT_SINCE=$landed # clang-format, cppcheck and clang-tidy read changed files only
     for other in 1 2 3 4; do
         [[ $other == "$turn" ]] || left+=("turn $other: runs at another landing; this one is turn $turn")
@@ -122,7 +124,7 @@ stage() {
     asan)
         build asan
         [[ " ${stages[*]} " != *" turn "* ]] || build_ahead $release "${programs[@]}"
-        NOCTULE_TEST_SHARE=${NOCTULE_TEST_SHARE:-$share} ASAN_OPTIONS=$asan:detect_stack_use_after_return=$uar \
+        NOCTULE_TEST_SHARE=${NOCTULE_TEST_SHARE:-$share} NOCTULE_TEST_TURN=$case_turn ASAN_OPTIONS=$asan:detect_stack_use_after_return=$uar \
             run build/asan -L '^gate$' -j "$jobs"
         ;;
     # Release code: the demonstration, further tests of each landing, and this landing's turn of the others.
@@ -134,7 +136,7 @@ stage() {
     # CUDA code compiles, and the emulator runs it.
     cuda)
         build ci integ_programs cuda_tests
-        NOCTULE_TEST_SHARE=$share run build/ci -L '^cuda$' -j "$(nproc)"
+        NOCTULE_TEST_SHARE=7 run build/ci -L '^cuda$' -j "$(nproc)"
         ;;
     everything)
         tests/tools/install-deps.sh models >$reports/models.log 2>&1 &

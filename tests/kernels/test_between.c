@@ -1,6 +1,7 @@
 /* test_between.c - interpolated planes between drawn ones, compared with signed distances, and rejected input. */
 #include "kernels/mask/between.h"
 #include "tests/kernels/ref_volumes.h"
+#include "tests/share.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/growth.h"
 
@@ -212,6 +213,8 @@ alternation_free(struct alternation *made)
 /* Each of two rows is searched for a pixel's counterpart, on either plane. */
 START_TEST(limit_of_rows_between)
 {
+    if (!test_turn_has(2))
+        return;
     static const struct edge edge = EDGE(ROI_BETWEEN_MI);
     const int32_t columns = 32768, gaps = (int32_t)((edge.most << 20) / 4 / 2 / columns);
     struct alternation made;

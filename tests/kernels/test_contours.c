@@ -4,6 +4,7 @@
  */
 #include "tests/kernels/ref_contours.h"
 #include "tests/kernels/ref_volumes.h"
+#include "tests/share.h"
 #include "tests/unit/edge.h"
 #include "tests/unit/growth.h"
 #include "tests/unit/suite.h"
@@ -565,6 +566,8 @@ draw_zigzag(const double *points, int64_t n)
 
 START_TEST(limit_of_crossings)
 {
+    if (!test_turn_has(3))
+        return;
     static const struct edge edge = EDGE(ROI_CROSSINGS_MI);
     const int64_t most = (edge.most << 20) / 1024;
     double *points = zigzag(most + 2, 1024);
@@ -602,6 +605,8 @@ draw_nested(int64_t count)
 /* Each of n areas has 64 rows of 47 words. */
 START_TEST(limit_of_areas)
 {
+    if (!test_turn_has(3))
+        return;
     static const struct edge edge = EDGE(ROI_AREAS_MI);
     const int64_t most = (edge.most << 20) / (64 * 47);
 
@@ -616,6 +621,8 @@ END_TEST
 /* Two areas of one slice are compared in 64 rows of their common words, and once more. */
 START_TEST(limit_of_overlaps)
 {
+    if (!test_turn_has(1))
+        return;
     static const struct edge edge = EDGE(ROI_OVERLAP_MI);
     int64_t words = 0, count = 1;
 

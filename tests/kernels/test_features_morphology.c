@@ -134,7 +134,7 @@ START_TEST(meshes_are_closed)
     static const double spacing[3] = {0.5, 0.75, 2};
     static struct mesh mesh;
 
-    for (int number = 0; number < 300; number += (int)test_share()) {
+    for (int number = (int)test_share_first(); number < 300; number += (int)test_share()) {
         struct solid solid;
 
         solid_fill(&solid, 1 + number % 6);
@@ -259,7 +259,7 @@ START_TEST(hulls_of_points)
     static const int64_t sides[] = {2, 3, 5, 20, HULL_MOST + 1};
     struct hull_point points[200];
 
-    for (int number = 0; number < 400; number += (int)test_share()) {
+    for (int number = (int)test_share_first(); number < 400; number += (int)test_share()) {
         const size_t count = 4 + (size_t)ref_random_below(&random_state, 196);
         struct hull hull[HULL_SIDES];
         double diameter;

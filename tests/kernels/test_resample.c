@@ -68,7 +68,7 @@ START_TEST(random_planes_and_grids)
 {
     static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
 
-    for (uint64_t seed = 0; seed < 30; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 30; seed += test_share()) {
         struct resample_case each;
         resample_make_case(&each, seed, orders[_i]);
         void *voxels = random_voxels(&each, seed);
@@ -95,7 +95,7 @@ START_TEST(parts_equal_the_whole)
 {
     static const int orders[] = {RESAMPLE_NEAREST, RESAMPLE_LINEAR, RESAMPLE_CUBIC};
 
-    for (uint64_t seed = 0; seed < 30; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 30; seed += test_share()) {
         struct resample_case each;
         uint64_t random = seed;
         const void *resampled;
@@ -125,7 +125,7 @@ END_TEST
 /* A grid that is narrowed to a box must contain everything that a mask in the box becomes on the whole grid. */
 START_TEST(around_a_box)
 {
-    for (uint64_t seed = 0; seed < 40; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 40; seed += test_share()) {
         struct resample_case each;
         uint64_t random = seed;
         int64_t first[3], size[3], voxels, left = 0;
@@ -340,7 +340,7 @@ START_TEST(the_reach_contains_all_defined_voxels)
 {
     int64_t within = 0, beyond = 0;
 
-    for (uint64_t seed = 0; seed < 30; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 30; seed += test_share()) {
         struct resample_case each;
         resample_make_case(&each, seed, RESAMPLE_LINEAR);
         each.pixel = each.result = IMAGE_INT16;
@@ -406,7 +406,7 @@ make_thin_case(struct resample_case *each, uint64_t seed, int order)
 
 START_TEST(masks_return_to_the_planes)
 {
-    for (uint64_t seed = 0; seed < 120; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 120; seed += test_share()) {
         struct resample_case each;
         make_thin_case(&each, seed, RESAMPLE_NEAREST);
         const int64_t words = mask_words(&each.planes.extent);
@@ -428,7 +428,7 @@ END_TEST
 
 START_TEST(maps_return_to_the_planes)
 {
-    for (uint64_t seed = 0; seed < 120; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 120; seed += test_share()) {
         struct resample_case each;
         make_thin_case(&each, seed, RESAMPLE_NEAREST);
         const int64_t voxels = image_voxels(&each.planes.extent);
@@ -496,7 +496,7 @@ expect_linear_mask(const struct resample_case *each, uint64_t seed)
 
 START_TEST(masks_on_the_grid_include_half_covered_voxels)
 {
-    for (uint64_t seed = 0; seed < 40; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 40; seed += test_share()) {
         struct resample_case each;
         make_thin_case(&each, seed, RESAMPLE_LINEAR);
         expect_linear_mask(&each, seed);
@@ -507,7 +507,7 @@ END_TEST
 
 START_TEST(annotated_masks_are_resampled_to_the_grid)
 {
-    for (uint64_t seed = 0; seed < 60; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 60; seed += test_share()) {
         struct resample_case each;
         resample_make_case(&each, seed, RESAMPLE_NEAREST);
         const int64_t words = mask_words(&each.grid.extent);
@@ -545,7 +545,7 @@ lay_out_as_jobs_do(struct resample_case *each)
 /* Also with all planes shifted by half a pixel, or half way between two slices. */
 START_TEST(annotated_masks_return_to_the_planes)
 {
-    for (uint64_t seed = 0; seed < 60; seed += test_share()) {
+    for (uint64_t seed = test_share_first(); seed < 60; seed += test_share()) {
         struct resample_case each;
         int64_t there, back;
         resample_make_case(&each, 2 * seed, RESAMPLE_NEAREST);

@@ -259,7 +259,7 @@ check_zones(const struct job *job, int64_t number)
 
 START_TEST(random_jobs)
 {
-    for (int64_t number = 0; number < RANDOM_JOBS / test_share(); number++) {
+    for (int64_t number = test_share_first(); number < RANDOM_JOBS; number += test_share()) {
         struct job job;
 
         random_state = (uint64_t)number + 1;

@@ -230,8 +230,9 @@ START_TEST(zones_equal_those_of_the_library)
     ck_assert_int_eq(time_zone_load(zones[_i], &zone), 0);
     setenv("TZ", zones[_i], 1);
     tzset();
-    const int64_t step = (5 * HOUR + 1777) * (int64_t)test_share();
-    for (int64_t t = -HOUR * 24 * 365 * 30; t < HOUR * 24 * 365 * 110; t += step) {
+    const int64_t shift = 5 * HOUR + 1777, step = shift * (int64_t)test_share();
+    for (int64_t t = -HOUR * 24 * 365 * 30 + shift * (int64_t)test_share_first(); t < HOUR * 24 * 365 * 110;
+         t += step) {
         const time_t time = (time_t)t;
         struct tm shown;
         localtime_r(&time, &shown);

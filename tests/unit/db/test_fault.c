@@ -425,7 +425,7 @@ static void
 live_with_faults(int kinds, bool first, int group)
 {
     for (int kind = 0; kind < kinds; kind++) {
-        int n = 1;
+        int n = 1 + (int)test_share_first();
         while (live_with_fault(n, fault_of(kind + n), first, group))
             n += (int)test_share();
         ck_assert_int_gt(n, 20);
@@ -530,7 +530,7 @@ START_TEST(any_write_of_a_rebuild_may_fail)
     ck_assert_int_gt(bytes, 100000);
     sample_close(&s);
     for (int kind = 0; kind < 6; kind++) {
-        int n = 1;
+        int n = 1 + 7 * (int)test_share_first();
         while (rebuild_with_fault(n, fault_of(kind), kind >= 4))
             n += 7 * (int)test_share();
         ck_assert_int_gt(n, 30);

@@ -796,6 +796,8 @@ takes_too_long(const struct error *error)
 
 START_TEST(at_a_limit_and_beyond)
 {
+    if (!test_turn_has((uint64_t)_i))
+        return;
     struct error error = {0};
     struct dicom_instance *instance;
     make_edge(_i, n_at(_i));
@@ -821,6 +823,8 @@ static const struct kind inflated[] = {
 
 START_TEST(beyond_a_limit_once_inflated)
 {
+    if (!test_turn_has((uint64_t)_i))
+        return;
     make(&inflated[_i], inflated[_i].n, NULL);
     const struct error *error = peek_error();
     ck_assert_msg(error->code == CODE_EXPANSION_IMPLAUSIBLE, "%s: %s", inflated[_i].name, code_name(error->code));
