@@ -248,8 +248,9 @@ static const struct {
      SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"enclosed\"; enclosed = { by = \"A\"; directions = "
                              "\"axial-16\"; at_least = 17; }; " TYPE " }")},
     {3, "segments[1].leak.step: 0.5 makes more than 1000 limits",
-     SEGMENTS(RANGE("A", "") ",\n{ label = \"B\"; method = \"grow-until-leak\"; from = \"A\"; leak = { limits = [ 0, 501 ]; "
-                             "step = 0.5; most_ml = 1; }; " TYPE " }")},
+     SEGMENTS(
+         RANGE("A", "") ",\n{ label = \"B\"; method = \"grow-until-leak\"; from = \"A\"; leak = { limits = [ 0, 501 ]; "
+                        "step = 0.5; most_ml = 1; }; " TYPE " }")},
     {3, "segments[1].slices_where.share: the lower end 2 is above the upper end 1",
      SEGMENTS(RANGE(
          "A", "") ",\n{ label = \"B\"; method = \"slices\"; from = \"A\"; slices_where = { label = \"A\"; share = "
