@@ -31,8 +31,8 @@ struct leak {
     size_t within_count;
     struct image_range *ranges, *paddings; /* one per plane; the ranges are those of the limit */
     uint64_t *bits;
-    int64_t count, most;               /* voxels of the region; beyond `most` it leaks */
-    int64_t *grown, grown_count, room; /* its voxels outside of `from`, in the order of growth */
+    int64_t count, most;         /* voxels of the region; with more than `most` it leaks, and grows no further */
+    int64_t *grown, grown_count; /* its voxels outside of `from`, in the order of growth */
 };
 
 static int
@@ -63,75 +63,55 @@ leak_word(const struct leak *leak, const int64_t at[3])
     return (size_t)((at[2] * leak->size[1] + at[1]) * leak->words_per_row + at[0] / 64);
 }
 
-/* Adds a voxel to the region, if it belongs to it. Returns 0 or -ENOMEM. */
-static int
+/* Adds a voxel to the region, if it belongs to it. */
+static void
 leak_add(struct leak *leak, const int64_t at[3])
 {
     const size_t word = leak_word(leak, at);
     const uint64_t bit = UINT64_C(1) << at[0] % 64;
     const int64_t place = (at[2] * leak->size[1] + at[1]) * leak->size[0] + at[0];
     const struct image_range range = leak->ranges[at[2]], padding = leak->paddings[at[2]];
-    uint64_t open = ~leak->bits[word] & bit;
+    uint64_t open = leak->count <= leak->most ? ~leak->bits[word] & bit : 0;
     for (size_t i = 0; i < leak->within_count; i++)
         open &= leak->within[i][word];
     if (!open)
-        return 0;
+        return;
     const int32_t value = image_value(leak->voxels, leak->segmentation->stack->pixel, place);
     if (value < range.lo || value > range.hi || (value >= padding.lo && value <= padding.hi))
-        return 0;
-    if (leak->grown_count == leak->room) {
-        int64_t *grown = realloc(leak->grown, (size_t)(2 * leak->room + 1024) * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        leak->grown = grown;
-        leak->room = 2 * leak->room + 1024;
-    }
+        return;
     leak->bits[word] |= bit;
     leak->grown[leak->grown_count++] = place;
     leak->count++;
-    return 0;
 }
 
 /* Adds the six neighbours of a voxel that belong to the region. */
-static int
+static void
 leak_add_around(struct leak *leak, const int64_t at[3])
 {
-    int rc = 0;
-    for (int axis = 0; axis < 3 && rc == 0; axis++)
-        for (int64_t step = -1; step <= 1 && rc == 0; step += 2) {
+    for (int axis = 0; axis < 3; axis++)
+        for (int64_t step = -1; step <= 1; step += 2) {
             int64_t next[3] = {at[0], at[1], at[2]};
             next[axis] += step;
             if (next[axis] >= 0 && next[axis] < leak->size[axis])
-                rc = leak_add(leak, next);
+                leak_add(leak, next);
         }
-    return rc;
 }
 
-/* Adds the neighbours of the voxels of `from`. */
-static int
-leak_add_around_start(struct leak *leak, const uint64_t *from)
-{
-    int rc = 0;
-    for (int64_t row = 0; row < leak->size[1] * leak->size[2]; row++)
-        for (int64_t w = 0; w < leak->words_per_row; w++)
-            for (uint64_t word = from[row * leak->words_per_row + w]; word && rc == 0; word &= word - 1) {
-                const int64_t at[3] = {64 * w + __builtin_ctzll(word), row % leak->size[1], row / leak->size[1]};
-                rc = leak_add_around(leak, at);
-            }
-    return rc;
-}
-
-/* Grows the region to a limit, unless it leaks before. */
-static int
+/* Grows the region to a limit. */
+static void
 leak_grow(struct leak *leak, const uint64_t *from)
 {
-    int rc = leak_add_around_start(leak, from);
-    for (int64_t i = 0; i < leak->grown_count && leak->count <= leak->most && rc == 0; i++) {
+    for (int64_t row = 0; row < leak->size[1] * leak->size[2]; row++)
+        for (int64_t w = 0; w < leak->words_per_row; w++)
+            for (uint64_t word = from[row * leak->words_per_row + w]; word; word &= word - 1) {
+                const int64_t at[3] = {64 * w + __builtin_ctzll(word), row % leak->size[1], row / leak->size[1]};
+                leak_add_around(leak, at);
+            }
+    for (int64_t i = 0; i < leak->grown_count; i++) {
         const int64_t row = leak->grown[i] / leak->size[0];
         const int64_t at[3] = {leak->grown[i] % leak->size[0], row % leak->size[1], row / leak->size[1]};
-        rc = leak_add_around(leak, at);
+        leak_add_around(leak, at);
     }
-    return rc;
 }
 
 /* Takes back what was added since the region had this many voxels outside of `from`. */
@@ -182,29 +162,38 @@ leak_set_limit(struct leak *leak, double limit)
     }
 }
 
-/* Grows from limit to limit. Sets *found to the last limit that does not leak. */
-static int
-leak_try_limits(struct leak *leak, const uint64_t *from, double *found)
+/* Grows from limit to limit. Returns the last limit that does not leak; NAN: none. */
+static double
+leak_try_limits(struct leak *leak, const uint64_t *from)
 {
     const double *limits = leak->conf->limits;
     const size_t words = (size_t)(leak->words_per_row * leak->size[1] * leak->size[2]);
-    int rc = 0;
+    double found = NAN, limit = limits[0];
     memcpy(leak->bits, from, words * sizeof *leak->bits);
     for (size_t w = 0; w < words; w++)
         leak->count += __builtin_popcountll(from[w]);
-    *found = NAN;
-    for (int64_t i = 0; limits[0] + (double)i * leak->conf->step <= limits[1] && rc == 0; i++) {
+    for (int64_t i = 0; limit <= limits[1]; limit = limits[0] + (double)++i * leak->conf->step) {
         const int64_t count = leak->count, grown_count = leak->grown_count;
-        leak_set_limit(leak, limits[0] + (double)i * leak->conf->step);
+        leak_set_limit(leak, limit);
         leak->most = leak_most(leak, count);
-        rc = leak_grow(leak, from);
-        if (leak->count > leak->most || leak_is_one(leak, count, leak->count)) {
+        leak_grow(leak, from);
+        if (leak_is_one(leak, count, leak->count)) {
             leak_take_back(leak, grown_count);
             break;
         }
-        *found = limits[0] + (double)i * leak->conf->step;
+        found = limit;
     }
-    return rc;
+    return found;
+}
+
+/* Returns the most voxels that are listed: those of the largest volume, and one more. */
+static int64_t
+leak_room(const struct geometry_stack *stack, const struct conf_leak *conf)
+{
+    const double *spacing = stack->spacing;
+    const double voxels = (double)stack->columns * (double)stack->rows * (double)stack->plane_count;
+    const double most = conf->most_ml / (spacing[0] * spacing[1] * spacing[2] / 1000.0) + 2;
+    return (int64_t)(most < voxels ? most : voxels);
 }
 
 static int
@@ -222,16 +211,16 @@ leak_find(struct segmentation *segmentation, size_t k, const void *voxels, struc
                         .within = calloc(segment->within_count + 1, sizeof *leak.within),
                         .ranges = calloc((size_t)stack->plane_count, sizeof *leak.ranges),
                         .paddings = calloc((size_t)stack->plane_count, sizeof *leak.paddings),
+                        .grown = malloc((size_t)leak_room(stack, &segment->leak) * sizeof *leak.grown),
                         .bits = segment_reserve(segmentation, number, error)};
-    int rc = leak.within && leak.ranges && leak.paddings && leak.bits ? 0 : -ENOMEM;
-    if (rc == 0) {
+    int rc = 0;
+    if (leak.within && leak.ranges && leak.paddings && leak.grown && leak.bits) {
         leak.within_count = sets_within(segmentation, number, leak.within);
-        rc = leak_try_limits(&leak, segment_from(segmentation, number), &own->at[k]);
-    }
-    if (rc)
-        error_set_system(error, rc, "grow a segment");
-    else
+        own->at[k] = leak_try_limits(&leak, segment_from(segmentation, number));
         segment_found(segmentation, number);
+    } else {
+        rc = error_set_system(error, -ENOMEM, "grow a segment");
+    }
     free(leak.within);
     free(leak.ranges);
     free(leak.paddings);
@@ -252,16 +241,11 @@ leak_run(struct segmentation *segmentation, struct kernels_lane *lane, const voi
     return rc;
 }
 
-/* Returns the bytes of the list of voxels. */
 static struct segment_bytes
 leak_bytes(const struct segmentation *segmentation, size_t number)
 {
-    const struct geometry_stack *stack = segmentation->stack;
-    const double *spacing = stack->spacing;
-    const double voxels = (double)stack->columns * (double)stack->rows * (double)stack->plane_count;
-    const double most =
-        segmentation->pipeline->segments[number].leak.most_ml / (spacing[0] * spacing[1] * spacing[2] / 1000.0);
-    return (struct segment_bytes){.passing = (int64_t)((most < voxels ? most : voxels) * 2 * sizeof(int64_t))};
+    const struct conf_leak *conf = &segmentation->pipeline->segments[number].leak;
+    return (struct segment_bytes){.passing = leak_room(segmentation->stack, conf) * (int64_t)sizeof(int64_t)};
 }
 
 static void

@@ -170,6 +170,24 @@ START_TEST(memory_of_measurements_around_seeds)
 
 END_TEST
 
+/* Both work on a segment that the pipeline has besides. */
+START_TEST(lists_of_sections_and_of_growth)
+{
+    static char all[] = "All";
+    static struct conf_segment pair[2];
+    segment = (struct conf_segment){.method = _i == 0 ? CONF_SECTIONS : CONF_LEAK, .from = all};
+    segment.sections = (struct conf_sections){.area_mm2 = {60, 800}, .box_mm = 45, .aspect = 2, .middle_of = all};
+    segment.leak = (struct conf_leak){.limits = {0, 100}, .step = 20, .most_ml = 500};
+    make_series(16, true);
+    pair[0] = segment;
+    pair[1] = (struct conf_segment){.label = all, .method = CONF_RANGE, .range = {.ends = {0, 60}}};
+    pipeline.segments = pair;
+    pipeline.segment_count = 2;
+    expect_predicted(16, 1.1);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -179,6 +197,7 @@ main(void)
     tcase_add_loop_test(tcase, histograms_of_relative_ranges, 0, (int)(sizeof ranges / sizeof ranges[0]));
     tcase_add_test(tcase, memory_of_sigma);
     tcase_add_test(tcase, memory_of_measurements_around_seeds);
+    tcase_add_loop_test(tcase, lists_of_sections_and_of_growth, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
