@@ -86,6 +86,11 @@ def test_voxel_for_voxel(run, tmp_path, spacing):  # noqa: F811
         segment("Refined", "method = \"range\"; range = [ -10.0, 70.0 ]; smooth_mm = 0.8; "
                            "refine = { label = \"Hidden\"; band_mm = 3.0; }; minus = [ \"Bone\" ];"),
         segment("Bone", "method = \"range\"; range = [ 250.0, 3000.0 ];"),
+        segment("Shapes", "method = \"range\"; range = [ -100.0, 2000.0 ]; from = \"Bone\"; shapes = ( { kind = \"box\"; center = "
+                          "{ voxel = [ 20.0, 30.0, 9.0 ]; }; radius_voxels = [ 9.0, 12.5, 4.0 ]; }, { center = { voxel = [ 40.0, 22.5, "
+                          "8.0 ]; }; radius_voxels = 7.0; } );"),
+        segment("Smooth shape", "grid_mm = 2.0; method = \"range\"; range = [ -10.0, 90.0 ]; smooth_mm = 1.2; shapes = ( { center = "
+                                "{ fraction = [ 0.5, 0.5, 0.5 ]; }; radius_voxels = 6.0; } );"),
         segment("Any", "method = \"any-of\"; any_of = [ \"Bone\", \"Both\" ]; then = ( { keep = 1; } );"),
     ]), tmp_path / "out", tmp_path / "in")
     datasets, values, spacing = read_ct(tmp_path / "in")
@@ -101,9 +106,14 @@ def test_voxel_for_voxel(run, tmp_path, spacing):  # noqa: F811
     up = lambda mask: expand(mask, spacing, values.shape)  # noqa: E731
     bone = in_range(values, 250, 3000)
     refined = (in_range(smooth(clipped, 0.8, spacing), -10, 70) | up(shrink(hidden, 3, step))) & up(grow(hidden, 3, step)) & ~bone
+    z, y, x = np.indices(values.shape)
+    drawn = ((abs(x - 20) <= 9) & (abs(y - 30) <= 12.5) & (abs(z - 9) <= 4)) | ((x - 40)**2 + (y - 22.5)**2 + (z - 8)**2 <= 49)
+    near = sum((i - (n - 1) / 2)**2 for i, n in zip(np.indices(means.shape), means.shape)) <= 36
     labels, _ = ndimage.label(bone | up(tissue | smoothed))
     expected = {"Tissue": up(tissue), "Smooth": up(smoothed), "Fine": in_range(smooth(clipped, 1.0, spacing), 0, 70) & up(hidden),
                 "Both": up(tissue | smoothed), "Refined": refined, "Bone": bone,
+                "Shapes": in_range(values, -100, 2000) & (bone | drawn),
+                "Smooth shape": up(in_range(smooth(means, 1.2, step), -10, 90, 8) & near),
                 "Any": labels == 1 + np.argmax(np.bincount(labels.ravel())[1:])}
     got = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
     for (label, mask), own in zip(expected.items(), got):

@@ -54,6 +54,12 @@ START_TEST(more_work_takes_longer)
     segments[0].then_count = 3;
     ck_assert_double_gt(predict_seconds(&pipeline, 1000000, 4), last);
     last = predict_seconds(&pipeline, 1000000, 4);
+    segments[0].smooth_mm = 1;
+    ck_assert_double_gt(predict_seconds(&pipeline, 1000000, 4), last);
+    last = predict_seconds(&pipeline, 1000000, 4);
+    segments[0].method = CONF_ENCLOSED;
+    ck_assert_double_gt(predict_seconds(&pipeline, 1000000, 4), last);
+    last = predict_seconds(&pipeline, 1000000, 4);
     segments[1].automatic = CONF_AUTO_HIGHEST;
     ck_assert_double_gt(predict_seconds(&pipeline, 1000000, 4), last);
     last = predict_seconds(&pipeline, 1000000, 4);
