@@ -167,8 +167,9 @@ range_bytes(const struct segmentation *segmentation, size_t segment)
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const int64_t mask = segment_mask_bytes(segmentation->stack);
     const int64_t region = own->smooth_mm > 0 || own->shape_count > 0 ? mask : 0;
+    const int64_t bounds = own->shape_count > 0 || own->from ? region : 0;
     return (struct segment_bytes){.lasting = region,
-                                  .passing = ranges_bytes(segmentation, segment) + (own->refine ? 2 * mask : region)};
+                                  .passing = ranges_bytes(segmentation, segment) + (own->refine ? 2 * mask : bounds)};
 }
 
 const struct segment_method segment_range = {

@@ -4,6 +4,7 @@
  */
 #include "service/pipeline/grid.h"
 #include "service/pipeline/segment/segment.h"
+#include "service/pipeline/segment/segment_coarse.h"
 #include "tests/unit/counted.h"
 #include "tests/unit/suite.h"
 
@@ -68,10 +69,16 @@ fill(uint16_t *voxels, int bits)
 /* --------------------------------------------------------------------------------- the job ---- */
 
 static void
-run_on(struct kernels_lane *lane, int bits, int64_t *predicted)
+run_on(struct kernels_lane *lane, struct kernels_lane *coarse_lane, int bits, int64_t *predicted)
 {
     struct kernels_demand demand = {.most_bytes = 0};
-    struct segmentation segmentation = {.pipeline = &pipeline, .instances = pointers, .stack = &stack, .grid = &grid};
+    struct coarse_volume coarse = {.voxels = NULL};
+    const bool is_coarse = coarse_volume_is_wanted(&pipeline);
+    struct segmentation segmentation = {.pipeline = &pipeline,
+                                        .coarse = is_coarse ? &coarse : NULL,
+                                        .instances = pointers,
+                                        .stack = &stack,
+                                        .grid = &grid};
     const struct image_extent extent = {COLUMNS, ROWS, PLANES};
     struct error error;
     void *voxels;
@@ -79,13 +86,18 @@ run_on(struct kernels_lane *lane, int bits, int64_t *predicted)
     ck_assert_msg(rc == 0, "%s", error.message);
     rc = kernels_volume_begin(lane, extent, IMAGE_UINT16, &demand, &voxels, &error);
     ck_assert_msg(rc == 0, "%s", error.message);
+    rc = is_coarse ? coarse_volume_prepare(&coarse, &segmentation, coarse_lane, 0, &error) : 0;
+    ck_assert_msg(rc == 0, "%s", error.message);
     fill(voxels, bits);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, PLANES, &error), 0);
-    *predicted = demand.beside_bytes;
+    *predicted = demand.beside_bytes + coarse.segmentation.bytes.lasting + coarse.segmentation.bytes.passing;
     count_allocations();
+    rc = is_coarse ? coarse_volume_run(&coarse, &segmentation, lane, &error) : 0;
+    ck_assert_msg(rc == 0, "%s", error.message);
     rc = segmentation_run(&segmentation, lane, voxels, &error);
     counted.on = false;
     ck_assert_msg(rc == 0, "%s", error.message);
+    coarse_volume_release(&coarse);
     segmentation_release(&segmentation);
 }
 
@@ -95,13 +107,15 @@ expect_predicted(int bits, double share)
 {
     const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     struct kernels_device *device;
-    struct kernels_lane *lane;
+    struct kernels_lane *lane, *coarse;
     struct error error;
     int64_t predicted = -1;
     ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
     ck_assert_int_eq(kernels_lane_open(device, &lane, &error), 0);
-    run_on(lane, bits, &predicted);
+    ck_assert_int_eq(kernels_lane_open(device, &coarse, &error), 0);
+    run_on(lane, coarse, bits, &predicted);
     kernels_lane_close(lane);
+    kernels_lane_close(coarse);
     kernels_device_close(device);
     ck_assert_int_gt(counted.most, SMALL);
     ck_assert_msg(predicted + SMALL >= counted.most && (double)predicted <= share * (double)counted.most,
@@ -188,6 +202,29 @@ START_TEST(lists_of_sections_and_of_growth)
 
 END_TEST
 
+/* Filtered values, expanded masks, refine, and the union of two segments. */
+START_TEST(memory_of_a_coarse_grid)
+{
+    static char labels[][2] = {"A", "B", "C", "D"}, *both[] = {labels[0], labels[1]};
+    static struct conf_refine refine = {.label = labels[0], .band_mm = 2};
+    struct conf_segment segments[] = {
+        {.label = labels[0], .range = {.ends = {0, 2000}}, .method = CONF_RANGE, .smooth_mm = 1, .grid_mm = 2},
+        {.label = labels[1], .range = {.ends = {0, 2000}}, .method = CONF_RANGE, .grid_mm = 2},
+        {.label = labels[2],
+         .range = {.ends = {0, 2000}},
+         .method = CONF_RANGE,
+         .smooth_mm = 1,
+         .refine = _i ? &refine : NULL},
+        {.label = labels[3], .method = CONF_ANY_OF, .any_of = both, .any_of_count = 2},
+    };
+    make_series(12, true);
+    pipeline.segments = segments;
+    pipeline.segment_count = sizeof segments / sizeof segments[0];
+    expect_predicted(12, 1.3); /* the union is found after the band is freed */
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -198,6 +235,7 @@ main(void)
     tcase_add_test(tcase, memory_of_sigma);
     tcase_add_test(tcase, memory_of_measurements_around_seeds);
     tcase_add_loop_test(tcase, lists_of_sections_and_of_growth, 0, 2);
+    tcase_add_loop_test(tcase, memory_of_a_coarse_grid, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
