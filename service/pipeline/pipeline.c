@@ -560,8 +560,11 @@ measure_segments(struct job *job)
     snprintf(report->unit, sizeof report->unit, "%s",
              value_unit_of(job->source.grid.instances, job->source.grid.stack));
     int rc = check_segments(job, measures);
-    for (size_t i = 0; rc == 0 && i < count; i++)
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        if (!segment_is_here(&job->segmentation, i) && !job->segmentation.masks[i].bits)
+            coarse_volume_measures(&job->coarse, job->segmentation.stack, &measures[i]);
         report->segments[i].measures = measures[i];
+    }
     free(measures);
     return rc;
 }

@@ -271,6 +271,24 @@ coarse_volume_windows(const struct coarse_volume *coarse, const struct geometry_
 }
 
 void
+coarse_volume_measures(const struct coarse_volume *coarse, const struct geometry_stack *fine,
+                       struct segment_measures *measures)
+{
+    const int64_t *factor = coarse->blocks.factor, size[3] = {fine->columns, fine->rows, fine->plane_count};
+    const int64_t missing = coarse->stack.plane_count * factor[2] - size[2]; /* in the last block */
+    if (measures->slices == 0)
+        return;
+    measures->slices *= factor[2];
+    if (measures->last[2] == coarse->stack.plane_count - 1)
+        measures->slices -= missing;
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t end = (measures->last[axis] + 1) * factor[axis];
+        measures->first[axis] *= factor[axis];
+        measures->last[axis] = (end < size[axis] ? end : size[axis]) - 1;
+    }
+}
+
+void
 coarse_volume_describe(const struct coarse_volume *coarse, char text[SEGMENT_DESCRIPTION])
 {
     const int64_t *factor = coarse->blocks.factor;

@@ -50,6 +50,10 @@ int coarse_volume_band(const struct coarse_volume *coarse, const struct segmenta
 int coarse_volume_windows(const struct coarse_volume *coarse, const struct geometry_stack *fine,
                           const struct expect_window *given, struct expect_window **windows, struct error *error);
 
+/* Converts the box and the number of slices of a mask of blocks to the images' voxels. */
+void coarse_volume_measures(const struct coarse_volume *coarse, const struct geometry_stack *fine,
+                            struct segment_measures *measures);
+
 /* Returns the bytes of expanded masks of a segmentation of the images' voxels. */
 int64_t coarse_volume_bytes(const struct segmentation *fine);
 
