@@ -781,7 +781,7 @@ SELECT v.id AS validation, v.at, v.by, v.name, v.passed, v.why, v.patients,
     count(c.number) FILTER (WHERE c.other AND c.outcome = 'DONE') AS others_done,
     count(c.number) FILTER (WHERE c.wrong) AS wrong,
     -- With 95 % confidence, no larger share of results is wrong and DONE.
-    iif(count(c.number) FILTER (WHERE c.wrong) = 0, 3.0 / nullif(count(c.number), 0), NULL) AS wrong_share_95,
+    iif(count(c.number) FILTER (WHERE c.wrong) = 0, min(1.0, 3.0 / nullif(count(c.number), 0)), NULL) AS wrong_share_95,
     v.tolerance_mm, v.version, v.digest,
     v.passed AND NOT EXISTS (SELECT 1 FROM validation w WHERE w.digest = v.digest AND w.id > v.id) AS in_force
 FROM validation v LEFT JOIN validation_case c ON c.validation_id = v.id

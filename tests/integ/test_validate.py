@@ -82,6 +82,11 @@ def test_a_validation_releases_jobs_of_its_images(d, cases, tmp_path):
         state, message = outcome_of(d, series(tmp_path / f"after-{number}", 101 + number, kernel))
         assert state == expected, message
     assert "not validated for this kernel (Br64)" in message
+    # A job is compared with a reference by its number.
+    images = sorted((tmp_path / "after-0").glob("*.dcm"))
+    drawn = save(segmentation(images, label="Tissue"), tmp_path / "drawn.dcm")
+    (row,) = json.loads(d.ctl("compare", "--json", "--region", "Brain=Tissue", "2", drawn).stdout)["regions"]
+    assert 0 < row["dice"] < 1 and row["found"].endswith("outbox/2/seg.dcm")
     # A later validation with a wrong result ends it.
     images = sorted((cases / "references/1/images").glob("*.dcm"))
     (tmp_path / "wrong/references").mkdir(parents=True)

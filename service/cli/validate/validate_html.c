@@ -145,7 +145,7 @@ validate_put_html(const struct validate_run *run, const struct validate_result *
             ". %zu patients, %zu of %zu results DONE; %zu of %zu of other regions DONE; "
             "%zu wrong and DONE.",
             result->patients, result->done, result->cases, result->others_done, result->others, result->wrong);
-    if (!isnan(result->share_95) && isfinite(result->share_95))
+    if (!isnan(result->share_95))
         fprintf(out, " With 95 %% confidence, at most %.1f %% of results are wrong and DONE.", 100 * result->share_95);
     fputs("</p>\n", out);
     validate_put_ranges(result, out);

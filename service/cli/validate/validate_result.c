@@ -84,7 +84,8 @@ validate_decide(const struct validate_run *run, struct validate_result *result)
     validate_count(run, result);
     for (size_t i = 0; i < result->range_count; i++)
         large += result->ranges[i].patients >= VALIDATE_RANGE_PATIENTS && result->ranges[i].done > 0;
-    result->share_95 = result->wrong > 0 ? NAN : 3 / (double)(result->cases + result->others);
+    const size_t tried = result->cases + result->others;
+    result->share_95 = result->wrong > 0 || tried == 0 ? NAN : fmin(1, 3 / (double)tried);
     if (result->wrong > 0)
         snprintf(result->why, sizeof result->why, "%zu results are wrong, but DONE", result->wrong);
     else if (result->patients < VALIDATE_PATIENTS)
@@ -134,7 +135,7 @@ validate_print(const struct validate_run *run, const struct validate_result *res
             result->passed ? "" : ": ", result->why);
     fprintf(out, "%zu patients, %zu of %zu results DONE; %zu of %zu of other regions DONE; %zu wrong and DONE\n",
             result->patients, result->done, result->cases, result->others_done, result->others, result->wrong);
-    if (!isnan(result->share_95) && isfinite(result->share_95))
+    if (!isnan(result->share_95))
         fprintf(out, "With 95 %% confidence, at most %.1f %% of results are wrong and DONE.\n", 100 * result->share_95);
 }
 
