@@ -796,11 +796,12 @@ FROM validation_case c LEFT JOIN validation_region r ON r.validation_id = c.vali
 
 -- Images that validations in force allow: at least five patients of one scanner, kernel and thickness.
 CREATE VIEW v_validated_ranges AS
-SELECT v.validation, v.name, v.digest, c.manufacturer, c.model, c.kernel, c.thickness,
+SELECT v.id AS validation, v.name, v.digest, c.manufacturer, c.model, c.kernel, c.thickness,
     count(DISTINCT c.patient) AS patients,
     min(c.noise) FILTER (WHERE c.outcome = 'DONE') AS noise_low,
     max(c.noise) FILTER (WHERE c.outcome = 'DONE') AS noise_high
-FROM v_validations v JOIN validation_case c ON c.validation_id = v.validation AND c.complete AND NOT c.other
-WHERE v.in_force
-GROUP BY v.validation, c.manufacturer, c.model, c.kernel, c.thickness
+FROM validation v JOIN validation_case c ON c.validation_id = v.id
+WHERE v.passed AND c.complete AND NOT c.other
+    AND NOT EXISTS (SELECT 1 FROM validation w WHERE w.digest = v.digest AND w.id > v.id)
+GROUP BY v.digest, v.id, c.manufacturer, c.model, c.kernel, c.thickness
 HAVING count(DISTINCT c.patient) >= 5 AND count(*) FILTER (WHERE c.outcome = 'DONE') > 0;

@@ -28,6 +28,14 @@ _noctule() {
         options='--pipeline --json'
         kind=files
         ;;
+    compare)
+        options='--images --region --tolerance --json'
+        kind=files
+        ;;
+    validate)
+        options='--references --others --region --output --dry-run --quiet'
+        kind=pipelines
+        ;;
     run-job)
         options='--scratch --series --programs'
         kind=folders
@@ -67,6 +75,10 @@ _noctule() {
     programs)
         options='--runs --limit --watch --interval --json'
         kind=programs
+        ;;
+    validations)
+        options='--pipeline --limit --json'
+        kind=nothing
         ;;
     destinations)
         options='--json'
@@ -183,7 +195,7 @@ _noctule() {
     *) kind=commands ;;
     esac
     options+=' --config --root --help --version'
-    local commands='run explain run-job status report jobs review show features cohort series programs destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
+    local commands='run explain compare validate run-job status report jobs review show features cohort series programs validations destinations deliveries retry submit cancel accept reject hold release pause resume drain priority complete ack resend purge pull quarantine reload ping check-config doctor echo presets profiles version help'
     local value=yes
     case $command:${COMP_WORDS[COMP_CWORD - 1]} in
     *:--config | *:-c) kind=files ;;
@@ -196,6 +208,13 @@ _noctule() {
     run:--mask) kind=files ;;
     run:--threads | run:-t) kind=nothing ;;
     explain:--pipeline | explain:-p) kind=pipelines ;;
+    compare:--images) kind=files ;;
+    compare:--region) kind=files ;;
+    compare:--tolerance) kind=nothing ;;
+    validate:--references) kind=files ;;
+    validate:--others) kind=files ;;
+    validate:--region) kind=files ;;
+    validate:--output | validate:-o) kind=folders ;;
     run-job:--scratch) kind=folders ;;
     run-job:--series) kind=folders ;;
     status:--interval) kind=nothing ;;
@@ -233,6 +252,8 @@ _noctule() {
     series:--interval) kind=nothing ;;
     programs:--limit) kind=nothing ;;
     programs:--interval) kind=nothing ;;
+    validations:--pipeline) kind=pipelines ;;
+    validations:--limit) kind=nothing ;;
     deliveries:--state) words='PENDING SENDING SENT DELAYED FAILED CANCELLED' ;;
     deliveries:--destination) kind=destinations ;;
     deliveries:--job) kind=nothing ;;

@@ -372,10 +372,9 @@ const struct cli_command cli_validations = {
     .options = (const struct cli_option[]){FILTER("pipeline", &cli_pipeline, pipeline,
                                                   "only of this pipeline or preset", NULL),
                                            LIMIT,
-                                           WATCH,
+
                                            JSON,
                                            {0}},
-    .check = list_check,
     REPORTS(answer_list, &report_validations)};
 
 const struct cli_command cli_programs = {

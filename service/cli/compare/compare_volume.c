@@ -11,6 +11,8 @@
 /* Positions in decimal digits may be off by this much, mm. */
 #define COMPARE_TOLERANCE 0.01
 
+#define COMPARE_MOST_SLICES 65535
+
 static int
 volume_finish(struct compare_volume *volume, struct dicom_instance *const *instances,
               const struct geometry_stack *stack, struct error *error)
@@ -126,6 +128,8 @@ volume_find_step(struct volume_lattice *lattice)
     if (kept == 1)
         return first->thickness > 0 ? first->thickness : 1;
     const double whole = lattice->heights[kept - 1] - lattice->heights[0];
+    if (whole / step > COMPARE_MOST_SLICES)
+        return 0;
     step = whole / round(whole / step);
     for (size_t i = 1; i < kept; i++) {
         const double steps = (lattice->heights[i] - lattice->heights[0]) / step;

@@ -438,6 +438,15 @@ START_TEST(views_have_their_columns)
         {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
                            "oldest_waiting_at,next_attempt_at,last_sent_at,down_since,down_reason"},
         {"v_alerts", "alert,severity,since_at,changed_at,size,text"},
+        {"v_validations",
+         "validation,at,by,name,passed,why,patients,cases,done,others,others_done,wrong,wrong_share_95,"
+         "tolerance_mm,version,digest,in_force"},
+        {"v_validation_cases",
+         "validation,validation_case,other,complete,patient,series,manufacturer,model,kernel,thickness,"
+         "slice_mm,noise,outcome,checks,wrong,segment,reference,dice,surface_dice,distance_95_mm,"
+         "volume_ratio,bias_ml"},
+        {"v_validated_ranges",
+         "validation,name,digest,manufacturer,model,kernel,thickness,patients,noise_low,noise_high"},
         {"v_acknowledgements", "alert,acknowledged_at,acknowledged_by,reason,until_at,severity,changed_at,size"},
         {"v_notifications", "name,event,ended_at,failures,failing_since_at,message"},
         {"v_troubles", "level,since_at,text"},
@@ -452,7 +461,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "32");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "35");
     sample_close(&sample);
 }
 

@@ -71,12 +71,12 @@ START_TEST(ranges_of_the_last_validation)
 {
     ck_assert_str_eq(ranges_of(DIGEST), "");
     add_validation(true, 4, "12.1");
-    ck_assert_str_eq(ranges_of(DIGEST), "M\tX\tK\t2.5 to 5 mm\t7\t12.1");
+    ck_assert_str_eq(ranges_of(DIGEST), "M\tX\tK\t2.5 to 5 mm\t7.0\t12.1");
     ck_assert_str_eq(ranges_of("other"), "");
     add_validation(true, 3, "12.1"); /* with the one under review, four patients */
     ck_assert_str_eq(ranges_of(DIGEST), "");
     add_validation(true, 5, "null");
-    ck_assert_str_eq(ranges_of(DIGEST), "M\tX\tK\t2.5 to 5 mm\t7\t7");
+    ck_assert_str_eq(ranges_of(DIGEST), "M\tX\tK\t2.5 to 5 mm\t7.0\t7.0");
     add_validation(false, 30, "7");
     ck_assert_str_eq(ranges_of(DIGEST), "");
     assert_answer(&s, "SELECT group_concat(in_force, '') FROM v_validations", "0000");
