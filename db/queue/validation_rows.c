@@ -23,12 +23,14 @@ queue_add_validation(struct queue *queue, const char *record, const char *by, in
                          "FROM json_each(?1, '$.cases')",
                          VALUES(value_text(record)));
     if (rc == 0)
-        rc = database_run(&queue->db,
-                          "INSERT INTO validation_region SELECT (SELECT max(id) FROM validation), c.key, "
-                          "r.value ->> 'region', r.value ->> 'reference_region', r.value ->> 'dice', "
-                          "r.value ->> 'surface_dice', r.value ->> 'distance_95_mm', r.value ->> 'volume_ratio', "
-                          "r.value ->> 'bias_ml' FROM json_each(?1, '$.cases') c, json_each(c.value, '$.regions') r",
-                          VALUES(value_text(record)));
+        rc = database_run(
+            &queue->db,
+            "INSERT INTO validation_region SELECT (SELECT max(id) FROM validation), cases.key, "
+            "regions.value ->> 'region', regions.value ->> 'reference_region', regions.value ->> 'dice', "
+            "regions.value ->> 'surface_dice', regions.value ->> 'distance_95_mm', regions.value ->> 'volume_ratio', "
+            "regions.value ->> 'bias_ml' FROM json_each(?1, '$.cases') cases, json_each(cases.value, '$.regions') "
+            "regions",
+            VALUES(value_text(record)));
     if (rc == 0)
         rc = queue_add_event(queue, &event, now_ms);
     return queue_leave(queue, rc);

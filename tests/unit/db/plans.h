@@ -87,6 +87,10 @@ plans_walks(sqlite3 *db, const char *step)
                                         "p",
                                         "(subquery",
                                         "main.sqlite_stat1",
+                                        "v_validated_ranges",
+                                        "json_each",
+                                        "cases",
+                                        "regions",
                                         "sqlite_sequence"};
     char name[64] = "", sql[160];
     sqlite3_stmt *found;
