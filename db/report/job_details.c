@@ -10,7 +10,8 @@ report_series_of(struct report *report, int64_t job_id, char **series_uid, struc
 {
     sqlite3_stmt *row;
     *series_uid = NULL;
-    int rc = database_start(&report->db, "SELECT series_uid FROM v_jobs WHERE job = ?", VALUES(value_int(job_id)), &row);
+    int rc =
+        database_start(&report->db, "SELECT series_uid FROM v_jobs WHERE job = ?", VALUES(value_int(job_id)), &row);
     if (rc < 0)
         return report_conclude(report, NULL, rc, error);
     rc = database_step(&report->db, row);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Positions in decimal digits may be off by this much, mm. */
-#define COMPARE_TOLERANCE 0.01
+#define COMPARE_TOLERANCE   0.01
 
 #define COMPARE_MOST_SLICES 65535
 

@@ -57,7 +57,7 @@ struct job_spec {
     char *output;   /* folder, created if it is missing */
     char *device_serial_number;
     char *validated; /* ranges that the pipeline is validated for (trust.h); NULL: none */
-    char **inputs; /* absolute paths of the instances */
+    char **inputs;   /* absolute paths of the instances */
     size_t input_count;
     char **sha256;  /* digest of each input when it was received, or NULL; NULL: no digests */
     char **objects; /* absolute paths of annotation objects (RTSTRUCT, SEG, SR) */
