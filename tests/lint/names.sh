@@ -36,6 +36,17 @@ offend 'a static function of that name is in each of these files' "$(sources | x
 offend 'a struct of that tag is in each of these files' "$(sources | xargs awk '
     /^(static |typedef )?(const )?struct [a-z_0-9]+ \{/ { sub(/.*struct /, ""); sub(/ \{.*/, ""); print $0, FILENAME }' | twice)"
 # shellcheck disable=SC2016
+# The presets asan and plain compile the sources of a folder as one, without those that CMakeLists.txt gives to noctule_unity.
+offend 'a macro or a static object of that name is in each of these sources, which are compiled together: rename one' "$(
+    alone=$(cat ./*/CMakeLists.txt | sed -n '/^noctule_unity(/,/)/p' | grep -oE '[a-z_0-9/]+\.cc?' | sed 's#^#/#')
+    find base dicom db config service -name '*.c' | grep -vFf <(printf '%s\n' "$alone") | sort | xargs awk '
+        /^#define [A-Za-z_0-9]+/ { name = $2; sub(/\(.*/, "", name); }
+        /^static [^(]*( =|\[|;)/ { name = $0; sub(/(\[| =|;).*/, "", name); sub(/.*[ *]/, "", name); $0 = FILENAME FNR }
+        name { folder = FILENAME; sub(/\/[^\/]*$/, "", folder); key = folder " " name
+            if (key in text && text[key] != $0 && first[key] != FILENAME) print name, FILENAME, first[key]
+            if (!(key in text)) { text[key] = $0; first[key] = FILENAME }
+            name = "" }')"
+# shellcheck disable=SC2016
 offend 'a file of that name is in each of these folders' "$(find "${rooms[@]}" -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' |
     awk -F/ '{ print $NF, $0 }' | twice)"
 # shellcheck disable=SC2016
