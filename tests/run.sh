@@ -22,7 +22,8 @@ uar=0 # 1: C tests find uses of a stack frame after its function has returned, a
 asan=detect_leaks=1:quarantine_size_mb=16:malloc_context_size=5 # each page of a longer quarantine costs a page fault
 turn=${NOCTULE_TURN:-$(($(wc -l <tests/landings.txt) % 4 + 1))}
 left=()       # tiers that this call does not run, with the reason
-release=plain # the preset of release code: plain, or ci with CUDA
+release=plain # the preset of release code: plain, or cuda
+cuda=ci       # the preset of CUDA code
 programs=(integ_programs)
 ahead=        # process that builds release code while the tests of the gate's first stage run
 
@@ -47,7 +48,8 @@ gate)
     done
     if [[ $turn == 4 ]] || kernels_changed; then
         set -- "$@" cuda
-        release=ci
+        release=cuda
+        cuda=cuda
     else
         left+=("kernels: no change since the landing $landed")
     fi
@@ -57,7 +59,7 @@ full) set -- everything asan tsan && uar=1 && left+=("night: tests/run.sh long r
 long) set -- release asan tsan kernels night && share=1 uar=1 ;;
 esac
 stages=("$@")
-[[ $turn != 4 && $release != ci ]] || programs+=(cuda_tests)
+[[ $release != cuda ]] || programs+=(cuda_tests)
 
 # build PRESET TARGET...: configures and builds; prints the log if that fails.
 build() {
@@ -135,8 +137,8 @@ stage() {
         ;;
     # CUDA code compiles, and the emulator runs it.
     cuda)
-        build ci integ_programs cuda_tests
-        NOCTULE_TEST_SHARE=7 run build/ci -L '^cuda$' -j "$(nproc)"
+        build $cuda integ_programs cuda_tests
+        NOCTULE_TEST_SHARE=7 run build/$cuda -L '^cuda$' -j "$(nproc)"
         ;;
     everything)
         tests/tools/install-deps.sh models >$reports/models.log 2>&1 &
