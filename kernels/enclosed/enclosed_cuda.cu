@@ -101,18 +101,18 @@ enclosed_begin_knight(const struct enclosed_cast &cast, const struct enclosed_ra
 }
 
 /* The words t, t + blockDim.x, ... of the sheet, of thread t. */
-template <int32_t WORDS> struct enclosed_words {
+template <uint32_t WORDS> struct enclosed_words {
     int32_t rows, count; /* of the sheet */
     int32_t row[WORDS], word[WORDS], place[WORDS];
     uint64_t mask[WORDS], own[WORDS], counts[ENCLOSED_DIGITS][WORDS];
 };
 
 #define ENCLOSED_EACH(i, index)                                                                                        \
-    _Pragma("unroll (WORDS <= 8 ? WORDS : 1)") for (int32_t i = 0, index = (int32_t)threadIdx.x; i < WORDS;            \
+    _Pragma("unroll (WORDS <= 8 ? WORDS : 1)") for (int32_t i = 0, index = (int32_t)threadIdx.x; i < (int32_t)WORDS;   \
                                                     i++, index += (int32_t)blockDim.x)
 
 /* Loads the mask, and the counters so far. Returns whether the mask has a voxel among the words. */
-template <int32_t WORDS>
+template <uint32_t WORDS>
 static __device__ __forceinline__ bool
 enclosed_load(const struct enclosed_cast &cast, struct enclosed_words<WORDS> &words)
 {
@@ -144,7 +144,7 @@ enclosed_load(const struct enclosed_cast &cast, struct enclosed_words<WORDS> &wo
 }
 
 /* Shows the block `own` of all its threads. */
-template <int32_t WORDS>
+template <uint32_t WORDS>
 static __device__ __forceinline__ void
 enclosed_show(const struct enclosed_words<WORDS> &words, uint64_t *plane)
 {
@@ -156,7 +156,7 @@ enclosed_show(const struct enclosed_words<WORDS> &words, uint64_t *plane)
 }
 
 /* Sets `own` to the voxels whose ray meets the mask. */
-template <int32_t WORDS>
+template <uint32_t WORDS>
 static __device__ __forceinline__ void
 enclosed_cast_ray(const struct enclosed_cast &cast, const struct enclosed_ray &ray, struct enclosed_words<WORDS> &words,
                   uint64_t *plane)
@@ -186,7 +186,7 @@ enclosed_cast_ray(const struct enclosed_cast &cast, const struct enclosed_ray &r
 }
 
 /* Adds `own`, and the mask if `knight`, to the counters. */
-template <int32_t WORDS>
+template <uint32_t WORDS>
 static __device__ __forceinline__ void
 enclosed_count(struct enclosed_words<WORDS> &words, bool knight)
 {
@@ -206,7 +206,7 @@ enclosed_count(struct enclosed_words<WORDS> &words, bool knight)
 }
 
 /* Stores the counters or the result. */
-template <int32_t WORDS>
+template <uint32_t WORDS>
 static __device__ __forceinline__ void
 enclosed_store(const struct enclosed_cast &cast, const struct enclosed_words<WORDS> &words)
 {
@@ -230,7 +230,7 @@ enclosed_store(const struct enclosed_cast &cast, const struct enclosed_words<WOR
     }
 }
 
-template <int32_t WORDS, int32_t THREADS>
+template <uint32_t WORDS, int32_t THREADS>
 __global__ void
 __launch_bounds__(THREADS) enclosed_cast_sheet(const __grid_constant__ struct enclosed_cast cast)
 {
@@ -247,7 +247,7 @@ __launch_bounds__(THREADS) enclosed_cast_sheet(const __grid_constant__ struct en
     enclosed_store(cast, words);
 }
 
-template <int32_t WORDS, int32_t THREADS>
+template <uint32_t WORDS, int32_t THREADS>
 static int
 enclosed_queue(struct cuda_lane *lane, const struct enclosed_cast *cast, uint32_t sheets, uint32_t sheet_words,
                struct error *error)
