@@ -55,14 +55,16 @@ def test_halves(run, tmp_path, touching, turned):  # noqa: F811
     datasets, values = write(tmp_path / "in", two_lungs(touching), turn, SPACING)
     side = 'method = "side"; from = "Air"; side = {{ which = "{}"; apart_mm = {}; }};'
     run(", ".join([segment("Right", side.format("right", 30.0)), segment("Left", side.format("left", 30.0)),
-                   segment("None", side.format("left", 300.0)),
+                   segment("None", side.format("left", 300.0)), segment("Nor", side.format("right", 300.0)),
+                   segment("Again", side.format("left", 29.0)),
                    segment("Air", 'method = "range"; range = [ -1000, -400 ];')]), tmp_path / "out", tmp_path / "in")
     air = within(values, -1000, -400)
     right, left = halves(air, SPACING, -1 if turned else 1)
     masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
     assert ndimage.label(air)[1] > 1 and 0.3 < right.sum() / air.sum() < 0.7 and not (right & left).any()
     assert (np.nonzero(right)[2].mean() > np.nonzero(left)[2].mean()) == turned
-    assert [np.array_equal(found, wanted) for found, wanted in zip(masks, (right, left, air & False, air))] == [True] * 4
+    assert [np.array_equal(found, wanted) for found, wanted in zip(masks, (right, left, air & False, air & False, left, air))
+            ] == [True] * 6
     seg = pydicom.dcmread(tmp_path / "out" / "seg.dcm")
     assert seg.SegmentSequence[0].SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters == (
         "right half of Air; parts of at least 0.2, 30 mm apart, by shrink mm 0, 1.5, 2.5, 4, 6, 8, 10, 12, 15")

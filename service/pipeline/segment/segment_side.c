@@ -12,15 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the two parts, and the rows and columns of a slice that have voxels of it; empty: first > last. */
+enum {
+    SIDE_RADII = sizeof((struct conf_side *)0)->shrink_mm / sizeof(double),
+    SIDE_MASKS = 4, /* of two parts */
+};
+
+/* One of the two parts, the voxels near it, and the rows and columns of a slice that have voxels of it; empty: first > last. */
 struct side_part {
-    const uint64_t *bits;
+    uint64_t *bits, *near;
     int64_t voxels;
     double x; /* mean position, mm to the patient's left from the first voxel */
 
     struct side_rows {
         int64_t first, last, left, right;
-    } *rows;
+    } * rows;
 };
 
 struct side_finding {
@@ -29,7 +34,7 @@ struct side_finding {
     const uint64_t *from;
     int64_t size[3], words;    /* words per row */
     struct side_part parts[2]; /* the larger one first */
-    uint64_t *other;           /* bits of the second */
+    uint64_t *memory;          /* of their masks */
 };
 
 static const uint64_t *
@@ -72,37 +77,59 @@ side_measure(const struct side_finding *finding, struct side_part *part)
         part->x += (double)sums[axis] / (double)part->voxels * stack->spacing[axis] * stack->axes[3 * axis];
 }
 
+/* Makes a mask from another one. Sets *kept to the components that the last step keeps. */
+static int
+side_make(const struct side_finding *finding, struct kernels_lane *lane, const uint64_t *from,
+          const struct kernels_mask_step *steps, size_t count, uint64_t *made, int64_t *kept, struct error *error)
+{
+    const struct segmentation *segmentation = finding->segmentation;
+    const struct kernels_mask_request request = {.padding = {1, 0}, .found = from, .steps = steps, .step_count = count};
+    struct kernels_mask_result result;
+    const int rc = kernels_mask_run(lane, segmentation->spare, &request, &result, error);
+    if (rc)
+        return rc;
+    memcpy(made, result.mask.bits, segment_mask_words(segmentation->stack) * sizeof *made);
+    *kept = result.components_kept;
+    return 0;
+}
+
 /* Finds the two largest parts that shrinking leaves. Returns whether they are two halves in *are_halves. */
 static int
 side_shrink(struct side_finding *finding, struct kernels_lane *lane, double mm, bool *are_halves, struct error *error)
 {
     static const struct kernels_mask_step largest = {.kind = KERNELS_MASK_KEEP, .amount = 1};
-    const struct segmentation *segmentation = finding->segmentation;
-    const size_t words = segment_mask_words(segmentation->stack);
+    const size_t words = segment_mask_words(finding->segmentation->stack);
     const struct kernels_mask_step both[2] = {{.kind = KERNELS_MASK_SHRINK, .amount = mm},
                                               {.kind = KERNELS_MASK_KEEP, .amount = 2}};
-    struct kernels_mask_request request = {.padding = {1, 0}, .found = finding->from, .steps = both, .step_count = 2};
-    struct kernels_mask_result result;
     struct side_part *one = &finding->parts[0], *other = &finding->parts[1];
-    int rc = kernels_mask_run(lane, segmentation->spare, &request, &result, error);
+    int64_t kept = 0;
+    int rc = side_make(finding, lane, finding->from, both, 2, other->bits, &kept, error);
     *are_halves = false;
-    if (rc || result.components_kept < 2)
+    if (rc || kept < 2)
         return rc;
-    memcpy(finding->other, result.mask.bits, words * sizeof *finding->other);
-    request =
-        (struct kernels_mask_request){.padding = {1, 0}, .found = finding->other, .steps = &largest, .step_count = 1};
-    rc = kernels_mask_run(lane, segmentation->spare, &request, &result, error);
+    rc = side_make(finding, lane, other->bits, &largest, 1, one->bits, &kept, error);
     if (rc)
         return rc;
     for (size_t w = 0; w < words; w++)
-        finding->other[w] &= ~result.mask.bits[w];
-    one->bits = result.mask.bits;
-    other->bits = finding->other;
+        other->bits[w] &= ~one->bits[w];
     side_measure(finding, one);
     side_measure(finding, other);
     *are_halves = (double)other->voxels / (double)(one->voxels + other->voxels) >= finding->side->share &&
                   fabs(one->x - other->x) >= finding->side->apart_mm;
     return 0;
+}
+
+/* Finds the voxels that are near each part: those of one part alone need no search. */
+static int
+side_grow(struct side_finding *finding, struct kernels_lane *lane, struct error *error)
+{
+    const struct kernels_mask_step step = {.kind = KERNELS_MASK_GROW,
+                                           .amount = finding->side->shrink_mm[SIDE_RADII - 1]};
+    int64_t kept;
+    int rc = 0;
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = side_make(finding, lane, finding->parts[i].bits, &step, 1, finding->parts[i].near, &kept, error);
+    return rc;
 }
 
 /* Returns the distance from x to the nearest voxel in a row, or INT64_MAX if it has none. */
@@ -183,12 +210,12 @@ static void
 side_take(const struct side_finding *finding, uint64_t *bits)
 {
     const bool first = (finding->parts[0].x < finding->parts[1].x) == (finding->side->which == CONF_RIGHT);
-    const uint64_t *sure = finding->parts[first ? 0 : 1].bits;
+    const struct side_part *own = &finding->parts[first ? 0 : 1], *other = &finding->parts[first ? 1 : 0];
     for (int64_t row = 0; row < finding->size[1] * finding->size[2]; row++)
         for (int64_t w = row * finding->words; w < (row + 1) * finding->words; w++) {
-            bits[w] = sure[w];
-            for (uint64_t left = finding->from[w] & ~finding->parts[0].bits[w] & ~finding->parts[1].bits[w]; left;
-                 left &= left - 1) {
+            const uint64_t sure = finding->from[w] & (own->near[w] ^ other->near[w]);
+            bits[w] = own->bits[w] | (sure & own->near[w]);
+            for (uint64_t left = finding->from[w] & ~sure & ~own->bits[w] & ~other->bits[w]; left; left &= left - 1) {
                 const int64_t at[3] = {64 * (w - row * finding->words) + __builtin_ctzll(left), row % finding->size[1],
                                        row / finding->size[1]};
                 if (side_is_first(finding, at) == first)
@@ -202,30 +229,66 @@ side_find(struct segmentation *segmentation, size_t number, struct kernels_lane 
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     const struct geometry_stack *stack = segmentation->stack;
-    const size_t count = sizeof segment->side.shrink_mm / sizeof segment->side.shrink_mm[0];
+    const size_t words = segment_mask_words(stack);
     struct side_finding finding = {.segmentation = segmentation,
                                    .side = &segment->side,
                                    .from = segment_from(segmentation, number),
                                    .size = {stack->columns, stack->rows, stack->plane_count},
                                    .words = (stack->columns - 1) / 64 + 1,
-                                   .other = calloc(segment_mask_words(stack), sizeof *finding.other)};
+                                   .memory = calloc(SIDE_MASKS * words, sizeof *finding.memory)};
     uint64_t *bits = segment_reserve(segmentation, number, error);
     bool are_halves = false;
     int rc = bits ? 0 : -ENOMEM;
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++)
         finding.parts[i].rows = calloc((size_t)stack->plane_count, sizeof *finding.parts[i].rows);
-    if (!finding.other || !finding.parts[0].rows || !finding.parts[1].rows)
+    if (!finding.memory || !finding.parts[0].rows || !finding.parts[1].rows)
         rc = error_set_system(error, -ENOMEM, "find the halves of a segment");
-    for (size_t i = 0; i < count && rc == 0 && !are_halves; i++)
+    for (size_t i = 0; i < 2 && rc == 0; i++) {
+        finding.parts[i].bits = finding.memory + 2 * i * words;
+        finding.parts[i].near = finding.memory + (2 * i + 1) * words;
+    }
+    for (size_t i = 0; i < SIDE_RADII && rc == 0 && !are_halves; i++)
         rc = side_shrink(&finding, lane, segment->side.shrink_mm[i], &are_halves, error);
+    if (rc == 0 && are_halves)
+        rc = side_grow(&finding, lane, error);
     if (rc == 0 && are_halves)
         side_take(&finding, bits);
     if (rc == 0)
         segment_found(segmentation, number);
-    free(finding.other);
+    free(finding.memory);
     free(finding.parts[0].rows);
     free(finding.parts[1].rows);
     return rc;
+}
+
+/* Returns the region of an earlier segment that is the other half, or NULL. */
+static const struct image_mask *
+side_other(const struct segmentation *segmentation, size_t place)
+{
+    const struct conf_segment *own = segment_at(segmentation, CONF_SIDE, place);
+    for (size_t k = 0; k < place; k++) {
+        const struct conf_segment *other = segment_at(segmentation, CONF_SIDE, k);
+        const struct image_mask *found = &segmentation->found[segmentation->of[CONF_SIDE].segments[k]];
+        if (found->bits && strcmp(other->from, own->from) == 0 && other->side.which != own->side.which &&
+            other->side.share == own->side.share && other->side.apart_mm == own->side.apart_mm &&
+            memcmp(other->side.shrink_mm, own->side.shrink_mm, sizeof own->side.shrink_mm) == 0)
+            return found;
+    }
+    return NULL;
+}
+
+/* Takes the voxels that the other half does not have. If it is empty, there are no halves. */
+static int
+side_take_rest(struct segmentation *segmentation, size_t number, const struct image_mask *other, struct error *error)
+{
+    const uint64_t *from = segment_from(segmentation, number);
+    uint64_t *bits = segment_reserve(segmentation, number, error);
+    if (!bits)
+        return -ENOMEM;
+    for (size_t w = 0; w < segment_mask_words(segmentation->stack) && other->voxels > 0; w++)
+        bits[w] = from[w] & ~other->bits[w];
+    segment_found(segmentation, number);
+    return 0;
 }
 
 static int
@@ -235,8 +298,10 @@ side_run(struct segmentation *segmentation, struct kernels_lane *lane, const voi
     (void)voxels;
     for (size_t k = 0; k < segmentation->of[CONF_SIDE].count && rc == 0; k++) {
         const size_t number = segmentation->of[CONF_SIDE].segments[k];
+        const struct image_mask *other = side_other(segmentation, k);
         if (segmentation->ready[number] && !segmentation->own[number])
-            rc = side_find(segmentation, number, lane, error);
+            rc = other ? side_take_rest(segmentation, number, other, error)
+                       : side_find(segmentation, number, lane, error);
     }
     return rc;
 }
@@ -245,7 +310,7 @@ static struct segment_bytes
 side_bytes(const struct segmentation *segmentation, size_t segment)
 {
     (void)segment;
-    return (struct segment_bytes){.passing = segment_mask_bytes(segmentation->stack)};
+    return (struct segment_bytes){.passing = SIDE_MASKS * segment_mask_bytes(segmentation->stack)};
 }
 
 static void
@@ -256,7 +321,7 @@ side_describe(const struct segmentation *segmentation, size_t number, char text[
     text[0] = '\0';
     segment_append(text, SEGMENT_DESCRIPTION, "%s half of %s; parts of at least %.9g, %.9g mm apart, by shrink mm",
                    side->which == CONF_RIGHT ? "right" : "left", segment->from, side->share, side->apart_mm);
-    for (size_t i = 0; i < sizeof side->shrink_mm / sizeof side->shrink_mm[0]; i++)
+    for (size_t i = 0; i < SIDE_RADII; i++)
         segment_append(text, SEGMENT_DESCRIPTION, "%s %.9g", i > 0 ? "," : "", side->shrink_mm[i]);
 }
 
