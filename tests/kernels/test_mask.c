@@ -130,12 +130,12 @@ START_TEST(balls_of_all_sizes)
     for (size_t r = 0; r < sizeof(reaches) / sizeof(reaches[0]); r++)
         for (int kind = KERNELS_MASK_GROW; kind <= KERNELS_MASK_CUT_BRIDGES && test_share_has(r); kind++) {
             const struct kernels_mask_step step = {(enum kernels_mask_step_kind)kind, reaches[r], false, false};
-            uint8_t *in = allocate(ref_voxels(extent), 1);
-            char name[64];
             bool sparse = kind == KERNELS_MASK_GROW || kind == KERNELS_MASK_CLOSE;
 
             if (kind == KERNELS_MASK_CLOSE && step.amount > 13) /* the reference is slow */
                 continue;
+            uint8_t *in = allocate(ref_voxels(extent), 1);
+            char name[64];
             ref_noise(extent, sparse ? 0.01 : 0.995, r, in);
             snprintf(name, sizeof(name), "step %d, ball of %g mm", kind, reaches[r]);
             check_steps(extent, finest, in, &step, 1, name);

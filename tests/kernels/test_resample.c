@@ -339,8 +339,9 @@ END_TEST
 START_TEST(the_reach_contains_all_defined_voxels)
 {
     int64_t within = 0, beyond = 0;
+    const uint64_t step = test_share() > 1 ? 7 : 1; /* for enough places of both kinds */
 
-    for (uint64_t seed = test_share_first(); seed < 30; seed += test_share()) {
+    for (uint64_t seed = 0; seed < 30; seed += step) {
         struct resample_case each;
         resample_make_case(&each, seed, RESAMPLE_LINEAR);
         each.pixel = each.result = IMAGE_INT16;
