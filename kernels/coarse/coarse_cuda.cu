@@ -1,73 +1,116 @@
 /*
  * coarse_cuda.cu - mean values of blocks on the GPU, one thread per block. The threads of a warp read consecutive
- * voxels of a row, so that each line of memory is read once.
+ * voxels of a row. A thread loads several rows of its block before it uses them, so that enough loads are under way.
  */
 #include "kernels/coarse/coarse_cuda.cuh"
 #include "kernels/coarse/coarse_rule.h"
 #include "kernels/range/range.h"
 
-enum { COARSE_THREADS = 256 };
+enum {
+    COARSE_THREADS = 256,
+    COARSE_ACROSS = 64, /* blocks along x per block of threads; its other threads have the next rows */
+    COARSE_DOWN = COARSE_THREADS / COARSE_ACROSS,
+    COARSE_BATCH = 4,    /* rows */
+    COARSE_GRID = 65535, /* max blocks of threads along y and z */
+};
 
 struct coarse_blocks {
     const void *voxels;
-    int64_t columns, rows, slices; /* of the volume */
+    int64_t sides[3]; /* of the volume */
     int64_t factor[3];
-    int64_t across, down, count; /* blocks along x and y, and of the grid */
+    int64_t blocks_to[3]; /* number of blocks */
     struct range_clipping clip;
     struct coarse_rule rules[8]; /* bit 0, 1, 2: the last block along x, y, z */
     int16_t *blocks;
 };
 
-/* ACROSS: voxels of a block along x if all blocks have few voxels, otherwise 0. */
-template <typename Value, int ACROSS>
-static __device__ __forceinline__ uint64_t
-coarse_sum(const struct coarse_blocks &job, const int64_t first[3], const int64_t size[3])
+/* Adds the voxels of a block. */
+template <typename Value>
+static __device__ uint64_t
+coarse_sum(const struct coarse_blocks &job, const Value *voxels, const int64_t size[3])
 {
-    const Value *voxels = (const Value *)job.voxels + (first[2] * job.rows + first[1]) * job.columns + first[0];
     uint64_t sum = 0;
 
     for (int64_t z = 0; z < size[2]; z++)
-#pragma unroll 4
-        for (int64_t y = 0; y < size[1]; y++) {
-            const Value *row = voxels + (z * job.rows + y) * job.columns;
-            uint32_t part = 0;
-
-            if (ACROSS > 0 && size[0] == ACROSS) {
-#pragma unroll
-                for (int x = 0; x < ACROSS; x++)
-                    part += range_clipped(&job.clip, row[x]);
-                sum += part;
-                continue;
-            }
+        for (int64_t y = 0; y < size[1]; y++)
             for (int64_t x = 0; x < size[0]; x++)
-                sum += range_clipped(&job.clip, row[x]);
-        }
+                sum += range_clipped(&job.clip, voxels[(z * job.sides[1] + y) * job.sides[0] + x]);
     return sum;
+}
+
+/* The same for ACROSS voxels per row, few in all. */
+template <typename Value, int ACROSS>
+static __device__ __forceinline__ uint32_t
+coarse_sum_few(const struct coarse_blocks &job, const Value *voxels, const int64_t size[3])
+{
+    const int rows = (int)(size[1] * size[2]);
+    const int64_t to_slice = (job.sides[1] - size[1]) * job.sides[0];
+    int64_t next = 0; /* index of the next row */
+    uint32_t sum = 0;
+
+    for (int k = 0, y = 0; k < rows; k += COARSE_BATCH) {
+        Value loaded[COARSE_BATCH][ACROSS];
+
+#pragma unroll
+        for (int i = 0; i < COARSE_BATCH; i++) {
+#pragma unroll
+            for (int x = 0; x < ACROSS; x++)
+                loaded[i][x] = k + i < rows ? voxels[next + x] : 0;
+            next += job.sides[0];
+            y += 1;
+            if (y == (int)size[1]) {
+                y = 0;
+                next += to_slice;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < COARSE_BATCH; i++)
+#pragma unroll
+            for (int x = 0; x < ACROSS; x++)
+                sum += k + i < rows ? range_clipped(&job.clip, loaded[i][x]) : 0;
+    }
+    return sum;
+}
+
+/* ACROSS: voxels of a block along x if all blocks have few voxels, otherwise 0. */
+template <typename Value, int ACROSS>
+static __device__ __forceinline__ int16_t
+coarse_take_mean(const struct coarse_blocks &job, const int64_t at[3])
+{
+    int64_t first[3], size[3];
+    int number = 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        first[axis] = at[axis] * job.factor[axis];
+        size[axis] = min(job.factor[axis], job.sides[axis] - first[axis]);
+        number |= (at[axis] + 1 == job.blocks_to[axis]) << axis;
+    }
+    const struct coarse_rule *rule = &job.rules[number];
+    const Value *voxels = (const Value *)job.voxels + (first[2] * job.sides[1] + first[1]) * job.sides[0] + first[0];
+
+    if constexpr (ACROSS > 0)
+        if (size[0] == ACROSS)
+            return coarse_value_of_few(rule, coarse_sum_few<Value, ACROSS>(job, voxels, size));
+    const uint64_t sum = coarse_sum<Value>(job, voxels, size);
+
+    return rule->multiplier == 0 ? coarse_value_of_many(rule, sum) : coarse_value_of_few(rule, sum);
 }
 
 template <typename Value, int ACROSS>
 static __global__ void
 __launch_bounds__(COARSE_THREADS) coarse_take_means(struct coarse_blocks job)
 {
-    const int64_t sides[3] = {job.columns, job.rows, job.slices};
+    const int64_t across = job.blocks_to[0], down = job.blocks_to[1];
+    const int64_t left = (int64_t)blockIdx.x * COARSE_ACROSS + threadIdx.x % COARSE_ACROSS;
+    const int64_t top = (int64_t)blockIdx.y * COARSE_DOWN + threadIdx.x / COARSE_ACROSS;
 
-    for (int64_t i = (int64_t)blockIdx.x * COARSE_THREADS + threadIdx.x; i < job.count;
-         i += (int64_t)gridDim.x * COARSE_THREADS) {
-        const int64_t at[3] = {i % job.across, i / job.across % job.down, i / job.across / job.down};
-        int64_t first[3], size[3];
-        int rule = 0;
+    for (int64_t z = blockIdx.z; z < job.blocks_to[2]; z += gridDim.z)
+        for (int64_t y = top; y < down; y += (int64_t)gridDim.y * COARSE_DOWN)
+            for (int64_t x = left; x < across; x += (int64_t)gridDim.x * COARSE_ACROSS) {
+                const int64_t at[3] = {x, y, z};
 
-        for (int axis = 0; axis < 3; axis++) {
-            first[axis] = at[axis] * job.factor[axis];
-            size[axis] = min(job.factor[axis], sides[axis] - first[axis]);
-            rule |= (first[axis] + job.factor[axis] >= sides[axis]) << axis;
-        }
-        const uint64_t sum = coarse_sum<Value, ACROSS>(job, first, size);
-
-        job.blocks[i] = ACROSS > 0                        ? coarse_value_of_few(&job.rules[rule], sum)
-                        : job.rules[rule].multiplier == 0 ? coarse_value_of_many(&job.rules[rule], sum)
-                                                          : coarse_value_of_few(&job.rules[rule], sum);
-    }
+                job.blocks[(z * down + y) * across + x] = coarse_take_mean<Value, ACROSS>(job, at);
+            }
 }
 
 static int16_t **
@@ -87,28 +130,19 @@ static struct coarse_blocks
 coarse_blocks_for(struct cuda_lane *lane, const struct coarse_request *request)
 {
     const struct image_extent *extent = &lane->base.extent, *grid = &request->grid.extent;
-    const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
-    const int64_t blocks[3] = {grid->columns, grid->rows, grid->slices};
-    const struct image_range limits = {request->lo, request->hi};
-    struct coarse_blocks job = {};
+    struct coarse_blocks job = {lane->device_voxels,
+                                {extent->columns, extent->rows, extent->slices},
+                                {request->grid.factor[0], request->grid.factor[1], request->grid.factor[2]},
+                                {grid->columns, grid->rows, grid->slices}};
 
-    job.voxels = lane->device_voxels;
-    job.columns = extent->columns;
-    job.rows = extent->rows;
-    job.slices = extent->slices;
-    job.across = grid->columns;
-    job.down = grid->rows;
-    job.count = image_voxels(grid);
-    job.clip = range_clipping_for(lane->base.pixel, limits, request->padding, 0);
+    job.clip = range_clipping_for(lane->base.pixel, {request->lo, request->hi}, request->padding, 0);
     job.blocks = *cuda_coarse_state(&lane->base);
     for (int rule = 0; rule < 8; rule++) {
         int64_t voxels = 1;
 
-        for (int axis = 0; axis < 3; axis++) {
-            const int64_t factor = job.factor[axis] = request->grid.factor[axis];
-
-            voxels *= rule >> axis & 1 ? sides[axis] - (blocks[axis] - 1) * factor : min(factor, sides[axis]);
-        }
+        for (int axis = 0; axis < 3; axis++)
+            voxels *= rule >> axis & 1 ? job.sides[axis] - (job.blocks_to[axis] - 1) * job.factor[axis]
+                                       : min(job.factor[axis], job.sides[axis]);
         job.rules[rule] = coarse_rule_for(request, voxels);
     }
     return job;
@@ -118,18 +152,20 @@ template <typename Value>
 static void
 coarse_launch(struct cuda_lane *lane, const struct coarse_blocks *job)
 {
-    const int64_t wanted = (job->count + COARSE_THREADS - 1) / COARSE_THREADS;
-    const unsigned blocks = (unsigned)min(wanted, (int64_t)1 << 20);
+    const int64_t across = (job->blocks_to[0] + COARSE_ACROSS - 1) / COARSE_ACROSS;
+    const int64_t down = (job->blocks_to[1] + COARSE_DOWN - 1) / COARSE_DOWN;
+    const dim3 grid((unsigned)min(across, (int64_t)COARSE_GRID), (unsigned)min(down, (int64_t)COARSE_GRID),
+                    (unsigned)min(job->blocks_to[2], (int64_t)COARSE_GRID));
     const bool few = job->rules[0].multiplier != 0;
 
     if (few && job->factor[0] == 1)
-        coarse_take_means<Value, 1><<<blocks, COARSE_THREADS, 0, lane->work>>>(*job);
+        coarse_take_means<Value, 1><<<grid, COARSE_THREADS, 0, lane->work>>>(*job);
     else if (few && job->factor[0] == 2)
-        coarse_take_means<Value, 2><<<blocks, COARSE_THREADS, 0, lane->work>>>(*job);
+        coarse_take_means<Value, 2><<<grid, COARSE_THREADS, 0, lane->work>>>(*job);
     else if (few && job->factor[0] == 3)
-        coarse_take_means<Value, 3><<<blocks, COARSE_THREADS, 0, lane->work>>>(*job);
+        coarse_take_means<Value, 3><<<grid, COARSE_THREADS, 0, lane->work>>>(*job);
     else
-        coarse_take_means<Value, 0><<<blocks, COARSE_THREADS, 0, lane->work>>>(*job);
+        coarse_take_means<Value, 0><<<grid, COARSE_THREADS, 0, lane->work>>>(*job);
 }
 
 int

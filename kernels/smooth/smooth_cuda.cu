@@ -7,12 +7,13 @@
 
 enum {
     SMOOTH_OUTPUTS = 4,
-    SMOOTH_LANES = 64,    /* columns of a tile of smooth_across */
-    SMOOTH_DEPTH = 32,    /* values of it along the axis */
-    SMOOTH_THREADS = 512, /* SMOOTH_LANES * SMOOTH_DEPTH / SMOOTH_OUTPUTS */
-    SMOOTH_LINES = 8,     /* rows of a tile of smooth_along_rows */
-    SMOOTH_LINE = 256,    /* values of it along x */
-    SMOOTH_WEIGHTS = 2 * SMOOTH_MAX_RADIUS + SMOOTH_OUTPUTS,
+    SMOOTH_WARP = 32,
+    SMOOTH_THREADS = 512,
+    SMOOTH_LINES = 8,                                             /* rows of a tile of smooth_along_rows */
+    SMOOTH_LINE = SMOOTH_THREADS / SMOOTH_LINES * SMOOTH_OUTPUTS, /* values of it along x */
+    SMOOTH_LANES = 64,                                            /* columns of a tile of smooth_across, two a thread */
+    SMOOTH_DEPTH = SMOOTH_THREADS / SMOOTH_WARP * SMOOTH_OUTPUTS, /* values of it along the axis */
+    SMOOTH_WEIGHTS = 2 * SMOOTH_MAX_RADIUS + 2 * SMOOTH_OUTPUTS,
     SMOOTH_TILES = 1 << 20, /* max blocks of a grid */
 };
 
@@ -47,32 +48,42 @@ smooth_fill_weights(const struct smooth_pass &pass, int32_t *weights)
     }
 }
 
-/* Filters SMOOTH_OUTPUTS values. Value j of the tile has weight j - i for output i. */
+/*
+ * Filters SMOOTH_OUTPUTS values of each of VALUES columns. Value j of the tile has weight j - i for output i. load(j,
+ * values) reads it. Reads at most SMOOTH_OUTPUTS - 1 values too many, whose weights are 0.
+ */
+template <int VALUES, typename Load>
 static __device__ __forceinline__ void
-smooth_filter(const int16_t *tile, int stride, const int32_t *weights, int radius, int32_t filtered[SMOOTH_OUTPUTS])
+smooth_filter(const int32_t *weights, int radius, int32_t filtered[SMOOTH_OUTPUTS][VALUES], const Load &load)
 {
-    int32_t window[SMOOTH_OUTPUTS];
+    int32_t window[SMOOTH_OUTPUTS] = {}; /* the weight of output i */
 
-#pragma unroll
-    for (int i = 0; i < SMOOTH_OUTPUTS; i++) {
-        filtered[i] = 1 << (SMOOTH_SHIFT - 1);
-        window[i] = 0; /* the weight of output i */
-    }
-#pragma unroll 4
-    for (int j = 0; j < 2 * radius + SMOOTH_OUTPUTS; j++) {
-        const int32_t value = tile[j * stride];
-
-#pragma unroll
-        for (int i = SMOOTH_OUTPUTS - 1; i > 0; i--)
-            window[i] = window[i - 1];
-        window[0] = weights[j];
-#pragma unroll
-        for (int i = 0; i < SMOOTH_OUTPUTS; i++)
-            filtered[i] += window[i] * value;
-    }
 #pragma unroll
     for (int i = 0; i < SMOOTH_OUTPUTS; i++)
-        filtered[i] >>= SMOOTH_SHIFT;
+#pragma unroll
+        for (int v = 0; v < VALUES; v++)
+            filtered[i][v] = 1 << (SMOOTH_SHIFT - 1);
+    for (int first = 0; first < 2 * radius + SMOOTH_OUTPUTS; first += SMOOTH_OUTPUTS)
+#pragma unroll
+        for (int j = first; j < first + SMOOTH_OUTPUTS; j++) {
+            int32_t values[VALUES];
+
+            load(j, values);
+#pragma unroll
+            for (int i = SMOOTH_OUTPUTS - 1; i > 0; i--)
+                window[i] = window[i - 1];
+            window[0] = weights[j];
+#pragma unroll
+            for (int i = 0; i < SMOOTH_OUTPUTS; i++)
+#pragma unroll
+                for (int v = 0; v < VALUES; v++)
+                    filtered[i][v] += window[i] * values[v];
+        }
+#pragma unroll
+    for (int i = 0; i < SMOOTH_OUTPUTS; i++)
+#pragma unroll
+        for (int v = 0; v < VALUES; v++)
+            filtered[i][v] >>= SMOOTH_SHIFT;
 }
 
 static __device__ __forceinline__ int64_t
@@ -86,87 +97,113 @@ template <typename Value>
 static __global__ void
 __launch_bounds__(SMOOTH_THREADS) smooth_along_rows(struct smooth_pass pass, struct range_clipping clip)
 {
-    __shared__ int16_t tile[SMOOTH_LINES][SMOOTH_LINE + 2 * SMOOTH_MAX_RADIUS];
+    __shared__ int16_t tile[SMOOTH_LINES][SMOOTH_LINE + 2 * SMOOTH_MAX_RADIUS + SMOOTH_OUTPUTS];
     __shared__ int32_t weights[SMOOTH_WEIGHTS];
-    const int width = SMOOTH_LINE + 2 * pass.radius;
     const int64_t across = (pass.side + SMOOTH_LINE - 1) / SMOOTH_LINE;
     const int64_t tiles = across * ((pass.pages + SMOOTH_LINES - 1) / SMOOTH_LINES);
-    const int line = (int)threadIdx.x / (SMOOTH_LINE / SMOOTH_OUTPUTS);
-    const int at = (int)threadIdx.x % (SMOOTH_LINE / SMOOTH_OUTPUTS) * SMOOTH_OUTPUTS;
+    const int each = SMOOTH_THREADS / SMOOTH_LINES; /* threads of a row */
+    const int line = (int)threadIdx.x / each, at = (int)threadIdx.x % each;
 
     smooth_fill_weights(pass, weights);
     for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-        const int64_t x = t % across * SMOOTH_LINE, row = t / across * SMOOTH_LINES;
-        int32_t filtered[SMOOTH_OUTPUTS];
+        const int64_t x = t % across * SMOOTH_LINE, row = t / across * SMOOTH_LINES + line;
+        const Value *from = (const Value *)pass.from + smooth_inside(row, pass.pages) * pass.page;
+        int32_t filtered[SMOOTH_OUTPUTS][1];
 
         __syncthreads();
-        for (int i = (int)threadIdx.x; i < width * SMOOTH_LINES; i += SMOOTH_THREADS) {
-            const int64_t from = smooth_inside(row + i / width, pass.pages) * pass.page +
-                                 smooth_inside(x + i % width - pass.radius, pass.side);
-
-            tile[i / width][i % width] = (int16_t)range_clipped(&clip, ((const Value *)pass.from)[from]);
-        }
+        for (int i = at; i < SMOOTH_LINE + 2 * pass.radius; i += each)
+            tile[line][i] = (int16_t)range_clipped(&clip, from[smooth_inside(x + i - pass.radius, pass.side)]);
         __syncthreads();
-        smooth_filter(tile[line] + at, 1, weights, pass.radius, filtered);
+        smooth_filter<1>(weights, pass.radius, filtered,
+                         [&](int j, int32_t *value) { *value = tile[line][SMOOTH_OUTPUTS * at + j]; });
         for (int i = 0; i < SMOOTH_OUTPUTS; i++)
-            if (row + line < pass.pages && x + at + i < pass.side)
-                pass.to[(row + line) * pass.page + x + at + i] = (int16_t)filtered[i];
+            if (row < pass.pages && x + SMOOTH_OUTPUTS * at + i < pass.side)
+                pass.to[row * pass.page + x + SMOOTH_OUTPUTS * at + i] = (int16_t)filtered[i][0];
     }
 }
 
-/* Uses a value of the last pass. The whole warp must call it, with adjacent columns. */
+/* Spreads the lower 16 bits to the even places. */
+static __device__ __forceinline__ uint32_t
+smooth_spread(uint32_t bits)
+{
+    bits = (bits | bits << 8) & 0x00ff00ff;
+    bits = (bits | bits << 4) & 0x0f0f0f0f;
+    bits = (bits | bits << 2) & 0x33333333;
+    return (bits | bits << 1) & 0x55555555;
+}
+
+/* Uses values of columns x and x + 1 in the last pass. The whole warp must call it, with adjacent columns: a word. */
 static __device__ __forceinline__ void
-smooth_use(const struct smooth_results &results, uint32_t *bins, int64_t row, int64_t x, int64_t columns, int32_t value)
+smooth_use(const struct smooth_results &results, uint32_t *bins, int64_t row, int64_t x, int64_t columns,
+           const int32_t values[2])
 {
     const int64_t word = row * ((columns + 63) / 64 * 2) + x / 32;
-    const bool counts = x < columns && (!results.region || results.region[word] >> x % 32 & 1);
+    const uint32_t in_region = results.region && x < columns ? results.region[word] >> x % 32 : UINT32_MAX;
+    bool counts[2];
 
+    for (int v = 0; v < 2; v++)
+        counts[v] = x + v < columns && (in_region >> v & 1);
     if (results.bits) {
-        const uint32_t bits = __ballot_sync(UINT32_MAX, counts && results.lo <= value && value <= results.hi);
+        uint32_t bits[2];
 
-        if (threadIdx.x % 32 == 0 && x / 64 < (columns + 63) / 64)
-            results.bits[word] = bits;
+        for (int v = 0; v < 2; v++)
+            bits[v] = __ballot_sync(UINT32_MAX, counts[v] && results.lo <= values[v] && values[v] <= results.hi);
+        if (threadIdx.x % (SMOOTH_WARP / 2) == 0) {
+            const uint32_t half = threadIdx.x % SMOOTH_WARP; /* the upper half of the lanes has the upper 32 columns */
+
+            results.bits[word] =
+                smooth_spread(bits[0] >> half & UINT16_MAX) | smooth_spread(bits[1] >> half & UINT16_MAX) << 1;
+        }
     }
-    if (results.histogram && counts) {
-        const uint32_t bin = smooth_bin(value, results.zero, results.first, results.width);
+    for (int v = 0; results.histogram && v < 2; v++) {
+        const uint32_t bin = smooth_bin(values[v], results.zero, results.first, results.width);
 
-        if (bin < (uint32_t)results.bins)
+        if (counts[v] && bin < (uint32_t)results.bins)
             atomicAdd(&bins[bin], 1);
     }
 }
 
-/* Filters along y or, at last, along z. Pages are slices, or there is one. */
+/* Filters along y or, at last, along z. Pages are slices, or rows. */
 template <bool LAST>
 static __global__ void
 __launch_bounds__(SMOOTH_THREADS) smooth_across(struct smooth_pass pass, struct smooth_results results)
 {
-    __shared__ int16_t tile[(SMOOTH_DEPTH + 2 * SMOOTH_MAX_RADIUS) * SMOOTH_LANES];
+    __shared__ __align__(4) int16_t tile[(SMOOTH_DEPTH + 2 * SMOOTH_MAX_RADIUS + SMOOTH_OUTPUTS) * SMOOTH_LANES];
     __shared__ int32_t weights[SMOOTH_WEIGHTS];
     __shared__ uint32_t bins[LAST ? SMOOTH_MAX_BINS : 1];
-    const int depth = SMOOTH_DEPTH + 2 * pass.radius;
     const int64_t across = (pass.columns + SMOOTH_LANES - 1) / SMOOTH_LANES;
     const int64_t down = (pass.side + SMOOTH_DEPTH - 1) / SMOOTH_DEPTH;
-    const int lane = (int)threadIdx.x % SMOOTH_LANES, at = (int)threadIdx.x / SMOOTH_LANES * SMOOTH_OUTPUTS;
+    const int lane = (int)threadIdx.x % SMOOTH_WARP * 2, at = (int)threadIdx.x / SMOOTH_WARP * SMOOTH_OUTPUTS;
+    const int column = (int)threadIdx.x % SMOOTH_LANES;
 
     smooth_fill_weights(pass, weights);
     for (int i = (int)threadIdx.x; LAST && i < results.bins; i += SMOOTH_THREADS)
         bins[i] = 0;
     for (int64_t t = blockIdx.x; t < across * down * pass.pages; t += gridDim.x) {
-        const int64_t x = t % across * SMOOTH_LANES, first = t / across % down * SMOOTH_DEPTH, page = t / across / down;
-        const int16_t *from = (const int16_t *)pass.from + page * pass.page;
-        int32_t filtered[SMOOTH_OUTPUTS];
+        const int64_t left = t % across * SMOOTH_LANES, page = t / across / down;
+        const int64_t first = t / across % down * SMOOTH_DEPTH, x = left + lane;
+        const int16_t *from =
+            (const int16_t *)pass.from + page * pass.page + smooth_inside(left + column, pass.columns);
+        int32_t filtered[SMOOTH_OUTPUTS][2];
 
         __syncthreads();
-        for (int i = (int)threadIdx.x; i < depth * SMOOTH_LANES; i += SMOOTH_THREADS)
-            tile[i] = from[smooth_inside(first + i / SMOOTH_LANES - pass.radius, pass.side) * pass.stride +
-                           smooth_inside(x + i % SMOOTH_LANES, pass.columns)];
+        for (int i = (int)threadIdx.x / SMOOTH_LANES; i < SMOOTH_DEPTH + 2 * pass.radius;
+             i += SMOOTH_THREADS / SMOOTH_LANES)
+            tile[i * SMOOTH_LANES + column] = from[smooth_inside(first + i - pass.radius, pass.side) * pass.stride];
         __syncthreads();
-        smooth_filter(tile + at * SMOOTH_LANES + lane, SMOOTH_LANES, weights, pass.radius, filtered);
-        for (int i = 0; i < SMOOTH_OUTPUTS && first + at + i < pass.side; i++)
+        smooth_filter<2>(weights, pass.radius, filtered, [&](int j, int32_t *values) {
+            const int32_t both = *(const int32_t *)&tile[(at + j) * SMOOTH_LANES + lane];
+
+            values[0] = (int16_t)both;
+            values[1] = both >> 16;
+        });
+        for (int i = 0; i < SMOOTH_OUTPUTS && first + at + i < pass.side; i++) {
             if (LAST)
-                smooth_use(results, bins, (first + at + i) * results.rows + page, x + lane, pass.columns, filtered[i]);
-            else if (x + lane < pass.columns)
-                pass.to[page * pass.page + (first + at + i) * pass.stride + x + lane] = (int16_t)filtered[i];
+                smooth_use(results, bins, (first + at + i) * results.rows + page, x, pass.columns, filtered[i]);
+            for (int v = 0; !LAST && v < 2; v++)
+                if (x + v < pass.columns)
+                    pass.to[page * pass.page + (first + at + i) * pass.stride + x + v] = (int16_t)filtered[i][v];
+        }
     }
     __syncthreads();
     for (int i = (int)threadIdx.x; LAST && i < results.bins; i += SMOOTH_THREADS)
