@@ -78,6 +78,8 @@ coarse_run(struct kernels_lane *lane, const struct coarse_request *request, stru
 
 /* ------------------------------------------------------------------------------- masks ---- */
 
+enum { EXPANDING_THREADS = 4 }; /* more take longer to start than they save */
+
 struct coarse_expanding {
     const struct coarse_grid *grid;
     const uint64_t *mask;
@@ -135,7 +137,7 @@ coarse_expand(const struct coarse_grid *grid, const uint64_t *mask, struct image
     struct coarse_expanding job = {grid, mask, extent, bits};
     struct cpu_pool *pool;
 
-    if (cpu_pool_open(threads, &pool) == 0) {
+    if (cpu_pool_open(threads < EXPANDING_THREADS ? threads : EXPANDING_THREADS, &pool) == 0) {
         cpu_pool_for(pool, extent.slices, coarse_expand_slice, &job);
         cpu_pool_close(pool);
         return;

@@ -234,8 +234,8 @@ look_at_values(const struct expect_look *look, const struct conf_expect *expect,
     const struct image_extent *extent = &volume->extent;
     uint64_t histogram[BINS];
     struct smooth_request request = {.sigma_mm = LOOK_SMOOTH_MM,
-                                     .lo = INT16_MIN,
-                                     .hi = INT16_MAX,
+                                     .lo = -1024 * HU, /* all values: those on the coarse grid are clipped */
+                                     .hi = 3071 * HU,
                                      .padding = {1, 0},
                                      .range = {1, 100 * HU - 1},
                                      .region = own->bits,
