@@ -118,15 +118,12 @@ draw(struct image_extent extent, uint64_t *state, uint8_t *in)
 }
 
 void
-enclosed_make_case(struct enclosed_case *each, uint64_t seed)
+enclosed_make_case_of(struct enclosed_case *each, struct image_extent extent, uint64_t seed)
 {
-    uint64_t state = seed;
-    const int64_t columns[] = {1 + ref_random_below(&state, 140), 64, 128, 63, 65};
     const double spacings[] = {0.5, 0.7, 1, 2, 3};
-    struct image_extent *extent = &each->extent;
+    uint64_t state = seed;
 
-    *extent = (struct image_extent){columns[ref_random_below(&state, 5)], 1 + ref_random_below(&state, 40),
-                                    1 + ref_random_below(&state, 12)};
+    each->extent = extent;
     each->request = (struct enclosed_request){
         .directions = ref_random_below(&state, 2) ? ENCLOSED_26 : ENCLOSED_AXIAL_16,
         .within_mm = ref_random_below(&state, 3) ? 1 + (double)ref_random_below(&state, 60) : 1000,
@@ -135,20 +132,31 @@ enclosed_make_case(struct enclosed_case *each, uint64_t seed)
     for (int axis = 0; axis < 3; axis++)
         each->request.spacing[axis] = spacings[ref_random_below(&state, 5)];
     each->mask = calloc(enclosed_words(each), sizeof(*each->mask));
-    uint8_t *in = calloc((size_t)ref_voxels(*extent), 1);
+    uint8_t *in = calloc((size_t)ref_voxels(extent), 1);
     if (!each->mask || !in)
         abort();
-    draw(*extent, &state, in);
-    for (int64_t row = 0, i = 0; row < extent->rows * extent->slices; row++) {
-        uint64_t *words = each->mask + row * ((extent->columns + 63) / 64);
+    draw(extent, &state, in);
+    for (int64_t row = 0, i = 0; row < extent.rows * extent.slices; row++) {
+        uint64_t *words = each->mask + row * ((extent.columns + 63) / 64);
 
-        for (int64_t x = 0; x < extent->columns; x++, i++)
+        for (int64_t x = 0; x < extent.columns; x++, i++)
             words[x / 64] |= (uint64_t)in[i] << x % 64;
-        if (extent->columns % 64 != 0)
-            words[extent->columns / 64] |= ref_random(&state) << extent->columns % 64;
+        if (extent.columns % 64 != 0)
+            words[extent.columns / 64] |= ref_random(&state) << extent.columns % 64;
     }
     each->request.mask = each->mask;
     free(in);
+}
+
+void
+enclosed_make_case(struct enclosed_case *each, uint64_t seed)
+{
+    uint64_t state = seed;
+    const int64_t columns[] = {1 + ref_random_below(&state, 140), 64, 128, 63, 65};
+    const struct image_extent extent = {columns[ref_random_below(&state, 5)], 1 + ref_random_below(&state, 40),
+                                        1 + ref_random_below(&state, 12)};
+
+    enclosed_make_case_of(each, extent, state);
 }
 
 void

@@ -14,7 +14,9 @@ struct enclosed_case {
     struct enclosed_request request;
 };
 
+/* A random case, small enough for the reference, or of this extent. */
 void enclosed_make_case(struct enclosed_case *each, uint64_t seed);
+void enclosed_make_case_of(struct enclosed_case *each, struct image_extent extent, uint64_t seed);
 void enclosed_free_case(struct enclosed_case *each);
 
 /* Returns the words of a mask of the case. */
