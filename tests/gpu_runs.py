@@ -4,7 +4,7 @@
     gpu_runs.py BIN [BACKEND OTHER]     BIN: a folder of noctule and noctule-phantom; default: cuda cpu
 
 Runs pipelines on synthetic series with each backend: level sets, fuzzy objects, all patterns and co-occurrence;
-all families of features; segments that use other segments. Compares tables byte by byte and objects by their
+all families of features; segments that use other segments; rules of anatomy on a coarse grid. Compares tables byte by byte and objects by their
 pixels, because dates and times differ. Needs only Python."""
 
 import json
@@ -60,6 +60,25 @@ pipelines = ( {{ name = "both";
       type = {type}; }} );
   texture = {{ families = [ "all" ]; regions = [ "segments", "volume" ];
     discretisation = "{discretisation}"; {bins} aggregation = "{aggregation}"; }};
+}}, {{ name = "rules";
+  results = [ "seg" ];
+  segments = (
+    {{ label = "Caged"; grid_mm = 3.0; method = "enclosed"; type = {type};
+      enclosed = {{ by = "Bright"; at_least = 14; within_mm = 100.0; }}; }},
+    {{ label = "Walled"; method = "enclosed"; type = {type}; minus = [ "Own" ];
+      enclosed = {{ by = "Own"; directions = "axial-16"; at_least = 10; within_mm = 60.0; }}; }},
+    {{ label = "Chain"; grid_mm = 3.0; method = "sections"; from = "Bright"; type = {type};
+      sections = {{ middle_of = "Body"; area_mm2 = [ 1.0, 1e6 ]; box_mm = 1e4; fill = 0.0; aspect = 1e4; middle_mm = 1e4; }}; }},
+    {{ label = "Grown"; grid_mm = 3.0; method = "grow-until-leak"; from = "Chain"; within = [ "Caged" ]; type = {type};
+      leak = {{ limits = [ 0.0, 90.0 ]; step = 9.0; most_ml = 900.0; growth = 2.0; extra_ml = 100.0; }}; }},
+    {{ label = "Outline"; method = "range"; range = [ 5.0, 2000.0 ]; smooth_mm = 1.0; type = {type};
+      refine = {{ label = "Body"; band_mm = 4.0; }}; }},
+    {{ label = "Any"; grid_mm = 3.0; method = "any-of"; any_of = [ "Caged", "Chain" ]; type = {type};
+      then = ( {{ close_mm = 6.0; }}, {{ open_mm = 4.0; space = "slice"; }} ); }},
+    {{ label = "Bright"; grid_mm = 3.0; method = "range"; range = {{ of_max = 0.4; of = "Body"; }}; hidden = true; }},
+    {{ label = "Own"; method = "range"; range = {{ of_max = 0.5; }}; hidden = true; }},
+    {{ label = "Body"; grid_mm = 3.0; method = "range"; range = {{ otsu = 2; class = 2; }}; hidden = true;
+      then = ( {{ keep = 1; }}, {{ fill = "slices"; }} ); }} );
 }} );
 """
 
@@ -69,7 +88,7 @@ TEXTURES = [
     ("pyradiomics-bin-width", "bin_width = 25.0;", "3d-averaged"),
 ]
 
-RUNS = [*((name, texture) for name in ("both", "measured") for texture in TEXTURES), ("expressions", TEXTURES[0])]
+RUNS = [*((name, texture) for name in ("both", "measured") for texture in TEXTURES), ("expressions", TEXTURES[0]), ("rules", TEXTURES[0])]
 
 TYPE = '{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }'
 
