@@ -169,15 +169,14 @@ look_at_mask(const struct expect_look *look, const struct conf_expect *expect, s
     return rc;
 }
 
-/* Looks at a segment on the volume that it was found on, and measures it on that of the images. */
+/* Checks a segment on the volume that it was found on, and measures it on that of the images if it has a mask there. */
 static int
 look_at_segment(struct expect_look *look, const struct expect_volume *images, const struct expect_volume *coarse,
                 struct segment_measures *measures)
 {
     const struct conf_segment *segment = &look->pipeline->segments[look->segment];
     const struct conf_expect *expect = segment->expect;
-    struct segment_measures own = segment_measures_none;
-    int rc = 0;
+    struct segment_measures own;
     look->volume = segment->grid_mm > 0 && coarse ? coarse : images;
     *measures = segment_measures_none;
     if (look->volume->masks[look->segment].voxels == 0) {
@@ -185,14 +184,14 @@ look_at_segment(struct expect_look *look, const struct expect_volume *images, co
             look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");
         return 0;
     }
-    if (look->volume == images)
+    if (look->volume == images || !images->masks[look->segment].bits)
         return look_at_mask(look, expect, measures);
-    if (expect)
-        rc = look_at_mask(look, expect, &own);
+    int rc = look_at_mask(look, expect, &own);
     look->volume = images;
-    if (rc == 0 && images->masks[look->segment].bits)
+    if (rc == 0)
         rc = look_at_mask(look, NULL, measures);
-    measures->noise = own.noise;
+    if (rc == 0)
+        measures->noise = own.noise;
     return rc;
 }
 

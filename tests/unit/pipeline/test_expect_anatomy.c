@@ -402,6 +402,35 @@ START_TEST(values_in_hu)
 
 END_TEST
 
+/* A segment with grid_mm is checked on the coarse volume, and measured on the images if it has a mask there. */
+START_TEST(segments_of_a_coarse_grid)
+{
+    static uint64_t blocks[WORDS];
+    static const int16_t values[4] = {8, 16, 24, 32};
+    struct image_mask coarse_masks[2] = {{blocks, 1, 2}, {NULL, 1, 0}};
+    struct error error;
+    struct expect_volume coarse = volume;
+    coarse.masks = coarse_masks;
+    coarse.extent = (struct image_extent){4, 1, 1};
+    coarse.voxels = values;
+    blocks[0] = 3;
+    segments[0].grid_mm = 4;
+    expect.volume_ml = (struct conf_bounds){true, {1, 2}};
+    put(0, true, 3, 4, 2, 2, 3, 3);
+    voxels[(3 * ROWS_ + 2) * COLUMNS + 3] = 50;
+    for (int hidden = 0; hidden < 2; hidden++) {
+        masks[0].bits = hidden ? NULL : bits[0];
+        expect_clear(&found);
+        ck_assert_int_eq(expect_check(&pipeline, &volume, &coarse, measures, &found, &error), 0);
+        ck_assert_uint_eq(found.count, 1);
+        ck_assert_str_eq(found.at[0].text, "Right lung: volume 0.048 ml, expected 1 to 2 ml");
+        ck_assert_double_eq(measures[0].mean, hidden ? 12 : 25);
+        ck_assert_int_eq(measures[0].first[0], hidden ? 0 : 3);
+    }
+}
+
+END_TEST
+
 START_TEST(empty_segments)
 {
     expect.extent_mm = &(struct conf_extent_mm){.height = {true, {20, 20}}};
@@ -427,6 +456,7 @@ main(void)
                                   outlines_near_bone,
                                   gaps,
                                   values_in_hu,
+                                  segments_of_a_coarse_grid,
                                   empty_segments};
     Suite *suite = suite_create("expect_anatomy");
     TCase *tcase = tcase_create("expect_anatomy");
