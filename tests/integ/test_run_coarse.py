@@ -81,7 +81,7 @@ def test_voxel_for_voxel(run, tmp_path, spacing):  # noqa: F811
         segment("Tissue", "grid_mm = 2.0; method = \"range\"; range = [ 0.0, 80.0 ]; then = ( { open_mm = 2.5; }, { keep = 1; } );"),
         segment("Smooth", "grid_mm = 2.0; method = \"range\"; range = [ 10.0, 60.0 ]; smooth_mm = 2.0; minus = [ \"Tissue\" ];"),
         segment("Hidden", "grid_mm = 2.0; method = \"range\"; range = [ 0.0, 80.0 ]; smooth_mm = 1.5;", True),
-        segment("Fine", "method = \"range\"; range = [ 0.0, 70.0 ]; smooth_mm = 1.0; within = [ \"Hidden\" ];"),
+        segment("Fine", "method = \"range\"; range = [ 0.0, 70.0 ]; smooth_mm = 1.0; within = [ \"Tissue\" ];"),
         segment("Both", "grid_mm = 2.0; method = \"any-of\"; any_of = [ \"Tissue\", \"Smooth\" ];"),
         segment("Refined", "method = \"range\"; range = [ -10.0, 70.0 ]; smooth_mm = 0.8; "
                            "refine = { label = \"Hidden\"; band_mm = 3.0; }; minus = [ \"Bone\" ];"),
@@ -110,7 +110,7 @@ def test_voxel_for_voxel(run, tmp_path, spacing):  # noqa: F811
     drawn = ((abs(x - 20) <= 9) & (abs(y - 30) <= 12.5) & (abs(z - 9) <= 4)) | ((x - 40)**2 + (y - 22.5)**2 + (z - 8)**2 <= 49)
     near = sum((i - (n - 1) / 2)**2 for i, n in zip(np.indices(means.shape), means.shape)) <= 36
     labels, _ = ndimage.label(bone | up(tissue | smoothed))
-    expected = {"Tissue": up(tissue), "Smooth": up(smoothed), "Fine": in_range(smooth(clipped, 1.0, spacing), 0, 70) & up(hidden),
+    expected = {"Tissue": up(tissue), "Smooth": up(smoothed), "Fine": in_range(smooth(clipped, 1.0, spacing), 0, 70) & up(tissue),
                 "Both": up(tissue | smoothed), "Refined": refined, "Bone": bone,
                 "Shapes": in_range(values, -100, 2000) & (bone | drawn),
                 "Smooth shape": up(in_range(smooth(means, 1.2, step), -10, 90, 8) & near),
@@ -121,6 +121,10 @@ def test_voxel_for_voxel(run, tmp_path, spacing):  # noqa: F811
         assert np.array_equal(own, mask), (label, int((own ^ mask).sum()))
     told = {s["label"]: s for s in json.loads((tmp_path / "out" / "job.json").read_text())["segments"]}
     assert told["Hidden"]["voxels"] == up(hidden).sum() and told["Tissue"]["voxels"] == up(tissue).sum()
+    # A hidden segment without a mask of the images has the measures of the coarse grid, in voxels of the images.
+    where = np.nonzero(up(hidden))[::-1]
+    assert told["Hidden"]["box"] == {"first": [int(w.min()) for w in where], "last": [int(w.max()) for w in where]}
+    assert told["Hidden"]["mean"] == pytest.approx(means[hidden].mean() / 8)
     texts = [s.SegmentationAlgorithmIdentificationSequence[0].AlgorithmParameters
              for s in pydicom.dcmread(tmp_path / "out" / "seg.dcm").SegmentSequence]
     k = factors(spacing)
