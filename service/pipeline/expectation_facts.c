@@ -92,6 +92,35 @@ voxel_is_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64
     return value >= padding->lo && value <= padding->hi;
 }
 
+/* Returns whether a block has a voxel of padding. */
+static bool
+block_has_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64_t z)
+{
+    const struct expect_volume *finer = volume->finer;
+    const int64_t sizes[3] = {finer->extent.columns, finer->extent.rows, finer->extent.slices};
+    int64_t first[3] = {x, y, z}, end[3], at[3];
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t factor = (int64_t)floor(volume->spacing[axis] / finer->spacing[axis] + 0.5);
+        first[axis] *= factor;
+        end[axis] = first[axis] + factor < sizes[axis] ? first[axis] + factor : sizes[axis];
+    }
+    for (at[2] = first[2]; at[2] < end[2]; at[2]++)
+        for (at[1] = first[1]; at[1] < end[1]; at[1]++)
+            for (at[0] = first[0]; at[0] < end[0]; at[0]++)
+                if (voxel_is_padding(finer, at[0], at[1], at[2]))
+                    return true;
+    return false;
+}
+
+/* Returns whether padding is next to an end of a row, `step` outwards, or in the block at this end. */
+static bool
+end_is_padding(const struct expect_volume *volume, int64_t x, int64_t y, int64_t z, int step)
+{
+    if (!volume->finer)
+        return voxel_is_padding(volume, x + step, y, z);
+    return block_has_padding(volume, x, y, z) || block_has_padding(volume, x + step, y, z);
+}
+
 /* Returns the set of faces that a row touches, from its first voxel to its last. */
 static unsigned
 faces_of_row(const struct expect_volume *volume, const struct expect_window *window, int64_t first, int64_t last,
@@ -104,8 +133,8 @@ faces_of_row(const struct expect_volume *volume, const struct expect_window *win
     faces |= y <= low[1] ? 1u << EXPECT_FACE_FIRST_ROW : 0;
     faces |= y >= high[1] ? 1u << EXPECT_FACE_LAST_ROW : 0;
     if (y > low[1] && y < high[1] &&
-        ((first > low[0] && voxel_is_padding(volume, first - 1, y, z)) ||
-         (last < high[0] && voxel_is_padding(volume, last + 1, y, z))))
+        ((first > low[0] && end_is_padding(volume, first, y, z, -1)) ||
+         (last < high[0] && end_is_padding(volume, last, y, z, 1))))
         faces |= 1u << EXPECT_FACE_PADDING;
     return faces;
 }

@@ -250,11 +250,13 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
              struct error *error)
 {
     struct expect_look look = {.pipeline = pipeline, .breaches = breaches, .error = error};
+    struct expect_volume blocks = coarse ? *coarse : *volume;
+    blocks.finer = volume;
     *breaches =
         (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
     int rc = breaches->at ? 0 : error_set_system(error, -ENOMEM, "check the expectations of the segments");
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
-        rc = look_at_segment(&look, volume, coarse, &measures[look.segment]);
+        rc = look_at_segment(&look, volume, coarse ? &blocks : NULL, &measures[look.segment]);
     if (rc == 0)
         look_at_trust(&look, volume, measures);
     if (rc)

@@ -49,6 +49,7 @@ struct expect_volume {
     enum image_pixel pixel;
     const struct image_rescale *rescale; /* per slice */
     const struct image_range *padding;   /* per slice; unset where lo > hi */
+    const struct expect_volume *finer;   /* the volume whose blocks are its voxels; NULL: none; set by expect_check() */
     const char *unit;                    /* of its values, for people: " HU"; "" */
     /*
      * Per slice: a mask that touches or crosses these edges is cut off by the images. NULL: the

@@ -431,6 +431,38 @@ START_TEST(segments_of_a_coarse_grid)
 
 END_TEST
 
+/* Blocks of 2 x 1 x 1 voxels: padding beside the last block of a row, in half of a block, and in the block itself. */
+START_TEST(padding_beside_blocks)
+{
+    static uint64_t blocks[ROWS_ * SLICES];
+    static const int16_t values[VOXELS];
+    const int at = (4 * ROWS_ + 5) * COLUMNS;
+    struct conf_face_cm2 faces = {.sides = {true, 0.1}};
+    struct image_mask coarse_masks[2] = {{blocks, 1, 1}, {NULL, 1, 0}};
+    struct error error;
+    struct expect_volume coarse = volume;
+    coarse.masks = coarse_masks;
+    coarse.extent.columns = COLUMNS / 2;
+    coarse.spacing[0] = 4;
+    coarse.voxels = values;
+    blocks[4 * ROWS_ + 5] = UINT64_C(1) << 10; /* columns 20 and 21 */
+    masks[0].bits = NULL;
+    segments[0].grid_mm = 4;
+    expect.face_cm2 = &faces;
+    padding[4] = (struct image_range){-2000, -2000};
+    for (int x = 15; x < 27; x++) {
+        voxels[at + x] = -2000;
+        expect_clear(&found);
+        ck_assert_int_eq(expect_check(&pipeline, &volume, &coarse, measures, &found, &error), 0);
+        ck_assert_uint_eq(found.count, x >= 18 && x <= 23);
+        ck_assert(found.count == 0 ||
+                  strcmp(found.at[0].text, "Right lung: cut off at padding: 0.12 cm2, at most 0.1 cm2 expected") == 0);
+        voxels[at + x] = 0;
+    }
+}
+
+END_TEST
+
 START_TEST(empty_segments)
 {
     expect.extent_mm = &(struct conf_extent_mm){.height = {true, {20, 20}}};
@@ -457,6 +489,7 @@ main(void)
                                   gaps,
                                   values_in_hu,
                                   segments_of_a_coarse_grid,
+                                  padding_beside_blocks,
                                   empty_segments};
     Suite *suite = suite_create("expect_anatomy");
     TCase *tcase = tcase_create("expect_anatomy");
