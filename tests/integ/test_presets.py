@@ -5,7 +5,9 @@ presets."""
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pydicom
@@ -14,6 +16,9 @@ import scipy.ndimage
 from conftest import BIN, SHARED, SOURCE, needs_shared, phantom, read_truth, run_program
 from test_contours import Planes, nifti_mask, ring, structure_set
 from test_run import exact_values, peer, seg_masks
+
+sys.path.insert(0, str(SOURCE / "tests" / "tools"))
+import recipes  # noqa: E402
 
 OK, EMPTY, REVIEW = 0, 7, 8
 PRESETS = sorted(path.stem for path in (SOURCE / "config" / "presets").glob("*.conf"))
@@ -97,6 +102,54 @@ def test_presets_without_validation_end_in_review(config, series, tmp_path, pres
     for path, words in ((held, "each result is held for REVIEW until"), (config, "delivered without REVIEW")):
         checked = subprocess.run([BIN / "noctule", "--config", path, "check-config"], text=True, capture_output=True, check=True)
         assert words in checked.stdout
+
+
+# ----------------------------------------------------------- against NumPy, and on whole folders
+
+
+def assert_equals_recipe(config, preset, output, folder, status=OK):
+    """Compares all segments with the definitions of noctule.conf(5), voxel for voxel."""
+    run(config, preset, output, folder, status)
+    datasets, _ = peer.read_series(folder)
+    labels = [s.SegmentLabel for s in pydicom.dcmread(output / "seg.dcm", stop_before_pixels=True).SegmentSequence]
+    pipeline = recipes.Pipeline(recipes.preset(SOURCE / "config" / "presets" / f"{preset}.conf"), recipes.volume_of(datasets))
+    for label, mask in zip(labels, seg_masks(output / "seg.dcm", datasets)):
+        assert np.array_equal(mask, pipeline[label]), (label, mask.sum(), (mask ^ pipeline[label]).sum())
+    return pipeline
+
+
+@pytest.mark.parametrize("preset,kind,options", [
+    ("head-ct", "ct-head", ()), ("lung", "chest", ("--size", "151x160x77")), ("emphysema", "chest", ()), ("fat", "body", ()),
+    ("body", "chest", ("--size", "151x160x77")), ("bone", "body", ())])
+def test_a_preset_equals_its_recipe(config, series, tmp_path, preset, kind, options):
+    assert_equals_recipe(config, preset, tmp_path / "out", series(kind, *options)[0])
+
+
+@needs_shared
+@pytest.mark.parametrize("preset,name,status", [
+    ("head-ct", "ct-head-5mm", REVIEW), ("lung", "chest/planning/dicom", REVIEW), ("fat", "abdomen/low-dose/dicom", OK)])
+def test_a_preset_equals_its_recipe_on_a_patient(config, tmp_path, preset, name, status):
+    assert_equals_recipe(config, preset, tmp_path / "out", SHARED / name, status)
+
+
+def test_a_preset_runs_on_all_series_of_a_folder(series, tmp_path):
+    """A copy of a preset with other limits, as a site makes it."""
+    for kind in ("ct-head", "body"):
+        (tmp_path / "in" / kind).parent.mkdir(exist_ok=True)
+        (tmp_path / "in" / kind).symlink_to(series(kind)[0])
+    result = run_program("noctule", "presets", "head-ct", "--test", tmp_path / "in", "--output", tmp_path / "out", check=False)
+    rows = [line for line in result.stdout.splitlines() if not line.startswith(" ")]
+    assert result.returncode == REVIEW and sorted(row.split()[0] for row in rows) == ["2", "DONE", "REVIEW"], result.stdout
+    assert re.search(r"^DONE .*ct-head/\S+: Intracranial 1\d\d\d ml;$", result.stdout, re.M)
+    assert re.search(r"^REVIEW .*body/\S+: Intracranial .*\n +Inside of the skull: ", result.stdout, re.M)
+    assert rows[-1] == "2 stacks: 1 DONE, 1 REVIEW, 0 EMPTY, 0 without a result"
+    shutil.copytree(SOURCE / "config" / "presets", tmp_path / "own")
+    own = tmp_path / "own" / "head-ct.conf"
+    own.write_text(own.read_text().replace("850.0, 2100.0", "850.0, 900.0"))
+    result = run_program("noctule", "presets", own, "--test", tmp_path / "in" / "ct-head", "--output", tmp_path / "own-out", check=False)
+    assert result.returncode == REVIEW and "expected 850 to 900 ml" in result.stdout
+    for wrong in (["head-ct", "--test", tmp_path], ["head-ct", "--output", tmp_path], ["--test", tmp_path, "--output", tmp_path]):
+        assert run_program("noctule", "presets", *wrong, check=False).returncode == 2
 
 
 # ---------------------------------------------------------------- on phantoms, against their truth

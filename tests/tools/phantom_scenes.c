@@ -331,7 +331,7 @@ make_body(struct canvas *canvas)
 static const int32_t hounsfield[TISSUE_COUNT] = {
     [TISSUE_AIR] = -1000,       [TISSUE_TABLE] = 200,      [TISSUE_SKIN] = 20,           [TISSUE_FAT] = -100,
     [TISSUE_MUSCLE] = 50,       [TISSUE_BONE] = 700,       [TISSUE_MARROW] = 180,        [TISSUE_DISC] = 80,
-    [TISSUE_LUNG_RIGHT] = -850, [TISSUE_LUNG_LEFT] = -850, [TISSUE_EMPHYSEMA] = -985,    [TISSUE_AIRWAY] = -1000,
+    [TISSUE_LUNG_RIGHT] = -850, [TISSUE_LUNG_LEFT] = -850, [TISSUE_EMPHYSEMA] = -958,    [TISSUE_AIRWAY] = -1000,
     [TISSUE_VESSEL] = 40,       [TISSUE_HEART] = 45,       [TISSUE_VISCERAL_FAT] = -100, [TISSUE_ORGAN] = 55,
     [TISSUE_BOWEL_GAS] = -950,  [TISSUE_SCALP] = 50,       [TISSUE_SKULL] = 1000,        [TISSUE_GREY] = 38,
     [TISSUE_WHITE] = 33,        [TISSUE_VENTRICLE] = 5,    [TISSUE_CORD] = 35,           [TISSUE_NERVE] = 40,

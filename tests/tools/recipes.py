@@ -21,8 +21,9 @@ TOKEN = re.compile(r'\s*(?:#[^\n]*|//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\])*")|([-+]?
 
 
 def read_text(path):
-    """Returns the text of a file with its @include files, relative to it."""
-    return re.sub(r'^@include "(.*)"$', lambda match: read_text(path.parent / match[1]), path.read_text(), flags=re.M)
+    """Returns the text of a preset with the parts that it includes."""
+    parts = pathlib.Path(__file__).resolve().parents[2] / "config"
+    return re.sub(r'^@include "(.*)"$', lambda match: read_text(parts / match[1]), path.read_text(), flags=re.M)
 
 
 def tokens(text):
@@ -111,6 +112,18 @@ class Volume:
     @property
     def ml(self):
         return self.spacing[0] * self.spacing[1] * self.spacing[2] / 1000.0
+
+
+def volume_of(datasets):
+    """Returns the volume of the images of an upright stack, sorted along its normal."""
+    first = datasets[0]
+    across = np.array(first.ImageOrientationPatient, float).reshape(2, 3)
+    steps = np.diff([np.array(dataset.ImagePositionPatient, float) for dataset in datasets], axis=0)
+    padding = (first.PixelPaddingValue, first.get("PixelPaddingRangeLimit", first.PixelPaddingValue)) if "PixelPaddingValue" in first else None
+    down, right = (float(mm) for mm in first.PixelSpacing)
+    return Volume(np.stack([dataset.pixel_array for dataset in datasets]), float(first.get("RescaleSlope", 1)),
+                  float(first.get("RescaleIntercept", 0)), (right, down, float(np.linalg.norm(steps.mean(axis=0)))),
+                  np.vstack([across, np.cross(*across)]), padding and tuple(sorted(padding)))
 
 
 def factors(volume, mm):
@@ -334,7 +347,7 @@ def enclosed(mask, options, spacing):
     count = np.zeros(mask.shape, np.uint8)
     for step, between in directions(options.get("directions", "26")):
         length = math.sqrt(sum((s * mm) ** 2 for s, mm in zip(reversed(step), spacing)))
-        count += ray(mask, step, between, min(254, math.floor(options.get("within_mm", 250.0) / length)))
+        count += ray(mask, step, between, max(2, math.floor(options.get("within_mm", 250.0) / length)))
     return count >= options["at_least"]
 
 
