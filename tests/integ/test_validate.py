@@ -82,6 +82,9 @@ def test_a_validation_releases_jobs_of_its_images(d, cases, tmp_path):
         state, message = outcome_of(d, series(tmp_path / f"after-{number}", 101 + number, kernel))
         assert state == expected, message
     assert "not validated for this kernel (Br64)" in message
+    # Without the daemon, `run` reads the same ranges.
+    assert d.ctl("run", "-p", "head-ct", "-o", tmp_path / "run-0", tmp_path / "after-0").returncode == 0
+    assert d.ctl("run", "-p", "head-ct", "-o", tmp_path / "run-1", tmp_path / "after-1", check=False).returncode == 8
     # A job is compared with a reference by its number.
     images = sorted((tmp_path / "after-0").glob("*.dcm"))
     drawn = save(segmentation(images, label="Tissue"), tmp_path / "drawn.dcm")
