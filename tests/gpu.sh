@@ -82,6 +82,7 @@ CK_RUN_CASE=parity step racecheck-smooth sanitize racecheck kernels_test_cuda_sm
 step bench check noctule-bench --backend cuda
 step bench-resample check bench_resample cuda
 step bench-smooth check bench_smooth cuda
+step bench-enclosed check bench_enclosed cuda
 
 # One line per case, from the JSON lines in the log.
 [[ -s $logs/bench.log ]] && python3 - "$logs/bench.log" <<'END'

@@ -54,10 +54,23 @@ enclosed_is_sound(const struct enclosed_request *request)
     return sound;
 }
 
+void
+enclosed_plan_make(const struct enclosed_request *request, const struct image_extent *extent,
+                   struct enclosed_plan *plan)
+{
+    *plan = (struct enclosed_plan){.request = request, .extent = *extent};
+    if (request->directions == ENCLOSED_26) {
+        enclosed_add_family(plan, 0, 1, false, false);
+        enclosed_add_family(plan, 1, 1, false, false);
+        enclosed_add_family(plan, -1, 1, false, false);
+    }
+    enclosed_add_family(plan, 1, 0, true, request->directions == ENCLOSED_AXIAL_16);
+}
+
 int
 enclosed_run(struct kernels_lane *lane, const struct enclosed_request *request, struct error *error)
 {
-    struct enclosed_plan plan = {.request = request};
+    struct enclosed_plan plan;
     const int rc = kernels_op_check(lane, KERNELS_ENCLOSED, error);
 
     if (rc)
@@ -65,12 +78,6 @@ enclosed_run(struct kernels_lane *lane, const struct enclosed_request *request, 
     if (!enclosed_is_sound(request))
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "rays need a mask, positive lengths, and at most as many directions as there are");
-    plan.extent = lane->extent;
-    if (request->directions == ENCLOSED_26) {
-        enclosed_add_family(&plan, 0, 1, false, false);
-        enclosed_add_family(&plan, 1, 1, false, false);
-        enclosed_add_family(&plan, -1, 1, false, false);
-    }
-    enclosed_add_family(&plan, 1, 0, true, request->directions == ENCLOSED_AXIAL_16);
+    enclosed_plan_make(request, &lane->extent, &plan);
     return kernels_op_run(lane, KERNELS_ENCLOSED, &plan, error);
 }

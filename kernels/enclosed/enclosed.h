@@ -58,6 +58,10 @@ struct enclosed_plan {
     struct enclosed_family families[ENCLOSED_FAMILIES];
 };
 
+/* Finds the rays of a sound request. */
+void enclosed_plan_make(const struct enclosed_request *request, const struct image_extent *extent,
+                        struct enclosed_plan *plan);
+
 /* Rows y, z, then y + family.y, z + family.z, ... */
 struct enclosed_sheet {
     int64_t y, z, rows;

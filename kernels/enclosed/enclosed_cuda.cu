@@ -3,8 +3,7 @@
  * voxel of its sheet in shared memory, for the ray that it casts, and the counters in registers. Three more rays of m voxels, m
  * steps apart, make rays of 4 m voxels.
  */
-#include "kernels/cuda/cuda.cuh"
-#include "kernels/enclosed/enclosed.h"
+#include "kernels/enclosed/enclosed_cuda.cuh"
 
 enum { ENCLOSED_SHEET_WORDS = 16384 }; /* the largest sheet: 512 threads with 32 words each */
 
@@ -280,30 +279,40 @@ enclosed_queue_family(struct cuda_lane *lane, const struct enclosed_cast *cast, 
     return enclosed_queue<32, 512>(lane, cast, sheets, words, error);
 }
 
+int
+cuda_enclosed_queue(struct cuda_lane *lane, const struct enclosed_plan *plan, struct error *error)
+{
+    const struct cuda_enclosed *own = cuda_enclosed_state(&lane->base);
+    const struct image_extent *extent = &lane->base.extent;
+    struct enclosed_cast cast = {};
+    int rc = 0;
+
+    cast.columns = (int32_t)extent->columns;
+    cast.rows = (int32_t)extent->rows;
+    cast.slices = (int32_t)extent->slices;
+    cast.words_per_row = (int32_t)own->words_per_row;
+    cast.words = (int32_t)own->words;
+    cast.tail = ~UINT64_C(0) >> (63 - (extent->columns - 1) % 64);
+    cast.mask = own->mask;
+    cast.bits = own->bits;
+    cast.counts = own->counts;
+    for (int32_t i = 0; i < plan->count && rc == 0; i++) {
+        cast.family = plan->families[i];
+        cast.at_least = i == plan->count - 1 ? plan->request->at_least : 0;
+        rc = enclosed_queue_family(lane, &cast, error);
+    }
+    return rc;
+}
+
 static int
 cuda_enclosed_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct enclosed_plan *plan = (const struct enclosed_plan *)given;
     const struct cuda_enclosed *own = cuda_enclosed_state(base);
     struct cuda_lane *lane = cuda_lane_of(base);
-    struct enclosed_cast cast = {};
-    int rc = 0;
 
-    cast.columns = (int32_t)base->extent.columns;
-    cast.rows = (int32_t)base->extent.rows;
-    cast.slices = (int32_t)base->extent.slices;
-    cast.words_per_row = (int32_t)own->words_per_row;
-    cast.words = (int32_t)own->words;
-    cast.tail = ~UINT64_C(0) >> (63 - (base->extent.columns - 1) % 64);
-    cast.mask = own->mask;
-    cast.bits = own->bits;
-    cast.counts = own->counts;
     CUDA_SEND(lane, own->mask, plan->request->mask, (size_t)own->words);
-    for (int32_t i = 0; i < plan->count && rc == 0; i++) {
-        cast.family = plan->families[i];
-        cast.at_least = i == plan->count - 1 ? plan->request->at_least : 0;
-        rc = enclosed_queue_family(lane, &cast, error);
-    }
+    const int rc = cuda_enclosed_queue(lane, plan, error);
     return rc ? rc
               : cuda_result_copy(lane, plan->request->bits, own->bits, (size_t)own->words * sizeof(*own->bits), error);
 }
