@@ -168,11 +168,12 @@ leak_try_limits(struct leak *leak, const uint64_t *from)
 {
     const double *limits = leak->conf->limits;
     const size_t words = (size_t)(leak->words_per_row * leak->size[1] * leak->size[2]);
-    double found = NAN, limit = limits[0];
+    double found = NAN;
     memcpy(leak->bits, from, words * sizeof *leak->bits);
     for (size_t w = 0; w < words; w++)
         leak->count += __builtin_popcountll(from[w]);
-    for (int64_t i = 0; limit <= limits[1]; limit = limits[0] + (double)++i * leak->conf->step) {
+    for (int64_t i = 0; limits[0] + (double)i * leak->conf->step <= limits[1]; i++) {
+        const double limit = limits[0] + (double)i * leak->conf->step;
         const int64_t count = leak->count, grown_count = leak->grown_count;
         leak_set_limit(leak, limit);
         leak->most = leak_most(leak, count);

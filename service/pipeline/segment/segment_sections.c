@@ -475,8 +475,8 @@ static void
 sections_report(const struct segmentation *segmentation, size_t number, struct pipeline_segment *report)
 {
     const struct sections_lengths *own = segmentation->of[CONF_SECTIONS].prepared;
-    report->numbers[0] =
-        (struct segment_number){"chain_mm", "length of the chain in mm", own->mm[segment_place(segmentation, number)], true};
+    report->numbers[0] = (struct segment_number){"chain_mm", "length of the chain in mm",
+                                                 own->mm[segment_place(segmentation, number)], true};
     report->number_count = 1;
     report->measured_voxels = segmentation->found[number].voxels;
 }
