@@ -42,12 +42,27 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     return method->prepare ? method->prepare(segmentation, prepared, error) : 0;
 }
 
+/* Adds up the bytes of the methods. */
+static void
+segmentation_count_bytes(struct segmentation *segmentation)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    struct segment_bytes *bytes = &segmentation->bytes;
+    *bytes = (struct segment_bytes){.lasting = coarse_volume_bytes(segmentation)};
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct segment_method *method = segment_methods[pipeline->segments[i].method];
+        if (!segment_is_here(segmentation, i))
+            continue;
+        const struct segment_bytes own = method->bytes ? method->bytes(segmentation, i) : (struct segment_bytes){0};
+        bytes->lasting += own.lasting + (method->makes_bits ? segment_mask_bytes(segmentation->stack) : 0);
+        bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
+    }
+}
+
 int
 segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand, struct error *error)
 {
-    const struct conf_pipeline *pipeline = segmentation->pipeline;
-    const size_t count = pipeline->segment_count;
-    struct segment_bytes *bytes = &segmentation->bytes;
+    const size_t count = segmentation->pipeline->segment_count;
     int rc = 0;
     segmentation->found = calloc(count, sizeof *segmentation->found);
     segmentation->masks = calloc(count, sizeof *segmentation->masks);
@@ -58,16 +73,8 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     if (!segmentation->found || !segmentation->masks || !segmentation->ready || !segmentation->ranges ||
         !segmentation->maps || !segmentation->own)
         return error_set_system(error, -ENOMEM, "hold the masks");
-    *bytes = (struct segment_bytes){.lasting = coarse_volume_bytes(segmentation)};
-    for (size_t i = 0; i < count; i++) {
-        const struct segment_method *method = segment_methods[pipeline->segments[i].method];
-        if (!segment_is_here(segmentation, i))
-            continue;
-        const struct segment_bytes own = method->bytes ? method->bytes(segmentation, i) : (struct segment_bytes){0};
-        bytes->lasting += own.lasting + (method->makes_bits ? segment_mask_bytes(segmentation->stack) : 0);
-        bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
-    }
-    demand->beside_bytes = bytes->lasting + bytes->passing;
+    segmentation_count_bytes(segmentation);
+    demand->beside_bytes = segmentation->bytes.lasting + segmentation->bytes.passing;
     if (!segmentation->is_coarse && segmentation->coarse)
         demand->of[KERNELS_COARSE] = &kernels_asked;
     ranges_prepare(segmentation, demand);

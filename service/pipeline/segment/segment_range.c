@@ -76,12 +76,26 @@ range_find_bounds(const struct segmentation *segmentation, size_t segment, uint6
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     const struct conf_refine *refine = pipeline->segments[segment].refine;
-    if (!bounds || !sure)
-        return error_set_system(error, -ENOMEM, "hold the masks");
     if (!refine)
         return range_draw(segmentation, segment, bounds, error);
     return coarse_volume_band(segmentation->coarse, segmentation, conf_find_segment(pipeline, refine->label),
                               refine->band_mm, sure, bounds, error);
+}
+
+/* Fills the region of a segment. `bounds` and `sure` are zeroed bits, or NULL if it does not need them. */
+static int
+range_fill_region(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, uint64_t *bounds,
+                  uint64_t *sure, uint64_t *bits, struct error *error)
+{
+    const size_t words = segment_mask_words(segmentation->stack);
+    int rc = bounds ? range_find_bounds(segmentation, segment, bounds, sure, error) : 0;
+    if (rc == 0 && segmentation->pipeline->segments[segment].smooth_mm > 0)
+        rc = ranges_smooth(segmentation, segment, lane, bounds, bits, error);
+    else if (rc == 0)
+        memcpy(bits, bounds, words * sizeof *bits);
+    for (size_t w = 0; rc == 0 && sure && w < words; w++)
+        bits[w] |= sure[w];
+    return rc;
 }
 
 /* Finds the region of a segment with smooth_mm or shapes, once. The range applies to it, except with smooth_mm. */
@@ -90,21 +104,17 @@ range_find_region(struct segmentation *segmentation, size_t segment, struct kern
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const size_t words = segment_mask_words(segmentation->stack);
+    const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
     if ((own->smooth_mm <= 0 && own->shape_count == 0) || segmentation->own[segment])
         return 0;
     uint64_t *bits = segment_reserve(segmentation, segment, error);
-    const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
-    uint64_t *bounds = calloc(is_bounded ? words : 1, sizeof *bounds);
-    uint64_t *sure = calloc(own->refine ? words : 1, sizeof *sure);
+    uint64_t *bounds = is_bounded ? calloc(words, sizeof *bounds) : NULL;
+    uint64_t *sure = own->refine ? calloc(words, sizeof *sure) : NULL;
     int rc = bits ? 0 : -ENOMEM;
-    if (rc == 0 && is_bounded)
-        rc = range_find_bounds(segmentation, segment, bounds, sure, error);
-    if (rc == 0 && own->smooth_mm > 0)
-        rc = ranges_smooth(segmentation, segment, lane, is_bounded ? bounds : NULL, bits, error);
-    else if (rc == 0)
-        memcpy(bits, bounds, words * sizeof *bits);
-    for (size_t w = 0; rc == 0 && own->refine && w < words; w++)
-        bits[w] |= sure[w];
+    if ((is_bounded && !bounds) || (own->refine && !sure))
+        rc = error_set_system(error, -ENOMEM, "hold the masks");
+    if (rc == 0)
+        rc = range_fill_region(segmentation, segment, lane, bounds, sure, bits, error);
     if (rc == 0)
         segment_found(segmentation, segment);
     free(bounds);

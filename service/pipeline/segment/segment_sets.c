@@ -77,6 +77,18 @@ sets_prepare_spare(struct segmentation *segmentation)
     sets->masks += spare;
 }
 
+static void
+sets_prepare_steps(struct kernels_mask_demand *sets, const struct conf_segment *segment)
+{
+    for (size_t s = 0; s < segment->then_count; s++) {
+        const struct kernels_mask_step step = set_step(&segment->then[s]);
+        if (mask_step_has_ball(step.kind))
+            sets_reach(sets, step.amount);
+        sets->bridges |= step.kind == KERNELS_MASK_CUT_BRIDGES;
+        sets->closings |= step.kind == KERNELS_MASK_CLOSE;
+    }
+}
+
 int
 sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, struct error *error)
 {
@@ -100,13 +112,7 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
             segmentation->places[i] = sets->masks++;
         if (conf_segment_looks(segment))
             segmentation->starts[i] = sets->masks++;
-        for (size_t s = 0; s < segment->then_count; s++) {
-            const struct kernels_mask_step step = set_step(&segment->then[s]);
-            if (mask_step_has_ball(step.kind))
-                sets_reach(sets, step.amount);
-            sets->bridges |= step.kind == KERNELS_MASK_CUT_BRIDGES;
-            sets->closings |= step.kind == KERNELS_MASK_CLOSE;
-        }
+        sets_prepare_steps(sets, segment);
     }
     sets_prepare_spare(segmentation);
     if (segmentation->smooth.sigma_mm > 0)
