@@ -89,29 +89,45 @@ look_at_facts(const struct expect_look *look, const struct expect_facts *facts, 
                      "");
 }
 
-/* Compares its shape and its surroundings with those of anatomy, and measures the noise. */
-static int
-look_at_anatomy(const struct expect_look *look, const struct expect_facts *facts, struct segment_measures *measures,
-                const struct conf_expect *expect)
+/* Compares its box, its symmetry and its volume with those of anatomy. */
+static void
+look_at_shape(const struct expect_look *look, const struct expect_facts *facts, const struct segment_measures *measures,
+              const struct conf_expect *expect)
 {
-    int rc = 0;
-    if (expect->slice_parts.given)
-        rc = look_at_slice_parts(look, measures, expect->slice_parts.at);
     if (expect->mirror.given)
         look_at_mirror(look, facts, measures, expect->mirror.at);
-    if (rc == 0 && expect->ends.given)
-        rc = look_at_ends(look, expect->ends.at);
     if (expect->extent_mm)
         look_at_extent(look, measures, expect->extent_mm);
     if (expect->face_cm2)
         look_at_face_area(look, facts, expect->face_cm2);
     if (expect->dropped)
         look_at_dropped(look, expect->dropped);
+}
+
+/* Compares its sections with those of anatomy. */
+static int
+look_at_sections(const struct expect_look *look, const struct segment_measures *measures,
+                 const struct conf_expect *expect)
+{
+    int rc = 0;
+    if (expect->slice_parts.given)
+        rc = look_at_slice_parts(look, measures, expect->slice_parts.at);
+    if (rc == 0 && expect->ends.given)
+        rc = look_at_ends(look, expect->ends.at);
     if (rc == 0 && expect->jump)
         rc = look_at_jump(look, expect->jump);
     if (rc == 0 && expect->beside)
         rc = look_at_beside(look, expect->beside);
-    if (rc == 0 && expect->near)
+    return rc;
+}
+
+/* Compares its surroundings with those of anatomy, and measures the noise. */
+static int
+look_at_surroundings(const struct expect_look *look, struct segment_measures *measures,
+                     const struct conf_expect *expect)
+{
+    int rc = 0;
+    if (expect->near)
         rc = look_at_near(look, measures, expect->near);
     if (rc == 0 && expect->solidity)
         rc = look_at_solidity(look, expect->solidity);
@@ -163,8 +179,11 @@ look_at_mask(const struct expect_look *look, const struct conf_expect *expect, s
         expect_facts_measure(&facts, measures);
     if (rc == 0 && expect) {
         look_at_expectations(look, &facts, measures, expect);
-        rc = look_at_anatomy(look, &facts, measures, expect);
+        look_at_shape(look, &facts, measures, expect);
+        rc = look_at_sections(look, measures, expect);
     }
+    if (rc == 0 && expect)
+        rc = look_at_surroundings(look, measures, expect);
     expect_facts_clear(&facts);
     return rc;
 }

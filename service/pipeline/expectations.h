@@ -94,7 +94,7 @@ struct expect_demand expect_demand_of(const struct conf_segment *segment, const 
 
 /*
  * Measures each segment and lists all broken expectations, in the order of the pipeline's segments
- * and options; `trust` is the last, once per job. Segments with grid_mm are checked on `coarse` (NULL: there is none), and
+ * and of the checks; `trust` is the last, once per job. Segments with grid_mm are checked on `coarse` (NULL: there is none), and
  * measured on `volume`, or on `coarse` if they have no mask there. `measures`: one per segment. An
  * empty segment breaks its expectations once. Returns 0, -ENOMEM with OUT_OF_MEMORY, or errors of the lane.
  */
