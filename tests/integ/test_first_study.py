@@ -29,8 +29,10 @@ def test_the_documented_study_runs_as_printed(tmp_path):
     assert (tmp_path / "first" / "preview.png").stat().st_size > 10000
     with open(tmp_path / "cohort.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["job"], row["label"]) for row in rows] == [(str(job), "Lungs") for job in (1, 2, 3)]
+    assert [(row["job"], row["label"]) for row in rows] == [
+        (str(job), label) for job in (1, 2, 3) for label in ("Aerated lungs", "Right lung", "Left lung")]
+    rows = [row for row in rows if row["label"] == "Aerated lungs"]
     assert len({row["patient"] for row in rows}) == len({row["series_uid"] for row in rows}) == 3
     assert all(4000 < float(row["shape.volume.linear.iso2"]) < 5000 for row in rows)
     table = subprocess.run([sys.executable, "-c", python], cwd=tmp_path, text=True, capture_output=True, check=True).stdout
-    assert all(word in table for word in ("Lungs", "shape.volume", "glcm.joint_entropy"))
+    assert all(word in table for word in ("Aerated lungs", "shape.volume", "glcm.joint_entropy"))
