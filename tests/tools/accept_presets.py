@@ -79,10 +79,11 @@ def write(images, values, folder):
         copy.file_meta.MediaStorageSOPClassUID = copy.SOPClassUID
         copy.SeriesInstanceUID, copy.SOPInstanceUID = series, pydicom.uid.generate_uid()
         copy.file_meta.MediaStorageSOPInstanceUID = copy.SOPInstanceUID
+        copy.InstanceNumber = number + 1
         copy.Rows, copy.Columns = plane.shape
         copy.PixelRepresentation, copy.BitsAllocated, copy.BitsStored, copy.HighBit = 1, 16, 16, 15
         copy.RescaleSlope, copy.RescaleIntercept = "1", "0"
-        for keyword in ("PixelPaddingValue", "SmallestImagePixelValue", "LargestImagePixelValue", "PixelPaddingRangeLimit"):
+        for keyword in ("ImagesInAcquisition", "PixelPaddingValue", "SmallestImagePixelValue", "LargestImagePixelValue", "PixelPaddingRangeLimit"):
             if keyword in copy:
                 del copy[keyword]
         copy.PixelData = np.clip(np.rint(plane), -32768, 32767).astype("<i2").tobytes()
