@@ -52,7 +52,7 @@ smooth_fill_weights(const struct smooth_pass &pass, int32_t *weights)
  * Filters SMOOTH_OUTPUTS values of each of VALUES columns. Value j of the tile has weight j - i for output i. load(j,
  * values) reads it. Reads at most SMOOTH_OUTPUTS - 1 values too many, whose weights are 0.
  */
-template <int VALUES, typename Load>
+template <uint32_t VALUES, typename Load>
 static __device__ __forceinline__ void
 smooth_filter(const int32_t *weights, int radius, int32_t filtered[SMOOTH_OUTPUTS][VALUES], const Load &load)
 {
@@ -61,7 +61,7 @@ smooth_filter(const int32_t *weights, int radius, int32_t filtered[SMOOTH_OUTPUT
 #pragma unroll
     for (int i = 0; i < SMOOTH_OUTPUTS; i++)
 #pragma unroll
-        for (int v = 0; v < VALUES; v++)
+        for (uint32_t v = 0; v < VALUES; v++)
             filtered[i][v] = 1 << (SMOOTH_SHIFT - 1);
     for (int first = 0; first < 2 * radius + SMOOTH_OUTPUTS; first += SMOOTH_OUTPUTS)
 #pragma unroll
@@ -76,13 +76,13 @@ smooth_filter(const int32_t *weights, int radius, int32_t filtered[SMOOTH_OUTPUT
 #pragma unroll
             for (int i = 0; i < SMOOTH_OUTPUTS; i++)
 #pragma unroll
-                for (int v = 0; v < VALUES; v++)
+                for (uint32_t v = 0; v < VALUES; v++)
                     filtered[i][v] += window[i] * values[v];
         }
 #pragma unroll
     for (int i = 0; i < SMOOTH_OUTPUTS; i++)
 #pragma unroll
-        for (int v = 0; v < VALUES; v++)
+        for (uint32_t v = 0; v < VALUES; v++)
             filtered[i][v] >>= SMOOTH_SHIFT;
 }
 
