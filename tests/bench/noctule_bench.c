@@ -744,13 +744,14 @@ run_kernels(const struct bench *bench)
     return 0;
 }
 
-static const char usage[] = "usage: noctule-bench [--backend NAME] [--threads N] [--repeat N] [CASE...]\n"
-                            "       noctule-bench --kernels[=PART OF A NAME] [--repeat N]    on a GPU, input resident\n"
-                            "       noctule-bench --list\n"
-                            "       noctule-bench --raw FILE --extent COLUMNS,ROWS,SLICES --pixel int16|uint16|uint8\n"
-                            "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n"
-                            "       noctule-bench --raw FILE --extent ... --pixel ... --range LO,HI --spacing X,Y,Z\n"
-                            "                     --step KIND[=AMOUNT][,corners|,slice] [--step ...] [--mask-out FILE]\n";
+static const char usage[] =
+    "usage: noctule-bench [--backend NAME] [--threads N] [--repeat N] [CASE...]\n"
+    "       noctule-bench --kernels[=PART OF A NAME] [--repeat N]    on a GPU, input resident\n"
+    "       noctule-bench --list\n"
+    "       noctule-bench --raw FILE --extent COLUMNS,ROWS,SLICES --pixel int16|uint16|uint8\n"
+    "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n"
+    "       noctule-bench --raw FILE --extent ... --pixel ... --range LO,HI --spacing X,Y,Z\n"
+    "                     --step KIND[=AMOUNT][,corners|,slice] [--step ...] [--mask-out FILE]\n";
 
 static void
 refuse(void)
