@@ -145,7 +145,7 @@ def variants(preset, images, values, mask):
     """Yields names, images, values and the truth: None if the result must not be DONE. Then the voxels of an organ that the
     images lack, if any."""
     mm, size = spacing(images), values.shape
-    for sigma in (15, 30, 60):
+    for sigma in (15, 30, 45, 60):
         yield f"white noise of {sigma} HU", images, noise(values, sigma), mask
         yield f"correlated noise of {sigma} HU", images, noise(values, sigma, True), mask
     for offset in (-15, 15):
