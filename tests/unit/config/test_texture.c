@@ -488,6 +488,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "  } );\n"
                            "  auto = \"none\";\n"
                            "  auto_mm = 10.0;\n"
+                           "  grid_mm = 0.0;\n"
                            "  hidden = false;\n"
                            "  category = {\n"
                            "    code = \"123037004\";\n"
