@@ -45,6 +45,33 @@ START_TEST(random_jobs_match_the_definition)
 
 END_TEST
 
+static void
+check_beside_cpu(const struct ref_mask_job *job, const char *name, uint64_t number)
+{
+    const int64_t words = (job->extent.columns + 63) / 64 * job->extent.rows * job->extent.slices;
+    struct kernels_demand demand = {.of = {[KERNELS_MASK] = &job->demand}};
+    struct kernels_mask_result result;
+    struct ref_mask_found expected;
+    const char *message;
+    void *voxels;
+
+    ck_assert_int_eq(kernels_volume_begin(lanes[0], job->extent, job->pixel, &demand, &voxels, &error), 0);
+    memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel));
+    ck_assert_int_eq(kernels_volume_ready(lanes[0], 0, job->extent.slices, NULL), 0);
+    ck_assert_int_eq(kernels_mask_run(lanes[0], 0, &job->requests[0].given, &result, &error), 0);
+    expected = (struct ref_mask_found){
+        .voxels = result.mask.voxels, .found = result.components_found, .kept = result.components_kept};
+    memcpy(expected.first, result.first, sizeof(expected.first));
+    memcpy(expected.last, result.last, sizeof(expected.last));
+    expected.bits = malloc((size_t)words * sizeof(*expected.bits));
+    ck_assert_ptr_nonnull(expected.bits);
+    memcpy(expected.bits, result.mask.bits, (size_t)words * sizeof(*expected.bits));
+    message = ref_mask_compare(lanes[1], job, &expected, NULL);
+    if (*message)
+        ck_abort_msg("%s %llu: %s", name, (unsigned long long)number, message);
+    free(expected.bits);
+}
+
 /* A warp computes a piece of a row and reads words beyond its ends. Uses balls up to its limit. */
 START_TEST(balls_extend_over_several_words)
 {
@@ -63,8 +90,11 @@ START_TEST(balls_extend_over_several_words)
 
             ref_noise(extent, sparse ? 0.002 : 0.998, r, in);
             job = ref_mask_of(extent, spacing, in, &step, 1);
-            job->demand.reach_mm = 96; /* 960 voxels */
-            check_job(job, "ball", r * 10 + (uint64_t)kind);
+            job->demand.reach_mm = 96;      /* 960 voxels */
+            if (kind == KERNELS_MASK_CLOSE) /* the definition takes hours on a padded copy */
+                check_beside_cpu(job, "ball", r * 10 + (uint64_t)kind);
+            else
+                check_job(job, "ball", r * 10 + (uint64_t)kind);
             ref_mask_free(job);
         }
     free(in);
@@ -136,33 +166,6 @@ draw(enum content content, struct image_extent extent, uint8_t *in)
     case CONTENTS:
         break;
     }
-}
-
-static void
-check_beside_cpu(const struct ref_mask_job *job, const char *name, uint64_t number)
-{
-    const int64_t words = (job->extent.columns + 63) / 64 * job->extent.rows * job->extent.slices;
-    struct kernels_demand demand = {.of = {[KERNELS_MASK] = &job->demand}};
-    struct kernels_mask_result result;
-    struct ref_mask_found expected;
-    const char *message;
-    void *voxels;
-
-    ck_assert_int_eq(kernels_volume_begin(lanes[0], job->extent, job->pixel, &demand, &voxels, &error), 0);
-    memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel));
-    ck_assert_int_eq(kernels_volume_ready(lanes[0], 0, job->extent.slices, NULL), 0);
-    ck_assert_int_eq(kernels_mask_run(lanes[0], 0, &job->requests[0].given, &result, &error), 0);
-    expected = (struct ref_mask_found){
-        .voxels = result.mask.voxels, .found = result.components_found, .kept = result.components_kept};
-    memcpy(expected.first, result.first, sizeof(expected.first));
-    memcpy(expected.last, result.last, sizeof(expected.last));
-    expected.bits = malloc((size_t)words * sizeof(*expected.bits));
-    ck_assert_ptr_nonnull(expected.bits);
-    memcpy(expected.bits, result.mask.bits, (size_t)words * sizeof(*expected.bits));
-    message = ref_mask_compare(lanes[1], job, &expected, NULL);
-    if (*message)
-        ck_abort_msg("%s %llu: %s", name, (unsigned long long)number, message);
-    free(expected.bits);
 }
 
 static void
