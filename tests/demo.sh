@@ -25,7 +25,6 @@ mkdir -p "$root" "$folder/conf.d"
 # The shipped configuration, and a rule in conf.d as a site would write it.
 conf=$folder/noctule.conf
 cp config/noctule.conf "$conf"
-ln -sfn "$PWD/config/presets" "$folder/presets"
 cat >"$folder/conf.d/rules.conf" <<'END'
 rules = ( { name = "head"; match = { modality = "CT"; body_part = "HEAD"; }; pipeline = "head-ct"; } );
 END

@@ -127,7 +127,7 @@ def test_a_preset_equals_its_recipe(config, series, tmp_path, preset, kind, opti
 
 @needs_shared
 @pytest.mark.parametrize("preset,name,status", [
-    ("head-ct", "ct-head-5mm", REVIEW), ("lung", "chest/planning/dicom", REVIEW), ("fat", "abdomen/low-dose/dicom", OK)])
+    ("lung", "chest/planning/dicom", REVIEW), ("fat", "abdomen/low-dose/dicom", OK)])
 def test_a_preset_equals_its_recipe_on_a_patient(config, tmp_path, preset, name, status):
     assert_equals_recipe(config, preset, tmp_path / "out", SHARED / name, status)
 
@@ -476,10 +476,10 @@ CHEST = SHARED / "ibsi" / "ibsi_1_ct_radiomics_phantom" / "dicom" / "image"
 
 
 @needs_shared
-@pytest.mark.parametrize("folder,ml,status", [(THIGH, 5416, OK), (PELVIS, 2106, REVIEW), (CHEST, 4602, REVIEW)],
+@pytest.mark.parametrize("folder,ml,status", [(THIGH, 5416, REVIEW), (PELVIS, 2106, REVIEW), (CHEST, 4602, REVIEW)],
                          ids=["thigh", "pelvis", "chest"])
 def test_body_of_a_patient(config, tmp_path, folder, ml, status):
-    """The latter two are cropped to less than a body."""
+    """They are cropped: the first at its sides, the others to less than a body."""
     found_ml, body, values = volumes(config, "body", tmp_path / "out", folder, status)["Body"]
     assert abs(found_ml - ml) < 0.03 * ml
     assert values[body].mean() > -50, "neither table nor air around it"
