@@ -259,7 +259,7 @@ validate_command(struct cli_call *call)
 const struct cli_command cli_validate = {
     .name = "validate",
     .help = "try a pipeline or preset on patients of this site, so that its results need no review",
-    .usage = {"--references DIR... [--others DIR...] --output DIR [OPTION]... PIPELINE|PRESET"},
+    .usage = {"--references DIR... --output DIR [OPTION]... PIPELINE"},
     .more = "Exit status: 8 if the validation is not passed.",
     .options =
         (const struct cli_option[]){
