@@ -259,7 +259,7 @@ def test_web_ui_address_and_hidden_segments_are_reported(tmp_path):
     done = check(path, text)
     assert done.returncode == 0, done.stderr
     assert "web UI: 127.0.0.1, port 8043\n" in done.stdout
-    assert re.search(r"(?m)^pipeline: lungs \(1 segment, \d hidden\)", done.stdout), done.stdout
+    assert re.search(r"(?m)^pipeline: lungs \(3 segments, \d+ hidden\)", done.stdout), done.stdout
     (tmp_path / "token").write_text("0123456789abcdef\n")
     done = check(path, text.replace("8043;", f'8043; bind = "::"; token_file = "{tmp_path}/token";'))
     assert "web UI: ::, port 8043, with a token\n" in done.stdout, done.stderr

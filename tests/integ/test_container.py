@@ -20,7 +20,7 @@ dicom = { port = 11112; peers = ( { ae_title = "DCMSEND"; } ); };
 series = { quiet_seconds = 1.0; complete_seconds = 0.3; patience_seconds = 1.0; };
 destinations = ( { name = "OUT"; folder = "/out"; } );
 pipelines = (
-  { name = "head-ct"; min_slices = 5; unreviewed = true; deliver = [ "OUT" ];
+  { name = "head-ct"; min_slices = 5; review = "deliver"; unreviewed = true; deliver = [ "OUT" ];
 @include "presets/head-ct.conf"
   } );
 rules = ( { name = "head"; match = { modality = "CT"; }; pipeline = "head-ct"; } );

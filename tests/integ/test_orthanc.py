@@ -56,7 +56,7 @@ class Site:
         made = Daemon(self.folder / "noctule", settings=settings)
         own = replaced(recipe("", "presets/head-ct.conf"), port=("port = 11112", f'bind = "127.0.0.1"; port = {self.port}'),
                        dicom=("port = 4242", f"port = {self.orthanc.port}"), web=("127.0.0.1:8042", f"127.0.0.1:{self.orthanc.http_port}"),
-                       deliver=('deliver = [ "orthanc" ]', f'deliver = [ "{deliver}" ]; unreviewed = true'))
+                       deliver=('deliver = [ "orthanc" ]', f'deliver = [ "{deliver}" ]; review = "deliver"; unreviewed = true'))
         (made.folder / "conf.d").mkdir()
         (made.folder / "conf.d" / "orthanc.conf").write_text(own)
         (made.folder / "presets").symlink_to(SHIPPED / "presets")
