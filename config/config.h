@@ -180,7 +180,7 @@ struct conf_sections {
     double length_mm; /* a shorter chain is no result */
 };
 
-/* CONF_LEAK: what is connected with `from` below the highest limit at which the volume does not jump. */
+/* CONF_LEAK: the voxels connected with `from` below the highest limit at which the volume does not jump. */
 struct conf_leak {
     double limits[2]; /* real-world values: the first and the last upper limit */
     double step;

@@ -5,7 +5,7 @@
 #include "db/database.h"
 
 /* Generated from migrations/ and views.sql (embed_sql.cmake). Step n leads from version n to n + 1. The schema, which a new
- * database gets at once, is what all steps make. */
+ * database gets at once, equals the result of all steps. */
 extern const char *const migrate_ladder[];
 extern const int migrate_version;
 extern const char migrate_schema[];

@@ -2,7 +2,7 @@
  * coarse.h - the mean values of blocks of a lane's volume: the coarse grid of segments.
  *
  * Along each axis a block has max(1, floor(mm / spacing + 0.5)) voxels. Blocks begin at index 0; the last one of an
- * axis has what is left. The value of a block is an integer:
+ * axis has the rest. The value of a block is an integer:
  *
  *     floor((2 * sum * scale + n) / (2 * n)),  sum = sum of (clip(v, lo, hi) - offset) over its n voxels
  *

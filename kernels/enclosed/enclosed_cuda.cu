@@ -44,7 +44,7 @@ cuda_enclosed_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->counts, ENCLOSED_DIGITS, own->words);
 }
 
-/* A family of sheets, and what its kernel reads and writes. */
+/* A family of sheets, and the memory that its kernel reads and writes. */
 struct enclosed_cast {
     struct enclosed_family family;
     int32_t columns, rows, slices;

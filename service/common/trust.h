@@ -25,7 +25,7 @@ struct trust_images {
 const char *trust_thickness(double slice_mm);
 
 /*
- * Returns whether the images lie within a range; otherwise fills the reason. `ranges` NULL or "": nothing is validated.
+ * Returns whether the images lie within a range; otherwise fills the reason. `ranges` NULL or "": no range is validated.
  * Noise may be lower than that of the range, but not higher.
  */
 bool trust_covers(const char *ranges, const struct trust_images *images, char why[TRUST_WHY]);

@@ -82,7 +82,7 @@ struct expect_breaches {
     bool untrusted; /* the site has not validated the pipeline for these images */
 };
 
-/* What the checks of a segment need from the lane of its volume. */
+/* The demand of the checks of a segment on the lane of its volume. */
 struct expect_demand {
     size_t masks;     /* spare masks */
     double reach_mm;  /* the largest ball; 0: no balls */

@@ -19,7 +19,7 @@ from test_run import seg_masks
 # surface-distance names functions as SciPy and NumPy did before their versions 1.8 and 2.
 scipy.ndimage.filters = scipy.ndimage.morphology = scipy.ndimage
 np.Inf, np.NaN = np.inf, np.nan
-surface_distance = pytest.importorskip("surface_distance")
+import surface_distance  # noqa: E402
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ validate_settings(const struct validate_run *run, const struct compare_object *r
     return text;
 }
 
-/* Reads what the job has found out about the images. */
+/* Reads the findings of the job on the images. */
 static void
 validate_take_report(struct validate_case *own, const struct pipeline_report *report)
 {

@@ -54,7 +54,7 @@ segmentation_count_bytes(struct segmentation *segmentation)
         if (!segment_is_here(segmentation, i))
             continue;
         const struct segment_bytes own = method->bytes ? method->bytes(segmentation, i) : (struct segment_bytes){0};
-        bytes->lasting += own.lasting + (method->makes_bits ? segment_mask_bytes(segmentation->stack) : 0);
+        bytes->lasting += own.lasting + (method->find ? segment_mask_bytes(segmentation->stack) : 0);
         bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
     }
 }
@@ -240,6 +240,24 @@ make_ready(struct segmentation *segmentation, struct kernels_lane *lane, bool *m
     return rc;
 }
 
+/* Finds the ready segments of a method that are not found yet. */
+static int
+method_find(struct segmentation *segmentation, int m, struct kernels_lane *lane, const void *voxels,
+            struct error *error)
+{
+    int rc = 0;
+    for (size_t k = 0; k < segmentation->of[m].count && rc == 0; k++) {
+        const size_t i = segmentation->of[m].segments[k];
+        if (!segmentation->ready[i] || segmentation->found[i].bits)
+            continue;
+        uint64_t *bits = segment_reserve(segmentation, i, error);
+        rc = bits ? segment_methods[m]->find(segmentation, i, lane, voxels, bits, error) : -ENOMEM;
+        if (rc == 0)
+            segment_found(segmentation, i);
+    }
+    return rc;
+}
+
 /* check_makeable() of the configuration guarantees an order. */
 int
 segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
@@ -253,7 +271,8 @@ segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, c
             const size_t i = segmentation->of[m].segments[k];
             segmentation->ready[i] |= segment_has_uses(segmentation->pipeline, i, true, made);
         }
-        rc = segment_methods[m]->run(segmentation, lane, voxels, error);
+        rc = segment_methods[m]->find ? method_find(segmentation, m, lane, voxels, error)
+                                      : segment_methods[m]->run(segmentation, lane, voxels, error);
         if (rc == 0)
             rc = make_ready(segmentation, lane, made, error);
     }

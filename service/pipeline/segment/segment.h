@@ -94,7 +94,6 @@ struct segment_method {
     struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: Deformable Models */
     enum kernels_op_id op;       /* operation that it demands; KERNELS_OPS: none of its own */
     bool lasts;                  /* its preparation needs neither voxels nor padding */
-    bool makes_bits;             /* run() uses segment_reserve() for each segment */
     /*
      * Fills `prepared`, `size` bytes of zeros, with data that is known before there are pixels. It
      * begins with the demand of the operation. It is released also after an error. NULL: there is no data.
@@ -114,6 +113,9 @@ struct segment_method {
      * decoded volume.
      */
     int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error);
+    /* Replaces `run` in a method that finds one segment after the other. Sets its voxels in zeroed words of a mask. */
+    int (*find)(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, const void *voxels,
+                uint64_t *bits, struct error *error);
     /*
      * Fills the request of a segment that is made from a range and another segment, if run() finds
      * no mask.

@@ -1,5 +1,5 @@
 /*
- * segment_leak.c - what is connected with a segment below the highest limit at which it does not leak, such as the airways.
+ * segment_leak.c - the voxels connected with a segment below the highest limit at which it does not leak, such as the airways.
  *
  * The limits are first, first + step, ..., up to last. For each, the region is `from` with all voxels that are 6-connected with it
  * through voxels of every segment of `within` whose value is at most the limit and not padding. A region leaks if its volume is
@@ -170,8 +170,6 @@ leak_try_limits(struct leak *leak, const uint64_t *from)
     const size_t words = (size_t)(leak->words_per_row * leak->size[1] * leak->size[2]);
     double found = NAN;
     memcpy(leak->bits, from, words * sizeof *leak->bits);
-    for (size_t w = 0; w < words; w++)
-        leak->count += __builtin_popcountll(from[w]);
     for (int64_t i = 0; limits[0] + (double)i * leak->conf->step <= limits[1]; i++) {
         const double limit = limits[0] + (double)i * leak->conf->step;
         const int64_t count = leak->count, grown_count = leak->grown_count;
@@ -198,11 +196,11 @@ leak_room(const struct geometry_stack *stack, const struct conf_leak *conf)
 }
 
 static int
-leak_find(struct segmentation *segmentation, size_t k, const void *voxels, struct error *error)
+leak_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, const void *voxels,
+          uint64_t *bits, struct error *error)
 {
     const struct geometry_stack *stack = segmentation->stack;
     const struct leak_limits *own = segmentation->of[CONF_LEAK].prepared;
-    const size_t number = segmentation->of[CONF_LEAK].segments[k];
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     struct leak leak = {.segmentation = segmentation,
                         .conf = &segment->leak,
@@ -213,12 +211,13 @@ leak_find(struct segmentation *segmentation, size_t k, const void *voxels, struc
                         .ranges = calloc((size_t)stack->plane_count, sizeof *leak.ranges),
                         .paddings = calloc((size_t)stack->plane_count, sizeof *leak.paddings),
                         .grown = malloc((size_t)leak_room(stack, &segment->leak) * sizeof *leak.grown),
-                        .bits = segment_reserve(segmentation, number, error)};
+                        .bits = bits,
+                        .count = segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].voxels};
     int rc = 0;
-    if (leak.within && leak.ranges && leak.paddings && leak.grown && leak.bits) {
+    (void)lane;
+    if (leak.within && leak.ranges && leak.paddings && leak.grown) {
         leak.within_count = sets_within(segmentation, number, leak.within);
-        own->at[k] = leak_try_limits(&leak, segment_from(segmentation, number));
-        segment_found(segmentation, number);
+        own->at[segment_place(segmentation, number)] = leak_try_limits(&leak, segment_from(segmentation, number));
     } else {
         rc = error_set_system(error, -ENOMEM, "grow a segment");
     }
@@ -226,19 +225,6 @@ leak_find(struct segmentation *segmentation, size_t k, const void *voxels, struc
     free(leak.ranges);
     free(leak.paddings);
     free(leak.grown);
-    return rc;
-}
-
-static int
-leak_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
-{
-    int rc = 0;
-    (void)lane;
-    for (size_t k = 0; k < segmentation->of[CONF_LEAK].count && rc == 0; k++) {
-        const size_t number = segmentation->of[CONF_LEAK].segments[k];
-        if (segmentation->ready[number] && !segmentation->found[number].bits)
-            rc = leak_find(segmentation, k, voxels, error);
-    }
     return rc;
 }
 
@@ -282,12 +268,11 @@ const struct segment_method segment_leak = {
     /* the nearest term of PS3.16 CID 7162 */
     .family = {"123101", "DCM", "Neighborhood Analysis"},
     .op = KERNELS_OPS,
-    .makes_bits = true,
     .size = sizeof(struct leak_limits),
     .prepare = leak_prepare,
     .release = leak_release,
     .bytes = leak_bytes,
-    .run = leak_run,
+    .find = leak_find,
     .describe = leak_describe,
     .report = leak_report,
 };

@@ -393,10 +393,11 @@ struct sections_lengths {
 };
 
 static int
-sections_find(struct segmentation *segmentation, size_t k, struct error *error)
+sections_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, const void *voxels,
+              uint64_t *bits, struct error *error)
 {
     const struct sections_lengths *own = segmentation->of[CONF_SECTIONS].prepared;
-    const size_t number = segmentation->of[CONF_SECTIONS].segments[k];
+    const size_t k = segment_place(segmentation, number);
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     const struct conf_sections *conf = &pipeline->segments[number].sections;
     struct section_search search = {.segmentation = segmentation,
@@ -404,8 +405,9 @@ sections_find(struct segmentation *segmentation, size_t k, struct error *error)
                                     .from = segment_from(segmentation, number),
                                     .middle = segmentation->masks[conf_find_segment(pipeline, conf->middle_of)].bits,
                                     .words_per_row = (segmentation->stack->columns - 1) / 64 + 1};
-    uint64_t *bits = segment_reserve(segmentation, number, error);
-    int rc = bits ? section_reserve(&search) : -ENOMEM;
+    int rc = section_reserve(&search);
+    (void)lane;
+    (void)voxels;
     if (rc == 0)
         rc = section_search_all(&search);
     if (rc) {
@@ -415,7 +417,6 @@ sections_find(struct segmentation *segmentation, size_t k, struct error *error)
             search.best < 0 ? 0 : (double)search.sections[search.best].length * segmentation->stack->spacing[2];
         if (own->mm[k] >= conf->length_mm)
             section_draw(&search, search.best, bits);
-        segment_found(segmentation, number);
     }
     section_free(&search);
     return rc;
@@ -434,20 +435,6 @@ sections_release(void *prepared)
 {
     struct sections_lengths *own = prepared;
     free(own->mm);
-}
-
-static int
-sections_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
-{
-    int rc = 0;
-    (void)lane;
-    (void)voxels;
-    for (size_t k = 0; k < segmentation->of[CONF_SECTIONS].count && rc == 0; k++) {
-        const size_t number = segmentation->of[CONF_SECTIONS].segments[k];
-        if (segmentation->ready[number] && !segmentation->found[number].bits)
-            rc = sections_find(segmentation, k, error);
-    }
-    return rc;
 }
 
 static struct segment_bytes
@@ -486,12 +473,11 @@ const struct segment_method segment_sections = {
     /* the nearest term of PS3.16 CID 7162 */
     .family = {"123104", "DCM", "Morphological Operations"},
     .op = KERNELS_OPS,
-    .makes_bits = true,
     .size = sizeof(struct sections_lengths),
     .prepare = sections_prepare,
     .release = sections_release,
     .bytes = sections_bytes,
-    .run = sections_run,
+    .find = sections_find,
     .describe = sections_describe,
     .report = sections_report,
 };

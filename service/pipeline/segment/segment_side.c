@@ -225,7 +225,8 @@ side_take(const struct side_finding *finding, uint64_t *bits)
 }
 
 static int
-side_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, struct error *error)
+side_search(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, uint64_t *bits,
+            struct error *error)
 {
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     const struct geometry_stack *stack = segmentation->stack;
@@ -236,9 +237,8 @@ side_find(struct segmentation *segmentation, size_t number, struct kernels_lane 
                                    .size = {stack->columns, stack->rows, stack->plane_count},
                                    .words = (stack->columns - 1) / 64 + 1,
                                    .memory = calloc(SIDE_MASKS * words, sizeof *finding.memory)};
-    uint64_t *bits = segment_reserve(segmentation, number, error);
     bool are_halves = false;
-    int rc = bits ? 0 : -ENOMEM;
+    int rc = 0;
     for (size_t i = 0; i < 2; i++)
         finding.parts[i].rows = calloc((size_t)stack->plane_count, sizeof *finding.parts[i].rows);
     if (!finding.memory || !finding.parts[0].rows || !finding.parts[1].rows)
@@ -253,8 +253,6 @@ side_find(struct segmentation *segmentation, size_t number, struct kernels_lane 
         rc = side_grow(&finding, lane, error);
     if (rc == 0 && are_halves)
         side_take(&finding, bits);
-    if (rc == 0)
-        segment_found(segmentation, number);
     free(finding.memory);
     free(finding.parts[0].rows);
     free(finding.parts[1].rows);
@@ -277,33 +275,19 @@ side_other(const struct segmentation *segmentation, size_t place)
     return NULL;
 }
 
-/* Takes the voxels that the other half does not have. If it is empty, there are no halves. */
 static int
-side_take_rest(struct segmentation *segmentation, size_t number, const struct image_mask *other, struct error *error)
+side_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, const void *voxels,
+          uint64_t *bits, struct error *error)
 {
+    const struct image_mask *other = side_other(segmentation, segment_place(segmentation, number));
     const uint64_t *from = segment_from(segmentation, number);
-    uint64_t *bits = segment_reserve(segmentation, number, error);
-    if (!bits)
-        return -ENOMEM;
+    (void)voxels;
+    if (!other)
+        return side_search(segmentation, number, lane, bits, error);
+    /* The rest is the other half. If that is empty, there are no halves. */
     for (size_t w = 0; w < segment_mask_words(segmentation->stack) && other->voxels > 0; w++)
         bits[w] = from[w] & ~other->bits[w];
-    segment_found(segmentation, number);
     return 0;
-}
-
-static int
-side_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
-{
-    int rc = 0;
-    (void)voxels;
-    for (size_t k = 0; k < segmentation->of[CONF_SIDE].count && rc == 0; k++) {
-        const size_t number = segmentation->of[CONF_SIDE].segments[k];
-        const struct image_mask *other = side_other(segmentation, k);
-        if (segmentation->ready[number] && !segmentation->own[number])
-            rc = other ? side_take_rest(segmentation, number, other, error)
-                       : side_find(segmentation, number, lane, error);
-    }
-    return rc;
 }
 
 static struct segment_bytes
@@ -330,9 +314,8 @@ const struct segment_method segment_side = {
     /* the nearest term of PS3.16 CID 7162 */
     .family = {"123104", "DCM", "Morphological Operations"},
     .op = KERNELS_OPS,
-    .makes_bits = true,
     .size = 1,
     .bytes = side_bytes,
-    .run = side_run,
+    .find = side_find,
     .describe = side_describe,
 };

@@ -41,7 +41,7 @@ slices_add(const struct slices_finding *finding, int32_t first, int32_t end)
 }
 
 static void
-slices_find(const struct slices_finding *finding)
+slices_take(const struct slices_finding *finding)
 {
     const int32_t planes = finding->segmentation->stack->plane_count;
     int32_t longest = 0, longest_end = 0;
@@ -60,26 +60,22 @@ slices_find(const struct slices_finding *finding)
 }
 
 static int
-slices_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
+slices_find(struct segmentation *segmentation, size_t number, struct kernels_lane *lane, const void *voxels,
+            uint64_t *bits, struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
+    const struct conf_slices_where *where = &pipeline->segments[number].slices_where;
+    const struct slices_finding finding = {.segmentation = segmentation,
+                                           .where = where,
+                                           .from = segment_from(segmentation, number),
+                                           .other = segmentation->masks[conf_find_segment(pipeline, where->label)].bits,
+                                           .words = segment_mask_words(segmentation->stack) /
+                                                    (size_t)segmentation->stack->plane_count,
+                                           .bits = bits};
     (void)lane;
     (void)voxels;
-    for (size_t k = 0; k < segmentation->of[CONF_SLICES].count; k++) {
-        const size_t number = segmentation->of[CONF_SLICES].segments[k];
-        const struct conf_slices_where *where = &pipeline->segments[number].slices_where;
-        struct slices_finding finding = {.segmentation = segmentation, .where = where};
-        if (!segmentation->ready[number] || segmentation->own[number])
-            continue;
-        finding.bits = segment_reserve(segmentation, number, error);
-        if (!finding.bits)
-            return -ENOMEM;
-        finding.from = segment_from(segmentation, number);
-        finding.other = segmentation->masks[conf_find_segment(pipeline, where->label)].bits;
-        finding.words = segment_mask_words(segmentation->stack) / (size_t)segmentation->stack->plane_count;
-        slices_find(&finding);
-        segment_found(segmentation, number);
-    }
+    (void)error;
+    slices_take(&finding);
     return 0;
 }
 
@@ -102,8 +98,7 @@ const struct segment_method segment_slices = {
     /* the nearest term of PS3.16 CID 7162 */
     .family = {"123104", "DCM", "Morphological Operations"},
     .op = KERNELS_OPS,
-    .makes_bits = true,
     .size = 1,
-    .run = slices_run,
+    .find = slices_find,
     .describe = slices_describe,
 };
