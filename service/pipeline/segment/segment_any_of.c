@@ -30,6 +30,8 @@ any_of_describe(const struct segmentation *segmentation, size_t number, char tex
 
 const struct segment_method segment_any_of = {
     .algorithm = "Noctule union of segments",
+    /* the nearest term of PS3.16 CID 7162 */
+    .family = {"123104", "DCM", "Morphological Operations"},
     .op = KERNELS_OPS,
     .size = 1,
     .find = any_of_find,
