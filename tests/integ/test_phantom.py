@@ -172,7 +172,7 @@ def inside(mask):
     ("pet", 20, {"warm body": 2000, "hot spot": 12000, "hotter spot": 20000}),
     ("sphere", 0, {"ball": 40}), ("maze", 0, {"corridor": 40}),
     ("chest", 50, {"table": -150, "subcutaneous fat": -100, "muscle": 50, "bone": 700, "right lung": -850,
-                   "left lung": -850, "emphysema": -985, "airway": -1000, "heart": 45, "cord": 35}),
+                   "left lung": -850, "emphysema": -958, "airway": -1000, "heart": 45, "cord": 35}),
     ("head-tilted", 16, {"scalp": 50, "skull": 1000, "grey matter": 38, "white matter": 33, "ventricle": 5,
                          "sinus": -950, "subcutaneous fat": -100}),
     ("body", 40, {"subcutaneous fat": -100, "visceral fat": -100, "organ": 55, "muscle": 50, "marrow": 180}),

@@ -125,13 +125,15 @@ program_plan_add(struct program_plan *plan, const char *name)
         program_plan_lacks(plan, CODE_PROGRAM_UNKNOWN, "The configuration has no program %s.", name);
         return 0;
     }
-    if (!check || !*check->identity) {
+    /* A retry before the check revives the former run. If the check finds another identity, a new run replaces it. */
+    const char *identity = check && *check->identity ? check->identity : run && plan->revive ? run->identity : NULL;
+    if (!identity) {
         program_plan_lacks(plan, CODE_PROGRAM_WAITING, "It waits for program %s: %.150s", name,
                            check && *check->message ? check->message : "it is being checked.");
         return 0;
     }
     struct queue_run fresh;
-    const int rc = program_plan_need(plan, program, check->identity, &fresh);
+    const int rc = program_plan_need(plan, program, identity, &fresh);
     return rc ? rc : program_plan_take(plan, &fresh);
 }
 

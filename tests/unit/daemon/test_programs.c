@@ -482,6 +482,32 @@ START_TEST(a_transient_failure_is_repeated_and_a_permanent_one_is_not)
 
 END_TEST
 
+START_TEST(a_retry_before_the_check_repeats_the_run)
+{
+    receive_checks("id1", CODE_NONE, "");
+    const int64_t job = add_job("one");
+    int64_t next;
+    assert_started(1, 1);
+    receive_ended(1, PROGRAM_END_ILL, CODE_PROGRAM_FAILED);
+    assert_job(job, QUEUE_FAILED, "PROGRAM_FAILED");
+    programs_reload(core.programs); /* as after a start of the daemon: no identity is known */
+    ck_assert_int_eq(sample_retry(s.queue, job, false, &next), 0);
+    plan(next, true, false);
+    turn();
+    assert_run(next, 1, QUEUE_RUN_READY, 0, "");
+    assert_job(next, QUEUE_DELAYED, "PROGRAM_WAITING");
+    if (_i == 0) {
+        receive_checks("id1", CODE_NONE, "");
+        assert_started(1, 2);
+    } else {
+        receive_checks("id2", CODE_NONE, "");
+        assert_started(2, 2);
+    }
+    assert_job(next, QUEUE_DELAYED, "PROGRAM_WAITING");
+}
+
+END_TEST
+
 START_TEST(the_end_of_the_process_ends_its_run)
 {
     const struct pool_gone died = {.was_ready = true, .why = "", .signal = 9};
@@ -814,6 +840,7 @@ main(void)
     tcase_add_test(runs, a_new_identity_replaces_a_run);
     tcase_add_test(runs, a_removed_program_fails_its_jobs);
     tcase_add_test(runs, a_transient_failure_is_repeated_and_a_permanent_one_is_not);
+    tcase_add_loop_test(runs, a_retry_before_the_check_repeats_the_run, 0, 2);
     tcase_add_test(runs, the_end_of_the_process_ends_its_run);
     tcase_add_test(runs, a_process_that_does_not_respond_is_killed);
     tcase_add_test(runs, an_unwanted_run_is_stopped);
