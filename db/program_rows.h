@@ -93,9 +93,10 @@ int queue_fail_waiting(struct queue *queue, int64_t job_id, enum code code, cons
 int queue_jobs_without_run(struct queue *queue, const char *program, struct queue_ids *jobs);
 
 /* Sets DELAYED runs that are due to READY, and finds READY ones in the order of the best job that waits for them and is not
- * held: deadline, priority, age. The caller must free them with queue_runs_free(). */
-int queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_run **runs,
-                     size_t *count);
+ * held: deadline, priority, age. `except`: lines "\nprogram ran_as\n" of runs to leave out. The caller must free them with
+ * queue_runs_free(). */
+int queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
+                     struct queue_run **runs, size_t *count);
 /* Finds the time at which the next DELAYED run is due; 0: no run is delayed. */
 int queue_next_run_due(struct queue *queue, int64_t *due_ms);
 
@@ -132,8 +133,17 @@ int queue_cancel_run(struct queue *queue, int64_t run_id, const char *why, int64
 /* Adds a READY run that supersedes a DONE one, whose files are removed once no RUNNING job uses them. The ties of jobs that
  * have not ended move to it. Sets *again_id. */
 int queue_again_run(struct queue *queue, int64_t run_id, const char *by, int64_t now_ms, int64_t *again_id);
-/* At start, after queue_recover(): local RUNNING runs become READY again, or fail with CRASHED at max_attempts. */
-int queue_recover_runs(struct queue *queue, int max_attempts, int64_t now_ms, int *returned);
+
+/* The attempts that a program may have. */
+struct queue_run_limit {
+    const char *program;
+    int max_attempts;
+};
+
+/* At start, after queue_recover(): local RUNNING runs become READY again, or fail with CRASHED at the limit of their
+ * program. A program without a limit is not configured any more. */
+int queue_recover_runs(struct queue *queue, const struct queue_run_limit *limits, size_t count, int64_t now_ms,
+                       int *returned);
 /* Finds RUNNING runs on this machine that no unfinished job needs. */
 int queue_runs_to_stop(struct queue *queue, struct queue_ids *runs);
 /* Returns 1 if the run keeps the folder programs/<id>, 0 if not, or -errno; for the removal of folders without rows. */

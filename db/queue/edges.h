@@ -74,7 +74,8 @@ int job_supersede(struct queue *queue, const struct edge_row *row, int64_t now_m
 
 /* The READY runs for which jobs wait, in the order in which queue_ready() would start these; a run once per job. Jobs of an
  * older revision are superseded. */
-int job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_ids *runs);
+int job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
+                   struct queue_ids *runs);
 
 /* Codes of jobs that wait for annotation objects, other series or programs. */
 #define QUEUE_AWAITING "('OBJECT_WAITING', 'OBJECT_OPTIONAL', 'STUDY_WAITING', 'PROGRAM_WAITING')"

@@ -375,11 +375,13 @@ make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     "  WHERE " IS " AND r.done_by_at > ?2 AND r.pipeline = p.name " JOB_MAY_START                                      \
     "  ORDER BY r.done_by_at, r.id LIMIT ?1)) "
 #define JOB_FIRST JOB_FIRST_OF("job_ready", "job_done_by", "r.state = 'READY'")
+/* ?5: the kinds of runs to leave out. */
+#define RUN_MAY_START "g.state = 'READY' AND instr(?5, char(10) || g.program || ' ' || g.ran_as || char(10)) = 0 "
 #define JOB_FIRST_WAITING                                                                                              \
     JOB_FIRST_OF("job_waits", "job_waits_done_by",                                                                     \
                  "r.state = 'DELAYED' AND r.code = 'PROGRAM_WAITING' "                                                 \
                  "AND EXISTS (SELECT 1 FROM job_mask m JOIN program_run g ON g.id = m.run_id "                         \
-                 "  WHERE m.job_id = r.id AND g.state = 'READY')")
+                 "  WHERE m.job_id = r.id AND " RUN_MAY_START ")")
 
 /* A deadline in the past does not count: it would delay jobs that can still be in time. */
 #define JOB_ORDER                                                                                                      \
@@ -431,24 +433,25 @@ queue_ready(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit
 }
 
 int
-job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_ids *runs)
+job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
+               struct queue_ids *runs)
 {
     const struct database_value values[] = {queue_row_limit(limit), value_time(now_ms), value_int(ageing_ms),
-                                            value_text("")};
+                                            value_text(""), value_text(except)};
     int rc = 0;
     for (int64_t moved = 1; rc == 0 && moved > 0;)
         rc = edge_for_each(queue, &machine_job,
                            JOB_FIRST_WAITING "SELECT j.id FROM first f CROSS JOIN job j ON j.id = f.id "
                                              "JOIN series s ON s.id = j.series_id "
                                              "WHERE j.revision < s.revision ORDER BY j.id",
-                           values, 4, job_supersede, now_ms, &moved);
+                           values, 5, job_supersede, now_ms, &moved);
     return rc < 0 ? rc
                   : queue_list(queue,
                                JOB_FIRST_WAITING
                                "SELECT m.run_id FROM first f CROSS JOIN job j ON j.id = f.id "
                                "CROSS JOIN job_mask m ON m.job_id = j.id CROSS JOIN program_run g ON g.id = m.run_id "
-                               "WHERE g.state = 'READY' " JOB_ORDER,
-                               values, 4, &database_id, &runs->at, &runs->count);
+                               "WHERE " RUN_MAY_START JOB_ORDER,
+                               values, 5, &database_id, &runs->at, &runs->count);
 }
 
 int

@@ -390,8 +390,8 @@ run_make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 }
 
 int
-queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, struct queue_run **runs,
-                 size_t *count)
+queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t limit, const char *except,
+                 struct queue_run **runs, size_t *count)
 {
     struct queue_rows rows = {.shape = &run_shape};
     struct queue_ids first = {0};
@@ -404,7 +404,7 @@ queue_ready_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_t 
                        "AND not_before_at <= ? ORDER BY not_before_at, id",
                        VALUES(value_time(now_ms)), run_make_due, now_ms, &due);
     if (rc == 0)
-        rc = job_first_runs(queue, now_ms, ageing_ms, limit, &first);
+        rc = job_first_runs(queue, now_ms, ageing_ms, limit, except, &first);
     rc = queue_leave(queue, rc);
     for (size_t i = 0; rc == 0 && i < first.count; i++) {
         bool is_listed = false; /* several jobs may wait for it */
@@ -682,7 +682,8 @@ run_recover_as_failed(struct queue *queue, const struct edge_row *row, int64_t n
 }
 
 int
-queue_recover_runs(struct queue *queue, int max_attempts, int64_t now_ms, int *returned)
+queue_recover_runs(struct queue *queue, const struct queue_run_limit *limits, size_t limit_count, int64_t now_ms,
+                   int *returned)
 {
 #define RUNNING_HERE "FROM program_run r INDEXED BY program_run_slot WHERE r.state = 'RUNNING' AND r.slot IS NOT NULL "
     int64_t count, running = 0;
@@ -690,8 +691,11 @@ queue_recover_runs(struct queue *queue, int max_attempts, int64_t now_ms, int *r
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = edge_for_each(queue, &machine_run, "SELECT r.id " RUNNING_HERE "AND r.attempts >= ? ORDER BY r.id",
-                       VALUES(value_int(max_attempts)), run_recover_as_failed, now_ms, &count);
+    for (size_t i = 0; i < limit_count && rc == 0; i++)
+        rc = edge_for_each(queue, &machine_run,
+                           "SELECT r.id " RUNNING_HERE "AND r.program = ? AND r.attempts >= ? ORDER BY r.id",
+                           VALUES(value_text(limits[i].program), value_int(limits[i].max_attempts)),
+                           run_recover_as_failed, now_ms, &count);
     if (rc == 0)
         rc = edge_for_each(queue, &machine_run, "SELECT r.id " RUNNING_HERE "ORDER BY r.id", NO_VALUES,
                            run_recover_as_ready, now_ms, &running);

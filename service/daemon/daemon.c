@@ -184,7 +184,7 @@ daemon_recover(struct daemon *daemon)
     int32_t returned = 0, runs = 0;
     int error = queue_recover(core->queue, conf->jobs.max_attempts, now_ms, &returned);
     if (!error)
-        error = queue_recover_runs(core->queue, conf->jobs.max_attempts, now_ms, &runs);
+        error = programs_recover(core, now_ms, &runs);
     if (!error)
         error = retention_set_aside_all(core);
     if (!error)

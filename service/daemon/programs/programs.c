@@ -32,6 +32,7 @@
 
 #define PROGRAMS_MAX    16    /* processes */
 #define CHOICES         64    /* runs to choose from */
+#define WAITING_SIZE    16384 /* of the kinds of runs that wait, of all programs */
 #define RESPONSE_MILLIS 30000 /* of a process, after the deadline of a program or a request to stop */
 
 struct program_slot {
@@ -247,17 +248,19 @@ programs_place(const struct queue_run *run, const struct conf_program *program)
     return place;
 }
 
-/* Starts a READY run if a process and its GPU are free. */
+/* Starts a READY run if a process and its GPU are free. Sets *waits if they are not. */
 static int
-programs_consider(struct programs *programs, struct queue_run *run)
+programs_consider(struct programs *programs, struct queue_run *run, bool *waits)
 {
     struct core *core = programs->core;
     const struct conf_program *program = conf_find_program(core->conf, run->program);
     const struct queue_program *check = program_checks_find(&programs->checks, run->program);
     const size_t slot = programs_idle_slot(programs, run->id, run->program);
+    *waits = false;
     if (!program)
         return programs_replan(core, run->id, run->program, "the configuration has no such program");
-    if (!check || !*check->identity || slot == programs->slot_count || attempts_find(&programs->attempts, run->id))
+    *waits = !check || !*check->identity || slot == programs->slot_count || attempts_find(&programs->attempts, run->id);
+    if (*waits)
         return 0;
     if (strcmp(check->identity, run->identity) != 0)
         return programs_replan(core, run->id, run->program, "the program or its weights changed");
@@ -265,7 +268,8 @@ programs_consider(struct programs *programs, struct queue_run *run)
     const int rc = place.gpu == CONF_GPU_NONE
                        ? 1
                        : program_gpu_take(&programs->gpus, run->id, program, programs->slots[slot].pool, &place);
-    if (rc == 0)
+    *waits = rc == 0;
+    if (*waits)
         return 0;
     return programs_begin(programs, run, program, slot, &place,
                           rc == -ENODEV   ? CODE_PROGRAM_UNAVAILABLE
@@ -274,10 +278,10 @@ programs_consider(struct programs *programs, struct queue_run *run)
 }
 
 static int
-programs_find_ready(const struct programs *programs, struct queue_run **runs, size_t *count)
+programs_find_ready(const struct programs *programs, const char *except, struct queue_run **runs, size_t *count)
 {
     const struct core *core = programs->core;
-    return queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, runs, count);
+    return queue_ready_runs(core->queue, clock_unix_ms(), core_ageing_ms(core), CHOICES, except, runs, count);
 }
 
 /* Leaves a run to another carrier that waits for it, after its carrier in Slurm failed. */
@@ -290,32 +294,60 @@ programs_leave_to_carriers(const struct programs *programs, struct queue_run **r
     *runs = NULL;
     *count = 0;
     const int rc = programs_plan_waiting(programs->core, NULL);
-    return rc ? rc : programs_find_ready(programs, runs, count);
+    return rc ? rc : programs_find_ready(programs, "", runs, count);
+}
+
+/* Adds the kind of a run that waits: its program, and where its next attempt computes. */
+static int
+programs_add_waiting(char waiting[WAITING_SIZE], const struct queue_run *run)
+{
+    char line[160];
+    const int length = snprintf(line, sizeof line, "\n%s %s\n", run->program, run->ran_as);
+    const size_t used = strlen(waiting);
+    if (strstr(waiting, line) || length < 0 || used + (size_t)length >= WAITING_SIZE)
+        return 0;
+    memcpy(waiting + used, line, (size_t)length + 1);
+    return 1;
+}
+
+/* Starts what can start of the first runs except those of the kinds in `waiting`, and adds the kinds that wait. Returns
+ * whether other kinds follow, or -errno. */
+static int
+programs_start_first(struct programs *programs, char waiting[WAITING_SIZE])
+{
+    struct queue_run *runs = NULL;
+    size_t count = 0;
+    int added = 0;
+    int rc = programs_find_ready(programs, waiting, &runs, &count);
+    if (!rc && !*waiting)
+        rc = programs_leave_to_carriers(programs, &runs, &count);
+    for (size_t i = 0; i < count && !rc; i++) {
+        bool waits;
+        rc = programs_consider(programs, &runs[i], &waits);
+        rc = rc == -EAGAIN ? 0 : rc; /* it changed in the same batch */
+        added += waits ? programs_add_waiting(waiting, &runs[i]) : 0;
+    }
+    queue_runs_free(runs, count);
+    return rc ? rc : added > 0;
 }
 
 static int
 programs_start_ready(struct programs *programs)
 {
     struct core *core = programs->core;
-    struct queue_run *runs = NULL;
-    size_t count = 0;
+    char waiting[WAITING_SIZE] = "";
     int64_t due_ms = 0;
+    int rc = 1;
     program_gpu_search_begin(&programs->gpus);
     if (!programs_have_idle(programs))
         return 0; /* the end of its run triggers another search */
-    int rc = programs_find_ready(programs, &runs, &count);
-    if (!rc)
-        rc = programs_leave_to_carriers(programs, &runs, &count);
-    for (size_t i = 0; i < count && !rc; i++) {
-        rc = programs_consider(programs, &runs[i]);
-        rc = rc == -EAGAIN ? 0 : rc; /* it changed in the same batch */
-    }
+    while (rc > 0 && programs_have_idle(programs))
+        rc = programs_start_first(programs, waiting);
     program_gpu_search_end(&programs->gpus);
-    if (!rc)
+    if (rc >= 0)
         rc = queue_next_run_due(core->queue, &due_ms);
     if (!rc && due_ms)
         due_in(&core->programs_due, due_ms - clock_unix_ms());
-    queue_runs_free(runs, count);
     return rc;
 }
 
@@ -551,6 +583,20 @@ programs_reload(struct programs *programs)
         slot->is_filled = i < wanted;
     }
     due_now(&core->programs_due);
+}
+
+int
+programs_recover(struct core *core, int64_t now_ms, int *returned)
+{
+    const struct conf *conf = core->conf;
+    struct queue_run_limit *limits = calloc(conf->program_count + 1, sizeof *limits);
+    if (!limits)
+        return -ENOMEM;
+    for (size_t i = 0; i < conf->program_count; i++)
+        limits[i] = (struct queue_run_limit){conf->programs[i].name, conf->programs[i].max_attempts};
+    const int rc = queue_recover_runs(core->queue, limits, conf->program_count, now_ms, returned);
+    free(limits);
+    return rc;
 }
 
 /* Removes one entry of programs/ unless it is the folder of a run that has files. */

@@ -12,6 +12,9 @@
 
 struct programs;
 
+/* At start: local runs of the last daemon become READY again, or fail at the limit of their program. Counts the former. */
+int programs_recover(struct core *core, int64_t now_ms, int *returned);
+
 /* Does not start a process: programs_reload() does so if the configuration has programs. */
 int programs_open(struct core *core, struct programs **programs);
 /* NULL is allowed. */

@@ -107,11 +107,14 @@ static int64_t series;
     "; type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; }; }"
 
 static const char settings[] =
-    "root = \"/nowhere\"; jobs = { retry_seconds = 600.0; max_attempts = 3; }; "
+    "root = \"/nowhere\"; %s jobs = { retry_seconds = 600.0; max_attempts = 3; }; "
     "programs = ( { name = \"net\"; algorithm = { name = \"net\"; version = \"1\"; }; %s } ); "
     "pipelines = ( { name = \"one\"; segments = ( " SEGMENT("A", "1") ", " SEGMENT(
         "B", "2") " ); }, "
-                  "{ name = \"two\"; segments = ( " SEGMENT("A", "3") " ); } );";
+                  "{ name = \"two\"; segments = ( " SEGMENT("A", "3") " ); } %s );";
+
+/* Further options, and further pipelines. */
+static const char *more_options = "", *more_pipelines = "";
 
 static void
 configure(const char *more)
@@ -121,7 +124,7 @@ configure(const char *more)
     snprintf(path, sizeof path, "%s/noctule.conf", s.folder);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
-    fprintf(file, settings, more);
+    fprintf(file, settings, more_options, more, more_pipelines);
     fclose(file);
     if (core.conf)
         conf_free(core.conf);
@@ -654,6 +657,36 @@ START_TEST(impossible_reports_end_the_process)
 
 END_TEST
 
+/* The program has two attempts, and a job three. */
+START_TEST(the_last_attempt_of_a_program_fails_at_a_restart)
+{
+    static const struct queue_run_end ill = {.code = CODE_PROGRAM_CRASHED,
+                                             .message = "",
+                                             .sha256 = "",
+                                             .sandbox = "own",
+                                             .peak_bytes = -1,
+                                             .write_seconds = -1,
+                                             .program_seconds = -1,
+                                             .read_seconds = -1};
+    struct queue_run *runs;
+    size_t count;
+    int returned;
+    fake[0].is_ready = false;
+    receive_checks("id1", CODE_NONE, "");
+    const int64_t job = add_job("one"), now = clock_unix_ms();
+    ck_assert_int_eq(queue_start_run(s.queue, 1, 0, "", "", now), 0);
+    ck_assert_int_eq(queue_delay_run(s.queue, 1, now, "", true, &ill, now), 0);
+    ck_assert_int_eq(queue_ready_runs(s.queue, now, 0, 8, "", &runs, &count), 0);
+    queue_runs_free(runs, count);
+    ck_assert_int_eq(queue_start_run(s.queue, 1, 0, "", "", now), 0);
+    ck_assert_int_eq(programs_recover(&core, now, &returned), 0);
+    ck_assert_int_eq(returned, 0);
+    assert_run(job, 1, QUEUE_RUN_FAILED, 2, "");
+    assert_job(job, QUEUE_FAILED, "CRASHED");
+}
+
+END_TEST
+
 /* ----------------------------------------------------------------------------------- GPUs ---- */
 
 enum { PROGRAM_SLOT = 0, PROBE_SLOT, WORKER_A, WORKER_B };
@@ -728,6 +761,41 @@ START_TEST(a_share_is_reserved_before_the_start)
     ck_assert_str_eq(sample_ask(&s, "SELECT detail FROM event WHERE kind = 'GPU_MEMORY_KEPT'"),
                      GPU_A ": 1024 MiB less are free than before program net");
     tear_down();
+}
+
+END_TEST
+
+/* Two processes are kept for the next runs on both GPUs. The third one computes without a GPU. */
+START_TEST(a_program_without_a_gpu_does_not_wait_for_those_with_one)
+{
+    struct proto_writer writer;
+    more_options = "compute = { programs = 3; };";
+    more_pipelines = ", { name = \"three\"; segments = ( { label = \"C\"; method = \"program\"; program = \"light\"; "
+                     "value = 1; type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; }; } ); }";
+    set_up_gpus(COMMAND "gpu = \"shared\"; gpu_memory_mib = 4096; }, "
+                        "{ name = \"light\"; algorithm = { name = \"light\"; version = \"1\"; }; " COMMAND);
+    fake[1].is_ready = fake[2].is_ready = true;
+    message_write_programs(&writer, NULL);
+    for (int i = 0; i < 2; i++)
+        message_add_checked_program(
+            &writer,
+            &(struct message_checked_program){
+                .name = i ? "light" : "net", .identity = "id1", .sandbox = "own", .code = CODE_NONE, .message = ""});
+    receive(0, &writer, 0);
+    for (int i = 0; i < 70; i++) {
+        char uid[32];
+        snprintf(uid, sizeof uid, "1.3.%d", i);
+        series = sample_series(s.queue, uid, 3);
+        ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
+        add_job("one");
+    }
+    const int64_t job = add_job("three");
+    turn();
+    ck_assert_int_eq(fake[0].sent[PROTO_PROGRAM_RUN] + fake[1].sent[PROTO_PROGRAM_RUN], 0);
+    ck_assert_int_eq(fake[2].sent[PROTO_PROGRAM_RUN], 1);
+    assert_run(job, 71, QUEUE_RUN_RUNNING, 1, "");
+    tear_down();
+    more_options = more_pipelines = "";
 }
 
 END_TEST
@@ -848,7 +916,9 @@ main(void)
     tcase_add_test(runs, a_lost_batch_loses_no_outcome);
     tcase_add_test(runs, a_run_is_made_again_on_request);
     tcase_add_test(runs, impossible_reports_end_the_process);
+    tcase_add_test(runs, the_last_attempt_of_a_program_fails_at_a_restart);
     tcase_add_test(gpus, a_share_is_reserved_before_the_start);
+    tcase_add_test(gpus, a_program_without_a_gpu_does_not_wait_for_those_with_one);
     tcase_add_test(gpus, a_whole_gpu_is_lent_and_returned);
     tcase_add_test(gpus, a_lack_of_gpu_memory_leads_to_the_whole_gpu_then_to_the_processors);
     tcase_add_test(gpus, a_share_that_fits_nowhere_is_out_of_memory);

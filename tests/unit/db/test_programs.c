@@ -152,20 +152,26 @@ assert_events(int64_t run, const char *expected)
     assert_answer(&s, sql, expected);
 }
 
-/* The READY runs in their order: "1 2". */
+/* The READY runs in their order, without those of some kinds: "1 2". */
 static void
-assert_ready(int64_t now_ms, const char *expected)
+assert_ready_except(int64_t now_ms, const char *except, const char *expected)
 {
     struct queue_run *runs;
     size_t count;
     char text[128] = "";
-    ck_assert_int_eq(queue_ready_runs(s.queue, now_ms, 0, 8, &runs, &count), 0);
+    ck_assert_int_eq(queue_ready_runs(s.queue, now_ms, 0, 8, except, &runs, &count), 0);
     for (size_t i = 0; i < count; i++) {
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", i ? " " : "", (long long)runs[i].id);
         queue_run_clear(&runs[i]);
     }
     free(runs);
     ck_assert_str_eq(text, expected);
+}
+
+static void
+assert_ready(int64_t now_ms, const char *expected)
+{
+    assert_ready_except(now_ms, "", expected);
 }
 
 static void
@@ -503,7 +509,8 @@ START_TEST(a_restart_returns_runs_or_fails_them)
     cancel(three);
     ck_assert_int_eq(queue_begin(s.queue), 0);
     ck_assert_int_eq(queue_recover(s.queue, 3, NOW, &jobs), 0);
-    ck_assert_int_eq(queue_recover_runs(s.queue, 2, NOW, &returned), 0);
+    const struct queue_run_limit limits[] = {{"net", 2}, {"last", 2}, {"orphan", 2}, {"stopped", 2}};
+    ck_assert_int_eq(queue_recover_runs(s.queue, limits, 4, NOW, &returned), 0);
     ck_assert_int_eq(queue_commit(s.queue), 0);
     sample_assert_sound(s.queue);
     ck_assert_int_eq(returned, 2);
@@ -515,6 +522,49 @@ START_TEST(a_restart_returns_runs_or_fails_them)
     assert_job(two, "FAILED CRASHED");
     assert_events(run, "PLANNED STARTED RECOVERED");
     assert_events(stopped, "PLANNED STARTED RECOVERED CANCELLED");
+}
+
+END_TEST
+
+/* One that is not configured any more has no limit. */
+START_TEST(each_program_has_its_own_limit_at_a_restart)
+{
+    static const struct queue_run_limit limits[] = {{"once", 1}, {"thrice", 3}};
+    int returned;
+    const int64_t once = need("once"), thrice = need("thrice"), gone = need("gone");
+    const int64_t failed = waiting_job("brain", once);
+    waiting_job("skull", thrice);
+    waiting_job("jaw", gone);
+    ck_assert_int_eq(queue_start_run(s.queue, thrice, 0, "", "", NOW), 0);
+    ck_assert_int_eq(queue_delay_run(s.queue, thrice, NOW, "", true, &ill, NOW), 0);
+    assert_ready(NOW, "1 2 3");
+    ck_assert_int_eq(queue_start_run(s.queue, once, 0, "", "", NOW), 0);
+    ck_assert_int_eq(queue_start_run(s.queue, thrice, 1, "", "", NOW), 0);
+    ck_assert_int_eq(queue_start_run(s.queue, gone, 2, "", "", NOW), 0);
+    ck_assert_int_eq(queue_recover_runs(s.queue, limits, 2, NOW, &returned), 0);
+    sample_assert_sound(s.queue);
+    ck_assert_int_eq(returned, 2);
+    assert_run(once, "FAILED 1 CRASHED");
+    assert_run(thrice, "READY 2 ");
+    assert_run(gone, "READY 1 ");
+    assert_job(failed, "FAILED CRASHED");
+}
+
+END_TEST
+
+START_TEST(runs_of_a_kind_that_waits_are_left_out)
+{
+    const int64_t net = need("net"), light = need("light");
+    waiting_job("brain", net);
+    waiting_job("skull", light);
+    assert_ready(NOW, "1 2");
+    assert_ready_except(NOW, "\nnet \n", "2");
+    assert_ready_except(NOW, "\nnet shared\n\nlight \n", "1");
+    /* One that is to compute elsewhere is of another kind. */
+    start(net);
+    ck_assert_int_eq(queue_delay_run(s.queue, net, NOW, "cpu", true, &ill, NOW), 0);
+    assert_ready_except(NOW, "\nnet \n", "1 2");
+    assert_ready_except(NOW, "\nnet cpu\n", "2");
 }
 
 END_TEST
@@ -536,7 +586,7 @@ START_TEST(a_job_in_slurm_carries_its_run)
     queue_run_clear(&runs[0]);
     free(runs);
     /* It outlives the daemon. */
-    ck_assert_int_eq(queue_recover_runs(s.queue, 1, NOW, &returned), 0);
+    ck_assert_int_eq(queue_recover_runs(s.queue, &(struct queue_run_limit){"net", 1}, 1, NOW, &returned), 0);
     ck_assert_int_eq(returned, 0);
     ck_assert_int_eq(queue_runs_to_stop(s.queue, &to_stop), 0);
     ck_assert_uint_eq(to_stop.count, 0);
@@ -812,9 +862,10 @@ SAMPLE_MAIN("db_programs", set_up, tear_down, two_jobs_share_one_run_and_its_end
             a_failed_run_fails_its_jobs_with_its_code, the_end_of_the_last_job_cancels_a_run,
             a_running_run_without_a_job_is_to_be_stopped, a_cancelled_run_unties_its_jobs,
             a_transient_failure_waits_and_becomes_due, guards_refuse_other_states, a_run_again_supersedes_the_mask,
-            a_retry_takes_the_stored_mask, a_restart_returns_runs_or_fails_them, a_job_in_slurm_carries_its_run,
-            a_carrier_that_ends_well_leaves_a_mask, runs_start_in_the_order_of_their_jobs,
-            late_slices_supersede_waiting_jobs_and_runs, what_a_job_lacks_may_change_while_it_waits,
-            a_clock_that_is_set_moves_only_limits, retention_removes_masks_with_the_images,
-            purge_waits_for_a_running_program_and_removes_masks, checks_of_programs_are_stored_and_noted,
-            figures_of_a_program_are_as_counted_by_hand)
+            a_retry_takes_the_stored_mask, a_restart_returns_runs_or_fails_them,
+            each_program_has_its_own_limit_at_a_restart, runs_of_a_kind_that_waits_are_left_out,
+            a_job_in_slurm_carries_its_run, a_carrier_that_ends_well_leaves_a_mask,
+            runs_start_in_the_order_of_their_jobs, late_slices_supersede_waiting_jobs_and_runs,
+            what_a_job_lacks_may_change_while_it_waits, a_clock_that_is_set_moves_only_limits,
+            retention_removes_masks_with_the_images, purge_waits_for_a_running_program_and_removes_masks,
+            checks_of_programs_are_stored_and_noted, figures_of_a_program_are_as_counted_by_hand)

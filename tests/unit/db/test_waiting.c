@@ -195,7 +195,7 @@ ask_all(size_t jobs_expected, size_t deliveries_expected, size_t runs_expected)
         queue_delivery_clear(&deliveries[i]);
     free(deliveries);
     queue_next_delivery(s.queue, NULL, 0, &due_ms);
-    ck_assert_int_eq(queue_ready_runs(s.queue, SAMPLE_NOW, 0, 8, &runs, &run_count), 0);
+    ck_assert_int_eq(queue_ready_runs(s.queue, SAMPLE_NOW, 0, 8, "", &runs, &run_count), 0);
     ck_assert_uint_eq(run_count, runs_expected);
     for (size_t i = 0; i < run_count; i++)
         queue_run_clear(&runs[i]);
