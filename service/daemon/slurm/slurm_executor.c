@@ -250,11 +250,12 @@ slurm_adopt(struct slurm_executor *slurm)
         return rc;
     for (size_t i = 0; i < count && !rc; i++) {
         const struct queue_elsewhere *row = &rows[i];
-        struct job_attempt *attempt = job_attempt_new(slurm->base.attempts, row->job_id, row->attempts);
         struct slurm_task *task = tasks_find(&slurm->tasks, row->nonce);
         if (!task)
             task = tasks_add(&slurm->tasks, row->nonce, row->slurm_id > 0 ? TASK_SUBMITTED : TASK_UNSURE);
-        if (!attempt || !task) {
+        /* Every attempt has a task and an executor, also when the daemon stops after a failure. */
+        struct job_attempt *attempt = task ? job_attempt_new(slurm->base.attempts, row->job_id, row->attempts) : NULL;
+        if (!attempt) {
             rc = -ENOMEM;
             break;
         }
@@ -273,7 +274,7 @@ slurm_adopt(struct slurm_executor *slurm)
     for (size_t i = 0; i < count; i++)
         queue_elsewhere_clear(&rows[i]);
     free(rows);
-    if (count > 0)
+    if (count > 0 && !rc)
         log_info("slurm.adopted", LOG_INT("jobs", count), LOG_INT("tasks", slurm->tasks.count));
     return rc;
 }
