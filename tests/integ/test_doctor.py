@@ -360,6 +360,14 @@ def test_an_old_gpu_driver_is_reported(daemon, tmp_path):
                      found["devices", "broken"])
 
 
+def test_a_program_without_its_gpu_is_reported(daemon):
+    d = daemon(extra="""programs = ( { name = "net"; command = [ "/bin/true", "{in}", "{out}" ]; gpu = "whole";
+        algorithm = { name = "Net"; version = "1"; }; } );""")
+    d.root.chmod(0o750)
+    found = without_daemon(d, env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"})
+    assert "it needs a GPU, and no GPU of this machine can be used" in found["program", "broken"]
+
+
 def test_the_clock_and_the_unit(daemon, tmp_path):
     d = daemon()
     d.root.chmod(0o750)

@@ -78,6 +78,10 @@ void doctor_fine(struct examination *examination, const char *format, ...) __att
  * driver and `program` that of this build (kernels/gpu.h); 0 means none. Returns the text in
  * `text`. */
 void doctor_explain_no_gpu(int driver, int program, const char *user, char text[DOCTOR_TEXT]);
+/* Explains why a program with `gpu` cannot run here, with a remedy; `gpus`: those of this machine. Returns DOCTOR_OK
+ * without a text if it can. */
+enum doctor_verdict doctor_explain_program_gpu(const struct conf *conf, const struct conf_program *program, int gpus,
+                                               char text[DOCTOR_TEXT]);
 /* Adds a finding for an errno: attention if this user lacks rights that the service may have, else
  * broken. */
 void doctor_failed(struct examination *examination, int error, const char *what, const char *remedy);

@@ -1,6 +1,7 @@
 /* doctor_programs.c - checks programs of the site: their files, and the sandbox that they run in. */
 #include "db/report.h"
 #include "db/report_lists.h"
+#include "kernels/gpu.h"
 #include "service/cli/cli.h"
 #include "service/cli/doctor/doctor.h"
 
@@ -100,6 +101,30 @@ program_probe_state(const struct sandbox_probe *probe, const struct conf_program
         state->code = CODE_PROGRAM_SANDBOX;
 }
 
+enum doctor_verdict
+doctor_explain_program_gpu(const struct conf *conf, const struct conf_program *program, int gpus,
+                           char text[DOCTOR_TEXT])
+{
+    const bool on_cpu = strcmp(conf->compute.backend, "cpu") == 0;
+    if (program->gpu == CONF_GPU_NONE || (gpus > 0 && !on_cpu) || conf->compute.executor == CONF_EXECUTOR_SLURM)
+        return DOCTOR_OK;
+    snprintf(text, DOCTOR_TEXT, "it needs a GPU, and %s: %s, or set gpu = \"none\" of the program",
+             on_cpu ? "compute.backend is \"cpu\"" : "no GPU of this machine can be used",
+             on_cpu ? "use another backend" : "see \"devices\"");
+    return conf_uses_slurm(conf) ? DOCTOR_ATTENTION : DOCTOR_BROKEN; /* jobs in Slurm run it on their node */
+}
+
+static void
+program_expect_gpu(struct examination *examination, const struct conf_program *program)
+{
+    struct kernels_gpu gpu;
+    char text[DOCTOR_TEXT];
+    const int gpus = program->gpu == CONF_GPU_NONE ? 0 : kernels_gpus(&gpu, 1);
+    const enum doctor_verdict verdict = doctor_explain_program_gpu(examination->doctor->conf, program, gpus, text);
+    if (verdict != DOCTOR_OK)
+        doctor_find(examination, verdict, "%s", text);
+}
+
 void
 doctor_check_program(struct examination *examination)
 {
@@ -113,6 +138,7 @@ doctor_check_program(struct examination *examination)
         program_expect_readable(examination, program->weights[i]);
     for (size_t i = 0; i < program->read_count; i++)
         program_expect_readable(examination, program->read[i]);
+    program_expect_gpu(examination, program);
     if (!program_read_state(doctor, program->name, &state))
         program_probe_state(&doctor->sandbox, program, &state);
     if (state.code != CODE_NONE && examination->count == 0)

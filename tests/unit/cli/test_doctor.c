@@ -1,5 +1,5 @@
 /*
- * test_doctor.c - texts of doctor for GPUs that cannot be used, by CUDA versions. integ.doctor
+ * test_doctor.c - texts of doctor for GPUs that cannot be used, by CUDA versions, and for programs that need one. integ.doctor
  * checks the rest.
  */
 #include "kernels/gpu.h"
@@ -63,6 +63,37 @@ START_TEST(why_no_gpu_is_used)
 
 END_TEST
 
+static const struct {
+    const char *backend;
+    enum conf_executor executor;
+    enum conf_gpu gpu;
+    int gpus;
+    enum doctor_verdict verdict;
+    const char *text;
+} programs[] = {
+    {"auto", CONF_EXECUTOR_LOCAL, CONF_GPU_NONE, 0, DOCTOR_OK, ""},
+    {"auto", CONF_EXECUTOR_LOCAL, CONF_GPU_WHOLE, 1, DOCTOR_OK, ""},
+    {"auto", CONF_EXECUTOR_LOCAL, CONF_GPU_SHARED, 0, DOCTOR_BROKEN,
+     "it needs a GPU, and no GPU of this machine can be used: see \"devices\", or set gpu = \"none\" of the program"},
+    {"cpu", CONF_EXECUTOR_LOCAL, CONF_GPU_WHOLE, 1, DOCTOR_BROKEN,
+     "it needs a GPU, and compute.backend is \"cpu\": use another backend, or set gpu = \"none\" of the program"},
+    {"auto", CONF_EXECUTOR_SLURM, CONF_GPU_WHOLE, 0, DOCTOR_OK, ""},
+    {"auto", CONF_EXECUTOR_BOTH, CONF_GPU_WHOLE, 0, DOCTOR_ATTENTION,
+     "it needs a GPU, and no GPU of this machine can be used: see \"devices\", or set gpu = \"none\" of the program"},
+};
+
+START_TEST(a_program_without_its_gpu)
+{
+    char backend[16], text[DOCTOR_TEXT] = "";
+    struct conf conf = {.compute = {.backend = backend, .executor = programs[_i].executor}};
+    const struct conf_program program = {.gpu = programs[_i].gpu};
+    snprintf(backend, sizeof backend, "%s", programs[_i].backend);
+    ck_assert_int_eq(doctor_explain_program_gpu(&conf, &program, programs[_i].gpus, text), programs[_i].verdict);
+    ck_assert_str_eq(text, programs[_i].text);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -70,6 +101,7 @@ main(void)
     TCase *tests = tcase_create("doctor");
     tcase_add_loop_test(tests, which_driver_serves, 0, sizeof pairs / sizeof *pairs);
     tcase_add_loop_test(tests, why_no_gpu_is_used, 0, sizeof told / sizeof *told);
+    tcase_add_loop_test(tests, a_program_without_its_gpu, 0, sizeof programs / sizeof *programs);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
