@@ -25,8 +25,6 @@ struct mask_file {
     int64_t size, runs; /* where the runs begin */
     struct volume_grid grid;
     int layers;
-    struct mask_label_list labels;
-    struct digest digest;
 };
 
 /* Lists the values other than 0 that occur. Returns 0 or -ENOMEM. */
@@ -225,18 +223,20 @@ mask_read_head(struct mask_file *mask)
 
 /* Checks that the file has the bytes that the writer would write. */
 static int
-mask_check(struct mask_file *mask, struct error *error)
+mask_check(const struct mask_file *mask, struct error *error)
 {
     struct text_stream head = {0};
+    struct mask_label_list labels = {0};
     int64_t *voxels = calloc(MASK_VALUES, sizeof *voxels);
     const bool whole = voxels && mask_count_runs(mask, voxels);
-    int rc = !voxels ? -ENOMEM : whole ? mask_list_labels(voxels, &mask->labels) : 0;
+    int rc = !voxels ? -ENOMEM : whole ? mask_list_labels(voxels, &labels) : 0;
     rc = rc ? rc : text_open(&head);
     if (rc == 0) {
-        mask_put_head(head.out, &mask->grid, mask->layers, &mask->labels);
+        mask_put_head(head.out, &mask->grid, mask->layers, &labels);
         rc = text_close(&head);
     }
     free(voxels);
+    free(labels.items);
     if (rc)
         return mask_unreadable(rc, error);
     const bool same = whole && head.size == (size_t)mask->runs && memcmp(head.bytes, mask->bytes, head.size) == 0;
@@ -265,9 +265,18 @@ mask_load_open(struct mask_file *mask, int fd, struct error *error)
         else if (errno != EINTR)
             return mask_unreadable(-errno, error);
     }
-    if (digest_bytes(mask->bytes, (size_t)mask->size, &mask->digest) != 0)
-        return mask_unreadable(-ENOMEM, error);
     return 0;
+}
+
+static int
+mask_check_digest(const struct mask_file *mask, const char *sha256, struct error *error)
+{
+    struct digest digest;
+    if (!*sha256)
+        return 0;
+    if (digest_bytes(mask->bytes, (size_t)mask->size, &digest) != 0)
+        return mask_unreadable(-ENOMEM, error);
+    return strcmp(sha256, digest.sha256) == 0 ? 0 : mask_damaged("the mask does not have its digest", error);
 }
 
 static int
@@ -303,8 +312,7 @@ mask_file_read(const char *path, const char *sha256, const struct volume_grid *g
     struct mask_file *read = calloc(1, sizeof *read);
     *mask = NULL;
     int rc = read ? mask_load(read, path, error) : mask_unreadable(-ENOMEM, error);
-    if (rc == 0 && *sha256 && strcmp(sha256, read->digest.sha256) != 0)
-        rc = mask_damaged("the mask does not have its digest", error);
+    rc = rc ? rc : mask_check_digest(read, sha256, error);
     if (rc == 0 && !mask_read_head(read))
         rc = mask_damaged("the file is no mask", error);
     rc = rc ? rc : mask_check(read, error);
@@ -322,26 +330,7 @@ mask_file_free(struct mask_file *mask)
     if (!mask)
         return;
     free(mask->bytes);
-    free(mask->labels.items);
     free(mask);
-}
-
-int64_t
-mask_file_bytes(const struct mask_file *mask)
-{
-    return mask->size;
-}
-
-const struct mask_label_list *
-mask_file_labels(const struct mask_file *mask)
-{
-    return &mask->labels;
-}
-
-const char *
-mask_file_sha256(const struct mask_file *mask)
-{
-    return mask->digest.sha256;
 }
 
 /* Sets the bits first .. end - 1 of a row. */

@@ -49,11 +49,6 @@ struct mask_file;
 int mask_file_read(const char *path, const char *sha256, const struct volume_grid *grid, struct mask_file **mask,
                    struct error *error);
 void mask_file_free(struct mask_file *mask);
-/* Bytes of the mask in memory. */
-int64_t mask_file_bytes(const struct mask_file *mask);
-const struct mask_label_list *mask_file_labels(const struct mask_file *mask);
-/* The digest of the file that was read. */
-const char *mask_file_sha256(const struct mask_file *mask);
 
 /* Sets the bits of all voxels that have one of the values, in the layout of struct image_mask (kernels/mask/mask.h):
  * `words_per_row` words of 64 voxels per row. Bits must be 0 before. */
