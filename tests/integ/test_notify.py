@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 
 import pydicom
 import pytest
@@ -155,8 +156,9 @@ def test_a_command_that_hangs_is_ended_and_one_that_is_cut_off_runs_again(daemon
     Clock(tmp_path).jump(3600)
     (kept / "pid").unlink()
     d.start()
-    wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 60, "the second run")
+    pid = wait_for(lambda: (kept / "pid").exists() and (kept / "pid").read_text().strip(), 60, "the second run")
     d.kill_all()
+    os.killpg(os.getpgid(int(pid)), signal.SIGKILL)  # a command outlives a daemon that is killed
     script(tmp_path, KEEPS)
     d.start()
     wait_for(lambda: events(kept), 60, "the event")
