@@ -357,6 +357,9 @@ agreement_of_volumes(const struct agreement_request *request, struct agreement *
     const int64_t *voxels = agreement->voxels;
     for (int which = 0; which < AGREEMENT_MASKS; which++)
         agreement->ml[which] = (double)voxels[which] * spacing[0] * spacing[1] * spacing[2] / 1000;
+    agreement->wrong = voxels[0] + voxels[1] - 2 * agreement->common;
+    agreement->wrong_share =
+        (double)agreement->wrong / (double)(request->extent.columns * request->extent.rows * request->extent.slices);
     agreement->dice = 2 * (double)agreement->common / (double)(voxels[0] + voxels[1]);
     agreement->ratio = (double)voxels[AGREEMENT_FOUND] / (double)voxels[AGREEMENT_REFERENCE];
     agreement->bias_ml = agreement->ml[AGREEMENT_FOUND] - agreement->ml[AGREEMENT_REFERENCE];

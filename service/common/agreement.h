@@ -27,7 +27,9 @@ struct agreement_request {
 /* NAN: not defined, because both masks are empty. */
 struct agreement {
     int64_t voxels[AGREEMENT_MASKS], common;
+    int64_t wrong; /* voxels of exactly one of the masks */
     double ml[AGREEMENT_MASKS];
+    double wrong_share;  /* wrong divided by the voxels of the volume */
     double dice;         /* 2 * common / sum of voxels */
     double ratio;        /* volume found divided by that of the reference; INFINITY for an empty reference */
     double bias_ml;      /* volume found minus that of the reference */

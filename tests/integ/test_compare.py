@@ -108,6 +108,9 @@ def test_pairs_equal_the_peers(compare, tmp_path):
         assert [row["dice"], row["distance_95_mm"], row["surface_dice"]] == pytest.approx(
             peer(found, reference, spacing, 1.5), rel=1e-9), row["found"]
         voxel = np.prod(spacing) / 1000
+        wrong, slices = (found != reference).sum(), np.flatnonzero((found | reference).any(axis=(1, 2)))
+        volume = found[0].size * (slices[-1] - slices[0] + 1)  # without images: the grid of the frames
+        assert row["wrong_voxels"] == wrong and row["wrong_share"] == pytest.approx(wrong / volume)
         assert row["volume_ratio"] == pytest.approx(found.sum() / reference.sum())
         assert row["bias_ml"] == pytest.approx((int(found.sum()) - int(reference.sum())) * voxel, abs=1e-9)
         dice, similarity = itk_overlap(found, reference)
@@ -120,6 +123,8 @@ def test_pairs_equal_the_peers(compare, tmp_path):
     assert summary["cases"] == 200 and summary["lowest_dice"] == min(dice)
     assert [summary["median_dice"], summary["mean_bias_ml"], summary["sd_bias_ml"]] == pytest.approx(
         [np.median(dice), np.mean(bias), np.std(bias, ddof=1)])
+    shares = [row["wrong_share"] for row in answer["regions"]]
+    assert [summary["mean_wrong_share"], summary["highest_wrong_share"]] == pytest.approx([np.mean(shares), max(shares)])
 
 
 def test_slices_without_a_frame_count(compare, tmp_path):
@@ -156,6 +161,9 @@ def test_contours_and_frames_of_one_series(compare, tmp_path):
     assert "need the images" in compare(drawn, hand, status=1)["error"]
     missing = compare(drawn, hand, "--images", tmp_path / "in", "--region", "Lung=Liver", status=1)["regions"][0]
     assert missing["code"] == "ROI_NOT_FOUND"
+    assert row["wrong_share"] == row["wrong_voxels"] / (40 * 36 * 12)
+    text = compare(drawn, hand, "--images", tmp_path / "in", json_=False)
+    assert f'  {row["wrong_voxels"]} wrong voxels, {100 * row["wrong_share"]:.4g} % of the volume\n' in text
     text = compare(hand, hand, "--images", tmp_path / "in", json_=False)
     assert "Dice 1.0000, surface Dice 1.0000 (2 mm), 95 % surface distance 0.00 mm" in text
 
@@ -180,5 +188,6 @@ def test_a_clinical_structure_set(compare, tmp_path):
     for number, row in enumerate(compare(tmp_path / "out", planning)["regions"]):
         reference = drawn[("Lt Lung", "Heart")[number]]
         assert row["reference_voxels"] == reference.sum()
+        assert row["wrong_share"] == (found[number] != reference).mean() > 0
         assert [row["dice"], row["distance_95_mm"], row["surface_dice"]] == pytest.approx(
             peer(found[number], reference, spacing, 2), rel=1e-9)

@@ -14,6 +14,7 @@ struct compare_summary {
     size_t cases;
     double median_dice, lowest_dice;
     double median_distance_95, highest_distance_95;
+    double mean_wrong_share, highest_wrong_share;
     double mean_bias_ml, sd_bias_ml; /* sd_bias_ml: of at least two cases, else NAN */
 };
 
@@ -44,8 +45,8 @@ static int
 compare_summarize(const struct compare_rows *rows, const struct compare_row *like, struct compare_summary *summary)
 {
     double *dice = calloc(rows->count + 1, sizeof *dice), *distance = calloc(rows->count + 1, sizeof *distance);
-    double sum = 0, squares = 0;
-    *summary = (struct compare_summary){.lowest_dice = NAN, .highest_distance_95 = NAN};
+    double sum = 0, squares = 0, shares = 0;
+    *summary = (struct compare_summary){.lowest_dice = NAN, .highest_distance_95 = NAN, .highest_wrong_share = NAN};
     for (size_t i = 0; i < rows->count && dice && distance; i++) {
         const struct agreement *agreement = &rows->items[i].agreement;
         if (rows->items[i].error.code != CODE_NONE || !compare_is_like(&rows->items[i], like) || isnan(agreement->dice))
@@ -53,11 +54,14 @@ compare_summarize(const struct compare_rows *rows, const struct compare_row *lik
         dice[summary->cases] = agreement->dice;
         distance[summary->cases++] = agreement->distance_95;
         sum += agreement->bias_ml;
+        shares += agreement->wrong_share;
+        summary->highest_wrong_share = fmax(summary->highest_wrong_share, agreement->wrong_share);
         summary->lowest_dice = fmin(summary->lowest_dice, agreement->dice);
         summary->highest_distance_95 = fmax(summary->highest_distance_95, agreement->distance_95);
     }
     const double count = (double)summary->cases;
     summary->mean_bias_ml = sum / count;
+    summary->mean_wrong_share = shares / count;
     for (size_t i = 0; i < rows->count && dice && distance; i++) {
         const double off = rows->items[i].agreement.bias_ml - summary->mean_bias_ml;
         if (rows->items[i].error.code == CODE_NONE && compare_is_like(&rows->items[i], like) &&
@@ -105,6 +109,8 @@ compare_put_measures(struct json *json, const struct compare_row *row)
     json_integer(json, "voxels", agreement->voxels[AGREEMENT_FOUND]);
     json_integer(json, "reference_voxels", agreement->voxels[AGREEMENT_REFERENCE]);
     json_integer(json, "common_voxels", agreement->common);
+    json_integer(json, "wrong_voxels", agreement->wrong);
+    json_exact(json, "wrong_share", agreement->wrong_share);
     json_exact(json, "ml", agreement->ml[AGREEMENT_FOUND]);
     json_exact(json, "reference_ml", agreement->ml[AGREEMENT_REFERENCE]);
     json_exact(json, "dice", agreement->dice);
@@ -143,6 +149,8 @@ compare_put_summary(void *context, const struct compare_row *like, const struct 
     json_exact(json, "lowest_dice", summary->lowest_dice);
     json_exact(json, "median_distance_95_mm", summary->median_distance_95);
     json_exact(json, "highest_distance_95_mm", summary->highest_distance_95);
+    json_exact(json, "mean_wrong_share", summary->mean_wrong_share);
+    json_exact(json, "highest_wrong_share", summary->highest_wrong_share);
     json_exact(json, "mean_bias_ml", summary->mean_bias_ml);
     json_exact(json, "sd_bias_ml", summary->sd_bias_ml);
     json_end_object(json);
@@ -195,6 +203,7 @@ compare_print_row(const struct compare_row *row, double tolerance_mm)
            agreement->surface_dice, tolerance_mm, agreement->distance_95);
     printf("  %.2f ml, reference %.2f ml, ratio %.4f, bias %+.2f ml\n", agreement->ml[AGREEMENT_FOUND],
            agreement->ml[AGREEMENT_REFERENCE], agreement->ratio, agreement->bias_ml);
+    printf("  %lld wrong voxels, %.4g %% of the volume\n", (long long)agreement->wrong, 100 * agreement->wrong_share);
 }
 
 static void
@@ -206,6 +215,8 @@ compare_print_summary(void *context, const struct compare_row *like, const struc
     printf("  Dice median %.4f, lowest %.4f; 95 %% surface distance median %.2f mm, highest %.2f mm\n",
            summary->median_dice, summary->lowest_dice, summary->median_distance_95, summary->highest_distance_95);
     printf("  bias %+.2f ml, standard deviation %.2f ml\n", summary->mean_bias_ml, summary->sd_bias_ml);
+    printf("  wrong voxels mean %.4g %%, highest %.4g %% of the volume\n", 100 * summary->mean_wrong_share,
+           100 * summary->highest_wrong_share);
 }
 
 void

@@ -43,9 +43,13 @@ START_TEST(empty_masks)
 {
     struct agreement agreement = measure(1, 1);
     ck_assert(isnan(agreement.dice) && isnan(agreement.distance_95) && isnan(agreement.surface_dice));
+    ck_assert_int_eq(agreement.wrong, 0);
+    ck_assert_double_eq(agreement.wrong_share, 0);
     add_box(0, (int[]){0, 0, 0}, (int[]){0, 0, 0});
     agreement = measure(1, 1);
     ck_assert_double_eq(agreement.dice, 0);
+    ck_assert_int_eq(agreement.wrong, 1);
+    ck_assert_double_eq(agreement.wrong_share, 1.0 / (SIDE * SIDE * SIDE));
     ck_assert_double_eq(agreement.surface_dice, 0);
     ck_assert(isinf(agreement.distance_95) && isinf(agreement.ratio));
     ck_assert_double_eq_tol(agreement.bias_ml, 0.006, 1e-15);
