@@ -1,6 +1,10 @@
-"""noctule compare, against the package surface-distance and SimpleITK."""
+"""noctule compare, against surface-distance, SimpleITK, platipy and plastimatch.
+
+Only volumes are compared with the last two: their distances are between centres of voxels without regard to area.
+Plastimatch averages those of both directions, and platipy takes the 95th percentile of two maxima."""
 
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -20,6 +24,7 @@ from test_run import seg_masks
 scipy.ndimage.filters = scipy.ndimage.morphology = scipy.ndimage
 np.Inf, np.NaN = np.inf, np.nan
 import surface_distance  # noqa: E402
+from platipy.imaging.label.comparison import compute_volume_metrics  # noqa: E402
 
 
 @pytest.fixture
@@ -95,6 +100,22 @@ def itk_overlap(found, reference):
     return measure.GetDiceCoefficient(), measure.GetVolumeSimilarity()
 
 
+def volume_peers(found, reference, folder):
+    """Returns common voxels, wrong voxels and Dice of platipy, and of plastimatch, which prints six digits."""
+    images = [SimpleITK.GetImageFromArray(mask.astype(np.uint8)) for mask in (reference, found)]
+    paths = [folder / f"{name}.mha" for name in ("reference", "found")]
+    for image, path in zip(images, paths):
+        SimpleITK.WriteImage(image, path)
+    shares = compute_volume_metrics(*images)
+    missed = shares["falseNegativeFraction"] * reference.sum()
+    added = shares["falsePositiveFraction"] * (~reference).sum()
+    # The fraction has no value without a voxel outside of the reference, and then no voxel is added.
+    platipy = [shares["truePositiveFraction"] * reference.sum(), missed + np.nan_to_num(added), shares["DSC"]]
+    printed = subprocess.run(["plastimatch", "dice", *paths], check=True, capture_output=True, text=True).stdout
+    told = {name: float(value) for name, value in re.findall(r"^(TP|FN|FP|DICE):\s+(\S+)$", printed, re.M)}
+    return platipy, [told["TP"], told["FN"] + told["FP"], told["DICE"]]
+
+
 def test_pairs_equal_the_peers(compare, tmp_path):
     random = np.random.default_rng(38)
     pairs = [random_pair(random, number) for number in range(200)]
@@ -113,6 +134,9 @@ def test_pairs_equal_the_peers(compare, tmp_path):
         assert row["wrong_voxels"] == wrong and row["wrong_share"] == pytest.approx(wrong / volume)
         assert row["volume_ratio"] == pytest.approx(found.sum() / reference.sum())
         assert row["bias_ml"] == pytest.approx((int(found.sum()) - int(reference.sum())) * voxel, abs=1e-9)
+        platipy, plastimatch = volume_peers(found, reference, tmp_path)
+        measures = [row["common_voxels"], row["wrong_voxels"], row["dice"]]
+        assert measures == pytest.approx(platipy, rel=1e-9) and measures == pytest.approx(plastimatch, abs=1e-6, rel=1e-5)
         dice, similarity = itk_overlap(found, reference)
         assert row["dice"] == pytest.approx(dice)
         assert 2 * (row["ml"] - row["reference_ml"]) / (row["ml"] + row["reference_ml"]) == pytest.approx(
@@ -189,5 +213,7 @@ def test_a_clinical_structure_set(compare, tmp_path):
         reference = drawn[("Lt Lung", "Heart")[number]]
         assert row["reference_voxels"] == reference.sum()
         assert row["wrong_share"] == (found[number] != reference).mean() > 0
+        for other in volume_peers(found[number], reference, tmp_path):
+            assert [row["common_voxels"], row["wrong_voxels"], row["dice"]] == pytest.approx(other, rel=1e-5)
         assert [row["dice"], row["distance_95_mm"], row["surface_dice"]] == pytest.approx(
             peer(found[number], reference, spacing, 2), rel=1e-9)

@@ -16,7 +16,7 @@ part=${1:-build}
 [[ $part == venv ]] && packages=()
 [[ $part == models ]] && packages=(python3-torch python3-venv)
 [[ $part == test || $part == packages ]] && packages+=(bubblewrap check libboost-context-dev clang-format clang-tidy cppcheck dcm2niix dcmtk dicom3tools orthanc orthanc-dicomweb openssl
-    chromium git groff-base iproute2 iptables mmdebstrap podman runc man-db munge prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
+    chromium git groff-base iproute2 iptables mmdebstrap podman runc man-db munge plastimatch prometheus python3 python3-dev python3-venv r-base-core rsync shellcheck
     slurm-client slurmctld slurmd strace systemd tzdata zsh)
 
 missing=()
@@ -46,12 +46,12 @@ pip_install() {
 
 # Debian's Python, pinned versions with hashes. The stamp is written last, so an interrupted set-up starts again.
 if [[ $part == test || $part == venv ]]; then
-    pins=(tests/requirements.txt tests/requirements-source.txt)
+    pins=(tests/requirements.txt tests/requirements-peers.txt tests/requirements-source.txt)
     stamp=build/venv/pins
     if ! cat "${pins[@]}" | cmp -s - "$stamp"; then
         rm -rf build/venv
         /usr/bin/python3 -m venv build/venv
-        pip_install build/venv --only-binary :all: -r tests/requirements.txt
+        pip_install build/venv --only-binary :all: -r tests/requirements.txt -r tests/requirements-peers.txt
         # The headers of Debian's NumPy, if it is installed, would come first.
         CFLAGS=-I$(build/venv/bin/python -c 'import numpy; print(numpy.get_include())') \
             pip_install build/venv --no-build-isolation --use-pep517 --no-cache-dir --no-binary :all: -r tests/requirements-source.txt
