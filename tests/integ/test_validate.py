@@ -7,9 +7,11 @@ import numpy as np
 import pydicom
 import pytest
 
+from cluster import cluster  # noqa: F401, the fixture
 from conftest import drop, phantom, wait_for
 from objects import save, segmentation
 from test_review import expecting, under_review
+from test_slurm import on_slurm
 
 SCANNERS = (("SIEMENS", "Force", "Br40"), ("GE", "Revolution", "STANDARD"))
 
@@ -40,13 +42,17 @@ def cases(tmp_path_factory):
     return home
 
 
-@pytest.fixture
-def d(daemon):
-    """A daemon whose pipeline needs a validation; a sphere breaks its limits."""
-    d = expecting(daemon(), 'expect = { volume_ml = [ 100.0, 5000.0 ]; trust = "local"; };')
+def needing(d):
+    """Starts a daemon whose pipeline needs a validation; a sphere breaks its limits."""
+    expecting(d, 'expect = { volume_ml = [ 100.0, 5000.0 ]; trust = "local"; };')
     text = re.sub(r'method = "level-set".*?\);\n', 'method = "range"; range = [ 5.0, 80.0 ];\n', d.config.read_text(), flags=re.S)
     d.config.write_text(text)
     return d.start()
+
+
+@pytest.fixture
+def d(daemon):
+    return needing(daemon())
 
 
 def validate(d, cases, output, *arguments, status=0):
@@ -102,6 +108,18 @@ def test_a_validation_releases_jobs_of_its_images(d, cases, tmp_path):
     assert [row["in_force"] for row in json.loads(d.ctl("validations", "--json").stdout)] == [0, 0]
     state, message = outcome_of(d, series(tmp_path / "last", 103))
     assert state == "REVIEW" and len(under_review(d)) == 3
+
+
+def test_jobs_in_slurm_need_the_same_validation(daemon, cluster, cases, tmp_path):  # noqa: F811
+    d = needing(on_slurm(daemon, cluster()))
+    state, message = outcome_of(d, series(tmp_path / "before", 100))
+    assert state == "REVIEW" and "not validated at this site" in message
+    validate(d, cases, tmp_path / "out")
+    state, message = outcome_of(d, series(tmp_path / "inside", 101))
+    assert state == "DONE", message
+    state, message = outcome_of(d, series(tmp_path / "outside", 102, "Br64"))
+    assert state == "REVIEW" and "not validated for this kernel (Br64)" in message
+    assert {job["executor"] for job in d.jobs()} == {"slurm"}
 
 
 def test_few_patients_and_missing_references(d, cases, tmp_path):
