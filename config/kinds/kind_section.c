@@ -134,18 +134,10 @@ const struct option_kind option_parts = {.read = parts_read,
                                          .type = "group, or list of them",
                                          .limits = " groups"};
 
-const struct option_kind option_list = {.read = list_read,
-                                        .write = list_write,
-                                        .has = option_not_null,
-                                        .clear = list_clear,
-                                        .below = "[].",
-                                        .type = "list",
-                                        .limits = " elements"};
+#define LIST(reads)                                                                                                    \
+    {                                                                                                                  \
+        .read = (reads), .write = list_write, .has = option_not_null, .clear = list_clear, .below = "[].",             \
+        .type = "list", .limits = " elements"                                                                          \
+    }
 
-const struct option_kind option_segments = {.read = read_segments,
-                                            .write = list_write,
-                                            .has = option_not_null,
-                                            .clear = list_clear,
-                                            .below = "[].",
-                                            .type = "list",
-                                            .limits = " elements"};
+const struct option_kind option_list = LIST(list_read), option_segments = LIST(read_segments);

@@ -96,7 +96,7 @@ programs_identify(const struct run_programs *programs, const struct conf *conf)
 {
     struct broker_answer answer;
     char *text = conf_to_text(conf);
-    int rc = text ? broker_check(programs->maker.broker, text) : -ENOMEM;
+    int rc = text ? broker_send(programs->maker.broker, BROKER_CHECK, 0, text) : -ENOMEM;
     free(text);
     while (rc == 0 && (rc = programs_receive(programs->maker.broker, &answer)) == 0) {
         const struct program_checked *checked = &answer.checked;

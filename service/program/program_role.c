@@ -57,7 +57,7 @@ role_check(struct program_role *role)
         return;
     role->checking = true;
     message_write_programs(&role->programs, NULL);
-    role_expect(role, broker_check(role->broker, role->config));
+    role_expect(role, broker_send(role->broker, BROKER_CHECK, 0, role->config));
 }
 
 static void
@@ -69,27 +69,19 @@ role_on_check(uv_timer_t *timer)
 }
 
 static void
-role_run(struct program_role *role, struct proto_reader *reader)
-{
-    struct message_program_run message;
-    if (message_read_program_run(reader, &message) != 0)
-        return;
-    role->run = message.run;
-    role_expect(role, broker_start(role->broker, message.run, message.order));
-}
-
-static void
 role_on_order(void *context, struct proto_reader *reader)
 {
     struct program_role *role = context;
     struct message_program_stop stop;
     struct message_program_cool cool;
-    if (reader->type == PROTO_PROGRAM_RUN && role->run == 0)
-        role_run(role, reader);
-    else if (reader->type == PROTO_PROGRAM_STOP && message_read_program_stop(reader, &stop) == 0)
-        role_expect(role, broker_stop(role->broker, stop.run));
+    struct message_program_run run;
+    if (reader->type == PROTO_PROGRAM_RUN && role->run == 0 && message_read_program_run(reader, &run) == 0) {
+        role->run = run.run;
+        role_expect(role, broker_send(role->broker, BROKER_RUN, run.run, run.order));
+    } else if (reader->type == PROTO_PROGRAM_STOP && message_read_program_stop(reader, &stop) == 0)
+        role_expect(role, broker_send(role->broker, BROKER_STOP, stop.run, ""));
     else if (reader->type == PROTO_PROGRAM_COOL && message_read_program_cool(reader, &cool) == 0)
-        role_expect(role, broker_cool(role->broker, cool.program));
+        role_expect(role, broker_send(role->broker, BROKER_COOL, 0, cool.program));
     else
         reader->error = -EBADMSG;
 }
@@ -124,14 +116,6 @@ static const struct child_role program_child = {.name = "program",
                                                 .drain = role_on_drain};
 
 /* ------------------------------------------------------------------------------- answers ---- */
-
-static void
-role_send_stage(struct program_role *role, const struct broker_answer *answer)
-{
-    struct proto_writer writer;
-    message_write_program_stage(&writer, &(struct message_program_stage){.run = answer->run, .stage = answer->stage});
-    child_send(&role->child, &writer);
-}
 
 static void
 role_send_ended(struct program_role *role, const struct broker_answer *answer)
@@ -198,7 +182,9 @@ role_take(struct program_role *role, const struct broker_answer *answer)
     case BROKER_NONE:
         break;
     case BROKER_STAGE:
-        role_send_stage(role, answer);
+        message_write_program_stage(&writer,
+                                    &(struct message_program_stage){.run = answer->run, .stage = answer->stage});
+        child_send(&role->child, &writer);
         break;
     case BROKER_ENDED:
         role_send_ended(role, answer);
@@ -251,19 +237,6 @@ role_serve_daemon(struct program_role *role)
     return rc;
 }
 
-static int
-role_confine(struct program_role *role, const struct conf *conf)
-{
-    int rc = confine_self(CONFINE_PROGRAM_ROLE, conf);
-    if (!rc)
-        rc = uv_loop_init(&role->loop);
-    if (rc)
-        return rc;
-    rc = role_serve_daemon(role);
-    uv_loop_close(&role->loop);
-    return rc;
-}
-
 int
 program_main(const struct role_args *args)
 {
@@ -280,7 +253,11 @@ program_main(const struct role_args *args)
     role.config = conf_to_text(conf);
     rc = role.config ? broker_open(&program_steps, conf->root, &role.broker) : -ENOMEM;
     if (!rc)
-        rc = role_confine(&role, conf);
+        rc = confine_self(CONFINE_PROGRAM_ROLE, conf);
+    if (!rc && (rc = uv_loop_init(&role.loop)) == 0) {
+        rc = role_serve_daemon(&role);
+        uv_loop_close(&role.loop);
+    }
     broker_close(role.broker);
     free(role.config);
     conf_free(conf);

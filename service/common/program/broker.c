@@ -72,36 +72,12 @@ broker_send_all(struct broker *broker, const void *bytes, size_t size)
     return 0;
 }
 
-static int
+int
 broker_send(struct broker *broker, enum broker_verb verb, int64_t run, const char *text)
 {
     const struct broker_head head = {.verb = verb, .run = run, .size = strlen(text)};
     const int rc = broker_send_all(broker, &head, sizeof head);
     return rc ? rc : broker_send_all(broker, text, head.size);
-}
-
-int
-broker_start(struct broker *broker, int64_t run, const char *order_path)
-{
-    return broker_send(broker, BROKER_RUN, run, order_path);
-}
-
-int
-broker_stop(struct broker *broker, int64_t run)
-{
-    return broker_send(broker, BROKER_STOP, run, "");
-}
-
-int
-broker_check(struct broker *broker, const char *config_text)
-{
-    return broker_send(broker, BROKER_CHECK, 0, config_text);
-}
-
-int
-broker_cool(struct broker *broker, const char *program)
-{
-    return broker_send(broker, BROKER_COOL, 0, program);
 }
 
 /* ------------------------------------------------------------------------------ answers ---- */
@@ -159,7 +135,7 @@ broker_run(struct broker *broker, const struct program_order *order, const atomi
     while (rc == 0 && !(answer.event == BROKER_ENDED && answer.run == order->run)) {
         struct pollfd ready = {.fd = broker->fd, .events = POLLIN};
         if (stop && atomic_load(stop) && !stopping) {
-            rc = broker_stop(broker, order->run);
+            rc = broker_send(broker, BROKER_STOP, order->run, "");
             stopping = true;
         }
         answer.event = BROKER_NONE;

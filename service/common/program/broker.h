@@ -33,13 +33,16 @@ int broker_open(const struct program_steps *steps, const char *root, struct brok
 /* The descriptor becomes readable when a line has come. */
 int broker_fd(const struct broker *broker);
 
-/* Requests. Answers come as lines. Return 0 or -errno; -EPIPE: the broker died. */
-int broker_start(struct broker *broker, int64_t run, const char *order_path);
-int broker_stop(struct broker *broker, int64_t run);
-/* Checks the programs of the configuration text (conf_to_text): BROKER_CHECKED for each, then BROKER_CHECKED with name "". */
-int broker_check(struct broker *broker, const char *config_text);
-/* Ends the warm process of a program; "": all. */
-int broker_cool(struct broker *broker, const char *program);
+enum broker_verb {
+    BROKER_RUN,   /* executes a run; text: path of an order */
+    BROKER_ORDER, /* the same; text: an order */
+    BROKER_STOP,  /* ends a run */
+    BROKER_CHECK, /* text: a configuration (conf_to_text); BROKER_CHECKED for each program, then BROKER_CHECKED with name "" */
+    BROKER_COOL /* ends the warm process of a program; text: its name, or "" for all */
+};
+
+/* Sends a request. Answers come as lines. run: 0 if the request is of no run. Returns 0 or -errno; -EPIPE: the broker died. */
+int broker_send(struct broker *broker, enum broker_verb verb, int64_t run, const char *text);
 
 enum broker_event { BROKER_NONE, BROKER_STAGE, BROKER_ENDED, BROKER_CHECKED, BROKER_COLD };
 

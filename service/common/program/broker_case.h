@@ -12,6 +12,7 @@ struct broker_case {
     struct program_outcome *outcome;
     struct output_tail tail;
     enum sandbox_kind kind;
+    bool reads;         /* which step runs: the one that reads the output, or writes the input */
     double started;     /* clock_seconds() */
     int64_t size;       /* of the output at the last check */
     const char *folder; /* has "out" and "tmp" of the program: the work folder, or that of a warm program */

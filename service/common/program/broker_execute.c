@@ -23,44 +23,33 @@
 
 /* --------------------------------------------------------------------------------- steps ---- */
 
-/* Opens the work folder in a step. */
-static int
-case_open_work(const struct broker_case *run, struct error *error)
+/* Writes the input, or reads the output. */
+static void
+case_convert(const void *context, struct broker_result *result)
 {
+    const struct broker_case *run = context;
+    const struct program_steps *steps = run->process->steps;
     const int work = open(run->order->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return work < 0 ? error_set_system(error, -errno, "open the work folder") : work;
-}
-
-static void
-case_write_input(const void *context, struct broker_result *result)
-{
-    const struct broker_case *run = context;
-    const int work = case_open_work(run, &result->error);
-    result->rc = work < 0 ? work : run->process->steps->write_input(run->order, run->program, work, &result->error);
-}
-
-static void
-case_read_output(const void *context, struct broker_result *result)
-{
-    const struct broker_case *run = context;
-    const int work = case_open_work(run, &result->error);
-    result->rc = work < 0 ? work
-                          : run->process->steps->read_output(run->order, run->program, work, &result->of.outcome,
-                                                             &result->error);
+    if (work < 0)
+        result->rc = error_set_system(&result->error, -errno, "open the work folder");
+    else if (run->reads)
+        result->rc = steps->read_output(run->order, run->program, work, &result->of.outcome, &result->error);
+    else
+        result->rc = steps->write_input(run->order, run->program, work, &result->error);
 }
 
 static int
-case_step(struct broker_case *run, const char *name, void (*step)(const void *, struct broker_result *),
-          struct broker_result *result)
+case_run_convert(struct broker_case *run, bool reads, struct broker_result *result)
 {
     const double deadline = run->program->deadline_seconds;
-    const struct broker_step made = {.name = name,
+    const struct broker_step made = {.name = reads ? "reads the output" : "writes the input",
                                      .inputs = run->order->inputs,
                                      .input_count = run->order->input_count,
                                      .output = run->order->work,
                                      .limit_seconds = deadline > STEP_SECONDS ? deadline : STEP_SECONDS,
-                                     .run = step,
+                                     .run = case_convert,
                                      .context = run};
+    run->reads = reads;
     return broker_run_step(run->process, &made, result, &run->outcome->error);
 }
 
@@ -141,21 +130,6 @@ case_lacked_gpu_memory(const struct broker_case *run)
     return found;
 }
 
-/* The program did not begin, so that the output has only the reason. */
-static int
-case_lacks_sandbox(const struct broker_case *run, struct error *error)
-{
-    char *text = malloc(LIMIT_PROGRAM_OUTPUT_BYTES + 1);
-    if (text) {
-        output_tail_copy(&run->tail, text);
-        text[strcspn(text, "\n")] = '\0';
-    }
-    error_set(error, -EIO, CODE_PROGRAM_SANDBOX, "the sandbox (%s) could not be made: %.200s", sandbox_name(run->kind),
-              text ? text : "");
-    free(text);
-    return -EIO;
-}
-
 int
 case_judge_end(struct broker_case *run, const struct broker_watch *watch)
 {
@@ -164,8 +138,17 @@ case_judge_end(struct broker_case *run, const struct broker_watch *watch)
     struct sandbox_end end;
     struct broker_watch ended = *watch;
     sandbox_end_of(watch->status, &end);
-    if (end.failed)
-        return case_lacks_sandbox(run, error);
+    if (end.failed) {
+        char *reason = malloc(LIMIT_PROGRAM_OUTPUT_BYTES + 1); /* the only output, since the program did not begin */
+        if (reason) {
+            output_tail_copy(&run->tail, reason);
+            reason[strcspn(reason, "\n")] = '\0';
+        }
+        error_set(error, -EIO, CODE_PROGRAM_SANDBOX, "the sandbox (%s) could not be made: %.200s",
+                  sandbox_name(run->kind), reason ? reason : "");
+        free(reason);
+        return -EIO;
+    }
     const int rc = case_check_files(run, &ended, error); /* a limit of the kernel may have ended it first */
     if (rc)
         return rc;
@@ -273,34 +256,32 @@ case_start(struct broker_case *run, const struct program_words *words, bool talk
     return keeper;
 }
 
-/* Runs the program in its sandbox, until none of its processes is left. */
-static int
-case_run_words(struct broker_case *run, const struct program_words *words)
-{
-    struct broker_watch watch = {.end_signal = SIGTERM, .tail = &run->tail, .check = case_check, .context = run};
-    struct broker_pipes pipes;
-    run->started = clock_seconds();
-    watch.pid = case_start(run, words, false, &pipes);
-    memcpy(watch.outputs, pipes.outputs, sizeof watch.outputs);
-    int rc = watch.pid < 0 ? (int)watch.pid : broker_await(run->process, &watch, &run->outcome->error);
-    if (!rc)
-        rc = case_judge_end(run, &watch);
-    case_close_pipes(&pipes);
-    run->outcome->peak_bytes = watch.peak_bytes;
-    return rc;
-}
-
+/* Runs the program in its sandbox, until none of its processes is left or a warm one has answered. */
 static int
 case_run_program(struct broker_case *run)
 {
     const struct program_order *order = run->order;
+    struct error *error = &run->outcome->error;
+    struct broker_watch watch = {.end_signal = SIGTERM, .tail = &run->tail, .check = case_check, .context = run};
+    struct broker_pipes pipes;
     struct program_words words;
     const bool cpu = order->as == PROGRAM_AS_CPU && run->program->cpu_command_count > 0;
     if (run->program->warm && order->as == PROGRAM_AS_GIVEN)
         return broker_warm_run(run);
     broker_warm_end(run->process, run->program->name); /* it may hold memory that this start needs */
     int rc = program_words_make(run->program, order->work, order->gpu, cpu, &words);
-    rc = rc ? error_set_system(&run->outcome->error, rc, "start the program") : case_run_words(run, &words);
+    if (rc) {
+        program_words_clear(&words);
+        return error_set_system(error, rc, "start the program");
+    }
+    run->started = clock_seconds();
+    watch.pid = case_start(run, &words, false, &pipes);
+    memcpy(watch.outputs, pipes.outputs, sizeof watch.outputs);
+    rc = watch.pid < 0 ? (int)watch.pid : broker_await(run->process, &watch, error);
+    if (!rc)
+        rc = case_judge_end(run, &watch);
+    case_close_pipes(&pipes);
+    run->outcome->peak_bytes = watch.peak_bytes;
     program_words_clear(&words);
     return rc;
 }
@@ -336,22 +317,6 @@ case_check_identity(struct broker_case *run)
     return rc;
 }
 
-/* Copies from the result of the step only its own members. */
-static int
-case_take_mask(struct broker_case *run)
-{
-    struct broker_result result;
-    struct program_outcome *outcome = run->outcome;
-    const int rc = case_step(run, "reads the output", case_read_output, &result);
-    if (rc)
-        return rc;
-    snprintf(outcome->sha256, sizeof outcome->sha256, "%.64s", result.of.outcome.sha256);
-    outcome->size = result.of.outcome.size;
-    outcome->labels = result.of.outcome.labels;
-    outcome->labelled = result.of.outcome.labelled;
-    return 0;
-}
-
 static int
 case_run_stages(struct broker_case *run)
 {
@@ -361,7 +326,7 @@ case_run_stages(struct broker_case *run)
     const double start = clock_seconds();
     if (!rc) {
         case_report_stage(run, "write");
-        rc = case_step(run, "writes the input", case_write_input, &result);
+        rc = case_run_convert(run, false, &result);
     }
     const double written = clock_seconds();
     outcome->write_seconds = written - start;
@@ -373,7 +338,13 @@ case_run_stages(struct broker_case *run)
     outcome->program_seconds = ran - written;
     if (!rc) {
         case_report_stage(run, "read");
-        rc = case_take_mask(run);
+        rc = case_run_convert(run, true, &result);
+    }
+    if (!rc) { /* only the step's own members */
+        snprintf(outcome->sha256, sizeof outcome->sha256, "%.64s", result.of.outcome.sha256);
+        outcome->size = result.of.outcome.size;
+        outcome->labels = result.of.outcome.labels;
+        outcome->labelled = result.of.outcome.labelled;
     }
     outcome->read_seconds = clock_seconds() - ran;
     return rc;

@@ -12,14 +12,6 @@
 
 /* ---------------------------------------------------------------------------- the socket ---- */
 
-enum broker_verb {
-    BROKER_RUN,   /* text: path of an order */
-    BROKER_ORDER, /* text: an order */
-    BROKER_STOP,
-    BROKER_CHECK, /* text: a configuration */
-    BROKER_COOL   /* text: name of a program */
-};
-
 /* A request; `size` bytes of text follow. The answers are struct broker_answer: both ends are one program. */
 struct broker_head {
     enum broker_verb verb;

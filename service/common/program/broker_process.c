@@ -42,14 +42,6 @@ broker_read_all(int fd, void *bytes, size_t size)
     return true;
 }
 
-static void
-broker_note_stop(struct broker_process *process, int64_t run)
-{
-    process->stopped = process->stopped || run == process->run;
-    for (size_t i = 0; i < process->waiting_count; i++)
-        process->waiting[i].stopped = process->waiting[i].stopped || process->waiting[i].head.run == run;
-}
-
 void
 broker_take(struct broker_process *process)
 {
@@ -64,7 +56,10 @@ broker_take(struct broker_process *process)
         return;
     }
     if (request.head.verb == BROKER_STOP) {
-        broker_note_stop(process, request.head.run);
+        const int64_t run = request.head.run;
+        process->stopped = process->stopped || run == process->run;
+        for (size_t i = 0; i < process->waiting_count; i++)
+            process->waiting[i].stopped = process->waiting[i].stopped || process->waiting[i].head.run == run;
         free(request.text);
         return;
     }
@@ -212,29 +207,6 @@ broker_step_main(const struct broker_step *step, int fd, pid_t parent)
     _exit(durable_write_all(FIRST_FD, &result, sizeof result) != 0);
 }
 
-/* The texts of another process may lack their end. */
-static void
-broker_mend_error(struct error *error)
-{
-    error->message[sizeof error->message - 1] = '\0';
-    error->file[0][sizeof error->file[0] - 1] = error->file[1][sizeof error->file[1] - 1] = '\0';
-}
-
-static int
-broker_take_result(const struct broker_step *step, const struct broker_watch *watch, int fd,
-                   struct broker_result *result, struct error *error)
-{
-    if (WIFSIGNALED(watch->status))
-        return error_set(error, -EIO, CODE_PROGRAM_CRASHED, "the step that %s was ended by signal %d", step->name,
-                         WTERMSIG(watch->status));
-    if (!broker_read_all(fd, result, sizeof *result))
-        return error_set(error, -EIO, CODE_PROGRAM_CRASHED, "the step that %s has no result", step->name);
-    broker_mend_error(&result->error);
-    if (result->rc)
-        *error = result->error;
-    return result->rc;
-}
-
 struct broker_limit {
     const struct broker_step *step;
     double until;
@@ -269,8 +241,19 @@ broker_run_step(struct broker_process *process, const struct broker_step *step, 
     close(ends[1]);
     if (!rc)
         rc = broker_await(process, &watch, error);
-    if (!rc)
-        rc = broker_take_result(step, &watch, ends[0], result, error);
+    if (!rc && WIFSIGNALED(watch.status)) {
+        rc = error_set(error, -EIO, CODE_PROGRAM_CRASHED, "the step that %s was ended by signal %d", step->name,
+                       WTERMSIG(watch.status));
+    } else if (!rc && !broker_read_all(ends[0], result, sizeof *result)) {
+        rc = error_set(error, -EIO, CODE_PROGRAM_CRASHED, "the step that %s has no result", step->name);
+    } else if (!rc) {
+        struct error *from = &result->error; /* the texts of another process may lack their end */
+        from->message[sizeof from->message - 1] = '\0';
+        from->file[0][sizeof from->file[0] - 1] = from->file[1][sizeof from->file[1] - 1] = '\0';
+        rc = result->rc;
+        if (rc)
+            *error = *from;
+    }
     close(ends[0]);
     return rc;
 }

@@ -7,7 +7,6 @@
  */
 #include "service/common/program/broker_case.h"
 
-#include "base/durable.h"
 #include "service/common/clock.h"
 #include "service/common/file_ops.h"
 #include "service/common/log.h"
@@ -93,22 +92,15 @@ warm_is_configured(const struct broker_warm *warm, const struct conf *conf)
     return same;
 }
 
-/* Output without a case is dropped, so that the program does not block. */
-static void
-warm_drop_output(const struct broker_warm *warm)
-{
-    char bytes[4096];
-    for (int i = 0; i < 2; i++)
-        while (read(warm->pipes.outputs[i], bytes, sizeof bytes) > 0)
-            ;
-}
-
 void
 broker_warm_check(struct broker_process *process, const struct conf *conf)
 {
+    char bytes[4096];
     for (struct broker_warm *warm = process->warm, *next; warm; warm = next) {
         next = warm->next;
-        warm_drop_output(warm);
+        for (int i = 0; i < 2; i++) /* output without a case is dropped, so that the program does not block */
+            while (read(warm->pipes.outputs[i], bytes, sizeof bytes) > 0)
+                ;
         if (waitpid(warm->keeper, NULL, WNOHANG) != 0)
             warm->keeper = 0;
         if (warm->keeper == 0 || clock_seconds() - warm->idle_since > warm->warm_seconds ||
@@ -146,40 +138,32 @@ warm_new(struct broker_case *run)
 }
 
 static int
-warm_start_in_folder(struct broker_case *run, struct broker_warm *warm)
-{
-    struct program_words words;
-    int rc = work_folder_remove(warm->folder);
-    if (!rc)
-        rc = work_folder_make(warm->folder);
-    if (rc)
-        return error_set_system(&run->outcome->error, rc, "make the folder of a warm program");
-    rc = program_words_make(run->program, warm->folder, warm->gpu, false, &words);
-    if (rc)
-        error_set_system(&run->outcome->error, rc, "start the program");
-    if (!rc) {
-        warm->keeper = case_start(run, &words, true, &warm->pipes);
-        rc = warm->keeper < 0 ? (int)warm->keeper : 0;
-    }
-    program_words_clear(&words);
-    if (rc)
-        work_folder_remove(warm->folder);
-    return rc;
-}
-
-static int
 warm_start(struct broker_case *run, struct broker_warm **started)
 {
+    struct error *error = &run->outcome->error;
     struct broker_warm *warm = warm_new(run);
-    int rc = warm ? 0 : -ENOMEM;
-    if (!rc && strchr(warm->folder, ' '))
-        rc = error_set(&run->outcome->error, -EINVAL, CODE_PROGRAM_SANDBOX,
-                       "a warm program needs a root folder without spaces");
-    if (!rc)
-        rc = warm_start_in_folder(run, warm);
+    struct program_words words;
+    if (!warm)
+        return -ENOMEM;
+    int rc = 0;
+    if (strchr(warm->folder, ' '))
+        rc = error_set(error, -EINVAL, CODE_PROGRAM_SANDBOX, "a warm program needs a root folder without spaces");
+    else if ((rc = work_folder_remove(warm->folder)) != 0 || (rc = work_folder_make(warm->folder)) != 0)
+        error_set_system(error, rc, "make the folder of a warm program");
     if (rc) {
-        if (warm)
-            warm_free(warm);
+        warm_free(warm);
+        return rc;
+    }
+    rc = program_words_make(run->program, warm->folder, warm->gpu, false, &words);
+    if (rc)
+        error_set_system(error, rc, "start the program");
+    else
+        warm->keeper = case_start(run, &words, true, &warm->pipes);
+    program_words_clear(&words);
+    if (rc || warm->keeper < 0) {
+        rc = rc ? rc : (int)warm->keeper;
+        work_folder_remove(warm->folder);
+        warm_free(warm);
         return rc;
     }
     warm->next = run->process->warm;
@@ -227,26 +211,6 @@ warm_paths_make(const struct broker_case *run, const struct broker_warm *warm, s
     return paths->work_in && paths->work_out && paths->in && paths->out ? 0 : -ENOMEM;
 }
 
-static void
-warm_paths_free(struct warm_paths *paths)
-{
-    free(paths->work_in);
-    free(paths->work_out);
-    free(paths->in);
-    free(paths->out);
-}
-
-static int
-warm_send(const struct broker_warm *warm, const struct warm_paths *paths)
-{
-    char *line;
-    if (asprintf(&line, "%s %s\n", paths->in, paths->out) < 0)
-        return -ENOMEM;
-    const int rc = durable_write_all(warm->pipes.input, line, strlen(line));
-    free(line);
-    return rc;
-}
-
 /* Sends the case, and waits for the answer. Sets *ended if the program has ended. */
 static int
 warm_talk(struct broker_case *run, struct broker_warm *warm, const struct warm_paths *paths, bool *ended)
@@ -262,7 +226,7 @@ warm_talk(struct broker_case *run, struct broker_warm *warm, const struct warm_p
     memcpy(watch.outputs, warm->pipes.outputs, sizeof watch.outputs);
     run->started = clock_seconds();
     run->folder = warm->folder;
-    warm_send(warm, paths); /* a program that has ended is found below */
+    dprintf(warm->pipes.input, "%s %s\n", paths->in, paths->out); /* a program that has ended is found below */
     int rc = broker_await(run->process, &watch, error);
     *ended = !reply.there || rc != 0;
     if (!rc && *ended)
@@ -294,24 +258,10 @@ warm_clear(const struct broker_warm *warm, const char *name)
     free(path);
 }
 
-static int
-warm_run_case(struct broker_case *run, struct broker_warm *warm, const struct warm_paths *paths, bool *ended)
-{
-    struct error *error = &run->outcome->error;
-    if (rename(paths->work_in, paths->in) < 0 || mkdir(paths->out, 0750) < 0)
-        return error_set_system(error, -errno, "give the input to a warm program");
-    int rc = warm_talk(run, warm, paths, ended);
-    /* Fails if the program has replaced its folder by something else. */
-    if (!rc && rename(paths->out, paths->work_out) < 0)
-        rc = error_set(error, -errno, CODE_PROGRAM_NO_OUTPUT, "the program removed its output folder");
-    warm_clear(warm, "in");
-    warm_clear(warm, "out");
-    return rc;
-}
-
 int
 broker_warm_run(struct broker_case *run)
 {
+    struct error *error = &run->outcome->error;
     struct warm_paths paths = {.work_in = NULL};
     bool ended = false;
     struct broker_warm *warm = warm_find(run);
@@ -319,15 +269,26 @@ broker_warm_run(struct broker_case *run)
     if (rc)
         return rc;
     rc = warm_paths_make(run, warm, &paths);
-    if (rc)
-        error_set_system(&run->outcome->error, rc, "run a program");
-    else
-        rc = warm_run_case(run, warm, &paths, &ended);
-    warm_paths_free(&paths);
+    if (rc) {
+        error_set_system(error, rc, "run a program");
+    } else if (rename(paths.work_in, paths.in) < 0 || mkdir(paths.out, 0750) < 0) {
+        rc = error_set_system(error, -errno, "give the input to a warm program");
+    } else {
+        rc = warm_talk(run, warm, &paths, &ended);
+        /* Fails if the program has replaced its folder by something else. */
+        if (!rc && rename(paths.out, paths.work_out) < 0)
+            rc = error_set(error, -errno, CODE_PROGRAM_NO_OUTPUT, "the program removed its output folder");
+        warm_clear(warm, "in");
+        warm_clear(warm, "out");
+    }
+    free(paths.work_in);
+    free(paths.work_out);
+    free(paths.in);
+    free(paths.out);
     warm->idle_since = clock_seconds();
     if (ended)
         warm->keeper = 0;
-    if (ended || (rc && run->outcome->error.code != CODE_PROGRAM_FAILED))
+    if (ended || (rc && error->code != CODE_PROGRAM_FAILED))
         warm_end(run->process, warm);
     return rc;
 }

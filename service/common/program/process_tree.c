@@ -131,26 +131,19 @@ process_tree_measure(pid_t root, int64_t limit, struct process_usage *usage)
     free(list.items);
 }
 
-/* Processes that are forked meanwhile need another call. */
-static void
-process_tree_kill(pid_t root)
-{
-    struct process_list list;
-    process_list(&list, root);
-    for (size_t i = 0; i < list.count; i++)
-        if (list.items[i].below)
-            kill(list.items[i].pid, SIGKILL);
-    free(list.items);
-}
-
 void
 process_tree_end(pid_t pid, int *status)
 {
     struct timespec pause = {.tv_nsec = 500000};
-    for (;;) {
+    struct process_list list;
+    for (;;) { /* processes that are forked meanwhile need another turn */
         int other;
         pid_t ended;
-        process_tree_kill(getpid());
+        process_list(&list, getpid());
+        for (size_t i = 0; i < list.count; i++)
+            if (list.items[i].below)
+                kill(list.items[i].pid, SIGKILL);
+        free(list.items);
         while ((ended = waitpid(-1, &other, WNOHANG)) > 0)
             if (ended == pid)
                 *status = other;

@@ -90,32 +90,20 @@ order_put_rows(FILE *out, const struct order_field *rows, size_t count, const vo
     }
 }
 
-/* Writes the text of `stream`, whose start returned `rc`, to a file. */
+/* Writes a text to a file, and frees it. NULL: no memory. */
 static int
-order_write_text(struct text_stream *stream, const char *path)
+order_write_text(char *text, const char *path)
 {
-    int rc = text_close(stream);
-    if (rc)
-        return rc;
+    if (!text)
+        return -ENOMEM;
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-    rc = fd < 0 ? -errno : durable_write_all(fd, stream->bytes, stream->size);
+    int rc = fd < 0 ? -errno : durable_write_all(fd, text, strlen(text));
     if (fd >= 0) {
         const int closed = durable_close(fd);
         rc = rc ? rc : closed;
     }
-    free(stream->bytes);
+    free(text);
     return rc;
-}
-
-static void
-order_put(FILE *out, const struct program_order *order)
-{
-    fprintf(out, "%s\n", ORDER_FORMAT);
-    order_put_rows(out, order_rows, COUNT(order_rows), order);
-    for (size_t i = 0; i < order->accepted_count; i++)
-        fprintf(out, "accepted %u\n", (unsigned)order->accepted[i]);
-    keyed_put_inputs(out, order->inputs, order->sha256, order->input_count);
-    fprintf(out, "end %zu\n", order->input_count);
 }
 
 char *
@@ -124,19 +112,19 @@ program_order_to_text(const struct program_order *order)
     struct text_stream text;
     if (text_open(&text) != 0)
         return NULL;
-    order_put(text.out, order);
+    fprintf(text.out, "%s\n", ORDER_FORMAT);
+    order_put_rows(text.out, order_rows, COUNT(order_rows), order);
+    for (size_t i = 0; i < order->accepted_count; i++)
+        fprintf(text.out, "accepted %u\n", (unsigned)order->accepted[i]);
+    keyed_put_inputs(text.out, order->inputs, order->sha256, order->input_count);
+    fprintf(text.out, "end %zu\n", order->input_count);
     return text_close(&text) == 0 ? text.bytes : NULL;
 }
 
 int
 program_order_write(const struct program_order *order, const char *path)
 {
-    struct text_stream text;
-    int rc = text_open(&text);
-    if (rc)
-        return rc;
-    order_put(text.out, order);
-    return order_write_text(&text, path);
+    return order_write_text(program_order_to_text(order), path);
 }
 
 int
@@ -150,7 +138,7 @@ program_outcome_write(const struct program_outcome *outcome, const char *path)
     keyed_put(text.out, "code", code_name(outcome->error.code));
     order_put_rows(text.out, outcome_rows, COUNT(outcome_rows), outcome);
     fputs("complete yes\n", text.out);
-    return order_write_text(&text, path);
+    return order_write_text(text_close(&text) == 0 ? text.bytes : NULL, path);
 }
 
 /* ------------------------------------------------------------------------------- reading ---- */

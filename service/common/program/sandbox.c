@@ -88,19 +88,6 @@ sandbox_choose_cpus(int cpus, int slot)
     return sched_setaffinity(0, sizeof chosen, &chosen) < 0 ? -errno : 0;
 }
 
-/* Makes the program give way to the service's other processes, also when memory runs out. Failures do not matter. */
-static void
-sandbox_yield(void)
-{
-    static const char score[] = "700";
-    const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)!write(fd, score, sizeof score - 1);
-        close(fd);
-    }
-    (void)!nice(5);
-}
-
 static int
 sandbox_limit_all(const struct sandbox_order *order)
 {
@@ -150,7 +137,13 @@ sandbox_prepare(const struct sandbox_order *order, int report, int filter)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
     umask(022);
-    sandbox_yield();
+    /* The program gives way to the service's other processes, also when memory runs out. Failures do not matter. */
+    const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score >= 0) {
+        (void)!write(score, "700", 3);
+        close(score);
+    }
+    (void)!nice(5);
     int rc = sandbox_open_descriptors(order, report, filter);
     if (!rc)
         rc = sandbox_limit_all(order);
@@ -159,25 +152,19 @@ sandbox_prepare(const struct sandbox_order *order, int report, int filter)
     return rc;
 }
 
-/* Drops the rights of root, which a new user namespace gives, too. Without new privileges, execve(2) gives none back. */
-static int
-sandbox_drop(void)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    const struct __user_cap_data_struct none[2] = {{0}};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0)
-        return -errno;
-    return 0;
-}
-
 _Noreturn void
 sandbox_exec(const struct sandbox_order *order, struct places *places)
 {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct no_rights[2] = {{0}};
     const enum confine_role role = sandbox_role(order);
     int rc = 0;
     log_set_level("error"); /* the log of this process is the output of the program */
     if (order->kind != SANDBOX_CONTAINER) {
-        rc = sandbox_drop();
+        /* Drops the rights of root, which a new user namespace gives, too. Without new privileges, execve(2) gives none
+         * back. */
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, no_rights) < 0)
+            rc = -errno;
         if (!rc)
             rc = confine_program(role, places);
         if (!rc)

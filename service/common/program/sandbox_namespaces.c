@@ -36,16 +36,6 @@ namespace_map(uid_t user, gid_t group)
     return rc ? rc : namespace_write("/proc/self/gid_map", groups);
 }
 
-/* Returns whether a path of the program lies below /tmp. */
-static bool
-namespace_uses_tmp(const struct program_places *places)
-{
-    bool uses = place_within(places->in, "/tmp");
-    for (const char *const *given = places->given; *given; given++)
-        uses = uses || place_within(*given, "/tmp");
-    return uses;
-}
-
 /* Landlock guards the files, so that only /proc and folders for temporary files are mounted. */
 static int
 namespace_mount(const struct sandbox_order *order)
@@ -56,7 +46,11 @@ namespace_mount(const struct sandbox_order *order)
         return -errno;
     if (mount(order->places.shared, "/dev/shm", NULL, bind, NULL) < 0 && errno != ENOENT)
         return -errno;
-    if (!namespace_uses_tmp(&order->places) && mount(order->places.temporary, "/tmp", NULL, bind, NULL) < 0)
+    /* Not if a path of the program lies below /tmp. */
+    bool uses_tmp = place_within(order->places.in, "/tmp");
+    for (const char *const *given = order->places.given; *given; given++)
+        uses_tmp = uses_tmp || place_within(*given, "/tmp");
+    if (!uses_tmp && mount(order->places.temporary, "/tmp", NULL, bind, NULL) < 0)
         return -errno;
     return 0;
 }

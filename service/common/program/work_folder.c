@@ -41,24 +41,10 @@ struct work_walk {
     bool unlocks; /* gives each folder the mode that its removal needs */
 };
 
-static void work_walk(int base, const char *name, int level, struct work_walk *walk);
-
-static void
-work_walk_entry(int folder, const char *name, int level, struct work_walk *walk)
-{
-    struct stat status;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-        return;
-    walk->entries++;
-    if (S_ISDIR(status.st_mode))
-        work_walk(folder, name, level + 1, walk);
-    else
-        walk->usage->bytes += status.st_size;
-}
-
 static void
 work_walk(int base, const char *name, int level, struct work_walk *walk)
 {
+    struct stat status;
     DIR *directory;
     if (walk->unlocks)
         (void)!fchmodat(base, name, 0700, 0);
@@ -67,7 +53,15 @@ work_walk(int base, const char *name, int level, struct work_walk *walk)
     if (level > MAX_LEVELS || file_open_directory(base, name, O_NOFOLLOW, &directory) != 0)
         return;
     for (const struct dirent *entry; !walk->usage->unbounded && (entry = readdir(directory));) {
-        work_walk_entry(dirfd(directory), entry->d_name, level, walk);
+        const char *below = entry->d_name;
+        if (strcmp(below, ".") == 0 || strcmp(below, "..") == 0 ||
+            fstatat(dirfd(directory), below, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        walk->entries++;
+        if (S_ISDIR(status.st_mode))
+            work_walk(dirfd(directory), below, level + 1, walk);
+        else
+            walk->usage->bytes += status.st_size;
         walk->usage->unbounded = walk->usage->unbounded || walk->entries > walk->max_entries;
     }
     closedir(directory);
@@ -101,15 +95,6 @@ work_folder_remove(const char *path)
 }
 
 /* ------------------------------------------------------------------------------ finishing ---- */
-
-static int
-work_sync_parent(const char *path)
-{
-    char *copy = strdup(path);
-    const int rc = copy ? durable_sync_folder(AT_FDCWD, dirname(copy)) : -ENOMEM;
-    free(copy);
-    return rc;
-}
 
 /* Collects the files of the result in the folder "done". */
 static int
@@ -147,5 +132,9 @@ work_folder_finish(const char *path, const char *result, bool well, const struct
         rc = -errno;
     crash_point("broker_after_rename");
     close(folder);
-    return rc ? rc : work_sync_parent(result);
+    char *copy = rc ? NULL : strdup(result);
+    if (!rc)
+        rc = copy ? durable_sync_folder(AT_FDCWD, dirname(copy)) : -ENOMEM;
+    free(copy);
+    return rc;
 }

@@ -71,25 +71,11 @@ program_attempt_remove(const struct program_attempt *attempt, enum program_file 
 
 /* -------------------------------------------------------------------------------- end ------ */
 
-static void
-program_attempt_finish(struct program_attempt *attempt, enum program_attempt_end end)
-{
-    static const char *const names[] = {"WELL", "ILL", "RETURNED", "OUTDATED"};
-    struct core *core = attempt->base.all->core;
-    attempt->end = end;
-    attempt_end(&attempt->base);
-    log_write(end == PROGRAM_ATTEMPT_ILL ? LOG_WARN : LOG_INFO, "program.ended",
-              LOG_FIELDS(LOG_INT("run", attempt->base.id), LOG_STR("program", attempt->run.program),
-                         LOG_INT("attempt", attempt->run.attempts), LOG_STR("end", names[end]),
-                         LOG_STR("code", code_name(attempt->outcome.code)),
-                         LOG_NUM("seconds", attempt->outcome.program_seconds), LOG_STR("message", attempt->message)));
-    due_now(&core->programs_due);
-}
-
 void
 program_attempt_end(struct program_attempt *attempt, enum program_attempt_end end, enum code code, const char *format,
                     ...)
 {
+    static const char *const names[] = {"WELL", "ILL", "RETURNED", "OUTDATED"};
     va_list arguments;
     va_start(arguments, format);
     const int length =
@@ -101,7 +87,14 @@ program_attempt_end(struct program_attempt *attempt, enum program_attempt_end en
     attempt->outcome.code = code;
     attempt->outcome.message = attempt->message;
     attempt->outcome.peak_bytes = -1;
-    program_attempt_finish(attempt, end);
+    attempt->end = end;
+    attempt_end(&attempt->base);
+    log_write(end == PROGRAM_ATTEMPT_ILL ? LOG_WARN : LOG_INFO, "program.ended",
+              LOG_FIELDS(LOG_INT("run", attempt->base.id), LOG_STR("program", attempt->run.program),
+                         LOG_INT("attempt", attempt->run.attempts), LOG_STR("end", names[end]),
+                         LOG_STR("code", code_name(attempt->outcome.code)),
+                         LOG_NUM("seconds", attempt->outcome.program_seconds), LOG_STR("message", attempt->message)));
+    due_now(&attempt->base.all->core->programs_due);
 }
 
 static enum program_attempt_end
@@ -128,32 +121,13 @@ program_attempt_read(struct program_attempt *attempt, struct proto_reader *reade
     attempt->frame = message_keep_program_ended(reader, message);
     if (!attempt->frame)
         return -ENOMEM;
-    attempt->outcome = (struct queue_run_end){.sha256 = message->sha256,
-                                              .sandbox = message->sandbox,
-                                              .size = message->size,
-                                              .labels = message->labels,
-                                              .labelled = message->labelled,
-                                              .write_seconds = message->write_seconds,
-                                              .program_seconds = message->program_seconds,
-                                              .read_seconds = message->read_seconds,
-                                              .starts = (int)message->starts};
+    attempt->outcome = PROGRAM_RUN_END(message);
     program_attempt_end(attempt, program_attempt_end_of(attempt, message), message->code, "%s", message->message);
     attempt->outcome.peak_bytes = message->peak_bytes;
     return 0;
 }
 
 /* ------------------------------------------------------------------------------ records ---- */
-
-/* Returns the name of the next attempt's place after a lack of GPU memory, or NULL without another place. */
-static const char *
-program_attempt_other_place(const struct program_attempt *attempt)
-{
-    const struct program_place *place = &attempt->place;
-    const enum program_as next = program_next_place(place->gpu, attempt->has_cpu_command, place->as);
-    if (attempt->outcome.code != CODE_PROGRAM_GPU_OUT_OF_MEMORY || next == place->as)
-        return NULL;
-    return program_place_name(&(struct program_place){.as = next, .gpu = CONF_GPU_WHOLE});
-}
 
 static int
 program_attempt_write_ill(const struct program_attempt *attempt)
@@ -162,10 +136,13 @@ program_attempt_write_ill(const struct program_attempt *attempt)
     const struct conf_jobs *settings = &core->conf->jobs;
     const struct queue_run_end *outcome = &attempt->outcome;
     const int64_t now_ms = clock_unix_ms(), run = attempt->base.id;
-    const char *other = program_attempt_other_place(attempt);
+    const struct program_place *place = &attempt->place;
+    const enum program_as next = program_next_place(place->gpu, attempt->has_cpu_command, place->as);
     int64_t failed;
-    if (other)
-        return queue_delay_run(core->queue, run, now_ms, other, false, outcome, now_ms);
+    if (outcome->code == CODE_PROGRAM_GPU_OUT_OF_MEMORY && next != place->as) {
+        const struct program_place other = {.as = next, .gpu = CONF_GPU_WHOLE};
+        return queue_delay_run(core->queue, run, now_ms, program_place_name(&other), false, outcome, now_ms);
+    }
     const enum code code = outcome->code;
     const bool repeats = code == CODE_CRASHED || (code_passing(code) && code != CODE_PROGRAM_GPU_OUT_OF_MEMORY);
     if (!repeats || attempt->run.attempts >= attempt->max_attempts)

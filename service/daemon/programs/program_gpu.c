@@ -100,15 +100,6 @@ program_gpu_cool(struct program_gpus *gpus)
     }
 }
 
-static bool
-program_gpu_any_whole(const struct program_gpus *gpus)
-{
-    for (size_t i = 0; i < gpus->count; i++)
-        if (gpus->grants[i].whole)
-            return true;
-    return false;
-}
-
 /* Chooses the GPU with the most bytes left. whole: without shares. Returns 0, -EAGAIN if none is free now, -ENOMEM if no
  * GPU is large enough, or -ENODEV. */
 static int
@@ -141,7 +132,10 @@ program_gpu_ask(struct program_gpus *gpus, int64_t run, const struct conf_progra
 {
     const int64_t bytes = whole ? 0 : (int64_t)(program->gpu_memory_mib * (1 << 20));
     size_t worker;
-    if (gpus->count == PROGRAM_GRANTS || (whole && program_gpu_any_whole(gpus)))
+    bool is_taken = gpus->count == PROGRAM_GRANTS;
+    for (size_t i = 0; i < gpus->count; i++)
+        is_taken = is_taken || (whole && gpus->grants[i].whole);
+    if (is_taken)
         return 0;
     const int rc = program_gpu_choose(gpus, whole, bytes, &worker);
     if (rc == -EAGAIN)
@@ -269,34 +263,28 @@ program_gpu_search_end(struct program_gpus *gpus)
 
 /* ------------------------------------------------------------------------------- events ---- */
 
-/* Reports GPU memory that is not free again after a program. */
-static void
-program_gpu_compare(struct program_gpus *gpus, size_t worker, int64_t before, int64_t after, const char *program)
-{
-    char uuid[KERNELS_UUID] = "", detail[192];
-    int64_t memory;
-    if (!*program || !before || before - after < KEPT_BYTES)
-        return;
-    workers_device(gpus->core->workers, worker, uuid, &memory);
-    snprintf(detail, sizeof detail, "%s: %" PRId64 " MiB less are free than before program %s", uuid,
-             (before - after) >> 20, program);
-    log_warn("gpu.memory_kept", LOG_STR("gpu", uuid), LOG_STR("program", program),
-             LOG_INT("mib", (before - after) >> 20));
-    core_note(gpus->core, "GPU_MEMORY_KEPT", detail);
-}
-
 void
 program_gpu_reserved(struct program_gpus *gpus, size_t worker, const struct message_reserved *message)
 {
     struct program_grant *grant = program_gpu_asked(gpus, worker);
     const struct program_probe probe = gpus->probes[worker];
+    const int64_t kept = probe.before - message->free_bytes;
     if (grant && grant->token == message->token) {
         grant->state = message->enough ? PROGRAM_GRANT_GIVEN : PROGRAM_GRANT_IMPOSSIBLE;
         grant->free_before = message->free_bytes;
         due_now(&gpus->core->programs_due);
     } else if (probe.token == message->token) {
         gpus->probes[worker] = (struct program_probe){0};
-        program_gpu_compare(gpus, worker, probe.before, message->free_bytes, probe.program);
+        if (*probe.program && probe.before && kept >= KEPT_BYTES) { /* not free again after the program */
+            char uuid[KERNELS_UUID] = "", detail[192];
+            int64_t memory;
+            workers_device(gpus->core->workers, worker, uuid, &memory);
+            snprintf(detail, sizeof detail, "%s: %" PRId64 " MiB less are free than before program %s", uuid,
+                     kept >> 20, probe.program);
+            log_warn("gpu.memory_kept", LOG_STR("gpu", uuid), LOG_STR("program", probe.program),
+                     LOG_INT("mib", kept >> 20));
+            core_note(gpus->core, "GPU_MEMORY_KEPT", detail);
+        }
         if (probe.is_fresh)
             gpus->fresh[worker] = message->free_bytes;
     }

@@ -169,19 +169,6 @@ program_plan_record(const struct program_plan *plan)
     return rc;
 }
 
-static int
-program_plan_job(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline, bool revive)
-{
-    struct program_plan plan = {.core = core, .job = job, .pipeline = pipeline, .revive = revive};
-    int rc = program_plan_make(&plan);
-    if (!rc && plan.code != CODE_NONE)
-        rc = program_plan_record(&plan);
-    else if (!rc && job->state == QUEUE_DELAYED)
-        rc = queue_job_lacks(core->queue, job->id, CODE_NONE, NULL, clock_unix_ms());
-    queue_runs_free(plan.runs, plan.count);
-    return rc;
-}
-
 /* Reads a job and its pipeline. *pipeline is NULL if it names no program, or is of another version: the worker reports
  * that. */
 static int
@@ -214,8 +201,15 @@ programs_plan(struct core *core, int64_t job_id, bool revive)
     int rc = program_job_open(core, job_id, &job, &pipeline);
     if (rc)
         return rc;
-    if (pipeline && (job.state == QUEUE_READY || job.awaits_program))
-        rc = program_plan_job(core, &job, pipeline, revive);
+    if (pipeline && (job.state == QUEUE_READY || job.awaits_program)) {
+        struct program_plan plan = {.core = core, .job = &job, .pipeline = pipeline, .revive = revive};
+        rc = program_plan_make(&plan);
+        if (!rc && plan.code != CODE_NONE)
+            rc = program_plan_record(&plan);
+        else if (!rc && job.state == QUEUE_DELAYED)
+            rc = queue_job_lacks(core->queue, job_id, CODE_NONE, NULL, clock_unix_ms());
+        queue_runs_free(plan.runs, plan.count);
+    }
     program_job_close(&job, pipeline);
     return rc;
 }
@@ -282,19 +276,6 @@ program_mask_from(const struct core *core, struct queue_run *run, struct job_mas
     return asprintf(&mask->path, "%s/%s/mask", core->root, run->path) < 0 ? -ENOMEM : 0;
 }
 
-static int
-program_plan_masks(const struct program_plan *plan, struct job_mask **masks, size_t *count)
-{
-    int rc = 0;
-    *masks = calloc(plan->count + 1, sizeof **masks);
-    if (!*masks)
-        return -ENOMEM;
-    for (size_t i = 0; i < plan->count && !rc; i++)
-        if (conf_pipeline_names_program(plan->pipeline, plan->runs[i].program))
-            rc = program_mask_from(plan->core, &plan->runs[i], &(*masks)[(*count)++]);
-    return rc;
-}
-
 int
 programs_masks(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline,
                struct job_mask **masks, size_t *count)
@@ -309,8 +290,12 @@ programs_masks(struct core *core, const struct queue_job *job, const struct conf
         rc = program_plan_record(&plan);
         rc = rc ? rc : -ENODATA;
     } else if (!rc) {
-        rc = program_plan_masks(&plan, masks, count);
+        *masks = calloc(plan.count + 1, sizeof **masks);
+        rc = *masks ? 0 : -ENOMEM;
     }
+    for (size_t i = 0; i < plan.count && !rc; i++)
+        if (conf_pipeline_names_program(pipeline, plan.runs[i].program))
+            rc = program_mask_from(core, &plan.runs[i], &(*masks)[(*count)++]);
     queue_runs_free(plan.runs, plan.count);
     return rc;
 }

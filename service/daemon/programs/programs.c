@@ -288,7 +288,10 @@ programs_find_ready(const struct programs *programs, const char *except, struct 
 static int
 programs_leave_to_carriers(const struct programs *programs, struct queue_run **runs, size_t *count)
 {
-    if (*count == 0 || !conf_uses_slurm(programs->core->conf))
+    bool was_begun = false;
+    for (size_t i = 0; i < *count; i++)
+        was_begun = was_begun || (*runs)[i].attempts > 0;
+    if (!was_begun || !conf_uses_slurm(programs->core->conf))
         return 0;
     queue_runs_free(*runs, *count);
     *runs = NULL;
@@ -413,24 +416,6 @@ programs_stop_all(struct programs *programs)
         programs_stop((struct program_attempt *)base);
 }
 
-/* Stops runs that no job needs any more. */
-static void
-programs_stop_unwanted(struct programs *programs)
-{
-    struct core *core = programs->core;
-    struct queue_ids runs;
-    if (core_failed(core, queue_runs_to_stop(core->queue, &runs), "find programs to stop"))
-        return;
-    for (size_t i = 0; i < runs.count; i++) {
-        struct program_attempt *attempt = (struct program_attempt *)attempts_find(&programs->attempts, runs.at[i]);
-        if (!attempt)
-            continue;
-        attempt->unwanted = true;
-        programs_stop(attempt);
-    }
-    free(runs.at);
-}
-
 void
 programs_tick(struct programs *programs)
 {
@@ -446,8 +431,17 @@ programs_tick(struct programs *programs)
     program_gpu_tick(&programs->gpus);
     if (core->db_failed || programs->slot_count == 0)
         return;
+    struct queue_ids runs = {.at = NULL}; /* that no job needs any more */
     if (programs->attempts.first)
-        programs_stop_unwanted(programs);
+        core_failed(core, queue_runs_to_stop(core->queue, &runs), "find programs to stop");
+    for (size_t i = 0; i < runs.count; i++) {
+        struct program_attempt *attempt = (struct program_attempt *)attempts_find(&programs->attempts, runs.at[i]);
+        if (!attempt)
+            continue;
+        attempt->unwanted = true;
+        programs_stop(attempt);
+    }
+    free(runs.at);
     due_now(&core->programs_due); /* a window may have opened, or a hold have ended */
 }
 
@@ -599,19 +593,6 @@ programs_recover(struct core *core, int64_t now_ms, int *returned)
     return rc;
 }
 
-/* Removes one entry of programs/ unless it is the folder of a run that has files. */
-static void
-programs_sweep_entry(struct queue *queue, int folder, const char *name)
-{
-    char *end;
-    const int64_t run = strtoll(name, &end, 10);
-    if (*name == '.' || (run > 0 && *end == '\0' && queue_run_has_files(queue, run) != 0))
-        return;
-    const int rc = file_remove(folder, name, NULL);
-    log_write(rc ? LOG_WARN : LOG_INFO, "program.leftover",
-              LOG_FIELDS(LOG_STR("folder", name), LOG_STR("error", rc ? strerror(-rc) : "")));
-}
-
 void
 programs_sweep(const char *root, struct queue *queue)
 {
@@ -620,8 +601,16 @@ programs_sweep(const char *root, struct queue *queue)
         return;
     DIR *directory = opendir(path);
     const struct dirent *entry;
-    while (directory && (entry = readdir(directory)))
-        programs_sweep_entry(queue, dirfd(directory), entry->d_name);
+    while (directory && (entry = readdir(directory))) {
+        const char *name = entry->d_name;
+        char *end;
+        const int64_t run = strtoll(name, &end, 10);
+        if (*name == '.' || (run > 0 && *end == '\0' && queue_run_has_files(queue, run) != 0))
+            continue; /* the folder of a run that has files remains */
+        const int rc = file_remove(dirfd(directory), name, NULL);
+        log_write(rc ? LOG_WARN : LOG_INFO, "program.leftover",
+                  LOG_FIELDS(LOG_STR("folder", name), LOG_STR("error", rc ? strerror(-rc) : "")));
+    }
     if (directory)
         closedir(directory);
     free(path);

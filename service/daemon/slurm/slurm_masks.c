@@ -7,6 +7,7 @@
 #include "service/common/layout.h"
 #include "service/common/program/program_order.h"
 #include "service/common/slurm/slurm_digest.h"
+#include "service/daemon/programs/program_attempt.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -71,17 +72,7 @@ slurm_mask_finish(struct core *core, const struct queue_run *run, const char *pa
     if (outcome.end != PROGRAM_END_WELL || !digest_is_sha256(outcome.sha256) ||
         strcmp(outcome.identity, run->identity) != 0)
         return -EBADMSG;
-    const struct queue_run_end end = {.message = "",
-                                      .sha256 = outcome.sha256,
-                                      .sandbox = outcome.sandbox,
-                                      .size = outcome.size,
-                                      .labels = outcome.labels,
-                                      .labelled = outcome.labelled,
-                                      .peak_bytes = outcome.peak_bytes,
-                                      .write_seconds = outcome.write_seconds,
-                                      .program_seconds = outcome.program_seconds,
-                                      .read_seconds = outcome.read_seconds,
-                                      .starts = outcome.starts};
+    const struct queue_run_end end = PROGRAM_RUN_END(&outcome);
     rc = queue_finish_run(core->queue, run->id, &end, clock_unix_ms(), &released);
     due_now(&core->jobs_due);
     return rc;

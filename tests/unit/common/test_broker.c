@@ -464,7 +464,7 @@ START_TEST(a_killed_broker_leaves_no_process)
     struct broker_answer answer;
     order_of("(setsid sleep 60 &); sleep 60");
     ck_assert_int_eq(program_order_write(&order, scratch_path("order")), 0);
-    ck_assert_int_eq(broker_start(broker, 7, scratch_path("order")), 0);
+    ck_assert_int_eq(broker_send(broker, BROKER_RUN, 7, scratch_path("order")), 0);
     wait_for_marked();
     const double start = clock_seconds();
     ck_assert_int_eq(kill(find_broker(), SIGKILL), 0);
@@ -482,7 +482,7 @@ START_TEST(a_closed_broker_leaves_nothing)
 {
     order_of("(setsid sleep 60 &); sleep 60");
     ck_assert_int_eq(program_order_write(&order, scratch_path("order")), 0);
-    ck_assert_int_eq(broker_start(broker, 7, scratch_path("order")), 0);
+    ck_assert_int_eq(broker_send(broker, BROKER_RUN, 7, scratch_path("order")), 0);
     wait_for_marked();
     broker_close(broker);
     broker = NULL;
@@ -496,7 +496,7 @@ START_TEST(a_bad_order_is_answered)
 {
     struct broker_answer answer = {.event = BROKER_NONE};
     scratch_write("order", "noctule-program 2\n", 18);
-    ck_assert_int_eq(broker_start(broker, 9, scratch_path("order")), 0);
+    ck_assert_int_eq(broker_send(broker, BROKER_RUN, 9, scratch_path("order")), 0);
     while (answer.event == BROKER_NONE)
         ck_assert_int_eq(broker_receive(broker, &answer), 0);
     ck_assert_int_eq(answer.event, BROKER_ENDED);
@@ -607,10 +607,10 @@ START_TEST(a_warm_program_takes_one_case_after_the_other)
     free(text);
     ck_assert(scratch_has("root/programs/warm-0-test/in") && !scratch_has("root/programs/warm-0-test/out/x"));
     ck_assert_int_gt(count_marked(mark), 0);
-    ck_assert_int_eq(broker_cool(broker, "other"), 0);
+    ck_assert_int_eq(broker_send(broker, BROKER_COOL, 0, "other"), 0);
     wait_for_cold("other");
     ck_assert_int_gt(count_marked(mark), 0);
-    ck_assert_int_eq(broker_cool(broker, "test"), 0);
+    ck_assert_int_eq(broker_send(broker, BROKER_COOL, 0, "test"), 0);
     wait_for_cold("test");
     ck_assert(count_marked(mark) == 0 && !scratch_has("root/programs/warm-0-test"));
     expect_warm(script, CODE_NONE, 1);
