@@ -46,6 +46,13 @@ text_line_length(const char *text)
     return is_control ? 0 : text_utf8_length(text);
 }
 
+bool
+text_is_uid(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length <= 64 && strspn(text, "0123456789.") == length;
+}
+
 void
 text_utf8_mend_end(char *text)
 {

@@ -43,13 +43,6 @@ ack_check(struct cli_call *call)
     return ack->until_ms > clock_unix_ms() ? EXIT_OK : cli_usage_error(name, "--until %s is in the past", ack->until);
 }
 
-static int
-ack_run(struct cli_call *call)
-{
-    static const struct cli_request request = {PROTO_ACK, "alert", write_ack, false};
-    return control_request_all(call->context->conf->root, &request, call->arguments, call->count, call->options);
-}
-
 const struct cli_command cli_ack = {
     .name = "ack",
     .help = "acknowledge alerts: they no longer count in status --check and report",
@@ -69,4 +62,5 @@ const struct cli_command cli_ack = {
     .max_arguments = INT_MAX,
     .needs = "one or more alert ids",
     .check = ack_check,
-    .run = ack_run};
+    .run = control_run,
+    .request = &(const struct cli_request){PROTO_ACK, "alert", write_ack, false}};

@@ -51,9 +51,6 @@ int cli_parse_number(const char *text, int64_t *number);
  * Returns 0 or -EINVAL. */
 int cli_time_to_ms(const char *text, int64_t *ms);
 
-/* Checks the form of a Series Instance UID: 1 to 64 digits and points. */
-bool cli_is_uid(const char *text);
-
 /* Finds a pipeline by name. Returns EXIT_OK, or EXIT_NOT_FOUND after printing the names of all
  * pipelines. */
 int cli_find_pipeline(const struct conf *conf, const char *name, const struct conf_pipeline **pipeline);

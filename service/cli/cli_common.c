@@ -103,13 +103,6 @@ cli_time_to_ms(const char *text, int64_t *ms)
     return iso_time_to_ms(whole, ms);
 }
 
-bool
-cli_is_uid(const char *text)
-{
-    const size_t length = strlen(text);
-    return length > 0 && length <= 64 && strspn(text, "0123456789.") == length;
-}
-
 int
 cli_find_pipeline(const struct conf *conf, const char *name, const struct conf_pipeline **pipeline)
 {

@@ -291,6 +291,12 @@ control_request_each(const struct cli_call *call, const struct cli_request *requ
     return control_request_all(call->context->conf->root, request, call->arguments, call->count, call->options);
 }
 
+int
+control_run(struct cli_call *call)
+{
+    return control_request_each(call, call->command->request);
+}
+
 /* Sends one request without an argument. */
 static int
 control_request_once(const struct cli_call *call, const struct cli_request *request)
@@ -302,15 +308,13 @@ control_request_once(const struct cli_call *call, const struct cli_request *requ
 #define JOBS(least_)                                                                                                   \
     .kind = &cli_job, .min_arguments = (least_), .max_arguments = INT_MAX, .needs = "one or more job numbers"
 
-static int
-cancel_run(struct cli_call *call)
-{
-    static const struct cli_request request = {PROTO_CANCEL, "job", write_cancel, false};
-    return control_request_each(call, &request);
-}
-
-const struct cli_command cli_cancel = {
-    .name = "cancel", .help = "cancel jobs, running ones too", .usage = {"JOB..."}, JOBS(1), .run = cancel_run};
+const struct cli_command cli_cancel = {.name = "cancel",
+                                       .help = "cancel jobs, running ones too",
+                                       .usage = {"JOB..."},
+                                       JOBS(1),
+                                       .run = control_run,
+                                       .request =
+                                           &(const struct cli_request){PROTO_CANCEL, "job", write_cancel, false}};
 
 /* Sends a request for all rows that match the filter. If `would` is not NULL, only lists them with
  * this verb. */
@@ -486,13 +490,6 @@ const struct cli_command cli_submit = {
     .check = submit_check,
     .run = submit_run};
 
-static int
-complete_run(struct cli_call *call)
-{
-    static const struct cli_request request = {PROTO_COMPLETE, "series", write_series, false};
-    return control_request_each(call, &request);
-}
-
 const struct cli_command cli_complete = {
     .name = "complete",
     .help = "treat series as complete now, and check refused ones again",
@@ -505,7 +502,8 @@ const struct cli_command cli_complete = {
     .min_arguments = 1,
     .max_arguments = INT_MAX,
     .needs = "one or more Series Instance UIDs",
-    .run = complete_run};
+    .run = control_run,
+    .request = &(const struct cli_request){PROTO_COMPLETE, "series", write_series, false}};
 
 struct hold {
     const char *pipeline, *destination;
@@ -603,17 +601,10 @@ priority_check(struct cli_call *call)
         return cli_usage_error(name, "\"%s\" is not a job number", call->arguments[0]);
     errno = 0;
     priority->priority = strtoll(call->arguments[1], &end, 10);
+    call->count = 1;
     if (errno || end == call->arguments[1] || *end)
         return cli_usage_error(name, "\"%s\" is not a priority: use a number from -1000 to 1000", call->arguments[1]);
     return EXIT_OK;
-}
-
-static int
-priority_run(struct cli_call *call)
-{
-    static const struct cli_request request = {PROTO_PRIORITY, "job", write_priority, false};
-    call->count = 1;
-    return control_request_each(call, &request);
 }
 
 const struct cli_command cli_priority = {
@@ -625,7 +616,8 @@ const struct cli_command cli_priority = {
     .max_arguments = 2,
     .needs = "a job number and a priority",
     .check = priority_check,
-    .run = priority_run};
+    .run = control_run,
+    .request = &(const struct cli_request){PROTO_PRIORITY, "job", write_priority, false}};
 
 /* Options of `accept` and `reject`. */
 struct rejection {
@@ -700,15 +692,8 @@ reject_check(struct cli_call *call)
     if (cli_parse_number(call->arguments[0], &job) < 0)
         return cli_usage_error(name, "\"%s\" is not a job number", call->arguments[0]);
     rejection->reason = call->arguments[1];
-    return *rejection->reason ? EXIT_OK : cli_usage_error(name, "needs a reason");
-}
-
-static int
-reject_run(struct cli_call *call)
-{
-    static const struct cli_request request = {PROTO_REJECT, "job", write_word, false};
     call->count = 1;
-    return control_request_each(call, &request);
+    return *rejection->reason ? EXIT_OK : cli_usage_error(name, "needs a reason");
 }
 
 const struct cli_command cli_reject = {
@@ -722,7 +707,8 @@ const struct cli_command cli_reject = {
     .max_arguments = 2,
     .needs = "a job number and a reason, in quotes if it has several words",
     .check = reject_check,
-    .run = reject_run};
+    .run = control_run,
+    .request = &(const struct cli_request){PROTO_REJECT, "job", write_word, false}};
 
 /* Options of `resend` for all deliveries of a job or a destination. */
 struct resend {

@@ -52,17 +52,6 @@ cli_find_validated(const struct conf *conf, const struct conf_pipeline *pipeline
     return ranges;
 }
 
-static int
-report_status_code(int rc, const struct error *error)
-{
-    if (rc == 0)
-        return EXIT_OK;
-    cli_print_error("%s", error->message[0] ? error->message : "cannot read the database");
-    if (rc == -EINVAL) /* unknown state */
-        return EXIT_USAGE;
-    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
-}
-
 /* Options of a list command, its print function, and the job number if it takes one. */
 struct report_request {
     int (*print)(struct report *report, const struct report_request *request, struct error *error);
@@ -218,7 +207,12 @@ report_draw(struct cli_call *call)
     struct error error = {0};
     int rc = request->print(report, request, &error);
     report_close(report);
-    return report_status_code(rc, &error);
+    if (rc == 0)
+        return EXIT_OK;
+    cli_print_error("%s", error.message[0] ? error.message : "cannot read the database");
+    if (rc == -EINVAL) /* unknown state */
+        return EXIT_USAGE;
+    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
 static int

@@ -23,6 +23,9 @@ struct cli_request {
 int control_request_all(const char *root, const struct cli_request *request, char **arguments, int count,
                         const void *options);
 
+/* Runs a command of which each argument is a request. */
+int control_run(struct cli_call *call);
+
 /* Returns the login name of the operator, or "" if unknown. */
 const char *control_login(char *login, size_t size);
 

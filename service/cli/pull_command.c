@@ -137,14 +137,6 @@ pull_gather(struct pull *pull, char *const *values, int count)
     return status;
 }
 
-static void
-pull_free(struct pull *pull)
-{
-    for (size_t i = 0; i < pull->count; i++)
-        free(pull->items[i].identifier);
-    free(pull->items);
-}
-
 /* ---------------------------------------------------------------------------------- query ---- */
 
 static void
@@ -338,7 +330,9 @@ pull_run(struct cli_call *call)
     if (call->count == 0)
         return pull_list(pull, call->context->conf);
     const int status = pull_order(call, pull);
-    pull_free(pull);
+    for (size_t i = 0; i < pull->count; i++)
+        free(pull->items[i].identifier);
+    free(pull->items);
     return status;
 }
 

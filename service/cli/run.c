@@ -374,15 +374,6 @@ run_unit_programs(struct direct_run *run, struct job_spec *spec, struct error *e
     return rc == 0 && run->options.keep_masks ? masks_keep(&run->programs.maker, spec, spec->output, false, error) : rc;
 }
 
-/* Sets the report of a job that did not begin; `rc` is 0 if its unit was refused. */
-static void
-run_report_refused(const struct unit *unit, int rc, const struct error *error, struct pipeline_report *report)
-{
-    *report = (struct pipeline_report){.error = *error};
-    report->verdict = rc ? masks_verdict(rc, error) : PROTO_VERDICT_REJECT;
-    memcpy(report->series_uid, unit->headers->instances[0]->series_uid, sizeof report->series_uid);
-}
-
 static void
 run_unit(struct direct_run *run, struct unit *unit)
 {
@@ -413,7 +404,9 @@ run_unit(struct direct_run *run, struct unit *unit)
         rc = run_unit_programs(run, &spec, &error);
     }
     if (rc || unit->refusal.code != CODE_NONE) {
-        run_report_refused(unit, rc, &error, &report);
+        report = (struct pipeline_report){.error = error};
+        report.verdict = rc ? masks_verdict(rc, &error) : PROTO_VERDICT_REJECT;
+        memcpy(report.series_uid, unit->headers->instances[0]->series_uid, sizeof report.series_uid);
     } else {
         cli_progress_begin(run->progress, title); /* without the time of programs */
         job_lane_run(run->lane, &spec, unit->headers, &watch, &report);

@@ -78,12 +78,13 @@ role_on_order(void *context, struct proto_reader *reader)
     if (reader->type == PROTO_PROGRAM_RUN && role->run == 0 && message_read_program_run(reader, &run) == 0) {
         role->run = run.run;
         role_expect(role, broker_send(role->broker, BROKER_RUN, run.run, run.order));
-    } else if (reader->type == PROTO_PROGRAM_STOP && message_read_program_stop(reader, &stop) == 0)
+    } else if (reader->type == PROTO_PROGRAM_STOP && message_read_program_stop(reader, &stop) == 0) {
         role_expect(role, broker_send(role->broker, BROKER_STOP, stop.run, ""));
-    else if (reader->type == PROTO_PROGRAM_COOL && message_read_program_cool(reader, &cool) == 0)
+    } else if (reader->type == PROTO_PROGRAM_COOL && message_read_program_cool(reader, &cool) == 0) {
         role_expect(role, broker_send(role->broker, BROKER_COOL, 0, cool.program));
-    else
+    } else {
         reader->error = -EBADMSG;
+    }
 }
 
 static int

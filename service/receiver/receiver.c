@@ -93,39 +93,24 @@ handle_stored(struct receiver *receiver, struct proto_reader *reader)
 }
 
 static void
-handle_gone(struct receiver *receiver, struct proto_reader *reader)
-{
-    struct message_gone gone;
-    struct import_token *item =
-        message_read_gone(reader, &gone) == 0 ? import_token_find(&receiver->tokens, gone.token) : NULL;
-    if (item && item->sent)
-        receiver_close_item(receiver, item, INBOX_AGAIN);
-}
-
-static void
-handle_pause(struct receiver *receiver, struct proto_reader *reader)
-{
-    struct message_pause pause;
-    if (message_read_pause(reader, &pause) != 0)
-        return;
-    log_info("intake.paused", LOG_STR("why", pause.why));
-    receiver->paused = true;
-}
-
-static void
 receiver_on_message(void *context, struct proto_reader *reader)
 {
     struct receiver *receiver = context;
+    struct message_gone gone;
+    struct message_pause pause;
     if (reader->type == PROTO_STORED) {
         handle_stored(receiver, reader);
-    } else if (reader->type == PROTO_GONE) {
-        handle_gone(receiver, reader);
+    } else if (reader->type == PROTO_GONE && message_read_gone(reader, &gone) == 0) {
+        struct import_token *item = import_token_find(&receiver->tokens, gone.token);
+        if (item && item->sent)
+            receiver_close_item(receiver, item, INBOX_AGAIN);
     } else if (reader->type == PROTO_INSPECT) {
         receiver_inspect(receiver, reader);
     } else if (reader->type == PROTO_KNOWN) {
         receiver_add_known(receiver, reader);
-    } else if (reader->type == PROTO_PAUSE) {
-        handle_pause(receiver, reader);
+    } else if (reader->type == PROTO_PAUSE && message_read_pause(reader, &pause) == 0) {
+        log_info("intake.paused", LOG_STR("why", pause.why));
+        receiver->paused = true;
     } else if (reader->type != PROTO_RESUME) {
         reader->error = -EBADMSG;
     } else if (proto_end(reader) == 0) {

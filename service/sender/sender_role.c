@@ -9,6 +9,7 @@
  */
 #include "service/common/role.h"
 
+#include "base/text.h"
 #include "service/common/confine/call_filter.h"
 #include "service/common/confine/confine.h"
 #include "service/common/log.h"
@@ -177,14 +178,6 @@ sender_role_return_delivery(struct sender_process *process, int64_t delivery)
     child_send(&process->child, &writer);
 }
 
-/* Checks a UID, which becomes a file name and part of a request. */
-static bool
-sender_role_is_uid(const char *text)
-{
-    const size_t length = strlen(text);
-    return length > 0 && length < DICOM_UID_SIZE && strspn(text, "0123456789.") == length;
-}
-
 static void
 handle_deliver(struct sender_process *process, struct proto_reader *reader)
 {
@@ -192,7 +185,8 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
     struct sender *sender;
     if (message_read_deliver(reader, &message) != 0)
         return;
-    if (*message.file != '/' || !sender_role_is_uid(message.sop_class) || !sender_role_is_uid(message.sop_instance)) {
+    if (*message.file != '/' || !text_is_uid(message.sop_class) ||
+        !text_is_uid(message.sop_instance)) { /* become a file name */
         reader->error = -EBADMSG;
         return;
     }

@@ -17,10 +17,3 @@ web_request_number(const struct web_request *request, enum request_value value)
         return 0;
     return strtoll(text, NULL, 10);
 }
-
-bool
-web_request_is_uid(const char *text)
-{
-    const size_t length = strlen(text);
-    return length > 0 && length <= 64 && strspn(text, "0123456789.") == length;
-}

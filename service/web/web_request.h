@@ -36,7 +36,5 @@ struct web_reply {
 
 /* Returns a positive decimal number, or 0 if it is not one. */
 int64_t web_request_number(const struct web_request *request, enum request_value value);
-/* Checks the form of a UID: 1 to 64 digits and points. */
-bool web_request_is_uid(const char *text);
 
 #endif

@@ -156,20 +156,6 @@ role_run_loop(struct web_role *role, int fd)
     return 0;
 }
 
-static int
-role_listen(const struct conf_page *conf)
-{
-    const int fd = bind_at(conf->bind, conf->port);
-    if (fd >= 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    const int error = fd < 0 ? fd : -errno;
-    if (fd >= 0)
-        close(fd);
-    log_error("page.listen", LOG_STR("bind", conf->bind), LOG_INT("port", conf->port),
-              LOG_STR("error", strerror(-error)));
-    return error;
-}
-
 /* Opens all files that a confined process could not open. */
 static int
 role_open_web(struct web_role *role, struct error *error)
@@ -194,16 +180,19 @@ role_open_web(struct web_role *role, struct error *error)
 static int
 role_serve(struct web_role *role)
 {
-    const int fd = role_listen(&role->conf->page);
-    int error = fd < 0 ? fd : confine_self(CONFINE_PAGE, role->conf);
+    const struct conf_page *conf = &role->conf->page;
+    const int fd = bind_at(conf->bind, conf->port);
+    int error = fd < 0 ? fd : listen(fd, BACKLOG) < 0 ? -errno : 0;
+    if (error)
+        log_error("page.listen", LOG_STR("bind", conf->bind), LOG_INT("port", conf->port),
+                  LOG_STR("error", strerror(-error)));
+    if (!error)
+        error = confine_self(CONFINE_PAGE, role->conf);
+    if (!error)
+        error = uv_loop_init(&role->loop);
     if (error) {
         if (fd >= 0)
             close(fd);
-        return error;
-    }
-    error = uv_loop_init(&role->loop);
-    if (error) {
-        close(fd);
         return error;
     }
     error = role_run_loop(role, fd);

@@ -273,19 +273,6 @@ route_view(struct web *web, const struct route *route, const struct web_request 
     return rc;
 }
 
-/* After an error other than a time limit, the database is opened again, because the file may have
- * been replaced. */
-static int
-web_open_database(struct web *web, struct error *error)
-{
-    int rc = web->report ? 0 : report_open(web->database, &web->report, error);
-    if (rc == 0)
-        report_bound(web->report, QUERY_SECONDS);
-    else
-        web->lost = true;
-    return rc;
-}
-
 static void
 web_close_database(struct web *web, int rc)
 {
@@ -302,9 +289,13 @@ static int
 route_handle(struct web *web, const struct route *route, const struct web_request *request, struct web_reply *answer,
              struct error *error)
 {
-    int rc = route->is_alone ? 0 : web_open_database(web, error);
-    if (rc)
+    int rc = route->is_alone || web->report ? 0 : report_open(web->database, &web->report, error);
+    if (rc) {
+        web->lost = true;
         return rc == -ENOENT ? -EIO : rc; /* the requested item may exist */
+    }
+    if (!route->is_alone)
+        report_bound(web->report, QUERY_SECONDS);
     rc = route->title ? route_view(web, route, request, answer, error) : route->answer(web, request, answer, error);
     if (!route->is_alone)
         web_close_database(web, rc);

@@ -1,17 +1,10 @@
 /* web_search.c - finds series by accession number, patient or UID, and jobs by number. */
 #include "service/web/web_view.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <string.h>
-
-/* Hashes the search text if identifiers are stored as hashes, else sets "". */
-static void
-search_pseudonym(const struct web *web, const char *text, char word[PSEUDONYM_SIZE])
-{
-    word[0] = '\0';
-    if (web->conf->identifiers == CONF_IDENTIFIERS_HASHED && pseudonym_of(&web->key, text, word) != 0)
-        word[0] = '\0';
-}
 
 static int
 search_job(const struct web_view *view, int64_t job, struct error *error)
@@ -38,7 +31,7 @@ search_series(const struct web_view *view, struct report_query query, struct err
 {
     struct report_table list;
     int rc = report_page(view->web->report, WEB_FOUND, &query, &list, error);
-    if (rc == 0 && list.row_count == 0 && web_request_is_uid(query.text[0])) {
+    if (rc == 0 && list.row_count == 0 && text_is_uid(query.text[0])) {
         report_table_free(&list);
         rc = report_page(view->web->report, WEB_FOUND_STUDY, &query, &list, error);
     }
@@ -53,27 +46,23 @@ search_series(const struct web_view *view, struct report_query query, struct err
     return 0;
 }
 
-static void
-search_print_help(const struct web_view *view)
-{
-    const bool none = view->web->conf->identifiers == CONF_IDENTIFIERS_NONE;
-    fprintf(view->out,
-            "<section><p>Search series by %sthe UID of a series, a study, an instance or a result; "
-            "search jobs by number.%s Enter the complete value.</p></section>\n",
-            none ? "" : "accession number, patient ID, or ",
-            none ? " Accession numbers and patient IDs are not stored here (option identifiers)." : "");
-}
-
 int
 web_view_search(const struct web_view *view, struct error *error)
 {
+    const struct conf *conf = view->web->conf;
     const char *text = view->request->values[REQUEST_q];
     char word[PSEUDONYM_SIZE];
     if (!*text) {
-        search_print_help(view);
+        const bool none = conf->identifiers == CONF_IDENTIFIERS_NONE;
+        fprintf(view->out,
+                "<section><p>Search series by %sthe UID of a series, a study, an instance or a result; "
+                "search jobs by number.%s Enter the complete value.</p></section>\n",
+                none ? "" : "accession number, patient ID, or ",
+                none ? " Accession numbers and patient IDs are not stored here (option identifiers)." : "");
         return 0;
     }
-    search_pseudonym(view->web, text, word);
+    if (conf->identifiers != CONF_IDENTIFIERS_HASHED || pseudonym_of(&view->web->key, text, word) != 0)
+        word[0] = '\0';
     const char *continues = view->request->values[REQUEST_after];
     const struct report_query query = {.after = continues, .text = {text, word}};
     int rc = *continues ? 0 : search_job(view, web_request_number(view->request, REQUEST_q), error);

@@ -62,26 +62,17 @@ send_loss(struct worker_process *worker)
 }
 
 static void
-worker_send_reserved(struct worker_process *worker, const struct slots_event *event)
-{
-    struct proto_writer writer;
-    const struct message_reserved message = {event->token, event->free_bytes, event->enough};
-    message_write_reserved(&writer, &message);
-    child_send(&worker->child, &writer);
-}
-
-static void
 worker_on_news(uv_async_t *news)
 {
     struct worker_process *worker = news->data;
     struct slots_event event;
-    struct proto_writer progress;
+    struct proto_writer writer;
     while (!worker->child.failed && slots_next_event(worker->slots, &event)) {
         send_loss(worker);
         switch (event.kind) {
         case SLOTS_PROGRESS:
-            report_write_progress(&progress, event.job, event.stage, event.fraction);
-            child_send(&worker->child, &progress);
+            report_write_progress(&writer, event.job, event.stage, event.fraction);
+            child_send(&worker->child, &writer);
             break;
         case SLOTS_DONE:
             report_write(event.job, &event.report, worker_take_frame, worker);
@@ -91,7 +82,8 @@ worker_on_news(uv_async_t *news)
             pipeline_report_clear(&event.report);
             break;
         case SLOTS_RESERVED:
-            worker_send_reserved(worker, &event);
+            message_write_reserved(&writer, &(struct message_reserved){event.token, event.free_bytes, event.enough});
+            child_send(&worker->child, &writer);
             break;
         }
     }
@@ -109,38 +101,24 @@ worker_wake(void *context)
 /* ------------------------------------------------------------------------------ messages ---- */
 
 static void
-handle_run(struct worker_process *worker, struct proto_reader *reader)
-{
-    struct message_run run;
-    if (message_read_run(reader, &run) != 0)
-        return;
-    if (slots_run(worker->slots, run.job, run.job_file) != 0)
-        child_fail(&worker->child, "no memory for a job");
-    else if (worker->draining)
-        slots_return_queued(worker->slots);
-}
-
-static void
-handle_stop_job(struct worker_process *worker, struct proto_reader *reader)
-{
-    struct message_stop_job stop;
-    if (message_read_stop_job(reader, &stop) == 0)
-        slots_stop(worker->slots, stop.job);
-}
-
-static void
 worker_on_message(void *context, struct proto_reader *reader)
 {
     struct worker_process *worker = context;
+    struct message_run run;
+    struct message_stop_job stop;
     struct message_reserve reserve;
-    if (reader->type == PROTO_RUN)
-        handle_run(worker, reader);
-    else if (reader->type == PROTO_STOP_JOB)
-        handle_stop_job(worker, reader);
-    else if (reader->type == PROTO_RESERVE && message_read_reserve(reader, &reserve) == 0)
+    if (reader->type == PROTO_RUN && message_read_run(reader, &run) == 0) {
+        if (slots_run(worker->slots, run.job, run.job_file) != 0)
+            child_fail(&worker->child, "no memory for a job");
+        else if (worker->draining)
+            slots_return_queued(worker->slots);
+    } else if (reader->type == PROTO_STOP_JOB && message_read_stop_job(reader, &stop) == 0) {
+        slots_stop(worker->slots, stop.job);
+    } else if (reader->type == PROTO_RESERVE && message_read_reserve(reader, &reserve) == 0) {
         slots_leave(worker->slots, reserve.token, reserve.bytes);
-    else
+    } else {
         reader->error = -EBADMSG;
+    }
 }
 
 static void

@@ -31,7 +31,7 @@ static const struct doctor_check checks[] = {
     {"configuration", "errors of the file, and its permissions", .check = doctor_check_configuration,
      .without_conf = true},
     {"root", "folder, permissions, free space, file systems", .check = doctor_check_root},
-    {"inbox", "readable, and writable if files are moved or deleted", .count = doctor_count_inboxes,
+    {"inbox", "readable, and writable if files are moved or deleted", .count_at = offsetof(struct conf, inbox_count),
      .check = doctor_check_inbox},
     {"watches", "number of inbox folders against the limit of inotify", .check = doctor_check_watches},
     {"database", "version, integrity, size of its log", .check = doctor_check_database},
@@ -41,12 +41,13 @@ static const struct doctor_check checks[] = {
     {"port", "used by noctuled, or free", .count = doctor_count_ports, .check = doctor_check_port},
     {"tls", "certificate and key: readable, matching, valid", .count = doctor_count_tls, .check = doctor_check_tls,
      .needs_dicom = true},
-    {"destination", "answers a C-ECHO or STOW-RS request, or is writable", .count = doctor_count_destinations,
-     .check = doctor_check_destination, .needs_dicom = true},
-    {"source", "answers a C-ECHO", .count = doctor_count_sources, .check = doctor_check_source, .needs_dicom = true},
+    {"destination", "answers a C-ECHO or STOW-RS request, or is writable",
+     .count_at = offsetof(struct conf, destination_count), .check = doctor_check_destination, .needs_dicom = true},
+    {"source", "answers a C-ECHO", .count_at = offsetof(struct conf, pull.source_count), .check = doctor_check_source,
+     .needs_dicom = true},
     {"devices", "GPUs, driver and memory against the configuration", .check = doctor_check_devices},
-    {"program", "command executable, weights readable, sandbox possible", .count = doctor_count_programs,
-     .check = doctor_check_program},
+    {"program", "command executable, weights readable, sandbox possible",
+     .count_at = offsetof(struct conf, program_count), .check = doctor_check_program},
     {"slurm", "answers, accepts jobs, and its shared folder is writable", .count = doctor_count_slurm,
      .check = doctor_check_slurm},
     {"nodes", "with --nodes: a Slurm node and this machine read each other's files", .count = doctor_count_slurm,
@@ -190,7 +191,9 @@ doctor_count(const struct doctor *doctor, const struct doctor_check *check)
 {
     if ((!doctor->conf && !check->without_conf) || (check->on_nodes && !doctor->with_nodes))
         return 0;
-    return check->count ? check->count(doctor->conf) : 1;
+    if (check->count)
+        return check->count(doctor->conf);
+    return check->count_at ? *(const size_t *)((const char *)doctor->conf + check->count_at) : 1;
 }
 
 /* Runs all checks in parallel. If *hung is set, some checks still run and use the doctor's data. */

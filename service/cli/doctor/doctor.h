@@ -60,7 +60,8 @@ struct examination {
 
 struct doctor_check {
     const char *name, *about;
-    size_t (*count)(const struct conf *conf); /* NULL: one item */
+    size_t (*count)(const struct conf *conf); /* number of items */
+    size_t count_at;                          /* or its offset in struct conf; 0: one item */
     void (*check)(struct examination *examination);
     bool without_conf, needs_dicom;
     bool on_nodes; /* only with --nodes, and with its own time limit */
@@ -88,7 +89,6 @@ void doctor_failed(struct examination *examination, int error, const char *what,
 
 void doctor_check_configuration(struct examination *examination);
 void doctor_check_root(struct examination *examination);
-size_t doctor_count_inboxes(const struct conf *conf);
 void doctor_check_inbox(struct examination *examination);
 void doctor_check_watches(struct examination *examination);
 void doctor_check_database(struct examination *examination);
@@ -101,11 +101,8 @@ size_t doctor_count_ports(const struct conf *conf);
 void doctor_check_port(struct examination *examination);
 size_t doctor_count_tls(const struct conf *conf);
 void doctor_check_tls(struct examination *examination);
-size_t doctor_count_destinations(const struct conf *conf);
 void doctor_check_destination(struct examination *examination);
-size_t doctor_count_sources(const struct conf *conf);
 void doctor_check_source(struct examination *examination);
-size_t doctor_count_programs(const struct conf *conf);
 void doctor_check_program(struct examination *examination);
 void doctor_check_devices(struct examination *examination);
 size_t doctor_count_slurm(const struct conf *conf);

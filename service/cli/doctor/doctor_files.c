@@ -169,12 +169,6 @@ doctor_check_root(struct examination *examination)
 
 /* ----------------------------------------------------------------------------- inboxes ---- */
 
-size_t
-doctor_count_inboxes(const struct conf *conf)
-{
-    return conf->inbox_count;
-}
-
 static bool
 inbox_folder(struct examination *examination, const char *path, bool written)
 {

@@ -188,12 +188,6 @@ doctor_check_tls(struct examination *examination)
 
 /* ------------------------------------------------------------------------ destinations ---- */
 
-size_t
-doctor_count_destinations(const struct conf *conf)
-{
-    return conf->destination_count;
-}
-
 static void
 ae_is_silent(struct examination *examination, const char *name, const char *ours, const struct error *error)
 {
@@ -226,12 +220,6 @@ doctor_check_destination(struct examination *examination)
 }
 
 /* ----------------------------------------------------------------------------- sources ---- */
-
-size_t
-doctor_count_sources(const struct conf *conf)
-{
-    return conf->pull.source_count;
-}
 
 /* C-ECHO is allowed outside the source's window. */
 void

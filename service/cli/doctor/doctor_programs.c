@@ -12,12 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-size_t
-doctor_count_programs(const struct conf *conf)
-{
-    return conf->program_count;
-}
-
 static void
 program_expect_command(struct examination *examination, const char *path)
 {

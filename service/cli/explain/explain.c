@@ -110,7 +110,7 @@ explain_collect_neighbours(struct explain *explain)
 static int
 explain_collect(struct explain *explain, char **inputs, int count)
 {
-    const bool is_uid = count == 1 && cli_is_uid(inputs[0]) && access(inputs[0], F_OK) != 0;
+    const bool is_uid = count == 1 && text_is_uid(inputs[0]) && access(inputs[0], F_OK) != 0;
     int status = is_uid ? explain_find_stored(explain, inputs[0]) : EXIT_OK;
     for (int i = 0; i < count && !is_uid && status == EXIT_OK; i++) {
         struct stat file;
@@ -339,18 +339,6 @@ explain_print(struct explain *explain)
     return status;
 }
 
-static void
-explain_release(struct explain *explain)
-{
-    explained_objects_close(&explain->objects);
-    input_sorted_free(&explain->sorted);
-    input_skipped_clear(&explain->skipped);
-    headers_free(&explain->headers);
-    input_collect_free(&explain->files);
-    input_collect_free(&explain->named);
-    report_stored_clear(&explain->stored);
-}
-
 static int
 explain_run(struct cli_call *call)
 {
@@ -370,7 +358,13 @@ explain_run(struct cli_call *call)
         status = explain_sort(explain);
     if (status == EXIT_OK)
         status = explain_print(explain);
-    explain_release(explain);
+    explained_objects_close(&explain->objects);
+    input_sorted_free(&explain->sorted);
+    input_skipped_clear(&explain->skipped);
+    headers_free(&explain->headers);
+    input_collect_free(&explain->files);
+    input_collect_free(&explain->named);
+    report_stored_clear(&explain->stored);
     return status;
 }
 

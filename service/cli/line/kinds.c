@@ -1,4 +1,5 @@
 /* kinds.c - the kinds of values on the command line. */
+#include "base/text.h"
 #include "service/cli/cli.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ kind_texts(struct cli_call *call, char *text, void *member)
 static int
 kind_uid(struct cli_call *call, char *text, void *member)
 {
-    return cli_is_uid(text) ? kind_text(call, text, member) : -EINVAL;
+    return text_is_uid(text) ? kind_text(call, text, member) : -EINVAL;
 }
 
 static int

@@ -16,6 +16,7 @@
 struct conf;
 struct cli_call;
 struct cli_option;
+struct cli_request;
 
 /* Shell completion of a value. */
 enum cli_completion {
@@ -92,6 +93,7 @@ struct cli_command {
      * EXIT_USAGE after an error message. May be NULL. */
     int (*check)(struct cli_call *call);
     int (*run)(struct cli_call *call); /* returns a code of exit_codes.h */
+    const struct cli_request *request; /* sent by control_run() */
 };
 
 /* A heading with commands. A NULL heading ends the list. */

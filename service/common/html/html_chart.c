@@ -63,16 +63,6 @@ chart_column(const struct chart_drawing *d, size_t row)
     fputs("</g>\n", d->out);
 }
 
-static void
-chart_line(const struct chart_drawing *d, double share)
-{
-    const double y = FLOOR - share * (FLOOR - TOP);
-    fprintf(d->out,
-            "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\"/>"
-            "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
-            LEFT, WIDTH, y, y, LEFT - 5.0, y + 4.0, share * d->max);
-}
-
 /* Labels hours if the columns are hours, otherwise days. */
 static void
 chart_labels(const struct chart_drawing *d)
@@ -108,9 +98,14 @@ html_chart(const struct report_table *table, const struct html_chart *chart, FIL
                 chart->bad_as);
     fputs("</span></figcaption>\n", out);
     fprintf(out, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", WIDTH, HEIGHT, chart->title);
-    for (int line = 0; line <= 2; line++)
+    for (int line = 0; line <= 2; line++) {
+        const double share = line / 2.0, y = FLOOR - share * (FLOOR - TOP);
         if (line != 1 || fmod(d.max, 2.0) == 0.0)
-            chart_line(&d, line / 2.0);
+            fprintf(out,
+                    "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\"/>"
+                    "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
+                    LEFT, WIDTH, y, y, LEFT - 5.0, y + 4.0, share * d.max);
+    }
     for (size_t row = 0; row < table->row_count; row++)
         chart_column(&d, row);
     chart_labels(&d);

@@ -21,17 +21,6 @@
 /* ------------------------------------------------------------------------------- writing ---- */
 
 static void
-put_mask(FILE *out, const struct job_mask *mask)
-{
-    keyed_put(out, "program", mask->program);
-    keyed_put(out, "mask", mask->path);
-    keyed_put(out, "mask_sha256", mask->sha256);
-    keyed_put(out, "mask_identity", mask->identity);
-    for (size_t i = 0; i < mask->accepted_count; i++)
-        fprintf(out, "mask_accepts %d\n", mask->accepted[i]);
-}
-
-static void
 put_spec(FILE *out, const struct job_spec *spec)
 {
     fprintf(out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
@@ -44,8 +33,15 @@ put_spec(FILE *out, const struct job_spec *spec)
     keyed_put_inputs(out, spec->inputs, spec->sha256, spec->input_count);
     for (size_t i = 0; i < spec->object_count; i++)
         keyed_put(out, "object", spec->objects[i]);
-    for (size_t i = 0; i < spec->mask_count; i++)
-        put_mask(out, &spec->masks[i]);
+    for (size_t i = 0; i < spec->mask_count; i++) {
+        const struct job_mask *mask = &spec->masks[i];
+        keyed_put(out, "program", mask->program);
+        keyed_put(out, "mask", mask->path);
+        keyed_put(out, "mask_sha256", mask->sha256);
+        keyed_put(out, "mask_identity", mask->identity);
+        for (size_t k = 0; k < mask->accepted_count; k++)
+            fprintf(out, "mask_accepts %d\n", mask->accepted[k]);
+    }
     for (size_t i = 0; i < spec->earlier_count; i++)
         keyed_put(out, "earlier", spec->earlier[i]);
     fprintf(out, "end %zu\n", spec->input_count + spec->object_count + spec->mask_count);

@@ -2,10 +2,9 @@
 #include "service/common/pull/pull_keys.h"
 
 #include "base/limits.h"
+#include "base/text.h"
 
 #include <string.h>
-
-#define UID_CHARACTERS 64
 
 bool
 pull_accession_fits(const char *accession)
@@ -22,9 +21,7 @@ pull_accession_fits(const char *accession)
 bool
 pull_uid_fits(const char *uid)
 {
-    const size_t length = strlen(uid);
-    return length > 0 && length <= UID_CHARACTERS && strspn(uid, "0123456789.") == length && uid[0] != '.' &&
-           uid[length - 1] != '.' && !strstr(uid, "..");
+    return text_is_uid(uid) && uid[0] != '.' && uid[strlen(uid) - 1] != '.' && !strstr(uid, "..");
 }
 
 bool

@@ -32,13 +32,6 @@ struct grid_turn {
     bool back[3];
 };
 
-static bool
-grid_sizes_fit(const struct volume_grid *from, const struct volume_grid *to, const struct grid_turn *turn)
-{
-    return from->size[turn->axis[0]] == to->size[0] && from->size[turn->axis[1]] == to->size[1] &&
-           from->size[turn->axis[2]] == to->size[2];
-}
-
 /* Returns the largest distance of corresponding voxel centres, which is that of a corner; sets the voxel of `to`. */
 static double
 grid_distance(const struct volume_grid *from, const struct volume_grid *to, const struct grid_turn *turn,
@@ -91,7 +84,8 @@ volume_grid_same(const struct volume_grid *from, const struct volume_grid *to, s
         const int *order = orders[i / 8];
         const struct grid_turn turn = {{order[0], order[1], order[2]}, {i & 1, i & 2, i & 4}};
         int64_t voxel[3] = {0};
-        if (!grid_sizes_fit(from, to, &turn))
+        if (from->size[order[0]] != to->size[0] || from->size[order[1]] != to->size[1] ||
+            from->size[order[2]] != to->size[2])
             continue;
         fits = true;
         const double distance = grid_distance(from, to, &turn, voxel);

@@ -108,15 +108,6 @@ volume_stream_begin(struct volume_stream *stream, int64_t offset, bool gzip, str
     return 0;
 }
 
-static int
-stream_refuse_gzip(int result, struct error *error)
-{
-    if (result == Z_MEM_ERROR)
-        return error_set_system(error, -ENOMEM, "inflate the output");
-    return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "the gzip data are %s",
-                     result == Z_BUF_ERROR ? "cut off" : "damaged");
-}
-
 static ssize_t
 stream_inflate(struct volume_stream *stream, void *bytes, size_t size, struct error *error)
 {
@@ -138,8 +129,11 @@ stream_inflate(struct volume_stream *stream, void *bytes, size_t size, struct er
         /* Call also without input: zlib may hold output that did not fit last time. */
         const int result = inflate(zlib, Z_NO_FLUSH);
         stream->member_ended = result == Z_STREAM_END;
+        if (result == Z_MEM_ERROR)
+            return error_set_system(error, -ENOMEM, "inflate the output");
         if (result != Z_OK && result != Z_STREAM_END)
-            return stream_refuse_gzip(result, error);
+            return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "the gzip data are %s",
+                             result == Z_BUF_ERROR ? "cut off" : "damaged");
     }
     return (ssize_t)(size - zlib->avail_out);
 }

@@ -193,12 +193,6 @@ submit_add_all(struct submission *s)
 
 /* ---------------------------------------------------------------------------------- reply ---- */
 
-static const char *
-submitted_outcome(const struct submission *s, const struct submitted *job)
-{
-    return !job->is_new ? "known" : s->request->dry_run ? "would be new" : "new";
-}
-
 static void
 submit_print_json(const struct submission *s, FILE *out)
 {
@@ -214,7 +208,7 @@ submit_print_json(const struct submission *s, FILE *out)
         json_integer(&json, "job", job->job);
         json_string(&json, "pipeline", job->pipeline);
         json_string(&json, "stack", job->stack);
-        json_string(&json, "outcome", submitted_outcome(s, job));
+        json_string(&json, "outcome", !job->is_new ? "known" : s->request->dry_run ? "would be new" : "new");
         json_string(&json, "state", queue_job_state_name(job->state));
         json_string(&json, "code", code_name(job->lacks_code));
         json_string(&json, "message", job->lacks);
@@ -261,17 +255,6 @@ submit_reply(const struct submission *s, char **body)
     return error;
 }
 
-static void
-submit_release(struct submission *s)
-{
-    for (size_t i = 0; i < s->stack_count; i++)
-        queue_stored_stack_clear(&s->stacks[i]);
-    free(s->stacks);
-    free(s->jobs);
-    routing_result_release(&s->result);
-    queue_series_clear(&s->series);
-}
-
 int
 submit_series(struct core *core, const struct message_submit *request, const char *by, char **body)
 {
@@ -295,6 +278,11 @@ submit_series(struct core *core, const struct message_submit *request, const cha
         int reply_error = submit_reply(&s, body);
         error = error ? error : reply_error;
     }
-    submit_release(&s);
+    for (size_t i = 0; i < s.stack_count; i++)
+        queue_stored_stack_clear(&s.stacks[i]);
+    free(s.stacks);
+    free(s.jobs);
+    routing_result_release(&s.result);
+    queue_series_clear(&s.series);
     return error;
 }

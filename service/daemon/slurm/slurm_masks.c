@@ -78,19 +78,6 @@ slurm_mask_finish(struct core *core, const struct queue_run *run, const char *pa
     return rc;
 }
 
-static int
-slurm_mask_take(struct core *core, const char *results, const struct queue_run *run)
-{
-    char *path;
-    if (asprintf(&path, "%s/" LAYOUT_PROGRAMS "/%" PRId64, core->root, run->id) < 0)
-        return -ENOMEM;
-    int rc = slurm_mask_move_all(results, run->program, path);
-    if (rc == 0)
-        rc = slurm_mask_finish(core, run, path);
-    free(path);
-    return rc;
-}
-
 int
 slurm_masks_take(struct core *core, int64_t job)
 {
@@ -102,9 +89,17 @@ slurm_masks_take(struct core *core, int64_t job)
         free(results);
         return rc;
     }
-    for (size_t i = 0; i < count && rc == 0; i++)
-        if (runs[i].carrier == job && runs[i].state == QUEUE_RUN_RUNNING)
-            rc = slurm_mask_take(core, results, &runs[i]);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        char *path = NULL;
+        if (runs[i].carrier != job || runs[i].state != QUEUE_RUN_RUNNING)
+            continue;
+        rc = asprintf(&path, "%s/" LAYOUT_PROGRAMS "/%" PRId64, core->root, runs[i].id) < 0
+                 ? -ENOMEM
+                 : slurm_mask_move_all(results, runs[i].program, path);
+        if (rc == 0)
+            rc = slurm_mask_finish(core, &runs[i], path);
+        free(path);
+    }
     queue_runs_free(runs, count);
     free(results);
     return rc;
