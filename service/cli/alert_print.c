@@ -154,14 +154,17 @@ alert_to_json(const struct alert *alert, struct json *json)
     json_end_object(json);
 }
 
-/* Writes the key of earlier versions. Leaves out acknowledged alerts, which its readers cannot
- * recognise. */
-static void
-alerts_to_old_json(const struct alerts *alerts, struct json *json)
+void
+cli_alerts_to_json(const struct cli_alerts *alerts, struct json *json)
 {
-    json_begin_array(json, "troubles");
-    for (size_t i = 0; i < alerts->count; i++) {
-        const struct alert *alert = &alerts->items[i];
+    json_string(json, "daemon", alerts->daemon);
+    json_begin_array(json, "alerts");
+    for (size_t i = 0; i < alerts->list.count; i++)
+        alert_to_json(&alerts->list.items[i], json);
+    json_end_array(json);
+    json_begin_array(json, "troubles"); /* earlier versions; their readers cannot recognise acknowledged alerts */
+    for (size_t i = 0; i < alerts->list.count; i++) {
+        const struct alert *alert = &alerts->list.items[i];
         if (alert->ack.by)
             continue;
         json_begin_object(json, NULL);
@@ -171,15 +174,4 @@ alerts_to_old_json(const struct alerts *alerts, struct json *json)
         json_end_object(json);
     }
     json_end_array(json);
-}
-
-void
-cli_alerts_to_json(const struct cli_alerts *alerts, struct json *json)
-{
-    json_string(json, "daemon", alerts->daemon);
-    json_begin_array(json, "alerts");
-    for (size_t i = 0; i < alerts->list.count; i++)
-        alert_to_json(&alerts->list.items[i], json);
-    json_end_array(json);
-    alerts_to_old_json(&alerts->list, json);
 }

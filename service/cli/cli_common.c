@@ -11,17 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void
-cli_print_findings(const struct conf_findings *findings, bool wrong)
-{
-    for (size_t i = 0; i < findings->count; i++)
-        if (findings->items[i].wrong == wrong)
-            cli_print_error("%s%s%s%s", cli_style(wrong ? CLI_PLAIN : CLI_DOUBTFUL, stderr),
-                            wrong ? "" : "warning: ", cli_style(CLI_PLAIN, stderr), findings->items[i].message);
-    if (findings->more > 0)
-        cli_print_error("and %zu more", findings->more);
-}
-
 struct conf *
 cli_load_conf(const struct cli_context *context, const char *path, struct conf_findings *findings)
 {
@@ -29,10 +18,17 @@ cli_load_conf(const struct cli_context *context, const char *path, struct conf_f
     struct error error;
     struct conf *conf = NULL;
     int rc = conf_load_all(path, context->root, &conf, found, &error);
-    if (rc < 0 && found->count == 0)
+    const bool wrong = rc < 0;
+    if (wrong && found->count == 0) {
         cli_print_error("%s%s", error.message, rc == -ENOENT ? "; give its path with --config or NOCTULE_CONFIG" : "");
-    else if (rc < 0 || findings)
-        cli_print_findings(found, rc < 0);
+    } else if (wrong || findings) {
+        for (size_t i = 0; i < found->count; i++)
+            if (found->items[i].wrong == wrong)
+                cli_print_error("%s%s%s%s", cli_style(wrong ? CLI_PLAIN : CLI_DOUBTFUL, stderr),
+                                wrong ? "" : "warning: ", cli_style(CLI_PLAIN, stderr), found->items[i].message);
+        if (found->more > 0)
+            cli_print_error("and %zu more", found->more);
+    }
     if (!findings)
         conf_findings_free(found);
     return conf;

@@ -26,21 +26,6 @@ struct status {
 
 /* ------------------------------------------------------------------------------- output ---- */
 
-static void
-status_print_alert(const struct alert *alert)
-{
-    char since[CLI_SINCE];
-    char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
-    const enum cli_style style = alert->ack.by ? CLI_HEADING : cli_alert_words[alert->severity].style;
-    char *text = iso_time_localise(alert->text);
-    printf("%s%-11s%s %s%s\n", cli_style(style, stdout), cli_alert_heading(alert), cli_style(CLI_PLAIN, stdout),
-           text ? text : alert->text, cli_alert_since(alert, since));
-    if (remedy)
-        printf("%-11s %s\n", "", remedy);
-    free(remedy);
-    free(text);
-}
-
 /* Leaves the object of report_status open and adds the alerts. */
 static int
 status_print_json(const struct status *status, struct report *report, struct error *error)
@@ -75,8 +60,19 @@ status_print(const struct status *status, struct report *report, struct error *e
     const bool runs = strcmp(status->alerts.daemon, "running") == 0;
     printf("Daemon      %s%s%s\n", cli_style(runs ? CLI_GOOD : CLI_BAD, stdout), status->alerts.daemon,
            cli_style(CLI_PLAIN, stdout));
-    for (size_t i = 0; i < status->alerts.list.count; i++)
-        status_print_alert(&status->alerts.list.items[i]);
+    for (size_t i = 0; i < status->alerts.list.count; i++) {
+        const struct alert *alert = &status->alerts.list.items[i];
+        char since[CLI_SINCE];
+        char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
+        const enum cli_style style = alert->ack.by ? CLI_HEADING : cli_alert_words[alert->severity].style;
+        char *text = iso_time_localise(alert->text);
+        printf("%s%-11s%s %s%s\n", cli_style(style, stdout), cli_alert_heading(alert), cli_style(CLI_PLAIN, stdout),
+               text ? text : alert->text, cli_alert_since(alert, since));
+        if (remedy)
+            printf("%-11s %s\n", "", remedy);
+        free(remedy);
+        free(text);
+    }
     return rc;
 }
 

@@ -139,23 +139,6 @@ pull_gather(struct pull *pull, char *const *values, int count)
 
 /* ---------------------------------------------------------------------------------- query ---- */
 
-static void
-pull_print_found(const struct queue_pull_wish *item, const struct pull_found *found)
-{
-    if (found->count == 0)
-        printf("%s %s: not found\n", queue_pull_key_name(item->key), item->identifier);
-    for (size_t i = 0; i < found->count; i++) {
-        const struct dicom_match *part = &found->parts[i];
-        printf("%s %s: study %s", queue_pull_key_name(item->key), item->identifier, part->study_uid);
-        if (*part->series_uid)
-            printf(", series %s", part->series_uid);
-        if (part->instances > 0)
-            printf(", %" PRId32 " instances\n", part->instances);
-        else
-            printf(", unknown number of instances\n");
-    }
-}
-
 static int
 pull_query_one(const struct pull_request *asking, const struct queue_pull_wish *item)
 {
@@ -171,8 +154,18 @@ pull_query_one(const struct pull_request *asking, const struct queue_pull_wish *
     if (rc)
         cli_print_error("%s %s: %s%s%s", queue_pull_key_name(item->key), item->identifier, code_name(error.code),
                         error.code ? ": " : "", error.message);
-    else
-        pull_print_found(item, &found);
+    else if (found.count == 0)
+        printf("%s %s: not found\n", queue_pull_key_name(item->key), item->identifier);
+    for (size_t i = 0; rc == 0 && i < found.count; i++) {
+        const struct dicom_match *part = &found.parts[i];
+        printf("%s %s: study %s", queue_pull_key_name(item->key), item->identifier, part->study_uid);
+        if (*part->series_uid)
+            printf(", series %s", part->series_uid);
+        if (part->instances > 0)
+            printf(", %" PRId32 " instances\n", part->instances);
+        else
+            printf(", unknown number of instances\n");
+    }
     const bool some = rc == 0 && found.count > 0;
     free(found.parts);
     return some ? EXIT_OK : EXIT_PARTIAL;

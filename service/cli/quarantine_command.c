@@ -72,22 +72,6 @@ quarantine_print(const struct cli_call *call, struct report *report, struct erro
     return rc;
 }
 
-static int
-quarantine_read(const struct cli_call *call)
-{
-    struct report *report;
-    struct error error = {0};
-    int status = cli_open_report(call->context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    const int rc = quarantine_print(call, report, &error);
-    report_close(report);
-    if (rc == 0)
-        return EXIT_OK;
-    cli_print_error("%s", error.message);
-    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
-}
-
 static void
 write_quarantine(struct proto_writer *writer, enum proto_type type, const char *argument, const void *options)
 {
@@ -102,8 +86,19 @@ static int
 quarantine_run(struct cli_call *call)
 {
     static const struct cli_request request = {PROTO_QUARANTINE, "file", write_quarantine, false};
-    if (quarantine_lists(call) || quarantine_is(call, "show"))
-        return quarantine_read(call);
+    if (quarantine_lists(call) || quarantine_is(call, "show")) {
+        struct report *report;
+        struct error error = {0};
+        int status = cli_open_report(call->context->conf, &report);
+        if (status != EXIT_OK)
+            return status;
+        const int rc = quarantine_print(call, report, &error);
+        report_close(report);
+        if (rc == 0)
+            return EXIT_OK;
+        cli_print_error("%s", error.message);
+        return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+    }
     return control_request_all(call->context->conf->root, &request, call->arguments + 1, call->count - 1, call);
 }
 

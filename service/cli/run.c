@@ -562,25 +562,6 @@ run_all(struct direct_run *run)
     return status == EXIT_OK ? run_units(run) : status;
 }
 
-static void
-run_release(struct direct_run *run)
-{
-    run_programs_close(&run->programs);
-    job_lane_close(run->lane);
-    job_device_close(run->device);
-    input_units_free(&run->units);
-    input_skipped_clear(&run->skipped);
-    input_objects_free(&run->found);
-    free(run->unit_objects);
-    headers_free(&run->headers);
-    input_collect_free(&run->files);
-    cli_progress_close(run->progress);
-    free(run->settings);
-    free(run->validated);
-    remove_output(run);
-    free(run->kept);
-}
-
 static int
 run_command(struct cli_call *call)
 {
@@ -601,7 +582,20 @@ run_command(struct cli_call *call)
         signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
         status = run_all(&run);
     }
-    run_release(&run);
+    run_programs_close(&run.programs);
+    job_lane_close(run.lane);
+    job_device_close(run.device);
+    input_units_free(&run.units);
+    input_skipped_clear(&run.skipped);
+    input_objects_free(&run.found);
+    free(run.unit_objects);
+    headers_free(&run.headers);
+    input_collect_free(&run.files);
+    cli_progress_close(run.progress);
+    free(run.settings);
+    free(run.validated);
+    remove_output(&run);
+    free(run.kept);
     return atomic_load(&stop) ? 128 + (int)stop_signal : status;
 }
 

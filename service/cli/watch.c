@@ -102,19 +102,6 @@ screen_open(struct screen *screen)
 
 /* ------------------------------------------------------------------------------ drawing ---- */
 
-static void
-screen_put_head(struct screen *screen, const struct cli_call *call, int64_t seconds)
-{
-    char now[32] = "";
-    const time_t at = time(NULL);
-    struct tm local;
-    if (localtime_r(&at, &local))
-        strftime(now, sizeof now, "%Y-%m-%d %H:%M:%S", &local);
-    fprintf(screen->out, SCREEN_HOME "%snoctule %s%s  %s, every %lld s; press q to quit" LINE_END LINE_END,
-            cli_style(CLI_HEADING, screen->out), call->command->name, cli_style(CLI_PLAIN, screen->out), now,
-            (long long)seconds);
-}
-
 /* Returns the number of bytes up to the next visible character, or to the end. */
 static size_t
 screen_skip(const char *text)
@@ -215,7 +202,14 @@ screen_draw(struct screen *screen, struct cli_call *call, int64_t seconds, int (
     const int rc = fclose(memory) == 0 ? 0 : -errno;
     if (rc == 0) {
         screen_wrap(screen);
-        screen_put_head(screen, call, seconds);
+        char now[32] = "";
+        const time_t at = time(NULL);
+        struct tm local;
+        if (localtime_r(&at, &local))
+            strftime(now, sizeof now, "%Y-%m-%d %H:%M:%S", &local);
+        fprintf(screen->out, SCREEN_HOME "%snoctule %s%s  %s, every %lld s; press q to quit" LINE_END LINE_END,
+                cli_style(CLI_HEADING, screen->out), call->command->name, cli_style(CLI_PLAIN, screen->out), now,
+                (long long)seconds);
         screen_put_text(screen);
     }
     free(screen->text);

@@ -59,25 +59,6 @@ trust_match(const char *const fields[TRUST_FIELDS], const struct trust_images *i
     return !*fields[TRUST_HIGH] || images->noise <= strtod(fields[TRUST_HIGH], NULL) ? TRUST_FIELDS : matched;
 }
 
-static void
-trust_explain(int matched, double highest, const struct trust_images *images, char why[TRUST_WHY])
-{
-    const char *kernel = *images->kernel ? images->kernel : "not stated";
-    if (matched < TRUST_MANUFACTURER)
-        snprintf(why, TRUST_WHY, "not validated at this site (noctule validate)");
-    else if (matched < TRUST_KERNEL)
-        snprintf(why, TRUST_WHY, "not validated for this scanner (%.60s %.60s)", images->manufacturer, images->model);
-    else if (matched == TRUST_KERNEL)
-        snprintf(why, TRUST_WHY, "not validated for this kernel (%.60s)", kernel);
-    else if (matched == TRUST_THICKNESS)
-        snprintf(why, TRUST_WHY, "not validated for slices of %.4g mm", images->slice_mm);
-    else if (isnan(images->noise))
-        snprintf(why, TRUST_WHY, "not validated for this noise, which is not known");
-    else
-        snprintf(why, TRUST_WHY, "not validated for this noise (%.3g HU, validated up to %.3g HU)", images->noise,
-                 highest);
-}
-
 bool
 trust_covers(const char *ranges, const struct trust_images *images, char why[TRUST_WHY])
 {
@@ -95,7 +76,20 @@ trust_covers(const char *ranges, const struct trust_images *images, char why[TRU
     free(text);
     if (best == TRUST_FIELDS)
         return true;
-    trust_explain(best, highest, images, why);
+    const char *kernel = *images->kernel ? images->kernel : "not stated";
+    if (best < TRUST_MANUFACTURER)
+        snprintf(why, TRUST_WHY, "not validated at this site (noctule validate)");
+    else if (best < TRUST_KERNEL)
+        snprintf(why, TRUST_WHY, "not validated for this scanner (%.60s %.60s)", images->manufacturer, images->model);
+    else if (best == TRUST_KERNEL)
+        snprintf(why, TRUST_WHY, "not validated for this kernel (%.60s)", kernel);
+    else if (best == TRUST_THICKNESS)
+        snprintf(why, TRUST_WHY, "not validated for slices of %.4g mm", images->slice_mm);
+    else if (isnan(images->noise))
+        snprintf(why, TRUST_WHY, "not validated for this noise, which is not known");
+    else
+        snprintf(why, TRUST_WHY, "not validated for this noise (%.3g HU, validated up to %.3g HU)", images->noise,
+                 highest);
     return false;
 }
 

@@ -148,21 +148,6 @@ inspect_add_refusal(struct inspect *inspect, const struct error *error, int opti
     inspect_add_stack(inspect, &none, &refused, &unknown, options);
 }
 
-static void
-inspect_add_stacks(struct inspect *inspect, struct routing_view_input *input, int options)
-{
-    struct routing_view view;
-    struct error error = {0};
-    int rc = routing_view_make(input, options, &view, &error);
-    if (rc) {
-        inspect_mark_machine(&error, rc);
-        inspect_add_refusal(inspect, &error, options);
-    }
-    for (int32_t i = 0; rc == 0 && i < view.grouped->stack_count; i++)
-        inspect_add_stack(inspect, view.grouped, &view.grouped->stacks[i], &view.facts[i], options);
-    routing_view_release(&view);
-}
-
 void
 inspect_run(struct inspect *inspect, int threads)
 {
@@ -184,10 +169,20 @@ inspect_run(struct inspect *inspect, int threads)
     for (int options = 0; options < ROUTING_OPTION_SETS; options++) {
         if (!(inspect->request.option_sets >> options & 1))
             continue;
-        if (inspect->failed >= 0)
+        if (inspect->failed >= 0) {
             inspect_add_refusal(inspect, &inspect->error, options);
-        else
-            inspect_add_stacks(inspect, &input, options);
+            continue;
+        }
+        struct routing_view view;
+        struct error error = {0};
+        const int rc = routing_view_make(&input, options, &view, &error);
+        if (rc) {
+            inspect_mark_machine(&error, rc);
+            inspect_add_refusal(inspect, &error, options);
+        }
+        for (int32_t i = 0; rc == 0 && i < view.grouped->stack_count; i++)
+            inspect_add_stack(inspect, view.grouped, &view.grouped->stacks[i], &view.facts[i], options);
+        routing_view_release(&view);
     }
 }
 

@@ -79,23 +79,6 @@ sender_role_on_ended(void *context)
     uv_async_send(&process->news);
 }
 
-/* Frees the senders that have ended. */
-static void
-sweep_entries(struct sender_process *process)
-{
-    for (struct sender_entry **place = &process->entries; *place;) {
-        struct sender_entry *entry = *place;
-        if (sender_has_ended(entry->sender)) {
-            *place = entry->next;
-            sender_close(entry->sender);
-            settings_drop(entry->settings);
-            free(entry);
-        } else {
-            place = &entry->next;
-        }
-    }
-}
-
 static void
 sender_role_end_if_idle(void *context)
 {
@@ -108,7 +91,18 @@ static void
 sender_role_on_news(uv_async_t *news)
 {
     struct sender_process *process = news->data;
-    sweep_entries(process); /* first, so that the last frames of an ended sender are taken next */
+    /* Frees senders that have ended: first, so that the last frames of an ended sender are taken next. */
+    for (struct sender_entry **place = &process->entries; *place;) {
+        struct sender_entry *entry = *place;
+        if (sender_has_ended(entry->sender)) {
+            *place = entry->next;
+            sender_close(entry->sender);
+            settings_drop(entry->settings);
+            free(entry);
+        } else {
+            place = &entry->next;
+        }
+    }
     pthread_mutex_lock(&process->mutex);
     struct sender_frame *frames = process->first;
     process->first = NULL;

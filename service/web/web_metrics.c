@@ -129,23 +129,6 @@ web_metrics_read(struct web_metrics *metrics, struct report *report, struct erro
 
 /* -------------------------------------------------------------------------------- writing ---- */
 
-static void
-web_metrics_write_label(const char *text, FILE *out)
-{
-    size_t length;
-    for (; *text; text += length) {
-        length = text_utf8_length(text);
-        if (length == 0) {
-            fputs("\xef\xbf\xbd", out);
-            length = 1;
-        } else if (*text == '\n') {
-            fputs("\\n", out);
-        } else {
-            fprintf(out, *text == '\\' || *text == '"' ? "\\%.*s" : "%.*s", (int)length, text);
-        }
-    }
-}
-
 /* Writes NAME{LABEL="...",le="..."}. */
 static void
 web_metrics_write_name(const struct sample *sample, const char *suffix, const char *bound, FILE *out)
@@ -158,7 +141,19 @@ web_metrics_write_name(const struct sample *sample, const char *suffix, const ch
     fputc('{', out);
     if (labelled) {
         fprintf(out, "%s=\"", metric->label);
-        web_metrics_write_label(sample->label, out);
+        const char *text = sample->label;
+        size_t length;
+        for (; *text; text += length) {
+            length = text_utf8_length(text);
+            if (length == 0) {
+                fputs("\xef\xbf\xbd", out);
+                length = 1;
+            } else if (*text == '\n') {
+                fputs("\\n", out);
+            } else {
+                fprintf(out, *text == '\\' || *text == '"' ? "\\%.*s" : "%.*s", (int)length, text);
+            }
+        }
         fputs(bound ? "\"," : "\"", out);
     }
     if (bound)

@@ -53,25 +53,6 @@ struct web_role {
 
 /* --------------------------------------------------------------------------------- answers ---- */
 
-/* Adds the counts to the metrics. The caller must hold the lock of the web UI. */
-static void
-role_add_counts(struct web_role *role)
-{
-    struct role_counts *counts = &role->counts;
-    char label[16];
-    pthread_mutex_lock(&counts->lock);
-    for (size_t i = 0; i < sizeof counts->answers / sizeof *counts->answers; i++) {
-        if (counts->answers[i].count == 0)
-            continue;
-        snprintf(label, sizeof label, "%d", counts->answers[i].status);
-        web_metrics_add(role->web.metrics, METRIC_noctule_page_requests_total, label, counts->answers[i].count);
-        counts->answers[i].count = 0;
-    }
-    web_metrics_add(role->web.metrics, METRIC_noctule_page_request_seconds, "", counts->seconds);
-    counts->seconds = 0;
-    pthread_mutex_unlock(&counts->lock);
-}
-
 /* Answers paths that are WEB_SERVER_NOW without the lock: /healthz must not wait for another answer. */
 static void
 role_on_request(void *context, const struct web_request *request, struct web_reply *answer)
@@ -80,7 +61,19 @@ role_on_request(void *context, const struct web_request *request, struct web_rep
     const bool locks = web_turn(request->path) != WEB_SERVER_NOW;
     if (locks) {
         pthread_mutex_lock(&role->lock);
-        role_add_counts(role);
+        struct role_counts *counts = &role->counts; /* added to the metrics, which role->lock protects */
+        char label[16];
+        pthread_mutex_lock(&counts->lock);
+        for (size_t i = 0; i < sizeof counts->answers / sizeof *counts->answers; i++) {
+            if (counts->answers[i].count == 0)
+                continue;
+            snprintf(label, sizeof label, "%d", counts->answers[i].status);
+            web_metrics_add(role->web.metrics, METRIC_noctule_page_requests_total, label, counts->answers[i].count);
+            counts->answers[i].count = 0;
+        }
+        web_metrics_add(role->web.metrics, METRIC_noctule_page_request_seconds, "", counts->seconds);
+        counts->seconds = 0;
+        pthread_mutex_unlock(&counts->lock);
     }
     web_answer(&role->web, request, answer);
     if (locks)

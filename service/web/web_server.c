@@ -488,11 +488,16 @@ web_server_open(int fd, const struct web_server_events *events, struct web_serve
     return 0;
 }
 
-/* Closes all connections and waits until they are gone. If libmicrohttpd 0.9.75 stops while it
- * refuses a request that is too large, it reads an invalid answer. */
-static void
-web_server_empty(struct web_server *server)
+void
+web_server_close(struct web_server *server)
 {
+    if (!server)
+        return;
+    /* no new connections; the descriptor is ours again */
+    const int fd = MHD_quiesce_daemon(server->daemon);
+    web_server_stop_maker(server);
+    /* Closes all connections and waits until they are gone. If libmicrohttpd 0.9.75 stops while it refuses a request that
+     * is too large, it reads an invalid answer. */
     struct timespec until;
     struct web_server_client *client;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -503,17 +508,6 @@ web_server_empty(struct web_server *server)
     while (!LIST_EMPTY(&server->clients) && pthread_cond_timedwait(&server->empty, &server->lock, &until) == 0)
         continue;
     pthread_mutex_unlock(&server->lock);
-}
-
-void
-web_server_close(struct web_server *server)
-{
-    if (!server)
-        return;
-    /* no new connections; the descriptor is ours again */
-    const int fd = MHD_quiesce_daemon(server->daemon);
-    web_server_stop_maker(server);
-    web_server_empty(server);
     MHD_stop_daemon(server->daemon);
     if (fd >= 0)
         close(fd);

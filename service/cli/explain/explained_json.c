@@ -77,24 +77,6 @@ explanation_rule(struct json *json, const struct explained_rule *rule, bool of_t
 }
 
 static void
-explanation_job(struct json *json, const struct explained_job *job)
-{
-    json_begin_object(json, NULL);
-    json_string(json, "pipeline", job->pipeline);
-    json_string(json, "stack", job->stack->name);
-    json_integer(json, "priority", job->priority);
-    if (job->window)
-        json_string(json, "window", job->window->text);
-    if (job->done_by)
-        json_string(json, "done_by", job->done_by->text);
-    json_string(json, "waits_for_series", job->lacks);
-    json_string(json, "programs", job->programs);
-    json_boolean(json, "accepted", job->geometry.code == CODE_NONE);
-    json_error(json, &job->geometry);
-    json_end_object(json);
-}
-
-static void
 explanation_outcome(struct json *json, const struct explained *explained)
 {
     const struct geometry_series none = {0}, *grouped = explained->views[0].grouped;
@@ -112,8 +94,22 @@ explanation_outcome(struct json *json, const struct explained *explained)
         explanation_rule(json, &explained->rules[i], explained->title != NULL);
     json_end_array(json);
     json_begin_array(json, "jobs");
-    for (size_t i = 0; i < explained->result.count; i++)
-        explanation_job(json, &explained->jobs[i]);
+    for (size_t i = 0; i < explained->result.count; i++) {
+        const struct explained_job *job = &explained->jobs[i];
+        json_begin_object(json, NULL);
+        json_string(json, "pipeline", job->pipeline);
+        json_string(json, "stack", job->stack->name);
+        json_integer(json, "priority", job->priority);
+        if (job->window)
+            json_string(json, "window", job->window->text);
+        if (job->done_by)
+            json_string(json, "done_by", job->done_by->text);
+        json_string(json, "waits_for_series", job->lacks);
+        json_string(json, "programs", job->programs);
+        json_boolean(json, "accepted", job->geometry.code == CODE_NONE);
+        json_error(json, &job->geometry);
+        json_end_object(json);
+    }
     json_end_array(json);
 }
 

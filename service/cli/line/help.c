@@ -37,28 +37,23 @@ help_heading(FILE *out, const char *heading)
 }
 
 static void
-help_option(FILE *out, const struct cli_option *option)
-{
-    const char *noun = cli_noun(option);
-    char letter[] = "-x, ";
-    letter[1] = option->letter;
-    const int at =
-        fprintf(out, "  %s--%s%s%s", option->letter ? letter : "    ", option->name, noun ? " " : "", noun ? noun : "");
-    char text[512];
-    size_t used = (size_t)snprintf(text, sizeof text, "%s", option->help);
-    for (size_t i = 0; option->word && option->word(i) && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : ": ", option->word(i));
-    help_wrap(out, text, at >= HELP_COLUMN ? at + HELP_WIDTH : at, HELP_COLUMN);
-}
-
-static void
 help_options(FILE *out, const char *heading, const struct cli_option *options)
 {
     if (!options || !options->name)
         return;
     help_heading(out, heading);
-    for (const struct cli_option *option = options; option->name; option++)
-        help_option(out, option);
+    for (const struct cli_option *option = options; option->name; option++) {
+        const char *noun = cli_noun(option);
+        char letter[] = "-x, ";
+        letter[1] = option->letter;
+        const int at = fprintf(out, "  %s--%s%s%s", option->letter ? letter : "    ", option->name, noun ? " " : "",
+                               noun ? noun : "");
+        char text[512];
+        size_t used = (size_t)snprintf(text, sizeof text, "%s", option->help);
+        for (size_t i = 0; option->word && option->word(i) && used < sizeof text; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : ": ", option->word(i));
+        help_wrap(out, text, at >= HELP_COLUMN ? at + HELP_WIDTH : at, HELP_COLUMN);
+    }
 }
 
 void

@@ -28,17 +28,6 @@ bubblewrap_add(struct bubblewrap_line *line, const char *const *words)
 
 #define ADD(line, ...) bubblewrap_add((line), (const char *const[]){__VA_ARGS__, NULL})
 
-/* Adds a place at its own path. bubblewrap makes /proc and /dev itself, except devices of GPUs. */
-static void
-bubblewrap_add_place(struct bubblewrap_line *line, const struct place *place)
-{
-    const bool is_gpu = strncmp(place->path, "/dev/nvidia", strlen("/dev/nvidia")) == 0;
-    const bool own = place_within(place->path, "/proc") || (place_within(place->path, "/dev") && !is_gpu);
-    const char *how = is_gpu ? "--dev-bind-try" : (place->rights & PLACE_WRITE) ? "--bind-try" : "--ro-bind-try";
-    if (!own)
-        ADD(line, how, place->path, place->path);
-}
-
 char **
 sandbox_bubblewrap(const struct sandbox_order *order, const struct places *places, bool filtered)
 {
@@ -60,8 +49,15 @@ sandbox_bubblewrap(const struct sandbox_order *order, const struct places *place
     if (filtered)
         ADD(&line, "--seccomp", "4");
     ADD(&line, "--bind", order->places.temporary, "/tmp", "--bind-try", order->places.shared, "/dev/shm");
-    for (size_t i = 0; i < places->count; i++)
-        bubblewrap_add_place(&line, &places->items[i]);
+    for (size_t i = 0; i < places->count; i++) {
+        /* At its own path. bubblewrap makes /proc and /dev itself, except devices of GPUs. */
+        const struct place *place = &places->items[i];
+        const bool is_gpu = strncmp(place->path, "/dev/nvidia", strlen("/dev/nvidia")) == 0;
+        const bool own = place_within(place->path, "/proc") || (place_within(place->path, "/dev") && !is_gpu);
+        const char *how = is_gpu ? "--dev-bind-try" : (place->rights & PLACE_WRITE) ? "--bind-try" : "--ro-bind-try";
+        if (!own)
+            ADD(&line, how, place->path, place->path);
+    }
     /* Files that bubblewrap creates lie in memory, and no limit counts them. */
     ADD(&line, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", order->places.out, "--");
     bubblewrap_add(&line, (const char *const *)order->argv);

@@ -256,24 +256,6 @@ nifti_put_int16(struct nifti_head *head, enum nifti_field field, int i, int64_t 
     memcpy(head->bytes + nifti_places[0][field].at + (size_t)i * sizeof number, &number, sizeof number);
 }
 
-/* Sets the quaternion of a rotation, row major, with a >= 0. The four rows are multiples of (a, b, c, d); the one with the
- * largest diagonal loses no digits. */
-static void
-nifti_put_rotation(struct nifti_head *head, const double r[9])
-{
-    const double trace = r[0] + r[4] + r[8];
-    const double rows[4][4] = {{1 + trace, r[7] - r[5], r[2] - r[6], r[3] - r[1]},
-                               {r[7] - r[5], 1 + 2 * r[0] - trace, r[1] + r[3], r[2] + r[6]},
-                               {r[2] - r[6], r[1] + r[3], 1 + 2 * r[4] - trace, r[5] + r[7]},
-                               {r[3] - r[1], r[2] + r[6], r[5] + r[7], 1 + 2 * r[8] - trace}};
-    int best = 0;
-    for (int i = 1; i < 4; i++)
-        best = rows[i][i] > rows[best][best] ? i : best;
-    const double length = 2 * sqrt(rows[best][best]) * (rows[best][0] < 0 ? -1 : 1);
-    for (int i = 0; i < 3; i++)
-        nifti_put_float(head, NIFTI_QUATERN, i, rows[best][i + 1] / length);
-}
-
 /* Sets pixdim and the qform of a matrix, RAS. */
 static void
 nifti_put_qform(struct nifti_head *head, const double to_mm[12])
@@ -293,7 +275,18 @@ nifti_put_qform(struct nifti_head *head, const double to_mm[12])
     for (int row = 0; row < 3; row++)
         unit[3 * row + 2] *= turn < 0 ? -1 : 1;
     nifti_put_float(head, NIFTI_PIXDIM, 0, turn < 0 ? -1 : 1);
-    nifti_put_rotation(head, unit);
+    /* The rows are multiples of the quaternion (a, b, c, d), a >= 0. The row with the largest diagonal loses no digits. */
+    const double trace = unit[0] + unit[4] + unit[8];
+    const double rows[4][4] = {{1 + trace, unit[7] - unit[5], unit[2] - unit[6], unit[3] - unit[1]},
+                               {unit[7] - unit[5], 1 + 2 * unit[0] - trace, unit[1] + unit[3], unit[2] + unit[6]},
+                               {unit[2] - unit[6], unit[1] + unit[3], 1 + 2 * unit[4] - trace, unit[5] + unit[7]},
+                               {unit[3] - unit[1], unit[2] + unit[6], unit[5] + unit[7], 1 + 2 * unit[8] - trace}};
+    int best = 0;
+    for (int i = 1; i < 4; i++)
+        best = rows[i][i] > rows[best][best] ? i : best;
+    const double length = 2 * sqrt(rows[best][best]) * (rows[best][0] < 0 ? -1 : 1);
+    for (int i = 0; i < 3; i++)
+        nifti_put_float(head, NIFTI_QUATERN, i, rows[best][i + 1] / length);
 }
 
 bool

@@ -50,6 +50,13 @@ output_put(struct volume_output *output, const void *bytes, size_t size)
 }
 
 static int
+output_begin(struct volume_output *output)
+{
+    static const uint8_t magic[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}; /* no name, no time, system unknown */
+    return output->gzip ? durable_write_all(output->fd, magic, sizeof magic) : 0;
+}
+
+static int
 output_end(struct volume_output *output)
 {
     uint8_t end[13] = {1}; /* an empty last block, CRC-32, size */
@@ -70,7 +77,6 @@ volume_write(int folder, const char *name, enum volume_format format, const stru
         char nrrd[NRRD_HEAD_SIZE];
     } head;
 
-    static const uint8_t magic[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}; /* no name, no time, system unknown */
     size_t head_size = NIFTI_HEAD_SIZE;
     const size_t size = (size_t)(grid->size[0] * grid->size[1]) * volume_type_size(type);
     if (format == VOLUME_NRRD)
@@ -84,9 +90,7 @@ volume_write(int folder, const char *name, enum volume_format format, const stru
     struct volume_output output = {.fd =
                                        openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640),
                                    .gzip = format == VOLUME_NIFTI && text_ends_in(name, ".gz")};
-    int rc = output.fd < 0 ? -errno : 0;
-    if (rc == 0 && output.gzip)
-        rc = durable_write_all(output.fd, magic, sizeof magic);
+    int rc = output.fd < 0 ? -errno : output_begin(&output);
     rc = rc ? rc : output_put(&output, &head, head_size);
     for (int64_t z = 0; rc == 0 && z < grid->size[2]; z++) {
         fill(context, z, slice);

@@ -121,30 +121,24 @@ child_check_places(struct child *child, const struct conf *conf)
 }
 
 static void
-child_reload(struct child *child, const char *text)
-{
-    struct error error;
-    struct conf *conf;
-    int rc = conf_from_text(text, &conf, &error);
-    if (rc == 0) {
-        log_set_level(conf->log_level);
-        if (child->role->reload)
-            rc = child->role->reload(child->context, conf, &error);
-        else
-            conf_free(conf);
-    }
-    if (rc)
-        child_renew(child, error.message);
-}
-
-static void
 child_on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 {
     struct child *child = context;
     struct message_reload reload;
     (void)channel;
     if (reader->type == PROTO_RELOAD && message_read_reload(reader, &reload) == 0) {
-        child_reload(child, reload.config);
+        struct error error;
+        struct conf *conf;
+        int rc = conf_from_text(reload.config, &conf, &error);
+        if (rc == 0) {
+            log_set_level(conf->log_level);
+            if (child->role->reload)
+                rc = child->role->reload(child->context, conf, &error);
+            else
+                conf_free(conf);
+        }
+        if (rc)
+            child_renew(child, error.message);
     } else if (reader->type != PROTO_DRAIN || proto_end(reader)) {
         child->role->message(child->context, reader);
     } else if (!child->draining) {

@@ -165,20 +165,6 @@ scan_read_on(struct scan_step *step)
     }
 }
 
-static void
-scan_look_at_all(struct scan_step *step)
-{
-    int inbox = open_inbox(step);
-    for (size_t i = 0; i < step->count; i++) {
-        if (inbox < 0) /* the inbox is missing: sweeps wait for it */
-            step->found_files[i].error = -ENOENT;
-        else
-            scan_look(inbox, step->found_files[i].relative, &step->found_files[i]);
-    }
-    if (inbox >= 0)
-        close(inbox);
-}
-
 void
 scan_run(struct scan_step *step)
 {
@@ -189,9 +175,17 @@ scan_run(struct scan_step *step)
     case SCAN_READ:
         scan_read_on(step);
         break;
-    case SCAN_LOOK:
-        scan_look_at_all(step);
-        break;
+    case SCAN_LOOK: {
+        int inbox = open_inbox(step);
+        for (size_t i = 0; i < step->count; i++) {
+            if (inbox < 0) /* the inbox is missing: sweeps wait for it */
+                step->found_files[i].error = -ENOENT;
+            else
+                scan_look(inbox, step->found_files[i].relative, &step->found_files[i]);
+        }
+        if (inbox >= 0)
+            close(inbox);
+    } break;
     }
 }
 

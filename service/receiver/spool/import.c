@@ -290,21 +290,6 @@ import_open_twin(const struct store *store, struct work *work)
     return twin;
 }
 
-static void
-refuse_resent(struct work *work, enum dicom_likeness likeness)
-{
-    const bool recoded = likeness == DICOM_RECODED;
-    char message[sizeof work->item->report.message];
-    snprintf(message, sizeof message,
-             "Another file with this SOP Instance UID is already in the series, %s. The first one "
-             "is kept. To use the newest, set resent = \"newest\" for this %s; otherwise %s.",
-             recoded ? "in another transfer syntax, so they cannot be compared" : "and its data set differs",
-             work->received ? "peer" : "inbox",
-             recoded ? "let the sender use one transfer syntax for an instance"
-                     : "compare the two, and delete the wrong one at its sender");
-    bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT, message);
-}
-
 /* Compares the file with a stored instance of the same UID. The file is then present, rejected, or
  * the next one in its place. */
 static void
@@ -317,14 +302,24 @@ meet_twin(const struct store *store, struct work *work)
     int error = twin < 0 ? twin : compare_with_twin(work, twin, &likeness);
     if (twin >= 0)
         close(twin);
-    if (error)
+    if (error) {
         import_set_outcome(work, IMPORT_RETRY, error);
-    else if (likeness == DICOM_SAME)
+    } else if (likeness == DICOM_SAME) {
         work->state = PRESENT;
-    else if (work->item->resent == CONF_NEWEST)
+    } else if (work->item->resent == CONF_NEWEST) {
         name_instance(work, work->item->report.replaced + 1);
-    else
-        refuse_resent(work, likeness);
+    } else {
+        const bool recoded = likeness == DICOM_RECODED;
+        char message[sizeof work->item->report.message];
+        snprintf(message, sizeof message,
+                 "Another file with this SOP Instance UID is already in the series, %s. The first one "
+                 "is kept. To use the newest, set resent = \"newest\" for this %s; otherwise %s.",
+                 recoded ? "in another transfer syntax, so they cannot be compared" : "and its data set differs",
+                 work->received ? "peer" : "inbox",
+                 recoded ? "let the sender use one transfer syntax for an instance"
+                         : "compare the two, and delete the wrong one at its sender");
+        bind_for_quarantine(work, CODE_DUPLICATE_UID_DIFFERENT, message);
+    }
 }
 
 /* Sets the final folder and name. A file for series/ may become one for quarantine/. */

@@ -17,24 +17,6 @@ import_path(const struct import_report *report, int32_t replaced, char path[IMPO
 
 #define COPY_TEXT(to, from) snprintf(to, sizeof(to), "%s", from)
 
-static void
-import_describe(const struct dicom_instance *instance, struct import_report *report)
-{
-    COPY_TEXT(report->sop_instance_uid, instance->sop_instance_uid);
-    COPY_TEXT(report->sop_class_uid, instance->sop_class_uid);
-    COPY_TEXT(report->transfer_syntax_uid, instance->transfer_syntax_uid);
-    COPY_TEXT(report->series_uid, instance->series_uid);
-    COPY_TEXT(report->study_uid, instance->study_uid);
-    COPY_TEXT(report->modality, instance->modality);
-    COPY_TEXT(report->body_part, instance->body_part);
-    COPY_TEXT(report->series_description, instance->series_description);
-    report->about = instance->about;
-    COPY_TEXT(report->frame_of_reference_uid, instance->frame_of_reference_uid);
-    report->size = instance->file_size;
-    report->frames = instance->frame_count;
-    report->expected = instance->expected_instances;
-}
-
 static int
 import_peek_object(int fd, const char *path, const struct dicom_requestor *requestor, struct import_item *item,
                    struct error *error)
@@ -70,7 +52,20 @@ import_peek(int fd, const char *path, const struct dicom_requestor *requestor, s
     struct error otherwise = {0};
     int rc = dicom_peek_open(fd, path, requestor, &instance, error);
     if (rc == 0) {
-        import_describe(instance, &item->report);
+        struct import_report *report = &item->report;
+        COPY_TEXT(report->sop_instance_uid, instance->sop_instance_uid);
+        COPY_TEXT(report->sop_class_uid, instance->sop_class_uid);
+        COPY_TEXT(report->transfer_syntax_uid, instance->transfer_syntax_uid);
+        COPY_TEXT(report->series_uid, instance->series_uid);
+        COPY_TEXT(report->study_uid, instance->study_uid);
+        COPY_TEXT(report->modality, instance->modality);
+        COPY_TEXT(report->body_part, instance->body_part);
+        COPY_TEXT(report->series_description, instance->series_description);
+        report->about = instance->about;
+        COPY_TEXT(report->frame_of_reference_uid, instance->frame_of_reference_uid);
+        report->size = instance->file_size;
+        report->frames = instance->frame_count;
+        report->expected = instance->expected_instances;
         dicom_instance_free(instance);
     } else if (error->code == CODE_SOP_CLASS_UNSUPPORTED) {
         rc = import_peek_object(fd, path, requestor, item, &otherwise);

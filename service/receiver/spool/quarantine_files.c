@@ -27,25 +27,6 @@ quarantine_name(const char *original, const struct file_stamp *stamp, char name[
     snprintf(name, QUARANTINE_NAME, "%016" PRIx64, digest);
 }
 
-/* Appends the base name, as version 0.1.0 did. */
-static void
-quarantine_add_name(const char *original, char name[QUARANTINE_NAME])
-{
-    const char *base = strrchr(original, '/');
-    base = base ? base + 1 : original;
-    size_t length = strlen(base);
-    if (length > KEPT_NAME)
-        base += length - KEPT_NAME;
-    const size_t digits = strlen(name);
-    snprintf(name + digits, QUARANTINE_NAME - digits, "-%s", base);
-    for (char *at = name; *at;) {
-        length = text_line_length(at);
-        if (length == 0)
-            *at = '_';
-        at += length ? length : 1;
-    }
-}
-
 void
 quarantine_folder(time_t now, char folder[QUARANTINE_FOLDER])
 {
@@ -84,7 +65,19 @@ quarantine_find(int root, const char *original, const struct file_stamp *stamp, 
     int error = quarantine_find_name(root, name, folder);
     if (error != -ENOENT)
         return error;
-    quarantine_add_name(original, name);
+    /* With the base name at its end, as in version 0.1.0. */
+    const char *base = text_base_name(original);
+    size_t length = strlen(base);
+    if (length > KEPT_NAME)
+        base += length - KEPT_NAME;
+    const size_t digits = strlen(name);
+    snprintf(name + digits, QUARANTINE_NAME - digits, "-%s", base);
+    for (char *at = name; *at;) {
+        length = text_line_length(at);
+        if (length == 0)
+            *at = '_';
+        at += length ? length : 1;
+    }
     error = quarantine_find_name(root, name, folder);
     if (error)
         quarantine_name(original, stamp, name);
