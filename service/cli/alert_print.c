@@ -42,29 +42,23 @@ alert_describe_end(struct report *report, char *text, size_t size, int64_t *sinc
     *since_ms = life.stopped ? life.last_ms : 0;
 }
 
-static void
-alerts_query_daemon(struct cli_alerts *alerts, const char *root, struct report *report)
+int
+cli_alerts_collect(struct cli_alerts *alerts, const struct conf *conf, struct report *report, struct error *error)
 {
     char *message, *lines, why[PATH_MAX + 64], end[256] = "";
     int64_t since_ms = 0;
-    const int rc = cli_ping_daemon(root, CLI_DAEMON_SECONDS, &message, &lines);
+    const int rc = cli_ping_daemon(conf->root, CLI_DAEMON_SECONDS, &message, &lines);
     if (lines)
         alerts_from_lines(&alerts->list, lines);
     free(message);
     free(lines);
     alerts->daemon = rc == 0 ? "running" : "starting";
-    if (rc == 0 || rc == -EINPROGRESS)
-        return;
-    alerts->daemon = cli_no_answer(root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
-    if (strcmp(alerts->daemon, "not running") == 0)
-        alert_describe_end(report, end, sizeof end, &since_ms);
-    alerts_add(&alerts->list, ALERT_daemon, "", ALERT_BROKEN, since_ms, "%s%s", why, end);
-}
-
-int
-cli_alerts_collect(struct cli_alerts *alerts, const struct conf *conf, struct report *report, struct error *error)
-{
-    alerts_query_daemon(alerts, conf->root, report);
+    if (rc != 0 && rc != -EINPROGRESS) {
+        alerts->daemon = cli_no_answer(conf->root, CLI_DAEMON_SECONDS, rc, why, sizeof why);
+        if (strcmp(alerts->daemon, "not running") == 0)
+            alert_describe_end(report, end, sizeof end, &since_ms);
+        alerts_add(&alerts->list, ALERT_daemon, "", ALERT_BROKEN, since_ms, "%s%s", why, end);
+    }
     return alerts_collect(&alerts->list, conf, report, clock_unix_ms(), error);
 }
 

@@ -25,35 +25,21 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Builds the address of the control socket. A path that is too long for sockaddr_un goes through
- * the open root folder. The caller must close *folder after connecting, unless it is -1. */
-static int
-socket_address(const char *root, struct sockaddr_un *address, int *folder)
-{
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    *folder = -1;
-    char *path = address->sun_path;
-    size_t size = sizeof(address->sun_path);
-    int length = snprintf(path, size, "%s/" LAYOUT_CONTROL_SOCKET, root);
-    if (length >= 0 && (size_t)length < size)
-        return 0;
-    *folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (*folder < 0)
-        return -errno;
-    snprintf(path, size, "/proc/self/fd/%d/" LAYOUT_CONTROL_SOCKET, *folder);
-    return 0;
-}
-
 /* Returns a connected descriptor or -errno. */
 static int
 connect_daemon(const char *root, int seconds)
 {
     const struct timeval timeout = {.tv_sec = seconds};
-    struct sockaddr_un address;
-    int folder;
-    int rc = socket_address(root, &address, &folder);
-    if (rc < 0)
-        return rc;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t size = sizeof address.sun_path;
+    int folder = -1, rc = 0;
+    if (snprintf(address.sun_path, size, "%s/" LAYOUT_CONTROL_SOCKET, root) >= (int)size) {
+        /* A path that is too long goes through the open root folder. */
+        folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (folder < 0)
+            return -errno;
+        snprintf(address.sun_path, size, "/proc/self/fd/%d/" LAYOUT_CONTROL_SOCKET, folder);
+    }
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||

@@ -46,23 +46,6 @@ cli_progress_begin(struct progress *progress, const char *title)
     pthread_mutex_unlock(&progress->lock);
 }
 
-static void
-draw(struct progress *progress, const char *stage, double now)
-{
-    char bar[BAR + 1];
-    int filled = (int)lround(progress->done * BAR);
-    for (int i = 0; i < BAR; i++)
-        bar[i] = i < filled ? '#' : '.';
-    bar[BAR] = '\0';
-    fprintf(stderr, "\r%s [%s] %3.0f %% %s", progress->title, bar, 100 * progress->done, stage);
-    double elapsed = now - progress->begun;
-    if (progress->done > 0.05 && elapsed > 1)
-        fprintf(stderr, ", %.0f s left", ceil(elapsed * (1 - progress->done) / progress->done));
-    fputs("\033[K", stderr);
-    fflush(stderr);
-    progress->drawn = now;
-}
-
 void
 cli_progress_update(void *context, const char *stage, double fraction)
 {
@@ -75,9 +58,20 @@ cli_progress_update(void *context, const char *stage, double fraction)
             progress->done = fmax(progress->done, before + weights[i] * fraction);
         before += weights[i];
     }
-    double now = clock_seconds();
-    if (now - progress->drawn >= REDRAW_SECONDS)
-        draw(progress, stage, now);
+    const double now = clock_seconds(), elapsed = now - progress->begun;
+    if (now - progress->drawn >= REDRAW_SECONDS) {
+        char bar[BAR + 1];
+        const int filled = (int)lround(progress->done * BAR);
+        for (int i = 0; i < BAR; i++)
+            bar[i] = i < filled ? '#' : '.';
+        bar[BAR] = '\0';
+        fprintf(stderr, "\r%s [%s] %3.0f %% %s", progress->title, bar, 100 * progress->done, stage);
+        if (progress->done > 0.05 && elapsed > 1)
+            fprintf(stderr, ", %.0f s left", ceil(elapsed * (1 - progress->done) / progress->done));
+        fputs("\033[K", stderr);
+        fflush(stderr);
+        progress->drawn = now;
+    }
     pthread_mutex_unlock(&progress->lock);
 }
 

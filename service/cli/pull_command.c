@@ -231,25 +231,6 @@ write_pull_items(struct proto_writer *writer, enum proto_type type, const char *
 
 /* ----------------------------------------------------------------------------------- list ---- */
 
-/* Prints when closed windows open. */
-static void
-pull_print_windows(const struct conf_pull *conf)
-{
-    const int64_t now_ms = clock_unix_ms();
-    for (size_t i = 0; i < conf->source_count; i++) {
-        const struct conf_source *source = &conf->sources[i];
-        char opens[ISO_TIME_SIZE], local[LOCAL_TIME_SIZE];
-        if (!source->window || time_window_is_open(source->window->times, now_ms))
-            continue;
-        const int64_t opens_ms = time_window_opens(source->window->times, now_ms);
-        if (opens_ms != TIME_WINDOW_NEVER && iso_time_from_ms(opens_ms, opens) == 0 &&
-            iso_time_to_local(opens, local) == 0)
-            printf("%s: retrieval starts at %s (%s).\n", source->name, local, source->window->text);
-        else
-            printf("%s: the window never opens (%s).\n", source->name, source->window->text);
-    }
-}
-
 static int
 pull_list(const struct pull *pull, const struct conf *conf)
 {
@@ -264,8 +245,19 @@ pull_list(const struct pull *pull, const struct conf *conf)
         cli_print_error("%s", error.message);
         return rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
     }
-    if (!pull->json)
-        pull_print_windows(&conf->pull);
+    const int64_t now_ms = clock_unix_ms();
+    for (size_t i = 0; i < conf->pull.source_count && !pull->json; i++) {
+        const struct conf_source *source = &conf->pull.sources[i];
+        char opens[ISO_TIME_SIZE], local[LOCAL_TIME_SIZE];
+        if (!source->window || time_window_is_open(source->window->times, now_ms))
+            continue;
+        const int64_t opens_ms = time_window_opens(source->window->times, now_ms);
+        if (opens_ms != TIME_WINDOW_NEVER && iso_time_from_ms(opens_ms, opens) == 0 &&
+            iso_time_to_local(opens, local) == 0)
+            printf("%s: retrieval starts at %s (%s).\n", source->name, local, source->window->text);
+        else
+            printf("%s: the window never opens (%s).\n", source->name, source->window->text);
+    }
     return EXIT_OK;
 }
 

@@ -44,23 +44,6 @@ programs_list(struct run_programs *programs, const struct conf *conf, const stru
 
 /* -------------------------------------------------------------------------------- --mask ---- */
 
-static int
-programs_take_file(struct job_mask *mask, const char *file)
-{
-    struct digest digest;
-    const int fd = open(file, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? -errno : digest_file(fd, -1, &digest, NULL);
-    if (fd >= 0)
-        close(fd);
-    if (rc)
-        return rc;
-    free(mask->path);
-    free(mask->sha256);
-    mask->path = realpath(file, NULL);
-    mask->sha256 = strdup(digest.sha256);
-    return mask->path && mask->sha256 ? 0 : -ENOMEM;
-}
-
 /* Takes "NAME=FILE". */
 static int
 programs_take_given(const struct run_programs *programs, const struct conf_pipeline *pipeline, const char *given)
@@ -71,7 +54,19 @@ programs_take_given(const struct run_programs *programs, const struct conf_pipel
         const char *name = programs->of[i]->name;
         if (strlen(name) != length || strncmp(name, given, length) != 0)
             continue;
-        const int rc = programs_take_file(&programs->masks[i], file);
+        struct job_mask *mask = &programs->masks[i];
+        struct digest digest;
+        const int fd = open(file, O_RDONLY | O_CLOEXEC);
+        int rc = fd < 0 ? -errno : digest_file(fd, -1, &digest, NULL);
+        if (fd >= 0)
+            close(fd);
+        if (rc == 0) {
+            free(mask->path);
+            free(mask->sha256);
+            mask->path = realpath(file, NULL);
+            mask->sha256 = strdup(digest.sha256);
+            rc = mask->path && mask->sha256 ? 0 : -ENOMEM;
+        }
         return rc == 0 ? EXIT_OK : programs_complain(file, rc) && rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
     }
     cli_print_error("pipeline %s has no segment of a program \"%.*s\"", pipeline->name, (int)length, given);

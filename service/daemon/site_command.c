@@ -151,32 +151,26 @@ site_command_on_output(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer
 /* Starts the process. Its standard output is dropped, the end of its error output is kept. `input` is a descriptor, or
  * -1 for none. */
 static int
-site_command_spawn(uv_loop_t *loop, char **arguments, int input, struct site_command *command)
-{
-    uv_stdio_container_t stdio[] = {
-        {.flags = input < 0 ? UV_IGNORE : UV_INHERIT_FD, .data.fd = input},
-        {.flags = UV_IGNORE},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&command->output},
-    };
-    const uv_process_options_t options = {
-        .exit_cb = site_command_on_exit,
-        .file = arguments[0],
-        .args = arguments,
-        /* a process group of its own, so that all of it can be ended */
-        .flags = UV_PROCESS_DETACHED,
-        .stdio = stdio,
-        .stdio_count = sizeof stdio / sizeof stdio[0],
-    };
-    return uv_spawn(loop, &command->process, &options);
-}
-
-static int
 site_command_start_with(uv_loop_t *loop, const struct site_command_options *options, int input,
                         struct site_command **command)
 {
     struct site_command *made = calloc(1, sizeof *made);
     if (!made)
         return -ENOMEM;
+    uv_stdio_container_t stdio[] = {
+        {.flags = input < 0 ? UV_IGNORE : UV_INHERIT_FD, .data.fd = input},
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&made->output},
+    };
+    const uv_process_options_t process = {
+        .exit_cb = site_command_on_exit,
+        .file = options->arguments[0],
+        .args = options->arguments,
+        /* a process group of its own, so that all of it can be ended */
+        .flags = UV_PROCESS_DETACHED,
+        .stdio = stdio,
+        .stdio_count = sizeof stdio / sizeof stdio[0],
+    };
     made->open = HANDLES;
     made->limit = options->limit;
     made->timeout_ms = options->timeout_ms;
@@ -185,7 +179,7 @@ site_command_start_with(uv_loop_t *loop, const struct site_command_options *opti
     made->process.data = made->output.data = made->deadline.data = made;
     uv_timer_init(loop, &made->deadline); /* cannot fail */
     uv_pipe_init(loop, &made->output, 0); /* cannot fail */
-    int rc = site_command_spawn(loop, options->arguments, input, made);
+    int rc = uv_spawn(loop, &made->process, &process);
     if (!rc)
         rc = uv_read_start((uv_stream_t *)&made->output, site_command_on_alloc, site_command_on_output);
     if (rc) {

@@ -101,21 +101,6 @@ pull_task_ended(uv_work_t *work, int status)
 
 /* -------------------------------------------------------------------------------- frames --- */
 
-/* Starts the task and takes it over. Returns it untried if a RELOAD removed its source or the process is ending. */
-static void
-pull_task_begin(struct pull_task *task)
-{
-    struct pull_archive *archive = task->archive;
-    task->next = archive->tasks;
-    archive->tasks = task;
-    if (task->source && !archive->child->draining &&
-        uv_queue_work(archive->child->loop, &task->work, pull_task_run, pull_task_ended) == 0)
-        return;
-    error_set(&task->error, -ECANCELED, CODE_RETURNED,
-              "It was not tried: the source is gone, or the courier is ending.");
-    pull_task_ended(&task->work, -ECANCELED);
-}
-
 /* Copies a string that was read. Returns false for a broken frame. */
 static bool
 pull_task_copy(char *to, size_t size, const char *text, struct proto_reader *reader)
@@ -144,12 +129,21 @@ pull_archive_begin(struct pull_archive *archive, struct settings *settings, stru
     task->moves = reader->type == PROTO_MOVE;
     task->work.data = task;
     atomic_init(&task->stop, false);
-    if (pull_task_copy(task->accession_number, sizeof task->accession_number, message->accession, reader) &&
-        pull_task_copy(task->study_uid, sizeof task->study_uid, message->study, reader) &&
-        pull_task_copy(task->series_uid, sizeof task->series_uid, message->series, reader))
-        pull_task_begin(task);
-    else
+    if (!pull_task_copy(task->accession_number, sizeof task->accession_number, message->accession, reader) ||
+        !pull_task_copy(task->study_uid, sizeof task->study_uid, message->study, reader) ||
+        !pull_task_copy(task->series_uid, sizeof task->series_uid, message->series, reader)) {
         pull_task_free(task);
+        return;
+    }
+    task->next = archive->tasks;
+    archive->tasks = task;
+    if (task->source && !archive->child->draining &&
+        uv_queue_work(archive->child->loop, &task->work, pull_task_run, pull_task_ended) == 0)
+        return;
+    /* A RELOAD removed its source, or the process is ending. */
+    error_set(&task->error, -ECANCELED, CODE_RETURNED,
+              "It was not tried: the source is gone, or the courier is ending.");
+    pull_task_ended(&task->work, -ECANCELED);
 }
 
 void

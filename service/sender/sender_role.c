@@ -155,27 +155,11 @@ open_entry(struct sender_process *process, const struct conf_destination *destin
     return 0;
 }
 
-/* Returns a delivery untried: RELOAD removed its destination, or the process is ending. */
-static void
-sender_role_return_delivery(struct sender_process *process, int64_t delivery)
-{
-    struct proto_writer writer;
-    const struct message_delivered message = {
-        .delivery = delivery,
-        .outcome = PROTO_DELIVERY_RETURNED,
-        .dimse_status = -1,
-        .code = CODE_RETURNED,
-        .message = "It was not tried: the destination is gone, or the courier is ending.",
-        .commitment = PROTO_COMMITMENT_NONE,
-    };
-    message_write_delivered(&writer, &message);
-    child_send(&process->child, &writer);
-}
-
 static void
 handle_deliver(struct sender_process *process, struct proto_reader *reader)
 {
     struct message_deliver message;
+    struct proto_writer writer;
     struct sender *sender;
     if (message_read_deliver(reader, &message) != 0)
         return;
@@ -185,11 +169,21 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
         return;
     }
     const struct conf_destination *destination = conf_find_destination(process->settings->conf, message.destination);
-    if (!destination || process->child.draining)
-        sender_role_return_delivery(process, message.delivery);
-    else if (open_entry(process, destination, &sender) != 0 ||
-             sender_deliver(sender, message.delivery, message.file, message.sop_class, message.sop_instance) != 0)
+    if (!destination || process->child.draining) { /* RELOAD removed its destination, or the process is ending */
+        const struct message_delivered untried = {
+            .delivery = message.delivery,
+            .outcome = PROTO_DELIVERY_RETURNED,
+            .dimse_status = -1,
+            .code = CODE_RETURNED,
+            .message = "It was not tried: the destination is gone, or the courier is ending.",
+            .commitment = PROTO_COMMITMENT_NONE,
+        };
+        message_write_delivered(&writer, &untried);
+        child_send(&process->child, &writer);
+    } else if (open_entry(process, destination, &sender) != 0 ||
+               sender_deliver(sender, message.delivery, message.file, message.sop_class, message.sop_instance) != 0) {
         child_fail(&process->child, "no memory or thread for a delivery");
+    }
 }
 
 static void
@@ -277,24 +271,6 @@ sender_role_run(struct sender_process *process)
     return error;
 }
 
-/* Loads the settings. Unusable certificates affect only destinations with TLS. */
-static int
-sender_role_load_settings(struct sender_process *process, const char *config_file)
-{
-    struct error error;
-    struct conf *conf;
-    int rc = conf_load(config_file, &conf, &error);
-    if (rc) {
-        log_error("courier.config", LOG_STR("error", error.message));
-        return rc;
-    }
-    log_set_level(conf->log_level);
-    rc = settings_open(conf, false, &process->settings, &error);
-    if (rc == 0 && error.code != CODE_NONE)
-        log_error("courier.tls", LOG_STR("code", code_name(error.code)), LOG_STR("message", error.message));
-    return rc;
-}
-
 int
 sender_main(const struct role_args *args)
 {
@@ -302,9 +278,19 @@ sender_main(const struct role_args *args)
     process.last = &process.first;
     process.archive = (struct pull_archive){&process.child, NULL, sender_role_end_if_idle, &process};
     dicom_init();
-    int error = sender_role_load_settings(&process, args->config_file);
+    struct conf *conf;
+    struct error reason;
+    int error = conf_load(args->config_file, &conf, &reason);
+    if (error) {
+        log_error("courier.config", LOG_STR("error", reason.message));
+        return child_start_status(error);
+    }
+    log_set_level(conf->log_level);
+    error = settings_open(conf, false, &process.settings, &reason);
     if (error)
         return child_start_status(error);
+    if (reason.code != CODE_NONE) /* unusable certificates affect only destinations with TLS */
+        log_error("courier.tls", LOG_STR("code", code_name(reason.code)), LOG_STR("message", reason.message));
     error = confine_self(CONFINE_COURIER, process.settings->conf);
     if (!error)
         error = sender_role_run(&process);

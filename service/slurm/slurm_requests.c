@@ -209,19 +209,6 @@ slurm_request_poll(struct slurm_request *request)
 
 /* ---------------------------------------------------------------------------- collecting ---- */
 
-static int
-slurm_request_fetch_results(const struct slurm_request *request, const struct manifest *manifest, struct error *error)
-{
-    char *output;
-    if (asprintf(&output, "%s/" LAYOUT_OUTBOX "/%" PRId64, request->site->conf->root, request->message.collect.job) < 0)
-        return error_set_system(error, -ENOMEM, "name the folder of results");
-    crash_point("cluster_before_results");
-    const int rc = manifest_collect(manifest, output, &request->site->stop, error);
-    crash_point("cluster_after_results");
-    free(output);
-    return rc;
-}
-
 void
 slurm_request_collect(struct slurm_request *request)
 {
@@ -230,9 +217,16 @@ slurm_request_collect(struct slurm_request *request)
     struct manifest *manifest = NULL;
     struct proto_reader frame;
     struct error error = {0};
+    char *output;
     int rc = manifest_read(request->site->folder, &id, &manifest, &error);
-    if (!rc)
-        rc = slurm_request_fetch_results(request, manifest, &error);
+    if (!rc && asprintf(&output, "%s/" LAYOUT_OUTBOX "/%" PRId64, request->site->conf->root, message->job) < 0)
+        rc = error_set_system(&error, -ENOMEM, "name the folder of results");
+    if (!rc) {
+        crash_point("cluster_before_results");
+        rc = manifest_collect(manifest, output, &request->site->stop, &error);
+        crash_point("cluster_after_results");
+        free(output);
+    }
     if (rc == 0 || rc == -ENOENT)
         error = (struct error){0};
     const struct message_collected collected = {.job = message->job,

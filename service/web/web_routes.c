@@ -131,34 +131,28 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 
 /* -------------------------------------------------------------------------- head and foot ---- */
 
-/* Writes the state of the service from the list of /readyz. */
 static void
-frame_state(const struct alerts *alerts, FILE *out)
+frame_menu(const struct route *here, const struct web_request *request, const struct alerts *alerts, FILE *out)
 {
     static const char *const words[][2] = {
         {"good", "&#10003; ok"}, {"attention", "&#9650; attention"}, {"broken", "&#10007; broken"}};
 
-    const enum alert_severity worst = alerts_worst(alerts);
-    size_t count = 0;
-    for (size_t i = 0; i < alerts->count; i++)
-        count += alerts->items[i].severity != ALERT_WAITS && !alerts->items[i].ack.by;
-    fprintf(out, "<a class=\"state %s\" href=\"./\">%s", words[worst][0], words[worst][1]);
-    if (count > 0)
-        fprintf(out, ": %zu alert%s", count, count == 1 ? "" : "s");
-    fputs("</a>", out);
-}
-
-static void
-frame_menu(const struct route *here, const struct web_request *request, const struct alerts *alerts, FILE *out)
-{
     fputs("<header><a class=\"skip\" href=\"#content\">Skip to content</a><nav aria-label=\"Pages\">", out);
     for (int i = 0; i < ROUTES; i++)
         if (routes[i].in_menu)
             fprintf(out, "<a href=\"%s\"%s>%s</a>", routes[i].path[1] ? routes[i].path + 1 : "./",
                     &routes[i] == here ? " aria-current=\"page\"" : "", routes[i].title);
     fputs("</nav>", out);
-    if (alerts)
-        frame_state(alerts, out);
+    if (alerts) { /* the state of the service, from the list of /readyz */
+        const enum alert_severity worst = alerts_worst(alerts);
+        size_t count = 0;
+        for (size_t i = 0; i < alerts->count; i++)
+            count += alerts->items[i].severity != ALERT_WAITS && !alerts->items[i].ack.by;
+        fprintf(out, "<a class=\"state %s\" href=\"./\">%s", words[worst][0], words[worst][1]);
+        if (count > 0)
+            fprintf(out, ": %zu alert%s", count, count == 1 ? "" : "s");
+        fputs("</a>", out);
+    }
     fputs("<form action=\"search\" role=\"search\"><label for=\"q\">Search</label>"
           "<input id=\"q\" name=\"q\" type=\"search\" autocomplete=\"off\" maxlength=\"200\" "
           "placeholder=\"accession, patient, UID, job\" value=\"",
@@ -273,18 +267,6 @@ route_view(struct web *web, const struct route *route, const struct web_request 
     return rc;
 }
 
-static void
-web_close_database(struct web *web, int rc)
-{
-    if (rc == 0 || rc == -ENOENT || rc == -ETIMEDOUT || rc == -ENOSPC || rc == -EINVAL) {
-        report_release(web->report);
-        return;
-    }
-    report_close(web->report);
-    web->report = NULL;
-    web->lost = true;
-}
-
 static int
 route_handle(struct web *web, const struct route *route, const struct web_request *request, struct web_reply *answer,
              struct error *error)
@@ -297,8 +279,15 @@ route_handle(struct web *web, const struct route *route, const struct web_reques
     if (!route->is_alone)
         report_bound(web->report, QUERY_SECONDS);
     rc = route->title ? route_view(web, route, request, answer, error) : route->answer(web, request, answer, error);
-    if (!route->is_alone)
-        web_close_database(web, rc);
+    if (route->is_alone)
+        return rc;
+    if (rc == 0 || rc == -ENOENT || rc == -ETIMEDOUT || rc == -ENOSPC || rc == -EINVAL) {
+        report_release(web->report);
+    } else {
+        report_close(web->report);
+        web->report = NULL;
+        web->lost = true;
+    }
     return rc;
 }
 

@@ -93,34 +93,23 @@ web_server_add_headers(struct MHD_Response *response, const struct web_reply *an
     return all;
 }
 
-/* Makes a response. It must have all headers, because browsers enforce them. Returns NULL without
- * memory. */
-static struct MHD_Response *
-web_server_response(struct web_reply *answer)
-{
-    struct MHD_Response *response = MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
-        free(answer->bytes);
-        answer->bytes = NULL;
-        return NULL;
-    }
-    answer->bytes = NULL; /* the response owns them */
-    if (web_server_add_headers(response, answer))
-        return response;
-    MHD_destroy_response(response);
-    return NULL;
-}
-
-/* Sends an answer. Without memory, the connection ends. */
+/* Sends an answer. It must have all headers, because browsers enforce them. Without memory, the connection ends. */
 static enum MHD_Result
 web_server_send(struct web_server *server, struct MHD_Connection *connection, struct web_reply *answer,
                 int64_t since_ms)
 {
-    struct MHD_Response *response = web_server_response(answer);
+    struct MHD_Response *response = MHD_create_response_from_buffer(answer->size, answer->bytes, MHD_RESPMEM_MUST_FREE);
+    if (!response)
+        free(answer->bytes);
+    answer->bytes = NULL; /* the response owns them */
     if (!response)
         return MHD_NO;
-    const enum MHD_Result queued = MHD_queue_response(connection, (unsigned)answer->status, response);
+    const bool complete = web_server_add_headers(response, answer);
+    const enum MHD_Result queued =
+        complete ? MHD_queue_response(connection, (unsigned)answer->status, response) : MHD_NO;
     MHD_destroy_response(response);
+    if (!complete)
+        return MHD_NO;
     server->events.answered(server->events.context, answer->status, (double)(clock_steady_ms() - since_ms) / 1000.0);
     return queued;
 }
@@ -132,19 +121,6 @@ web_server_header(struct MHD_Connection *connection, const char *name)
 {
     const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
     return value ? value : "";
-}
-
-static struct web_request
-web_server_request(struct MHD_Connection *connection, const char *path)
-{
-    struct web_request request = {.path = path,
-                                  .host = web_server_header(connection, "Host"),
-                                  .authorization = web_server_header(connection, "Authorization")};
-    for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
-        const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
-        request.values[i] = value ? value : "";
-    }
-    return request;
 }
 
 /* Makes an answer, or with `why` a refusal. Without memory, answer->bytes is NULL. */
@@ -209,16 +185,6 @@ web_server_note_request(struct web_server *server, struct MHD_Connection *connec
     return client;
 }
 
-static enum MHD_Result
-web_server_answer_now(struct web_server *server, struct MHD_Connection *connection, const struct web_request *request,
-                      int status, const char *why)
-{
-    struct web_reply answer;
-    const int64_t since_ms = clock_steady_ms();
-    web_server_make(server, request, status, why, &answer);
-    return answer.bytes ? web_server_send(server, connection, &answer, since_ms) : MHD_NO;
-}
-
 /* Suspends the connection until the second thread has made its answer. */
 static enum MHD_Result
 web_server_enqueue(struct web_server *server, const struct web_server_job *asked, enum web_server_turn turn,
@@ -255,15 +221,23 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
     (void)version, (void)body, (void)body_size;
     if (made)
         return made->answer.bytes ? web_server_send(server, connection, &made->answer, made->since_ms) : MHD_NO;
-    const struct web_server_job job = {.connection = connection,
-                                       .client = web_server_note_request(server, connection),
-                                       .request = web_server_request(connection, path),
-                                       .since_ms = clock_steady_ms()};
+    struct web_server_job job = {.connection = connection,
+                                 .client = web_server_note_request(server, connection),
+                                 .request = {.path = path,
+                                             .host = web_server_header(connection, "Host"),
+                                             .authorization = web_server_header(connection, "Authorization")},
+                                 .since_ms = clock_steady_ms()};
+    for (int i = 0; i < REQUEST_VALUE_COUNT; i++) {
+        const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, web_request_value_names[i]);
+        job.request.values[i] = value ? value : "";
+    }
     const char *why = web_server_find_refusal(connection, method, &status);
     const enum web_server_turn turn =
         why || !job.client || !server->events.turn ? WEB_SERVER_NOW : server->events.turn(path);
-    return turn == WEB_SERVER_NOW ? web_server_answer_now(server, connection, &job.request, status, why)
-                                  : web_server_enqueue(server, &job, turn, state);
+    if (turn != WEB_SERVER_NOW)
+        return web_server_enqueue(server, &job, turn, state);
+    web_server_make(server, &job.request, status, why, &job.answer);
+    return job.answer.bytes ? web_server_send(server, connection, &job.answer, job.since_ms) : MHD_NO;
 }
 
 static void

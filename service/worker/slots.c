@@ -175,53 +175,40 @@ slot_wait(struct job_slot *slot)
     }
 }
 
-/* Waits for a job. Returns NULL when the slots close. */
-static struct task *
-begin_task(struct job_slot *slot)
-{
-    struct slots *slots = slot->slots;
-    pthread_mutex_lock(&slots->lock);
-    slot_wait(slot);
-    slot->has_memory = true;
-    struct task *task = slots->closing ? NULL : take_first(&slots->waiting);
-    slot->running = task;
-    slot->stage = NULL;
-    slot->reported_at = 0;
-    atomic_store(&slot->stop, false);
-    pthread_mutex_unlock(&slots->lock);
-    return task;
-}
-
-static void
-end_task(struct job_slot *slot, struct task *task)
-{
-    struct slots *slots = slot->slots;
-    pthread_mutex_lock(&slots->lock);
-    slot->running = NULL;
-    slot->has_news = false;
-    STAILQ_INSERT_TAIL(&slots->ended, task, next);
-    if (task->report.device_lost) {
-        slots->lost = true;
-        return_all_tasks(slots);
-    }
-    pthread_mutex_unlock(&slots->lock);
-    slots->wake(slots->context);
-}
-
 static void *
 slot_main(void *argument)
 {
     struct job_slot *slot = argument;
+    struct slots *slots = slot->slots;
     /* Reserve memory in this thread: pinning is slow, and other slots may already have jobs. */
-    const int64_t bytes = slot->slots->keep_bytes;
+    const int64_t bytes = slots->keep_bytes;
     const int rc = bytes > 0 ? job_lane_keep(slot->lane, bytes) : 0;
     if (rc)
         log_warn("worker.keep", LOG_INT("bytes", bytes), LOG_STR("error", strerror(-rc)));
-    for (struct task *task; (task = begin_task(slot)) != NULL;) {
+    for (;;) {
+        pthread_mutex_lock(&slots->lock);
+        slot_wait(slot);
+        slot->has_memory = true;
+        struct task *task = slots->closing ? NULL : take_first(&slots->waiting);
+        slot->running = task;
+        slot->stage = NULL;
+        slot->reported_at = 0;
+        atomic_store(&slot->stop, false);
+        pthread_mutex_unlock(&slots->lock);
+        if (!task)
+            return NULL;
         run_task(slot, task);
-        end_task(slot, task);
+        pthread_mutex_lock(&slots->lock);
+        slot->running = NULL;
+        slot->has_news = false;
+        STAILQ_INSERT_TAIL(&slots->ended, task, next);
+        if (task->report.device_lost) {
+            slots->lost = true;
+            return_all_tasks(slots);
+        }
+        pthread_mutex_unlock(&slots->lock);
+        slots->wake(slots->context);
     }
-    return NULL;
 }
 
 /* ----------------------------------------------------------------------- opening, closing -- */

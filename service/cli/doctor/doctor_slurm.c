@@ -37,23 +37,6 @@ share_try(int folder)
 }
 
 static void
-slurm_check_share(struct examination *examination, const struct conf_slurm *slurm)
-{
-    struct stat status;
-    const int folder = open(slurm->share, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const int error = folder < 0 || fstat(folder, &status) != 0 ? errno : share_try(folder);
-    if (error)
-        doctor_failed(examination, error, slurm->share,
-                      "mount the folder shared with the compute nodes, and allow the service's "
-                      "user to write");
-    else if (status.st_mode & 0022)
-        doctor_find(examination, DOCTOR_ATTENTION,
-                    "other users can write %s and replace results of nodes: chmod go-w it", slurm->share);
-    if (folder >= 0)
-        close(folder);
-}
-
-static void
 slurm_check_settings(struct examination *examination, const struct conf_slurm *slurm)
 {
     struct error error;
@@ -79,8 +62,19 @@ void
 doctor_check_slurm(struct examination *examination)
 {
     const struct conf_slurm *slurm = &examination->doctor->conf->compute.slurm;
+    struct stat status;
     struct error error;
-    slurm_check_share(examination, slurm);
+    const int folder = open(slurm->share, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int failed = folder < 0 || fstat(folder, &status) != 0 ? errno : share_try(folder);
+    if (failed)
+        doctor_failed(examination, failed, slurm->share,
+                      "mount the folder shared with the compute nodes, and allow the service's "
+                      "user to write");
+    else if (status.st_mode & 0022)
+        doctor_find(examination, DOCTOR_ATTENTION,
+                    "other users can write %s and replace results of nodes: chmod go-w it", slurm->share);
+    if (folder >= 0)
+        close(folder);
     slurm_check_settings(examination, slurm);
     if (examination->count == 0 && slurm_try(slurm, &error))
         doctor_find(examination, DOCTOR_BROKEN, "%s: %s", error.message,

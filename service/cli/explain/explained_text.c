@@ -242,18 +242,6 @@ text_rule(const struct explained *explained, size_t number, const struct explain
                            rule->reasons[0] ? "; others do not match: " : "", rule->reasons);
 }
 
-/* Prints the conditions of a rule with several ones, and each condition with a note. */
-static void
-text_conditions(const struct explained_rule *rule)
-{
-    for (size_t i = 0; i < rule->condition_count; i++) {
-        const struct explained_condition *condition = &rule->conditions[i];
-        if (rule->condition_count > 1 || condition->note[0])
-            explained_put_line("    condition", "%s: %s%s%s%s", condition->text, condition->reason[0] ? "no: " : "yes",
-                               condition->reason, condition->note[0] ? "; " : "", condition->note);
-    }
-}
-
 static void
 text_rules(const struct explained *explained)
 {
@@ -264,8 +252,15 @@ text_rules(const struct explained *explained)
     else
         printf("  rules: %zu\n", explained->result.rule_count);
     for (size_t i = 0; i < explained->result.rule_count; i++) {
-        text_rule(explained, i + 1, &explained->rules[i]);
-        text_conditions(&explained->rules[i]);
+        const struct explained_rule *rule = &explained->rules[i];
+        text_rule(explained, i + 1, rule);
+        for (size_t k = 0; k < rule->condition_count; k++) {
+            const struct explained_condition *condition = &rule->conditions[k];
+            if (rule->condition_count > 1 || condition->note[0])
+                explained_put_line("    condition", "%s: %s%s%s%s", condition->text,
+                                   condition->reason[0] ? "no: " : "yes", condition->reason,
+                                   condition->note[0] ? "; " : "", condition->note);
+        }
     }
 }
 

@@ -241,18 +241,6 @@ units_check_stacks(struct units *units, const struct sorted_series *series, cons
     return rc;
 }
 
-/* A series without stacks becomes one refused unit. */
-static int
-units_check_series(struct units *units, const struct sorted_series *series, const struct units_request *request)
-{
-    struct error refusal = series->refusal;
-    int rc = refusal.code == CODE_NONE ? units_check_stacks(units, series, request, &refusal) : -EINVAL;
-    if (rc != -EINVAL)
-        return rc;
-    units->stacks++;
-    return add_unit(units, series, "", &refusal) ? 0 : -ENOMEM;
-}
-
 /* -------------------------------------------------------------------------------- naming ---- */
 
 /* Makes a part of a file name: keeps letters, digits, dots and underscores, and replaces other runs
@@ -324,8 +312,15 @@ input_units_make(const struct units_request *request, struct units *units, struc
     *units = (struct units){0};
     int rc =
         input_sorted_make(request->headers, request->paths, request->series_limits, request->skipped, &units->sorted);
-    for (size_t i = 0; i < units->sorted.count && rc == 0; i++)
-        rc = units_check_series(units, &units->sorted.series[i], request);
+    for (size_t i = 0; i < units->sorted.count && rc == 0; i++) {
+        const struct sorted_series *series = &units->sorted.series[i];
+        struct error refusal = series->refusal;
+        rc = refusal.code == CODE_NONE ? units_check_stacks(units, series, request, &refusal) : -EINVAL;
+        if (rc != -EINVAL)
+            continue;
+        units->stacks++; /* a series without stacks becomes one refused unit */
+        rc = add_unit(units, series, "", &refusal) ? 0 : -ENOMEM;
+    }
     if (rc == 0)
         rc = name_units(units, request->output);
     if (rc) {

@@ -25,19 +25,6 @@ report_json_row(struct json *json, const struct report_table *table, size_t row,
     json_end_object(json);
 }
 
-static void
-report_json_table(struct json *json, const struct report_table *table)
-{
-    if (table->list->shape == REPORT_FIGURES) {
-        report_json_row(json, table, 0, table->list->key);
-        return;
-    }
-    json_begin_array(json, table->list->key);
-    for (size_t row = 0; row < table->row_count; row++)
-        report_json_row(json, table, row, NULL);
-    json_end_array(json);
-}
-
 void
 report_write_json(const struct report_content *report, FILE *out)
 {
@@ -47,7 +34,16 @@ report_write_json(const struct report_content *report, FILE *out)
     json_string(&json, "until", report->period->until);
     json_boolean(&json, "attention", report->attention);
     cli_alerts_to_json(report->alerts, &json);
-    for (int i = 0; i < PERIOD_COUNT; i++)
-        report_json_table(&json, &report->period->tables[i]);
+    for (int i = 0; i < PERIOD_COUNT; i++) {
+        const struct report_table *table = &report->period->tables[i];
+        if (table->list->shape == REPORT_FIGURES) {
+            report_json_row(&json, table, 0, table->list->key);
+            continue;
+        }
+        json_begin_array(&json, table->list->key);
+        for (size_t row = 0; row < table->row_count; row++)
+            report_json_row(&json, table, row, NULL);
+        json_end_array(&json);
+    }
     json_end_object(&json);
 }

@@ -47,30 +47,26 @@ html_alert_remedy(const struct alert *alert, FILE *out)
         html_alert_code(*row->remedy ? ". To acknowledge: " : "If it is known: ", "noctule ack ", alert->id, out);
 }
 
-static void
-html_alert(const struct alert *alert, FILE *out)
-{
-    static const char *const words[][2] = {{"waits", "Waits"}, {"attention", "Attention"}, {"broken", "Broken"}};
-
-    const char *class = alert->ack.by ? "known" : words[alert->severity][0];
-    fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> <div>", class,
-            alert->ack.by ? "Known" : words[alert->severity][1]);
-    html_untrusted(alert->text, out);
-    if (alert->severity != ALERT_WAITS) {
-        html_alert_time(", since ", alert->since_ms, out);
-        html_alert_code("<div class=\"small faint\">", alert->id, "", out);
-        fputs(" ", out);
-        (alert->ack.by ? html_alert_ack : html_alert_remedy)(alert, out);
-        fputs("</div>", out);
-    }
-    fputs("</div></li>\n", out);
-}
-
 void
 html_alerts(const struct alerts *alerts, FILE *out)
 {
+    static const char *const words[][2] = {{"waits", "Waits"}, {"attention", "Attention"}, {"broken", "Broken"}};
+
     fputs("<ul class=\"alerts\">\n", out);
-    for (size_t i = 0; i < alerts->count; i++)
-        html_alert(&alerts->items[i], out);
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert *alert = &alerts->items[i];
+        fprintf(out, "<li class=\"%s\"><span class=\"level\">%s</span> <div>",
+                alert->ack.by ? "known" : words[alert->severity][0],
+                alert->ack.by ? "Known" : words[alert->severity][1]);
+        html_untrusted(alert->text, out);
+        if (alert->severity != ALERT_WAITS) {
+            html_alert_time(", since ", alert->since_ms, out);
+            html_alert_code("<div class=\"small faint\">", alert->id, "", out);
+            fputs(" ", out);
+            (alert->ack.by ? html_alert_ack : html_alert_remedy)(alert, out);
+            fputs("</div>", out);
+        }
+        fputs("</div></li>\n", out);
+    }
     fputs("</ul>", out);
 }

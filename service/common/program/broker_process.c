@@ -266,30 +266,14 @@ broker_digest_step(const void *context, struct broker_result *result)
     result->rc = program_digest_make(context, &result->of.digest, &result->error);
 }
 
-static int
-broker_read_digest(struct broker_process *process, const struct conf_program *program, struct program_digest *digest,
-                   struct error *error)
-{
-    char *inputs[64];
-    struct broker_result result;
-    struct broker_step step = {
-        .name = "digests the program", .inputs = inputs, .run = broker_digest_step, .context = program};
-    inputs[step.input_count++] = program->command[0];
-    if (program->cpu_command_count > 0)
-        inputs[step.input_count++] = program->cpu_command[0];
-    for (size_t i = 0; i < program->weights_count && step.input_count < sizeof inputs / sizeof *inputs; i++)
-        inputs[step.input_count++] = program->weights[i];
-    const int rc = broker_run_step(process, &step, &result, error);
-    if (!rc)
-        *digest = result.of.digest;
-    return rc;
-}
-
 int
 broker_digest(struct broker_process *process, const struct conf_program *program, struct program_digest *digest,
               struct error *error)
 {
-    char stamp[65];
+    char stamp[65], *inputs[64];
+    struct broker_result result;
+    struct broker_step step = {
+        .name = "digests the program", .inputs = inputs, .run = broker_digest_step, .context = program};
     *digest = (struct program_digest){0};
     int rc = program_digest_stamp(program, stamp, error);
     for (size_t i = 0; rc == 0 && i < process->digest_count; i++)
@@ -297,10 +281,17 @@ broker_digest(struct broker_process *process, const struct conf_program *program
             *digest = process->digests[i].digest;
             return 0;
         }
-    if (!rc)
-        rc = broker_read_digest(process, program, digest, error);
     if (rc)
         return rc;
+    inputs[step.input_count++] = program->command[0];
+    if (program->cpu_command_count > 0)
+        inputs[step.input_count++] = program->cpu_command[0];
+    for (size_t i = 0; i < program->weights_count && step.input_count < sizeof inputs / sizeof *inputs; i++)
+        inputs[step.input_count++] = program->weights[i];
+    rc = broker_run_step(process, &step, &result, error);
+    if (rc)
+        return rc;
+    *digest = result.of.digest;
     struct broker_digest *grown =
         array_grow(process->digests, &process->digest_room, process->digest_count + 1, sizeof *grown);
     if (!grown)

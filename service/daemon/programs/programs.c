@@ -364,30 +364,23 @@ programs_on_checks_committed(void *context, int status)
         programs->checks.is_recorded = false;
 }
 
-/* Stores the last checks, and plans the jobs that waited for them. */
-static int
-programs_record_checks(struct programs *programs)
-{
-    struct core *core = programs->core;
-    struct program_checks *checks = &programs->checks;
-    int rc = queue_set_programs(core->queue, checks->at, checks->count, clock_unix_ms());
-    if (!rc)
-        rc = programs_plan_waiting(core, NULL);
-    checks->is_recorded = !rc;
-    return rc ? rc : batch_on_commit(core->batch, programs_on_checks_committed, programs);
-}
-
 void
 programs_before_commit(struct programs *programs)
 {
     struct core *core = programs->core;
+    struct program_checks *checks = &programs->checks;
     int rc = 0;
     if (core->db_failed && !core->probing)
         return;
     attempts_write(&programs->attempts);
     if (!core_closed(core) && due_take(&core->programs_due) && core_change(core)) {
-        if (!programs->checks.is_recorded)
-            rc = programs_record_checks(programs);
+        if (!checks->is_recorded) { /* stores the last checks, and plans the jobs that waited for them */
+            rc = queue_set_programs(core->queue, checks->at, checks->count, clock_unix_ms());
+            if (!rc)
+                rc = programs_plan_waiting(core, NULL);
+            checks->is_recorded = !rc;
+            rc = rc ? rc : batch_on_commit(core->batch, programs_on_checks_committed, programs);
+        }
         if (!rc)
             rc = programs_start_ready(programs);
         core_failed(core, rc, "start a program");

@@ -122,23 +122,6 @@ settle_add_jobs(struct core *core, const struct queue_series *series, const stru
 
 /* --------------------------------------------------------------------------------- outcome ---- */
 
-/* Appends the outcome to the evidence. */
-static void
-settle_add_outcome(char *evidence, bool accepted, const struct queue_stack *stacks, const struct routing_result *result)
-{
-    if (accepted && result->outcome.too_many)
-        series_add_evidence(evidence, "; %zu volumes, and `stacks` does not select any", result->outcome.too_many);
-    else if (accepted && result->outcome.undecided)
-        series_add_evidence(evidence, "; %s cannot be compared for pipeline %s", result->outcome.undecided,
-                            result->outcome.undecided_pipeline);
-    else if (accepted && result->count == 0)
-        series_add_evidence(evidence,
-                            result->outcome.matched ? "; `stacks` of the rules names none" : "; no rule matches");
-    for (size_t i = 0; i < result->refusal_count && accepted; i++)
-        series_add_evidence(evidence, "; none for pipeline %s (%s)", result->refusals[i].pipeline,
-                            code_name(stacks[result->refusals[i].stack].code));
-}
-
 /* Writes the series with its jobs in the open batch. */
 static int
 settle_write(struct core *core, const struct queue_series *series, const char *evidence,
@@ -172,7 +155,17 @@ settle_checked(struct core *core, const struct queue_series *series, char *evide
     if (error)
         return error;
     series_add_geometry(evidence, stacks->merged, stacks->merged_count);
-    settle_add_outcome(evidence, accepted, stacks->checked, &result);
+    const struct rules_outcome *outcome = &result.outcome;
+    if (accepted && outcome->too_many)
+        series_add_evidence(evidence, "; %zu volumes, and `stacks` does not select any", outcome->too_many);
+    else if (accepted && outcome->undecided)
+        series_add_evidence(evidence, "; %s cannot be compared for pipeline %s", outcome->undecided,
+                            outcome->undecided_pipeline);
+    else if (accepted && result.count == 0)
+        series_add_evidence(evidence, outcome->matched ? "; `stacks` of the rules names none" : "; no rule matches");
+    for (size_t i = 0; i < result.refusal_count && accepted; i++)
+        series_add_evidence(evidence, "; none for pipeline %s (%s)", result.refusals[i].pipeline,
+                            code_name(stacks->checked[result.refusals[i].stack].code));
     error = settle_write(core, series, evidence, stacks, &result);
     if (!error)
         log_info(accepted ? "series.settled" : "series.refused", LOG_STR("series", series->series_uid),

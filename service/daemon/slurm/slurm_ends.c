@@ -35,8 +35,9 @@ struct slurm_outcome {
     bool node; /* counts against the node */
 };
 
-static const struct slurm_outcome *
-slurm_outcome_of(const char *state)
+/* Ends a lost attempt. As with the jobs of a worker that dies, each of several in one task may be the cause. */
+void
+slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
 {
     static const struct slurm_outcome fates[] = {
         {"NODE_FAIL", CODE_SLURM_NODE_FAILED, JOB_END_CRASHED, true},
@@ -48,19 +49,12 @@ slurm_outcome_of(const char *state)
         {"PREEMPTED", CODE_RETURNED, JOB_END_RETURNED, false},
         {"", CODE_SLURM_LOST, JOB_END_CRASHED, true},
     };
-    const struct slurm_outcome *fate = fates;
-    while (*fate->state && strcmp(fate->state, state) != 0)
-        fate++;
-    return fate;
-}
 
-/* Ends a lost attempt. As with the jobs of a worker that dies, each of several in one task may be the cause. */
-void
-slurm_lose(struct slurm_executor *slurm, struct job_attempt *attempt)
-{
     const struct slurm_task *task = attempt->task;
-    const struct slurm_outcome *fate = slurm_outcome_of(task->state);
+    const struct slurm_outcome *fate = fates;
     struct core *core = slurm->base.core;
+    while (*fate->state && strcmp(fate->state, task->state) != 0)
+        fate++;
     if (task->slurm_id == 0) {
         slurm_return(slurm, attempt, "Slurm does not have it");
         return;
