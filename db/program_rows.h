@@ -119,6 +119,20 @@ struct queue_run_end {
     int starts;
 };
 
+/* From a struct with these members: the report of a process, or a file. Its strings are borrowed. */
+#define QUEUE_RUN_END(from)                                                                                            \
+    ((struct queue_run_end){.message = "",                                                                             \
+                            .sha256 = (from)->sha256,                                                                  \
+                            .sandbox = (from)->sandbox,                                                                \
+                            .size = (from)->size,                                                                      \
+                            .labels = (from)->labels,                                                                  \
+                            .labelled = (from)->labelled,                                                              \
+                            .peak_bytes = (from)->peak_bytes,                                                          \
+                            .write_seconds = (from)->write_seconds,                                                    \
+                            .program_seconds = (from)->program_seconds,                                                \
+                            .read_seconds = (from)->read_seconds,                                                      \
+                            .starts = (int)(from)->starts})
+
 /* Sets jobs to READY that have all masks, and counts them. */
 int queue_finish_run(struct queue *queue, int64_t run_id, const struct queue_run_end *end, int64_t now_ms,
                      int64_t *released);

@@ -121,7 +121,7 @@ program_attempt_read(struct program_attempt *attempt, struct proto_reader *reade
     attempt->frame = message_keep_program_ended(reader, message);
     if (!attempt->frame)
         return -ENOMEM;
-    attempt->outcome = PROGRAM_RUN_END(message);
+    attempt->outcome = QUEUE_RUN_END(message);
     program_attempt_end(attempt, program_attempt_end_of(attempt, message), message->code, "%s", message->message);
     attempt->outcome.peak_bytes = message->peak_bytes;
     return 0;

@@ -54,20 +54,6 @@ struct program_attempt {
 
 extern const struct attempt_type program_attempt_type;
 
-/* The end of a run from a struct message_program_ended or a struct program_outcome. Its strings are borrowed. */
-#define PROGRAM_RUN_END(from)                                                                                          \
-    ((struct queue_run_end){.message = "",                                                                             \
-                            .sha256 = (from)->sha256,                                                                  \
-                            .sandbox = (from)->sandbox,                                                                \
-                            .size = (from)->size,                                                                      \
-                            .labels = (from)->labels,                                                                  \
-                            .labelled = (from)->labelled,                                                              \
-                            .peak_bytes = (from)->peak_bytes,                                                          \
-                            .write_seconds = (from)->write_seconds,                                                    \
-                            .program_seconds = (from)->program_seconds,                                                \
-                            .read_seconds = (from)->read_seconds,                                                      \
-                            .starts = (int)(from)->starts})
-
 /* Creates the attempt of a run that is being started, and takes over the run's strings. Returns NULL without memory; the
  * caller then still owns them. */
 struct program_attempt *program_attempt_new(struct attempts *attempts, struct queue_run *run);

@@ -7,7 +7,6 @@
 #include "service/common/layout.h"
 #include "service/common/program/program_order.h"
 #include "service/common/slurm/slurm_digest.h"
-#include "service/daemon/programs/program_attempt.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -72,7 +71,7 @@ slurm_mask_finish(struct core *core, const struct queue_run *run, const char *pa
     if (outcome.end != PROGRAM_END_WELL || !digest_is_sha256(outcome.sha256) ||
         strcmp(outcome.identity, run->identity) != 0)
         return -EBADMSG;
-    const struct queue_run_end end = PROGRAM_RUN_END(&outcome);
+    const struct queue_run_end end = QUEUE_RUN_END(&outcome);
     rc = queue_finish_run(core->queue, run->id, &end, clock_unix_ms(), &released);
     due_now(&core->jobs_due);
     return rc;
