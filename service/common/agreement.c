@@ -342,9 +342,11 @@ agreement_of_surfaces(struct agreement_corners *corners, struct agreement *agree
     return rc;
 }
 
-static void
-agreement_of_volumes(const struct agreement_request *request, struct agreement *agreement)
+int
+agreement_measure(const struct agreement_request *request, struct agreement *agreement, struct error *error)
 {
+    struct agreement_corners corners = {.request = request, .first = {INT64_MAX, INT64_MAX, INT64_MAX}};
+    *agreement = (struct agreement){.distance_95 = NAN, .surface_dice = NAN};
     const double *spacing = request->spacing;
     const int64_t words = request->masks[0].words_per_row * request->extent.rows * request->extent.slices;
     for (int64_t i = 0; i < words; i++) {
@@ -363,14 +365,6 @@ agreement_of_volumes(const struct agreement_request *request, struct agreement *
     agreement->dice = 2 * (double)agreement->common / (double)(voxels[0] + voxels[1]);
     agreement->ratio = (double)voxels[AGREEMENT_FOUND] / (double)voxels[AGREEMENT_REFERENCE];
     agreement->bias_ml = agreement->ml[AGREEMENT_FOUND] - agreement->ml[AGREEMENT_REFERENCE];
-}
-
-int
-agreement_measure(const struct agreement_request *request, struct agreement *agreement, struct error *error)
-{
-    struct agreement_corners corners = {.request = request, .first = {INT64_MAX, INT64_MAX, INT64_MAX}};
-    *agreement = (struct agreement){.distance_95 = NAN, .surface_dice = NAN};
-    agreement_of_volumes(request, agreement);
     if (agreement->voxels[0] + agreement->voxels[1] == 0)
         return 0;
     for (int which = 0; which < AGREEMENT_MASKS; which++)

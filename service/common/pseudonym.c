@@ -19,35 +19,24 @@
 enum { WORD_BYTES = 12 };
 
 static int
-key_read_at(int folder, struct pseudonym_key *key)
-{
-    int fd = openat(folder, LAYOUT_PSEUDONYM_KEY, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return -errno;
-    const ssize_t got = read(fd, key->bytes, sizeof(key->bytes));
-    const int rc = got < 0 ? -errno : got < (ssize_t)sizeof(key->bytes) ? -EBADMSG : 0;
-    close(fd);
-    return rc;
-}
-
-static int
-key_make_at(int folder, struct pseudonym_key *key)
-{
-    if (getrandom(key->bytes, sizeof(key->bytes), 0) != (ssize_t)sizeof(key->bytes))
-        return -EAGAIN;
-    int rc = durable_write(folder, LAYOUT_PSEUDONYM_KEY, key->bytes, sizeof(key->bytes), 0600, DURABLE_NEW);
-    return rc ? rc : durable_sync_folder(folder, ".");
-}
-
-static int
 key_in(const char *root, bool makes, struct pseudonym_key *key)
 {
     int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
-    int rc = key_read_at(folder, key);
-    if (rc == -ENOENT && makes)
-        rc = key_make_at(folder, key);
+    const size_t size = sizeof key->bytes;
+    const int fd = openat(folder, LAYOUT_PSEUDONYM_KEY, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const ssize_t got = fd < 0 ? -1 : read(fd, key->bytes, size);
+    int rc = got < 0 ? -errno : got < (ssize_t)size ? -EBADMSG : 0;
+    if (fd >= 0)
+        close(fd);
+    if (fd < 0 && rc == -ENOENT && makes) {
+        rc = getrandom(key->bytes, size, 0) != (ssize_t)size ? -EAGAIN : 0;
+        if (rc == 0)
+            rc = durable_write(folder, LAYOUT_PSEUDONYM_KEY, key->bytes, size, 0600, DURABLE_NEW);
+        if (rc == 0)
+            rc = durable_sync_folder(folder, ".");
+    }
     close(folder);
     if (rc)
         return rc;

@@ -52,26 +52,6 @@ attempt_drop(struct attempt *attempt)
     attempt->all->type->free(attempt);
 }
 
-/* Writes the outcome in the open batch. Returns 0, or -errno if the attempt must be written again. */
-static int
-attempt_write(struct attempt *attempt)
-{
-    const struct attempt_type *type = attempt->all->type;
-    int rc = type->write(attempt);
-    attempt->superseded = rc == -EAGAIN || rc == -ENOENT;
-    if (rc && !attempt->superseded && !core_is_transient(rc)) {
-        char event[32], message[512];
-        snprintf(event, sizeof event, "%s.record_failed", type->subject);
-        snprintf(message, sizeof message, "the report of the %s cannot be recorded: %s", type->child,
-                 queue_reason(attempt->all->core->queue));
-        log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("message", message));
-        rc = type->fail(attempt, CODE_RECORD_FAILED, message);
-    }
-    /* The next start repairs a row that accepts neither the outcome nor the failure. */
-    attempt->written = !core_is_transient(rc);
-    return attempt->written ? 0 : rc;
-}
-
 static void
 attempt_on_commit(void *context, int status)
 {
@@ -98,15 +78,27 @@ void
 attempts_write(struct attempts *attempts)
 {
     struct core *core = attempts->core;
+    const struct attempt_type *type = attempts->type;
     /* Search again each time: joining the batch may commit a full one, which frees attempts. */
     while (attempts_first_unwritten(attempts)) {
         if (!core_change(core))
             return;
         struct attempt *attempt = attempts_first_unwritten(attempts);
-        int rc = attempt_write(attempt);
-        if (!rc)
+        int rc = type->write(attempt);
+        attempt->superseded = rc == -EAGAIN || rc == -ENOENT;
+        if (rc && !attempt->superseded && !core_is_transient(rc)) {
+            char event[32], message[512];
+            snprintf(event, sizeof event, "%s.record_failed", type->subject);
+            snprintf(message, sizeof message, "the report of the %s cannot be recorded: %s", type->child,
+                     queue_reason(core->queue));
+            log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("message", message));
+            rc = type->fail(attempt, CODE_RECORD_FAILED, message);
+        }
+        /* The next start repairs a row that accepts neither the outcome nor the failure. */
+        attempt->written = !core_is_transient(rc);
+        if (attempt->written)
             rc = batch_on_commit(core->batch, attempt_on_commit, attempt);
-        if (core_failed(core, rc, attempts->type->action))
+        if (core_failed(core, rc, type->action))
             return;
     }
 }

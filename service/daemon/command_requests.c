@@ -361,26 +361,6 @@ purge_format_count(int64_t count, const char *noun, char text[48])
     return text;
 }
 
-static void
-purge_reply(const struct message_purge *message, const struct queue_purged *purged, struct answer *answer)
-{
-    const char *done = message->dry_run ? "would be removed" : "removed";
-    char stay[120] = "", counts[4][48];
-    if (purged->originals > 0)
-        snprintf(stay, sizeof stay, "; kept in their inbox and not received again: %s",
-                 purge_format_count(purged->originals, "original", counts[0]));
-    if (!*message->series_uid)
-        answer_set(answer, "%s in quarantine without a known series: %s",
-                   purge_format_count(purged->quarantined, "file", counts[0]), done);
-    else
-        answer_set(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s", message->series_uid,
-                   purge_format_count(purged->images, "image", counts[0]),
-                   purge_format_count(purged->objects, "object", counts[1]),
-                   purge_format_count(purged->results, "result", counts[2]),
-                   purge_format_count(purged->quarantined, "file", counts[3]), (double)purged->bytes / (1 << 20), done,
-                   stay);
-}
-
 static int
 handle_purge(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -398,8 +378,23 @@ handle_purge(struct core *core, const struct control_request *request, struct an
         error = described;
     if (!error && !message->dry_run)
         error = purge_now(core);
-    if (!error)
-        purge_reply(message, &purged, answer);
+    if (!error) {
+        const char *done = message->dry_run ? "would be removed" : "removed";
+        char stay[120] = "", counts[4][48];
+        if (purged.originals > 0)
+            snprintf(stay, sizeof stay, "; kept in their inbox and not received again: %s",
+                     purge_format_count(purged.originals, "original", counts[0]));
+        if (!*message->series_uid)
+            answer_set(answer, "%s in quarantine without a known series: %s",
+                       purge_format_count(purged.quarantined, "file", counts[0]), done);
+        else
+            answer_set(answer, "series %s: %s, %s, %s, %s in quarantine, %.1f MiB: %s%s", message->series_uid,
+                       purge_format_count(purged.images, "image", counts[0]),
+                       purge_format_count(purged.objects, "object", counts[1]),
+                       purge_format_count(purged.results, "result", counts[2]),
+                       purge_format_count(purged.quarantined, "file", counts[3]), (double)purged.bytes / (1 << 20),
+                       done, stay);
+    }
     return error;
 }
 

@@ -57,34 +57,29 @@ site_command_kill(const struct site_command *command, int number)
 }
 
 static void
-site_command_failure(struct site_command *command, char failure[SITE_COMMAND_MESSAGE])
-{
-    char how[128] = "", text[SITE_COMMAND_MESSAGE] = "", *rest = NULL;
-    size_t used = 0;
-    command->text[command->used] = '\0';
-    /* Join lines: "mail: no route to host; noctule: ...". */
-    for (char *line = strtok_r(command->text, "\r\n", &rest); line && used < sizeof text;
-         line = strtok_r(NULL, "\r\n", &rest))
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", line);
-    if (command->late)
-        snprintf(how, sizeof how, "it took longer than %s (%g s)%s", command->limit, (double)command->timeout_ms / 1000,
-                 *text ? ": " : "");
-    else if (!*text && command->signal)
-        snprintf(how, sizeof how, "it was ended by signal %d", command->signal);
-    else if (!*text)
-        snprintf(how, sizeof how, "it ended with status %d", (int)command->exit_status);
-    const size_t length = (size_t)snprintf(failure, SITE_COMMAND_MESSAGE, "%s", how);
-    snprintf(failure + length, SITE_COMMAND_MESSAGE - length, "%s", text);
-}
-
-static void
 site_command_finish(struct site_command *command)
 {
     char failure[SITE_COMMAND_MESSAGE] = "";
     void (*const done)(void *, const char *) = command->done;
     void *const context = command->context;
-    if (command->late || command->exit_status || command->signal)
-        site_command_failure(command, failure);
+    if (command->late || command->exit_status || command->signal) {
+        char how[128] = "", text[SITE_COMMAND_MESSAGE] = "", *rest = NULL;
+        size_t used = 0;
+        command->text[command->used] = '\0';
+        /* Join lines: "mail: no route to host; noctule: ...". */
+        for (char *line = strtok_r(command->text, "\r\n", &rest); line && used < sizeof text;
+             line = strtok_r(NULL, "\r\n", &rest))
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", line);
+        if (command->late)
+            snprintf(how, sizeof how, "it took longer than %s (%g s)%s", command->limit,
+                     (double)command->timeout_ms / 1000, *text ? ": " : "");
+        else if (!*text && command->signal)
+            snprintf(how, sizeof how, "it was ended by signal %d", command->signal);
+        else if (!*text)
+            snprintf(how, sizeof how, "it ended with status %d", (int)command->exit_status);
+        const size_t length = (size_t)snprintf(failure, SITE_COMMAND_MESSAGE, "%s", how);
+        snprintf(failure + length, SITE_COMMAND_MESSAGE - length, "%s", text);
+    }
     site_command_end(command);
     done(context, failure);
 }

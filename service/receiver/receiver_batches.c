@@ -251,28 +251,6 @@ receiver_batch_add(struct receiver_batch *batch, struct import_token *item)
     batch->imports[batch->count++] = &item->import;
 }
 
-/* Turns the first file of the list into an item, and adds that to the batch. An unreadable file is reported at once. */
-static void
-pick_up(struct receiver *receiver, struct receiver_batch *batch)
-{
-    struct ready *ready = STAILQ_FIRST(&receiver->ready);
-    STAILQ_REMOVE_HEAD(&receiver->ready, next);
-    struct import_token *item = import_token_add(&receiver->tokens, ready->inbox, ready->relative, &ready->stamp);
-    if (!item) {
-        inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
-    } else {
-        item->reported = ready->reported;
-        item->released = strcmp(inbox_conf(ready->inbox)->path, receiver->released.path) == 0;
-        if (ready->error) {
-            import_unreadable(&item->import, ready->error);
-            receiver_dispatch(receiver, item);
-        } else {
-            receiver_batch_add(batch, item);
-        }
-    }
-    free(ready);
-}
-
 static struct receiver_batch *
 receiver_idle_batch(struct receiver *receiver)
 {
@@ -290,8 +268,26 @@ receiver_start_batches(struct receiver *receiver)
     while (!STAILQ_EMPTY(&receiver->ready) && import_tokens_room(&receiver->tokens) > 0 &&
            (batch = receiver_idle_batch(receiver))) {
         while (!STAILQ_EMPTY(&receiver->ready) && batch->count < RECEIVER_BATCH_FILES &&
-               import_tokens_room(&receiver->tokens) > 0)
-            pick_up(receiver, batch);
+               import_tokens_room(&receiver->tokens) > 0) {
+            /* The first file becomes an item of the batch. An unreadable file is reported at once. */
+            struct ready *ready = STAILQ_FIRST(&receiver->ready);
+            STAILQ_REMOVE_HEAD(&receiver->ready, next);
+            struct import_token *item =
+                import_token_add(&receiver->tokens, ready->inbox, ready->relative, &ready->stamp);
+            if (!item) {
+                inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
+            } else {
+                item->reported = ready->reported;
+                item->released = strcmp(inbox_conf(ready->inbox)->path, receiver->released.path) == 0;
+                if (ready->error) {
+                    import_unreadable(&item->import, ready->error);
+                    receiver_dispatch(receiver, item);
+                } else {
+                    receiver_batch_add(batch, item);
+                }
+            }
+            free(ready);
+        }
         if (batch->count == 0)
             continue;
         batch->receiver = receiver;

@@ -144,19 +144,6 @@ places_add_below(struct places *places, const char *root, const struct place_row
     return rc;
 }
 
-static int
-places_add_root(struct places *places, enum confine_role role, const char *root)
-{
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof root_rows / sizeof *root_rows; i++)
-        if (root_rows[i].roles & role)
-            rc = places_add_below(places, root, &root_rows[i], true);
-    for (size_t i = 0; rc == 0 && i < sizeof root_files / sizeof *root_files; i++)
-        if (root_files[i].roles & role)
-            rc = places_add_below(places, root, &root_files[i], false);
-    return rc;
-}
-
 /* A move needs write rights at its source and at its target. */
 static int
 places_add_inboxes(struct places *places, const struct conf *conf)
@@ -297,7 +284,13 @@ int
 places_of(enum confine_role role, const struct conf *conf, struct places *places)
 {
     *places = (struct places){0};
-    int rc = places_add_root(places, role, conf->root);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof root_rows / sizeof *root_rows; i++)
+        if (root_rows[i].roles & role)
+            rc = places_add_below(places, conf->root, &root_rows[i], true);
+    for (size_t i = 0; rc == 0 && i < sizeof root_files / sizeof *root_files; i++)
+        if (root_files[i].roles & role)
+            rc = places_add_below(places, conf->root, &root_files[i], false);
     if (!rc && role == CONFINE_INTAKE)
         rc = places_add_inboxes(places, conf);
     const struct conf_tls *tls = &conf->dicom.tls;

@@ -63,27 +63,6 @@ chart_column(const struct chart_drawing *d, size_t row)
     fputs("</g>\n", d->out);
 }
 
-/* Labels hours if the columns are hours, otherwise days. */
-static void
-chart_labels(const struct chart_drawing *d)
-{
-    const size_t rows = d->table->row_count, step = (rows + 5) / 6;
-    const char *first = rows > 1 ? report_cell(d->table, 0, "at") : "",
-               *next = rows > 1 ? report_cell(d->table, 1, "at") : "";
-    int64_t from = 0, to = 0;
-    iso_time_to_ms(first, &from);
-    iso_time_to_ms(next, &to);
-    const bool by_hour = to - from < 86400000;
-    for (size_t row = 0; row < rows; row += step) {
-        char at[SHOWN_TIME];
-        const double slot = (WIDTH - LEFT) / (double)rows;
-        shown_time(report_cell(d->table, row, "at"), at);
-        if (strlen(at) >= 16)
-            fprintf(d->out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
-                    LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);
-    }
-}
-
 void
 html_chart(const struct report_table *table, const struct html_chart *chart, FILE *out)
 {
@@ -108,6 +87,21 @@ html_chart(const struct report_table *table, const struct html_chart *chart, FIL
     }
     for (size_t row = 0; row < table->row_count; row++)
         chart_column(&d, row);
-    chart_labels(&d);
+    /* Label hours if the columns are hours, otherwise days. */
+    const size_t rows = d.table->row_count, step = (rows + 5) / 6;
+    const char *first = rows > 1 ? report_cell(d.table, 0, "at") : "",
+               *next = rows > 1 ? report_cell(d.table, 1, "at") : "";
+    int64_t from = 0, to = 0;
+    iso_time_to_ms(first, &from);
+    iso_time_to_ms(next, &to);
+    const bool by_hour = to - from < 86400000;
+    for (size_t row = 0; row < rows; row += step) {
+        char at[SHOWN_TIME];
+        const double slot = (WIDTH - LEFT) / (double)rows;
+        shown_time(report_cell(d.table, row, "at"), at);
+        if (strlen(at) >= 16)
+            fprintf(d.out, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%.5s</text>\n",
+                    LEFT + slot * ((double)row + 0.5), FLOOR + 16.0, by_hour ? at + 11 : at + 5);
+    }
     fputs("</svg></figure>\n", out);
 }

@@ -29,27 +29,6 @@ html_cell(const struct report_table *table, size_t row, size_t column, const str
     fputs(href ? "</a>" : "", out);
 }
 
-static int
-html_cells(const struct report_table *table, size_t row, const struct html_link *links, FILE *out)
-{
-    int count = 0;
-    for (size_t i = 0; i < table->list->column_count; i++) {
-        const struct report_column *column = &table->list->columns[i];
-        if ((column->form & REPORT_BELOW))
-            continue;
-        fputs(column->form & REPORT_NUMBER       ? "<td class=\"n\">"
-              : column->form & REPORT_TIME       ? "<td class=\"t\">"
-              : strcmp(column->key, "code") == 0 ? "<td class=\"code\">"
-                                                 : "<td>",
-              out);
-        html_cell(table, row, i, links, out);
-        fputs("</td>", out);
-        count++;
-    }
-    fputs("<td></td>", out); /* takes the remaining width */
-    return count + 1;
-}
-
 static void
 html_lines(const struct report_table *table, size_t row, bool all, const struct html_link *links, FILE *out)
 {
@@ -82,7 +61,21 @@ html_row(const struct report_table *table, size_t row, const struct html_link *l
 {
     const bool below = html_has_below(table);
     fputs(below ? "<tbody><tr class=\"head\">" : "<tr>", out);
-    const int columns = html_cells(table, row, links, out);
+    int columns = 1;
+    for (size_t i = 0; i < table->list->column_count; i++) {
+        const struct report_column *column = &table->list->columns[i];
+        if ((column->form & REPORT_BELOW))
+            continue;
+        fputs(column->form & REPORT_NUMBER       ? "<td class=\"n\">"
+              : column->form & REPORT_TIME       ? "<td class=\"t\">"
+              : strcmp(column->key, "code") == 0 ? "<td class=\"code\">"
+                                                 : "<td>",
+              out);
+        html_cell(table, row, i, links, out);
+        fputs("</td>", out);
+        columns++;
+    }
+    fputs("<td></td>", out); /* takes the remaining width */
     fputs("</tr>\n", out);
     if (!below)
         return;

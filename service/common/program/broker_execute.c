@@ -78,38 +78,30 @@ case_check_files(struct broker_case *run, struct broker_watch *watch, struct err
     return 0;
 }
 
-static int
-case_check_processes(struct broker_case *run, struct broker_watch *watch, struct error *error)
-{
-    const struct conf_program *program = run->program;
-    const int64_t limit = (int64_t)(program->memory_mib * MIB);
-    struct process_usage usage;
-    process_tree_measure(watch->pid, limit, &usage);
-    if (usage.bytes > watch->peak_bytes)
-        watch->peak_bytes = usage.bytes;
-    if (run->kind == SANDBOX_CONTAINER)
-        return 0; /* its own processes are not those of the program */
-    if (usage.tasks > program->processes + sandbox_own_tasks(run->kind))
-        return case_over(error, CODE_PROGRAM_TOO_MANY_PROCESSES, "processes", program->processes);
-    if (limit > 0 && usage.bytes > limit)
-        return case_over(error, CODE_PROGRAM_OUT_OF_MEMORY, "memory_mib", program->memory_mib);
-    return 0;
-}
-
 int
 case_check(void *context, struct broker_watch *watch, struct error *error)
 {
     struct broker_case *run = context;
     const struct conf_program *program = run->program;
-    int rc = case_check_processes(run, watch, error);
-    if (!rc)
-        rc = case_check_files(run, watch, error);
+    const int64_t limit = (int64_t)(program->memory_mib * MIB);
+    const bool is_own = run->kind != SANDBOX_CONTAINER; /* the processes of an engine are not those of the program */
+    struct process_usage usage;
+    process_tree_measure(watch->pid, limit, &usage);
+    if (usage.bytes > watch->peak_bytes)
+        watch->peak_bytes = usage.bytes;
+    if (is_own && usage.tasks > program->processes + sandbox_own_tasks(run->kind))
+        return case_over(error, CODE_PROGRAM_TOO_MANY_PROCESSES, "processes", program->processes);
+    if (is_own && limit > 0 && usage.bytes > limit)
+        return case_over(error, CODE_PROGRAM_OUT_OF_MEMORY, "memory_mib", program->memory_mib);
+    const int rc = case_check_files(run, watch, error);
+    if (rc)
+        return rc;
     const double now = clock_seconds();
-    if (!rc && now - run->started > program->deadline_seconds)
-        rc = case_over(error, CODE_PROGRAM_TOO_LONG, "deadline_seconds", program->deadline_seconds);
-    if (!rc && program->silence_seconds > 0 && now - watch->last_sign > program->silence_seconds)
-        rc = case_over(error, CODE_PROGRAM_SILENT, "silence_seconds", program->silence_seconds);
-    return rc;
+    if (now - run->started > program->deadline_seconds)
+        return case_over(error, CODE_PROGRAM_TOO_LONG, "deadline_seconds", program->deadline_seconds);
+    if (program->silence_seconds > 0 && now - watch->last_sign > program->silence_seconds)
+        return case_over(error, CODE_PROGRAM_SILENT, "silence_seconds", program->silence_seconds);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------- the end ---- */

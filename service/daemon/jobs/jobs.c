@@ -238,31 +238,6 @@ jobs_on_stages(void *context, int status)
         ((struct job_attempt *)base)->stage_noted = false;
 }
 
-/* Stores stages once per tick instead of once per change, so that a job of a fraction of a second costs only its
- * end. */
-static void
-jobs_note_stages(struct jobs *jobs)
-{
-    struct core *core = jobs->core;
-    bool begun = false;
-    if (core->db_failed && !core->probing)
-        return;
-    for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
-        struct job_attempt *attempt = (struct job_attempt *)base;
-        if (base->ended || !*attempt->stage || attempt->stage_noted)
-            continue;
-        if (!begun && !core_change(core))
-            return;
-        if (!begun)
-            batch_on_commit(core->batch, jobs_on_stages, jobs);
-        begun = true;
-        int error = queue_set_stage(core->queue, base->id, attempt->stage, attempt->stage_ms);
-        if (core_failed(core, error, "store the stage of a job"))
-            return;
-        attempt->stage_noted = true;
-    }
-}
-
 /* ----------------------------------------------------------------------------- stopping ---- */
 
 struct stop_order {
@@ -321,7 +296,25 @@ jobs_tick(struct jobs *jobs)
 {
     for (size_t i = 0; i < EXECUTOR_COUNT; i++)
         jobs->executors[i]->ops->tick(jobs->executors[i]);
-    jobs_note_stages(jobs);
+    /* Store stages once per tick instead of once per change, so that a job of a fraction of a second costs only its end. */
+    struct core *core = jobs->core;
+    bool begun = false;
+    if (core->db_failed && !core->probing)
+        return;
+    for (struct attempt *base = jobs->attempts.first; base; base = base->next) {
+        struct job_attempt *attempt = (struct job_attempt *)base;
+        if (base->ended || !*attempt->stage || attempt->stage_noted)
+            continue;
+        if (!begun && !core_change(core))
+            return;
+        if (!begun)
+            batch_on_commit(core->batch, jobs_on_stages, jobs);
+        begun = true;
+        int error = queue_set_stage(core->queue, base->id, attempt->stage, attempt->stage_ms);
+        if (core_failed(core, error, "store the stage of a job"))
+            return;
+        attempt->stage_noted = true;
+    }
 }
 
 size_t

@@ -218,27 +218,6 @@ submit_print_json(const struct submission *s, FILE *out)
     json_end_object(&json);
 }
 
-static void
-submit_print_text(const struct submission *s, FILE *out)
-{
-    const char *uid = s->request->series_uid;
-    if (*s->message)
-        fprintf(out, "%s: %s%s%s\n", uid, code_name(s->code), s->code ? ": " : "", s->message);
-    for (size_t i = 0; i < s->job_count; i++) {
-        const struct submitted *job = &s->jobs[i];
-        fprintf(out, "%s: ", uid);
-        if (job->is_new && s->request->dry_run)
-            fprintf(out, "a job would be new");
-        else if (job->is_new)
-            fprintf(out, "job %" PRId64 " is new", job->job);
-        else
-            fprintf(out, "job %" PRId64 " is %s already", job->job, queue_job_state_name(job->state));
-        fprintf(out, " (%s%s%s)\n", job->pipeline, *job->stack ? ", " : "", job->stack);
-        if (*job->lacks)
-            fprintf(out, "%s: %s: %s\n", uid, code_name(job->lacks_code), job->lacks);
-    }
-}
-
 static int
 submit_reply(const struct submission *s, char **body)
 {
@@ -246,10 +225,27 @@ submit_reply(const struct submission *s, char **body)
     int error = text_open(&text);
     if (error)
         return error;
-    if (s->request->json)
+    if (s->request->json) {
         submit_print_json(s, text.out);
-    else
-        submit_print_text(s, text.out);
+    } else {
+        FILE *out = text.out;
+        const char *uid = s->request->series_uid;
+        if (*s->message)
+            fprintf(out, "%s: %s%s%s\n", uid, code_name(s->code), s->code ? ": " : "", s->message);
+        for (size_t i = 0; i < s->job_count; i++) {
+            const struct submitted *job = &s->jobs[i];
+            fprintf(out, "%s: ", uid);
+            if (job->is_new && s->request->dry_run)
+                fprintf(out, "a job would be new");
+            else if (job->is_new)
+                fprintf(out, "job %" PRId64 " is new", job->job);
+            else
+                fprintf(out, "job %" PRId64 " is %s already", job->job, queue_job_state_name(job->state));
+            fprintf(out, " (%s%s%s)\n", job->pipeline, *job->stack ? ", " : "", job->stack);
+            if (*job->lacks)
+                fprintf(out, "%s: %s: %s\n", uid, code_name(job->lacks_code), job->lacks);
+        }
+    }
     error = text_close(&text);
     *body = text.bytes;
     return error;

@@ -69,28 +69,6 @@ program_plan_find(const struct program_plan *plan, const char *program)
     return NULL;
 }
 
-/* Finds or adds the run of a program with its current identity. */
-static int
-program_plan_need(const struct program_plan *plan, const struct conf_program *program, const char *identity,
-                  struct queue_run *run)
-{
-    const struct queue_job *job = plan->job;
-    char *settings = conf_program_to_text(program), *grid = conf_grid_text(plan->pipeline);
-    const struct queue_need need = {.series_id = job->series_id,
-                                    .revision = job->revision,
-                                    .stack = job->stack,
-                                    .program = program->name,
-                                    .settings = settings,
-                                    .pipeline = job->settings,
-                                    .grid = grid,
-                                    .identity = identity};
-    const int rc =
-        settings && grid ? queue_need_run(plan->core->queue, &need, plan->revive, clock_unix_ms(), run) : -ENOMEM;
-    free(settings);
-    free(grid);
-    return rc;
-}
-
 /* Takes the run over in place of the job's former one of this program, and ties the job to it. */
 static int
 program_plan_take(struct program_plan *plan, struct queue_run *fresh)
@@ -132,8 +110,22 @@ program_plan_add(struct program_plan *plan, const char *name)
                            check && *check->message ? check->message : "it is being checked.");
         return 0;
     }
+    /* Finds or adds the run of the program with this identity. */
     struct queue_run fresh;
-    const int rc = program_plan_need(plan, program, identity, &fresh);
+    const struct queue_job *job = plan->job;
+    char *settings = conf_program_to_text(program), *grid = conf_grid_text(plan->pipeline);
+    const struct queue_need need = {.series_id = job->series_id,
+                                    .revision = job->revision,
+                                    .stack = job->stack,
+                                    .program = program->name,
+                                    .settings = settings,
+                                    .pipeline = job->settings,
+                                    .grid = grid,
+                                    .identity = identity};
+    const int rc =
+        settings && grid ? queue_need_run(plan->core->queue, &need, plan->revive, clock_unix_ms(), &fresh) : -ENOMEM;
+    free(settings);
+    free(grid);
     return rc ? rc : program_plan_take(plan, &fresh);
 }
 

@@ -28,29 +28,6 @@ known_send_last(struct known *known)
     core_send_receiver(known->core, &writer);
 }
 
-static void
-known_send_stored(struct known *known)
-{
-    struct core *core = known->core;
-    struct proto_writer writer;
-    char **paths = NULL;
-    size_t count = 0;
-    core_failed(core, queue_paths(core->queue, known->path ? known->path : "", KNOWN_ROWS, &paths, &count),
-                "read the stored files");
-    if (count == 0) {
-        known_send_last(known);
-        return;
-    }
-    message_write_known(&writer, &(struct message_known){.inbox = ""});
-    for (size_t i = 0; i < count; i++) {
-        message_add_known_file(&writer, &(struct message_known_file){.key = (int64_t)file_key(paths[i])});
-        free(known->path);
-        known->path = paths[i];
-    }
-    free(paths);
-    core_send_receiver(known->core, &writer);
-}
-
 /* Sends a portion of an inbox's kept files. Returns false if there are no more. */
 static bool
 known_send_kept(struct known *known, const char *inbox)
@@ -97,7 +74,23 @@ known_answer(struct known *known)
             return;
         known->file = INT64_MIN;
     }
-    known_send_stored(known);
+    struct proto_writer writer;
+    char **paths = NULL;
+    size_t count = 0;
+    core_failed(core, queue_paths(core->queue, known->path ? known->path : "", KNOWN_ROWS, &paths, &count),
+                "read the stored files");
+    if (count == 0) {
+        known_send_last(known);
+        return;
+    }
+    message_write_known(&writer, &(struct message_known){.inbox = ""});
+    for (size_t i = 0; i < count; i++) {
+        message_add_known_file(&writer, &(struct message_known_file){.key = (int64_t)file_key(paths[i])});
+        free(known->path);
+        known->path = paths[i];
+    }
+    free(paths);
+    core_send_receiver(known->core, &writer);
 }
 
 void

@@ -82,35 +82,28 @@ slurm_send_poll(struct slurm_executor *slurm)
     slurm->polled_at = uv_now(&slurm->base.core->loop);
 }
 
-/* Sends COLLECT for a task. Returns false if the limit is reached. */
-static bool
-slurm_collect_task(struct slurm_executor *slurm, struct slurm_task *task)
-{
-    for (struct job_attempt *attempt = task->attempts; attempt; attempt = attempt->next_of_task) {
-        struct proto_writer writer;
-        if (attempt->collecting || attempt->requested_poll == slurm->complete_poll)
-            continue;
-        if (slurm->collecting >= SLURM_MAX_COLLECTS)
-            return false;
-        message_write_collect(&writer, &(struct message_collect){
-                                           .job = attempt->base.id, .number = attempt->number, .nonce = task->nonce});
-        if (slurm_send(slurm, &writer))
-            return false;
-        attempt->collecting = true;
-        attempt->requested_at = uv_now(&slurm->base.core->loop);
-        attempt->requested_poll = slurm->complete_poll;
-        slurm->collecting++;
-    }
-    task->to_collect = false;
-    return true;
-}
-
 void
 slurm_collect(struct slurm_executor *slurm)
 {
     for (struct slurm_task *task = slurm->tasks.first; task; task = task->next) {
-        if (task->to_collect && !slurm_collect_task(slurm, task))
-            return;
+        struct job_attempt *attempt = task->to_collect ? task->attempts : NULL;
+        for (; attempt; attempt = attempt->next_of_task) {
+            struct proto_writer writer;
+            if (attempt->collecting || attempt->requested_poll == slurm->complete_poll)
+                continue;
+            if (slurm->collecting >= SLURM_MAX_COLLECTS)
+                return;
+            message_write_collect(
+                &writer,
+                &(struct message_collect){.job = attempt->base.id, .number = attempt->number, .nonce = task->nonce});
+            if (slurm_send(slurm, &writer))
+                return;
+            attempt->collecting = true;
+            attempt->requested_at = uv_now(&slurm->base.core->loop);
+            attempt->requested_poll = slurm->complete_poll;
+            slurm->collecting++;
+        }
+        task->to_collect = false;
     }
 }
 

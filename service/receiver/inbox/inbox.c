@@ -392,11 +392,14 @@ after_enter(struct inbox *inbox, struct scan_step *step)
     step->folder = NULL;
 }
 
-/* If all folders report their changes, a sweep only checks for missed events. Its interval doubles
- * each time it finds no new file. Otherwise sweeps are the only way to find files. */
 static void
-plan_next_sweep(struct inbox *inbox)
+end_sweep_if_done(struct inbox *inbox)
 {
+    if (!inbox->sweeping || inbox->directory || inbox->folder_count > 0)
+        return;
+    inbox->sweeping = false;
+    /* If all folders report their changes, a sweep only checks for missed events. Its interval doubles each time it finds no
+     * new file. Otherwise sweeps are the only way to find files. */
     const bool needed = inbox->unreported || inbox->sweep_found_new;
     const int64_t longest = inbox->sweep_ms > LONGEST_SWEEP_MS ? inbox->sweep_ms : LONGEST_SWEEP_MS;
     const int64_t spent_ms = inbox->sweep_cpu_ns / 1000000;
@@ -406,15 +409,6 @@ plan_next_sweep(struct inbox *inbox)
         stretched = spent_ms * GUARD_SHARE;
     inbox->stretched_ms = stretched < longest ? stretched : longest;
     inbox->next_sweep_ms = inbox->sweep_began_ms + (inbox->stretched_ms > afforded ? inbox->stretched_ms : afforded);
-}
-
-static void
-end_sweep_if_done(struct inbox *inbox)
-{
-    if (!inbox->sweeping || inbox->directory || inbox->folder_count > 0)
-        return;
-    inbox->sweeping = false;
-    plan_next_sweep(inbox);
     /* Files in a folder that could not be read are forgotten, too. They are imported again later,
      * which changes nothing. */
     uint64_t keys[FORGET_STEP];

@@ -166,43 +166,37 @@ write_arrived(const struct import_token *item, struct proto_writer *writer)
     free(inbox);
 }
 
-static void
-write_quarantined(const struct import_token *item, struct proto_writer *writer)
-{
-    const struct import_report *report = &item->import.report;
-    char *original =
-        item->released ? import_token_source(item) : import_token_path(item->import.folder, item->import.relative);
-    const struct message_quarantined message = {
-        .token = item->import.token,
-        .path = report->path,
-        .original = original,
-        .called_ae = item->handover ? item->handover->called_ae : "",
-        .series = report->series_uid,
-        .sop_instance = report->sop_instance_uid,
-        .code = report->code,
-        .message = report->message,
-    };
-    message_write_quarantined(writer, &message);
-    if (!original)
-        writer->error = -ENOMEM;
-    free(original);
-}
-
 void
 import_token_write(const struct import_token *item, struct proto_writer *writer)
 {
     const struct import_report *report = &item->import.report;
     const struct handover *handover = item->handover;
-    if (handover && handover->commitment)
+    if (handover && handover->commitment) {
         child_write_commitment(writer, item->import.token, handover->sender, "", handover->commitment);
-    else if (handover && handover->unwanted)
+    } else if (handover && handover->unwanted) {
         message_write_unwanted(writer, &(struct message_unwanted){.token = item->import.token,
                                                                   .sop_instance = report->sop_instance_uid,
                                                                   .sop_class = report->sop_class_uid,
                                                                   .series = report->series_uid,
                                                                   .study = report->study_uid});
-    else if (item->import.outcome == IMPORT_ARRIVED)
+    } else if (item->import.outcome == IMPORT_ARRIVED) {
         write_arrived(item, writer);
-    else
-        write_quarantined(item, writer);
+    } else {
+        char *original =
+            item->released ? import_token_source(item) : import_token_path(item->import.folder, item->import.relative);
+        const struct message_quarantined message = {
+            .token = item->import.token,
+            .path = report->path,
+            .original = original,
+            .called_ae = handover ? handover->called_ae : "",
+            .series = report->series_uid,
+            .sop_instance = report->sop_instance_uid,
+            .code = report->code,
+            .message = report->message,
+        };
+        message_write_quarantined(writer, &message);
+        if (!original)
+            writer->error = -ENOMEM;
+        free(original);
+    }
 }
