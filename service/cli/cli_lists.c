@@ -73,18 +73,6 @@ answer_list(struct report *report, const struct report_request *request, struct 
 
 #define ADDRESS_SIZE 512
 
-static void
-describe_address(const struct conf_destination *destination, char *text, size_t size)
-{
-    if (destination->folder)
-        snprintf(text, size, "%s", destination->folder);
-    else if (destination->stow)
-        snprintf(text, size, "%s", destination->stow);
-    else
-        snprintf(text, size, strchr(destination->host, ':') ? "%s at [%s]:%d%s" : "%s at %s:%d%s",
-                 destination->ae_title, destination->host, destination->port, destination->tls ? ", TLS" : "");
-}
-
 static int
 answer_destinations(struct report *report, const struct report_request *request, struct error *error)
 {
@@ -95,7 +83,13 @@ answer_destinations(struct report *report, const struct report_request *request,
     if (configured && addresses) {
         for (size_t i = 0; i < count; i++) {
             const struct conf_destination *destination = &request->conf->destinations[i];
-            describe_address(destination, addresses[i], sizeof(addresses[i]));
+            const char *path = destination->folder ? destination->folder : destination->stow;
+            if (path)
+                snprintf(addresses[i], ADDRESS_SIZE, "%s", path);
+            else
+                snprintf(addresses[i], ADDRESS_SIZE,
+                         strchr(destination->host, ':') ? "%s at [%s]:%d%s" : "%s at %s:%d%s", destination->ae_title,
+                         destination->host, destination->port, destination->tls ? ", TLS" : "");
             configured[i] = (struct report_destination){destination->name, addresses[i]};
         }
         *error = (struct error){0};

@@ -49,16 +49,6 @@ admission_same_peer(const struct conf_peer *a, const struct conf_peer *b)
            same_text(a->certificate, b->certificate);
 }
 
-static bool
-is_our_title(const struct conf_dicom *conf, const char *ae_title)
-{
-    for (size_t i = 0; i < conf->title_count; i++) {
-        if (strcmp(conf->titles[i].ae_title, ae_title) == 0)
-            return true;
-    }
-    return false;
-}
-
 int
 admission_share(const struct conf_dicom *conf, const struct conf_peer *peer)
 {
@@ -74,7 +64,10 @@ admission_decide(const struct conf_dicom *conf, const struct admission_caller *c
     const struct conf_peer *peer = admission_peer(conf, caller);
     if (!peer && !conf->echo_from_anybody)
         return admission_mismatch(conf, caller);
-    if (!is_our_title(conf, caller->called_ae))
+    bool is_ours = false;
+    for (size_t i = 0; i < conf->title_count; i++)
+        is_ours = is_ours || strcmp(conf->titles[i].ae_title, caller->called_ae) == 0;
+    if (!is_ours)
         return ADMISSION_UNKNOWN_TITLE;
     /* Unknown callers have a small limit of their own, so that they cannot take places from peers. */
     if (!peer)

@@ -105,11 +105,11 @@ json_integer(struct json *json, const char *key, int64_t value)
     fprintf(json->out, "%" PRId64, value);
 }
 
-static void
-json_put_number(struct json *json, const char *key, double value, const char *text)
+void
+json_literal(struct json *json, const char *key, const char *text)
 {
     element(json, key);
-    fputs(isfinite(value) ? text : "null", json->out);
+    fputs(text, json->out);
 }
 
 void
@@ -117,7 +117,7 @@ json_number(struct json *json, const char *key, double value)
 {
     char text[TEXT_DIGITS];
     snprintf(text, sizeof text, "%.9g", value);
-    json_put_number(json, key, value, text);
+    json_literal(json, key, isfinite(value) ? text : "null");
 }
 
 void
@@ -125,21 +125,7 @@ json_exact(struct json *json, const char *key, double value)
 {
     char text[TEXT_DIGITS];
     text_digits(value, text);
-    json_put_number(json, key, value, text);
-}
-
-void
-json_null(struct json *json, const char *key)
-{
-    element(json, key);
-    fputs("null", json->out);
-}
-
-void
-json_boolean(struct json *json, const char *key, bool value)
-{
-    element(json, key);
-    fputs(value ? "true" : "false", json->out);
+    json_literal(json, key, isfinite(value) ? text : "null");
 }
 
 void

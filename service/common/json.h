@@ -33,8 +33,9 @@ void json_string(struct json *json, const char *key, const char *value);
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_number(struct json *json, const char *key, double value); /* 9 digits */
 void json_exact(struct json *json, const char *key, double value);  /* as text_digits */
-void json_null(struct json *json, const char *key);
-void json_boolean(struct json *json, const char *key, bool value);
+void json_literal(struct json *json, const char *key, const char *text);
+#define json_null(json, key)           json_literal(json, key, "null")
+#define json_boolean(json, key, value) json_literal(json, key, (value) ? "true" : "false")
 /* Writes the members code, message and files. */
 void json_error(struct json *json, const struct error *error);
 

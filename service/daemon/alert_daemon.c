@@ -86,18 +86,19 @@ alerts_add_own(const struct core *core, struct alerts *alerts)
                    core->disk_spent ? ", jobs wait" : "");
     alerts_add_reception(core, alerts);
     pool_each_alert(core->pool, alerts_add_child, &(struct alerts_raising){core, alerts});
-    if (*slurm_executor_problem(core->slurm))
-        alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION, slurm_executor_problem_since(core->slurm),
-                   "jobs wait for Slurm: %s", slurm_executor_problem(core->slurm));
+    int64_t since_ms;
+    const char *problem = slurm_executor_problem(core->slurm, &since_ms);
+    if (*problem)
+        alerts_add(alerts, ALERT_slurm, "", ALERT_ATTENTION, since_ms, "jobs wait for Slurm: %s", problem);
     const char *fault = config_watch_fault(&core->config_watch);
     if (fault)
         alerts_add(alerts, ALERT_config_file, "", ALERT_ATTENTION, core->config_watch.since_ms,
                    "%s; noctuled keeps the configuration in force, but would not start with this "
                    "file: correct it (noctule check-config)",
                    fault);
-    if (*workers_problem(core->workers))
-        alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, workers_problem_since(core->workers), "no job can run: %s",
-                   workers_problem(core->workers));
+    problem = workers_problem(core->workers, &since_ms);
+    if (*problem)
+        alerts_add(alerts, ALERT_compute, "", ALERT_BROKEN, since_ms, "no job can run: %s", problem);
 }
 
 void
@@ -105,8 +106,9 @@ alert_daemon_add(const struct core *core, struct alerts *alerts)
 {
     struct queue_job *ready = NULL;
     size_t count = 0;
+    int64_t since_ms;
     alerts_add_own(core, alerts);
-    if (*workers_problem(core->workers) || core_closed(core) ||
+    if (*workers_problem(core->workers, &since_ms) || core_closed(core) ||
         queue_ready(core->queue, clock_unix_ms(), core_ageing_ms(core), 1, "", &ready, &count))
         return;
     for (size_t i = 0; i < count; i++)

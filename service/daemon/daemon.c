@@ -521,13 +521,15 @@ daemon_notify_status(struct daemon *daemon)
 {
     const struct core *core = &daemon->core;
     char status[sizeof daemon->status];
-    const char *state = core->draining                    ? "draining"
-                        : core->db_failed                 ? "paused, the database cannot be written"
-                        : core->disk_low                  ? "paused, the disk is almost full"
-                        : *core->reception.problem        ? core->reception.problem
-                        : *workers_problem(core->workers) ? workers_problem(core->workers)
-                        : !core->reception.open           ? "starting"
-                                                          : "working";
+    int64_t since_ms;
+    const char *problem = workers_problem(core->workers, &since_ms);
+    const char *state = core->draining             ? "draining"
+                        : core->db_failed          ? "paused, the database cannot be written"
+                        : core->disk_low           ? "paused, the disk is almost full"
+                        : *core->reception.problem ? core->reception.problem
+                        : *problem                 ? problem
+                        : !core->reception.open    ? "starting"
+                                                   : "working";
     snprintf(status, sizeof status, "STATUS=%s; %zu jobs running", state, jobs_running(core->jobs));
     if (!daemon->announced)
         notify(EXTEND); /* a port that is in use stops neither jobs nor deliveries */

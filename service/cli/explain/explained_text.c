@@ -171,23 +171,6 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
 }
 
 static void
-text_view(const struct explained *explained, const struct routing_view *view)
-{
-    const char *split_by = "", *options = routing_options_text(view->options);
-    if (explained->view_count == 1)
-        printf("  stacks: %d\n", view->grouped->stack_count);
-    else
-        printf("  stacks: %d, of pipelines with%s %s\n", view->grouped->stack_count, *options ? "" : "out",
-               *options ? options : routing_options_text(ROUTING_OPTION_SETS - 1));
-    for (int32_t i = 0; i < view->grouped->stack_count; i++) {
-        const struct geometry_stack *stack = &view->grouped->stacks[i];
-        text_stack(explained, stack);
-        if (strcmp(split_by, stack->split_by) != 0 && !stack->passed_over)
-            explained_put_line("    split by", "%s", split_by = stack->split_by);
-    }
-}
-
-static void
 text_stacks(const struct explained *explained)
 {
     const struct geometry_series *first = explained->views[0].grouped;
@@ -195,9 +178,23 @@ text_stacks(const struct explained *explained)
         explained_put_line("refused", "%s: %s", code_name(explained->refusal.code), explained->refusal.message);
     if (first && first->times_announced > 0)
         explained_put_line("temporal positions", "%d of %d", first->times, first->times_announced);
-    for (size_t i = 0; i < explained->view_count; i++)
-        if (explained->views[i].grouped)
-            text_view(explained, &explained->views[i]);
+    for (size_t i = 0; i < explained->view_count; i++) {
+        const struct geometry_series *grouped = explained->views[i].grouped;
+        const char *split_by = "", *options = routing_options_text(explained->views[i].options);
+        if (!grouped)
+            continue;
+        if (explained->view_count == 1)
+            printf("  stacks: %d\n", grouped->stack_count);
+        else
+            printf("  stacks: %d, of pipelines with%s %s\n", grouped->stack_count, *options ? "" : "out",
+                   *options ? options : routing_options_text(ROUTING_OPTION_SETS - 1));
+        for (int32_t k = 0; k < grouped->stack_count; k++) {
+            const struct geometry_stack *stack = &grouped->stacks[k];
+            text_stack(explained, stack);
+            if (strcmp(split_by, stack->split_by) != 0 && !stack->passed_over)
+                explained_put_line("    split by", "%s", split_by = stack->split_by);
+        }
+    }
 }
 
 static void

@@ -340,21 +340,6 @@ broker_check_one(struct broker_process *process, const struct conf_program *prog
 }
 
 static void
-broker_check_all(struct broker_process *process, const char *text)
-{
-    struct conf *conf = NULL;
-    struct error error = {0};
-    if (conf_from_text(text, &conf, &error) != 0)
-        log_error("program.config", LOG_STR("error", error.message));
-    if (conf)
-        broker_warm_check(process, conf);
-    for (size_t i = 0; conf && i < conf->program_count && !process->gone; i++)
-        broker_check_one(process, &conf->programs[i]);
-    conf_free(conf);
-    broker_answer(process, &(struct broker_answer){.event = BROKER_CHECKED});
-}
-
-static void
 broker_run_order(struct broker_process *process, const struct broker_request *request)
 {
     struct broker_answer answer = {.event = BROKER_ENDED, .run = request->head.run, .outcome.end = PROGRAM_END_ILL};
@@ -377,20 +362,22 @@ broker_run_order(struct broker_process *process, const struct broker_request *re
 static void
 broker_serve(struct broker_process *process, const struct broker_request *request)
 {
-    switch (request->head.verb) {
-    case BROKER_RUN:
-    case BROKER_ORDER:
+    const enum broker_verb verb = request->head.verb;
+    struct conf *conf = NULL;
+    struct error error = {0};
+    if (verb == BROKER_RUN || verb == BROKER_ORDER) {
         broker_run_order(process, request);
-        break;
-    case BROKER_CHECK:
-        broker_check_all(process, request->text);
-        break;
-    case BROKER_COOL:
-        if (broker_warm_end(process, request->text) == 0)
-            broker_answer_cold(process, request->text);
-        break;
-    case BROKER_STOP:
-        break;
+    } else if (verb == BROKER_CHECK) {
+        if (conf_from_text(request->text, &conf, &error) != 0)
+            log_error("program.config", LOG_STR("error", error.message));
+        if (conf)
+            broker_warm_check(process, conf);
+        for (size_t i = 0; conf && i < conf->program_count && !process->gone; i++)
+            broker_check_one(process, &conf->programs[i]);
+        conf_free(conf);
+        broker_answer(process, &(struct broker_answer){.event = BROKER_CHECKED});
+    } else if (verb == BROKER_COOL && broker_warm_end(process, request->text) == 0) {
+        broker_answer_cold(process, request->text);
     }
 }
 

@@ -112,7 +112,7 @@ manifest_check_report(struct manifest *manifest, struct error *error)
     }
     if (rc == 0 && (more < 0 || !done))
         rc = manifest_refuse(error, "ends early");
-    sealed_rewind(&manifest->sealed);
+    manifest->sealed.frames.consumed = manifest->sealed.first; /* rewinds: its frames were only iterated */
     return rc;
 }
 

@@ -190,12 +190,6 @@ sealed_next(struct sealed *sealed, struct proto_reader *reader)
 }
 
 void
-sealed_rewind(struct sealed *sealed)
-{
-    sealed->frames.consumed = sealed->first;
-}
-
-void
 sealed_close(struct sealed *sealed)
 {
     proto_stream_release(&sealed->frames);

@@ -45,8 +45,6 @@ int sealed_open(uint8_t *bytes, size_t size, const char *name, const char *role,
                 struct error *error);
 /* Returns 1 and the next frame, 0 at the end, or -EBADMSG if the rest is no frame. Reading a frame may alter it. */
 int sealed_next(struct sealed *sealed, struct proto_reader *reader);
-/* Returns to the first frame. The frames before must not have been read, only iterated. */
-void sealed_rewind(struct sealed *sealed);
 void sealed_close(struct sealed *sealed);
 
 #endif

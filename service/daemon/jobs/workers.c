@@ -457,15 +457,10 @@ workers_is_probe(const struct workers *workers, int slot)
 }
 
 const char *
-workers_problem(const struct workers *workers)
+workers_problem(const struct workers *workers, int64_t *since_ms)
 {
+    *since_ms = workers->problem_since_ms;
     return workers->problem;
-}
-
-int64_t
-workers_problem_since(const struct workers *workers)
-{
-    return workers->problem_since_ms;
 }
 
 /* --------------------------------------------------------------------- reload, open, close --- */

@@ -72,9 +72,7 @@ void workers_proven(struct workers *workers, size_t number);
 void workers_probe_frame(struct workers *workers, struct proto_reader *reader);
 void workers_probe_gone(struct workers *workers, const struct pool_gone *gone);
 
-/* Returns the reason why no job can run, or "" if jobs can run as far as is known. */
-const char *workers_problem(const struct workers *workers);
-/* Returns the start of that condition in Unix milliseconds; 0: jobs can run. */
-int64_t workers_problem_since(const struct workers *workers);
+/* Returns the reason why no job can run, and its start in Unix milliseconds; "" if jobs can run as far as is known. */
+const char *workers_problem(const struct workers *workers, int64_t *since_ms);
 
 #endif

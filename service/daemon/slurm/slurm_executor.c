@@ -314,15 +314,10 @@ slurm_executor_start(struct slurm_executor *slurm)
 }
 
 const char *
-slurm_executor_problem(const struct slurm_executor *slurm)
+slurm_executor_problem(const struct slurm_executor *slurm, int64_t *since_ms)
 {
+    *since_ms = slurm->problem_since_ms;
     return slurm->problem;
-}
-
-int64_t
-slurm_executor_problem_since(const struct slurm_executor *slurm)
-{
-    return *slurm->problem ? slurm->problem_since_ms : 0;
 }
 
 int
@@ -344,7 +339,8 @@ slurm_executor_close(struct slurm_executor *slurm)
 {
     if (!slurm)
         return;
-    tasks_free(&slurm->tasks);
+    while (slurm->tasks.first)
+        tasks_remove(&slurm->tasks, slurm->tasks.first);
     nodes_free(&slurm->nodes);
     free(slurm);
 }

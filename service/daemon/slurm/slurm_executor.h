@@ -49,9 +49,7 @@ int slurm_executor_slot(const struct slurm_executor *slurm);
 void slurm_executor_frame(struct slurm_executor *slurm, struct proto_reader *reader);
 void slurm_executor_gone(struct slurm_executor *slurm);
 
-/* Returns the reason why no job is submitted to Slurm, or "". */
-const char *slurm_executor_problem(const struct slurm_executor *slurm);
-/* Returns the start of that problem in Unix milliseconds; 0: no problem. */
-int64_t slurm_executor_problem_since(const struct slurm_executor *slurm);
+/* Returns the reason why no job is submitted to Slurm, and its start in Unix milliseconds; or "". */
+const char *slurm_executor_problem(const struct slurm_executor *slurm, int64_t *since_ms);
 
 #endif

@@ -61,13 +61,6 @@ tasks_remove(struct tasks *tasks, struct slurm_task *task)
 }
 
 void
-tasks_free(struct tasks *tasks)
-{
-    while (tasks->first)
-        tasks_remove(tasks, tasks->first);
-}
-
-void
 task_join(struct slurm_task *task, struct job_attempt *attempt)
 {
     struct job_attempt **place = &task->attempts;

@@ -37,7 +37,6 @@ struct slurm_task *tasks_add(struct tasks *tasks, const char *nonce, enum task_p
 struct slurm_task *tasks_find(const struct tasks *tasks, const char *nonce);
 /* Frees a task. It must have no attempts. */
 void tasks_remove(struct tasks *tasks, struct slurm_task *task);
-void tasks_free(struct tasks *tasks);
 
 /* Adds an attempt. The attempts run in this order. */
 void task_join(struct slurm_task *task, struct job_attempt *attempt);
