@@ -122,21 +122,6 @@ pull_read_list(struct pull *pull)
     return status;
 }
 
-static int
-pull_gather(struct pull *pull, char *const *values, int count)
-{
-    int status = pull->list ? pull_read_list(pull) : EXIT_OK;
-    for (int i = 0; i < count && status == EXIT_OK; i++) {
-        pull->list_line++;
-        status = pull_add(pull, values[i]);
-    }
-    if (status == EXIT_OK && pull->count == 0) {
-        cli_print_error("the list has no values");
-        status = EXIT_USAGE;
-    }
-    return status;
-}
-
 /* ---------------------------------------------------------------------------------- query ---- */
 
 static int
@@ -296,7 +281,15 @@ pull_order(const struct cli_call *call, struct pull *pull)
             cli_print_error("  %s", conf->pull.sources[i].name);
         return EXIT_NOT_FOUND;
     }
-    const int status = pull_gather(pull, call->arguments + 1, call->count - 1);
+    int status = pull->list ? pull_read_list(pull) : EXIT_OK;
+    for (int i = 1; i < call->count && status == EXIT_OK; i++) {
+        pull->list_line++;
+        status = pull_add(pull, call->arguments[i]);
+    }
+    if (status == EXIT_OK && pull->count == 0) {
+        cli_print_error("the list has no values");
+        status = EXIT_USAGE;
+    }
     if (status != EXIT_OK)
         return status;
     pull->source = source->name;

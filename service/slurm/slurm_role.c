@@ -169,25 +169,6 @@ slurm_role_read_id(const char *root, char id[ID_DIGITS + 1])
     return rc || strspn(id, "0123456789abcdef") == ID_DIGITS ? rc : -EBADMSG;
 }
 
-static int
-slurm_role_open_site(struct slurm_site *site)
-{
-    char id[ID_DIGITS + 1];
-    int rc = site->conf->compute.slurm.share ? slurm_role_read_id(site->conf->root, id) : -EINVAL;
-    if (rc)
-        return rc;
-    snprintf(site->name, sizeof site->name, "noctule-%s", id);
-    if (asprintf(&site->folder, "%s/%s", site->conf->compute.slurm.share, site->name) < 0) {
-        site->folder = NULL;
-        return -ENOMEM;
-    }
-    if (asprintf(&site->script, "%s/" LAYOUT_SLURM_SCRIPT, site->conf->root) < 0) {
-        site->script = NULL;
-        return -ENOMEM;
-    }
-    return slurm_write_script(site->script);
-}
-
 /* ---------------------------------------------------------------------------- the process ---- */
 
 /* Serves until the daemon ends it. Then it exits without waiting for requests: their replies are
@@ -219,6 +200,7 @@ slurm_main(const struct role_args *args)
 {
     struct slurm_process process = {0};
     struct error error = {0};
+    char id[ID_DIGITS + 1];
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     setenv("UV_THREADPOOL_SIZE", SLURM_THREADS, 0); /* read at the first work request */
     int rc = conf_load(args->config_file, &process.site.conf, &error);
@@ -227,7 +209,17 @@ slurm_main(const struct role_args *args)
         return child_start_status(rc);
     }
     log_set_level(process.site.conf->log_level);
-    rc = slurm_role_open_site(&process.site);
+    struct slurm_site *site = &process.site;
+    const char *share = site->conf->compute.slurm.share;
+    rc = share ? slurm_role_read_id(site->conf->root, id) : -EINVAL;
+    if (!rc) {
+        snprintf(site->name, sizeof site->name, "noctule-%s", id);
+        if (asprintf(&site->folder, "%s/%s", share, site->name) < 0)
+            site->folder = NULL;
+        if (asprintf(&site->script, "%s/" LAYOUT_SLURM_SCRIPT, site->conf->root) < 0)
+            site->script = NULL;
+        rc = site->folder && site->script ? slurm_write_script(site->script) : -ENOMEM;
+    }
     if (rc)
         log_error("cluster.start", LOG_STR("error", strerror(-rc)));
     else

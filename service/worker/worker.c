@@ -253,23 +253,6 @@ open_and_serve(struct worker_process *worker, const struct conf *conf, const str
     return error;
 }
 
-static int
-run_worker(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
-{
-    int error = uv_loop_init(&worker->loop);
-    if (error)
-        return error;
-    worker->news.data = worker;
-    error = uv_async_init(&worker->loop, &worker->news, worker_on_news);
-    if (error == 0) {
-        error = open_and_serve(worker, conf, args);
-        uv_close((uv_handle_t *)&worker->news, NULL);
-    }
-    uv_run(&worker->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&worker->loop);
-    return error;
-}
-
 int
 worker_main(const struct role_args *args)
 {
@@ -286,8 +269,16 @@ worker_main(const struct role_args *args)
     dicom_init();
     worker.confined = strcmp(args->device, "cpu") == 0 ? CONFINE_WORKER : CONFINE_GPU_WORKER;
     rc = confine_self(worker.confined, conf);
-    if (!rc)
-        rc = run_worker(&worker, conf, args);
+    if (!rc && (rc = uv_loop_init(&worker.loop)) == 0) {
+        worker.news.data = &worker;
+        rc = uv_async_init(&worker.loop, &worker.news, worker_on_news);
+        if (rc == 0) {
+            rc = open_and_serve(&worker, conf, args);
+            uv_close((uv_handle_t *)&worker.news, NULL);
+        }
+        uv_run(&worker.loop, UV_RUN_DEFAULT);
+        uv_loop_close(&worker.loop);
+    }
     conf_free(conf);
     if (rc)
         log_error("worker.start", LOG_STR("error", strerror(-rc)));

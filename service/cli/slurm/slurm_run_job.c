@@ -28,24 +28,6 @@ run_job_on_signal(int number)
 }
 
 static int
-run_job_run_all(struct job_step *step, char *const *folders, int count)
-{
-    static const char *const words[] = {
-        [STEP_PUBLISHED] = "has a manifest", [STEP_VOID] = "was voided", [STEP_LEFT] = "was left unfinished"};
-    int status = EXIT_OK;
-    for (int i = 0; i < count; i++) {
-        struct error error;
-        const enum step_end end = slurm_step_run(step, folders[i], &error);
-        if (error.code == CODE_NONE && end != STEP_LEFT)
-            printf("%s: %s\n", folders[i], words[end]);
-        else
-            cli_print_error("%s: %s: %s: %s", folders[i], words[end], code_name(error.code), error.message);
-        status = end == STEP_LEFT ? EXIT_PARTIAL : status;
-    }
-    return status;
-}
-
-static int
 run_job_run(struct cli_call *call)
 {
     const struct run_job_options *options = call->options;
@@ -55,7 +37,11 @@ run_job_run(struct cli_call *call)
                                    .folders = call->arguments,
                                    .folder_count = (size_t)call->count};
     const struct sigaction action = {.sa_handler = run_job_on_signal, .sa_flags = SA_RESTART};
+    static const char *const words[] = {
+        [STEP_PUBLISHED] = "has a manifest", [STEP_VOID] = "was voided", [STEP_LEFT] = "was left unfinished"};
+
     struct job_step step;
+    struct error error;
     int status = EXIT_PARTIAL;
     setvbuf(stdout, NULL, _IOLBF, 0);
     log_open("run-job", "warn");
@@ -64,8 +50,17 @@ run_job_run(struct cli_call *call)
     sigaction(SIGHUP, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
     dicom_init();
-    if (slurm_step_open(&step, &task, &run_job_terminated) == 0)
-        status = run_job_run_all(&step, call->arguments, call->count);
+    const bool is_open = slurm_step_open(&step, &task, &run_job_terminated) == 0;
+    if (is_open)
+        status = EXIT_OK;
+    for (int i = 0; i < call->count && is_open; i++) {
+        const enum step_end end = slurm_step_run(&step, task.folders[i], &error);
+        if (error.code == CODE_NONE && end != STEP_LEFT)
+            printf("%s: %s\n", task.folders[i], words[end]);
+        else
+            cli_print_error("%s: %s: %s: %s", task.folders[i], words[end], code_name(error.code), error.message);
+        status = end == STEP_LEFT ? EXIT_PARTIAL : status;
+    }
     slurm_step_close(&step);
     return atomic_load(&run_job_terminated) ? 128 + (int)run_job_signal : status;
 }
