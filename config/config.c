@@ -49,9 +49,11 @@ conf_resolve_title(const struct conf *conf, char **title)
     return *title ? 0 : -ENOMEM;
 }
 
+/* Sets values that are missing and depend on others. */
 static int
-conf_resolve_titles(struct conf *conf)
+conf_resolve(struct conf *conf)
 {
+    static const char *const input_files[] = {[CONF_NIFTI] = "{case}.nii.gz", [CONF_NRRD] = "{case}.nrrd"};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < conf->destination_count; i++)
         if (conf->destinations[i].ae_title)
@@ -61,30 +63,17 @@ conf_resolve_titles(struct conf *conf)
         if (rc == 0)
             rc = conf_resolve_title(conf, &conf->pull.sources[i].move_destination);
     }
+    for (size_t i = 0; rc == 0 && i < conf->program_count; i++) {
+        struct conf_program *program = &conf->programs[i];
+        if (program->input_file || program->input == CONF_DICOM)
+            continue;
+        program->input_file = strdup(input_files[program->input]);
+        rc = program->input_file ? 0 : -ENOMEM;
+    }
     return rc;
 }
 
-/* Sets the name of a program's input that the file does not give. */
-static int
-conf_resolve_input_file(struct conf_program *program)
-{
-    static const char *const names[] = {[CONF_NIFTI] = "{case}.nii.gz", [CONF_NRRD] = "{case}.nrrd"};
-    if (!program->input_file && program->input != CONF_DICOM)
-        program->input_file = strdup(names[program->input]);
-    return program->input_file || program->input == CONF_DICOM ? 0 : -ENOMEM;
-}
-
-/* Sets values that are missing and depend on others. */
-static int
-conf_resolve(struct conf *conf)
-{
-    int rc = conf_resolve_titles(conf);
-    for (size_t i = 0; rc == 0 && i < conf->program_count; i++)
-        rc = conf_resolve_input_file(&conf->programs[i]);
-    return rc;
-}
-
-static int
+int
 conf_resolve_root(void *object, char *const *root)
 {
     struct conf *conf = object;
@@ -106,7 +95,7 @@ conf_read_source(const struct source *source, char *const *root, struct conf **c
     struct conf *loaded = calloc(1, sizeof(*loaded));
     if (!loaded)
         return source_out_of_memory(error);
-    int rc = read_source(source, &option_root, loaded, root ? root : &loaded->root, conf_resolve_root, findings, error);
+    int rc = read_source(source, &option_root, loaded, root ? root : &loaded->root, findings, error);
     if (rc == 0 && conf_resolve(loaded) < 0)
         rc = source_out_of_memory(error);
     if (rc < 0) {
@@ -308,16 +297,6 @@ segment_own_use(const struct conf_segment *segment, size_t *number, struct conf_
     return false;
 }
 
-/* Does the same with the uses that the segment needs to start. */
-static bool
-segment_start_use(const struct conf_segment *segment, size_t *number, struct conf_use *use)
-{
-    for (size_t n = 0, own = 0; segment_own_use(segment, &own, use); own = ++n)
-        if (use->start && (*number)-- == 0)
-            return true;
-    return false;
-}
-
 bool
 conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t number, struct conf_use *use)
 {
@@ -326,8 +305,11 @@ conf_segment_use(const struct conf_pipeline *pipeline, size_t segment, size_t nu
         return true;
     for (size_t i = 0; i < pipeline->segment_count && together; i++) {
         const struct conf_segment *other = &pipeline->segments[i];
-        if (i != segment && other->method == CONF_FUZZY && segment_start_use(other, &number, use))
-            return true;
+        if (i == segment || other->method != CONF_FUZZY)
+            continue;
+        for (size_t n = 0, own = 0; segment_own_use(other, &own, use); own = ++n) /* those that it needs to start */
+            if (use->start && number-- == 0)
+                return true;
     }
     return false;
 }
@@ -498,7 +480,7 @@ conf_part_from_text(const struct option_section *section, const char *name, cons
         return source_out_of_memory(error);
     int rc = source_read_text(&source, name, text, error);
     if (rc == 0)
-        rc = read_source(&source, section, loaded, NULL, NULL, NULL, error);
+        rc = read_source(&source, section, loaded, NULL, NULL, error);
     source_release(&source);
     if (rc == 0) {
         *part = loaded;
@@ -592,17 +574,6 @@ conf_pipeline_names_program(const struct conf_pipeline *pipeline, const char *pr
     return false;
 }
 
-/* Marks the values that segments of the pipeline take of the program. */
-static void
-mark_values(const struct conf_pipeline *pipeline, const char *program, bool *accepted)
-{
-    for (size_t i = 0; i < pipeline->segment_count; i++) {
-        const struct conf_segment *segment = &pipeline->segments[i];
-        for (size_t k = 0; segment->program && strcmp(segment->program, program) == 0 && k < segment->value_count; k++)
-            accepted[segment->values[k]] = true;
-    }
-}
-
 int
 conf_accepted_labels(const struct conf *conf, const struct conf_program *program, uint16_t **values, size_t *count)
 {
@@ -619,7 +590,13 @@ conf_accepted_labels(const struct conf *conf, const struct conf_program *program
     for (size_t i = 0; i < program->label_count; i++)
         accepted[program->labels[i].value] = true;
     for (size_t i = 0; i < conf->pipeline_count; i++)
-        mark_values(&conf->pipelines[i], program->name, accepted);
+        for (size_t j = 0; j < conf->pipelines[i].segment_count; j++) {
+            const struct conf_segment *segment = &conf->pipelines[i].segments[j];
+            if (!segment->program || strcmp(segment->program, program->name) != 0)
+                continue;
+            for (size_t k = 0; k < segment->value_count; k++)
+                accepted[segment->values[k]] = true;
+        }
     for (int value = 1; value < VALUES; value++)
         if (accepted[value])
             found[n++] = (uint16_t)value;

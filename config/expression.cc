@@ -98,7 +98,10 @@ class Translation
             take_bracket();
             break;
         case '{':
-            take_repetition();
+            if (const size_t length = repetition_length(text_, at_))
+                copy(length);
+            else
+                refuse(1, "a repetition must be {n}, {n,} or {n,m}; write \\{ for a brace");
             break;
         case '(':
             if (ahead(1) == '?')
@@ -124,15 +127,6 @@ class Translation
             refuse(2, "this escape is not supported; write \\b for the edge of a word");
         else
             copy(escaped ? 2 : 1);
-    }
-
-    void take_repetition()
-    {
-        const size_t length = repetition_length(text_, at_);
-        if (length == 0)
-            refuse(1, "a repetition must be {n}, {n,} or {n,m}; write \\{ for a brace");
-        else
-            copy(length);
     }
 
     /* Copies a bracket expression and doubles each backslash. RE2 rejects one without an end. */
@@ -241,23 +235,6 @@ engine_options()
     return options;
 }
 
-int
-compile(const std::string &text, struct expression **expression, char *reason)
-{
-    const Translation translation(text.c_str());
-    if (translation.refusal().reason) {
-        write_refusal(text, translation.refusal(), reason);
-        return -EINVAL;
-    }
-    auto made = std::make_unique<struct expression>(translation.pattern(), engine_options());
-    if (!made->engine.ok()) {
-        write_engine_refusal(text, made->engine, reason);
-        return -EINVAL;
-    }
-    *expression = made.release();
-    return 0;
-}
-
 } // namespace
 
 int
@@ -265,7 +242,18 @@ expression_compile(const char *text, struct expression **expression, char reason
 {
     *expression = nullptr;
     try {
-        return compile(text, expression, reason);
+        const Translation translation(text);
+        if (translation.refusal().reason) {
+            write_refusal(text, translation.refusal(), reason);
+            return -EINVAL;
+        }
+        auto made = std::make_unique<struct expression>(translation.pattern(), engine_options());
+        if (!made->engine.ok()) {
+            write_engine_refusal(text, made->engine, reason);
+            return -EINVAL;
+        }
+        *expression = made.release();
+        return 0;
     } catch (const std::bad_alloc &) {
         return -ENOMEM;
     }

@@ -16,20 +16,6 @@ findings_stop(struct findings *findings, int rc)
     return findings->stop;
 }
 
-static bool
-finding_make(const struct findings *findings, unsigned line, const char *option, const char *text,
-             struct conf_finding *finding)
-{
-    char place[1024];
-    source_place(findings->source, line, place, sizeof(place));
-    int length = asprintf(&finding->message, "%s: %s%s%s", place, option, option[0] ? ": " : "", text);
-    if (length < 0)
-        return false;
-    finding->line = line;
-    finding->text = finding->message + (size_t)length - strlen(text);
-    return true;
-}
-
 /* Returns whether both findings are the same, at the same line of a file that is included twice. */
 static bool
 finding_repeats(const struct findings *findings, const struct conf_finding *a, const struct conf_finding *b)
@@ -66,9 +52,13 @@ findings_insert(struct conf_findings *all, const struct conf_finding *finding)
 int
 findings_add(struct findings *findings, bool wrong, unsigned line, const char *option, const char *text)
 {
-    struct conf_finding finding = {.wrong = wrong};
-    if (!finding_make(findings, line, option, text, &finding))
+    struct conf_finding finding = {.wrong = wrong, .line = line};
+    char place[1024];
+    source_place(findings->source, line, place, sizeof(place));
+    const int length = asprintf(&finding.message, "%s: %s%s%s", place, option, option[0] ? ": " : "", text);
+    if (length < 0)
         return findings_stop(findings, -ENOMEM);
+    finding.text = finding.message + (size_t)length - strlen(text);
     size_t i = 0;
     while (i < findings->all->count && !finding_repeats(findings, &findings->all->items[i], &finding))
         i++;

@@ -19,23 +19,18 @@ option_find(const struct option_section *section, const char *name)
     return NULL;
 }
 
-/* Returns whether the object meets the condition. */
-static bool
-is_met(const struct option_section *section, const struct option_use *use, const void *object)
-{
-    const struct option_row *with = option_find(section, use->with);
-    if (!use->choices)
-        return option_elements(with, option_value(with, object)).count == 0;
-    const unsigned *value = option_value(with, object);
-    return ((with->kind == &option_flags ? *value : 1u << *value) & use->choices) != 0;
-}
-
 const struct option_use *
 option_unmet_use(const struct option_section *section, const struct option_row *row, const void *object)
 {
-    for (const struct option_use *use = row->uses; use && use->with; use++)
-        if (!is_met(section, use, object))
+    for (const struct option_use *use = row->uses; use && use->with; use++) {
+        const struct option_row *with = option_find(section, use->with);
+        const void *value = option_value(with, object);
+        const unsigned chosen = !use->choices                 ? option_elements(with, value).count == 0
+                                : with->kind == &option_flags ? *(const unsigned *)value & use->choices
+                                                              : 1u << *(const unsigned *)value & use->choices;
+        if (!chosen)
             return use;
+    }
     return NULL;
 }
 

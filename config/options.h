@@ -15,8 +15,9 @@ struct option_section;
 
 /* The required format of a text, besides its length. */
 struct option_form {
-    bool (*fits)(const char *text);
-    const char *refusal; /* the error message */
+    const char *allowed;            /* its characters; NULL: any */
+    bool (*fits)(const char *text); /* NULL: every text fits */
+    const char *refusal;            /* the error message */
     /* Replaces the text by its canonical form. Returns 0 or -ENOMEM. NULL: keep the text. */
     int (*tidy)(char **text);
 };
@@ -76,6 +77,7 @@ struct option_row {
         struct {
             size_t count;    /* numbers, integers: per element */
             bool uniform;    /* numbers: a single number sets all of them; integers: it is the only element */
+            bool ends;       /* numbers: the two ends of a range, the lower one first */
             size_t elements; /* integers: the max number; the min is 1 */
         } array;
     };
@@ -101,6 +103,8 @@ struct option_section {
      * 0 or NULL and is lost (LOST): the check must not report consequences of it. The check of
      * option_root runs after paths are absolute. */
     void (*check)(const void *object, const struct option_spot *spot);
+    /* Changes the object before the check; NULL: leaves it. Returns 0 or -ENOMEM. */
+    int (*prepare)(void *object, char *const *root);
     const char *const *moved; /* rows that moved to the outer section; ends with NULL */
 };
 

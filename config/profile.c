@@ -21,21 +21,13 @@ profile_added(const config_setting_t *setting)
     return config_setting_get_hook(setting) == of_profile;
 }
 
-/* Copies a setting into `into`, with the line of the option that names the profile. */
-static int
-profile_copy(config_setting_t *into, const config_setting_t *from, const config_setting_t *named)
-{
-    config_setting_t *copy;
-    const unsigned line = config_setting_source_line(named);
-    return overlay_copy_setting(into, from, &(struct copied){.line = line, .hook = of_profile}, &copy);
-}
-
 /* Adds the settings of `from` that the group does not have, neither itself nor as an
  * alternative. */
 static int
 profile_merge(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
               const config_setting_t *from, const config_setting_t *named)
 {
+    const struct copied as = {.line = config_setting_source_line(named), .hook = of_profile};
     int rc = 0;
     for (unsigned i = 0; i < (unsigned)config_setting_length(from) && !read_stops(rc); i++) {
         const config_setting_t *setting = config_setting_get_elem(from, i);
@@ -45,9 +37,9 @@ profile_merge(const struct option_reader *reader, const struct option_section *s
                 read_worse(rc, read_fail(reader, named, "%s cannot be set by a profile", config_setting_name(setting)));
             continue;
         }
-        config_setting_t *given = read_given(section, row, group);
+        config_setting_t *given = read_given(section, row, group), *copy;
         if (!given)
-            rc = read_worse(rc, profile_copy(group, setting, named));
+            rc = read_worse(rc, overlay_copy_setting(group, setting, &as, &copy));
         else if (row->kind == &option_part && config_setting_is_group(given) && config_setting_is_group(setting))
             rc = read_worse(rc, profile_merge(reader, row->section, given, setting, named));
     }

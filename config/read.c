@@ -214,19 +214,6 @@ read_refuse_unknown(const struct option_reader *reader, const struct option_sect
     return read_fail(reader, setting, "unknown option; this section has: %s", known);
 }
 
-static int
-read_names(const struct option_reader *reader, const struct option_section *section, config_setting_t *group)
-{
-    int rc = 0;
-    for (unsigned i = 0; i < (unsigned)config_setting_length(group) && !read_stops(rc); i++) {
-        config_setting_t *setting = config_setting_get_elem(group, i);
-        const char *name = config_setting_name(setting);
-        if (!option_find(section, name) && !has_moved(section, name))
-            rc = read_worse(rc, read_refuse_unknown(reader, section, group, setting));
-    }
-    return rc;
-}
-
 /* Reports an option with an unmet condition. */
 static int
 read_refuse_unused(const struct option_reader *reader, const struct option_section *section,
@@ -328,34 +315,28 @@ read_check_alternatives(const struct option_reader *reader, const struct option_
                      read_fail(reader, group, "exactly one of %s must be given", names));
 }
 
-static int
-read_check(const struct option_reader *reader, config_setting_t *group, const struct option_section *section,
-           const void *object)
-{
-    const struct option_spot spot = {reader, group};
-    if (section->check)
-        section->check(object, &spot);
-    return reader->findings->stop;
-}
-
-static int
-read_rows(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
-          void *object)
-{
-    int rc = profile_apply(reader, section, group);
-    if (!read_stops(rc))
-        rc = read_worse(rc, read_names(reader, section, group));
-    for (size_t i = 0; i < section->row_count && !read_stops(rc); i++)
-        rc = read_worse(rc, read_or_default(reader, section, &section->rows[i], group, object));
-    return read_stops(rc) ? rc : read_worse(rc, read_check_alternatives(reader, section, group, object));
-}
-
 int
 read_section(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
              void *object)
 {
-    int rc = read_rows(reader, section, group, object);
-    return read_stops(rc) ? rc : read_worse(rc, read_check(reader, group, section, object));
+    int rc = profile_apply(reader, section, group);
+    for (unsigned i = 0; i < (unsigned)config_setting_length(group) && !read_stops(rc); i++) {
+        config_setting_t *setting = config_setting_get_elem(group, i);
+        const char *name = config_setting_name(setting);
+        if (!option_find(section, name) && !has_moved(section, name))
+            rc = read_worse(rc, read_refuse_unknown(reader, section, group, setting));
+    }
+    for (size_t i = 0; i < section->row_count && !read_stops(rc); i++)
+        rc = read_worse(rc, read_or_default(reader, section, &section->rows[i], group, object));
+    if (!read_stops(rc))
+        rc = read_worse(rc, read_check_alternatives(reader, section, group, object));
+    if (!read_stops(rc) && section->prepare)
+        rc = read_worse(rc, section->prepare(object, reader->root));
+    if (read_stops(rc))
+        return rc;
+    if (section->check)
+        section->check(object, &(struct option_spot){reader, group});
+    return read_worse(rc, reader->findings->stop);
 }
 
 int
@@ -401,21 +382,9 @@ read_root(const struct source *source)
     return root;
 }
 
-static int
-read_parsed(const struct option_reader *reader, const struct option_section *section, void *object,
-            int (*prepare)(void *object, char *const *root), config_setting_t *group)
-{
-    int rc = read_rows(reader, section, group, object);
-    if (!read_stops(rc) && prepare)
-        rc = read_worse(rc, prepare(object, reader->root));
-    if (!read_stops(rc))
-        rc = read_worse(rc, read_check(reader, group, section, object));
-    return rc;
-}
-
 int
 read_source(const struct source *source, const struct option_section *section, void *object, char *const *root,
-            int (*prepare)(void *object, char *const *root), struct conf_findings *all, struct error *error)
+            struct conf_findings *all, struct error *error)
 {
     struct conf_findings own = {0};
     struct findings findings = {.source = source, .all = all ? all : &own, .warnings = all != NULL};
@@ -424,7 +393,7 @@ read_source(const struct source *source, const struct option_section *section, v
     config_init(&config);
     int rc = read_parse_source(source, &config, error);
     if (rc == 0) {
-        rc = read_parsed(&reader, section, object, prepare, config_root_setting(&config));
+        rc = read_section(&reader, section, config_root_setting(&config), object);
         if (rc == 0 && all)
             rc = overlay_record_places(source, config_root_setting(&config), all);
         rc = rc == -ENOMEM ? source_out_of_memory(error) : findings_first_error(&findings, error);

@@ -73,20 +73,6 @@ labels_put(config_setting_t *segments, const char *program, const config_setting
 
 /* Replaces the words by the list of segments. */
 static int
-labels_put_list(config_setting_t *pipeline, const char *program, const config_setting_t *labels, unsigned line)
-{
-    config_setting_remove(pipeline, "segments");
-    config_setting_t *segments = config_setting_add(pipeline, "segments", CONFIG_TYPE_LIST);
-    if (!segments || !config_setting_name(segments))
-        return -ENOMEM;
-    segments->line = line;
-    int rc = 0;
-    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(labels); i++)
-        rc = labels_put(segments, program, config_setting_get_elem(labels, i));
-    return rc;
-}
-
-static int
 segments_expand(const struct option_reader *reader, config_setting_t *setting)
 {
     config_setting_t *pipeline = config_setting_parent(setting);
@@ -100,7 +86,16 @@ segments_expand(const struct option_reader *reader, config_setting_t *setting)
         return read_fail(reader, given, "there is no program \"%s\": name one of programs", name ? name : "");
     if (!labels || !config_setting_is_list(labels) || config_setting_length(labels) == 0)
         return read_fail(reader, given, "\"%s\" has no labels: list them in programs", name);
-    return labels_put_list(pipeline, name, labels, config_setting_source_line(setting));
+    const unsigned line = config_setting_source_line(setting);
+    config_setting_remove(pipeline, "segments");
+    config_setting_t *segments = config_setting_add(pipeline, "segments", CONFIG_TYPE_LIST);
+    if (!segments || !config_setting_name(segments))
+        return -ENOMEM;
+    segments->line = line;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(labels); i++)
+        rc = labels_put(segments, name, config_setting_get_elem(labels, i));
+    return rc;
 }
 
 int

@@ -13,26 +13,16 @@ setting_is_number(const config_setting_t *setting)
     return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64 || type == CONFIG_TYPE_FLOAT;
 }
 
-static double
-setting_number(const config_setting_t *setting)
-{
-    switch (config_setting_type(setting)) {
-    case CONFIG_TYPE_INT:
-        return config_setting_get_int(setting);
-    case CONFIG_TYPE_INT64:
-        return (double)config_setting_get_int64(setting);
-    default:
-        return config_setting_get_float(setting);
-    }
-}
-
 static int
 number_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     double *value = field;
     if (!setting_is_number(setting))
         return read_fail(reader, setting, "must be a number");
-    const double number = setting_number(setting);
+    const int type = config_setting_type(setting);
+    const double number = type == CONFIG_TYPE_INT     ? config_setting_get_int(setting)
+                          : type == CONFIG_TYPE_INT64 ? (double)config_setting_get_int64(setting)
+                                                      : config_setting_get_float(setting);
     if (!isfinite(number) || number < row->min || number > row->max)
         return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", number, row->min, row->max);
     *value = number;
@@ -115,23 +105,19 @@ numbers_read(const struct option_reader *reader, const struct option_row *row, c
         return read_fail(reader, setting, "must be %s[ ... ] of %zu numbers", row->array.uniform ? "a number, or " : "",
                          count);
     }
+    if (rc == 0 && row->array.ends && values[0] > values[1])
+        return read_fail(reader, setting, "the lower end %g is above the upper end %g", values[0], values[1]);
     return rc;
-}
-
-static bool
-numbers_equal(const double *values, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        if (memcmp(&values[i], &values[0], sizeof(values[0])) != 0)
-            return false;
-    return true;
 }
 
 static void
 numbers_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
     const double *values = field;
-    if (row->array.uniform && numbers_equal(values, row->array.count)) {
+    bool equal = row->array.uniform;
+    for (size_t i = 1; i < row->array.count && equal; i++)
+        equal = memcmp(&values[i], &values[0], sizeof(values[0])) == 0;
+    if (equal) {
         number_put(writer->out, values[0]);
         return;
     }

@@ -8,7 +8,8 @@
 static struct option_row
 range_pair(const struct option_row *row)
 {
-    return (struct option_row){.kind = &option_numbers, .min = row->min, .max = row->max, .array = {.count = 2}};
+    return (struct option_row){
+        .kind = &option_numbers, .min = row->min, .max = row->max, .array = {.count = 2, .ends = true}};
 }
 
 static int
@@ -33,15 +34,9 @@ range_write(const struct option_writer *writer, const struct option_row *row, co
         pair.kind->write(writer, &pair, field);
 }
 
-static void
-range_clear(const struct option_row *row, void *field)
-{
-    option_clear(row->section, field);
-}
-
 const struct option_kind option_range = {.read = range_read,
                                          .write = range_write,
-                                         .clear = range_clear,
+                                         .clear = option_clear_group,
                                          .type = "2 numbers or group",
                                          .below = ".",
                                          .limits = ""};

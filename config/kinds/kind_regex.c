@@ -33,14 +33,6 @@ regex_read(const struct option_reader *reader, const struct option_row *row, con
 }
 
 static void
-regex_write(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    const struct conf_regex *const *regex = field;
-    (void)row;
-    write_text(writer->out, (*regex)->text);
-}
-
-static void
 regex_clear(const struct option_row *row, void *field)
 {
     struct conf_regex *regex = *(struct conf_regex **)field;
@@ -53,7 +45,7 @@ regex_clear(const struct option_row *row, void *field)
 }
 
 const struct option_kind option_regex = {.read = regex_read,
-                                         .write = regex_write,
+                                         .write = write_text_of,
                                          .has = option_not_null,
                                          .clear = regex_clear,
                                          .type = "string",

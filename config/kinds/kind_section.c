@@ -38,14 +38,18 @@ group_has(const struct option_writer *writer, const struct option_row *row, cons
     return false;
 }
 
-static void
-group_clear(const struct option_row *row, void *field)
+void
+option_clear_group(const struct option_row *row, void *field)
 {
     option_clear(row->section, field);
 }
 
-const struct option_kind option_group = {
-    .read = group_read, .write = group_write, .has = group_has, .clear = group_clear, .below = ".", .type = "group"};
+const struct option_kind option_group = {.read = group_read,
+                                         .write = group_write,
+                                         .has = group_has,
+                                         .clear = option_clear_group,
+                                         .below = ".",
+                                         .type = "group"};
 
 static int
 part_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)

@@ -10,12 +10,6 @@
 #include <stdlib.h>
 
 static bool
-form_fits_name(const char *text)
-{
-    return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
-}
-
-static bool
 form_fits_dicom(const char *text)
 {
     return strchr(text, '\\') == NULL;
@@ -38,12 +32,6 @@ form_fits_address(const char *text)
 {
     struct in6_addr address;
     return !text[0] || inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
-}
-
-static bool
-form_fits_host(const char *text)
-{
-    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")] == '\0';
 }
 
 /* Accepts 32 bytes of two digits each, all or none separated by colons. */
@@ -120,33 +108,22 @@ form_fits_url(const char *text)
 }
 
 const struct option_form
-    form_name = {.fits = form_fits_name, .refusal = "may only contain A-Z a-z 0-9 _ -"},
+    form_name = {.allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-",
+                 .refusal = "may only contain A-Z a-z 0-9 _ -"},
     form_dicom = {.fits = form_fits_dicom, .refusal = "must not contain a backslash, which separates values in DICOM"},
     form_ae = {.fits = form_fits_ae,
                .refusal = "must be printable ASCII without backslash, and without blanks at its ends"},
     form_address = {.fits = form_fits_address, .refusal = "must be an IPv4 or IPv6 address"},
-    form_host = {.fits = form_fits_host, .refusal = "must be a host name without a port"},
-    form_caller = {form_fits_address, "must be an IPv4 or IPv6 address", form_tidy_address},
-    form_fingerprint = {form_fits_fingerprint, "must be 32 bytes in hexadecimal", form_tidy_fingerprint},
+    form_host = {.allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-",
+                 .refusal = "must be a host name without a port"},
+    form_caller = {.fits = form_fits_address, .refusal = "must be an IPv4 or IPv6 address", .tidy = form_tidy_address},
+    form_fingerprint = {.fits = form_fits_fingerprint,
+                        .refusal = "must be 32 bytes in hexadecimal",
+                        .tidy = form_tidy_fingerprint},
     form_gpu = {.fits = form_fits_gpu, .refusal = "must be the index of a GPU, or its UUID (\"GPU-...\")"},
     form_absolute = {.fits = form_fits_absolute, .refusal = "must be an absolute path"},
     form_url = {.fits = form_fits_url,
                 .refusal = "must be https://HOST/... or http://HOST/..., without a user, a query or a fragment"};
-
-/* Counts the characters. Returns an error message if the text is not a single line of UTF-8. */
-static const char *
-text_count_characters(const char *text, size_t *characters)
-{
-    for (*characters = 0; *text; ++*characters) {
-        size_t length = text_utf8_length(text);
-        if (length == 0)
-            return "is not valid UTF-8";
-        if (text_line_length(text) == 0)
-            return "must not contain a control character";
-        text += length;
-    }
-    return NULL;
-}
 
 int
 read_copy(const char *text, void *field)
@@ -177,6 +154,12 @@ write_string(const struct option_writer *writer, const struct option_row *row, c
     write_text(writer->out, *(const char *const *)field);
 }
 
+void
+write_text_of(const struct option_writer *writer, const struct option_row *row, const void *field)
+{
+    write_string(writer, row, *(const void *const *)field);
+}
+
 int
 read_text(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
@@ -184,16 +167,20 @@ read_text(const struct option_reader *reader, const struct option_row *row, conf
     if (config_setting_type(setting) != CONFIG_TYPE_STRING)
         return read_fail(reader, setting, "must be a string in quotes");
     size_t characters = 0;
-    const char *wrong = text_count_characters(text, &characters);
-    if (wrong)
-        return read_fail(reader, setting, "%s", wrong);
+    for (const char *at = text; *at; at += text_utf8_length(at), characters++) {
+        if (text_utf8_length(at) == 0)
+            return read_fail(reader, setting, "is not valid UTF-8");
+        if (text_line_length(at) == 0)
+            return read_fail(reader, setting, "must not contain a control character");
+    }
     if ((double)characters < row->min || (double)characters > row->max)
         return read_fail(reader, setting, "has %zu characters; it must have %.0f .. %.0f", characters, row->min,
                          row->max);
-    if (row->form && !row->form->fits(text))
-        return read_fail(reader, setting, "%s", row->form->refusal);
+    const struct option_form *form = row->form;
+    if (form && ((form->fits && !form->fits(text)) || (form->allowed && text[strspn(text, form->allowed)])))
+        return read_fail(reader, setting, "%s", form->refusal);
     int rc = read_copy(text, field);
-    return rc == 0 && row->form && row->form->tidy ? row->form->tidy(field) : rc;
+    return rc == 0 && form && form->tidy ? form->tidy(field) : rc;
 }
 
 const struct option_kind option_text = {.read = read_text,

@@ -7,11 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-typedef int window_parse(const char *text, struct time_window **window, char why[TIME_WINDOW_WHY]);
-
 static int
-window_read_by(window_parse *parse, const struct option_reader *reader, const struct option_row *row,
-               config_setting_t *setting, void *field)
+window_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
     char why[TIME_WINDOW_WHY] = "";
     struct conf_window *window = calloc(1, sizeof(*window));
@@ -19,7 +16,8 @@ window_read_by(window_parse *parse, const struct option_reader *reader, const st
         return -ENOMEM;
     int rc = read_text(reader, row, setting, &window->text);
     if (rc == 0)
-        rc = parse(window->text, &window->times, why);
+        rc = row->kind == &option_moments ? time_window_parse_moments(window->text, &window->times, why)
+                                          : time_window_parse(window->text, &window->times, why);
     if (rc < 0 && *why)
         rc = read_fail(reader, setting, "%s", why);
     if (rc == 0) {
@@ -29,26 +27,6 @@ window_read_by(window_parse *parse, const struct option_reader *reader, const st
     free(window->text);
     free(window);
     return rc;
-}
-
-static int
-window_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
-{
-    return window_read_by(time_window_parse, reader, row, setting, field);
-}
-
-static int
-moments_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
-{
-    return window_read_by(time_window_parse_moments, reader, row, setting, field);
-}
-
-static void
-window_write(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    const struct conf_window *const *window = field;
-    (void)row;
-    write_text(writer->out, (*window)->text);
 }
 
 static void
@@ -64,14 +42,14 @@ window_clear(const struct option_row *row, void *field)
 }
 
 const struct option_kind option_window = {.read = window_read,
-                                          .write = window_write,
+                                          .write = write_text_of,
                                           .has = option_not_null,
                                           .clear = window_clear,
                                           .type = "string",
                                           .limits = " characters"};
 
-const struct option_kind option_moments = {.read = moments_read,
-                                           .write = window_write,
+const struct option_kind option_moments = {.read = window_read,
+                                           .write = write_text_of,
                                            .has = option_not_null,
                                            .clear = window_clear,
                                            .type = "string",

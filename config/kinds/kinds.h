@@ -81,6 +81,8 @@ bool option_not_null(const struct option_writer *writer, const struct option_row
 /* For kinds without a member, which are never written. */
 bool option_never(const struct option_writer *writer, const struct option_row *row, const void *field);
 void option_free(const struct option_row *row, void *field);
+/* For kinds whose member is a struct with a section. */
+void option_clear_group(const struct option_row *row, void *field);
 
 struct option_spot {
     const struct option_reader *reader;
@@ -158,6 +160,8 @@ void read_name_choices(const struct option_row *row, unsigned wanted, char text[
 
 void write_text(FILE *out, const char *text);
 void write_string(const struct option_writer *writer, const struct option_row *row, const void *field);
+/* For kinds with a pointer to a struct that begins with its text. */
+void write_text_of(const struct option_writer *writer, const struct option_row *row, const void *field);
 void write_rows(const struct option_writer *writer, const struct option_section *section, const void *object);
 /* Writes the rows of the outer section that were in the group `name` before. */
 void write_past_rows(const struct option_writer *writer, const struct option_section *around, const void *object,
@@ -169,12 +173,11 @@ bool write_wanted(const struct option_writer *writer, const struct option_sectio
 /*
  * Parses the source and fills `object` with its values and the defaults. The object must be zeroed
  * and have the section's size. Relative paths are relative to *root; a section without paths may
- * pass NULL. `prepare` (may be NULL) changes the object before the section's check. All findings
- * are added to `all` (may be NULL). Returns 0, or -EINVAL or -ENOMEM with an error. The caller must
- * clear the object with option_clear() in any case.
+ * pass NULL. All findings are added to `all` (may be NULL). Returns 0, or -EINVAL or -ENOMEM with an
+ * error. The caller must clear the object with option_clear() in any case.
  */
 int read_source(const struct source *source, const struct option_section *section, void *object, char *const *root,
-                int (*prepare)(void *object, char *const *root), struct conf_findings *all, struct error *error);
+                struct conf_findings *all, struct error *error);
 
 /* Returns the root folder, as far as the source can be parsed; "" if it is not given, NULL if there
  * is no memory. The caller must free it. */

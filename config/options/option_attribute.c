@@ -32,7 +32,7 @@ static const struct option_row attribute_rows[] = {
     {ROW(conf_attribute, regex, regex), "", LIMITS(1, 256), EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_REGEX),
      .help = "POSIX extended regular expression that must match a part of a value, ignoring case; "
              "without back-references and (?...) groups; repetitions may multiply to at most 1000"},
-    {ROW(conf_attribute, numbers, range), "", LIMITS(-1e12, 1e12), .array = {.count = 2},
+    {ROW(conf_attribute, numbers, range), "", LIMITS(-1e12, 1e12), ENDS,
      EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_RANGE),
      .help = "numbers [ lowest, highest ], both inclusive, between which a value must lie"},
     {ROW(conf_attribute, boolean, present), "", EITHER(struct conf_attribute, test, CONF_ATTRIBUTE_PRESENT),
@@ -69,8 +69,6 @@ check_attribute(const void *object, const struct option_spot *spot)
     const char *objection = attribute->tag && !LOST(spot, attribute->creator) ? attribute_objection(attribute) : NULL;
     if (objection)
         option_refuse(spot, "tag", "\"%s\" %s", attribute->tag, objection);
-    if (attribute->test == CONF_ATTRIBUTE_RANGE && !LOST(spot, attribute->range))
-        option_check_ends(attribute->range, "range", spot);
     if (attribute->test == CONF_ATTRIBUTE_PRESENT && attribute->negated)
         option_refuse(spot, "not", "is not allowed with present: write present = %s",
                       attribute->present ? "false" : "true");

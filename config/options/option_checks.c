@@ -1,6 +1,6 @@
 /*
  * option_checks.c - functions that the checks of several sections share: errors and warnings with
- * the line of the option, references to named list elements, and ranges.
+ * the line of the option, and references to named list elements.
  */
 #include "config/kinds/kinds.h"
 #include "config/options/option_sections.h"
@@ -51,13 +51,7 @@ option_lost(const struct option_spot *spot, const void *member, size_t size)
 bool
 option_wants_warnings(const struct option_spot *spot)
 {
-    return spot->reader->findings->warnings;
-}
-
-bool
-option_has_no_errors(const struct option_spot *spot)
-{
-    return spot->reader->findings->wrong == 0;
+    return spot->reader->findings->warnings && spot->reader->findings->wrong == 0;
 }
 
 void
@@ -105,13 +99,6 @@ option_refuse_duplicates(const struct option_named *named, const char *option, c
         if (name && option_find_name(named, name) < i)
             option_refuse(named->spot, ELEMENT(named->list, i, option), "\"%s\" is %s", name, is);
     }
-}
-
-void
-option_check_ends(const double ends[2], const char *option, const struct option_spot *spot)
-{
-    if (ends[0] > ends[1] && !option_lost(spot, ends, 2 * sizeof(ends[0])))
-        option_refuse(spot, option, "the lower end %g is above the upper end %g", ends[0], ends[1]);
 }
 
 bool

@@ -8,46 +8,19 @@ static const char *const touches_choices[] = {"any", "top-bottom", "none", NULL}
 static const char *const trust_choices[] = {"checks", "local", NULL};
 static const char *const frame_choices[] = {"any", "CT body", NULL};
 
-static void
-check_bounds(const struct conf_bounds *bounds, const char *name, const struct option_spot *spot)
-{
-    if (bounds->given)
-        option_check_ends(bounds->at, name, spot);
-}
-
-static void
-check_expect(const void *object, const struct option_spot *spot)
-{
-    const struct conf_expect *expect = object;
-    check_bounds(&expect->volume_ml, "volume_ml", spot);
-    check_bounds(&expect->mean, "mean", spot);
-    check_bounds(&expect->components, "components", spot);
-    check_bounds(&expect->slices, "slices", spot);
-    check_bounds(&expect->share_of_box, "share_of_box", spot);
-    check_bounds(&expect->slice_mm, "slice_mm", spot);
-}
-
-static void
-check_share(const void *object, const struct option_spot *spot)
-{
-    const struct conf_share *share = object;
-    option_check_ends(share->range, "range", spot);
-}
-
 static const struct option_row share_rows[] = {
     {ROW(conf_share, text, label), NULL, LIMITS(1, 64), .form = &form_dicom,
      .help = "label of another segment of the pipeline"},
-    {ROW(conf_share, numbers, range), NULL, LIMITS(0, 1e9), .array = {.count = 2},
+    {ROW(conf_share, numbers, range), NULL, LIMITS(0, 1e9), ENDS,
      .help = "lowest and highest share, both inclusive: 0.1 is a tenth of the voxels of that segment"},
 };
 
-static const struct option_section share_section = {SECTION(share_rows, conf_share), .check = check_share};
+static const struct option_section share_section = {SECTION(share_rows, conf_share)};
 
 #define BOUNDS(name_, low, high, help_)                                                                                \
     {                                                                                                                  \
 #name_, &option_numbers, .offset = offsetof(struct conf_expect, name_.at), .fallback = "",                     \
-                                 GIVEN(struct conf_expect, name_.given), LIMITS(low, high),                            \
-                                 .array = {.count = 2 }, .help = (help_)                                               \
+                                 GIVEN(struct conf_expect, name_.given), LIMITS(low, high), ENDS, .help = (help_)      \
     }
 
 /* The label of another segment, required or not. */
@@ -91,18 +64,8 @@ static const struct option_section face_section = {SECTION(face_rows, conf_face_
 #define SIDE(name_, help_)                                                                                             \
     {                                                                                                                  \
 #name_, &option_numbers, .offset = offsetof(struct conf_extent_mm, name_.at), .fallback = "",                  \
-                                 GIVEN(struct conf_extent_mm, name_.given), LIMITS(0, 1e5),                            \
-                                 .array = {.count = 2 }, .help = (help_)                                               \
+                                 GIVEN(struct conf_extent_mm, name_.given), LIMITS(0, 1e5), ENDS, .help = (help_)      \
     }
-
-static void
-check_extent_mm(const void *object, const struct option_spot *spot)
-{
-    const struct conf_extent_mm *extent = object;
-    check_bounds(&extent->height, "height", spot);
-    check_bounds(&extent->depth, "depth", spot);
-    check_bounds(&extent->width, "width", spot);
-}
 
 static const struct option_row extent_rows[] = {
     SIDE(height, "lowest and highest extent from feet to head, both inclusive"),
@@ -110,7 +73,7 @@ static const struct option_row extent_rows[] = {
     SIDE(width, "lowest and highest extent from right to left"),
 };
 
-static const struct option_section extent_section = {SECTION(extent_rows, conf_extent_mm), .check = check_extent_mm};
+static const struct option_section extent_section = {SECTION(extent_rows, conf_extent_mm)};
 
 static const struct option_row solidity_rows[] = {
     NUMBER(conf_solidity, mm, NULL, 0.01, 100, "radius of the closing"),
@@ -216,4 +179,4 @@ static const struct option_row expect_rows[] = {
      .help = "lowest Dice with its reference that noctule validate accepts of a result that would be delivered"},
 };
 
-const struct option_section option_expect = {SECTION(expect_rows, conf_expect), .check = check_expect};
+const struct option_section option_expect = {SECTION(expect_rows, conf_expect)};

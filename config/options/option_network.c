@@ -70,20 +70,16 @@ address_is_own(const char *host)
     return own;
 }
 
-/* Returns whether the host is this machine. Must not query a name server: compares with the host
+/* Returns whether the host is this machine, and the port is ours. Must not query a name server: compares with the host
  * name, "localhost" and local addresses. */
-static bool
-host_is_own(const char *host)
-{
-    char name[256] = "";
-    gethostname(name, sizeof(name) - 1);
-    return strcasecmp(host, "localhost") == 0 || strcasecmp(host, name) == 0 || address_is_own(host);
-}
-
 static bool
 peer_is_self(const struct conf_dicom *dicom, const char *host, int port)
 {
-    return host && port > 0 && (port == dicom->port || port == dicom->tls_port) && host_is_own(host);
+    char name[256] = "";
+    if (!host || port <= 0 || (port != dicom->port && port != dicom->tls_port))
+        return false;
+    gethostname(name, sizeof(name) - 1);
+    return strcasecmp(host, "localhost") == 0 || strcasecmp(host, name) == 0 || address_is_own(host);
 }
 
 void

@@ -8,45 +8,8 @@
 
 static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL};
 
-/* Returns whether any part of the segments is lost. */
-static bool
-lost_segments(const struct conf_pipeline *pipeline, const struct option_spot *spot)
-{
-    return LOST(spot, pipeline->segments) ||
-           (pipeline->segment_count > 0 &&
-            option_lost(spot, pipeline->segments, pipeline->segment_count * sizeof(pipeline->segments[0])));
-}
-
-/* Returns whether all measured segments are regions of annotation objects. A report can refer to
- * those. */
-static bool
-pipeline_is_of_objects(const struct conf_pipeline *pipeline)
-{
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (!pipeline->segments[i].hidden && !conf_segment_is_object(&pipeline->segments[i]))
-            return false;
-    return true;
-}
-
-/* Returns whether any part of the texture groups is lost. */
-static bool
-lost_texture(const struct conf_pipeline *pipeline, const struct option_spot *spot)
-{
-    return LOST(spot, pipeline->texture) ||
-           (pipeline->texture_count > 0 &&
-            option_lost(spot, pipeline->texture, pipeline->texture_count * sizeof(pipeline->texture[0])));
-}
-
-static bool
-has_patterns(const struct conf_pipeline *pipeline)
-{
-    bool any = false;
-    for (size_t g = 0; g < pipeline->texture_count; g++)
-        any |= pipeline->texture[g].patterns != 0;
-    return any;
-}
-
-/* Allows one group with patterns and one kind of matrices: their files do not name the group. */
+/* Allows one group with patterns and one kind of matrices: their files do not name the group. Parametric maps need
+ * patterns. */
 static void
 check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
@@ -64,20 +27,27 @@ check_groups(const struct conf_pipeline *pipeline, const struct option_spot *spo
                           "an earlier group of texture writes the other kind of matrices: use one kind");
         kept = glcm;
     }
+    if ((pipeline->results & CONF_RESULT_PMAP) && patterns == 0 && !LOST(spot, pipeline->results) &&
+        !LOST_ANY(spot, pipeline->texture, pipeline->texture_count))
+        option_refuse(spot, "results", "\"pmap\" requires patterns: name them in texture.patterns");
 }
 
+/* Checks that there are measurements, and that a report can refer to their segments: to those of "seg", or to regions
+ * of annotation objects. */
 static void
 check_report(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    if (lost_texture(pipeline, spot))
+    bool any = false, of_objects = true;
+    if (LOST(spot, pipeline->results) || LOST_ANY(spot, pipeline->texture, pipeline->texture_count))
         return;
-    bool any = false;
     for (size_t g = 0; g < pipeline->texture_count; g++)
         any |= texture_has_features(&pipeline->texture[g]);
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        of_objects &= pipeline->segments[i].hidden || conf_segment_is_object(&pipeline->segments[i]);
     if (!any)
         option_refuse(spot, "results", "\"sr\" requires measurements: give texture families, first_order or glcm");
     else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
-             !lost_segments(pipeline, spot) && !pipeline_is_of_objects(pipeline))
+             !of_objects && !LOST_ANY(spot, pipeline->segments, pipeline->segment_count))
         option_refuse(spot, "results",
                       "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure texture.regions = [ "
                       "\"volume\" ] only; only unchanged regions of annotation objects need no \"seg\"");
@@ -87,7 +57,7 @@ static void
 check_methods(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     size_t of[CONF_METHODS] = {0}, shown = 0;
-    if (lost_segments(pipeline, spot))
+    if (LOST_ANY(spot, pipeline->segments, pipeline->segment_count))
         return;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         of[pipeline->segments[i].method]++;
@@ -149,7 +119,7 @@ static void
 check_grids(const struct option_named *named, const struct conf_pipeline *pipeline)
 {
     const struct conf_segment *first = NULL, *fuzzy = NULL;
-    if (lost_segments(pipeline, named->spot))
+    if (LOST_ANY(named->spot, pipeline->segments, pipeline->segment_count))
         return;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
@@ -311,13 +281,8 @@ check_pipeline(const void *object, const struct option_spot *spot)
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);
-    /* Check that each result is measured, and that the segments of a report are written. */
-    if (!LOST(spot, pipeline->results)) {
-        if ((pipeline->results & CONF_RESULT_PMAP) && !has_patterns(pipeline) && !lost_texture(pipeline, spot))
-            option_refuse(spot, "results", "\"pmap\" requires patterns: name them in texture.patterns");
-        if (pipeline->results & CONF_RESULT_SR)
-            check_report(pipeline, spot);
-    }
+    if (pipeline->results & CONF_RESULT_SR)
+        check_report(pipeline, spot);
 }
 
 static const char *const review_choices[] = {"hold", "deliver", NULL};

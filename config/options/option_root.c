@@ -77,7 +77,7 @@ check_root(const void *object, const struct option_spot *spot)
     option_check_web(object, spot);
     option_check_notify(object, spot);
     option_check_slurm(object, spot);
-    if (option_has_no_errors(spot) && option_wants_warnings(spot)) {
+    if (option_wants_warnings(spot)) {
         option_warn_programs(object, spot);
         option_warn_rules(object, spot);
         option_warn_network(object, spot);
@@ -126,4 +126,4 @@ static const struct option_row root_rows[] = {
     {ROW(conf, word, log_level), "\"info\"", .choices = log_choices, .help = "lowest level of logged messages"},
 };
 
-const struct option_section option_root = {SECTION(root_rows, conf), .check = check_root};
+const struct option_section option_root = {SECTION(root_rows, conf), .check = check_root, .prepare = conf_resolve_root};

@@ -13,8 +13,6 @@ check_match(const void *object, const struct option_spot *spot)
     const struct conf_rule *rule = object;
     if (rule->max_slices && rule->max_slices < rule->min_slices)
         option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices, rule->min_slices);
-    if (rule->has_spacing && !LOST(spot, rule->spacing))
-        option_check_ends(rule->spacing, "spacing", spot);
 }
 
 static const struct option_row companion_rows[] = {
@@ -64,7 +62,7 @@ static const struct option_row match_rows[] = {
      .help = "orientation of the stack: its normal is within 36.87 degrees (cosine 0.8) of the "
              "feet-head (\"axial\"), front-back (\"coronal\") or side-to-side axis (\"sagittal\") "
              "of the patient, or of none (\"oblique\")"},
-    {ROW(conf_rule, numbers, spacing), "", LIMITS(0, 1000), .array = {.count = 2}, GIVEN(struct conf_rule, has_spacing),
+    {ROW(conf_rule, numbers, spacing), "", LIMITS(0, 1000), ENDS, GIVEN(struct conf_rule, has_spacing),
      .help = "distance between slices by their positions, [ lowest, highest ] in mm, to 0.001 mm; "
              "a single slice does not match"},
     {ROW(conf_rule, boolean, contrast), "", GIVEN(struct conf_rule, has_contrast),
@@ -98,38 +96,22 @@ static const struct option_row rule_rows[] = {
 
 const struct option_section option_rule = {SECTION(rule_rows, conf_rule)};
 
-static bool
-pipeline_takes_own(const struct conf *conf, const char *name)
-{
-    bool takes = false;
-    for (size_t i = 0; i < conf->pipeline_count; i++)
-        takes |= option_is_same(conf->pipelines[i].name, name) && conf_pipeline_takes_own(&conf->pipelines[i]);
-    return takes;
-}
-
 /* Checks the pipeline of a rule or title: it must exist, and must not need Noctule's own results,
  * which the service rejects. */
 static void
 check_chosen(const struct conf *conf, const struct option_named *pipelines, const char *name, const char *list,
              size_t i, const struct option_spot *spot)
 {
+    bool takes_own = false;
+    for (size_t k = 0; k < conf->pipeline_count; k++)
+        takes_own |= option_is_same(conf->pipelines[k].name, name) && conf_pipeline_takes_own(&conf->pipelines[k]);
     if (name && option_lacks(pipelines, name))
         option_refuse(spot, ELEMENT(list, i, ".pipeline"), "there is no pipeline named \"%s\"", name);
-    else if (name && pipeline_takes_own(conf, name))
+    else if (name && takes_own)
         option_refuse(spot, ELEMENT(list, i, ".pipeline"),
                       "\"%s\" has object = { own = true; }, but the service rejects its own results "
                       "(OWN_RESULT) to avoid cycles: only noctule run --object can process them",
                       name);
-}
-
-/* Returns whether all inboxes are known. A rejected one may have the name that a rule uses. */
-static bool
-inboxes_are_told(const struct conf *conf, const struct option_spot *spot)
-{
-    bool known = !LOST(spot, conf->inboxes);
-    for (size_t i = 0; i < conf->inbox_count; i++)
-        known &= conf->inboxes[i].path && !LOST(spot, conf->inboxes[i].name);
-    return known;
 }
 
 void
@@ -137,10 +119,14 @@ option_check_rules(const struct conf *conf, const struct option_spot *spot)
 {
     const struct option_named pipelines = NAMED(spot, "pipelines", conf->pipelines, conf->pipeline_count);
     const struct option_named rules = NAMED(spot, "rules", conf->rules, conf->rule_count);
+    /* A rejected inbox may have the name that a rule uses. */
+    bool inboxes_known = !LOST(spot, conf->inboxes);
+    for (size_t i = 0; i < conf->inbox_count; i++)
+        inboxes_known &= conf->inboxes[i].path && !LOST(spot, conf->inboxes[i].name);
     option_refuse_duplicates(&rules, ".name", "the name of an earlier rule");
     for (size_t i = 0; i < conf->rule_count; i++)
         check_chosen(conf, &pipelines, conf->rules[i].pipeline, "rules", i, spot);
-    for (size_t i = 0; i < conf->rule_count && inboxes_are_told(conf, spot); i++)
+    for (size_t i = 0; i < conf->rule_count && inboxes_known; i++)
         if (conf->rules[i].inbox) {
             const char *name = conf->rules[i].inbox;
             size_t k = 0;

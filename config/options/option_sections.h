@@ -20,6 +20,7 @@
 /* The first columns of a row; the option has the name of its member. */
 #define ROW(type, kind, member) #member, &option_##kind, offsetof(struct type, member)
 #define LIMITS(low, high)       .min = (low), .max = (high)
+#define ENDS                    .array = {.count = 2, .ends = true}
 #define MANY(type, field)       .count_offset = offsetof(type, field)
 #define EITHER(type, field, value)                                                                                     \
     .mark = &(const struct option_mark)                                                                                \
@@ -110,13 +111,14 @@ void option_put_place(const struct option_spot *spot, const char *option, char *
 #define ELEMENT(list, index, option) option_key((char[OPTION_KEY]){0}, (list), (index), (option))
 const char *option_key(char path[OPTION_KEY], const char *list, size_t index, const char *option);
 
-/* Returns whether the caller wants warnings. Child processes of the daemon do not. */
+/* Returns whether the caller wants warnings and no error has been reported. Child processes of the daemon want none. */
 bool option_wants_warnings(const struct option_spot *spot);
-/* Returns whether no error has been reported. */
-bool option_has_no_errors(const struct option_spot *spot);
 
 /* Returns whether a member, or a part of it, was rejected. */
 #define LOST(spot, member) option_lost((spot), &(member), sizeof(member))
+/* Does the same with a list and its elements. */
+#define LOST_ANY(spot, list, count)                                                                                    \
+    (LOST(spot, list) || ((count) > 0 && option_lost((spot), (list), (count) * sizeof((list)[0]))))
 bool option_lost(const struct option_spot *spot, const void *member, size_t size);
 
 /*
@@ -148,9 +150,6 @@ void option_refuse_duplicates(const struct option_named *named, const char *opti
 /* Returns whether both are NULL, or equal texts. */
 bool option_is_same(const char *a, const char *b);
 
-/* Reports a range with the lower end above the upper end. */
-void option_check_ends(const double ends[2], const char *option, const struct option_spot *spot);
-
 /* Returns the part of `path` below `folder`: "" if they are equal, NULL if it lies outside. */
 const char *option_path_below(const char *path, const char *folder);
 
@@ -158,6 +157,9 @@ const char *option_path_below(const char *path, const char *folder);
  * mixed with originals. Returns whether the path is valid. */
 bool option_check_apart_from_root(const struct conf *conf, const char *path, const char *option,
                                   const struct option_spot *spot);
+
+/* Replaces the root of the configuration by another one, which paths are relative to. Returns 0 or -ENOMEM. */
+int conf_resolve_root(void *object, char *const *root);
 
 /* Checks across sections; they run after paths are absolute. */
 void option_check_inboxes(const struct conf *conf, const struct option_spot *spot);

@@ -115,7 +115,6 @@ static void
 check_segment(const void *object, const struct option_spot *spot)
 {
     const struct conf_segment *segment = object;
-    option_check_ends(segment->range.ends, "range", spot);
     check_method(segment, spot);
     if (segment->threshold >= 1)
         option_refuse(spot, "threshold", "must be below 1: no voxel is connected more strongly than 1");
@@ -338,7 +337,7 @@ check_enclosed(const void *object, const struct option_spot *spot)
 static const struct option_section enclosed_section = {SECTION(enclosed_rows, conf_enclosed), .check = check_enclosed};
 
 static const struct option_row sections_rows[] = {
-    {ROW(conf_sections, numbers, area_mm2), "[ 60.0, 800.0 ]", LIMITS(0, 1e6), .array = {.count = 2},
+    {ROW(conf_sections, numbers, area_mm2), "[ 60.0, 800.0 ]", LIMITS(0, 1e6), ENDS,
      .help = "lowest and highest area of a section"},
     {ROW(conf_sections, number, box_mm), "45.0", LIMITS(0, 1e4), .help = "longest side of the box around a section"},
     {ROW(conf_sections, number, fill), "0.5", LIMITS(0, 1), .help = "lowest share of its box that a section fills"},
@@ -350,17 +349,10 @@ static const struct option_row sections_rows[] = {
     {ROW(conf_sections, number, length_mm), "25.0", LIMITS(0, 1e4), .help = "shortest chain"},
 };
 
-static void
-check_sections(const void *object, const struct option_spot *spot)
-{
-    const struct conf_sections *sections = object;
-    option_check_ends(sections->area_mm2, "area_mm2", spot);
-}
-
-static const struct option_section sections_section = {SECTION(sections_rows, conf_sections), .check = check_sections};
+static const struct option_section sections_section = {SECTION(sections_rows, conf_sections)};
 
 static const struct option_row leak_rows[] = {
-    {ROW(conf_leak, numbers, limits), NULL, LIMITS(-1e9, 1e9), .array = {.count = 2},
+    {ROW(conf_leak, numbers, limits), NULL, LIMITS(-1e9, 1e9), ENDS,
      .help = "first and last upper limit of the values, in real-world units"},
     {ROW(conf_leak, number, step), NULL, LIMITS(1e-6, 1e9), .help = "distance of the limits to try"},
     {ROW(conf_leak, number, most_ml), NULL, LIMITS(0, 1e9), .help = "largest volume"},
@@ -372,7 +364,6 @@ static void
 check_leak(const void *object, const struct option_spot *spot)
 {
     const struct conf_leak *leak = object;
-    option_check_ends(leak->limits, "limits", spot);
     if (leak->limits[1] - leak->limits[0] > 1000 * leak->step && !LOST(spot, leak->limits) && !LOST(spot, leak->step))
         option_refuse(spot, "step", "%g makes more than 1000 limits", leak->step);
 }
@@ -405,21 +396,13 @@ static const struct option_section side_section = {SECTION(side_rows, conf_side)
 
 static const struct option_row slices_where_rows[] = {
     {ROW(conf_slices_where, text, label), NULL, LIMITS(1, 64), .form = &form_dicom, .help = "label of another segment"},
-    {ROW(conf_slices_where, numbers, share), NULL, LIMITS(0, 1e9), .array = {.count = 2},
+    {ROW(conf_slices_where, numbers, share), NULL, LIMITS(0, 1e9), ENDS,
      .help = "lowest and highest number of its voxels in the slice, divided by those of from"},
     {ROW(conf_slices_where, boolean, longest), "false", .help = "of the runs of such slices, take the longest alone"},
     {ROW(conf_slices_where, number, at_least_mm), "0.0", LIMITS(0, 1e5), .help = "drop runs that are shorter"},
 };
 
-static void
-check_slices_where(const void *object, const struct option_spot *spot)
-{
-    const struct conf_slices_where *slices_where = object;
-    option_check_ends(slices_where->share, "share", spot);
-}
-
-static const struct option_section slices_where_section = {SECTION(slices_where_rows, conf_slices_where),
-                                                           .check = check_slices_where};
+static const struct option_section slices_where_section = {SECTION(slices_where_rows, conf_slices_where)};
 
 const char *const conf_object_kind_names[] = {"rtstruct", "seg", "sr", NULL};
 

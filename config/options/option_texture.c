@@ -112,8 +112,6 @@ static void
 check_texture(const void *object, const struct option_spot *spot)
 {
     const struct texture_options *texture = object;
-    if (texture->levels.has_range)
-        option_check_ends(texture->levels.range, "range", spot);
     if (!texture_has_features(texture) && !texture->patterns && !LOST(spot, *texture))
         option_refuse(spot, "first_order",
                       "there is no measurement: set it to true, or give families, glcm or patterns");
@@ -149,8 +147,7 @@ static const struct option_row texture_rows[] = {
      .help = "width of a grey level in real-world units, with fixed-bin-size and "
              "pyradiomics-bin-width"},
     {"range", &option_numbers, AT(struct texture_options, levels.range),
-     GIVEN(struct texture_options, levels.has_range), .fallback = "", LIMITS(-1e9, 1e9), .array = {.count = 2},
-     .past = &within_glcm,
+     GIVEN(struct texture_options, levels.has_range), .fallback = "", LIMITS(-1e9, 1e9), ENDS, .past = &within_glcm,
      .help = "re-segmentation: excludes voxels outside this range from intensities and grey "
              "levels; both ends are inclusive and in real-world units"},
     {ROW(texture_options, number, sigma), "0.0", LIMITS(0, 100), .later = true,

@@ -226,13 +226,13 @@ struct newer {
 static const struct option_row group_rows[] = {
     {"added", &option_boolean, .offset = offsetof(struct newer, group.added), "true", .later = true},
 };
-static const struct option_section group_section = {group_rows, 1, sizeof(struct newer), NULL, NULL};
+static const struct option_section group_section = {.rows = group_rows, .row_count = 1, .size = sizeof(struct newer)};
 static const struct option_row newer_rows[] = {
     {"old", &option_integer, .offset = offsetof(struct newer, old), "1"},
     {"added", &option_number, .offset = offsetof(struct newer, added), "0.5", .later = true},
     {"group", &option_group, .offset = 0, "{ }", .section = &group_section},
 };
-static const struct option_section newer_section = {newer_rows, 3, sizeof(struct newer), NULL, NULL};
+static const struct option_section newer_section = {.rows = newer_rows, .row_count = 3, .size = sizeof(struct newer)};
 
 static void
 check_identity(const struct newer *object, const char *expected)
