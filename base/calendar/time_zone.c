@@ -342,21 +342,6 @@ time_zone_offset(const struct time_zone *zone, int64_t seconds)
     return low == 0 ? zone->first : zone->steps[low - 1].offset;
 }
 
-/* Returns the time of the change between two days with different offsets. */
-static int64_t
-zone_find_change(const struct time_zone *zone, int64_t low, int64_t high)
-{
-    const int64_t before = time_zone_offset(zone, low);
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (time_zone_offset(zone, middle) == before)
-            low = middle;
-        else
-            high = middle;
-    }
-    return high;
-}
-
 int64_t
 time_zone_reaches(const struct time_zone *zone, int64_t civil)
 {
@@ -364,7 +349,14 @@ time_zone_reaches(const struct time_zone *zone, int64_t civil)
     const int64_t after = time_zone_offset(zone, civil + DAY);
     if (before == after)
         return civil - before;
-    const int64_t change = zone_find_change(zone, civil - DAY, civil + DAY);
+    int64_t low = civil - DAY, change = civil + DAY;
+    while (change - low > 1) {
+        const int64_t middle = low + (change - low) / 2;
+        if (time_zone_offset(zone, middle) == before)
+            low = middle;
+        else
+            change = middle;
+    }
     if (civil - before < change)
         return civil - before;
     return civil - after > change ? civil - after : change;

@@ -118,25 +118,6 @@ find_context(const struct dicom_association &association, const char *sop_class,
 
 /* --------------------------------------------------------------------------- connecting --- */
 
-using Addresses = std::unique_ptr<struct addrinfo, decltype(&freeaddrinfo)>;
-
-/* Returns addresses in the order in which to try them. */
-static int
-scu_resolve(const struct dicom_peer &peer, Addresses &addresses, struct error *error)
-{
-    struct addrinfo hints = {}, *found = nullptr;
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICSERV;
-    const int rc = getaddrinfo(peer.host, std::to_string(peer.port).c_str(), &hints, &found);
-    if (rc)
-        return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
-                         "The host %s has no address (%s). Correct its entry or the name service.", peer.host,
-                         gai_strerror(rc));
-    addresses.reset(found);
-    return 0;
-}
-
 /* Waits for a pending connect. Returns 0 or -errno. */
 static int
 await_connection(int fd, milliseconds time)
@@ -172,21 +153,6 @@ scu_dial(const struct addrinfo &address, milliseconds time)
     if (rc) {
         close(fd);
         return rc;
-    }
-    return fd;
-}
-
-/* Tries the addresses in turn, all within `time`. Returns the first socket that connects, or the last error. */
-static int
-scu_dial_any(const struct addrinfo *address, milliseconds time)
-{
-    const auto until = Limits::Clock::now() + time;
-    int fd = -ETIMEDOUT;
-    for (; address && fd < 0; address = address->ai_next) {
-        const auto left = std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now());
-        if (left.count() <= 0)
-            break;
-        fd = scu_dial(*address, address->ai_next ? left / 2 : left);
     }
     return fd;
 }
@@ -315,14 +281,28 @@ scu::negotiate(struct dicom_association &association, int fd, const struct dicom
                      association.name.c_str());
 }
 
+/* Tries the addresses of the peer in turn, all within the time to connect. */
 static int
 request(struct dicom_association &association, const struct dicom_peer &peer, const struct dicom_context *contexts,
         size_t count, struct dicom_answer *answer, struct error *error)
 {
-    Addresses addresses(nullptr, &freeaddrinfo);
-    if (const int rc = scu_resolve(peer, addresses, error))
-        return rc;
-    const int fd = scu_dial_any(addresses.get(), scu_milliseconds(peer.connect_seconds));
+    struct addrinfo hints = {}, *found = nullptr;
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV;
+    if (const int rc = getaddrinfo(peer.host, std::to_string(peer.port).c_str(), &hints, &found))
+        return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
+                         "The host %s has no address (%s). Correct its entry or the name service.", peer.host,
+                         gai_strerror(rc));
+    const std::unique_ptr<struct addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
+    const auto until = Limits::Clock::now() + scu_milliseconds(peer.connect_seconds);
+    int fd = -ETIMEDOUT;
+    for (const struct addrinfo *address = found; address && fd < 0; address = address->ai_next) {
+        const auto left = std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now());
+        if (left.count() <= 0)
+            break;
+        fd = scu_dial(*address, address->ai_next ? left / 2 : left);
+    }
     if (fd < 0)
         return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
                          "%s cannot be reached (%s). Deliveries and pulls are retried.", association.name.c_str(),

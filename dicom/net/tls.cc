@@ -40,28 +40,6 @@ refuse(struct error *error, enum code code, const char *path, const char *what)
                            tls_reason("the file has no such object"));
 }
 
-int
-load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct error *error)
-{
-    if (SSL_CTX_use_certificate_chain_file(context, settings.certificate) != 1)
-        return refuse(error, CODE_TLS_CERTIFICATE_INVALID, settings.certificate, "cannot be used as a PEM certificate");
-    const char *key = is_given(settings.key) ? settings.key : settings.certificate;
-    /* OpenSSL accepts a key of another type for another certificate, which may follow. Check the pair. */
-    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context) != 1)
-        return refuse(error, CODE_TLS_KEY_INVALID, key, "cannot be used as the key of the TLS certificate");
-    return 0;
-}
-
-int
-load_trusted(SSL_CTX *context, const char *ca, struct error *error)
-{
-    if (SSL_CTX_load_verify_file(context, ca) != 1)
-        return refuse(error, CODE_TLS_CA_INVALID, ca, "cannot be used as PEM certificates to trust");
-    /* Sends clients the list of accepted CAs. */
-    SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(ca));
-    return 0;
-}
-
 /* Checks each certificate of a chain. The list of every CA in it must be present. */
 int
 load_revoked(SSL_CTX *context, const char *crl, struct error *error)
@@ -94,19 +72,23 @@ tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &sett
     if (!set_profile(layer))
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "TLS cannot be set up: %s.", tls_reason("no memory"));
     SSL_CTX *context = layer.getNativeHandle();
-    if (is_given(settings.certificate))
-        if (const int rc = load_own(context, settings, error))
-            return rc;
-    if (is_given(settings.ca))
-        if (const int rc = load_trusted(context, settings.ca, error))
-            return rc;
-    if (is_given(settings.crl))
-        if (const int rc = load_revoked(context, settings.crl, error))
-            return rc;
+    const char *certificate = settings.certificate, *key = is_given(settings.key) ? settings.key : certificate;
+    if (is_given(certificate) && SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
+        return refuse(error, CODE_TLS_CERTIFICATE_INVALID, certificate, "cannot be used as a PEM certificate");
+    /* OpenSSL accepts a key of another type for another certificate, which may follow. Check the pair. */
+    if (is_given(certificate) &&
+        (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context) != 1))
+        return refuse(error, CODE_TLS_KEY_INVALID, key, "cannot be used as the key of the TLS certificate");
+
+    const bool trusts = is_given(settings.ca);
+    if (trusts && SSL_CTX_load_verify_file(context, settings.ca) != 1)
+        return refuse(error, CODE_TLS_CA_INVALID, settings.ca, "cannot be used as PEM certificates to trust");
+    if (trusts) /* sends clients the list of accepted CAs */
+        SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(settings.ca));
     layer.setCertificateVerification(!server || settings.require_peer ? DCV_requireCertificate
-                                     : is_given(settings.ca)          ? DCV_checkCertificate
+                                     : trusts                         ? DCV_checkCertificate
                                                                       : DCV_ignoreCertificate);
-    return 0;
+    return is_given(settings.crl) ? load_revoked(context, settings.crl, error) : 0;
 }
 
 bool

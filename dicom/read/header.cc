@@ -472,6 +472,17 @@ HeaderReader::read_uid(const Header &header, const DcmTagKey &tag, bool required
 }
 
 int
+HeaderReader::read_identity(const Header &header, char (&sop)[DICOM_UID_SIZE], char (&study)[DICOM_UID_SIZE],
+                            char (&series)[DICOM_UID_SIZE]) const
+{
+    if (const int rc = read_uid(header, DCM_SOPInstanceUID, true, sop))
+        return rc;
+    if (const int rc = read_uid(header, DCM_StudyInstanceUID, true, study))
+        return rc;
+    return read_uid(header, DCM_SeriesInstanceUID, true, series);
+}
+
+int
 HeaderReader::read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high, int32_t *number) const
 {
     if (!header_has(header, tag))

@@ -184,6 +184,9 @@ struct HeaderReader {
     int invalid(const DcmTagKey &tag, const std::string &why) const;        /* TAG_INVALID */
     /* Codes: TAG_MISSING if it is absent and required, UID_INVALID. */
     int read_uid(const Header &header, const DcmTagKey &tag, bool required, char (&uid)[DICOM_UID_SIZE]) const;
+    /* Reads the UIDs of the instance, its study and its series, which are required. */
+    int read_identity(const Header &header, char (&sop)[DICOM_UID_SIZE], char (&study)[DICOM_UID_SIZE],
+                      char (&series)[DICOM_UID_SIZE]) const;
     /* Reads a whole number in these limits. Codes: TAG_MISSING, TAG_INVALID. */
     int read_number(const Header &header, const DcmTagKey &tag, int32_t low, int32_t high, int32_t *number) const;
 };

@@ -31,41 +31,6 @@ constexpr uint32_t inherited_tags[] = {
     0x00321034, 0x00401012,
 };
 
-int
-inherit_file(const char *path, struct dicom_inherited *inherited, struct error *error)
-{
-    struct stream stream;
-    int rc = stream_open(&stream, path);
-    if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr, "%s cannot be opened: %s.",
-                               text_base_name(path), strerror(-rc));
-    const HeaderOwner<struct stream, stream_close> close(&stream);
-    struct scan scan = {};
-    const struct scan_wanted wanted = scan_wanted_of(inherited_tags, std::size(inherited_tags), LIMIT_INHERITED_BYTES);
-    const HeaderOwner<struct scan, scan_release> release(&scan);
-    DcmDataset dataset;
-    rc = header_scan(&stream, path, wanted, &scan, dataset, error);
-    if (rc)
-        return rc;
-    const std::string left_out = inherit_repair(dataset);
-    InheritedElements elements;
-    for (const uint32_t tag : inherited_tags) {
-        const DcmTagKey key(static_cast<Uint16>(tag >> 16), static_cast<Uint16>(tag & 0xFFFF));
-        DcmElement *element = nullptr;
-        if (dataset.findAndGetElement(key, element).bad() || !element)
-            continue;
-        if (!elements.add(*element)) {
-            rc = error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr, "%s has a %s that cannot be copied.",
-                                 text_base_name(path), header_tag_name(key).c_str());
-            break;
-        }
-    }
-    if (!rc)
-        *inherited = elements.hand_over();
-    header_copy_name(inherited->left_out, left_out);
-    return rc;
-}
-
 } // namespace
 
 /* Encodes as Explicit VR Little Endian. */
@@ -114,7 +79,40 @@ int
 dicom_inherit(const char *path, struct dicom_inherited *inherited, struct error *error)
 {
     *inherited = {0, nullptr, nullptr, ""};
-    return header_guard(path, error, [&] { return inherit_file(path, inherited, error); });
+    return header_guard(path, error, [&] {
+        struct stream stream;
+        int rc = stream_open(&stream, path);
+        if (rc)
+            return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr, "%s cannot be opened: %s.",
+                                   text_base_name(path), strerror(-rc));
+        const HeaderOwner<struct stream, stream_close> close(&stream);
+        struct scan scan = {};
+        const struct scan_wanted wanted =
+            scan_wanted_of(inherited_tags, std::size(inherited_tags), LIMIT_INHERITED_BYTES);
+        const HeaderOwner<struct scan, scan_release> release(&scan);
+        DcmDataset dataset;
+        rc = header_scan(&stream, path, wanted, &scan, dataset, error);
+        if (rc)
+            return rc;
+        const std::string left_out = inherit_repair(dataset);
+        InheritedElements elements;
+        for (const uint32_t tag : inherited_tags) {
+            const DcmTagKey key(static_cast<Uint16>(tag >> 16), static_cast<Uint16>(tag & 0xFFFF));
+            DcmElement *element = nullptr;
+            if (dataset.findAndGetElement(key, element).bad() || !element)
+                continue;
+            if (!elements.add(*element)) {
+                rc = error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
+                                     "%s has a %s that cannot be copied.", text_base_name(path),
+                                     header_tag_name(key).c_str());
+                break;
+            }
+        }
+        if (!rc)
+            *inherited = elements.hand_over();
+        header_copy_name(inherited->left_out, left_out);
+        return rc;
+    });
 }
 
 void

@@ -39,25 +39,18 @@ invalid_measurement(const struct sr_measurement *measurement)
 }
 
 static const char *
-sr_invalid_segment(const struct seg_request *request, int32_t index)
-{
-    if (index < 0 || index >= request->segment_count || index >= UINT16_MAX)
-        return "a group without a segment";
-    const struct seg_segment *segment = &request->segments[index];
-    if (!dataset_code_is_complete(&segment->category) || !dataset_code_is_complete(&segment->type) ||
-        segment->label[0] == '\0')
-        return "a segment without label, category or type";
-    if (dataset_code_is_partial(&segment->modifier) || dataset_code_is_partial(&segment->region))
-        return "a segment with an incomplete code";
-    return NULL;
-}
-
-static const char *
 invalid_group(const struct sr_request *request, const struct sr_group *group)
 {
-    const char *wrong = group->segment == SR_WHOLE_VOLUME ? NULL : sr_invalid_segment(request->seg, group->segment);
-    if (wrong)
-        return wrong;
+    if (group->segment != SR_WHOLE_VOLUME) {
+        if (group->segment < 0 || group->segment >= request->seg->segment_count || group->segment >= UINT16_MAX)
+            return "a group without a segment";
+        const struct seg_segment *segment = &request->seg->segments[group->segment];
+        if (!dataset_code_is_complete(&segment->category) || !dataset_code_is_complete(&segment->type) ||
+            segment->label[0] == '\0')
+            return "a segment without label, category or type";
+        if (dataset_code_is_partial(&segment->modifier) || dataset_code_is_partial(&segment->region))
+            return "a segment with an incomplete code";
+    }
     if (group->measurement_count == 0)
         return "a group without a measurement";
     for (size_t i = 0; i < group->measurement_count; i++) {

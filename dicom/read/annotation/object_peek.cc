@@ -59,25 +59,8 @@ object_is_any(const DcmTagKey &tag, std::initializer_list<DcmTagKey> tags)
 
 void object_walk(Reading &reading, DcmItem &item, bool of_predecessor);
 
-/* Reads references of an item, according to its sequence. The study of an RT Structure Set is
- * referenced as if it were an instance. */
-void
-object_walk_item(Reading &reading, DcmItem &item, const DcmTagKey &within, bool of_predecessor)
-{
-    const Header header(item);
-    if (object_is_any(within, {DCM_ReferencedInstanceSequence, DCM_ReferencedSOPSequence, DCM_SourceImageSequence,
-                               DCM_ContourImageSequence}))
-        reading.add(of_predecessor ? reading.predecessors : reading.instances, header, DCM_ReferencedSOPInstanceUID);
-    else if (within == DCM_PredecessorStructureSetSequence)
-        reading.add(reading.predecessors, header, DCM_ReferencedSOPInstanceUID);
-    else if (!of_predecessor && object_is_any(within, {DCM_ReferencedSeriesSequence, DCM_RTReferencedSeriesSequence}))
-        reading.add(reading.series, header, DCM_SeriesInstanceUID);
-    else if (within == DCM_ReferencedFrameOfReferenceSequence)
-        reading.add(reading.frames, header, DCM_FrameOfReferenceUID);
-    reading.add(reading.frames, header, DCM_ReferencedFrameOfReferenceUID);
-    object_walk(reading, item, of_predecessor);
-}
-
+/* Reads the references of all items, according to their sequence. The study of an RT Structure Set is referenced as if it
+ * were an instance. */
 void
 object_walk(Reading &reading, DcmItem &item, bool of_predecessor)
 {
@@ -85,8 +68,21 @@ object_walk(Reading &reading, DcmItem &item, bool of_predecessor)
         if (each->ident() != EVR_SQ)
             continue;
         const DcmTagKey within = each->getTag();
-        for (DcmItem *of : header_children<DcmItem>(each))
-            object_walk_item(reading, *of, within, of_predecessor || within == DCM_PredecessorDocumentsSequence);
+        const bool earlier = of_predecessor || within == DCM_PredecessorDocumentsSequence;
+        for (DcmItem *of : header_children<DcmItem>(each)) {
+            const Header header(*of);
+            if (object_is_any(within, {DCM_ReferencedInstanceSequence, DCM_ReferencedSOPSequence,
+                                       DCM_SourceImageSequence, DCM_ContourImageSequence}))
+                reading.add(earlier ? reading.predecessors : reading.instances, header, DCM_ReferencedSOPInstanceUID);
+            else if (within == DCM_PredecessorStructureSetSequence)
+                reading.add(reading.predecessors, header, DCM_ReferencedSOPInstanceUID);
+            else if (!earlier && object_is_any(within, {DCM_ReferencedSeriesSequence, DCM_RTReferencedSeriesSequence}))
+                reading.add(reading.series, header, DCM_SeriesInstanceUID);
+            else if (within == DCM_ReferencedFrameOfReferenceSequence)
+                reading.add(reading.frames, header, DCM_FrameOfReferenceUID);
+            reading.add(reading.frames, header, DCM_ReferencedFrameOfReferenceUID);
+            object_walk(reading, *of, earlier);
+        }
     }
 }
 
@@ -138,11 +134,7 @@ object_read_identity(Reading &reading, const Header &dataset, const struct scan 
         return reading.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
                               "is encoded in a transfer syntax that is not supported. Send it "
                               "uncompressed.");
-    int rc = reading.read_uid(dataset, DCM_SOPInstanceUID, true, peek.sop_instance_uid);
-    if (!rc)
-        rc = reading.read_uid(dataset, DCM_StudyInstanceUID, true, peek.study_uid);
-    if (!rc)
-        rc = reading.read_uid(dataset, DCM_SeriesInstanceUID, true, peek.series_uid);
+    const int rc = reading.read_identity(dataset, peek.sop_instance_uid, peek.study_uid, peek.series_uid);
     if (rc)
         return rc;
     header_copy(peek.transfer_syntax_uid, scan.transfer_syntax_uid);
@@ -233,28 +225,6 @@ object_hand_over(Reading &reading)
     return 0;
 }
 
-int
-object_read(int fd, const char *path, const struct dicom_requestor *requestor, struct object_peek **out,
-            struct error *error)
-{
-    HeaderOwner<struct object_peek, object_peek_free> peek(header_allocate<struct object_peek>(1));
-    struct stream stream;
-    int rc = header_open(fd, path, &stream, error);
-    if (rc)
-        return rc;
-    const HeaderOwner<struct stream, stream_close> close(&stream);
-    peek->file_size = stream.file_size;
-    Reading reading{{path, error}, stream, *peek, {}, {}, {}, {}};
-    rc = object_read_short(reading, requestor);
-    if (!rc && reading.series.empty() && reading.instances.empty())
-        rc = object_read_long(reading, requestor);
-    if (!rc)
-        rc = object_hand_over(reading);
-    if (!rc)
-        *out = peek.release();
-    return rc;
-}
-
 } // namespace
 
 int
@@ -262,7 +232,24 @@ object_peek_open(int fd, const char *path, const struct dicom_requestor *request
                  struct error *error)
 {
     *peek = nullptr;
-    return header_guard(path, error, [&] { return object_read(fd, path, requestor, peek, error); });
+    return header_guard(path, error, [&] {
+        HeaderOwner<struct object_peek, object_peek_free> made(header_allocate<struct object_peek>(1));
+        struct stream stream;
+        int rc = header_open(fd, path, &stream, error);
+        if (rc)
+            return rc;
+        const HeaderOwner<struct stream, stream_close> close(&stream);
+        made->file_size = stream.file_size;
+        Reading reading{{path, error}, stream, *made, {}, {}, {}, {}};
+        rc = object_read_short(reading, requestor);
+        if (!rc && reading.series.empty() && reading.instances.empty())
+            rc = object_read_long(reading, requestor);
+        if (!rc)
+            rc = object_hand_over(reading);
+        if (!rc)
+            *peek = made.release();
+        return rc;
+    });
 }
 
 void

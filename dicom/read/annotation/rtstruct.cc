@@ -188,11 +188,7 @@ rtstruct_read_identity(Opening &opening, const Header &dataset, Charset &charset
         class_uid = opening.items.scan.media_class_uid;
     if (class_uid != RTSTRUCT_CLASS_UID)
         return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not an RT Structure Set.");
-    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, set.sop_instance_uid);
-    if (!rc)
-        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, set.study_uid);
-    if (!rc)
-        rc = opening.read_uid(dataset, DCM_SeriesInstanceUID, true, set.series_uid);
+    const int rc = opening.read_identity(dataset, set.sop_instance_uid, set.study_uid, set.series_uid);
     header_copy_name(set.label, charset_name(charset, header_text(dataset, DCM_StructureSetLabel)));
     return rc;
 }
@@ -220,36 +216,6 @@ rtstruct_read(Opening &opening, struct rtstruct &set)
             rc = rtstruct_read_item(opening, i);
     }
     return rc;
-}
-
-int
-rtstruct_read_file(const char *path, int fd, struct rtstruct **result, struct error *error)
-{
-    HeaderOwner<struct rtstruct, rtstruct_close> set(header_allocate<struct rtstruct>(1));
-    set->items = new struct rtstruct_items;
-    set->items->path = path;
-    struct stream stream;
-    int rc = header_open(fd, path, &stream, error);
-    if (rc)
-        return rc;
-    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), UINT32_MAX);
-    wanted.nested = true;
-    wanted.separate = &contour_items;
-    rc = scan_file(&stream, path, &wanted, &set->items->scan, error);
-    stream_close(&stream);
-    if (rc)
-        return rc;
-    Opening opening{{path, error}, *set->items, {}, {}, {}};
-    rc = rtstruct_read(opening, *set);
-    if (rc)
-        return rc;
-    set->rois = header_array(opening.rois);
-    set->roi_count = static_cast<int32_t>(opening.rois.size());
-    opening.rois.clear(); /* the set now holds the provenances */
-    set->series = header_array(opening.series);
-    set->series_count = static_cast<int32_t>(opening.series.size());
-    *result = set.release();
-    return 0;
 }
 
 /* ---- contours ---- */
@@ -384,7 +350,33 @@ int
 rtstruct_open_file(int fd, const char *path, struct rtstruct **set, struct error *error)
 {
     *set = nullptr;
-    return header_guard(path, error, [&] { return rtstruct_read_file(path, fd, set, error); });
+    return header_guard(path, error, [&] {
+        HeaderOwner<struct rtstruct, rtstruct_close> made(header_allocate<struct rtstruct>(1));
+        made->items = new struct rtstruct_items;
+        made->items->path = path;
+        struct stream stream;
+        int rc = header_open(fd, path, &stream, error);
+        if (rc)
+            return rc;
+        struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), UINT32_MAX);
+        wanted.nested = true;
+        wanted.separate = &contour_items;
+        rc = scan_file(&stream, path, &wanted, &made->items->scan, error);
+        stream_close(&stream);
+        if (rc)
+            return rc;
+        Opening opening{{path, error}, *made->items, {}, {}, {}};
+        rc = rtstruct_read(opening, *made);
+        if (rc)
+            return rc;
+        made->rois = header_array(opening.rois);
+        made->roi_count = static_cast<int32_t>(opening.rois.size());
+        opening.rois.clear(); /* the made now holds the provenances */
+        made->series = header_array(opening.series);
+        made->series_count = static_cast<int32_t>(opening.series.size());
+        *set = made.release();
+        return 0;
+    });
 }
 
 void

@@ -48,14 +48,8 @@ seg_source_read_identity(Opening &opening)
         return opening.refuse(CODE_SOP_CLASS_UNSUPPORTED, "is not a Segmentation.");
     header_copy(source.class_uid, class_uid);
     source.own = header_is_own(dataset);
-    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, source.sop_instance_uid);
-    if (!rc)
-        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, source.study_uid);
-    if (!rc)
-        rc = opening.read_uid(dataset, DCM_SeriesInstanceUID, true, source.series_uid);
-    if (!rc)
-        rc = opening.read_uid(dataset, DCM_FrameOfReferenceUID, false, source.frame_of_reference_uid);
-    return rc;
+    const int rc = opening.read_identity(dataset, source.sop_instance_uid, source.study_uid, source.series_uid);
+    return rc ? rc : opening.read_uid(dataset, DCM_FrameOfReferenceUID, false, source.frame_of_reference_uid);
 }
 
 int
@@ -304,41 +298,37 @@ seg_source_read_header(Opening &opening, const struct stream &stream)
     return seg_source_read_frames(opening);
 }
 
-int
-seg_source_read_file(const char *path, struct seg_source **result, struct error *error)
-{
-    HeaderOwner<struct seg_source, seg_source_close> source(header_allocate<struct seg_source>(1));
-    source->image = header_allocate<struct dicom_instance>(1);
-    if (!(source->image->path = strdup(path)))
-        throw std::bad_alloc();
-    struct stream stream;
-    int rc = header_open(-1, path, &stream, error);
-    if (rc)
-        return rc;
-    const HeaderOwner<struct stream, stream_close> close(&stream);
-    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
-    wanted.nested = true;
-    struct scan scan = {};
-    const HeaderOwner<struct scan, scan_release> release(&scan);
-    DcmDataset parsed;
-    rc = header_scan(&stream, path, wanted, &scan, parsed, error);
-    if (rc)
-        return rc;
-    const Header dataset(parsed);
-    Opening opening{{path, error}, scan, dataset, *source, {}};
-    rc = seg_source_read_header(opening, stream);
-    if (!rc)
-        *result = source.release();
-    return rc;
-}
-
 } // namespace
 
 int
 seg_source_open(const char *path, struct seg_source **source, struct error *error)
 {
     *source = nullptr;
-    return header_guard(path, error, [&] { return seg_source_read_file(path, source, error); });
+    return header_guard(path, error, [&] {
+        HeaderOwner<struct seg_source, seg_source_close> made(header_allocate<struct seg_source>(1));
+        made->image = header_allocate<struct dicom_instance>(1);
+        if (!(made->image->path = strdup(path)))
+            throw std::bad_alloc();
+        struct stream stream;
+        int rc = header_open(-1, path, &stream, error);
+        if (rc)
+            return rc;
+        const HeaderOwner<struct stream, stream_close> close(&stream);
+        struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
+        wanted.nested = true;
+        struct scan scan = {};
+        const HeaderOwner<struct scan, scan_release> release(&scan);
+        DcmDataset parsed;
+        rc = header_scan(&stream, path, wanted, &scan, parsed, error);
+        if (rc)
+            return rc;
+        const Header dataset(parsed);
+        Opening opening{{path, error}, scan, dataset, *made, {}};
+        rc = seg_source_read_header(opening, stream);
+        if (!rc)
+            *source = made.release();
+        return rc;
+    });
 }
 
 void

@@ -64,10 +64,7 @@ sr_source_read_identity(const Opening &opening, const Header &dataset, const str
                               "is not a supported structured report (Enhanced, Comprehensive, Comprehensive 3D).");
     header_copy(source.class_uid, class_uid);
     source.own = header_is_own(dataset);
-    int rc = opening.read_uid(dataset, DCM_SOPInstanceUID, true, source.sop_instance_uid);
-    if (!rc)
-        rc = opening.read_uid(dataset, DCM_StudyInstanceUID, true, source.study_uid);
-    return rc ? rc : opening.read_uid(dataset, DCM_SeriesInstanceUID, true, source.series_uid);
+    return opening.read_identity(dataset, source.sop_instance_uid, source.study_uid, source.series_uid);
 }
 
 /* Finds the series inside the studies of the evidence. */
@@ -284,50 +281,46 @@ sr_source_read_content(Opening &opening, DcmDataset &dataset)
     return sr_source_walk(opening, document.getTree(), 0);
 }
 
-int
-sr_source_read(const char *path, struct sr_source **result, struct error *error)
-{
-    HeaderOwner<struct sr_source, sr_source_close> source(header_allocate<struct sr_source>(1));
-    struct stream stream;
-    int rc = header_open(-1, path, &stream, error);
-    if (rc)
-        return rc;
-    const HeaderOwner<struct stream, stream_close> close(&stream);
-    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_INHERITED_BYTES);
-    wanted.nested = true;
-    struct scan scan = {};
-    const HeaderOwner<struct scan, scan_release> release(&scan);
-    DcmDataset dataset;
-    rc = header_scan(&stream, path, wanted, &scan, dataset, error);
-    if (rc)
-        return rc;
-    std::vector<std::string> series;
-    {
-        const Header header(dataset);
-        Charset charset(header_character_sets(header));
-        Opening opening{{path, error}, charset, {}};
-        rc = sr_source_read_identity(opening, header, scan, *source);
-        if (!rc)
-            sr_source_find_series(header, series);
-        if (!rc)
-            rc = sr_source_read_content(opening, dataset);
-        if (!rc)
-            rc = scan_check_time(&scan, path, error);
-        if (!rc)
-            sr_source_hand_over(opening, series, *source);
-    }
-    if (!rc)
-        *result = source.release();
-    return rc;
-}
-
 } // namespace
 
 int
 sr_source_open(const char *path, struct sr_source **source, struct error *error)
 {
     *source = nullptr;
-    return header_guard(path, error, [&] { return sr_source_read(path, source, error); });
+    return header_guard(path, error, [&] {
+        HeaderOwner<struct sr_source, sr_source_close> made(header_allocate<struct sr_source>(1));
+        struct stream stream;
+        int rc = header_open(-1, path, &stream, error);
+        if (rc)
+            return rc;
+        const HeaderOwner<struct stream, stream_close> close(&stream);
+        struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_INHERITED_BYTES);
+        wanted.nested = true;
+        struct scan scan = {};
+        const HeaderOwner<struct scan, scan_release> release(&scan);
+        DcmDataset dataset;
+        rc = header_scan(&stream, path, wanted, &scan, dataset, error);
+        if (rc)
+            return rc;
+        std::vector<std::string> series;
+        {
+            const Header header(dataset);
+            Charset charset(header_character_sets(header));
+            Opening opening{{path, error}, charset, {}};
+            rc = sr_source_read_identity(opening, header, scan, *made);
+            if (!rc)
+                sr_source_find_series(header, series);
+            if (!rc)
+                rc = sr_source_read_content(opening, dataset);
+            if (!rc)
+                rc = scan_check_time(&scan, path, error);
+            if (!rc)
+                sr_source_hand_over(opening, series, *made);
+        }
+        if (!rc)
+            *source = made.release();
+        return rc;
+    });
 }
 
 void

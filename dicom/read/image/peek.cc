@@ -96,21 +96,6 @@ check_kind(Peek &peek)
                                                        ". Only CT, MR and PET images are.");
 }
 
-int
-read_identity(Peek &peek)
-{
-    struct dicom_instance &instance = peek.instance;
-    const Header &dataset = peek.dataset;
-    int error = peek.read_uid(dataset, DCM_SOPInstanceUID, true, instance.sop_instance_uid);
-    if (!error)
-        error = peek.read_uid(dataset, DCM_StudyInstanceUID, true, instance.study_uid);
-    if (!error)
-        error = peek.read_uid(dataset, DCM_SeriesInstanceUID, true, instance.series_uid);
-    if (!error)
-        error = peek.read_uid(dataset, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
-    return error;
-}
-
 /* Returns 0 if absent or not a number. */
 int32_t
 count_of(const Header &dataset, const DcmTagKey &tag)
@@ -500,7 +485,9 @@ peek_check(Peek &peek)
     struct dicom_instance &instance = peek.instance;
     int error = check_kind(peek);
     if (!error)
-        error = read_identity(peek);
+        error = peek.read_identity(peek.dataset, instance.sop_instance_uid, instance.study_uid, instance.series_uid);
+    if (!error)
+        error = peek.read_uid(peek.dataset, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
     if (!error)
         error = read_transfer_syntax(peek);
     if (error)
@@ -531,47 +518,6 @@ peek_check(Peek &peek)
     instance.frames = header_allocate<struct dicom_frame>(static_cast<size_t>(instance.frame_count));
     Source source(peek.dataset, peek.scan);
     return frames_read(source, peek.scan, instance, peek.error);
-}
-
-int
-peek_file(const char *path, int fd, const struct dicom_requestor *requestor, struct dicom_instance **result,
-          struct error *error)
-{
-    HeaderOwner<struct dicom_instance, dicom_instance_free> instance(header_allocate<struct dicom_instance>(1));
-    if (!(instance->path = strdup(path)))
-        throw std::bad_alloc();
-    struct stream stream;
-    int rc = header_open(fd, path, &stream, error);
-    if (rc)
-        return rc;
-    const HeaderOwner<struct stream, stream_close> close(&stream);
-    instance->file_size = stream.file_size;
-    struct scan scan;
-    const HeaderOwner<struct scan, scan_release> release(&scan);
-    struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
-    wanted.nested = true;
-    wanted.private_tags = wanted_private_tags;
-    wanted.private_count = std::size(wanted_private_tags);
-    wanted.private_sequences = private_sequence_tags;
-    wanted.sequence_count = std::size(private_sequence_tags);
-    wanted.requestor = requestor;
-    rc = scan_file(&stream, path, &wanted, &scan, error);
-    if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
-        /* The walk had to guess the encoding; report that the syntax cannot be read. */
-        scan.kept.size = 0;
-    } else if (rc) {
-        return rc;
-    }
-    const HeaderTurn turn;
-    DcmDataset dataset;
-    if (!rc && (rc = header_parse(scan, path, dataset, error)))
-        return rc;
-    const Header header(dataset);
-    Peek peek{{path, error}, stream, scan, header, *instance};
-    rc = rc ? read_transfer_syntax(peek) : peek_check(peek);
-    if (!rc)
-        *result = instance.release();
-    return rc;
 }
 
 template <size_t size>
@@ -629,7 +575,43 @@ dicom_peek_open(int fd, const char *path, const struct dicom_requestor *requesto
                 struct error *error)
 {
     *instance = nullptr;
-    return header_guard(path, error, [&] { return peek_file(path, fd, requestor, instance, error); });
+    return header_guard(path, error, [&] {
+        HeaderOwner<struct dicom_instance, dicom_instance_free> made(header_allocate<struct dicom_instance>(1));
+        if (!(made->path = strdup(path)))
+            throw std::bad_alloc();
+        struct stream stream;
+        int rc = header_open(fd, path, &stream, error);
+        if (rc)
+            return rc;
+        const HeaderOwner<struct stream, stream_close> close(&stream);
+        made->file_size = stream.file_size;
+        struct scan scan;
+        const HeaderOwner<struct scan, scan_release> release(&scan);
+        struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
+        wanted.nested = true;
+        wanted.private_tags = wanted_private_tags;
+        wanted.private_count = std::size(wanted_private_tags);
+        wanted.private_sequences = private_sequence_tags;
+        wanted.sequence_count = std::size(private_sequence_tags);
+        wanted.requestor = requestor;
+        rc = scan_file(&stream, path, &wanted, &scan, error);
+        if (rc == -EBADMSG && scan.transfer_syntax_uid[0] && !transfer_find(scan.transfer_syntax_uid)) {
+            /* The walk had to guess the encoding; report that the syntax cannot be read. */
+            scan.kept.size = 0;
+        } else if (rc) {
+            return rc;
+        }
+        const HeaderTurn turn;
+        DcmDataset dataset;
+        if (!rc && (rc = header_parse(scan, path, dataset, error)))
+            return rc;
+        const Header header(dataset);
+        Peek peek{{path, error}, stream, scan, header, *made};
+        rc = rc ? read_transfer_syntax(peek) : peek_check(peek);
+        if (!rc)
+            *instance = made.release();
+        return rc;
+    });
 }
 
 void

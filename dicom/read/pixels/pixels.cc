@@ -90,36 +90,6 @@ locate(struct dicom_pixels &pixels, struct error *error)
 }
 
 int
-open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result, struct error *error)
-{
-    auto bare = std::make_unique<struct dicom_pixels>();
-    int rc = stream_open(&bare->stream, instance->path);
-    if (rc)
-        return error_set_files(error, rc, CODE_FILE_UNREADABLE, instance->path, nullptr, "%s cannot be opened: %s.",
-                               text_base_name(instance->path), strerror(-rc));
-    HeaderOwner<struct dicom_pixels, dicom_pixels_close> pixels(bare.release());
-    pixels->instance = instance;
-    if (instance->tile_columns > 0) {
-        pixels->mosaic = instance;
-        pixels->instance = &pixels->plane;
-        pixels->plane = *instance;
-        pixels->plane.rows *= instance->tile_rows;
-        pixels->plane.columns *= instance->tile_columns;
-        pixels->plane.frame_count = 1;
-    }
-    pixels->syntax = transfer_find(instance->transfer_syntax_uid);
-    pixels->pixel_offset = instance->pixel_offset;
-    if (pixels->stream.file_size != instance->file_size || !pixels->syntax)
-        return changed(*instance, error);
-    const bool plain =
-        pixels->syntax->codec == TRANSFER_NATIVE && !pixels->syntax->deflated && !pixels->syntax->big_endian;
-    rc = plain ? 0 : locate(*pixels, error);
-    if (!rc)
-        *result = pixels.release();
-    return rc;
-}
-
-int
 read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int64_t offset, struct error *error)
 {
     const int rc = stream_read_at(pixels.stream.fd, destination, size, offset);
@@ -358,7 +328,33 @@ int
 dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels, struct error *error)
 {
     *pixels = nullptr;
-    return header_guard(instance->path, error, [&] { return open_pixels(instance, pixels, error); });
+    return header_guard(instance->path, error, [&] {
+        auto bare = std::make_unique<struct dicom_pixels>();
+        int rc = stream_open(&bare->stream, instance->path);
+        if (rc)
+            return error_set_files(error, rc, CODE_FILE_UNREADABLE, instance->path, nullptr, "%s cannot be opened: %s.",
+                                   text_base_name(instance->path), strerror(-rc));
+        HeaderOwner<struct dicom_pixels, dicom_pixels_close> made(bare.release());
+        made->instance = instance;
+        if (instance->tile_columns > 0) {
+            made->mosaic = instance;
+            made->instance = &made->plane;
+            made->plane = *instance;
+            made->plane.rows *= instance->tile_rows;
+            made->plane.columns *= instance->tile_columns;
+            made->plane.frame_count = 1;
+        }
+        made->syntax = transfer_find(instance->transfer_syntax_uid);
+        made->pixel_offset = instance->pixel_offset;
+        if (made->stream.file_size != instance->file_size || !made->syntax)
+            return changed(*instance, error);
+        const bool plain =
+            made->syntax->codec == TRANSFER_NATIVE && !made->syntax->deflated && !made->syntax->big_endian;
+        rc = plain ? 0 : locate(*made, error);
+        if (!rc)
+            *pixels = made.release();
+        return rc;
+    });
 }
 
 int
