@@ -82,20 +82,6 @@ overlay_find(const config_setting_t *list, unsigned count, const char *name)
     return NULL;
 }
 
-/* Replaces the element at its position, because the order of elements may matter. */
-static int
-overlay_replace_element(config_setting_t *element, const config_setting_t *from, const struct copied *as)
-{
-    config_setting_t *copy;
-    int rc = 0;
-    while (config_setting_length(element) > 0)
-        config_setting_remove_elem(element, 0);
-    element->line = config_setting_source_line(from) + as->lines_before;
-    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(from); i++)
-        rc = overlay_copy_setting(element, config_setting_get_elem(from, i), as, &copy);
-    return rc;
-}
-
 /* Merges a list. Two elements with one name in one file are both kept, so that the check of names
  * reports them. */
 static int
@@ -107,10 +93,16 @@ overlay_merge_list(config_setting_t *list, const config_setting_t *from, const s
         const config_setting_t *element = config_setting_get_elem(from, i);
         const char *name = overlay_name(element);
         config_setting_t *old = overlay_find(list, count, name), *copy;
-        if (old && !overlay_find(from, i, name))
-            rc = overlay_replace_element(old, element, as);
-        else
+        if (!old || overlay_find(from, i, name)) {
             rc = overlay_copy_setting(list, element, as, &copy);
+            continue;
+        }
+        /* Replaces the element at its position, because the order of elements may matter. */
+        while (config_setting_length(old) > 0)
+            config_setting_remove_elem(old, 0);
+        old->line = config_setting_source_line(element) + as->lines_before;
+        for (unsigned k = 0; rc == 0 && k < (unsigned)config_setting_length(element); k++)
+            rc = overlay_copy_setting(old, config_setting_get_elem(element, k), as, &copy);
     }
     return rc;
 }

@@ -46,27 +46,6 @@ profile_merge(const struct option_reader *reader, const struct option_section *s
     return rc;
 }
 
-static int
-profile_merge_file(const struct option_reader *reader, const struct option_section *section, config_setting_t *group,
-                   const config_setting_t *named, const char *path)
-{
-    struct error error = {0};
-    struct source source;
-    config_t config;
-    config_init(&config);
-    int rc = source_read_file(&source, path, &error);
-    if (rc == 0)
-        rc = read_parse_source(&source, &config, &error);
-    if (rc == 0)
-        rc = profile_merge(reader, section, group, config_root_setting(&config), named);
-    else if (rc != -ENOMEM)
-        rc = read_fail(reader, named, "cannot be read: %s; noctule profiles lists the installed profiles",
-                       error.message);
-    config_destroy(&config);
-    source_release(&source);
-    return rc;
-}
-
 int
 profile_apply(const struct option_reader *reader, const struct option_section *section, config_setting_t *group)
 {
@@ -80,8 +59,21 @@ profile_apply(const struct option_reader *reader, const struct option_section *s
         free(name);
         return rc < 0 ? rc : -ENOMEM;
     }
+    struct error error = {0};
+    struct source source = {0};
+    config_t config;
+    config_init(&config);
     path = source_resolve(reader->source, config_setting_source_line(named), file);
-    rc = path ? profile_merge_file(reader, section, group, named, path) : -ENOMEM;
+    rc = path ? source_read_file(&source, path, &error) : -ENOMEM;
+    if (rc == 0)
+        rc = read_parse_source(&source, &config, &error);
+    if (rc == 0)
+        rc = profile_merge(reader, section, group, config_root_setting(&config), named);
+    else if (rc != -ENOMEM)
+        rc = read_fail(reader, named, "cannot be read: %s; noctule profiles lists the installed profiles",
+                       error.message);
+    config_destroy(&config);
+    source_release(&source);
     free(path);
     free(file);
     free(name);

@@ -229,18 +229,6 @@ read_refuse_unused(const struct option_reader *reader, const struct option_secti
     return read_fail(reader, setting, "is only allowed with %s = %s", use->with, choices);
 }
 
-/* Finds the unknown option that read_refuse_unknown() assigned to the row. */
-static config_setting_t *
-find_misspelt(const struct option_row *row, const config_setting_t *group)
-{
-    for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
-        config_setting_t *setting = config_setting_get_elem(group, i);
-        if (config_setting_get_hook(setting) == row)
-            return setting;
-    }
-    return NULL;
-}
-
 /* Finds the setting of the row at its current or former place. Returns NULL if it is not given. */
 static config_setting_t *
 find_setting(const struct option_row *row, config_setting_t *group)
@@ -251,7 +239,11 @@ find_setting(const struct option_row *row, config_setting_t *group)
         setting = config_setting_get_member(group, row->was);
     if (!setting && past && config_setting_is_group(past))
         setting = config_setting_get_member(past, row->name);
-    return setting ? setting : find_misspelt(row, group);
+    /* the unknown option that read_refuse_unknown() assigned to the row */
+    for (unsigned i = 0; !setting && i < (unsigned)config_setting_length(group); i++)
+        if (config_setting_get_hook(config_setting_get_elem(group, i)) == row)
+            setting = config_setting_get_elem(group, i);
+    return setting;
 }
 
 config_setting_t *
