@@ -80,16 +80,5 @@ profile_apply(const struct option_reader *reader, const struct option_section *s
     return rc;
 }
 
-/* Skips the option, because profile_apply() has read it. It is never written, but its settings are. */
-static int
-profile_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
-{
-    (void)reader;
-    (void)row;
-    (void)setting;
-    (void)field;
-    return 0;
-}
-
-const struct option_kind option_profile = {
-    .read = profile_read, .has = option_never, .type = "string", .limits = " characters"};
+/* profile_apply() has read it. It is never written, but its settings are. */
+const struct option_kind option_profile = {.has = option_never, .type = "string", .limits = " characters"};

@@ -125,7 +125,7 @@ read_option(const struct option_reader *reader, const struct option_row *row, co
         else
             *(bool *)member = true;
     }
-    int rc = row->kind->read(reader, row, setting, option_field(row, object));
+    int rc = row->kind->read ? row->kind->read(reader, row, setting, option_field(row, object)) : 0;
     /* A group loses its own members one by one. */
     return row->kind->below ? rc : read_lose(reader, option_field(row, object), 1, rc);
 }

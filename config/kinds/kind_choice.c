@@ -20,23 +20,29 @@ read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOIC
     }
 }
 
+/* Reads one of the words: itself, its index, or whether it is the second one. */
 static int
 choice_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
-    unsigned *choice = field;
     const char *text = config_setting_get_string(setting);
-    for (unsigned i = 0; text && row->choices[i]; i++)
-        if (strcmp(text, row->choices[i]) == 0) {
-            *choice = i;
-            return 0;
-        }
-    if (text && row->past && row->past->word && strcmp(text, row->past->word) == 0) {
-        *choice = row->past->choice;
-        return 0;
+    unsigned choice = 0;
+    while (text && row->choices[choice] && strcmp(text, row->choices[choice]) != 0)
+        choice++;
+    if (!text || !row->choices[choice]) {
+        const bool is_past = text && row->past && row->past->word && strcmp(text, row->past->word) == 0;
+        char choices[CHOICES_SIZE];
+        read_name_choices(row, ALL_CHOICES, choices);
+        if (!is_past)
+            return read_fail(reader, setting, "must be %s", choices);
+        choice = row->past->choice;
     }
-    char choices[CHOICES_SIZE];
-    read_name_choices(row, ALL_CHOICES, choices);
-    return read_fail(reader, setting, "must be %s", choices);
+    if (row->kind == &option_word)
+        return read_copy(row->choices[choice], field);
+    if (row->kind == &option_switch)
+        *(bool *)field = choice == 1;
+    else
+        *(unsigned *)field = choice;
+    return 0;
 }
 
 static void
@@ -47,45 +53,20 @@ choices_describe(const struct option_row *row, char *type, size_t size)
         at += (size_t)snprintf(type + at, size - at, "%s%s", i ? "|" : " ", row->choices[i]);
 }
 
-static int
-word_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
-{
-    unsigned choice;
-    int rc = choice_read(reader, row, setting, &choice);
-    return rc < 0 ? rc : read_copy(row->choices[choice], field);
-}
-
 const struct option_kind option_word = {
-    .read = word_read, .write = write_string, .clear = option_free, .describe = choices_describe};
+    .read = choice_read, .write = write_string, .clear = option_free, .describe = choices_describe};
 
 static void
 choice_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const unsigned choice = *(const unsigned *)field;
+    const unsigned choice = row->kind == &option_switch ? *(const bool *)field : *(const unsigned *)field;
     const struct option_past *past = writer->identity ? row->past : NULL;
     write_text(writer->out, past && past->word && choice == past->choice ? past->word : row->choices[choice]);
 }
 
 const struct option_kind option_choice = {.read = choice_read, .write = choice_write, .describe = choices_describe};
 
-static int
-switch_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
-{
-    unsigned choice;
-    int rc = choice_read(reader, row, setting, &choice);
-    if (rc == 0)
-        *(bool *)field = choice == 1;
-    return rc;
-}
-
-static void
-switch_write(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    const bool *value = field;
-    write_text(writer->out, row->choices[*value]);
-}
-
-const struct option_kind option_switch = {.read = switch_read, .write = switch_write, .describe = choices_describe};
+const struct option_kind option_switch = {.read = choice_read, .write = choice_write, .describe = choices_describe};
 
 static int
 flags_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)

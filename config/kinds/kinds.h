@@ -35,7 +35,7 @@ typedef int option_read(const struct option_reader *reader, const struct option_
                         void *field);
 
 struct option_kind {
-    option_read *read;
+    option_read *read; /* NULL: the option is read elsewhere */
     void (*write)(const struct option_writer *writer, const struct option_row *row, const void *field);
     /* Returns whether there is a value. NULL: always. */
     bool (*has)(const struct option_writer *writer, const struct option_row *row, const void *field);
