@@ -917,16 +917,4 @@ void conf_pipeline_free(struct conf_pipeline *pipeline);
  * The caller must free the text. */
 char *conf_pipeline_identity(const struct conf_pipeline *pipeline);
 
-/* The option table for documents and tests, one element per option. */
-struct conf_option {
-    const char *key;      /* "series.quiet_seconds", "pipelines[].segments[].label" */
-    const char *type;     /* "number", "integer", "string", "boolean", "enum a|b", "set a|b",
-                             "3 numbers", "number or 3", "names", "integers",
-                             "lists of 3 integers", "group", "list" */
-    const char *fallback; /* the default in file syntax; "": none; NULL: required */
-    const char *limits;   /* "0 .. 86400"; "" */
-    const char *help;
-};
-const struct conf_option *conf_options(size_t *count);
-
 #endif

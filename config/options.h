@@ -1,8 +1,8 @@
 /*
  * options.h - the option table, private to config/: one row per option.
  *
- * Reading, defaults, errors of unknown options, conf_to_text, conf_options and the tests of
- * noctule.conf use these rows; no other code contains an option's name. A section is a group of
+ * Reading, defaults, errors of unknown options, conf_to_text and the tests of noctule.conf use these
+ * rows; no other code contains an option's name. A section is a group of
  * the file and the struct that it fills. The table is immutable and safe to use from any thread.
  */
 #ifndef NOCTULE_CONFIG_OPTIONS_H

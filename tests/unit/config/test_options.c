@@ -1,7 +1,7 @@
 /*
  * test_options.c - the option table against the shipped file, the man page and layout.h.
  */
-#include "config/config.h"
+#include "config/kinds/kinds.h"
 #include "tests/unit/config/config_files.h"
 
 #include <ctype.h>
@@ -9,6 +9,70 @@
 #define SHIPPED NOCTULE_SOURCE_DIR "/config/noctule.conf"
 #define MANUAL  NOCTULE_SOURCE_DIR "/docs/noctule.conf.5"
 #define LAYOUT  NOCTULE_SOURCE_DIR "/service/common/layout.h"
+
+/* ------------------------------------------------------------------- the list of options --- */
+
+/* The option table, one element per option. */
+struct conf_option {
+    const char *key;      /* "series.quiet_seconds", "pipelines[].segments[].label" */
+    const char *type;     /* "number", "integer", "string", "boolean", "enum a|b", "set a|b",
+                             "3 numbers", "number or 3", "names", "integers",
+                             "lists of 3 integers", "group", "list" */
+    const char *fallback; /* the default in file syntax; "": none; NULL: required */
+    const char *limits;   /* "0 .. 86400"; "" */
+    const char *help;
+};
+
+#define MAX_OPTIONS 512
+
+static char keys[MAX_OPTIONS][96];
+static char types[MAX_OPTIONS][256], limits[MAX_OPTIONS][64];
+static struct conf_option listing[MAX_OPTIONS];
+static size_t listing_count;
+
+static void
+option_describe(const struct option_row *row, size_t at)
+{
+    const struct option_kind *kind = row->kind;
+    if (kind->describe)
+        kind->describe(row, types[at], sizeof(types[at]));
+    else
+        snprintf(types[at], sizeof(types[at]), "%s", kind->type);
+    if (!kind->limits)
+        return;
+    int used = snprintf(limits[at], sizeof(limits[at]), "%.10g .. %.10g%s", row->min, row->max, kind->limits);
+    if (kind == &option_integers)
+        snprintf(limits[at] + used, sizeof(limits[at]) - (size_t)used, ", 1 .. %zu elements", row->array.elements);
+}
+
+static void
+list_section(const struct option_section *section, const char *prefix)
+{
+    for (size_t i = 0; i < section->row_count && listing_count < MAX_OPTIONS; i++) {
+        const struct option_row *row = &section->rows[i];
+        const size_t at = listing_count++;
+        snprintf(keys[at], sizeof(keys[at]), "%s%s", prefix, row->name);
+        option_describe(row, at);
+        listing[at] = (struct conf_option){
+            .key = keys[at], .type = types[at], .fallback = row->fallback, .limits = limits[at], .help = row->help};
+        if (row->kind->below) {
+            char below[128];
+            snprintf(below, sizeof(below), "%s%s", keys[at], row->kind->below);
+            list_section(row->section, below);
+        }
+    }
+}
+
+static const struct conf_option *
+conf_options(size_t *count)
+{
+    if (listing_count == 0)
+        list_section(&option_root, "");
+    *count = listing_count;
+    return listing;
+}
+
+/* --------------------------------------------------------------------------------- checks --- */
 
 /* Returns the last part of the key, which is the name in the file. */
 static const char *
