@@ -47,9 +47,9 @@ struct kernels_mask_step {
 
 /*
  * A request for the voxels whose stored value lies in ranges[z] (without ranges: all) and not in
- * padding. They must lie in `found`, in each mask of `within`, and in no mask of `minus`. Then the
- * steps apply. Each step that adds voxels (grow, close, fill) is cut to `within` and `minus` again,
- * but not to `found` or the ranges.
+ * padding. They must lie in `found`, in a mask of `any_of`, in each mask of `within`, and in no mask
+ * of `minus`. Then the steps apply. Each step that adds voxels (grow, close, fill) is cut to `within`
+ * and `minus` again, but not to the others.
  * Masks are bits as in struct image_mask, with the min words per row. Their padding bits are
  * ignored. They may be earlier results of this or another operation in the lane, except the mask at
  * the same place. The call borrows all pointers.
@@ -60,6 +60,8 @@ struct kernels_mask_request {
     size_t range_count;
     struct image_range padding; /* lo > hi: no padding */
     const uint64_t *found;      /* NULL: every voxel */
+    const uint64_t *const *any_of;
+    size_t any_of_count; /* 0: every voxel */
     const uint64_t *const *within;
     size_t within_count;
     const uint64_t *const *minus;

@@ -89,6 +89,19 @@ struct mask_making {
     uint64_t *spare; /* same size as bits */
 };
 
+/* Clears the bits that lie in no mask of `any_of`. */
+static void
+mask_unite(const struct kernels_mask_request *given, int64_t first, int64_t words, uint64_t *bits)
+{
+    for (int64_t i = 0; i < words; i++) {
+        uint64_t any = 0;
+
+        for (size_t m = 0; m < given->any_of_count; m++)
+            any |= given->any_of[m][first + i];
+        bits[i] &= any;
+    }
+}
+
 /* Makes the initial mask of a slice. Compares values last, only where voxels remain. */
 static void
 begin_slice(void *context, int64_t z)
@@ -97,7 +110,7 @@ begin_slice(void *context, int64_t z)
     const struct kernels_mask_request *given = making->given;
     const struct bits_extent *extent = &making->volume.extent;
     const int64_t words = extent->words_per_slice, first = z * words;
-    const bool sets = given->found || given->within_count + given->minus_count > 0;
+    const bool sets = given->found || given->any_of_count + given->within_count + given->minus_count > 0;
     const struct image_range *range = given->range_count > 0 ? &given->ranges[given->range_count > 1 ? z : 0] : NULL;
     const uint64_t tail = mask_tail(extent);
     uint64_t *bits = making->bits + first;
@@ -110,6 +123,8 @@ begin_slice(void *context, int64_t z)
         memcpy(bits, given->found + first, (size_t)words * sizeof(*bits));
     else
         memset(bits, 0xFF, (size_t)words * sizeof(*bits));
+    if (given->any_of_count > 0)
+        mask_unite(given, first, words, bits);
     mask_bound(&making->bounds, first, words, bits);
     for (int64_t last = extent->words_per_row - 1; last < words; last += extent->words_per_row)
         bits[last] &= tail;

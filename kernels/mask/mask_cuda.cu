@@ -125,14 +125,21 @@ cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 
 /* Kernels */
 
+/* Returns the bits of a word that are voxels. */
+__device__ static __forceinline__ uint64_t
+word_voxels(const struct mask_grid &grid, int64_t word)
+{
+    return (word + 1) % grid.words_per_row == 0 ? grid.tail : ~UINT64_C(0);
+}
+
 __global__ void
 __launch_bounds__(MASK_THREADS) mask_whole(const __grid_constant__ struct mask_grid grid, uint64_t *bits)
 {
     MASK_EACH_WORD(grid, word)
-    bits[word] = (word + 1) % grid.words_per_row == 0 ? grid.tail : ~UINT64_C(0);
+    bits[word] = word_voxels(grid, word);
 }
 
-enum mask_joining { MASK_AND, MASK_AND_NOT, MASK_EITHER };
+enum mask_joining { MASK_AND, MASK_AND_NOT, MASK_OR, MASK_EITHER };
 
 __global__ void
 __launch_bounds__(MASK_THREADS) mask_join(const __grid_constant__ struct mask_grid grid, const uint64_t *other,
@@ -141,6 +148,7 @@ __launch_bounds__(MASK_THREADS) mask_join(const __grid_constant__ struct mask_gr
     MASK_EACH_WORD(grid, word)
     bits[word] = how == MASK_AND       ? bits[word] & other[word]
                  : how == MASK_AND_NOT ? bits[word] & ~other[word]
+                 : how == MASK_OR      ? bits[word] | (other[word] & word_voxels(grid, word))
                                        : bits[word] ^ other[word];
 }
 
@@ -296,7 +304,8 @@ pass_of(enum image_pixel pixel, struct image_range range, struct image_range pad
 }
 
 static int
-begin_ranges(const struct mask_work *work, const struct kernels_mask_request *given, struct error *error)
+begin_ranges(const struct mask_work *work, const struct kernels_mask_request *given, uint64_t *bits,
+             struct error *error)
 {
     struct cuda_lane *lane = work->lane;
     const struct cuda_mask *own = work->own;
@@ -305,7 +314,7 @@ begin_ranges(const struct mask_work *work, const struct kernels_mask_request *gi
     for (size_t i = 0; i < given->range_count; i++)
         own->host_passes[i] = pass_of(lane->base.pixel, given->ranges[i], given->padding);
     CUDA_SEND(lane, own->passes, own->host_passes, given->range_count);
-    mask_range_queue(&own->grid, lane->base.pixel, lane->device_voxels, own->passes, alike, work->bits, lane->work);
+    mask_range_queue(&own->grid, lane->base.pixel, lane->device_voxels, own->passes, alike, bits, lane->work);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }
@@ -329,14 +338,20 @@ begin_mask(const struct mask_work *work, struct error *error)
 {
     const struct kernels_mask_request *given = work->given;
     const struct mask_grid *grid = &work->own->grid;
+    const bool is_ranged = given->range_count > 0, is_united = given->any_of_count > 0;
+    uint64_t *ranged = is_united ? work->spare : work->bits;
     int rc = 0;
 
-    if (given->range_count > 0) {
-        rc = begin_ranges(work, given, error);
-    } else {
+    if (is_united || !is_ranged) {
         mask_whole<<<grid->blocks, MASK_THREADS, 0, work->lane->work>>>(*grid, work->bits);
         CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
     }
+    for (size_t m = 0; m < given->any_of_count && !rc; m++)
+        rc = join_set(work, given->any_of[m], m > 0 ? MASK_OR : MASK_AND, error);
+    if (is_ranged && !rc)
+        rc = begin_ranges(work, given, ranged, error);
+    if (is_ranged && is_united && !rc)
+        queue_join(work, ranged, MASK_AND, work->bits);
     if (given->found && !rc)
         rc = join_set(work, given->found, MASK_AND, error);
     return rc ? rc : bound_mask(work, error);

@@ -454,7 +454,11 @@ begins_in(const struct ref_mask_job *job, const struct ref_mask_request *request
         if (value < range.lo || value > range.hi || (value >= given->padding.lo && value <= given->padding.hi))
             return false;
     }
-    return (!given->found || bit_of(job->extent, given->found, at)) && is_bounded(job, request, before, at);
+    bool any = given->any_of_count == 0;
+
+    for (size_t m = 0; m < given->any_of_count; m++)
+        any |= bit_of(job->extent, given->any_of[m], at);
+    return any && (!given->found || bit_of(job->extent, given->found, at)) && is_bounded(job, request, before, at);
 }
 
 static void
@@ -661,6 +665,10 @@ random_request(const struct ref_mask_job *job, struct ref_mask_request *request,
         request->minus[m] = request->own[REF_MASK_SETS + m] = random_set(extent, random);
     if (ref_random_below(random, 3) == 0)
         given->found = request->own[2 * REF_MASK_SETS] = random_set(extent, random);
+    given->any_of = request->any_of;
+    given->any_of_count = (size_t)ref_random_below(random, REF_MASK_SETS + 1) / 2 * (size_t)ref_random_below(random, 3);
+    for (size_t m = 0; m < given->any_of_count; m++)
+        request->any_of[m] = request->own[2 * REF_MASK_SETS + 1 + m] = random_set(extent, random);
     request->within_before = !first && ref_random_below(random, 3) == 0;
     request->minus_before = !first && !request->within_before && ref_random_below(random, 3) == 0;
     given->steps = request->steps;
@@ -723,7 +731,7 @@ ref_mask_free(struct ref_mask_job *job)
 {
     for (size_t r = 0; r < job->count; r++) {
         free(job->requests[r].ranges);
-        for (size_t m = 0; m <= 2 * REF_MASK_SETS; m++)
+        for (size_t m = 0; m <= 3 * REF_MASK_SETS; m++)
             free(job->requests[r].own[m]);
     }
     free(job->voxels);

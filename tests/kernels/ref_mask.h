@@ -21,8 +21,8 @@ struct ref_mask_job {
         struct kernels_mask_request given; /* its sets begin with those below */
         struct image_range *ranges;
         struct kernels_mask_step steps[REF_MASK_STEPS];
-        uint64_t *own[2 * REF_MASK_SETS + 1];
-        const uint64_t *within[REF_MASK_SETS + 1], *minus[REF_MASK_SETS + 1];
+        uint64_t *own[3 * REF_MASK_SETS + 1];
+        const uint64_t *any_of[REF_MASK_SETS], *within[REF_MASK_SETS + 1], *minus[REF_MASK_SETS + 1];
         bool within_before, minus_before; /* adds the previous result */
     } requests[REF_MASKS];
 };

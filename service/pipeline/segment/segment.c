@@ -271,8 +271,10 @@ segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, c
             const size_t i = segmentation->of[m].segments[k];
             segmentation->ready[i] |= segment_has_uses(segmentation->pipeline, i, true, made);
         }
-        rc = segment_methods[m]->find ? method_find(segmentation, m, lane, voxels, error)
-                                      : segment_methods[m]->run(segmentation, lane, voxels, error);
+        if (segment_methods[m]->find)
+            rc = method_find(segmentation, m, lane, voxels, error);
+        else if (segment_methods[m]->run)
+            rc = segment_methods[m]->run(segmentation, lane, voxels, error);
         if (rc == 0)
             rc = make_ready(segmentation, lane, made, error);
     }

@@ -110,7 +110,7 @@ struct segment_method {
     int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane, struct error *error);
     /*
      * Fills `found` and the maps of its ready segments, and again of earlier ones; `voxels` is the
-     * decoded volume.
+     * decoded volume. NULL, without `find`: it finds no region.
      */
     int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error);
     /* Replaces `run` in a method that finds one segment after the other. Sets its voxels in zeroed words of a mask. */

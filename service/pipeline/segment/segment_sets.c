@@ -105,9 +105,9 @@ sets_prepare(struct segmentation *segmentation, struct kernels_demand *demand, s
         segmentation->places[i] = SEGMENT_NO_PLACE;
         if (!segment_is_here(segmentation, i))
             continue;
-        const bool is_made = segment_methods[segment->method]->begin_mask || segment->within_count > 0 ||
-                             segment->minus_count > 0 || segment->intersect_count > 0 || segment->then_count > 0 ||
-                             set_starts_its_method(pipeline, i);
+        const bool is_made = segment_methods[segment->method]->begin_mask || segment->any_of_count > 0 ||
+                             segment->within_count > 0 || segment->minus_count > 0 || segment->intersect_count > 0 ||
+                             segment->then_count > 0 || set_starts_its_method(pipeline, i);
         if (is_made)
             segmentation->places[i] = sets->masks++;
         if (conf_segment_looks(segment))
@@ -182,13 +182,15 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
         segmentation->masks[number] = segmentation->found[number];
         return 0;
     }
+    const uint64_t **any_of = calloc(1 + segment->any_of_count, sizeof *any_of);
     const uint64_t **within = calloc(1 + segment->within_count + segment->intersect_count, sizeof *within);
     const uint64_t **minus = calloc(1 + segment->minus_count, sizeof *minus);
     struct kernels_mask_step *steps = calloc(1 + segment->then_count, sizeof *steps);
-    struct kernels_mask_request request = {.within = within, .minus = minus, .steps = steps, .padding = {1, 0}};
+    struct kernels_mask_request request = {
+        .any_of = any_of, .within = within, .minus = minus, .steps = steps, .padding = {1, 0}};
     struct kernels_mask_result result;
     int rc = 0;
-    if (!within || !minus || !steps) {
+    if (!any_of || !within || !minus || !steps) {
         rc = error_set_system(error, -ENOMEM, "make the masks");
         goto out;
     }
@@ -196,6 +198,7 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
         method->begin_mask(segmentation, number, &request);
     else
         request.found = segmentation->found[number].bits;
+    set_add(segmentation, segment->any_of, segment->any_of_count, any_of, &request.any_of_count);
     set_add(segmentation, segment->within, segment->within_count, within, &request.within_count);
     set_add(segmentation, segment->intersect, segment->intersect_count, within, &request.within_count);
     set_add(segmentation, segment->minus, segment->minus_count, minus, &request.minus_count);
@@ -210,6 +213,7 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
     if (rc == 0)
         segmentation->masks[number] = result.mask;
 out:
+    free(any_of);
     free(within);
     free(minus);
     free(steps);
