@@ -16,8 +16,13 @@ static const struct isa *const tables[] = {
 const struct isa *
 isa_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+    static const struct isa *best; /* found once: virtual machines take microseconds to tell; atomic */
+    const struct isa *found = name ? NULL : __atomic_load_n(&best, __ATOMIC_RELAXED);
+
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !found; i++)
         if ((!name || strcmp(name, tables[i]->name) == 0) && tables[i]->runs_here())
-            return tables[i];
-    return NULL;
+            found = tables[i];
+    if (!name)
+        __atomic_store_n(&best, found, __ATOMIC_RELAXED);
+    return found;
 }

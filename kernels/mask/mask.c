@@ -1,5 +1,6 @@
 /* mask.c - the argument checks of mask.h for all backends, and the size limits of steps. */
 #include "kernels/mask/mask.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/op.h"
 
 #include <errno.h>
@@ -82,6 +83,12 @@ kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_m
                              "not have, or was not announced",
                              i, place);
     return kernels_op_run(lane, KERNELS_MASK, &request, error);
+}
+
+int64_t
+mask_count(const uint64_t *bits, int64_t words)
+{
+    return isa_find(NULL)->count_bits(bits, words);
 }
 
 int64_t

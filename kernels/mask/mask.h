@@ -86,6 +86,9 @@ bool mask_step_has_ball(enum kernels_mask_step_kind kind);
 int kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_mask_request *request,
                      struct kernels_mask_result *result, struct error *error);
 
+/* Returns the number of bits set. */
+int64_t mask_count(const uint64_t *bits, int64_t words);
+
 /* Private to kernels/: the request of the operation, and helpers for backends. */
 struct mask_request {
     size_t place;

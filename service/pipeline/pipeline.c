@@ -381,6 +381,8 @@ check_contrast(struct job *job)
 static int64_t
 count_union(const struct segmentation *found, int64_t words)
 {
+    enum { BLOCK = 512 }; /* words */
+
     const struct conf_pipeline *pipeline = found->pipeline;
     const struct image_mask *only = NULL;
     int64_t shown = 0, voxels = 0;
@@ -391,12 +393,13 @@ count_union(const struct segmentation *found, int64_t words)
         }
     if (shown == 1)
         return only->voxels;
-    for (int64_t w = 0; w < words; w++) {
-        uint64_t any = 0;
+    for (int64_t first = 0; first < words; first += BLOCK) {
+        const int64_t count = words - first < BLOCK ? words - first : BLOCK;
+        uint64_t any[BLOCK] = {0};
         for (size_t i = 0; i < pipeline->segment_count; i++)
-            if (!pipeline->segments[i].hidden)
-                any |= found->masks[i].bits[w];
-        voxels += __builtin_popcountll(any);
+            for (int64_t w = 0; w < count && !pipeline->segments[i].hidden; w++)
+                any[w] |= found->masks[i].bits[first + w];
+        voxels += mask_count(any, count);
     }
     return voxels;
 }

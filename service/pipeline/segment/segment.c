@@ -134,12 +134,11 @@ segment_reserve(struct segmentation *segmentation, size_t segment, struct error 
 void
 segment_found(struct segmentation *segmentation, size_t segment)
 {
-    const size_t words = segment_mask_words(segmentation->stack);
-    struct image_mask *found = &segmentation->found[segment];
-    *found = (struct image_mask){.bits = segmentation->own[segment],
-                                 .words_per_row = (segmentation->stack->columns - 1) / 64 + 1};
-    for (size_t w = 0; w < words; w++)
-        found->voxels += __builtin_popcountll(found->bits[w]);
+    const uint64_t *bits = segmentation->own[segment];
+    segmentation->found[segment] =
+        (struct image_mask){.bits = bits,
+                            .words_per_row = (segmentation->stack->columns - 1) / 64 + 1,
+                            .voxels = mask_count(bits, (int64_t)segment_mask_words(segmentation->stack))};
 }
 
 size_t

@@ -13,21 +13,12 @@ struct slices_finding {
     uint64_t *bits;
 };
 
-static int64_t
-slices_count(const uint64_t *bits, size_t words)
-{
-    int64_t count = 0;
-    for (size_t w = 0; w < words; w++)
-        count += __builtin_popcountll(bits[w]);
-    return count;
-}
-
 static bool
 slices_want(const struct slices_finding *finding, int32_t z)
 {
     const size_t first = (size_t)z * finding->words;
-    const int64_t own = slices_count(finding->from + first, finding->words);
-    const double share = (double)slices_count(finding->other + first, finding->words) / (double)own;
+    const int64_t own = mask_count(finding->from + first, (int64_t)finding->words);
+    const double share = (double)mask_count(finding->other + first, (int64_t)finding->words) / (double)own;
     return own > 0 && share >= finding->where->share[0] && share <= finding->where->share[1];
 }
 
