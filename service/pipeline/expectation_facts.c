@@ -7,37 +7,100 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ----------------------------------------------------------------------------------- a slice -- */
 
-/* 32 bits must hold the sum: at most 64 values. */
-static inline void
-slice_add_int16(struct expect_slice *slice, const int16_t *values, int count)
+/* Values of eight voxels. */
+typedef int16_t slice_lanes __attribute__((vector_size(16)));
+
+enum { SLICE_LANES = 8, SLICE_ADDED = INT16_MAX / UINT8_MAX }; /* a lane holds so many low bytes */
+
+/* Sums and limits of 16-bit values, less `zero`. */
+struct slice_values {
+    slice_lanes low, high; /* sums of low bytes, and of high bytes */
+    slice_lanes lowest, highest;
+    int added; /* since the sums were moved */
+    int64_t sum;
+    int32_t zero; /* 0 of signed values, 32768 of unsigned ones */
+};
+
+static struct slice_values
+slice_values_none(enum image_pixel pixel)
 {
-    int32_t sum = 0;
-    int16_t lowest = INT16_MAX, highest = INT16_MIN;
-    for (int i = 0; i < count; i++) {
-        sum += values[i];
-        lowest = values[i] < lowest ? values[i] : lowest;
-        highest = values[i] > highest ? values[i] : highest;
-    }
-    slice->stored += sum;
-    slice->lowest = lowest < slice->lowest ? lowest : slice->lowest;
-    slice->highest = highest > slice->highest ? highest : slice->highest;
+    struct slice_values none = {.zero = pixel == IMAGE_INT16 ? 0 : INT16_MAX + 1};
+    none.lowest += INT16_MAX;
+    none.highest += INT16_MIN;
+    return none;
 }
 
-/* Adds the stored values of up to 64 voxels in a row. A full word of 64 is vectorised. */
+static void
+slice_values_move(struct slice_values *values)
+{
+    for (int i = 0; i < SLICE_LANES; i++)
+        values->sum += values->low[i] + 256 * values->high[i];
+    values->low ^= values->low;
+    values->high ^= values->high;
+    values->added = 0;
+}
+
+/* Adds those of up to 64 voxels that are set; `left`: voxels up to the end of the row. */
+static void
+slice_values_add(struct slice_values *values, const uint16_t *at, int64_t left, uint64_t bits)
+{
+    static const slice_lanes places = {1, 2, 4, 8, 16, 32, 64, 128};
+    if (values->added > SLICE_ADDED - SLICE_LANES)
+        slice_values_move(values);
+    for (; bits; bits >>= SLICE_LANES, at += SLICE_LANES, left -= SLICE_LANES) {
+        const slice_lanes in = (places & (int16_t)(bits & UINT8_MAX)) == places;
+        slice_lanes value = {0};
+        if (left >= SLICE_LANES)
+            memcpy(&value, at, sizeof value);
+        else
+            memcpy(&value, at, (size_t)left * sizeof *at);
+        value ^= (int16_t)values->zero;
+        const slice_lanes lower = (value < values->lowest) & in, higher = (value > values->highest) & in;
+        values->lowest = (value & lower) | (values->lowest & ~lower);
+        values->highest = (value & higher) | (values->highest & ~higher);
+        values->low += value & in & UINT8_MAX;
+        values->high += (value & in) >> 8;
+        values->added++;
+    }
+}
+
+/* Adds 64 voxels, whose sum 32 bits hold. */
+static void
+slice_values_add_all(struct slice_values *values, const uint16_t *at)
+{
+    int32_t sum = 0;
+    int16_t lowest = values->lowest[0], highest = values->highest[0];
+    for (int i = 0; i < 64; i++) {
+        const int16_t value = (int16_t)(at[i] ^ values->zero);
+        sum += value;
+        lowest = value < lowest ? value : lowest;
+        highest = value > highest ? value : highest;
+    }
+    values->sum += sum;
+    values->lowest[0] = lowest;
+    values->highest[0] = highest;
+}
+
+static void
+slice_add_values(struct expect_slice *slice, struct slice_values *values)
+{
+    slice_values_move(values);
+    slice->stored += values->sum + slice->voxels * values->zero;
+    for (int i = 0; i < SLICE_LANES && slice->voxels > 0; i++) {
+        const int32_t low = values->lowest[i] + values->zero, high = values->highest[i] + values->zero;
+        slice->lowest = low < slice->lowest ? low : slice->lowest;
+        slice->highest = high > slice->highest ? high : slice->highest;
+    }
+}
+
+/* Adds the stored values of up to 64 voxels in a row, for pixels of other than 16 bits. */
 static void
 slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, int64_t begin, int count)
 {
-    if (volume->pixel == IMAGE_INT16) {
-        const int16_t *values = (const int16_t *)volume->voxels + begin;
-        if (count == 64)
-            slice_add_int16(slice, values, 64);
-        else
-            slice_add_int16(slice, values, count);
-        return;
-    }
     for (int i = 0; i < count; i++) {
         const int32_t value = image_value(volume->voxels, volume->pixel, begin + i);
         slice->stored += value;
@@ -48,21 +111,30 @@ slice_add_run(struct expect_slice *slice, const struct expect_volume *volume, in
 
 /* Adds the voxels of a row, run by run within each word. */
 static void
-slice_add_row(struct expect_slice *slice, const struct expect_facts *facts, const uint64_t *row, int64_t y,
-              int64_t begin)
+slice_add_row(struct expect_slice *slice, struct slice_values *values, const struct expect_facts *facts,
+              const uint64_t *row, int64_t y, int64_t begin)
 {
-    for (int64_t w = 0; w < facts->mask->words_per_row; w++)
+    const struct expect_volume *volume = facts->volume;
+    const bool is_wide = image_pixel_size(volume->pixel) == sizeof(uint16_t);
+    for (int64_t w = 0; w < facts->mask->words_per_row; w++) {
+        const uint16_t *at = (const uint16_t *)volume->voxels + begin + 64 * w;
+        if (is_wide && row[w] == ~UINT64_C(0))
+            slice_values_add_all(values, at);
+        else if (is_wide)
+            slice_values_add(values, at, volume->extent.columns - 64 * w, row[w]);
         for (uint64_t bits = row[w]; bits;) {
             const int first = __builtin_ctzll(bits);
             const uint64_t behind = ~(bits >> first);
             const int count = behind ? __builtin_ctzll(behind) : 64;
             const int64_t x = 64 * w + first;
-            slice_add_run(slice, facts->volume, begin + x, count);
+            if (!is_wide)
+                slice_add_run(slice, volume, begin + x, count);
             slice->voxels += count;
             slice->columns += count * (2 * x + count - 1) / 2;
             slice->rows += count * y;
             bits = count < 64 ? bits & ~((UINT64_C(1) << count) - 1) << first : 0;
         }
+    }
 }
 
 /* Finds the first and the last set voxel of a row. Returns false if none is set. */
@@ -154,6 +226,7 @@ slice_look(const struct expect_facts *facts, int64_t z)
     const struct expect_window *window = volume->windows ? &volume->windows[z] : &whole;
     struct expect_slice slice = {.box = {{INT64_MAX, INT64_MAX}, {-1, -1}}, .lowest = INT32_MAX, .highest = INT32_MIN};
     struct expect_window *box = &slice.box;
+    struct slice_values values = slice_values_none(volume->pixel);
     for (int64_t y = 0; y < extent->rows; y++) {
         const int64_t at = z * extent->rows + y;
         const uint64_t *row = facts->mask->bits + at * facts->mask->words_per_row;
@@ -165,7 +238,7 @@ slice_look(const struct expect_facts *facts, int64_t z)
         box->first[1] = y < box->first[1] ? y : box->first[1];
         box->last[1] = y;
         const int64_t before = slice.voxels;
-        slice_add_row(&slice, facts, row, y, at * extent->columns);
+        slice_add_row(&slice, &values, facts, row, y, at * extent->columns);
         const unsigned faces = facts->faces ? faces_of_row(volume, window, first, last, y, z) : 0;
         slice.faces |= faces;
         for (int face = 0; face < EXPECT_FACES; face++)
@@ -173,51 +246,79 @@ slice_look(const struct expect_facts *facts, int64_t z)
                 slice.contact[face] +=
                     face == EXPECT_FACE_FIRST_ROW || face == EXPECT_FACE_LAST_ROW ? slice.voxels - before : 1;
     }
+    if (image_pixel_size(volume->pixel) == sizeof(uint16_t))
+        slice_add_values(&slice, &values);
     facts->slices[z] = slice;
 }
 
 /* -------------------------------------------------------------------------------- all slices -- */
 
-/* Takes bands of components first: they take longer than slices. */
+/* Masks whose slices are measured, in turn: those of a volume then find its values in the cache. */
+struct facts_pass {
+    struct expect_facts *of;
+    int64_t count;
+};
+
 static void
 facts_share(struct parallel *loop, void *context)
 {
-    struct expect_facts *facts = context;
-    const int64_t bands = facts->components ? components_bands(facts->bands) : 0;
+    const struct facts_pass *pass = context;
     int64_t round;
-    while (parallel_take(loop, &round))
-        if (round >= bands)
-            slice_look(facts, round - bands);
-        else if (components_sweep(facts->bands, round))
+    while (parallel_take(loop, &round)) {
+        const struct expect_facts *facts = &pass->of[round % pass->count];
+        if (facts->mask && round / pass->count < facts->volume->extent.slices)
+            slice_look(facts, round / pass->count);
+    }
+}
+
+int
+expect_facts_find(struct expect_facts *facts, size_t count, int threads)
+{
+    struct facts_pass pass = {facts, (int64_t)count};
+    int64_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t slices = facts[i].mask ? facts[i].volume->extent.slices : 0;
+        facts[i].slices = malloc((size_t)slices * sizeof *facts[i].slices + 1);
+        if (!facts[i].slices)
+            return -ENOMEM;
+        most = slices > most ? slices : most;
+    }
+    struct parallel loop = {.count = most * pass.count, .body = facts_share, .context = &pass};
+    parallel_run(&loop, threads);
+    return 0;
+}
+
+void
+expect_facts_clear(struct expect_facts *facts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(facts[i].slices);
+}
+
+static void
+bands_share(struct parallel *loop, void *context)
+{
+    struct components *bands = context;
+    int64_t band;
+    while (parallel_take(loop, &band))
+        if (components_sweep(bands, band))
             parallel_fail(loop);
 }
 
 int
-expect_facts_find(struct expect_facts *facts)
+expect_facts_components(const struct expect_facts *facts, int64_t *count)
 {
     const int threads = facts->volume->threads;
-    facts->slices = malloc((size_t)facts->volume->extent.slices * sizeof *facts->slices);
-    if (!facts->slices)
-        return -ENOMEM;
+    struct components *bands;
     /* Make two bands per thread, since bands differ in their number of voxels. */
-    if (facts->components &&
-        components_begin(&facts->volume->extent, facts->mask, threads > 1 ? 2 * threads : 1, &facts->bands))
-        return -ENOMEM;
-    struct parallel loop = {.count =
-                                facts->volume->extent.slices + (facts->components ? components_bands(facts->bands) : 0),
-                            .body = facts_share,
-                            .context = facts};
+    int rc = components_begin(&facts->volume->extent, facts->mask, threads > 1 ? 2 * threads : 1, &bands);
+    if (rc)
+        return rc;
+    struct parallel loop = {.count = components_bands(bands), .body = bands_share, .context = bands};
     parallel_run(&loop, threads);
-    if (atomic_load(&loop.failed))
-        return -ENOMEM;
-    return facts->components ? components_join(facts->bands, &facts->component_count) : 0;
-}
-
-void
-expect_facts_clear(struct expect_facts *facts)
-{
-    free(facts->slices);
-    components_free(facts->bands);
+    rc = atomic_load(&loop.failed) ? -ENOMEM : components_join(bands, count);
+    components_free(bands);
+    return rc;
 }
 
 /* Widens the box of the mask by that of a slice. */

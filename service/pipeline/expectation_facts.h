@@ -1,6 +1,6 @@
 /*
  * expectation_facts.h - measures the mask of a segment: box, centroid, touched faces, values and
- * the number of components. Several threads share one pass over the slices.
+ * the number of components. Several threads share one pass over the slices of all masks.
  *
  * All results are exact: voxels are counted and values are summed as stored integers, one sum per
  * slice.
@@ -36,16 +36,17 @@ struct expect_slice {
 /* A mask and the requested measures; everything but the results is borrowed. */
 struct expect_facts {
     const struct expect_volume *volume;
-    const struct image_mask *mask;
-    bool faces, components;
+    const struct image_mask *mask; /* NULL: not wanted */
+    bool faces;
     struct expect_slice *slices;
-    struct components *bands; /* for counting components */
-    int64_t component_count;
 };
 
-/* Fills the results. Returns 0 or -ENOMEM; call expect_facts_clear() in both cases. */
-int expect_facts_find(struct expect_facts *facts);
-void expect_facts_clear(struct expect_facts *facts);
+/* Fills the results of `count` masks. Returns 0 or -ENOMEM; call expect_facts_clear() in both cases. */
+int expect_facts_find(struct expect_facts *facts, size_t count, int threads);
+void expect_facts_clear(struct expect_facts *facts, size_t count);
+
+/* Counts the components of a mask. Returns 0 or -ENOMEM. */
+int expect_facts_components(const struct expect_facts *facts, int64_t *count);
 
 /*
  * Fills the measures of a mask with at least one voxel. The mean is computed from the sums of the

@@ -72,12 +72,12 @@ look_at_share(const struct expect_look *look, const struct conf_share *share)
 /* Compares the measures of the segment's voxels. */
 static void
 look_at_facts(const struct expect_look *look, const struct expect_facts *facts, const struct segment_measures *measures,
-              const struct conf_expect *expect)
+              int64_t components, const struct conf_expect *expect)
 {
     if (expect->mean.given)
         look_compare(look, "mean", expect->mean.at, measures->mean, "mean ", look->volume->unit);
     if (expect->components.given)
-        look_compare(look, "components", expect->components.at, (double)facts->component_count, "components: ", "");
+        look_compare(look, "components", expect->components.at, (double)components, "components: ", "");
     if (expect->slices.given)
         look_compare(look, "slices", expect->slices.at, (double)measures->slices, "slices with voxels: ", "");
     look_at_touches(look, facts, expect->touches);
@@ -139,7 +139,7 @@ look_at_surroundings(const struct expect_look *look, struct segment_measures *me
 /* Compares a segment that has voxels with its expectations. */
 static void
 look_at_expectations(const struct expect_look *look, const struct expect_facts *facts,
-                     const struct segment_measures *measures, const struct conf_expect *expect)
+                     const struct segment_measures *measures, int64_t components, const struct conf_expect *expect)
 {
     const struct expect_volume *volume = look->volume;
     const char *unit = volume->ucum;
@@ -148,7 +148,7 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
         look_compare(look, "volume_ml", expect->volume_ml.at,
                      (double)facts->mask->voxels * volume->spacing[0] * volume->spacing[1] * volume->spacing[2] / 1000,
                      "volume ", " ml");
-    look_at_facts(look, facts, measures, expect);
+    look_at_facts(look, facts, measures, components, expect);
     /* Positions in decimal digits may be off by a micrometre. */
     const double slices = round(volume->slice_mm * 1000) / 1000;
     if (slice_mm->given && slices > 0)
@@ -166,51 +166,62 @@ look_at_expectations(const struct expect_look *look, const struct expect_facts *
 
 /* Measures the segment on one volume and checks it there; NULL: does not check it. */
 static int
-look_at_mask(const struct expect_look *look, const struct conf_expect *expect, struct segment_measures *measures)
+look_at_mask(const struct expect_look *look, const struct expect_facts *facts, const struct conf_expect *expect,
+             struct segment_measures *measures)
 {
-    struct expect_facts facts = {.volume = look->volume,
-                                 .mask = &look->volume->masks[look->segment],
-                                 .faces = expect && (expect->touches != CONF_TOUCHES_ANY || expect->face_cm2),
-                                 .components = expect && expect->components.given};
-    int rc = expect_facts_find(&facts);
-    if (rc)
-        error_set_system(look->error, rc, "measure the segments");
-    else
-        expect_facts_measure(&facts, measures);
-    if (rc == 0 && expect) {
-        look_at_expectations(look, &facts, measures, expect);
-        look_at_shape(look, &facts, measures, expect);
-        rc = look_at_sections(look, measures, expect);
-    }
-    if (rc == 0 && expect)
-        rc = look_at_surroundings(look, measures, expect);
-    expect_facts_clear(&facts);
-    return rc;
+    int64_t components = 0;
+    expect_facts_measure(facts, measures);
+    if (!expect)
+        return 0;
+    if (expect->components.given && expect_facts_components(facts, &components))
+        return error_set_system(look->error, -ENOMEM, "measure the segments");
+    look_at_expectations(look, facts, measures, components, expect);
+    look_at_shape(look, facts, measures, expect);
+    const int rc = look_at_sections(look, measures, expect);
+    return rc ? rc : look_at_surroundings(look, measures, expect);
 }
 
-/* Checks a segment on the volume that it was found on, and measures it on that of the images if it has a mask there. */
+/* The facts of a segment: of the mask where it was found, and of another one that it has on the images. */
+enum { FACTS_OWN, FACTS_IMAGES, FACTS };
+
+/* Selects the masks of a segment to measure: none if it is empty. */
+static void
+look_choose(const struct conf_segment *segment, size_t number, const struct expect_volume *images,
+            const struct expect_volume *coarse, struct expect_facts facts[FACTS])
+{
+    const struct conf_expect *expect = segment->expect;
+    const bool is_coarse = segment->grid_mm > 0 && coarse;
+    const struct expect_volume *volume = is_coarse ? coarse : images;
+    facts[FACTS_OWN].volume = volume;
+    facts[FACTS_OWN].faces = expect && (expect->touches != CONF_TOUCHES_ANY || expect->face_cm2);
+    facts[FACTS_IMAGES].volume = images;
+    if (volume->masks[number].voxels == 0)
+        return;
+    facts[FACTS_OWN].mask = &volume->masks[number];
+    if (is_coarse && images->masks[number].bits)
+        facts[FACTS_IMAGES].mask = &images->masks[number];
+}
+
+/* Checks a measured segment. */
 static int
-look_at_segment(struct expect_look *look, const struct expect_volume *images, const struct expect_volume *coarse,
-                struct segment_measures *measures)
+look_at_segment(struct expect_look *look, const struct expect_facts facts[FACTS], struct segment_measures *measures)
 {
     const struct conf_segment *segment = &look->pipeline->segments[look->segment];
     const struct conf_expect *expect = segment->expect;
-    struct segment_measures own;
-    look->volume = segment->grid_mm > 0 && coarse ? coarse : images;
+    struct segment_measures own = segment_measures_none;
+    look->volume = facts[FACTS_OWN].volume;
     *measures = segment_measures_none;
-    if (look->volume->masks[look->segment].voxels == 0) {
+    if (!facts[FACTS_OWN].mask) {
         if (expect && !expect->may_be_empty && !expect->dropped && !segment->object.optional)
             look_add(look, &(struct expect_breach){.expectation = "expect"}, "the segment is empty");
         return 0;
     }
-    if (look->volume == images || !images->masks[look->segment].bits)
-        return look_at_mask(look, expect, measures);
-    int rc = look_at_mask(look, expect, &own);
-    look->volume = images;
-    if (rc == 0)
-        rc = look_at_mask(look, NULL, measures);
-    if (rc == 0)
+    const int rc = look_at_mask(look, &facts[FACTS_OWN], expect, &own);
+    *measures = own;
+    if (rc == 0 && facts[FACTS_IMAGES].mask) {
+        expect_facts_measure(&facts[FACTS_IMAGES], measures);
         measures->noise = own.noise;
+    }
     return rc;
 }
 
@@ -273,13 +284,21 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
     blocks.finer = volume;
     *breaches =
         (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
-    int rc = breaches->at ? 0 : error_set_system(error, -ENOMEM, "check the expectations of the segments");
+    struct expect_facts *facts = calloc(FACTS * pipeline->segment_count + 1, sizeof *facts);
+    const size_t masks = facts ? FACTS * pipeline->segment_count : 0;
+    int rc = 0;
+    for (size_t i = 0; i < masks / FACTS; i++)
+        look_choose(&pipeline->segments[i], i, volume, coarse ? &blocks : NULL, &facts[FACTS * i]);
+    if (!breaches->at || !facts || expect_facts_find(facts, masks, volume->threads))
+        rc = error_set_system(error, -ENOMEM, "measure the segments");
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
-        rc = look_at_segment(&look, volume, coarse ? &blocks : NULL, &measures[look.segment]);
+        rc = look_at_segment(&look, &facts[FACTS * look.segment], &measures[look.segment]);
     if (rc == 0)
         look_at_trust(&look, volume, measures);
     if (rc)
         expect_clear(breaches);
+    expect_facts_clear(facts, masks);
+    free(facts);
     return rc;
 }
 
