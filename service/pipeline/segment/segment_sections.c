@@ -47,11 +47,11 @@ struct section_sum {
 };
 
 struct section {
-    int64_t z;
-    int32_t run;    /* the first run of its component */
-    bool taken;     /* by a chain */
     int64_t before; /* the section before it in its chain; -1: none */
-    int64_t length; /* of the chain up to here */
+    int32_t z;
+    int32_t run;    /* the first run of its component */
+    int32_t length; /* of the chain up to here */
+    bool taken;     /* by a chain */
 };
 
 struct section_search {
@@ -62,12 +62,12 @@ struct section_search {
     struct section_runs runs[2]; /* of the slice and of the one before, in turn */
     struct section_sum *sums;
     struct section *sections; /* of all slices so far */
-    int64_t count, room;
+    int64_t count;
     int64_t *chains; /* the last sections of the chains, in their order */
-    int64_t chain_count, chain_room;
+    int64_t chain_count;
     /* Voxels that the last section of a chain shares with each section of the slice, and the sections that share any. */
     int64_t *shared, *sharing;
-    int64_t sharing_count, shared_room;
+    int64_t sharing_count;
     int64_t best; /* the last section of the longest chain that has ended; -1: none */
 };
 
@@ -188,36 +188,20 @@ section_counts(const struct section_search *search, const struct section_sum *su
            fmax(height, width) <= conf->aspect * fmin(height, width) && away <= conf->middle_mm;
 }
 
-/* Makes room for one more. Returns the list, or NULL. */
-static void *
-section_room(void *items, int64_t count, int64_t *room, size_t size)
-{
-    if (count < *room)
-        return items;
-    *room = 2 * *room + 64;
-    return realloc(items, (size_t)*room * size);
-}
-
 /* Lists the sections of a slice, in the order of their first runs. */
-static int
-section_list(struct section_search *search, int64_t z, struct section_runs *runs)
+static void
+section_list(struct section_search *search, int32_t z, struct section_runs *runs)
 {
     double middle;
     if (runs->count == 0 || !section_middle(search, z, &middle))
-        return 0;
+        return;
     section_add_up(search, runs);
     for (int32_t i = 0; i < runs->count; i++) {
         if (runs->items[i].part != i || !section_counts(search, &search->sums[i], middle))
             continue;
-        struct section *sections =
-            section_room(search->sections, search->count, &search->room, sizeof *search->sections);
-        if (!sections)
-            return -ENOMEM;
-        search->sections = sections;
         runs->items[i].section = search->count;
-        sections[search->count++] = (struct section){.z = z, .run = i, .before = -1, .length = 1};
+        search->sections[search->count++] = (struct section){.z = z, .run = i, .before = -1, .length = 1};
     }
-    return 0;
 }
 
 /* Adds the voxels that a run shares with sections of the slice to `shared`, which begins at section `first`. */
@@ -265,28 +249,12 @@ section_end_chain(struct section_search *search, int64_t last)
         search->best = last;
 }
 
-/* Makes room to share with this many sections. */
-static int
-section_share_with(struct section_search *search, int64_t count)
-{
-    if (count <= search->shared_room)
-        return 0;
-    free(search->shared);
-    free(search->sharing);
-    search->shared = calloc((size_t)count, sizeof *search->shared);
-    search->sharing = calloc((size_t)count, sizeof *search->sharing);
-    search->shared_room = count;
-    return search->shared && search->sharing ? 0 : -ENOMEM;
-}
-
 /* Continues the chains with the sections of a slice, from `first` on, and begins new ones. */
-static int
+static void
 section_link(struct section_search *search, const struct section_runs *before, struct section_runs *slice,
              int64_t first)
 {
     int64_t kept = 0;
-    if (section_share_with(search, search->count - first))
-        return -ENOMEM;
     for (int64_t i = 0; i < search->chain_count; i++) {
         const int64_t last = search->chains[i];
         const int64_t chosen = section_choose(search, last, before, slice, first);
@@ -301,37 +269,28 @@ section_link(struct section_search *search, const struct section_runs *before, s
         search->chains[kept++] = chosen;
     }
     search->chain_count = kept;
-    for (int64_t section = first; section < search->count; section++) {
-        if (search->sections[section].taken)
-            continue;
-        int64_t *chains = section_room(search->chains, search->chain_count, &search->chain_room, sizeof *chains);
-        if (!chains)
-            return -ENOMEM;
-        search->chains = chains;
-        chains[search->chain_count++] = section;
-    }
-    return 0;
+    for (int64_t section = first; section < search->count; section++)
+        if (!search->sections[section].taken)
+            search->chains[search->chain_count++] = section;
 }
 
 /* Finds the longest chain of all slices. */
-static int
+static void
 section_search_all(struct section_search *search)
 {
     const struct geometry_stack *stack = search->segmentation->stack;
     const bool ascending = stack->normal[2] < 0; /* the last slice is nearest to the feet */
-    int rc = 0;
     search->best = -1;
-    for (int32_t i = 0; i < stack->plane_count && rc == 0; i++) {
-        const int64_t z = ascending ? i : stack->plane_count - 1 - i, first = search->count;
+    for (int32_t i = 0; i < stack->plane_count; i++) {
+        const int32_t z = ascending ? i : stack->plane_count - 1 - i;
+        const int64_t first = search->count;
         struct section_runs *slice = &search->runs[i % 2], *before = &search->runs[1 - i % 2];
         section_read(search, z, slice);
-        rc = section_list(search, z, slice);
-        if (rc == 0)
-            rc = section_link(search, before, slice, first);
+        section_list(search, z, slice);
+        section_link(search, before, slice, first);
     }
     for (int64_t i = 0; i < search->chain_count; i++)
         section_end_chain(search, search->chains[i]);
-    return rc;
 }
 
 /* Sets the voxels of a chain, whose last section is given. */
@@ -358,11 +317,20 @@ section_most_runs(const struct geometry_stack *stack)
     return (size_t)(stack->columns + 1) / 2 * (size_t)stack->rows;
 }
 
+/* Returns the most sections of a slice: 4-connected components of at least the smallest area. */
+static size_t
+section_most(const struct geometry_stack *stack, const struct conf_sections *conf)
+{
+    const double voxels = (double)stack->columns * (double)stack->rows;
+    const double least = conf->area_mm2[0] / (stack->spacing[0] * stack->spacing[1]); /* voxels, rounded */
+    return (size_t)(voxels / fmax(least * (1 - 1e-9), 2)) + 1;
+}
+
 static int
 section_reserve(struct section_search *search)
 {
     const struct geometry_stack *stack = search->segmentation->stack;
-    const size_t most = section_most_runs(stack);
+    const size_t most = section_most_runs(stack), sections = section_most(stack, search->conf);
     for (int i = 0; i < 2; i++) {
         search->runs[i].items = calloc(most, sizeof *search->runs[i].items);
         search->runs[i].rows = calloc((size_t)stack->rows + 1, sizeof *search->runs[i].rows);
@@ -370,7 +338,11 @@ section_reserve(struct section_search *search)
             return -ENOMEM;
     }
     search->sums = calloc(most, sizeof *search->sums);
-    return search->sums ? 0 : -ENOMEM;
+    search->sections = calloc((size_t)stack->plane_count, sections * sizeof *search->sections);
+    search->chains = calloc(sections, sizeof *search->chains);
+    search->shared = calloc(sections, sizeof *search->shared);
+    search->sharing = calloc(sections, sizeof *search->sharing);
+    return search->sums && search->sections && search->chains && search->shared && search->sharing ? 0 : -ENOMEM;
 }
 
 static void
@@ -408,11 +380,10 @@ sections_find(struct segmentation *segmentation, size_t number, struct kernels_l
     int rc = section_reserve(&search);
     (void)lane;
     (void)voxels;
-    if (rc == 0)
-        rc = section_search_all(&search);
     if (rc) {
         error_set_system(error, rc, "find sections");
     } else {
+        section_search_all(&search);
         own->mm[k] =
             search.best < 0 ? 0 : (double)search.sections[search.best].length * segmentation->stack->spacing[2];
         if (own->mm[k] >= conf->length_mm)
@@ -440,9 +411,11 @@ sections_release(void *prepared)
 static struct segment_bytes
 sections_bytes(const struct segmentation *segmentation, size_t number)
 {
-    (void)number;
-    return (struct segment_bytes){.passing = (int64_t)(section_most_runs(segmentation->stack) *
-                                                       (2 * sizeof(struct section_run) + sizeof(struct section_sum)))};
+    const struct geometry_stack *stack = segmentation->stack;
+    const size_t sections = section_most(stack, &segmentation->pipeline->segments[number].sections);
+    return (struct segment_bytes){
+        .passing = (int64_t)(section_most_runs(stack) * (2 * sizeof(struct section_run) + sizeof(struct section_sum)) +
+                             sections * ((size_t)stack->plane_count * sizeof(struct section) + 3 * sizeof(int64_t)))};
 }
 
 static void

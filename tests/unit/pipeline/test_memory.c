@@ -184,17 +184,18 @@ START_TEST(memory_of_measurements_around_seeds)
 
 END_TEST
 
-/* Both work on a segment that the pipeline has besides. */
+/* They work on a segment that the pipeline has besides: at last, on one with many sections of a voxel. */
 START_TEST(lists_of_sections_and_of_growth)
 {
     static char all[] = "All";
     static struct conf_segment pair[2];
-    segment = (struct conf_segment){.method = _i == 0 ? CONF_SECTIONS : CONF_LEAK, .from = all};
-    segment.sections = (struct conf_sections){.area_mm2 = {60, 800}, .box_mm = 45, .aspect = 2, .middle_of = all};
+    segment = (struct conf_segment){.method = _i == 0 ? CONF_LEAK : CONF_SECTIONS, .from = all};
+    segment.sections = (struct conf_sections){
+        .area_mm2 = {_i == 1 ? 60 : 0, 800}, .box_mm = 45, .aspect = 45, .middle_of = all, .middle_mm = COLUMNS};
     segment.leak = (struct conf_leak){.limits = {0, 100}, .step = 20, .most_ml = 500};
     make_series(16, true);
     pair[0] = segment;
-    pair[1] = (struct conf_segment){.label = all, .method = CONF_RANGE, .range = {.ends = {0, 60}}};
+    pair[1] = (struct conf_segment){.label = all, .method = CONF_RANGE, .range = {.ends = {0, _i < 2 ? 60 : 20000}}};
     pipeline.segments = pair;
     pipeline.segment_count = 2;
     expect_predicted(16, 1.1);
@@ -234,7 +235,7 @@ main(void)
     tcase_add_loop_test(tcase, histograms_of_relative_ranges, 0, (int)(sizeof ranges / sizeof ranges[0]));
     tcase_add_test(tcase, memory_of_sigma);
     tcase_add_test(tcase, memory_of_measurements_around_seeds);
-    tcase_add_loop_test(tcase, lists_of_sections_and_of_growth, 0, 2);
+    tcase_add_loop_test(tcase, lists_of_sections_and_of_growth, 0, 3);
     tcase_add_loop_test(tcase, memory_of_a_coarse_grid, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
