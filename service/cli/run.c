@@ -189,23 +189,21 @@ make_units(struct direct_run *run)
 
 /* ------------------------------------------------------------------------------- running ---- */
 
-/* Counts the voxels of all series to run. Units of one series are neighbours. */
-static int64_t
-run_voxels(const struct direct_run *run)
+/* Adds up the images of all series to run. Units of one series are neighbours. */
+static struct predict_size
+run_size(const struct direct_run *run)
 {
     const struct headers *counted = NULL;
-    int64_t voxels = 0;
+    struct predict_size size = {0};
     for (size_t i = 0; i < run->units.count; i++) {
         const struct unit *unit = &run->units.items[i];
         if (unit->refusal.code != CODE_NONE || unit->headers == counted)
             continue;
         counted = unit->headers;
-        for (size_t k = 0; k < counted->count; k++) {
-            const struct dicom_instance *instance = counted->instances[k];
-            voxels += (int64_t)instance->frame_count * instance->rows * instance->columns;
-        }
+        for (size_t k = 0; k < counted->count; k++)
+            predict_add(run->options.pipeline, counted->instances[k], &size);
     }
-    return voxels;
+    return size;
 }
 
 /* Opens the first configured GPU, or the CPU. */
@@ -214,10 +212,11 @@ run_open_device(struct direct_run *run)
 {
     struct error error;
     const struct conf_compute *compute = &run->conf->compute;
+    const struct predict_size size = run_size(run);
     /* the CPU is predicted to finish before a GPU is open */
     const bool cpu_is_faster =
         strcmp(compute->backend, "auto") == 0 &&
-        predict_seconds(run->options.pipeline, run_voxels(run), run->options.threads) < PREDICT_OPEN_SECONDS;
+        predict_seconds(run->options.pipeline, &size, run->options.threads) < PREDICT_OPEN_SECONDS;
     const struct kernels_device_options options = {.backend = cpu_is_faster ? "cpu" : compute->backend,
                                                    .device = compute->device_count > 0 ? compute->devices[0] : NULL,
                                                    .threads = run->options.threads};

@@ -47,14 +47,24 @@ void pipeline_run_headers(const struct job_spec *spec, const struct headers *hea
 /* Seconds to open a GPU: 81 runs on an H200 host took 0.31 s longer each with CUDA than without. */
 #define PREDICT_OPEN_SECONDS 0.3
 
+/* The size of the work on images. */
+struct predict_size {
+    int64_t voxels;
+    double blocks; /* of segments with grid_mm; all voxels if their spacing is not known */
+};
+
+/* Adds the images of a file. */
+void predict_add(const struct conf_pipeline *pipeline, const struct dicom_instance *instance,
+                 struct predict_size *size);
+
 /*
- * Returns the seconds that a pipeline computes with `threads` threads on `voxels` voxels in total;
+ * Returns the seconds that a pipeline computes with `threads` threads on images of this size in total;
  * INFINITY if the time grows faster than the number of voxels. A job that would end before a GPU is
  * open need not wait for it: results are equal on both, bit for bit.
  *
  * The rates are upper bounds of measured times (docs/measurements.md). The prediction depends on
  * the job and the number of threads only, not on the load of the machine. Thread-safe.
  */
-double predict_seconds(const struct conf_pipeline *pipeline, int64_t voxels, int threads);
+double predict_seconds(const struct conf_pipeline *pipeline, const struct predict_size *size, int threads);
 
 #endif
