@@ -153,6 +153,36 @@ side_away(const uint64_t *row, int64_t words, int64_t x)
     return away;
 }
 
+static double
+side_square(int64_t steps, double spacing)
+{
+    return ((double)steps * spacing) * ((double)steps * spacing);
+}
+
+/* As side_nearest, in slice z, whose distance contributes zz. */
+static double
+side_nearest_in_slice(const struct side_finding *finding, const struct side_part *part, const int64_t at[3], int64_t z,
+                      double zz, double limit)
+{
+    const double *spacing = finding->segmentation->stack->spacing;
+    const struct side_rows *rows = &part->rows[z];
+    const int64_t beside = at[0] < rows->left ? rows->left - at[0] : at[0] > rows->right ? at[0] - rows->right : 0;
+    if (side_square(beside, spacing[0]) + zz >= limit)
+        return limit;
+    for (int64_t step = 0, j = 0; j <= at[1] - rows->first || j <= rows->last - at[1]; step++, j = (step + 1) / 2) {
+        const int64_t y = step % 2 ? at[1] - j : at[1] + j;
+        const double yy = side_square(j, spacing[1]);
+        if (yy + zz >= limit)
+            break;
+        if (y < rows->first || y > rows->last)
+            continue;
+        const int64_t i = side_away(side_row(finding, part->bits, y, z), finding->words, at[0]);
+        if (i < INT64_MAX)
+            limit = fmin(limit, side_square(i, spacing[0]) + yy + zz);
+    }
+    return limit;
+}
+
 /*
  * Returns the smallest squared distance in mm from a voxel to a part, (x^2 + y^2) + z^2 in double precision, or `limit`
  * if none is smaller. Sums increase with each of their terms, so that rows and slices that are too far are skipped.
@@ -163,27 +193,11 @@ side_nearest(const struct side_finding *finding, const struct side_part *part, c
     const double *spacing = finding->segmentation->stack->spacing;
     for (int64_t turn = 0, k = 0; k < finding->size[2]; turn++, k = (turn + 1) / 2) {
         const int64_t z = turn % 2 ? at[2] - k : at[2] + k;
-        const double zz = ((double)k * spacing[2]) * ((double)k * spacing[2]);
+        const double zz = side_square(k, spacing[2]);
         if (zz >= limit)
             break;
-        if (z < 0 || z >= finding->size[2])
-            continue;
-        const struct side_rows *rows = &part->rows[z];
-        const int64_t beside = at[0] < rows->left ? rows->left - at[0] : at[0] > rows->right ? at[0] - rows->right : 0;
-        if (((double)beside * spacing[0]) * ((double)beside * spacing[0]) + zz >= limit)
-            continue;
-        for (int64_t step = 0, j = 0; j <= at[1] - rows->first || j <= rows->last - at[1]; step++, j = (step + 1) / 2) {
-            const int64_t y = step % 2 ? at[1] - j : at[1] + j;
-            const double yy = ((double)j * spacing[1]) * ((double)j * spacing[1]);
-            if (yy + zz >= limit)
-                break;
-            if (y < rows->first || y > rows->last)
-                continue;
-            const int64_t i = side_away(side_row(finding, part->bits, y, z), finding->words, at[0]);
-            const double xx = ((double)i * spacing[0]) * ((double)i * spacing[0]);
-            if (i < INT64_MAX && xx + yy + zz < limit)
-                limit = xx + yy + zz;
-        }
+        if (z >= 0 && z < finding->size[2])
+            limit = side_nearest_in_slice(finding, part, at, z, zz, limit);
     }
     return limit;
 }
