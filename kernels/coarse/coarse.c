@@ -84,6 +84,7 @@ struct coarse_expanding {
     const struct coarse_grid *grid;
     const uint64_t *mask;
     struct image_extent extent;
+    bool unite;
     uint64_t *bits;
 };
 
@@ -106,7 +107,8 @@ coarse_expand_row(const struct coarse_expanding *job, const uint64_t *blocks, ui
 {
     const int64_t count = job->grid->extent.columns, factor = job->grid->factor[0], columns = job->extent.columns;
 
-    memset(row, 0, (size_t)((columns + 63) / 64) * sizeof(*row));
+    if (!job->unite)
+        memset(row, 0, (size_t)((columns + 63) / 64) * sizeof(*row));
     for (int64_t begin = coarse_next(blocks, 0, count, 0), end; begin < count;
          begin = coarse_next(blocks, end, count, 0)) {
         end = coarse_next(blocks, begin, count, ~UINT64_C(0));
@@ -124,17 +126,17 @@ coarse_expand_slice(void *context, int64_t z)
     uint64_t *slice = job->bits + z * rows * words;
 
     for (int64_t y = 0; y < rows; y++)
-        if (y % job->grid->factor[1] == 0)
+        if (job->unite || y % job->grid->factor[1] == 0)
             coarse_expand_row(job, blocks + y / job->grid->factor[1] * words_of_blocks, slice + y * words);
         else
             memcpy(slice + y * words, slice + (y - 1) * words, (size_t)words * sizeof(*slice));
 }
 
 void
-coarse_expand(const struct coarse_grid *grid, const uint64_t *mask, struct image_extent extent, int threads,
+coarse_expand(const struct coarse_grid *grid, const uint64_t *mask, struct image_extent extent, int threads, bool unite,
               uint64_t *bits)
 {
-    struct coarse_expanding job = {grid, mask, extent, bits};
+    struct coarse_expanding job = {grid, mask, extent, unite, bits};
     struct cpu_pool *pool;
 
     if (cpu_pool_open(threads < EXPANDING_THREADS ? threads : EXPANDING_THREADS, &pool) == 0) {

@@ -119,7 +119,7 @@ time_expansion(struct image_extent extent, const double spacing[3])
     uint64_t *mask = allocate(words_of(grid.extent), sizeof(*mask)), *bits = allocate(words_of(extent), sizeof(*bits));
     for (size_t i = 0; i < words_of(grid.extent); i++)
         mask[i] = i % 4 == 1 ? ~UINT64_C(0) << 13 : i % 4 == 2 ? UINT64_C(0x7ffff0ff) : 0;
-    FASTEST(seconds, coarse_expand(&grid, mask, extent, kernels_device_threads(device), bits));
+    FASTEST(seconds, coarse_expand(&grid, mask, extent, kernels_device_threads(device), false, bits));
     print_case("expand-2mm", extent, seconds, 8 * (words_of(grid.extent) + words_of(extent)));
     free(mask);
     free(bits);

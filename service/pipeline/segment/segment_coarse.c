@@ -161,23 +161,24 @@ coarse_volume_bytes(const struct segmentation *fine)
     return masks * segment_mask_bytes(fine->stack);
 }
 
-/* Returns the number of the images' voxels in a mask of blocks. */
+/* Returns the number of the images' voxels in a mask of blocks: the last blocks along each axis may have fewer. */
 static int64_t
 coarse_volume_count(const struct coarse_grid *blocks, const struct image_mask *mask, const struct image_extent *extent)
 {
-    const int64_t *factor = blocks->factor, end = blocks->extent.columns - 1;
-    const int64_t short_x = factor[0] - (extent->columns - end * factor[0]); /* missing in the last block of a row */
+    const int64_t *factor = blocks->factor, words = mask->words_per_row, rows = blocks->extent.rows;
+    const int64_t end = blocks->extent.columns - 1,
+                  missing[2] = {(end + 1) * factor[0] - extent->columns, rows * factor[1] - extent->rows};
     int64_t voxels = 0;
-    for (int64_t z = 0; z < blocks->extent.slices; z++)
-        for (int64_t y = 0; y < blocks->extent.rows; y++) {
-            const uint64_t *row = mask->bits + (z * blocks->extent.rows + y) * mask->words_per_row;
-            const int64_t high = extent->rows - y * factor[1], deep = extent->slices - z * factor[2];
-            int64_t count = 0;
-            for (int64_t w = 0; w < mask->words_per_row; w++)
-                count += __builtin_popcountll(row[w]);
-            count = count * factor[0] - (int64_t)(row[end / 64] >> end % 64 & 1) * short_x;
-            voxels += count * (high < factor[1] ? high : factor[1]) * (deep < factor[2] ? deep : factor[2]);
-        }
+    for (int64_t z = 0; z < blocks->extent.slices; z++) {
+        const uint64_t *slice = mask->bits + z * rows * words, *last = slice + (rows - 1) * words;
+        const int64_t deep = extent->slices - z * factor[2];
+        const int64_t high = mask_count(slice, rows * words) * factor[1] - mask_count(last, words) * missing[1];
+        int64_t ends = 0; /* rows of voxels in the last blocks of rows */
+        for (int64_t y = 0; y < rows && missing[0] > 0; y++)
+            ends += (int64_t)(slice[y * words + end / 64] >> end % 64 & 1) * factor[1];
+        ends -= (int64_t)(last[end / 64] >> end % 64 & 1) * missing[1];
+        voxels += (high * factor[0] - ends * missing[0]) * (deep < factor[2] ? deep : factor[2]);
+    }
     return voxels;
 }
 
@@ -202,7 +203,7 @@ coarse_volume_expand(struct coarse_volume *coarse, struct segmentation *fine, in
         coarse->expanded[i] = calloc(segment_mask_words(fine->stack), sizeof **coarse->expanded);
         if (!coarse->expanded[i])
             return error_set_system(error, -ENOMEM, "expand the masks");
-        coarse_expand(&coarse->blocks, mask->bits, extent, threads, coarse->expanded[i]);
+        coarse_expand(&coarse->blocks, mask->bits, extent, threads, false, coarse->expanded[i]);
         fine->masks[i].bits = coarse->expanded[i];
     }
     return 0;
@@ -226,22 +227,16 @@ coarse_volume_run(struct coarse_volume *coarse, struct segmentation *fine, struc
 }
 
 int
-coarse_volume_band(const struct coarse_volume *coarse, const struct segmentation *fine, size_t segment, double mm,
-                   uint64_t *inner, uint64_t *outer, struct error *error)
+coarse_volume_band(const struct coarse_volume *coarse, const struct segmentation *fine, size_t segment,
+                   struct kernels_mask_step step, bool unite, uint64_t *bits, struct error *error)
 {
     const struct image_extent extent = {fine->stack->columns, fine->stack->rows, fine->stack->plane_count};
-    const struct kernels_mask_step steps[2] = {{.kind = KERNELS_MASK_SHRINK, .amount = mm},
-                                               {.kind = KERNELS_MASK_GROW, .amount = mm}};
-    uint64_t *const to[2] = {inner, outer};
-    int rc = 0;
-    for (int i = 0; i < 2 && rc == 0; i++) {
-        const struct kernels_mask_request request = {
-            .padding = {1, 0}, .found = coarse->segmentation.masks[segment].bits, .steps = &steps[i], .step_count = 1};
-        struct kernels_mask_result result;
-        rc = kernels_mask_run(coarse->lane, coarse->segmentation.spare, &request, &result, error);
-        if (rc == 0)
-            coarse_expand(&coarse->blocks, result.mask.bits, extent, kernels_lane_threads(coarse->lane), to[i]);
-    }
+    const struct kernels_mask_request request = {
+        .padding = {1, 0}, .found = coarse->segmentation.masks[segment].bits, .steps = &step, .step_count = 1};
+    struct kernels_mask_result result;
+    const int rc = kernels_mask_run(coarse->lane, coarse->segmentation.spare, &request, &result, error);
+    if (rc == 0)
+        coarse_expand(&coarse->blocks, result.mask.bits, extent, kernels_lane_threads(coarse->lane), unite, bits);
     return rc;
 }
 

@@ -41,10 +41,11 @@ int coarse_volume_run(struct coarse_volume *coarse, struct segmentation *fine, s
                       struct error *error);
 
 /*
- * Shrinks and grows the mask of a coarse segment by `mm`. Fills `inner` and `outer`, masks of the images' voxels.
+ * Grows or shrinks the mask of a coarse segment by a step. Copies the result to a mask of the images' voxels, or with
+ * `unite` adds it.
  */
-int coarse_volume_band(const struct coarse_volume *coarse, const struct segmentation *fine, size_t segment, double mm,
-                       uint64_t *inner, uint64_t *outer, struct error *error);
+int coarse_volume_band(const struct coarse_volume *coarse, const struct segmentation *fine, size_t segment,
+                       struct kernels_mask_step step, bool unite, uint64_t *bits, struct error *error);
 
 /* Converts the windows of the images' planes to those of the blocks; the caller must free them. Returns 0 or -ENOMEM. */
 int coarse_volume_windows(const struct coarse_volume *coarse, const struct geometry_stack *fine,

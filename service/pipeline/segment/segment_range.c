@@ -69,33 +69,25 @@ range_draw(const struct segmentation *segmentation, size_t segment, uint64_t *bi
     return rc;
 }
 
-/* Finds the voxels that can be in range, and with `refine` those that are in the segment anyway. */
+/* Grows or shrinks the segment of `refine` by its band. */
 static int
-range_find_bounds(const struct segmentation *segmentation, size_t segment, uint64_t *bounds, uint64_t *sure,
-                  struct error *error)
+range_band(const struct segmentation *segmentation, size_t segment, enum kernels_mask_step_kind kind, bool unite,
+           uint64_t *bits, struct error *error)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     const struct conf_refine *refine = pipeline->segments[segment].refine;
-    if (!refine)
-        return range_draw(segmentation, segment, bounds, error);
-    return coarse_volume_band(segmentation->coarse, segmentation, conf_find_segment(pipeline, refine->label),
-                              refine->band_mm, sure, bounds, error);
+    const struct kernels_mask_step step = {.kind = kind, .amount = refine->band_mm};
+    return coarse_volume_band(segmentation->coarse, segmentation, conf_find_segment(pipeline, refine->label), step,
+                              unite, bits, error);
 }
 
-/* Fills the region of a segment. `bounds` and `sure` are zeroed bits, or NULL if it does not need them. */
+/* Finds the voxels that can be in range. */
 static int
-range_fill_region(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, uint64_t *bounds,
-                  uint64_t *sure, uint64_t *bits, struct error *error)
+range_find_bounds(const struct segmentation *segmentation, size_t segment, uint64_t *bounds, struct error *error)
 {
-    const size_t words = segment_mask_words(segmentation->stack);
-    int rc = bounds ? range_find_bounds(segmentation, segment, bounds, sure, error) : 0;
-    if (rc == 0 && segmentation->pipeline->segments[segment].smooth_mm > 0)
-        rc = ranges_smooth(segmentation, segment, lane, bounds, bits, error);
-    else if (rc == 0)
-        memcpy(bits, bounds, words * sizeof *bits);
-    for (size_t w = 0; rc == 0 && sure && w < words; w++)
-        bits[w] |= sure[w];
-    return rc;
+    if (segmentation->pipeline->segments[segment].refine)
+        return range_band(segmentation, segment, KERNELS_MASK_GROW, false, bounds, error);
+    return range_draw(segmentation, segment, bounds, error);
 }
 
 /* Finds the region of a segment with smooth_mm or shapes, once. The range applies to it, except with smooth_mm. */
@@ -103,22 +95,26 @@ static int
 range_find_region(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, struct error *error)
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
-    const size_t words = segment_mask_words(segmentation->stack);
     const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
     if ((own->smooth_mm <= 0 && own->shape_count == 0) || segmentation->own[segment])
         return 0;
-    uint64_t *bits = segment_reserve(segmentation, segment, error);
-    uint64_t *bounds = is_bounded ? calloc(words, sizeof *bounds) : NULL;
-    uint64_t *sure = own->refine ? calloc(words, sizeof *sure) : NULL;
+    uint64_t *bits = segment_reserve(segmentation, segment, error), *bounds = bits;
     int rc = bits ? 0 : -ENOMEM;
-    if ((is_bounded && !bounds) || (own->refine && !sure))
-        rc = error_set_system(error, -ENOMEM, "hold the masks");
-    if (rc == 0)
-        rc = range_fill_region(segmentation, segment, lane, bounds, sure, bits, error);
+    if (rc == 0 && own->smooth_mm > 0) {
+        bounds = is_bounded ? calloc(segment_mask_words(segmentation->stack), sizeof *bounds) : NULL;
+        if (is_bounded && !bounds)
+            rc = error_set_system(error, -ENOMEM, "hold the masks");
+    }
+    if (rc == 0 && bounds)
+        rc = range_find_bounds(segmentation, segment, bounds, error);
+    if (rc == 0 && own->smooth_mm > 0)
+        rc = ranges_smooth(segmentation, segment, lane, bounds, bits, error);
+    if (rc == 0 && own->refine) /* what lies deeper is in the segment anyway */
+        rc = range_band(segmentation, segment, KERNELS_MASK_SHRINK, true, bits, error);
     if (rc == 0)
         segment_found(segmentation, segment);
-    free(bounds);
-    free(sure);
+    if (bounds != bits)
+        free(bounds);
     return rc;
 }
 
@@ -177,9 +173,10 @@ range_bytes(const struct segmentation *segmentation, size_t segment)
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const int64_t mask = segment_mask_bytes(segmentation->stack);
     const int64_t region = own->smooth_mm > 0 || own->shape_count > 0 ? mask : 0;
-    const int64_t bounds = own->shape_count > 0 || own->from ? region : 0;
+    const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
     return (struct segment_bytes){.lasting = region,
-                                  .passing = ranges_bytes(segmentation, segment) + (own->refine ? 2 * mask : bounds)};
+                                  .passing = ranges_bytes(segmentation, segment) +
+                                             (own->smooth_mm > 0 && is_bounded ? mask : 0)};
 }
 
 const struct segment_method segment_range = {
