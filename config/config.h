@@ -436,6 +436,15 @@ enum conf_result { /* OR-able, in the order of the option's words */
 /* Handling of a stack that is sheared or unevenly spaced. */
 enum conf_tilt { CONF_TILT_STRAIGHTEN, CONF_TILT_REFUSE };
 
+/* Unit of the values of a pipeline: that of the images, or a standardised uptake value of PET (suv_units.def). */
+enum conf_unit_of_values {
+    CONF_UNIT_OF_IMAGES,
+
+#define SUV_UNIT(id, ...) CONF_UNIT_SUV_##id,
+#include "base/suv_units.def"
+#undef SUV_UNIT
+};
+
 /* Regions that texture is measured of. */
 enum conf_region { CONF_SEGMENTS = 1, CONF_VOLUME = 2 }; /* OR-able */
 
@@ -463,7 +472,8 @@ struct conf_pipeline {
     enum conf_newest duplicates;
     enum conf_tilt tilt;
     double grid_mm; /* slice distance of a straightened stack; 0: that of its closest planes */
-    bool derived;   /* accept reformats, projections and maps as images */
+    enum conf_unit_of_values unit;
+    bool derived; /* accept reformats, projections and maps as images */
     enum conf_review review;
     bool unreviewed;          /* deliver results of segments with `trust` without a validation */
     char *series_description; /* "": derived from the name */

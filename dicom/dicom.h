@@ -27,6 +27,7 @@ extern "C" {
 #define DICOM_UID_SIZE        65 /* 64 characters and the NUL (PS3.5 9.1) */
 #define DICOM_CS_SIZE         17
 #define DICOM_LO_SIZE         260 /* 64 characters of up to 4 bytes */
+#define DICOM_UNIT_SIZE       32  /* a unit of UCUM */
 #define DICOM_DS_SIZE         32  /* 16 in the standard; senders write longer ones */
 
 #define DICOM_LEFT_OUT_SIZE   256
@@ -132,7 +133,7 @@ struct dicom_instance {
     char lossy_method[DICOM_CS_SIZE];
     /* UCUM unit of the real-world values, from Rescale Type (0028,1054) or Units (0054,1001):
      * "[hnsf'U]", "Bq/ml" and so on. "" if the source has no unit. */
-    char value_unit[DICOM_CS_SIZE];
+    char value_unit[DICOM_UNIT_SIZE];
     bool contrast; /* has Contrast/Bolus Agent, or its sequence */
     bool multi_frame;
     bool has_padding;

@@ -165,9 +165,10 @@ static const struct option_row expect_rows[] = {
     BOUNDS(slice_mm, 0, 1000,
            "lowest and highest slice distance of the images, both inclusive, to 0.001 mm: Slice "
            "Thickness (0018,0050), or the distance between slices if that is larger"),
-    {ROW(conf_expect, text, unit), "", LIMITS(1, 16), .form = &form_dicom,
-     .help = "required unit of the images, in UCUM: \"g/ml\" for SUV, \"Bq/ml\" for activity, "
-             "\"[hnsf'U]\" for HU; from Units (0054,1001) or Rescale Type (0028,1054)"},
+    {ROW(conf_expect, text, unit), "", LIMITS(1, 31), .form = &form_dicom,
+     .help = "required unit of the values, in UCUM: \"g/ml\" for SUV of the images, \"g/ml{SUVbw}\" for that of "
+             "unit = \"suvbw\", \"Bq/ml\" for activity, \"[hnsf'U]\" for HU; from unit of the pipeline, Units "
+             "(0054,1001) or Rescale Type (0028,1054)"},
     {ROW(conf_expect, boolean, contrast), "", GIVEN(struct conf_expect, has_contrast),
      .help = "required presence of Contrast/Bolus Agent (0018,0010) or its sequence (0018,0012) in "
              "one of the images"},

@@ -289,6 +289,12 @@ static const char *const review_choices[] = {"hold", "deliver", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
 
+static const char *const unit_choices[] = {"images",
+#define SUV_UNIT(id, option, ...) option,
+#include "base/suv_units.def"
+#undef SUV_UNIT
+                                           NULL};
+
 static const struct option_row grid_rows[] = {
     {"mm", &option_number, AT(struct conf_pipeline, grid_mm), "0.0", LIMITS(0, 100), .later = true,
      .help = "max slice distance of a straightened stack, whose first and last slice lie on its "
@@ -334,6 +340,11 @@ static const struct option_row pipeline_rows[] = {
     {"grid", &option_group, .offset = 0, "{ }", .section = &grid_section, .later = true,
      .help = "grid of a straightened stack; pixels as in its planes; values between planes are "
              "interpolated linearly and rounded to stored values"},
+    {ROW(conf_pipeline, choice, unit), "\"images\"", .choices = unit_choices, .later = true,
+     .help = "unit of the values that ranges, expectations, measurements and programs use: \"images\", that of the "
+             "headers; or a standardised uptake value of PET, computed per slice from the headers, which must have all "
+             "attributes that it needs (SUV_* in codes.md): by body weight, lean body mass of James or of "
+             "Janmahasatian, body surface area, or ideal body weight"},
     {ROW(conf_pipeline, boolean, derived), "false", .later = true,
      .help = "accept reformats, projections and maps as images; by default they are skipped with "
              "DERIVED_IMAGE"},

@@ -283,7 +283,7 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
     struct expect_volume blocks = coarse ? *coarse : *volume;
     blocks.finer = volume;
     *breaches =
-        (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 1, sizeof *breaches->at)};
+        (struct expect_breaches){.at = calloc(MOST_OF_A_SEGMENT * pipeline->segment_count + 2, sizeof *breaches->at)};
     struct expect_facts *facts = calloc(FACTS * pipeline->segment_count + 1, sizeof *facts);
     const size_t masks = facts ? FACTS * pipeline->segment_count : 0;
     int rc = 0;
@@ -293,6 +293,10 @@ expect_check(const struct conf_pipeline *pipeline, const struct expect_volume *v
         rc = error_set_system(error, -ENOMEM, "measure the segments");
     for (; rc == 0 && look.segment < pipeline->segment_count; look.segment++)
         rc = look_at_segment(&look, &facts[FACTS * look.segment], &measures[look.segment]);
+    if (rc == 0 && volume->doubt && volume->doubt[0]) {
+        look.segment = 0;
+        look_add(&look, &(struct expect_breach){.expectation = "unit"}, "%s", volume->doubt);
+    }
     if (rc == 0)
         look_at_trust(&look, volume, measures);
     if (rc)

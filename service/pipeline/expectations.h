@@ -62,6 +62,7 @@ struct expect_volume {
     int threads;                      /* threads to use, including the caller */
     const struct expect_frame *frame; /* NULL: not known */
     struct trust_images images;       /* without slice_mm and noise */
+    const char *doubt;                /* an implausible header value of the unit; "" or NULL: none */
     const char *validated;            /* ranges that the site has validated (trust.h); NULL: none */
 };
 

@@ -94,7 +94,13 @@ note_stack(struct job *job)
     const struct geometry_series *series = job->source.series;
     const struct geometry_plane *plane = &job->source.stack->planes[0];
     const struct dicom_frame *frame = &job->headers->instances[plane->instance]->frames[plane->frame];
+    const struct suv_conversion *suv = &job->source.suv.is;
     char text[160];
+    if (suv->given) {
+        snprintf(text, sizeof text, "values in %s: factor %.6g", suv_unit_rows[suv->found.unit].spoken,
+                 suv->found.lowest);
+        pipeline_note(job->report, text);
+    }
     /* The stack can be complete although the series is not. */
     if (series->times < series->times_announced) {
         snprintf(text, sizeof text, "%d of %d temporal positions are there", series->times, series->times_announced);
@@ -120,6 +126,8 @@ choose_source(struct job *job)
         memcpy(report->series_uid, headers->instances[0]->series_uid, sizeof report->series_uid);
     if (rc)
         return rc;
+    job->headers = job->source.headers;
+    report->suv = job->source.suv.is;
     note_stack(job);
     const struct geometry_stack *stack = job->source.grid.stack;
     report->columns = stack->columns;
@@ -523,6 +531,7 @@ checked_fill(struct job *job, const struct segmentation *found, struct kernels_l
         .spare = found->spare,
         .images = {first->about.manufacturer, first->about.model, first->frames[plane->frame].kernel, 0, NAN},
         .validated = job->spec->validated,
+        .doubt = report->suv.found.doubt,
     };
     describe_slices(job, &checked->volume);
     return 0;

@@ -8,6 +8,7 @@
 #include "service/common/jobs/feature_document.h"
 #include "service/common/wire/proto.h"
 #include "service/pipeline/expectations.h"
+#include "service/pipeline/suv_series.h"
 
 #include <stdatomic.h>
 
@@ -88,7 +89,8 @@ struct pipeline_report {
     int64_t segmented_voxels; /* in at least one segment */
     int64_t peak_bytes;       /* resident, of this process up to now */
     char backend[16];
-    char note[256]; /* remarks about a successful job: measurements, device */
+    struct suv_conversion suv; /* of the values */
+    char note[256];            /* remarks about a successful job: measurements, device */
     /* The device failed (COMPUTE_DEVICE_LOST): this process must not use it again. */
     bool device_lost;
     int32_t columns, rows, planes;

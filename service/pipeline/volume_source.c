@@ -47,13 +47,17 @@ volume_source_choose(const struct conf_pipeline *pipeline, const struct headers 
     int rc = source_check_headers(headers, error);
     if (rc == 0)
         rc = source_choose_stack(pipeline, headers, stack, source, error);
-    return rc ? rc : grid_make(pipeline, headers->instances, source->stack, &source->grid, error);
+    if (rc == 0)
+        rc = suv_series_make(pipeline, headers, source->stack, &source->suv, error);
+    source->headers = source->suv.is.given ? &source->suv.headers : headers;
+    return rc ? rc : grid_make(pipeline, source->headers->instances, source->stack, &source->grid, error);
 }
 
 void
 volume_source_release(struct volume_source *source)
 {
     grid_release(&source->grid);
+    suv_series_release(&source->suv);
     if (source->series)
         geometry_series_free(source->series);
     *source = (struct volume_source){0};

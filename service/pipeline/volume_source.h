@@ -10,17 +10,20 @@
 #include "service/common/volume/volume_file.h"
 #include "service/pipeline/grid.h"
 #include "service/pipeline/headers.h"
+#include "service/pipeline/suv_series.h"
 
 struct volume_source {
     struct geometry_series *series;
     const struct geometry_stack *stack; /* in the files */
+    struct suv_series suv;
+    const struct headers *headers; /* those of `suv`, or the given ones */
     struct grid grid;
 };
 
 /*
  * Finds the stack of this name ("": the only one) and its grid by the options of the pipeline. Every file must have a
  * header, since a result of a part of the series would look whole. Pipeline and headers are borrowed. Codes: NO_INPUT,
- * those of the headers, of geometry_group() and grid_make(), and STACK_NOT_FOUND. The caller must call
+ * those of the headers, of geometry_group() and grid_make(), of suv_series_make(), and STACK_NOT_FOUND. The caller must call
  * volume_source_release() also after an error.
  */
 int volume_source_choose(const struct conf_pipeline *pipeline, const struct headers *headers, const char *stack,

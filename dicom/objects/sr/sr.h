@@ -18,8 +18,8 @@ extern "C" {
 
 #define SR_SOP_CLASS "1.2.840.10008.5.1.4.1.1.88.22"
 
-/* Each setting is at most one modifier and one parameter. */
-#define SR_MAX_MODIFIERS  FEATURE_SETTING_COUNT
+/* Each setting is at most one modifier and one parameter. The method of an SUV is one modifier more. */
+#define SR_MAX_MODIFIERS  (FEATURE_SETTING_COUNT + 1)
 #define SR_MAX_PARAMETERS FEATURE_SETTING_COUNT
 
 /*

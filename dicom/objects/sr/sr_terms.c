@@ -1,6 +1,8 @@
 /* sr_terms.c - see sr_terms.h. */
 #include "dicom/objects/sr/sr_terms.h"
 
+#include "dicom/read/suv/suv.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -101,11 +103,25 @@ describe_setting(const struct sr_description *to, enum feature_setting setting)
     }
 }
 
+/* Adds the method of an SUV (126410 to 126415 DCM) to a measurement in its unit or in a power of it. */
+static void
+describe_suv(const struct sr_description *to)
+{
+    static const struct coded_concept method = {"370129005", "SCT", "Measurement Method"};
+    for (size_t i = 0; i < SUV_UNIT_COUNT; i++) {
+        const struct suv_unit_row *row = &suv_unit_rows[i];
+        if (strcmp(to->value_unit, row->ucum) == 0 && to->measurement->unit.value &&
+            strstr(to->measurement->unit.value, row->ucum))
+            add_modifier(to->measurement, &method, &(struct coded_concept){row->method, "DCM", row->method_meaning});
+    }
+}
+
 void
 sr_describe(struct sr_measurement *measurement, const char *settings, const char *value_unit,
             char words[FEATURE_SETTING])
 {
     const struct sr_description to = {measurement, settings, value_unit, words};
+    describe_suv(&to);
     for (int place = 1; place <= FEATURE_SETTING_COUNT; place++)
         for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
             if (rows[s].place == place)
@@ -150,6 +166,10 @@ sr_unit(const char *ucum)
     for (size_t i = 0; i < COUNT(meanings); i++) {
         if (strcmp(meanings[i][0], ucum) == 0)
             return (struct coded_concept){ucum, "UCUM", meanings[i][1]};
+    }
+    for (size_t i = 0; i < SUV_UNIT_COUNT; i++) {
+        if (strcmp(suv_unit_rows[i].ucum, ucum) == 0)
+            return (struct coded_concept){ucum, "UCUM", suv_unit_rows[i].ucum_meaning};
     }
     return (struct coded_concept){ucum, "UCUM", ucum};
 }

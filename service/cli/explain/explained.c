@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "service/pipeline/pipeline.h"
+#include "service/pipeline/suv_series.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -149,6 +150,17 @@ explained_apply_rules(const struct explained_request *request, const struct rule
 
 /* ---------------------------------------------------------------------------------- jobs ---- */
 
+/* Checks whether the values of an accepted stack can be converted to the unit of the pipeline. */
+static int
+explained_check_unit(const struct headers *headers, const struct conf_pipeline *pipeline,
+                     const struct geometry_stack *stack, struct explained_job *job)
+{
+    struct suv_series suv;
+    const int rc = suv_series_make(pipeline, headers, stack, &suv, &job->geometry);
+    suv_series_release(&suv);
+    return rc == -ENOMEM ? rc : 0;
+}
+
 /* Checks the stacks with the limits of one pipeline, as a worker does. Completeness is already
  * decided. */
 static int
@@ -160,6 +172,8 @@ explained_check_jobs(struct explained *explained, const struct conf_pipeline *pi
     struct error error;
     limits.allow_missing = true;
     int rc = geometry_group(headers->instances, (int32_t)headers->count, &limits, &grouped, &error);
+    if (rc)
+        return rc;
     for (size_t i = 0; i < explained->result.count && rc == 0; i++) {
         struct explained_job *job = &explained->jobs[i];
         int32_t s = 0;
@@ -172,9 +186,10 @@ explained_check_jobs(struct explained *explained, const struct conf_pipeline *pi
                       "with the pipeline's own limits the series has no such stack.");
         else if (!grouped->stacks[s].accepted)
             job->geometry = grouped->stacks[s].error;
+        else
+            rc = explained_check_unit(headers, pipeline, &grouped->stacks[s], job);
     }
-    if (rc == 0)
-        geometry_series_free(grouped);
+    geometry_series_free(grouped);
     return rc;
 }
 

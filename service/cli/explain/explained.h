@@ -44,7 +44,7 @@ struct explained_job {
     int priority;
     const struct conf_window *window, *done_by; /* NULL if unset */
     const struct geometry_stack *stack;
-    struct error geometry;         /* result with the pipeline's own limits; CODE_NONE: accepted */
+    struct error geometry;         /* result with the pipeline's own limits and unit; CODE_NONE: accepted */
     char lacks[CONDITION_TEXT];    /* the series of the study that it would wait for, or "" */
     char programs[CONDITION_TEXT]; /* names of programs whose masks it would wait for, or "" */
 };

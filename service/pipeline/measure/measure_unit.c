@@ -1,6 +1,8 @@
 /* measure_unit.c - see measure.h. */
 #include "service/pipeline/measure/measure.h"
 
+#include "dicom/read/suv/suv.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -31,5 +33,8 @@ value_unit_spoken(const char *unit)
 {
     if (strcmp(unit, "1") == 0)
         return "";
+    for (size_t i = 0; i < SUV_UNIT_COUNT; i++)
+        if (strcmp(unit, suv_unit_rows[i].ucum) == 0)
+            return suv_unit_rows[i].spoken;
     return strcmp(unit, "[hnsf'U]") == 0 ? "HU" : unit;
 }

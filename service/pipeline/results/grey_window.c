@@ -1,6 +1,8 @@
 /* grey_window.c - see grey_window.h. */
 #include "service/pipeline/results/grey_window.h"
 
+#include "service/pipeline/measure/measure.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -168,7 +170,7 @@ grey_window_describe(const struct grey_window *window, const char *unit, char *t
         [GREY_WINDOW_OF_SEGMENTS] = "by the segments' values",
         [GREY_WINDOW_OF_EVERYTHING] = "by all values",
     };
-    const char *name = strcmp(unit, "[hnsf'U]") == 0 ? "HU" : unit;
+    const char *name = value_unit_spoken(unit);
     snprintf(text, size, "Window C %.4g W %.4g%s%s, %s", window->center, window->width, name[0] ? " " : "", name,
              origins[window->origin]);
 }

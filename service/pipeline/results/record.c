@@ -6,6 +6,7 @@
 #include "service/pipeline/segment/segment_program.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -37,6 +38,49 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     json_end_object(json);
     json_integer(json, "voxels", report->voxels);
     json_integer(json, "segmented_voxels", report->segmented_voxels);
+    json_end_object(json);
+}
+
+/* Writes a number, unless the factor did not use it. */
+static void
+put_suv_number(struct json *json, const char *key, double value)
+{
+    if (!isnan(value))
+        json_number(json, key, value);
+}
+
+/* Writes the conversion of the values, with all attributes that were used. */
+static void
+record_put_suv(struct json *json, const struct suv_conversion *suv)
+{
+    const struct suv_found *found = &suv->found;
+    const bool uses_body = !isnan(found->body), uses_dose = !isnan(found->seconds);
+    const struct suv_unit_row *unit = &suv_unit_rows[found->unit];
+    json_begin_object(json, "suv");
+    json_string(json, "unit", unit->option);
+    json_string(json, "ucum", unit->ucum);
+    json_string(json, "code", unit->quantity);
+    json_string(json, "rule", found->rule);
+    json_string(json, "units_of_images", found->used.units);
+    json_begin_array(json, "factors");
+    json_number(json, NULL, found->lowest);
+    json_number(json, NULL, found->highest);
+    json_end_array(json);
+    if (uses_body) {
+        put_suv_number(json, "weight_kg", found->used.weight);
+        put_suv_number(json, "size_m", found->used.size);
+        if (found->used.sex)
+            json_string(json, "sex", (const char[]){found->used.sex, '\0'});
+        json_number(json, unit->ucum[0] == 'c' ? "body_cm2" : "body_g", found->body);
+    }
+    if (uses_dose) {
+        json_number(json, "dose_bq", found->used.dose);
+        put_suv_number(json, "half_life_seconds", found->used.half_life);
+        json_number(json, "decay_seconds", found->seconds);
+        json_string(json, "decay_from", found->start);
+        json_string(json, "decay_to", found->clock);
+    }
+    json_string(json, "text", suv->text);
     json_end_object(json);
 }
 
@@ -278,6 +322,8 @@ record_put(struct json *json, const char *key, const struct record *record)
     json_integer(json, "object_files", (int64_t)record->spec->object_count);
     json_string(json, "output", record->spec->output);
     record_put_volume(json, report);
+    if (report->suv.given)
+        record_put_suv(json, &report->suv);
     put_segments(json, report, pipeline);
     if (record->spec->mask_count > 0)
         put_programs(json, record->spec);

@@ -202,6 +202,9 @@ results_make_identity(struct results *results)
     }
     fputs(settings, text.out);
     free(settings);
+    /* The series decides on the factor, also by images beside the stack. */
+    if (results->report->suv.given)
+        fprintf(text.out, "suv %.17g %.17g;\n", results->report->suv.found.lowest, results->report->suv.found.highest);
     int rc = 0;
     for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
         const struct object_region *region = object_region_of(found, i);

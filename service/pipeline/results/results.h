@@ -53,7 +53,8 @@ int results_publish(const struct results_request *request, struct pipeline_repor
 bool results_is_file(const char *name);
 
 /*
- * The input of job.json, which has settings, steps and the time of each stage, but no patient data.
+ * The input of job.json, which has settings, steps and the time of each stage. Of the patient it has only what
+ * an SUV was computed from.
  */
 struct record {
     const struct pipeline_report *report;

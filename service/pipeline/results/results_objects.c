@@ -130,6 +130,7 @@ sr_make(const struct results *results, struct result_file *file)
     const struct seg_request seg = seg_request_of(results, has_seg ? "seg.dcm" : "");
     struct derived_identity identity;
     struct measurements measurements;
+    char parameters[sizeof request->grid->text + sizeof results->report->suv.text + 2];
     size_t groups = 0;
     int rc = 0;
     seg_identify(&seg, &identity);
@@ -141,13 +142,15 @@ sr_make(const struct results *results, struct result_file *file)
         if (has_seg || group->segment == SR_WHOLE_VOLUME || seg.segments[group->segment].origin)
             measurements.groups[groups++] = *group;
     }
+    snprintf(parameters, sizeof parameters, "%s%s%s", request->grid->text,
+             request->grid->text[0] && results->report->suv.given ? "; " : "", results->report->suv.text);
     const struct sr_request report = {
         .seg = &seg,
         .seg_identity = has_seg ? &identity : NULL,
         .earlier = earlier_of(results, file->name),
         .groups = measurements.groups,
         .group_count = groups,
-        .algorithm_parameters = request->grid->text,
+        .algorithm_parameters = parameters,
         .series_description = "",
         .series_number = series_number(&seg, 1),
     };

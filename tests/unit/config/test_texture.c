@@ -512,6 +512,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "grid = {\n"
                            "  mm = 0.0;\n"
                            "};\n"
+                           "unit = \"images\";\n"
                            "derived = false;\n"
                            "review = \"hold\";\n"
                            "unreviewed = false;\n"

@@ -3,6 +3,7 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,6 +180,35 @@ START_TEST(absences)
 
 END_TEST
 
+/* Units of CID 85, and the method of a number in that unit or in a power of it (PS3.16 Annex D). */
+START_TEST(units_of_suv)
+{
+    static const struct {
+        const char *unit, *method;
+    } cases[] = {{"g/ml{SUVbw}", "126410"},
+                 {"g/ml{SUVlbm(James128)}", "126415"},
+                 {"g/ml{SUVlbm(Janma)}", "126414"},
+                 {"cm2/ml{SUVbsa}", "126412"},
+                 {"g/ml{SUVibw}", "126413"}};
+
+    char words[FEATURE_SETTING], square[64];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(square, sizeof square, "(%s)2", cases[i].unit);
+        for (int power = 0; power <= 2; power++) {
+            const char *unit = power == 0 ? "1" : power == 1 ? cases[i].unit : square;
+            measurement = (struct sr_measurement){.unit = sr_unit(unit)};
+            sr_describe(&measurement, "", cases[i].unit, words);
+            if (power == 0)
+                ck_assert_uint_eq(measurement.modifier_count, 0);
+            else
+                expect_code(modifier("370129005"), "DCM", cases[i].method);
+        }
+        ck_assert_int_eq(strncmp(sr_unit(cases[i].unit).meaning, "Standardized Uptake Value ", 26), 0);
+    }
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -193,5 +223,6 @@ main(void)
     tcase_add_test(tests, units);
     tcase_add_test(tests, absences);
     suite_add_tcase(suite, tests);
+    tcase_add_test(tests, units_of_suv);
     return suite_run(suite);
 }
