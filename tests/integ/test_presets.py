@@ -20,7 +20,7 @@ from test_run import exact_values, peer, seg_masks
 sys.path.insert(0, str(SOURCE / "tests" / "tools"))
 import recipes  # noqa: E402
 
-OK, EMPTY, REVIEW = 0, 7, 8
+OK, REFUSED, EMPTY, REVIEW = 0, 1, 7, 8
 PRESETS = sorted(path.stem for path in (SOURCE / "config" / "presets").glob("*.conf"))
 
 
@@ -398,12 +398,12 @@ def test_vessels_from_a_dark_seed_are_refused(config, series, tmp_path, at):
     assert 'segment "Drawn", which segment "Vessels" starts from, has no voxel' in run(config, "vessels", tmp_path / "out", folder, 1, [seed])
 
 
-@pytest.fixture
-def suv_series(tmp_path):
-    """The phantom of a PET in SUV: 20000, 12000 and 2000 Bq/ml are 5.9, 3.6 and 0.6."""
+@pytest.fixture(params=["GML", "BQML"])
+def suv_series(request, tmp_path):
+    """The phantom of a PET, in SUV and in Bq/ml: 20000, 12000 and 2000 Bq/ml are SUV 5.9, 3.6 and 0.6."""
     phantom(tmp_path / "pet", "--kind", "pet", "--size", "64x64x40", "--truth", tmp_path / "pet.nrrd")
     factor = 75000 / (370e6 * 2 ** (-3600 / 6586.2))
-    for path in (tmp_path / "pet").glob("*.dcm"):
+    for path in (tmp_path / "pet").glob("*.dcm") if request.param == "GML" else ():
         dataset = pydicom.dcmread(path)
         dataset.Units, dataset.RescaleSlope = "GML", f"{dataset.RescaleSlope * factor:.10g}"
         dataset.save_as(path)
@@ -423,9 +423,14 @@ def test_the_hottest_uptake(config, suv_series, tmp_path):
 
 
 @pytest.mark.parametrize("preset", ["pet-uptake", "pet-hottest"])
-def test_pet_uptake_in_becquerels_is_held(config, tmp_path, preset):
-    phantom(tmp_path / "in", "--kind", "pet", "--size", "64x64x40")
-    assert "Uptake" in run(config, preset, tmp_path / "out", tmp_path / "in", REVIEW)
+def test_pet_uptake_in_becquerels(config, tmp_path, preset):
+    """The factor is 75 kg / (370 MBq * 2^(-3600 s / 6586.2 s))."""
+    phantom(tmp_path / "in", "--kind", "pet", "--size", "64x64x40", "--truth", tmp_path / "truth.nrrd")
+    factor = 75000 / (370e6 * 2 ** (-3600 / 6586.2))
+    assert f"values in SUVbw: factor {factor:.6g}" in run(config, preset, tmp_path / "out", tmp_path / "in")
+    mask = found(tmp_path / "out", tmp_path / "in")[0]["Uptake"]
+    assert np.array_equal(mask, read_truth(tmp_path / "truth.nrrd")["hotter spot"])
+    assert round(mask.sum() * voxel_ml(tmp_path / "in"), 1) == 29.8
 
 
 def draw_lesion(folder, tmp_path, x, y, radius, part=0.15):
@@ -454,11 +459,17 @@ def test_a_badly_annotated_lesion_is_held(config, suv_series, tmp_path, at, word
 
 
 @pytest.mark.parametrize("preset", ["pet-uptake", "pet-hottest"])
-def test_pet_in_other_units_is_held(config, suv_series, tmp_path, preset):
+def test_pet_in_other_units_is_refused(config, suv_series, tmp_path, preset):
     """Values within the range of SUV."""
     counts = edited(suv_series[0], tmp_path / "counts", Units="CNTS")
-    preset_of = run(config, preset, tmp_path / "out", counts, REVIEW)
-    assert preset_of.count("not as expected") == 1 and "of no known unit, expected in g/ml" in preset_of
+    assert "SUV_UNITS_UNKNOWN: values in CNTS" in run(config, preset, tmp_path / "out", counts, REFUSED)
+
+
+@pytest.mark.parametrize("preset", ["pet-uptake", "pet-hottest"])
+def test_pet_of_an_implausible_weight_is_held(config, tmp_path, preset):
+    phantom(tmp_path / "in", "--kind", "pet", "--size", "64x64x40")
+    heavy = edited(tmp_path / "in", tmp_path / "heavy", PatientWeight="75000")
+    assert "Patient's Weight 75000 kg, expected 1 to 300" in run(config, preset, tmp_path / "out", heavy, REVIEW)
 
 
 # ------------------------------------------------------------------------------- on real series
