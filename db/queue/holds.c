@@ -22,23 +22,6 @@ hold_is_pause(const struct queue_hold *hold)
     return strcmp(hold->kind, "jobs") == 0;
 }
 
-/* Reads the row of the job to hold, for the event; returns 0 for other kinds. */
-static int
-hold_expect(struct queue *queue, const struct queue_hold *hold, struct edge_row *row)
-{
-    static const char *const kinds[] = {"queue", "jobs", "pipeline", "destination", "job"};
-    size_t kind = 0;
-    *row = (struct edge_row){.machine = &machine_job};
-    while (kind < 5 && strcmp(hold->kind, kinds[kind]) != 0)
-        kind++;
-    if (kind == 5 || (kind < 2) != !*hold->name)
-        return database_refuse(&queue->db, -EINVAL, "a queue, all jobs, a pipeline, destination or job is held");
-    if (kind < 4)
-        return 0;
-    return edge_expect(queue, &machine_job, strtoll(hold->name, NULL, 10),
-                       IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), row);
-}
-
 static int
 hold_note(struct queue *queue, const struct queue_hold *hold, const struct edge_row *row, const char *kind,
           int64_t now_ms)
@@ -53,11 +36,19 @@ hold_note(struct queue *queue, const struct queue_hold *hold, const struct edge_
 int
 queue_hold(struct queue *queue, const struct queue_hold *hold, int64_t now_ms)
 {
-    struct edge_row row;
+    static const char *const kinds[] = {"queue", "jobs", "pipeline", "destination", "job"};
+    struct edge_row row = {.machine = &machine_job};
+    size_t kind = 0;
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = hold_expect(queue, hold, &row);
+    while (kind < 5 && strcmp(hold->kind, kinds[kind]) != 0)
+        kind++;
+    if (kind == 5 || (kind < 2) != !*hold->name)
+        rc = database_refuse(&queue->db, -EINVAL, "a queue, all jobs, a pipeline, destination or job is held");
+    else if (kind == 4)
+        rc = edge_expect(queue, &machine_job, strtoll(hold->name, NULL, 10),
+                         IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), &row);
     if (rc == 0)
         rc = database_change(&queue->db,
                              "INSERT INTO hold (kind, name, held_at, held_by, reason) VALUES (?, ?, ?, ?, ?) "

@@ -232,24 +232,18 @@ object_note_known(struct queue *queue, const struct queue_object *object, const 
     return rc == 0 && says_more ? object_find_versions(queue, row->id) : rc;
 }
 
-/* Returns 1 for a file found in the place from which it must still be removed: no peer sent it again. */
-static int
-object_is_to_go(struct queue *queue, const struct queue_object *object)
-{
-    int64_t found;
-    if (strcmp(object->source, QUEUE_SOURCE_RECOVERED) != 0)
-        return 0;
-    return database_get(&queue->db, "SELECT 1 FROM removal WHERE path IN (?1, 'series/' || ?2) LIMIT 1",
-                        VALUES(value_text(object->path), value_text(object->series_uid)), &found);
-}
-
 static int
 object_add(struct queue *queue, const struct queue_object *object, int64_t now_ms, enum queue_arrival *arrival)
 {
     struct object_row row = {0};
+    int64_t found;
     const int absent = object_read(queue, object, &row);
-    int rc = absent < 0 ? absent : object_is_to_go(queue, object);
+    int rc = absent < 0 ? absent : 0;
     *arrival = QUEUE_KNOWN;
+    /* Skips a file found in the place from which it must still be removed: no peer sent it again. */
+    if (rc == 0 && strcmp(object->source, QUEUE_SOURCE_RECOVERED) == 0)
+        rc = database_get(&queue->db, "SELECT 1 FROM removal WHERE path IN (?1, 'series/' || ?2) LIMIT 1",
+                          VALUES(value_text(object->path), value_text(object->series_uid)), &found);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     if (absent || row.removed || object->replaced > row.replaced) {

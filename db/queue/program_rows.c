@@ -141,12 +141,6 @@ queue_set_programs(struct queue *queue, const struct queue_program *programs, si
         value_text((need)->grid), value_text((need)->identity)
 
 static int
-run_read(struct queue *queue, int64_t id, struct queue_run *run)
-{
-    return queue_read_row(queue, RUN_COLUMNS "WHERE r.id = ?", VALUES(value_int(id)), &run_shape, run);
-}
-
-static int
 run_note_planned(struct queue *queue, int64_t run_id, int64_t series_id, const char *detail, int64_t now_ms)
 {
     const struct queue_event event = {.kind = "PROGRAM_PLANNED",
@@ -222,7 +216,7 @@ queue_need_run(struct queue *queue, const struct queue_need *need, bool revive, 
     if (rc < 0)
         return rc;
     rc = queue_leave(queue, run_need(queue, need, revive, now_ms, &id));
-    return rc == 0 ? run_read(queue, id, run) : rc;
+    return rc == 0 ? queue_read_row(queue, RUN_COLUMNS "WHERE r.id = ?", VALUES(value_int(id)), &run_shape, run) : rc;
 }
 
 /* ------------------------------------------------------------------------------------ ties --- */

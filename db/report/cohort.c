@@ -171,23 +171,6 @@ cohort_write_job_rows(struct cohort *cohort, sqlite3_stmt *job, sqlite3_stmt *va
 }
 
 static int
-cohort_write_job(struct cohort *cohort, sqlite3_stmt *job)
-{
-    sqlite3_stmt *values;
-    int rc = database_start(&cohort->report->db,
-                            "SELECT segment_number, definition_id, value FROM feature "
-                            "WHERE job_id = ? ORDER BY segment_number",
-                            VALUES(value_int(sqlite3_column_int64(job, 0))), &values);
-    if (rc < 0)
-        return rc;
-    rc = cohort_write_job_rows(cohort, job, values);
-    database_end(values);
-    if (rc == 0 && ferror(cohort->out)) /* report_conclude() reports it */
-        return 1;
-    return rc;
-}
-
-static int
 cohort_write_jobs(struct cohort *cohort)
 {
     struct text_stream sql;
@@ -206,8 +189,20 @@ cohort_write_jobs(struct cohort *cohort)
     free(sql.bytes);
     if (rc < 0)
         return rc;
-    while ((rc = database_step(&cohort->report->db, jobs)) == 1 && (rc = cohort_write_job(cohort, jobs)) == 0)
-        ;
+    /* report_conclude() reports an error of the output */
+    while ((rc = database_step(&cohort->report->db, jobs)) == 1 && !ferror(cohort->out)) {
+        sqlite3_stmt *values;
+        rc = database_start(&cohort->report->db,
+                            "SELECT segment_number, definition_id, value FROM feature "
+                            "WHERE job_id = ? ORDER BY segment_number",
+                            VALUES(value_int(sqlite3_column_int64(jobs, 0))), &values);
+        if (rc < 0)
+            break;
+        rc = cohort_write_job_rows(cohort, jobs, values);
+        database_end(values);
+        if (rc < 0)
+            break;
+    }
     sqlite3_finalize(jobs);
     return rc < 0 ? rc : 0;
 }
@@ -215,10 +210,13 @@ cohort_write_jobs(struct cohort *cohort)
 /* -------------------------------------------------------------------------------- whole ---- */
 
 static int
-read_columns(struct cohort *cohort)
+cohort_write(struct cohort *cohort, FILE *dictionary)
 {
+    struct database *db = &cohort->report->db;
+    const char *pipeline = cohort->values[0].as.s;
     sqlite3_stmt *rows;
-    int rc = database_query(&cohort->report->db,
+    int64_t found;
+    int rc = database_query(db,
                             "SELECT id, label, family, name, meaning, ibsi_code, unit, settings FROM "
                             "feature_definition WHERE id IN (SELECT f.definition_id FROM feature f WHERE f.job_id IN "
                             "(SELECT j.id " COHORT_JOBS ")) ORDER BY id",
@@ -227,30 +225,13 @@ read_columns(struct cohort *cohort)
         return rc;
     rc = cohort_columns_read(cohort->report, rows, &cohort->columns);
     sqlite3_finalize(rows);
-    return rc;
-}
-
-static int
-expect_columns(struct cohort *cohort)
-{
-    const char *pipeline = cohort->values[0].as.s;
-    int64_t found;
-    if (cohort->columns.count > 0)
-        return 0;
-    int rc = database_get(&cohort->report->db, "SELECT 1 FROM job WHERE pipeline = ?", cohort->values, 1, &found);
-    if (rc == 0)
-        rc = database_refuse(&cohort->report->db, -ENOENT, "there is no job of pipeline %s", pipeline);
-    else if (rc == 1)
-        rc = database_refuse(&cohort->report->db, -ENOENT, "no selected job of pipeline %s has features", pipeline);
-    return rc;
-}
-
-static int
-cohort_write(struct cohort *cohort, FILE *dictionary)
-{
-    int rc = read_columns(cohort);
-    if (rc == 0)
-        rc = expect_columns(cohort);
+    if (rc == 0 && cohort->columns.count == 0) {
+        rc = database_get(db, "SELECT 1 FROM job WHERE pipeline = ?", cohort->values, 1, &found);
+        if (rc >= 0)
+            rc = database_refuse(
+                db, -ENOENT, rc == 0 ? "there is no job of pipeline %s" : "no selected job of pipeline %s has features",
+                pipeline);
+    }
     if (rc < 0)
         return rc;
     cohort->cells = calloc(cohort->columns.count, sizeof *cohort->cells);

@@ -119,26 +119,6 @@ name_put_other_parts(FILE *out, const char *settings)
     }
 }
 
-/* Returns a malloc'd name, or NULL. */
-static char *
-column_name(const struct cohort_column *column, bool with_unit)
-{
-    struct text_stream text;
-    if (text_open(&text) < 0)
-        return NULL;
-    name_put_word(text.out, column->family);
-    fputc('.', text.out);
-    name_put_word(text.out, column->feature);
-    for (size_t i = 0; i < PARTS; i++)
-        name_put_part(text.out, column->settings, i);
-    name_put_other_parts(text.out, column->settings);
-    if (with_unit) {
-        fputs(".in_", text.out);
-        name_put_word(text.out, column->unit);
-    }
-    return text_close(&text) == 0 ? text.bytes : NULL;
-}
-
 /* ------------------------------------------------------------------------------- columns ---- */
 
 static void
@@ -242,9 +222,23 @@ columns_name(struct cohort_columns *columns, const bool *with_unit)
         if (column->name && !with_unit[i])
             continue;
         free(column->name);
-        column->name = column_name(column, with_unit[i]);
-        if (!column->name)
+        column->name = NULL;
+        struct text_stream text;
+        if (text_open(&text) < 0)
             return -ENOMEM;
+        name_put_word(text.out, column->family);
+        fputc('.', text.out);
+        name_put_word(text.out, column->feature);
+        for (size_t k = 0; k < PARTS; k++)
+            name_put_part(text.out, column->settings, k);
+        name_put_other_parts(text.out, column->settings);
+        if (with_unit[i]) {
+            fputs(".in_", text.out);
+            name_put_word(text.out, column->unit);
+        }
+        if (text_close(&text) < 0)
+            return -ENOMEM;
+        column->name = text.bytes;
     }
     return 0;
 }
@@ -273,25 +267,7 @@ ranked_compare(const void *a, const void *b)
     return strcmp(((const struct ranked *)a)->name, ((const struct ranked *)b)->name);
 }
 
-/*
- * Sorts by name, and changes the definitions accordingly. `sorted` and `ranked` must have room for
- * all.
- */
-static void
-columns_put_in_order(struct cohort_columns *columns, struct cohort_column *sorted, struct ranked *ranked, size_t *to)
-{
-    for (size_t i = 0; i < columns->count; i++)
-        ranked[i] = (struct ranked){columns->items[i].name, i};
-    qsort(ranked, columns->count, sizeof *ranked, ranked_compare);
-    for (size_t i = 0; i < columns->count; i++) {
-        sorted[i] = columns->items[ranked[i].from];
-        to[ranked[i].from] = i;
-    }
-    memcpy(columns->items, sorted, columns->count * sizeof *sorted);
-    for (size_t i = 0; i < columns->definition_count; i++)
-        columns->definitions[i].column = to[columns->definitions[i].column];
-}
-
+/* Sorts by name, and changes the definitions accordingly. */
 static int
 columns_order(struct cohort_columns *columns)
 {
@@ -301,8 +277,18 @@ columns_order(struct cohort_columns *columns)
     struct ranked *ranked = calloc(columns->count, sizeof *ranked);
     size_t *to = calloc(columns->count, sizeof *to);
     const bool is_room = sorted && ranked && to;
-    if (is_room)
-        columns_put_in_order(columns, sorted, ranked, to);
+    if (is_room) {
+        for (size_t i = 0; i < columns->count; i++)
+            ranked[i] = (struct ranked){columns->items[i].name, i};
+        qsort(ranked, columns->count, sizeof *ranked, ranked_compare);
+        for (size_t i = 0; i < columns->count; i++) {
+            sorted[i] = columns->items[ranked[i].from];
+            to[ranked[i].from] = i;
+        }
+        memcpy(columns->items, sorted, columns->count * sizeof *sorted);
+        for (size_t i = 0; i < columns->definition_count; i++)
+            columns->definitions[i].column = to[columns->definitions[i].column];
+    }
     free(to);
     free(ranked);
     free(sorted);

@@ -49,22 +49,6 @@ take_features(struct report *report, const struct database_value values[2],
 
 /* --------------------------------------------------------------------------------- for people - */
 
-static int
-print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *out)
-{
-    const char *heading = report_text(group, 0);
-    const struct database_value values[] = {value_int(job_id), value_int(sqlite3_column_int64(group, 2)),
-                                            value_text(heading)};
-    struct report_list list = report_feature_group;
-    list.column_count -= !sqlite3_column_int(group, 1); /* the last column has reasons */
-    char *printable = report_printable(heading);
-    if (!printable)
-        return database_refuse(&report->db, -ENOMEM, "out of memory");
-    int rc = report_print_rows(report, &(struct report_selection){&list, values, COLUMN_COUNT(values)}, printable, out);
-    free(printable);
-    return rc;
-}
-
 /* Prints the job, and the reason if it has no features. */
 static const char summary_sql[] =
     "SELECT 'Job ' || job || ', pipeline ' || pipeline || ': ' || "
@@ -93,7 +77,16 @@ print_text(struct report *report, int64_t job_id, const struct database_value va
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, groups)) == 1) {
-        rc = print_group(report, job_id, groups, out);
+        const char *heading = report_text(groups, 0);
+        const struct database_value of_group[] = {value_int(job_id), value_int(sqlite3_column_int64(groups, 2)),
+                                                  value_text(heading)};
+        struct report_list list = report_feature_group;
+        list.column_count -= !sqlite3_column_int(groups, 1); /* the last column has reasons */
+        char *printable = report_printable(heading);
+        rc = printable ? report_print_rows(report, &(struct report_selection){&list, of_group, COLUMN_COUNT(of_group)},
+                                           printable, out)
+                       : database_refuse(&report->db, -ENOMEM, "out of memory");
+        free(printable);
         if (rc < 0)
             break;
     }

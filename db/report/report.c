@@ -17,62 +17,50 @@
 
 /* ------------------------------------------------------------------------------- open, close - */
 
-/* SQLite only reports "unable to open"; the system's errno has the reason. */
 static int
-refine_error(const char *path, int rc)
+refuse_open(const char *path, int rc, const char *words, struct error *error)
 {
     struct stat status;
+    /* SQLite only reports "unable to open"; the system's errno has the reason. */
     if (stat(path, &status) < 0)
-        return -errno;
-    return rc == -ENOENT || rc == -EROFS || rc == -EPERM ? -EACCES : rc;
-}
-
-static void
-explain_open(const char *path, int rc, const char *words, struct error *error)
-{
+        rc = -errno;
+    else if (rc == -ENOENT || rc == -EROFS || rc == -EPERM)
+        rc = -EACCES;
     if (rc == -ENOENT)
-        error_set(error, rc, CODE_NONE, "%s: there is no database: has noctuled run here?", path);
-    else if (rc == -EACCES)
-        error_set(error, rc, CODE_NONE,
-                  "%s: it cannot be read: that needs read access to it and to its -wal and -shm "
-                  "files; if these are missing, write access to the "
-                  "folder",
-                  path);
-    else
-        error_set(error, rc, CODE_NONE, "%s: %s", path, words);
-}
-
-static int
-identify(struct database *db)
-{
-    int version;
-    sqlite3_busy_timeout(db->handle, 5000);
-    int rc = database_script(db, "PRAGMA trusted_schema = OFF");
-    if (rc == 0)
-        rc = migrate_identify(db, &version);
-    if (rc == 0 && version == 0)
-        rc = database_refuse(db, -EPROTONOSUPPORT, "it is empty; noctuled makes its tables");
-    else if (rc == 0 && version < migrate_version)
-        rc = database_refuse(db, -EPROTONOSUPPORT,
-                             "it has schema version %d, this program needs %d; starting noctuled "
-                             "brings it up to date",
-                             version, migrate_version);
-    return rc;
+        return error_set(error, rc, CODE_NONE, "%s: there is no database: has noctuled run here?", path);
+    if (rc == -EACCES)
+        return error_set(error, rc, CODE_NONE,
+                         "%s: it cannot be read: that needs read access to it and to its -wal and -shm "
+                         "files; if these are missing, write access to the "
+                         "folder",
+                         path);
+    return error_set(error, rc, CODE_NONE, "%s: %s", path, words);
 }
 
 int
 report_open(const char *database_path, struct report **report, struct error *error)
 {
+    int version = 0;
     struct report *r = calloc(1, sizeof *r);
     if (!r) {
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "%s: out of memory", database_path);
     }
     int rc = database_open(&r->db, database_path, SQLITE_OPEN_READONLY);
+    if (rc == 0) {
+        sqlite3_busy_timeout(r->db.handle, 5000);
+        rc = database_script(&r->db, "PRAGMA trusted_schema = OFF");
+    }
     if (rc == 0)
-        rc = identify(&r->db);
+        rc = migrate_identify(&r->db, &version);
+    if (rc == 0 && version == 0)
+        rc = database_refuse(&r->db, -EPROTONOSUPPORT, "it is empty; noctuled makes its tables");
+    else if (rc == 0 && version < migrate_version)
+        rc = database_refuse(&r->db, -EPROTONOSUPPORT,
+                             "it has schema version %d, this program needs %d; starting noctuled "
+                             "brings it up to date",
+                             version, migrate_version);
     if (rc < 0) {
-        rc = refine_error(database_path, rc);
-        explain_open(database_path, rc, r->db.reason, error);
+        rc = refuse_open(database_path, rc, r->db.reason, error);
         report_close(r);
         return rc;
     }

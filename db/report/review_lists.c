@@ -31,21 +31,7 @@ review_print_line(struct report *report, const char *before, const char *line, F
     return 0;
 }
 
-/* Prints "Brain: volume 31 ml, expected 900 to 1900 ml; Brain: ...", one per line. */
-static int
-review_print_breaches(struct report *report, char *message, FILE *out)
-{
-    int rc = 0;
-    while (message && rc == 0) {
-        char *end = strstr(message, "; ");
-        if (end)
-            *end = '\0';
-        rc = review_print_line(report, "  found     ", message, out);
-        message = end ? end + 2 : NULL;
-    }
-    return rc;
-}
-
+/* Prints a job: of its message, "Brain: volume 31 ml, expected 900 to 1900 ml; Brain: ...", one part per line. */
 static int
 review_print_job(struct report *report, sqlite3_stmt *row, FILE *out)
 {
@@ -58,7 +44,14 @@ review_print_job(struct report *report, sqlite3_stmt *row, FILE *out)
     char *message = rc ? NULL : strdup(report_text(row, MESSAGE));
     if (!message)
         return rc ? rc : database_refuse(&report->db, -ENOMEM, "out of memory");
-    rc = review_print_breaches(report, message, out);
+    for (char *part = message, *end; part && rc == 0; part = end) {
+        end = strstr(part, "; ");
+        if (end) {
+            *end = '\0';
+            end += 2;
+        }
+        rc = review_print_line(report, "  found     ", part, out);
+    }
     free(message);
     return rc ? rc : review_print_line(report, "", report_text(row, PREVIEW), out);
 }
