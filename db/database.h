@@ -222,5 +222,16 @@ int database_read_row(struct database *db, sqlite3_stmt *statement, const struct
 void database_clear_row(const struct database_shape *shape, void *row);
 /* Frees an array of rows, with their texts. */
 void database_free_rows(const struct database_shape *shape, void *rows, size_t count);
+/* Define the functions that clear a struct of this shape, and that free an array of them. */
+#define DATABASE_CLEAR(name, type, shape)                                                                              \
+    void name(struct type *row)                                                                                        \
+    {                                                                                                                  \
+        database_clear_row(&(shape), row);                                                                             \
+    }
+#define DATABASE_FREE(name, type, shape)                                                                               \
+    void name(struct type *rows, size_t count)                                                                         \
+    {                                                                                                                  \
+        database_free_rows(&(shape), rows, count);                                                                     \
+    }
 
 #endif

@@ -54,11 +54,7 @@ queue_callers(struct queue *queue, struct queue_caller **callers, size_t *count)
                       &caller_shape, callers, count);
 }
 
-void
-queue_callers_free(struct queue_caller *callers, size_t count)
-{
-    database_free_rows(&caller_shape, callers, count);
-}
+DATABASE_FREE(queue_callers_free, queue_caller, caller_shape)
 
 int
 queue_admit_caller(struct queue *queue, int64_t id, bool admitted, int64_t now_ms)

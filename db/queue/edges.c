@@ -179,17 +179,9 @@ const struct database_shape job_shape = DATABASE_SHAPE("job", struct queue_job, 
 const struct database_shape delivery_shape =
     DATABASE_SHAPE("delivery", struct queue_delivery, DELIVERY_FIELDS(DELIVERY_FIELD));
 
-void
-queue_job_clear(struct queue_job *job)
-{
-    database_clear_row(&job_shape, job);
-}
+DATABASE_CLEAR(queue_job_clear, queue_job, job_shape)
 
-void
-queue_delivery_clear(struct queue_delivery *delivery)
-{
-    database_clear_row(&delivery_shape, delivery);
-}
+DATABASE_CLEAR(queue_delivery_clear, queue_delivery, delivery_shape)
 
 int
 queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job)

@@ -287,11 +287,7 @@ static const struct database_shape companion_shape =
                    {DATABASE_TEXT, offsetof(struct queue_companion, body_part)},
                    {DATABASE_TEXT, offsetof(struct queue_companion, description)});
 
-void
-queue_companion_clear(struct queue_companion *companion)
-{
-    database_clear_row(&companion_shape, companion);
-}
+DATABASE_CLEAR(queue_companion_clear, queue_companion, companion_shape)
 
 int
 queue_companions(struct queue *queue, int64_t series_id, struct queue_companion **companions, size_t *count)

@@ -85,11 +85,7 @@ queue_list_notified(struct queue *queue, int64_t after, const char *kinds, size_
     return rc;
 }
 
-void
-queue_notified_free(struct queue_notified *events, size_t count)
-{
-    database_free_rows(&notified_shape, events, count);
-}
+DATABASE_FREE(queue_notified_free, queue_notified, notified_shape)
 
 int
 queue_end_notification(struct queue *queue, const char *name, int64_t event_id, const char *failure, int64_t now_ms)
@@ -137,11 +133,7 @@ queue_raised(struct queue *queue, struct queue_raised **raised, size_t *count)
     return queue_list(queue, "SELECT alert, severity FROM alert_raised", NO_VALUES, &raised_shape, raised, count);
 }
 
-void
-queue_raised_free(struct queue_raised *raised, size_t count)
-{
-    database_free_rows(&raised_shape, raised, count);
-}
+DATABASE_FREE(queue_raised_free, queue_raised, raised_shape)
 
 int
 queue_begin_alert(struct queue *queue, const char *alert, int severity, const char *word, int64_t now_ms)

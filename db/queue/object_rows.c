@@ -65,11 +65,7 @@ queue_series_inputs(struct queue *queue, int64_t series_id, struct queue_input *
                       VALUES(value_int(series_id)), &input_shape, inputs, count);
 }
 
-void
-queue_input_clear(struct queue_input *input)
-{
-    database_clear_row(&input_shape, input);
-}
+DATABASE_CLEAR(queue_input_clear, queue_input, input_shape)
 
 int
 queue_object_is_input(struct queue *queue, int64_t object_id)

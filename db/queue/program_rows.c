@@ -64,11 +64,7 @@ const struct machine machine_run = {
 
 static const struct database_shape run_shape = DATABASE_SHAPE("run", struct queue_run, RUN_FIELDS(RUN_FIELD));
 
-void
-queue_run_clear(struct queue_run *run)
-{
-    database_clear_row(&run_shape, run);
-}
+DATABASE_CLEAR(queue_run_clear, queue_run, run_shape)
 
 void
 queue_runs_free(struct queue_run *runs, size_t count)

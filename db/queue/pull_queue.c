@@ -105,11 +105,7 @@ static const struct database_shape pull_shape = DATABASE_SHAPE("item", struct qu
 
 static const struct database_shape part_shape = DATABASE_SHAPE("part", struct queue_pull_part, PART_FIELDS(PART_FIELD));
 
-void
-queue_pull_clear(struct queue_pull *pull)
-{
-    database_clear_row(&pull_shape, pull);
-}
+DATABASE_CLEAR(queue_pull_clear, queue_pull, pull_shape)
 
 /* ---------------------------------------------------------------------------------- adding -- */
 
@@ -262,11 +258,7 @@ queue_pull_parts(struct queue *queue, int64_t id, struct queue_pull_part **parts
                       VALUES(value_int(id)), &part_shape, parts, count);
 }
 
-void
-queue_pull_parts_free(struct queue_pull_part *parts, size_t count)
-{
-    database_free_rows(&part_shape, parts, count);
-}
+DATABASE_FREE(queue_pull_parts_free, queue_pull_part, part_shape)
 
 int
 queue_add_unwanted(struct queue *queue, const struct queue_unwanted *instance)

@@ -143,11 +143,7 @@ queue_find_released(struct queue *queue, int64_t id, struct queue_released *rele
     return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no quarantined file %lld", (long long)id) : rc;
 }
 
-void
-queue_released_clear(struct queue_released *released)
-{
-    database_clear_row(&released_shape, released);
-}
+DATABASE_CLEAR(queue_released_clear, queue_released, released_shape)
 
 /* Adds an event of the file's series, if it is known: "12 (NOT_DICOM) by root". */
 static int
@@ -301,8 +297,4 @@ queue_find_lacking(struct queue *queue, const char *series_uid, struct queue_lac
     return rc == 1 ? 0 : rc;
 }
 
-void
-queue_lacking_clear(struct queue_lacking *lacking)
-{
-    database_clear_row(&lacking_shape, lacking);
-}
+DATABASE_CLEAR(queue_lacking_clear, queue_lacking, lacking_shape)

@@ -466,11 +466,7 @@ queue_removals(struct queue *queue, int64_t after, size_t limit, struct queue_re
                       VALUES(value_int(after), queue_row_limit(limit)), &removal_shape, removals, count);
 }
 
-void
-queue_removal_clear(struct queue_removal *removal)
-{
-    database_clear_row(&removal_shape, removal);
-}
+DATABASE_CLEAR(queue_removal_clear, queue_removal, removal_shape)
 
 int
 queue_removed(struct queue *queue, int64_t id)

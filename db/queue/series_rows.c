@@ -412,11 +412,7 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 static const struct database_shape series_shape =
     DATABASE_SHAPE("series", struct queue_series, SERIES_FIELDS(SERIES_FIELD));
 
-void
-queue_series_clear(struct queue_series *series)
-{
-    database_clear_row(&series_shape, series);
-}
+DATABASE_CLEAR(queue_series_clear, queue_series, series_shape)
 
 int
 queue_gathering(struct queue *queue, struct queue_series **series, size_t *count)
@@ -437,11 +433,7 @@ queue_gathering(struct queue *queue, struct queue_series **series, size_t *count
 static const struct database_shape stack_shape =
     DATABASE_SHAPE("stack", struct queue_stored_stack, STACK_FIELDS(STACK_FIELD));
 
-void
-queue_stored_stack_clear(struct queue_stored_stack *stack)
-{
-    database_clear_row(&stack_shape, stack);
-}
+DATABASE_CLEAR(queue_stored_stack_clear, queue_stored_stack, stack_shape)
 
 int
 queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_stack **stacks, size_t *count)
@@ -511,11 +503,7 @@ queue_series_files(struct queue *queue, int64_t series_id, struct queue_file **f
                       VALUES(value_int(series_id)), &file_shape, files, count);
 }
 
-void
-queue_file_clear(struct queue_file *file)
-{
-    database_clear_row(&file_shape, file);
-}
+DATABASE_CLEAR(queue_file_clear, queue_file, file_shape)
 
 static int
 insert_stack(struct queue *queue, int64_t series_id, int32_t revision, const struct queue_stack *stack)

@@ -36,11 +36,7 @@ queue_elsewhere(struct queue *queue, struct queue_elsewhere **attempts, size_t *
         NO_VALUES, &elsewhere_shape, attempts, count);
 }
 
-void
-queue_elsewhere_clear(struct queue_elsewhere *attempt)
-{
-    database_clear_row(&elsewhere_shape, attempt);
-}
+DATABASE_CLEAR(queue_elsewhere_clear, queue_elsewhere, elsewhere_shape)
 
 /* Returns -EAGAIN: another attempt runs by now, or none. */
 static int
