@@ -121,24 +121,6 @@ parse_user_item(uint8_t type, Span item, AssociateRequest &request)
     }
 }
 
-bool
-parse_item(uint8_t type, Span item, AssociateRequest &request)
-{
-    switch (type) {
-    case ITEM_APPLICATION_CONTEXT:
-        request.application_context = uid(item);
-        return true;
-    case ITEM_CONTEXT_RQ:
-        return parse_context(item, request);
-    case ITEM_USER_INFORMATION:
-        return for_items(item, [&request](uint8_t user_type, Span user_item) {
-            return parse_user_item(user_type, user_item, request);
-        });
-    default:
-        return true;
-    }
-}
-
 /* An item under construction. The destructor fills in its length. */
 class Item
 {
@@ -196,8 +178,21 @@ associate_parse(const uint8_t *bytes, size_t size, AssociateRequest &request)
     request.titles.assign(titles, titles + titles_size);
     request.called_ae = text({titles, title_size});
     request.calling_ae = text({titles + title_size, title_size});
-    const bool whole = for_items({bytes + fixed_size, size - fixed_size},
-                                 [&request](uint8_t type, Span item) { return parse_item(type, item, request); });
+    const bool whole = for_items({bytes + fixed_size, size - fixed_size}, [&request](uint8_t type, Span item) {
+        switch (type) {
+        case ITEM_APPLICATION_CONTEXT:
+            request.application_context = uid(item);
+            return true;
+        case ITEM_CONTEXT_RQ:
+            return parse_context(item, request);
+        case ITEM_USER_INFORMATION:
+            return for_items(item, [&request](uint8_t user_type, Span user_item) {
+                return parse_user_item(user_type, user_item, request);
+            });
+        default:
+            return true;
+        }
+    });
     return whole ? nullptr : "the association request is malformed";
 }
 

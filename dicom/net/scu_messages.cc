@@ -178,27 +178,6 @@ scu::await_response(struct dicom_association &association, const struct command 
 
 /* -------------------------------------------------------------------------------- C-ECHO --- */
 
-static int
-echo(struct dicom_association &association, struct dicom_answer *answer, struct error *error)
-{
-    const PresentationContext *context = find_context(association, DICOM_VERIFICATION_CLASS, nullptr);
-    if (!context)
-        return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, "%s does not accept C-ECHO.",
-                         association.name.c_str());
-    struct command request = {};
-    request.field = COMMAND_C_ECHO;
-    header_copy(request.sop_class_uid, DICOM_VERIFICATION_CLASS);
-    int rc = send_request(association, *context, request);
-    if (!rc)
-        rc = await_response(association, request, answer);
-    if (rc)
-        return fail_broken(association, rc, "answering C-ECHO", error);
-    if (answer->status == 0)
-        return 0;
-    return error_set(error, -EREMOTEIO, CODE_ECHO_FAILED, "%s answered C-ECHO with status 0x%04X.",
-                     association.name.c_str(), static_cast<unsigned>(answer->status));
-}
-
 int
 dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, struct error *error)
 {
@@ -213,7 +192,24 @@ dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, 
     if (rc)
         return rc;
     clear_answer(&answer);
-    rc = header_guard("", error, [&] { return echo(*association, &answer, error); });
+    rc = header_guard("", error, [&] {
+        const PresentationContext *context = find_context(*association, DICOM_VERIFICATION_CLASS, nullptr);
+        if (!context)
+            return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, "%s does not accept C-ECHO.",
+                             association->name.c_str());
+        struct command request = {};
+        request.field = COMMAND_C_ECHO;
+        header_copy(request.sop_class_uid, DICOM_VERIFICATION_CLASS);
+        int sent = send_request(*association, *context, request);
+        if (!sent)
+            sent = await_response(*association, request, &answer);
+        if (sent)
+            return fail_broken(*association, sent, "answering C-ECHO", error);
+        if (answer.status == 0)
+            return 0;
+        return error_set(error, -EREMOTEIO, CODE_ECHO_FAILED, "%s answered C-ECHO with status 0x%04X.",
+                         association->name.c_str(), static_cast<unsigned>(answer.status));
+    });
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     if (rc == 0 && greeting) {
         const char *version = association->negotiation.implementation_version.c_str();
@@ -225,22 +221,6 @@ dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, 
 }
 
 /* -------------------------------------------------------------------- storage commitment --- */
-
-static OFCondition
-describe_request(DcmDataset &dataset, const char *transaction_uid, const struct dicom_reference *references,
-                 size_t count)
-{
-    OFCondition condition = dataset.putAndInsertString(DCM_TransactionUID, transaction_uid);
-    for (size_t i = 0; i < count && condition.good(); i++) {
-        DcmItem *item = nullptr;
-        condition = dataset.findOrCreateSequenceItem(DCM_ReferencedSOPSequence, item, -2);
-        if (condition.good())
-            condition = item->putAndInsertString(DCM_ReferencedSOPClassUID, references[i].sop_class);
-        if (condition.good())
-            condition = item->putAndInsertString(DCM_ReferencedSOPInstanceUID, references[i].sop_instance);
-    }
-    return condition;
-}
 
 static int
 scu_commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_answer *answer, struct error *error)
@@ -278,7 +258,19 @@ dicom_commit(struct dicom_association *association, const char *transaction_uid,
     clear_answer(answer);
     return header_guard("", error, [&] {
         DcmDataset dataset;
-        if (header_try([&] { return describe_request(dataset, transaction_uid, references, count); }).bad())
+        const OFCondition described = header_try([&] {
+            OFCondition condition = dataset.putAndInsertString(DCM_TransactionUID, transaction_uid);
+            for (size_t i = 0; i < count && condition.good(); i++) {
+                DcmItem *item = nullptr;
+                condition = dataset.findOrCreateSequenceItem(DCM_ReferencedSOPSequence, item, -2);
+                if (condition.good())
+                    condition = item->putAndInsertString(DCM_ReferencedSOPClassUID, references[i].sop_class);
+                if (condition.good())
+                    condition = item->putAndInsertString(DCM_ReferencedSOPInstanceUID, references[i].sop_instance);
+            }
+            return condition;
+        });
+        if (described.bad())
             return error_set(error, -EINVAL, CODE_COMMIT_FAILED,
                              "Storage commitment cannot be requested: a UID is invalid.");
         return scu_commit(*association, dataset, answer, error);

@@ -47,19 +47,6 @@ inherited_text(const struct dataset_writer *set, uint32_t tag, char *text, size_
     }
 }
 
-static int
-choose_character_set(struct dataset_writer *set, bool ascii)
-{
-    char name[64];
-    inherited_text(set, TAG_SpecificCharacterSet, name, sizeof(name));
-    set->ascii_only = ascii;
-    if (ascii || strcmp(name, "ISO_IR 192") == 0)
-        return 0;
-    int error = dicom_inherited_to_utf8(&set->inherited);
-    set->ascii_only = error != 0;
-    return error == -ENOMEM ? error : 0;
-}
-
 void
 dataset_report_left_out(const struct dataset_writer *set, struct derived_summary *summary)
 {
@@ -103,8 +90,15 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     if (rc)
         return rc;
     ascii = ascii && source_is_ascii(set->source) && value_text_is_ascii(set->object.description);
-    if (choose_character_set(set, ascii))
-        return dataset_out_of_memory(set, error);
+    char character_set[64];
+    inherited_text(set, TAG_SpecificCharacterSet, character_set, sizeof(character_set));
+    set->ascii_only = ascii;
+    if (!ascii && strcmp(character_set, "ISO_IR 192") != 0) {
+        rc = dicom_inherited_to_utf8(&set->inherited);
+        set->ascii_only = rc != 0;
+        if (rc == -ENOMEM)
+            return dataset_out_of_memory(set, error);
+    }
     /*
      * Content Date and Time must be present (PS3.3 C.7.6.16, C.17.2). The same sources must give the same bytes, today
      * and on another machine. Therefore it is the earliest possible time of the content: the latest that its sources

@@ -1,5 +1,6 @@
 #include "dicom/read/pixels/fragments.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -29,23 +30,6 @@ table_from_bytes(const uint8_t *bytes, size_t size, size_t width, struct offset_
 }
 
 static int
-fragments_append(struct fragments *fragments, size_t *room, int64_t offset, uint32_t length)
-{
-    if ((size_t)fragments->count == *room) {
-        if (fragments->count >= LIMIT_FRAGMENTS)
-            return -E2BIG;
-        const size_t grown = *room ? 2 * *room : 16;
-        struct fragment *list = reallocarray(fragments->list, grown, sizeof(*list));
-        if (!list)
-            return -ENOMEM;
-        fragments->list = list;
-        *room = grown;
-    }
-    fragments->list[fragments->count++] = (struct fragment){offset, length};
-    return 0;
-}
-
-static int
 list_fragments(struct stream *stream, struct fragments *fragments, struct offset_table *table)
 {
     struct scan_item item; /* first the Basic Offset Table */
@@ -65,10 +49,16 @@ list_fragments(struct stream *stream, struct fragments *fragments, struct offset
         error = scan_pixel_item(stream, &item);
         if (!error && item.is_delimiter)
             return 0;
-        if (!error)
-            error = fragments_append(fragments, &room, stream->position, item.length);
-        if (!error)
-            error = stream_skip(stream, item.length);
+        if (error)
+            break;
+        if (fragments->count >= LIMIT_FRAGMENTS)
+            return -E2BIG;
+        struct fragment *list = array_grow(fragments->list, &room, (size_t)fragments->count + 1, sizeof(*list));
+        if (!list)
+            return -ENOMEM;
+        fragments->list = list;
+        list[fragments->count++] = (struct fragment){stream->position, item.length};
+        error = stream_skip(stream, item.length);
     }
     return error;
 }
