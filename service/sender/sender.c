@@ -134,16 +134,6 @@ take_reports(struct sender *sender)
         drop_association(sender);
 }
 
-static bool
-has_class(char classes[][DICOM_UID_SIZE], size_t count, const char *sop_class)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(classes[i], sop_class) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Collects the storage classes of the task and of those queued behind it. Copies the strings under the lock. */
 static size_t
 collect_classes(struct sender *sender, const struct sender_task *task, char classes[][DICOM_UID_SIZE])
@@ -152,7 +142,10 @@ collect_classes(struct sender *sender, const struct sender_task *task, char clas
     snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
     pthread_mutex_lock(&sender->mutex);
     for (const struct sender_task *next = sender->first; next && count < MAX_CLASSES; next = next->next) {
-        if (!has_class(classes, count, next->sop_class))
+        size_t known = 0;
+        while (known < count && strcmp(classes[known], next->sop_class) != 0)
+            known++;
+        if (known == count)
             snprintf(classes[count++], DICOM_UID_SIZE, "%s", next->sop_class);
     }
     pthread_mutex_unlock(&sender->mutex);

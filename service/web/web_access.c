@@ -53,21 +53,6 @@ web_access_is_token(const struct web_access *access, const char *shown)
            CRYPTO_memcmp(own, given, size) == 0;
 }
 
-/* Decodes "USER:PASSWORD" from base64. Returns the password, or NULL if the text is invalid. */
-static const char *
-web_access_password(const char *encoded, char text[WEB_ACCESS_TOKEN + HOST])
-{
-    const size_t length = strlen(encoded);
-    if (length == 0 || length % 4 != 0 || length / 4 * 3 >= WEB_ACCESS_TOKEN + HOST)
-        return NULL;
-    const int size = EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)encoded, (int)length);
-    if (size < 0)
-        return NULL;
-    text[size] = '\0'; /* padding is decoded to zero bytes as well */
-    char *colon = strchr(text, ':');
-    return colon ? colon + 1 : NULL;
-}
-
 bool
 web_access_is_authorized(const struct web_access *access, const char *authorization)
 {
@@ -80,8 +65,16 @@ web_access_is_authorized(const struct web_access *access, const char *authorizat
         return web_access_is_token(access, rest);
     if (word != strlen("Basic") || strncasecmp(authorization, "Basic", word) != 0)
         return false;
-    const char *password = web_access_password(rest, text);
-    return password && web_access_is_token(access, password);
+    /* "USER:PASSWORD" in base64 */
+    const size_t length = strlen(rest);
+    if (length == 0 || length % 4 != 0 || length / 4 * 3 >= sizeof text)
+        return false;
+    const int size = EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)rest, (int)length);
+    if (size < 0)
+        return false;
+    text[size] = '\0'; /* padding is decoded to zero bytes as well */
+    const char *colon = strchr(text, ':');
+    return colon && web_access_is_token(access, colon + 1);
 }
 
 /* ----------------------------------------------------------------------------------- host ---- */

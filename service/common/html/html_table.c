@@ -116,20 +116,11 @@ html_table(const struct report_table *table, const struct html_link *links, FILE
     fputs("</section>\n", out);
 }
 
-/* Returns whether the figure needs attention because it is not 0. */
-static bool
-html_is_alarm(const struct report_column *column, const char *shown)
-{
-    static const char *const alarms[] = {"failed", "refused", "review", "quarantined"};
-    for (size_t i = 0; i < sizeof alarms / sizeof *alarms; i++)
-        if (strcmp(column->key, alarms[i]) == 0)
-            return strcmp(shown, "0") != 0;
-    return false;
-}
-
 void
 html_figures(const struct report_table *table, FILE *out)
 {
+    static const char *const alarms[] = {"failed", "refused", "review", "quarantined"};
+
     fprintf(out, "<section><h2>%s</h2><dl>", table->list->heading);
     for (size_t i = 0; i < table->list->column_count; i++) {
         char buffer[SHOWN_CELL];
@@ -137,7 +128,10 @@ html_figures(const struct report_table *table, FILE *out)
         const char *shown = shown_cell(table, 0, i, buffer);
         if (!shown)
             continue;
-        fprintf(out, "<div%s><dt>%s</dt><dd>", html_is_alarm(column, shown) ? " class=\"alarm\"" : "", column->title);
+        bool is_alarm = false;
+        for (size_t k = 0; k < sizeof alarms / sizeof *alarms; k++)
+            is_alarm = is_alarm || (strcmp(column->key, alarms[k]) == 0 && strcmp(shown, "0") != 0);
+        fprintf(out, "<div%s><dt>%s</dt><dd>", is_alarm ? " class=\"alarm\"" : "", column->title);
         html_text(shown, out);
         fputs("</dd></div>", out);
     }
