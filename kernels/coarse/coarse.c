@@ -117,19 +117,31 @@ coarse_expand_row(const struct coarse_expanding *job, const uint64_t *blocks, ui
 }
 
 static void
-coarse_expand_slice(void *context, int64_t z)
+coarse_expand_slice(const struct coarse_expanding *job, const uint64_t *blocks, uint64_t *slice)
 {
-    const struct coarse_expanding *job = context;
-    const int64_t words = (job->extent.columns + 63) / 64, rows = job->extent.rows;
-    const int64_t words_of_blocks = (job->grid->extent.columns + 63) / 64;
-    const uint64_t *blocks = job->mask + z / job->grid->factor[2] * job->grid->extent.rows * words_of_blocks;
-    uint64_t *slice = job->bits + z * rows * words;
+    const int64_t words = (job->extent.columns + 63) / 64, words_of_blocks = (job->grid->extent.columns + 63) / 64;
 
-    for (int64_t y = 0; y < rows; y++)
+    for (int64_t y = 0; y < job->extent.rows; y++)
         if (job->unite || y % job->grid->factor[1] == 0)
             coarse_expand_row(job, blocks + y / job->grid->factor[1] * words_of_blocks, slice + y * words);
         else
             memcpy(slice + y * words, slice + (y - 1) * words, (size_t)words * sizeof(*slice));
+}
+
+/* Expands a slice of blocks: the slices of voxels in it are alike. */
+static void
+coarse_expand_layer(void *context, int64_t layer)
+{
+    const struct coarse_expanding *job = context;
+    const int64_t words = (job->extent.columns + 63) / 64 * job->extent.rows;
+    const int64_t words_of_blocks = (job->grid->extent.columns + 63) / 64 * job->grid->extent.rows;
+    const int64_t first = layer * job->grid->factor[2], end = first + job->grid->factor[2];
+
+    for (int64_t z = first; z < end && z < job->extent.slices; z++)
+        if (job->unite || z == first)
+            coarse_expand_slice(job, job->mask + layer * words_of_blocks, job->bits + z * words);
+        else
+            memcpy(job->bits + z * words, job->bits + first * words, (size_t)words * sizeof(*job->bits));
 }
 
 void
@@ -140,10 +152,10 @@ coarse_expand(const struct coarse_grid *grid, const uint64_t *mask, struct image
     struct cpu_pool *pool;
 
     if (cpu_pool_open(threads < EXPANDING_THREADS ? threads : EXPANDING_THREADS, &pool) == 0) {
-        cpu_pool_for(pool, extent.slices, coarse_expand_slice, &job);
+        cpu_pool_for(pool, grid->extent.slices, coarse_expand_layer, &job);
         cpu_pool_close(pool);
         return;
     }
-    for (int64_t z = 0; z < extent.slices; z++)
-        coarse_expand_slice(&job, z);
+    for (int64_t layer = 0; layer < grid->extent.slices; layer++)
+        coarse_expand_layer(&job, layer);
 }
