@@ -44,11 +44,32 @@ slice_values_move(struct slice_values *values)
     values->added = 0;
 }
 
+/* Adds 64 voxels, whose sum 32 bits hold. */
+static void
+slice_values_add_all(struct slice_values *values, const uint16_t *at)
+{
+    int32_t sum = 0;
+    int16_t lowest = values->lowest[0], highest = values->highest[0];
+    for (int i = 0; i < 64; i++) {
+        const int16_t value = (int16_t)(at[i] ^ values->zero);
+        sum += value;
+        lowest = value < lowest ? value : lowest;
+        highest = value > highest ? value : highest;
+    }
+    values->sum += sum;
+    values->lowest[0] = lowest;
+    values->highest[0] = highest;
+}
+
 /* Adds those of up to 64 voxels that are set; `left`: voxels up to the end of the row. */
 static void
 slice_values_add(struct slice_values *values, const uint16_t *at, int64_t left, uint64_t bits)
 {
     static const slice_lanes places = {1, 2, 4, 8, 16, 32, 64, 128};
+    if (bits == ~UINT64_C(0)) {
+        slice_values_add_all(values, at);
+        return;
+    }
     if (values->added > SLICE_ADDED - SLICE_LANES)
         slice_values_move(values);
     for (; bits; bits >>= SLICE_LANES, at += SLICE_LANES, left -= SLICE_LANES) {
@@ -66,23 +87,6 @@ slice_values_add(struct slice_values *values, const uint16_t *at, int64_t left, 
         values->high += (value & in) >> 8;
         values->added++;
     }
-}
-
-/* Adds 64 voxels, whose sum 32 bits hold. */
-static void
-slice_values_add_all(struct slice_values *values, const uint16_t *at)
-{
-    int32_t sum = 0;
-    int16_t lowest = values->lowest[0], highest = values->highest[0];
-    for (int i = 0; i < 64; i++) {
-        const int16_t value = (int16_t)(at[i] ^ values->zero);
-        sum += value;
-        lowest = value < lowest ? value : lowest;
-        highest = value > highest ? value : highest;
-    }
-    values->sum += sum;
-    values->lowest[0] = lowest;
-    values->highest[0] = highest;
 }
 
 static void
@@ -117,11 +121,9 @@ slice_add_row(struct expect_slice *slice, struct slice_values *values, const str
     const struct expect_volume *volume = facts->volume;
     const bool is_wide = image_pixel_size(volume->pixel) == sizeof(uint16_t);
     for (int64_t w = 0; w < facts->mask->words_per_row; w++) {
-        const uint16_t *at = (const uint16_t *)volume->voxels + begin + 64 * w;
-        if (is_wide && row[w] == ~UINT64_C(0))
-            slice_values_add_all(values, at);
-        else if (is_wide)
-            slice_values_add(values, at, volume->extent.columns - 64 * w, row[w]);
+        if (is_wide)
+            slice_values_add(values, (const uint16_t *)volume->voxels + begin + 64 * w, volume->extent.columns - 64 * w,
+                             row[w]);
         for (uint64_t bits = row[w]; bits;) {
             const int first = __builtin_ctzll(bits);
             const uint64_t behind = ~(bits >> first);

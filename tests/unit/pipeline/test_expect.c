@@ -233,6 +233,42 @@ START_TEST(values_of_each_pixel_type_are_measured)
 
 END_TEST
 
+/* Words with all voxels, some and none; the last voxel of the volume; values of one sign, whose sums are large. */
+START_TEST(values_of_scattered_voxels_are_measured)
+{
+    enum { TALL = 200 };
+
+    static int16_t values[COLUMNS * TALL];
+    for (int seed = 0; seed < 40; seed++) {
+        int64_t sum = 0, least = INT32_MAX, most = INT32_MIN;
+        uint64_t scattered[WORDS * TALL] = {0};
+        srand((unsigned)seed + 1);
+        volume.extent = (struct image_extent){COLUMNS, TALL, 1};
+        volume.voxels = values;
+        volume.pixel = seed % 2 ? IMAGE_UINT16 : IMAGE_INT16;
+        masks[0] = (struct image_mask){scattered, WORDS, 0};
+        for (int i = 0; i < COLUMNS * TALL; i++) {
+            const int x = i % COLUMNS, y = i / COLUMNS;
+            const int32_t stored = seed % 4 < 2 ? rand() % 65536 : 65535 - rand() % 9;
+            values[i] = (int16_t)(uint16_t)stored;
+            if (i < COLUMNS * TALL - 1 && (y % 3 == 2 || (rand() % 4 < seed % 5 && (x >= 64 || y % 3 == 1))))
+                continue;
+            const int64_t value = seed % 2 ? stored : values[i];
+            scattered[y * WORDS + x / 64] |= UINT64_C(1) << (x % 64);
+            masks[0].voxels++;
+            sum += value;
+            least = value < least ? value : least;
+            most = value > most ? value : most;
+        }
+        check();
+        ck_assert_double_eq_tol(measures[0].mean, (double)sum / (double)masks[0].voxels, 1e-9);
+        ck_assert_double_eq(measures[0].minimum, (double)least);
+        ck_assert_double_eq(measures[0].maximum, (double)most);
+    }
+}
+
+END_TEST
+
 START_TEST(faces)
 {
     static const struct {
@@ -437,6 +473,7 @@ main(void)
                                   slices,
                                   segments_are_measured,
                                   values_of_each_pixel_type_are_measured,
+                                  values_of_scattered_voxels_are_measured,
                                   faces,
                                   edges_of_the_images,
                                   padding_of_the_images,
