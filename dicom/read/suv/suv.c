@@ -10,7 +10,8 @@
 #define MAX_HALF_LIVES 10.0
 
 /* Values outside these limits are used, and a person must check the result. */
-static const double plausible_kg[2] = {1, 300}, plausible_m[2] = {0.3, 2.5}, plausible_bq[2] = {1e6, 1e10};
+static const double plausible_kg[2] = {1, 300}, plausible_m[2] = {0.3, 2.5}, plausible_bq[2] = {1e6, 1e10},
+                    plausible_half_lives[2] = {0, 4};
 
 /* The factor of a slice is `scale` times that of activity (Bq/ml), or of an SUV in the stored unit. */
 struct suv_rule {
@@ -113,6 +114,8 @@ suv_check_slices(const struct suv_header *slices, size_t count, struct error *er
 static int
 suv_check_corrected(const struct suv_header *header, struct error *error)
 {
+    if (header->decay == SUV_DECAY_NONE)
+        return suv_refuse(error, CODE_SUV_NOT_CORRECTED, "Decay Correction (0054,1102) is NONE");
     if (!header->attenuated || !header->decayed)
         return suv_refuse(error, CODE_SUV_NOT_CORRECTED,
                           header->attenuated ? "Corrected Image (0028,0051) has no DECY: the decay is not corrected"
@@ -185,10 +188,8 @@ suv_find_left(const struct suv_header *header, double earliest, struct suv_found
 {
     double clock = NAN;
     *left = 1;
-    if (header->decay == SUV_DECAY_UNKNOWN || header->decay == SUV_DECAY_NONE)
-        return suv_refuse(error, CODE_SUV_NOT_CORRECTED,
-                          header->decay == SUV_DECAY_NONE ? "Decay Correction (0054,1102) is NONE"
-                                                          : "Decay Correction (0054,1102) is neither START nor ADMIN");
+    if (header->decay == SUV_DECAY_UNKNOWN)
+        return suv_refuse(error, CODE_SUV_NOT_CORRECTED, "Decay Correction (0054,1102) is neither START nor ADMIN");
     if (header->decay == SUV_DECAY_ADMIN) {
         found->clock = "injection (Decay Correction ADMIN)";
         found->seconds = 0;
@@ -245,6 +246,8 @@ suv_find_doubts(const struct suv_rule *rule, enum suv_unit from, struct suv_foun
         suv_doubt(found, "Patient's Size", "m", used->size, plausible_m);
     if (rule->is_activity)
         suv_doubt(found, "Radionuclide Total Dose", "Bq", used->dose, plausible_bq);
+    if (rule->is_activity && !isnan(used->half_life))
+        suv_doubt(found, "decay for", "half-lives", found->seconds / used->half_life, plausible_half_lives);
 }
 
 /* Finds the first rule that applies to the slice. */

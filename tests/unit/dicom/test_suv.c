@@ -156,6 +156,10 @@ START_TEST(decay_correction)
     expect_refusal(&header, SUV_BW, CODE_SUV_NOT_CORRECTED);
     header.decay = SUV_DECAY_UNKNOWN;
     expect_refusal(&header, SUV_BW, CODE_SUV_NOT_CORRECTED);
+    header.values = SUV_VALUES_COUNTS;
+    header.philips_suv = 0.001;
+    header.decay = SUV_DECAY_NONE;
+    expect_refusal(&header, SUV_BW, CODE_SUV_NOT_CORRECTED);
     header = sound_header();
     header.decayed = false;
     expect_refusal(&header, SUV_BW, CODE_SUV_NOT_CORRECTED);
@@ -304,6 +308,10 @@ START_TEST(implausible_values_are_noted)
     header.dose = 350e3; /* kBq */
     expect_near(factor_of(&header, SUV_BW), 0.4);
     ck_assert_str_eq(found.doubt, "Radionuclide Total Dose 350000 Bq, expected 1e+06 to 1e+10");
+    header = sound_header();
+    header.start = MIDDAY - 5 * HALF; /* such as a start in the evening before, without date */
+    expect_near(factor_of(&header, SUV_BW), 0.0064);
+    ck_assert_str_eq(found.doubt, "decay for 5 half-lives, expected 0 to 4");
     header = sound_header();
     header.size = 175; /* cm */
     factor_of(&header, SUV_BW);
