@@ -2,12 +2,13 @@
 """
 Runs the presets on patients, on other regions and on changed series, and prints a table of their outcomes.
 
-    accept_presets.py SHARED [--only TEXT] [--sheets FOLDER]
+    accept_presets.py [SHARED] [--only TEXT] [--preset NAME] [--sheets FOLDER]
 
-SHARED is the folder of shared data, NOCTULE_BIN that of the programs. A result is wrong if it is DONE and has less than
-the preset's Dice with the truth, or if it is DONE in a series without the anatomy. The exit status is 1 if there is one.
-The truth of a changed series is the result of the series before, which was checked by eye, or the truth of a phantom.
---sheets writes a contact sheet per series and preset: outlines on 20 slices.
+SHARED is the folder of shared data; without it, only phantoms run. NOCTULE_BIN is the folder of the programs. --only
+selects series by a part of their name. A result is wrong if it is DONE and has less than the preset's Dice with the
+truth, or if it is DONE in a series without the anatomy. The exit status is 1 if there is one. The truth of a changed
+series is the result of the series before, which was checked by eye, or the truth of a phantom. --sheets writes a contact
+sheet per series and preset: outlines on 20 slices.
 """
 
 import argparse
@@ -47,6 +48,10 @@ PHANTOMS = {
     "body": ("fat", ["230x230x40", "300x300x66", "170x170x90", "400x400x26"], {"visceral fat"}),
 }
 
+# Round fields of view: mm within the mask, at the right only or not, and the values outside.
+FIELDS = [(3, False, np.nan, "padding"), (10, False, np.nan, "padding"), (10, False, -1024, "-1024 HU"), (-3, True, np.nan, "padding"),
+          (10, True, np.nan, "padding"), (10, True, -2000, "-2000 HU"), (25, True, -1024, "-1024 HU")]
+
 # ---------------------------------------------------------------------------------------- series
 
 
@@ -69,7 +74,8 @@ def spacing(images):
 
 
 def write(images, values, folder):
-    """Writes a series with other values in HU, and UIDs of its own. `images` may be a part of those of the series."""
+    """Writes a series with other values in HU, NAN for padding, and UIDs of its own. `images` may be a part of those of
+    the series."""
     folder.mkdir(parents=True)
     series = pydicom.uid.generate_uid()
     for number, (image, plane) in enumerate(zip(images, values)):
@@ -86,7 +92,9 @@ def write(images, values, folder):
         for keyword in ("ImagesInAcquisition", "PixelPaddingValue", "SmallestImagePixelValue", "LargestImagePixelValue", "PixelPaddingRangeLimit"):
             if keyword in copy:
                 del copy[keyword]
-        copy.PixelData = np.clip(np.rint(plane), -32768, 32767).astype("<i2").tobytes()
+        if np.isnan(values).any():
+            copy.add_new("PixelPaddingValue", "SS", -2000)
+        copy.PixelData = np.clip(np.rint(np.nan_to_num(plane, nan=-2000)), -32768, 32767).astype("<i2").tobytes()
         copy.save_as(folder / f"{number:04}.dcm", enforce_file_format=True)
     return folder
 
@@ -117,6 +125,19 @@ def middle(mask):
     return [float(at.mean()) for at in np.nonzero(mask)]
 
 
+def field_of_view(values, mask, mm, inside, beside, fill):
+    """Returns the values with `fill` outside of a circle, and the voxels of the mask there. The circle ends as many mm
+    within the mask: at both ends of its longer axis, or beside it at the patient's right only."""
+    _, y, x = np.nonzero(mask)
+    half = [(at.max() - at.min() + 1) / 2 * step for at, step in ((y, mm[1]), (x, mm[2]))]
+    radius = max(half) + (20 if beside else -inside)
+    shift = radius - half[1] + inside if beside else 0
+    down, right = np.ogrid[:values.shape[1], :values.shape[2]]
+    outside = (((down - (y.max() + y.min()) / 2) * mm[1]) ** 2
+               + ((right - (x.max() + x.min()) / 2) * mm[2] - shift) ** 2 > radius ** 2)
+    return np.where(outside, fill, values), mask & outside
+
+
 def flap(values, mask, mm):
     """Bone of the skull on one side becomes soft tissue, and the brain swells into it."""
     z, y, x = middle(mask)
@@ -141,6 +162,13 @@ def stomach(values, mask, mm):
     return np.where(ball(values.shape, mm, (low + 5 / mm[0], y, x + 70 / mm[2]), 32), -1000, values)
 
 
+def thicker(images, values, mask):
+    """Yields variants of about 3, 5 and 7 mm."""
+    step = spacing(images)[0]
+    for count in sorted({round(thick / step) for thick in (3, 5, 7)} - {0, 1}):
+        yield f"slices of {count * step:.3g} mm", *averaged(images, values, count), averaged(images, mask, count)[1]
+
+
 def variants(preset, images, values, mask):
     """Yields names, images, values and the truth: None if the result must not be DONE. Then the voxels of an organ that the
     images lack, if any."""
@@ -152,10 +180,7 @@ def variants(preset, images, values, mask):
         yield f"{offset} HU", images, values + offset, mask
     yield "+1024 HU", images, values + 1024, None
     yield "an 8th of the contrast", images, values / 8, None
-    for thick in (3, 5):
-        count = round(thick / mm[0])
-        if count > 1:
-            yield f"slices of {thick} mm", *averaged(images, values, count), averaged(images, mask, count)[1] >= 0.5
+    yield from thicker(images, values, mask)
     whole = preset in ("head-ct", "lung")
     at = np.flatnonzero(mask.any(axis=(1, 2)))
     for share in (0.1, 0.25, 0.5):
@@ -166,6 +191,12 @@ def variants(preset, images, values, mask):
     columns = np.flatnonzero(mask.any(axis=(0, 1)))
     side = int(columns[0] + 0.2 * (columns[-1] - columns[0]))
     yield "a fifth cut off at the right", images, values[:, :, side:], None
+    for inside, beside, fill, padding in FIELDS:
+        changed, lost = field_of_view(values, mask, mm, inside, beside, fill)
+        # A body without its sides, and fat without its skin, are wrong. Half an organ is compared with the whole one.
+        expected = mask & ~lost if whole or preset == "body" and inside < 0 else None
+        yield (f"a field of view that ends {abs(inside)} mm {'within' if inside > 0 else 'outside of'} it at "
+               f"{'the right' if beside else 'both ends'}, {padding}"), images, changed, expected, lost.sum()
     if preset == "head-ct":
         yield "a flap off", images, flap(values, mask, mm), None
         yield "gas", images, np.where(ball(size, mm, middle(mask), 16), -1000, values), None
@@ -220,7 +251,7 @@ class Table:
         verdict = "held"
         if done:
             verdict = "right" if expected and dice >= DICE[preset] else "WRONG"
-        self.rows.append((preset, name, verdict))
+        self.rows.append((preset, verdict, expected, dice))
         shown = "" if dice is None else f"{dice:.4f}"
         print(f"{verdict:6} {preset:8} {shown:6} {name}: {outcome}{'' if done else ', ' + reasons}", flush=True)
 
@@ -229,15 +260,26 @@ class Table:
             draw(values, masks, WINDOW[preset], self.sheets / f"{preset}-{name.replace('/', '-')}.png")
 
     def summary(self):
-        print()
+        """Returns a table in Markdown. Its share is that of the runs with the anatomy."""
+        lines = ["| preset | runs | with the anatomy | right and DONE | share | held | wrong and DONE | lowest Dice of these DONE |",
+                 "|---|---|---|---|---|---|---|---|"]
         for preset in DICE:
-            verdicts = [verdict for row, _, verdict in self.rows if row == preset]
-            print(f"{preset:8} {len(verdicts):4} runs: right and DONE {verdicts.count('right')}, held {verdicts.count('held')}, "
-                  f"wrong and DONE {verdicts.count('WRONG')}")
-        return any(verdict == "WRONG" for _, _, verdict in self.rows)
+            rows = [row[1:] for row in self.rows if row[0] == preset]
+            count = {verdict: sum(row[0] == verdict for row in rows) for verdict in ("right", "held", "WRONG")}
+            able = sum(expected for _, expected, _ in rows)
+            lowest = min((dice for verdict, expected, dice in rows if expected and verdict != "held"), default=None)
+            lines.append(f"| {preset} | {len(rows)} | {able} | {count['right']} | {count['right'] / max(1, able):.0%} | {count['held']} | "
+                         f"{count['WRONG']} | {'' if lowest is None else f'{lowest:.4f}'} |")
+        return "\n".join(lines)
+
+    def wrong(self):
+        return sum(row[1] == "WRONG" for row in self.rows)
 
 
 def dice(one, other, lost=0):
+    """`other`: a mask, or the shares of voxels that belong to it. A voxel of which just a half does is not compared."""
+    if other.dtype != bool:
+        one, other = one & (other != 0.5), other > 0.5
     return float(2 * (one & other).sum() / max(1, one.sum() + other.sum() + lost))
 
 
@@ -256,17 +298,17 @@ def draw(values, masks, window, path):
     Image.fromarray(np.concatenate(rows)).save(path)
 
 
-def run_variants(table, preset, name, images, values, truth):
+def run_variants(table, preset, name, changes):
     """Runs the variants of a right result. A held one has none."""
-    for variant, parts, changed, expected, *lost in variants(preset, images, values, truth):
-        folder = write(parts, changed, pathlib.Path(tempfile.mkdtemp(dir=table.folder)) / "series")
+    for variant, images, changed, expected, *lost in changes:
+        folder = write(images, changed, pathlib.Path(tempfile.mkdtemp(dir=table.folder)) / "series")
         outcome, reasons, masks = table.run(preset, folder)
         found = masks.get(SEGMENT[preset])
         score = dice(found, expected, *lost) if found is not None and expected is not None else None
         table.add(preset, f"{name}, {variant}", outcome, reasons, score, expected is not None)
 
 
-def run_patients(table, shared, only):
+def run_patients(table, shared, only, presets):
     for name, anatomy in SERIES.items():
         if only not in name:
             continue
@@ -276,7 +318,7 @@ def run_patients(table, shared, only):
             for image in images:
                 image.Modality, image.SOPClassUID = "CT", pydicom.uid.CTImageStorage
             folder = write(images, values, table.folder / "as-ct")
-        for preset in DICE:
+        for preset in presets:
             if preset == "body" and preset not in anatomy:
                 continue
             outcome, reasons, masks = table.run(preset, folder)
@@ -284,10 +326,11 @@ def run_patients(table, shared, only):
             # A DONE result of the anatomy was checked by eye.
             table.add(preset, name, outcome, reasons, 1.0 if preset in anatomy and outcome == "DONE" else None, preset in anatomy)
             if preset in anatomy and outcome == "DONE":
-                run_variants(table, preset, name, images, values, masks[SEGMENT[preset]])
+                mask = masks[SEGMENT[preset]]
+                run_variants(table, preset, name, variants(preset, images, values, mask))
 
 
-def run_phantoms(table, only):
+def run_phantoms(table, only, presets):
     for kind, (preset, sizes, tissues) in PHANTOMS.items():
         for number, size in enumerate(sizes):
             name = f"phantom {kind} {size}"
@@ -296,31 +339,42 @@ def run_phantoms(table, only):
             folder = table.folder / f"{kind}-{size}"
             subprocess.run([BIN / "noctule-phantom", "--output", folder, "--kind", kind, "--size", size, "--truth", f"{folder}.seg.nrrd"],
                            check=True, capture_output=True)
+            for other in presets:
+                if other not in (preset, "body"):
+                    outcome, reasons, _ = table.run(other, folder)
+                    table.add(other, name, outcome, reasons, None, False)
+            if preset not in presets:
+                continue
             truth = read_truth(f"{folder}.seg.nrrd")
             expected = np.logical_or.reduce([truth[tissue] for tissue in tissues & set(truth)])
             images, values = read(folder)
             outcome, reasons, masks = table.run(preset, folder)
             table.sheet(preset, name, values, masks)
             table.add(preset, name, outcome, reasons, dice(masks.get(SEGMENT[preset], expected & False), expected), True)
-            for other in DICE:
-                if other not in (preset, "body"):
-                    outcome, reasons, _ = table.run(other, folder)
-                    table.add(other, name, outcome, reasons, None, False)
-            if number == 0:
-                run_variants(table, preset, name, images, values, expected)
+            every = variants(preset, images, values, expected) if number == 0 else thicker(images, values, expected)
+            run_variants(table, preset, name, every)
+
+
+def accept(shared, only="", presets=tuple(DICE), sheets=None):
+    """Returns the table of runs. `shared`: the folder of shared data, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Table(pathlib.Path(folder), sheets)
+        if shared:
+            run_patients(table, shared, only, presets)
+        run_phantoms(table, only, presets)
+        return table
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("shared", type=pathlib.Path)
+    parser.add_argument("shared", type=pathlib.Path, nargs="?")
     parser.add_argument("--only", default="")
+    parser.add_argument("--preset", choices=DICE)
     parser.add_argument("--sheets", type=pathlib.Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        table = Table(pathlib.Path(folder), options.sheets)
-        run_patients(table, options.shared, options.only)
-        run_phantoms(table, options.only)
-        return table.summary()
+    table = accept(options.shared, options.only, [options.preset] if options.preset else list(DICE), options.sheets)
+    print(f"\n{table.summary()}")
+    return 1 if table.wrong() else 0
 
 
 if __name__ == "__main__":
