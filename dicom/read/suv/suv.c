@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DAY_SECONDS    86400.0
-#define MAX_HALF_LIVES 10.0
+#define DAY_SECONDS       86400.0
+#define MAX_HALF_LIVES    10.0
+#define MAX_START_SECONDS 60.0 /* between two attributes of one start */
 
 /* Values outside these limits are used, and a person must check the result. */
 static const double plausible_kg[2] = {1, 300}, plausible_m[2] = {0.3, 2.5}, plausible_bq[2] = {1e6, 1e10},
@@ -234,6 +235,18 @@ suv_doubt(struct suv_found *found, const char *name, const char *unit, double va
              value, unit, range[0], range[1]);
 }
 
+/* Notes start times that contradict each other. The one with a date was used. */
+static void
+suv_doubt_start(struct suv_found *found)
+{
+    const struct suv_header *used = &found->used;
+    const size_t length = strlen(found->doubt);
+    const double of_day = used->start - floor(used->start / DAY_SECONDS) * DAY_SECONDS;
+    if (fabs(of_day - used->start_of_day) > MAX_START_SECONDS)
+        snprintf(found->doubt + length, sizeof found->doubt - length,
+                 "%sRadiopharmaceutical Start DateTime and Start Time differ", length ? "; " : "");
+}
+
 static void
 suv_find_doubts(const struct suv_rule *rule, enum suv_unit from, struct suv_found *found)
 {
@@ -248,6 +261,8 @@ suv_find_doubts(const struct suv_rule *rule, enum suv_unit from, struct suv_foun
         suv_doubt(found, "Radionuclide Total Dose", "Bq", used->dose, plausible_bq);
     if (rule->is_activity && !isnan(used->half_life))
         suv_doubt(found, "decay for", "half-lives", found->seconds / used->half_life, plausible_half_lives);
+    if (found->start[0])
+        suv_doubt_start(found);
 }
 
 /* Finds the first rule that applies to the slice. */

@@ -81,7 +81,7 @@ struct suv_found {
     double seconds;         /* from the injection to that time; NAN if not used */
     double lowest, highest; /* factors of the slices */
     struct suv_header used; /* of the first slice */
-    char doubt[160];        /* implausible weight, size or dose, for a person to check; "" */
+    char doubt[240];        /* implausible weight, size, dose or start, for a person to check; "" */
 };
 
 /*

@@ -313,6 +313,13 @@ START_TEST(implausible_values_are_noted)
     expect_near(factor_of(&header, SUV_BW), 0.0064);
     ck_assert_str_eq(found.doubt, "decay for 5 half-lives, expected 0 to 4");
     header = sound_header();
+    header.start_of_day = DAY / 2 - HALF + 30;
+    factor_of(&header, SUV_BW);
+    ck_assert_str_eq(found.doubt, "");
+    header.start_of_day = DAY / 2 - HALF + 3600;
+    expect_near(factor_of(&header, SUV_BW), 0.0004);
+    ck_assert_str_eq(found.doubt, "Radiopharmaceutical Start DateTime and Start Time differ");
+    header = sound_header();
     header.size = 175; /* cm */
     factor_of(&header, SUV_BW);
     ck_assert_str_eq(found.doubt, "");
