@@ -523,9 +523,11 @@ def test_a_lung_cut_by_the_field_of_view_is_held(config, tmp_path):
 
 @needs_shared
 def test_a_tilted_head_of_a_patient(config, tmp_path):
-    """Straightened. Above the base the skull is a ring, whose inner border lies at half of the value of bone."""
+    """Straightened. Above the base the skull is a ring, whose inner border lies at half of the value of bone. One gap
+    between its slices is 7 mm."""
     folder = SHARED / "ct-head-tilted"
-    run(config, "head-ct", tmp_path / "out", folder)
+    text = run(config, "head-ct", tmp_path / "out", folder, REVIEW)
+    assert text.count(" expected ") == 1 and "Body: slices of 7 mm, expected 0 to 5.2 mm" in text
     masks, values = found(tmp_path / "out", folder)
     head = masks["Intracranial"]
     pairs = []
