@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs missing packages on Debian or Ubuntu, builds, and runs a tier of the tests (tests/README.md).
-#   tests/run.sh            the gate, which CI runs: 20 to 25 minutes on 2 cores
+#   tests/run.sh            the gate, which CI runs: 11 to 15 minutes on 2 cores
 #   tests/run.sh quick      tests for use while you edit: at most 2 minutes after the build
 #   tests/run.sh full       every test except the night's, and the thread sanitizer
 #   tests/run.sh long       a night: full sizes under the sanitizers, code for every GPU, soak tests
