@@ -107,6 +107,16 @@ header_scan(struct stream *stream, const char *path, const struct scan_wanted &w
     return rc ? rc : header_parse(*scan, path, dataset, error);
 }
 
+int
+HeaderFile::read(const char *path, const struct scan_wanted &wanted, struct error *error)
+{
+    const int rc = header_open(-1, path, &stream, error);
+    if (rc)
+        return rc;
+    opened.reset(&stream);
+    return header_scan(&stream, path, wanted, &scan, dataset, error);
+}
+
 bool
 header_parse_separate(const struct scan &scan, int32_t number, DcmDataset &item)
 {

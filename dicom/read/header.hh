@@ -201,6 +201,22 @@ template <auto end> struct HeaderEnd {
 
 template <typename T, auto end> using HeaderOwner = std::unique_ptr<T, HeaderEnd<end>>;
 
+/* A file, and the elements that a scan kept of it. */
+struct HeaderFile {
+    struct stream stream;
+    struct scan scan = {};
+    HeaderOwner<struct stream, stream_close> opened;
+    HeaderOwner<struct scan, scan_release> scanned{&scan};
+    DcmDataset dataset;
+
+    HeaderFile() = default;
+    HeaderFile(const HeaderFile &) = delete;
+    HeaderFile &operator=(const HeaderFile &) = delete;
+
+    /* Opens the file, scans it, and parses the elements kept. Codes: those of header_open() and header_scan(). */
+    int read(const char *path, const struct scan_wanted &wanted, struct error *error);
+};
+
 /* Returns a zeroed C array, at least one element, which the caller must free. */
 template <typename T>
 T *

@@ -309,22 +309,15 @@ seg_source_open(const char *path, struct seg_source **source, struct error *erro
         made->image = header_allocate<struct dicom_instance>(1);
         if (!(made->image->path = strdup(path)))
             throw std::bad_alloc();
-        struct stream stream;
-        int rc = header_open(-1, path, &stream, error);
-        if (rc)
-            return rc;
-        const HeaderOwner<struct stream, stream_close> close(&stream);
         struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_TEXT_BYTES);
         wanted.nested = true;
-        struct scan scan = {};
-        const HeaderOwner<struct scan, scan_release> release(&scan);
-        DcmDataset parsed;
-        rc = header_scan(&stream, path, wanted, &scan, parsed, error);
+        HeaderFile file;
+        int rc = file.read(path, wanted, error);
         if (rc)
             return rc;
-        const Header dataset(parsed);
-        Opening opening{{path, error}, scan, dataset, *made, {}};
-        rc = seg_source_read_header(opening, stream);
+        const Header dataset(file.dataset);
+        Opening opening{{path, error}, file.scan, dataset, *made, {}};
+        rc = seg_source_read_header(opening, file.stream);
         if (!rc)
             *source = made.release();
         return rc;

@@ -289,31 +289,24 @@ sr_source_open(const char *path, struct sr_source **source, struct error *error)
     *source = nullptr;
     return header_guard(path, error, [&] {
         HeaderOwner<struct sr_source, sr_source_close> made(header_allocate<struct sr_source>(1));
-        struct stream stream;
-        int rc = header_open(-1, path, &stream, error);
-        if (rc)
-            return rc;
-        const HeaderOwner<struct stream, stream_close> close(&stream);
         struct scan_wanted wanted = scan_wanted_of(wanted_tags, std::size(wanted_tags), LIMIT_INHERITED_BYTES);
         wanted.nested = true;
-        struct scan scan = {};
-        const HeaderOwner<struct scan, scan_release> release(&scan);
-        DcmDataset dataset;
-        rc = header_scan(&stream, path, wanted, &scan, dataset, error);
+        HeaderFile file;
+        int rc = file.read(path, wanted, error);
         if (rc)
             return rc;
         std::vector<std::string> series;
         {
-            const Header header(dataset);
+            const Header header(file.dataset);
             Charset charset(header_character_sets(header));
             Opening opening{{path, error}, charset, {}};
-            rc = sr_source_read_identity(opening, header, scan, *made);
+            rc = sr_source_read_identity(opening, header, file.scan, *made);
             if (!rc)
                 sr_source_find_series(header, series);
             if (!rc)
-                rc = sr_source_read_content(opening, dataset);
+                rc = sr_source_read_content(opening, file.dataset);
             if (!rc)
-                rc = scan_check_time(&scan, path, error);
+                rc = scan_check_time(&file.scan, path, error);
             if (!rc)
                 sr_source_hand_over(opening, series, *made);
         }

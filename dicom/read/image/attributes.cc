@@ -240,13 +240,6 @@ dicom_read_values(const struct dicom_value_request *request, char **values, stru
         const std::vector<RequestedAttribute> requested = requested_parse(request->attributes);
         std::vector<uint32_t> tags, privates;
         requested_tags(requested, tags, privates);
-        struct stream stream;
-        int rc = header_open(-1, request->path, &stream, error);
-        if (rc)
-            return rc;
-        const HeaderOwner<struct stream, stream_close> close(&stream);
-        struct scan scan = {};
-        const HeaderOwner<struct scan, scan_release> release(&scan);
         /* The limit for all elements together: a value that was not kept would seem absent. */
         const uint32_t most = static_cast<uint32_t>(LIMIT_KEPT_MIB) << 20;
         struct scan_wanted wanted = scan_wanted_of(tags.data(), tags.size(), most);
@@ -254,11 +247,11 @@ dicom_read_values(const struct dicom_value_request *request, char **values, stru
         wanted.private_tags = privates.data();
         wanted.private_count = privates.size();
         wanted.max_private_bytes = most;
-        DcmDataset dataset;
-        rc = header_scan(&stream, request->path, wanted, &scan, dataset, error);
+        HeaderFile file;
+        const int rc = file.read(request->path, wanted, error);
         if (rc)
             return rc;
-        ValueReader reader(requested, scan, dataset);
+        ValueReader reader(requested, file.scan, file.dataset);
         for (size_t i = 0; i < request->frame_count; i++) {
             values[i] = strdup(reader.tell(request->frames[i]).c_str());
             if (!values[i])

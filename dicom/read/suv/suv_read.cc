@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <limits>
 
 namespace
@@ -58,14 +59,6 @@ suv_private(const Header &header, const struct private_attribute &attribute)
     return suv_positive(given, value);
 }
 
-/* Returns the days since 1970 of a date of the Gregorian calendar. */
-double
-suv_days(int year, int month, int day)
-{
-    const int y = month <= 2 ? year - 1 : year, m = (month + 9) % 12;
-    return 365.0 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719469;
-}
-
 /* Reads "HHMMSS.FFFFFF"; later parts may be absent. Returns NAN if it is not a time. */
 double
 suv_clock_seconds(const std::string &text)
@@ -90,11 +83,13 @@ suv_moment(const std::string &date, const std::string &time)
 {
     if (date.size() != 8 || date.find_first_not_of("0123456789") != std::string::npos || time.empty())
         return nan_value;
-    const int year = std::stoi(date.substr(0, 4)), month = std::stoi(date.substr(4, 2)),
-              day = std::stoi(date.substr(6));
-    if (year < 1900 || month < 1 || month > 12 || day < 1 || day > 31)
+    struct tm day = {};
+    day.tm_year = std::stoi(date.substr(0, 4)) - 1900;
+    day.tm_mon = std::stoi(date.substr(4, 2)) - 1;
+    day.tm_mday = std::stoi(date.substr(6));
+    if (day.tm_year < 0 || day.tm_mon < 0 || day.tm_mon > 11 || day.tm_mday < 1 || day.tm_mday > 31)
         return nan_value;
-    return suv_days(year, month, day) * 86400 + suv_clock_seconds(time);
+    return static_cast<double>(timegm(&day)) + suv_clock_seconds(time);
 }
 
 /* Returns the seconds of "+0130", or NAN. */
@@ -267,29 +262,22 @@ suv_read_frame(const Source &source, struct suv_header &header)
 int
 suv_read_file(const struct dicom_instance &instance, struct suv_header *headers, struct error *error)
 {
-    struct stream stream;
-    int rc = header_open(-1, instance.path, &stream, error);
-    if (rc)
-        return rc;
-    const HeaderOwner<struct stream, stream_close> close(&stream);
-    struct scan scan = {};
-    const HeaderOwner<struct scan, scan_release> release(&scan);
     struct scan_wanted wanted = scan_wanted_of(suv_tags, std::size(suv_tags), LIMIT_TEXT_BYTES);
     wanted.nested = true;
     wanted.private_tags = suv_private_tags;
     wanted.private_count = std::size(suv_private_tags);
     wanted.max_private_bytes = LIMIT_TEXT_BYTES;
     const HeaderTurn turn;
-    DcmDataset dataset;
-    rc = header_scan(&stream, instance.path, wanted, &scan, dataset, error);
+    HeaderFile file;
+    const int rc = file.read(instance.path, wanted, error);
     if (rc)
         return rc;
-    const Header whole(dataset);
-    Source source(whole, scan);
+    const Header whole(file.dataset);
+    Source source(whole, file.scan);
     for (int32_t i = 0; i < instance.frame_count; i++) {
         source.advance();
         suv_read_frame(source, headers[i]);
-        if (const int late = scan_check_time(&scan, instance.path, error))
+        if (const int late = scan_check_time(&file.scan, instance.path, error))
             return late;
     }
     return 0;
