@@ -16,7 +16,7 @@ static const struct isa *const tables[] = {
 const struct isa *
 isa_find(const char *name)
 {
-    static const struct isa *best; /* found once: virtual machines take microseconds to tell; atomic */
+    static const struct isa *best; /* found once, because CPUID takes microseconds in a virtual machine; atomic */
     const struct isa *found = name ? NULL : __atomic_load_n(&best, __ATOMIC_RELAXED);
 
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !found; i++)

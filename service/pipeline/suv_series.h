@@ -26,8 +26,8 @@ struct suv_series {
 };
 
 /*
- * Reads the attributes of the whole series and changes copies of the headers of the stack. Does nothing without a unit
- * of the pipeline. Headers and stack are borrowed. Returns 0, -ENOMEM, or -errno with a code SUV_* or one of reading.
+ * Reads the attributes of the whole series and changes copies of the headers of the stack. Without a unit of
+ * the pipeline it returns at once. Headers and stack are borrowed. Returns 0, -ENOMEM, or -errno with a code SUV_* or one of reading.
  * The caller must call suv_series_release() also after an error.
  */
 int suv_series_make(const struct conf_pipeline *pipeline, const struct headers *headers,

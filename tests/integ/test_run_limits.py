@@ -12,7 +12,7 @@ from test_run import exact_values, seg_masks
 
 FACES, CORNERS = ndimage.generate_binary_structure(3, 1), ndimage.generate_binary_structure(3, 3)
 WHOLE = (-5000, 5000)
-# The voxels of these ranges are tissue, what is not dense, and lung or air.
+# The voxels of these ranges are tissue, voxels that are not dense, and lung or air.
 TISSUE, HALF, AIR = (-150, 200), (-5000, 60), (-5000, -400)
 LIMITS = 'within = [ "Body" ]; minus = [ "Dense" ]; intersect = [ "Half" ];'
 # Steps that add voxels, and their text.

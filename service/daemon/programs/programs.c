@@ -313,8 +313,8 @@ programs_add_waiting(char waiting[WAITING_SIZE], const struct queue_run *run)
     return 1;
 }
 
-/* Starts what can start of the first runs except those of the kinds in `waiting`, and adds the kinds that wait. Returns
- * whether other kinds follow, or -errno. */
+/* Starts each of the first runs that can start, except the kinds in `waiting`, and adds kinds that must wait. Returns
+ * whether other kinds may follow, or -errno. */
 static int
 programs_start_first(struct programs *programs, char waiting[WAITING_SIZE])
 {

@@ -109,7 +109,7 @@ range_find_region(struct segmentation *segmentation, size_t segment, struct kern
         rc = range_find_bounds(segmentation, segment, bounds, error);
     if (rc == 0 && own->smooth_mm > 0)
         rc = ranges_smooth(segmentation, segment, lane, bounds, bits, error);
-    if (rc == 0 && own->refine) /* what lies deeper is in the segment anyway */
+    if (rc == 0 && own->refine) /* deeper voxels are in the segment anyway */
         rc = range_band(segmentation, segment, KERNELS_MASK_SHRINK, true, bits, error);
     if (rc == 0)
         segment_found(segmentation, segment);
