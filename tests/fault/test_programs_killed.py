@@ -130,6 +130,7 @@ class Killer:
 
         def found():
             self.revive()
+            self.feed()  # the run in progress may end before its process is found
             return self.find(name)
 
         pid = wait_for(found, SECONDS, f"a {name}")
