@@ -151,13 +151,29 @@ struct report_cohort {
     bool all_revisions;   /* also of superseded jobs */
 };
 
+/* Tables of a cohort as CSV (RFC 4180); each may be NULL. Without `table`, dictionary and reasons stay empty. */
+struct report_cohort_out {
+    FILE *table;      /* one row per region, by job and segment, and one column per feature */
+    FILE *dictionary; /* one row per column of the table: meaning, unit, settings */
+    FILE *reasons;    /* one row per empty cell of a feature: code, message */
+    FILE *failed;     /* one row per job or series without a region: state, code, message */
+};
+
+/* Counts of a cohort. Where no Patient ID is stored, a study counts as a patient. */
+struct report_cohort_counts {
+    int64_t jobs, patients;         /* in the table */
+    int64_t hashed, plain, unnamed; /* those jobs, by the form of their Patient ID */
+    int64_t failed;                 /* rows of `failed` */
+    int64_t missing;                /* their patients that are not in the table */
+    char states[160];               /* of `failed`: "2 FAILED, 1 REFUSED" */
+};
+
 /*
- * Prints a table of features as CSV (RFC 4180): one row per region, by job and segment, with
- * identifying columns, and one column per feature, empty without a value. `dictionary` (may be
- * NULL) gets one row per column: meaning, unit, settings. Returns -ENOENT if there are no features.
+ * Prints a cohort and counts it, also without streams. Returns -ENOENT if there are no features, or
+ * without a table, no job; `failed` and the counts are complete then, too.
  */
-int report_cohort(struct report *report, const struct report_cohort *what, FILE *out, FILE *dictionary,
-                  struct error *error);
+int report_cohort(struct report *report, const struct report_cohort *what, const struct report_cohort_out *out,
+                  struct report_cohort_counts *counts, struct error *error);
 
 /*
  * Prints the jobs under review, oldest first: a few lines per job with expectation, found value and

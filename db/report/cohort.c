@@ -8,21 +8,13 @@
 #include "db/report/cohort.h"
 
 #include "base/text.h"
+#include "base/texture_options.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/*
- * ?1: the pipeline, ?2: lower limit of the time or NULL, ?3: the modality or NULL, ?4: superseded
- * jobs, too.
- */
-#define COHORT_JOBS                                                                                                    \
-    "FROM job j JOIN series s ON s.id = j.series_id WHERE j.pipeline = ?1 "                                            \
-    "AND j.state IN ('DONE', 'EMPTY') AND (?2 IS NULL OR j.ended_at >= ?2) "                                           \
-    "AND (?3 IS NULL OR s.modality = ?3) AND (?4 OR j.superseded_by IS NULL) "
 
 /*
  * The columns that identify a region, before the features. `sql` is of the job; NULL: of the
@@ -43,6 +35,7 @@ static const struct {
      "AND e.kind = 'START' AND e.at <= j.ended_at ORDER BY e.at DESC LIMIT 1)"},
     {"configuration", "Number of the pipeline's settings: jobs that have the same were run alike", "j.settings_id"},
     {"measured_at", "When the job ended", "j.ended_at"},
+    {"source", "Origin of its first image: inbox:PATH, scu:AE TITLE, folder:NAME of noctule run", COHORT_SOURCE},
     {"straightened",
      "1 where the volume was resampled to an upright, even grid; 0 where it has the voxels of the "
      "files; empty where that is not known",
@@ -63,13 +56,34 @@ static const struct {
 
 enum { COHORT_KEYS = sizeof cohort_keys / sizeof cohort_keys[0] };
 
+/* Returns whether the reasons of empty cells have the column, too. */
+static bool
+key_is_in_reasons(int key)
+{
+    static const char *const names[] = {"job", "series_uid", "patient", "segment", "label"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], cohort_keys[key].name) == 0)
+            return true;
+    return false;
+}
+
 struct cohort {
     struct report *report;
     struct database_value values[4];
     struct cohort_columns columns;
-    FILE *out;
-    double *cells; /* of one region; NaN: no value */
-    bool *seen;
+    struct report_cohort_out out;
+
+    struct cohort_cell {
+        double value;    /* NAN: no value */
+        bool seen;       /* the job has the feature of the region, with a value or a reason */
+        char reason[32]; /* "EMPTY_REGION" */
+    } * cells;           /* of one region */
+};
+
+static const char *const missing_words[FEATURE_MISSINGS] = {
+    "",
+#define MISSING(id, qualifier, words) words,
+#include "base/terms.def"
 };
 
 /* ---------------------------------------------------------------------------- dictionary ---- */
@@ -97,10 +111,37 @@ write_dictionary(const struct cohort_columns *columns, FILE *out)
 
 /* --------------------------------------------------------------------------------- rows ---- */
 
+/* Writes a row per empty cell. */
+static void
+region_write_reasons(const struct cohort *cohort, sqlite3_stmt *job, int64_t segment, const char *label)
+{
+    FILE *out = cohort->out.reasons;
+    for (size_t i = 0; i < cohort->columns.count; i++) {
+        const struct cohort_cell *cell = &cohort->cells[i];
+        const char *words = "The settings of the job (column configuration) do not measure this of the region.";
+        if (!isnan(cell->value))
+            continue;
+        for (int key = 0, column = 0; key < COHORT_KEYS; column += cohort_keys[key++].sql != NULL)
+            if (cohort_keys[key].sql && key_is_in_reasons(key)) {
+                text_csv(out, report_text(job, column));
+                fputc(',', out);
+            }
+        fprintf(out, "%" PRId64 ",", segment);
+        text_csv(out, label);
+        for (int reason = 0; cell->seen && reason < FEATURE_MISSINGS; reason++)
+            if (reason == 0 || strcmp(cell->reason, feature_missing_names[reason]) == 0)
+                words = missing_words[reason];
+        fprintf(out, ",%s,%s,", cohort->columns.items[i].name, cell->seen ? cell->reason : "NOT_MEASURED");
+        text_csv(out, words);
+        fputs("\r\n", out);
+    }
+}
+
+/* Writes a region, and begins the next one. */
 static void
 region_write(const struct cohort *cohort, sqlite3_stmt *job, int64_t segment, const char *label)
 {
-    FILE *out = cohort->out;
+    FILE *out = cohort->out.table;
     for (int key = 0, column = 0; key < COHORT_KEYS; key++)
         if (cohort_keys[key].sql) {
             fputs(key ? "," : "", out);
@@ -110,20 +151,15 @@ region_write(const struct cohort *cohort, sqlite3_stmt *job, int64_t segment, co
     text_csv(out, label);
     for (size_t i = 0; i < cohort->columns.count; i++) {
         char digits[TEXT_DIGITS] = "";
-        if (!isnan(cohort->cells[i]))
-            text_digits(cohort->cells[i], digits);
+        if (!isnan(cohort->cells[i].value))
+            text_digits(cohort->cells[i].value, digits);
         fprintf(out, ",%s", digits);
     }
     fputs("\r\n", out);
-}
-
-static void
-region_forget(struct cohort *cohort)
-{
-    for (size_t i = 0; i < cohort->columns.count; i++) {
-        cohort->cells[i] = NAN;
-        cohort->seen[i] = false;
-    }
+    if (cohort->out.reasons)
+        region_write_reasons(cohort, job, segment, label);
+    for (size_t i = 0; i < cohort->columns.count; i++)
+        cohort->cells[i] = (struct cohort_cell){.value = NAN};
 }
 
 /* Stores a value; a column has at most one. */
@@ -131,13 +167,15 @@ static int
 region_take(struct cohort *cohort, sqlite3_stmt *row, int64_t job_id, const struct cohort_definition *definition)
 {
     const size_t at = definition->column;
-    if (cohort->seen[at])
+    struct cohort_cell *cell = &cohort->cells[at];
+    if (cell->seen)
         return database_refuse(&cohort->report->db, -EEXIST, "job %lld has two values of %s in its segment %lld",
                                (long long)job_id, cohort->columns.items[at].name,
                                (long long)sqlite3_column_int64(row, 0));
-    cohort->seen[at] = true;
+    cell->seen = true;
     if (sqlite3_column_type(row, 2) != SQLITE_NULL)
-        cohort->cells[at] = sqlite3_column_double(row, 2);
+        cell->value = sqlite3_column_double(row, 2);
+    snprintf(cell->reason, sizeof cell->reason, "%s", report_text(row, 3));
     return 0;
 }
 
@@ -148,7 +186,6 @@ cohort_write_job_rows(struct cohort *cohort, sqlite3_stmt *job, sqlite3_stmt *va
     const char *label = NULL; /* of the segment; NULL: no row yet */
     int64_t segment = 0;
     int rc;
-    region_forget(cohort);
     while ((rc = database_step(&cohort->report->db, values)) == 1) {
         const struct cohort_definition *definition =
             cohort_definition(&cohort->columns, sqlite3_column_int64(values, 1));
@@ -157,7 +194,6 @@ cohort_write_job_rows(struct cohort *cohort, sqlite3_stmt *job, sqlite3_stmt *va
                                    (long long)job_id);
         if (label && sqlite3_column_int64(values, 0) != segment) {
             region_write(cohort, job, segment, label);
-            region_forget(cohort);
         }
         segment = sqlite3_column_int64(values, 0);
         label = definition->label;
@@ -190,10 +226,10 @@ cohort_write_jobs(struct cohort *cohort)
     if (rc < 0)
         return rc;
     /* report_conclude() reports an error of the output */
-    while ((rc = database_step(&cohort->report->db, jobs)) == 1 && !ferror(cohort->out)) {
+    while ((rc = database_step(&cohort->report->db, jobs)) == 1 && !ferror(cohort->out.table)) {
         sqlite3_stmt *values;
         rc = database_start(&cohort->report->db,
-                            "SELECT segment_number, definition_id, value FROM feature "
+                            "SELECT segment_number, definition_id, value, reason FROM feature "
                             "WHERE job_id = ? ORDER BY segment_number",
                             VALUES(value_int(sqlite3_column_int64(jobs, 0))), &values);
         if (rc < 0)
@@ -210,12 +246,11 @@ cohort_write_jobs(struct cohort *cohort)
 /* -------------------------------------------------------------------------------- whole ---- */
 
 static int
-cohort_write(struct cohort *cohort, FILE *dictionary)
+cohort_write(struct cohort *cohort)
 {
     struct database *db = &cohort->report->db;
-    const char *pipeline = cohort->values[0].as.s;
+    const struct report_cohort_out *out = &cohort->out;
     sqlite3_stmt *rows;
-    int64_t found;
     int rc = database_query(db,
                             "SELECT id, label, family, name, meaning, ibsi_code, unit, settings FROM "
                             "feature_definition WHERE id IN (SELECT f.definition_id FROM feature f WHERE f.job_id IN "
@@ -225,43 +260,53 @@ cohort_write(struct cohort *cohort, FILE *dictionary)
         return rc;
     rc = cohort_columns_read(cohort->report, rows, &cohort->columns);
     sqlite3_finalize(rows);
-    if (rc == 0 && cohort->columns.count == 0) {
-        rc = database_get(db, "SELECT 1 FROM job WHERE pipeline = ?", cohort->values, 1, &found);
-        if (rc >= 0)
-            rc = database_refuse(
-                db, -ENOENT, rc == 0 ? "there is no job of pipeline %s" : "no selected job of pipeline %s has features",
-                pipeline);
-    }
     if (rc < 0)
         return rc;
-    cohort->cells = calloc(cohort->columns.count, sizeof *cohort->cells);
-    cohort->seen = calloc(cohort->columns.count, sizeof *cohort->seen);
-    if (!cohort->cells || !cohort->seen)
-        return database_refuse(&cohort->report->db, -ENOMEM, "out of memory");
-    if (dictionary)
-        write_dictionary(&cohort->columns, dictionary);
-    for (size_t i = 0; i < COHORT_KEYS; i++)
-        fprintf(cohort->out, "%s%s", i ? "," : "", cohort_keys[i].name);
+    cohort->cells = calloc(cohort->columns.count + 1, sizeof *cohort->cells);
+    if (!cohort->cells)
+        return database_refuse(db, -ENOMEM, "out of memory");
     for (size_t i = 0; i < cohort->columns.count; i++)
-        fprintf(cohort->out, ",%s", cohort->columns.items[i].name);
-    fputs("\r\n", cohort->out);
+        cohort->cells[i].value = NAN;
+    if (out->dictionary)
+        write_dictionary(&cohort->columns, out->dictionary);
+    for (size_t i = 0; i < COHORT_KEYS; i++)
+        fprintf(out->table, "%s%s", i ? "," : "", cohort_keys[i].name);
+    for (size_t i = 0; i < cohort->columns.count; i++)
+        fprintf(out->table, ",%s", cohort->columns.items[i].name);
+    fputs("\r\n", out->table);
+    for (int key = 0; out->reasons && key < COHORT_KEYS; key++)
+        if (key_is_in_reasons(key))
+            fprintf(out->reasons, "%s,", cohort_keys[key].name);
+    if (out->reasons)
+        fputs("column,code,message\r\n", out->reasons);
     return cohort_write_jobs(cohort);
 }
 
 int
-report_cohort(struct report *report, const struct report_cohort *what, FILE *out, FILE *dictionary, struct error *error)
+report_cohort(struct report *report, const struct report_cohort *what, const struct report_cohort_out *out,
+              struct report_cohort_counts *counts, struct error *error)
 {
     struct cohort cohort = {.report = report,
                             .values = {value_text(what->pipeline), value_optional(what->since),
                                        value_optional(what->modality), value_int(what->all_revisions)},
-                            .out = out};
+                            .out = *out};
+    int64_t found;
     int rc = database_script(&report->db, "BEGIN");
     if (rc == 0) {
-        rc = cohort_write(&cohort, dictionary);
+        rc = cohort_write_failed(report, cohort.values, out->failed, counts);
+        if (rc == 0 && counts->jobs > 0 && out->table)
+            rc = cohort_write(&cohort);
+        else if (rc == 0 && counts->jobs == 0)
+            rc = database_get(&report->db, "SELECT 1 FROM job WHERE pipeline = ?", cohort.values, 1, &found);
+        if (rc == 0 && counts->jobs == 0)
+            rc = database_refuse(&report->db, -ENOENT, "there is no job of pipeline %s", what->pipeline);
+        else if (rc == 1)
+            rc = !out->table ? 0
+                             : database_refuse(&report->db, -ENOENT, "no selected job of pipeline %s has features",
+                                               what->pipeline);
         database_quietly(&report->db, "COMMIT");
     }
     cohort_columns_clear(&cohort.columns);
-    free(cohort.seen);
     free(cohort.cells);
-    return report_conclude(report, out, rc, error);
+    return report_conclude(report, out->table ? out->table : out->failed, rc, error);
 }

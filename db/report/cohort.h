@@ -1,6 +1,6 @@
 /*
- * cohort.h - the columns of a cohort: the features of its regions, each with one name. Private to
- * db/report.
+ * cohort.h - the columns of a cohort: the features of its regions, each with one name; and the jobs
+ * and series that have no region. Private to db/report.
  *
  * A column is a feature with the settings that define it, for all labels of segments. Its name
  * depends on these only, so it is the same in each cohort: "glcm.joint_entropy.3d_merged.fbn32".
@@ -40,5 +40,24 @@ void cohort_columns_clear(struct cohort_columns *columns);
 
 /* Returns NULL if there is no definition with that id. */
 const struct cohort_definition *cohort_definition(const struct cohort_columns *columns, int64_t id);
+
+/*
+ * The jobs of a cohort. ?1: the pipeline, ?2: lower limit of the time or NULL, ?3: the modality or
+ * NULL, ?4: superseded jobs, too.
+ */
+#define COHORT_JOBS                                                                                                    \
+    "FROM job j JOIN series s ON s.id = j.series_id WHERE j.pipeline = ?1 "                                            \
+    "AND j.state IN ('DONE', 'EMPTY') AND (?2 IS NULL OR j.ended_at >= ?2) "                                           \
+    "AND (?3 IS NULL OR s.modality = ?3) AND (?4 OR j.superseded_by IS NULL) "
+
+/* The origin of the first image of a series `s`. */
+#define COHORT_SOURCE "(SELECT source FROM instance WHERE series_id = s.id ORDER BY id LIMIT 1)"
+
+/*
+ * Counts the jobs and patients of a cohort, and prints the jobs and series without a region to
+ * `out` (may be NULL). `values` are the four parameters of COHORT_JOBS.
+ */
+int cohort_write_failed(struct report *report, const struct database_value values[4], FILE *out,
+                        struct report_cohort_counts *counts);
 
 #endif

@@ -2,6 +2,7 @@
 #include "service/cli/cli.h"
 
 #include "service/cli/input/input.h"
+#include "service/cli/run_cohort.h"
 #include "service/cli/run_programs.h"
 #include "service/common/file_ops.h"
 #include "service/common/parallel.h"
@@ -30,7 +31,7 @@ struct options {
     const char *stack, *stacks; /* NULL: see struct units_request */
     int64_t wanted_threads;     /* 0: as configured */
     int threads;
-    bool accept_missing, keep_masks, json, quiet, table;
+    bool accept_missing, keep_masks, json, quiet, table, cohort;
     char **inputs;
     int input_count;
     struct cli_texts objects, masks;
@@ -46,8 +47,11 @@ struct direct_run {
     struct input_objects found; /* among the images; used without --object */
     char **unit_objects;        /* of the current unit; has room for all */
     struct run_programs programs;
+    char **groups; /* the inputs as absolute paths; NULL: no cohort */
+    struct run_cohort cohort;
     size_t faulty;
     size_t refused, empty, review;
+    bool cohort_failed;
     char *settings, *validated;
     struct job_device *device;
     struct job_lane *lane;
@@ -175,7 +179,9 @@ make_units(struct direct_run *run)
                                           .stacks = run->options.stacks,
                                           .accept_missing = run->options.accept_missing,
                                           .output = run->options.output,
-                                          .skipped = &run->skipped};
+                                          .skipped = &run->skipped,
+                                          .groups = run->groups,
+                                          .group_count = run->groups ? (size_t)run->options.input_count : 0};
     if (input_units_make(&request, &run->units, &error) != 0) {
         complain_error(run, "", &error);
         return EXIT_PARTIAL;
@@ -184,7 +190,7 @@ make_units(struct direct_run *run)
     /* without units, the skipped files are the reason */
     if (run->units.count == 0 || !run->options.quiet)
         input_skipped_print(&run->skipped);
-    return EXIT_OK;
+    return run->groups ? run_cohort_add(&run->cohort, &run->units, &run->headers, run->files.paths) : EXIT_OK;
 }
 
 /* ------------------------------------------------------------------------------- running ---- */
@@ -412,6 +418,8 @@ run_unit(struct direct_run *run, struct unit *unit)
         cli_progress_clear(run->progress);
     }
     run_print(run, unit, &spec, &report);
+    if (run->groups && unit->refusal.code == CODE_NONE)
+        run->cohort_failed |= run_cohort_add_job(&run->cohort, &run->units, unit, &report) != EXIT_OK;
     pipeline_report_clear(&report);
     masks_forget(&run->programs.maker, run->programs.masks, run->programs.count);
 }
@@ -438,6 +446,8 @@ run_units(struct direct_run *run)
         json_end_array(&run->json);
         json_end_object(&run->json);
     }
+    if (run->groups)
+        run->cohort_failed |= run_cohort_write(&run->cohort, options->output) != EXIT_OK;
     if (run->units.count == 0 && run->units.stacks == 0) {
         cli_print_error("no image to process among %zu files", run->headers.count);
         return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
@@ -447,7 +457,7 @@ run_units(struct direct_run *run)
                         options->stack ? options->stack : options->stacks);
         return EXIT_NOT_FOUND;
     }
-    if (run->refused > 0 || lost > 0)
+    if (run->refused > 0 || lost > 0 || run->cohort_failed)
         return EXIT_PARTIAL;
     return run->review > 0 ? EXIT_REVIEW : run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
 }
@@ -532,6 +542,30 @@ run_begin_jobs(struct direct_run *run)
     return jobs > 0 ? run_open_device(run) : EXIT_OK;
 }
 
+/* Prepares the tables of a cohort. */
+static int
+run_open_cohort(struct direct_run *run)
+{
+    struct scratch *scratch = &run->programs.scratch;
+    struct error error = {0};
+    int rc = 0;
+    run->groups = calloc((size_t)run->options.input_count + 1, sizeof *run->groups);
+    for (int i = 0; run->groups && rc == 0 && i < run->options.input_count; i++)
+        if (!(run->groups[i] = realpath(run->options.inputs[i], NULL)))
+            rc = -errno;
+    if (rc || !run->groups) {
+        cli_print_error("%s", strerror(rc ? -rc : ENOMEM));
+        return EXIT_PARTIAL;
+    }
+    if (!scratch->path && scratch_open(scratch, scratch_where(NULL), &error) != 0) {
+        cli_print_error("%s", error.message);
+        return EXIT_PARTIAL;
+    }
+    run->cohort = (struct run_cohort){
+        .conf = run->conf, .pipeline = run->options.pipeline, .settings = run->settings, .scratch = scratch};
+    return run_cohort_open(&run->cohort);
+}
+
 static int
 run_all(struct direct_run *run)
 {
@@ -550,6 +584,8 @@ run_all(struct direct_run *run)
     if (status == EXIT_OK)
         status = run_programs_open(&run->programs, run->conf, run->options.pipeline, &run->options.masks);
     run->validated = cli_find_validated(run->conf, run->options.pipeline);
+    if (status == EXIT_OK && run->options.cohort)
+        status = run_open_cohort(run);
     if (status == EXIT_OK)
         status = run_confine(run);
     if (status == EXIT_OK)
@@ -581,6 +617,10 @@ run_command(struct cli_call *call)
         signal(SIGXFSZ, SIG_IGN); /* a file size limit must be an error, not a signal */
         status = run_all(&run);
     }
+    run_cohort_close(&run.cohort);
+    for (int i = 0; run.groups && i < run.options.input_count; i++)
+        free(run.groups[i]);
+    free(run.groups);
     run_programs_close(&run.programs);
     job_lane_close(run.lane);
     job_device_close(run.device);
@@ -625,6 +665,9 @@ const struct cli_command cli_run = {
              .help = "number of CPU threads; default: compute.threads"},
             CLI_JSON(struct options),
             {"quiet", 'q', &cli_flag, CLI_AT(struct options, quiet), .help = "print errors only"},
+            {"cohort", 0, &cli_flag, CLI_AT(struct options, cohort),
+             .help = "write the features of all patients as cohort.csv, dictionary.csv, reasons.csv and failed.csv: a "
+                     "patient is a folder in INPUT, or each of several INPUTs"},
             {"table", 0, &cli_flag, CLI_AT(struct options, table),
              .help = "print a row per stack: outcome, first file, volumes; then the reasons"},
             {0}},

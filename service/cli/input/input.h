@@ -13,6 +13,7 @@
 #include "service/common/json.h"
 #include "service/pipeline/headers.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -136,9 +137,10 @@ struct unit {
     const struct headers *headers; /* of its series; owned by struct units */
     char **paths;                  /* headers->count elements, borrowed */
     char stack[sizeof((struct geometry_stack *)0)->name];
-    struct error refusal; /* CODE_NONE: run it */
-    char note[200];       /* accepted missing files or slices, or "" */
-    char *output;         /* folder */
+    struct error refusal;     /* CODE_NONE: run it */
+    char note[200];           /* accepted missing files or slices, or "" */
+    char *output;             /* folder */
+    char group[NAME_MAX + 1]; /* of a request with groups; else "" */
 };
 
 struct units {
@@ -158,12 +160,18 @@ struct units_request {
     bool accept_missing; /* run incomplete series */
     const char *output;
     struct input_skipped *skipped; /* skipped files are added here */
+    /*
+     * Inputs, each absolute, whose files make groups, such as patients: the folders in the only input, or else each of
+     * the inputs. NULL: no groups.
+     */
+    char *const *groups;
+    size_t group_count;
 };
 
 /* Sorts and checks the files. One unit goes into `output` itself. Several units go into folders
  * below it, named "<Modality>-<Series Number>-<Series Description>". The Series Instance UID
  * replaces a missing or ambiguous number, and "-<stack>" follows if a series has several stacks.
- * Returns 0 or -errno with a message. */
+ * With groups, each goes into a folder of its group. Returns 0 or -errno with a message. */
 int input_units_make(const struct units_request *request, struct units *units, struct error *error);
 void input_units_free(struct units *units);
 

@@ -261,10 +261,30 @@ plain_name(char *to, size_t size, const char *from)
     to[length] = '\0';
 }
 
+/* Sets the group of a series: the name of a folder directly below the only input, or of one of several inputs. */
+static void
+name_group(const struct units_request *request, const char *path, char group[NAME_MAX + 1])
+{
+    *group = '\0';
+    for (size_t i = 0; i < request->group_count; i++) {
+        const char *input = request->groups[i];
+        const size_t length = strlen(input);
+        if (strncmp(path, input, length) != 0 || (path[length] && path[length] != '/'))
+            continue;
+        const char *below = path + length + (path[length] == '/');
+        if (request->group_count == 1 && strchr(below, '/'))
+            snprintf(group, NAME_MAX + 1, "%.*s", (int)strcspn(below, "/"), below);
+        else
+            snprintf(group, NAME_MAX + 1, "%s", text_base_name(input));
+        return;
+    }
+}
+
 static char *
-folder_name(const struct units *units, const struct unit *unit, const char *output, int again)
+folder_name(const struct units *units, const struct unit *unit, const struct units_request *request, int again)
 {
     char modality[DICOM_CS_SIZE], description[49], stack[sizeof unit->stack], number[DICOM_UID_SIZE];
+    char group[sizeof unit->group], other_group[sizeof unit->group];
     char repeat[16] = "", *path;
     const struct dicom_instance *first = unit->headers->instances[0];
     plain_name(modality, sizeof modality, first->modality);
@@ -273,29 +293,35 @@ folder_name(const struct units *units, const struct unit *unit, const char *outp
     bool unique = first->series_number > 0;
     for (size_t i = 0; i < units->sorted.count; i++) {
         const struct headers *other = &units->sorted.series[i].headers;
-        unique &= other == unit->headers || other->instances[0]->series_number != first->series_number;
+        name_group(request, units->sorted.series[i].paths[0], other_group);
+        unique &= other == unit->headers || other->instances[0]->series_number != first->series_number ||
+                  strcmp(other_group, unit->group) != 0;
     }
+    plain_name(group, sizeof group, unit->group);
     snprintf(number, sizeof number, "%d", first->series_number);
     if (!unique)
         snprintf(number, sizeof number, "%s", first->series_uid);
     if (again > 1)
         snprintf(repeat, sizeof repeat, "-%d", again);
-    return asprintf(&path, "%s/%s-%s%s%s%s%s%s", output, modality, number, description[0] ? "-" : "", description,
-                    stack[0] ? "-" : "", stack, repeat) < 0
+    return asprintf(&path, "%s%s%s/%s-%s%s%s%s%s%s", request->output, group[0] ? "/" : "", group, modality, number,
+                    description[0] ? "-" : "", description, stack[0] ? "-" : "", stack, repeat) < 0
                ? NULL
                : path;
 }
 
 static int
-name_units(struct units *units, const char *output)
+name_units(struct units *units, const struct units_request *request)
 {
+    for (size_t i = 0; i < units->count; i++)
+        name_group(request, units->items[i].paths[0], units->items[i].group);
     for (size_t i = 0; i < units->count; i++) {
         struct unit *unit = &units->items[i];
         int again = 1;
         bool is_taken;
         do {
             free(unit->output);
-            unit->output = units->count == 1 ? strdup(output) : folder_name(units, unit, output, again++);
+            unit->output = units->count == 1 && !request->groups ? strdup(request->output)
+                                                                 : folder_name(units, unit, request, again++);
             if (!unit->output)
                 return -ENOMEM;
             is_taken = false;
@@ -322,7 +348,7 @@ input_units_make(const struct units_request *request, struct units *units, struc
         rc = add_unit(units, series, "", &refusal) ? 0 : -ENOMEM;
     }
     if (rc == 0)
-        rc = name_units(units, request->output);
+        rc = name_units(units, request);
     if (rc) {
         error_set_system(error, rc, "sort the files");
         input_units_free(units);

@@ -11,11 +11,11 @@ static struct error error;
 
 #define KEYS                                                                                                           \
     "job,study_uid,series_uid,patient,modality,stack,revision,version,configuration,measured_at,"                      \
-    "straightened,straightened_because,spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,"                            \
+    "source,straightened,straightened_because,spacing_x_mm,spacing_y_mm,spacing_z_mm,source_x_mm,"                     \
     "source_y_mm,source_step_min_mm,source_step_max_mm,segment,label,"
 
 /* sample_figures has it. */
-#define VOXELS "1,2.5 to 5 mm apart,0.5,0.5,2.5,0.5,0.5,2.5,5.0,"
+#define VOXELS "inbox:drop,1,2.5 to 5 mm apart,0.5,0.5,2.5,0.5,0.5,2.5,5.0,"
 
 static void
 open_sample(void)
@@ -46,7 +46,8 @@ measured(const char *series, const struct feature *features, size_t count, int64
 }
 
 struct told {
-    char *table, *dictionary;
+    char *table, *dictionary, *reasons, *failed;
+    struct report_cohort_counts counts;
     int rc;
 };
 
@@ -54,13 +55,16 @@ static struct told
 ask(struct report_cohort what)
 {
     struct told told = {0};
-    size_t sizes[2];
-    FILE *table = open_memstream(&told.table, &sizes[0]);
-    FILE *dictionary = open_memstream(&told.dictionary, &sizes[1]);
+    size_t sizes[4];
+    const struct report_cohort_out out = {
+        open_memstream(&told.table, &sizes[0]), open_memstream(&told.dictionary, &sizes[1]),
+        open_memstream(&told.reasons, &sizes[2]), open_memstream(&told.failed, &sizes[3])};
     what.pipeline = what.pipeline ? what.pipeline : "head-ct";
-    told.rc = report_cohort(report, &what, table, dictionary, &error);
-    fclose(table);
-    fclose(dictionary);
+    told.rc = report_cohort(report, &what, &out, &told.counts, &error);
+    fclose(out.table);
+    fclose(out.dictionary);
+    fclose(out.reasons);
+    fclose(out.failed);
     return told;
 }
 
@@ -69,6 +73,8 @@ told_free(struct told *told)
 {
     free(told->table);
     free(told->dictionary);
+    free(told->reasons);
+    free(told->failed);
 }
 
 static void

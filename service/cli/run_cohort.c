@@ -1,0 +1,222 @@
+/* run_cohort.c - see run_cohort.h. */
+#include "service/cli/run_cohort.h"
+
+#include "db/queue.h"
+#include "service/cli/cli.h"
+#include "service/cli/cohort_tables.h"
+#include "service/common/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int
+cohort_complain(const struct run_cohort *cohort, int rc)
+{
+    if (rc)
+        cli_print_error("cannot make the cohort: %s", cohort->queue ? queue_reason(cohort->queue) : strerror(-rc));
+    return rc ? EXIT_PARTIAL : EXIT_OK;
+}
+
+int
+run_cohort_open(struct run_cohort *cohort)
+{
+    const char *root = cohort->conf->root;
+    struct error error = {0};
+    cohort->identifiers = cohort->conf->identifiers;
+    int rc = cohort->identifiers == CONF_IDENTIFIERS_HASHED ? pseudonym_key_read(root, &cohort->key) : 0;
+    if (rc == -ENOMEM)
+        return cohort_complain(cohort, rc);
+    if (rc) {
+        cli_print_error(
+            "the column patient stays empty: identifiers = \"hashed\" needs the key of %s: %s. Set identifiers "
+            "= \"plain\" in the configuration to have the Patient IDs.",
+            root, strerror(-rc));
+        cohort->identifiers = CONF_IDENTIFIERS_NONE;
+    }
+    if (mkdir(cohort->scratch->results, 0700) != 0 && errno != EEXIST)
+        return cohort_complain(cohort, -errno);
+    if (asprintf(&cohort->path, "%s/cohort.db", cohort->scratch->results) < 0) {
+        cohort->path = NULL;
+        return cohort_complain(cohort, -ENOMEM);
+    }
+    if (queue_open(cohort->path, &cohort->queue, &error) != 0) {
+        cli_print_error("cannot make the cohort: %s", error.message);
+        return EXIT_PARTIAL;
+    }
+    return cohort_complain(cohort, queue_note(cohort->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms()));
+}
+
+/* Adds the first image, which has the attributes of the series. */
+static int
+add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t *series_id)
+{
+    const struct dicom_instance *first = unit->headers->instances[0];
+    struct series_about about = first->about;
+    char source[sizeof unit->group + 8], word[PSEUDONYM_SIZE];
+    enum queue_arrival arrival;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < SERIES_ABOUT_COUNT; i++)
+        if (series_about_identifies(i) && cohort->identifiers != CONF_IDENTIFIERS_PLAIN) {
+            char *value = series_about_value(&about, i);
+            *word = '\0';
+            if (cohort->identifiers == CONF_IDENTIFIERS_HASHED)
+                rc = pseudonym_of(&cohort->key, value, word);
+            strcpy(value, word);
+        }
+    snprintf(source, sizeof source, "folder:%s", unit->group);
+    const struct queue_instance instance = {.sop_instance_uid = first->sop_instance_uid,
+                                            .sop_class_uid = first->sop_class_uid,
+                                            .transfer_syntax_uid = first->transfer_syntax_uid,
+                                            .series_uid = first->series_uid,
+                                            .study_uid = first->study_uid,
+                                            .modality = first->modality,
+                                            .body_part = first->body_part,
+                                            .series_description = first->series_description,
+                                            .about = &about,
+                                            .frame_of_reference = first->frame_of_reference_uid,
+                                            .path = unit->paths[0],
+                                            .source = source,
+                                            .frames = (int32_t)unit->headers->count};
+    return rc ? rc : queue_add_instance(cohort->queue, &instance, clock_unix_ms(), &arrival, series_id);
+}
+
+/* Adds the series of the units from `first` to `end`, which are its stacks. */
+static int
+add_series(struct run_cohort *cohort, const struct unit *first, size_t count, int64_t *series)
+{
+    struct queue_stack *stacks = calloc(count, sizeof *stacks);
+    int rc = stacks ? add_instance(cohort, first, &series[0]) : -ENOMEM;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const struct error *refusal = &first[i].refusal;
+        series[i] = series[0];
+        stacks[i] = (struct queue_stack){.name = first[i].stack,
+                                         .accepted = refusal->code == CODE_NONE,
+                                         .code = refusal->code,
+                                         .message = refusal->message,
+                                         .file_a = refusal->file[0],
+                                         .file_b = refusal->file[1]};
+    }
+    if (rc == 0)
+        rc = queue_settle(cohort->queue, series[0], 1, "noctule run", stacks, count, clock_unix_ms());
+    free(stacks);
+    return rc;
+}
+
+int
+run_cohort_add(struct run_cohort *cohort, const struct units *units, const struct headers *headers, char *const *paths)
+{
+    cohort->series = calloc(units->count + 1, sizeof *cohort->series);
+    int rc = cohort->series ? queue_begin(cohort->queue) : -ENOMEM;
+    for (size_t i = 0, count; rc == 0 && i < units->count; i += count) {
+        for (count = 1; i + count < units->count && units->items[i + count].headers == units->items[i].headers;)
+            count++;
+        rc = add_series(cohort, &units->items[i], count, &cohort->series[i]);
+    }
+    for (size_t i = 0; rc == 0 && i < headers->count; i++) {
+        const struct error *error = &headers->errors[i];
+        if (headers->rc[i] == 0 || input_sorted_is_other(error))
+            continue;
+        rc = queue_add_quarantine(cohort->queue,
+                                  &(struct queue_quarantine){.path = paths[i],
+                                                             .original_path = paths[i],
+                                                             .series_uid = "",
+                                                             .sop_instance_uid = "",
+                                                             .code = error->code,
+                                                             .message = error->message},
+                                  clock_unix_ms());
+    }
+    return cohort_complain(cohort, rc == 0 ? queue_commit(cohort->queue) : rc);
+}
+
+/* Ends the job as the service does. */
+static int
+finish_job(struct run_cohort *cohort, int64_t job_id, const struct unit *unit, const struct pipeline_report *report)
+{
+    const struct queue_figures figures = {
+        .total_seconds = report->total_seconds,
+        .voxels = report->voxels,
+        .segmented_voxels = report->segmented_voxels,
+        .backend = report->backend,
+        .note = report->note,
+        .voxel = {.spacing = {report->spacing[0], report->spacing[1], report->spacing[2]},
+                  .source_spacing = {report->source.spacing[0], report->source.spacing[1]},
+                  .source_steps = {report->source.steps[0], report->source.steps[1]},
+                  .straightened = report->source.straightened},
+        .features = report->features.items,
+        .feature_count = report->features.count};
+    const struct queue_result folder = {
+        .kind = "folder", .path = unit->output, .sop_class_uid = "", .sop_instance_uid = "", .series_uid = ""};
+    const struct error *error = &report->error;
+    if (report->verdict != PROTO_VERDICT_DONE)
+        return queue_fail_job(cohort->queue, job_id, error->code, error->message, error->file[0], error->file[1],
+                              clock_unix_ms());
+    return queue_finish_job(cohort->queue, job_id,
+                            &(struct queue_finish){report->review  ? QUEUE_REVIEW
+                                                   : report->empty ? QUEUE_EMPTY
+                                                                   : QUEUE_DONE,
+                                                   &figures, report->empty ? NULL : &folder, !report->empty,
+                                                   error->code, error->message},
+                            clock_unix_ms());
+}
+
+int
+run_cohort_add_job(struct run_cohort *cohort, const struct units *units, const struct unit *unit,
+                   const struct pipeline_report *report)
+{
+    const struct queue_new_job job = {.series_id = cohort->series[unit - units->items],
+                                      .revision = 1,
+                                      .stack = unit->stack,
+                                      .pipeline = cohort->pipeline->name,
+                                      .settings = cohort->settings};
+    struct queue_ids superseded;
+    int64_t job_id;
+    int rc = queue_begin(cohort->queue);
+    if (rc == 0)
+        rc = queue_add_job(cohort->queue, &job, clock_unix_ms(), &job_id, &superseded);
+    if (rc == 0) {
+        free(superseded.at);
+        rc = queue_start_job(cohort->queue, job_id, "run", 0, clock_unix_ms());
+    }
+    if (rc == 0)
+        rc = finish_job(cohort, job_id, unit, report);
+    return cohort_complain(cohort, rc == 0 ? queue_commit(cohort->queue) : rc);
+}
+
+int
+run_cohort_write(struct run_cohort *cohort, const char *output)
+{
+    static const char *const names[] = {"cohort.csv", "dictionary.csv", "reasons.csv", "failed.csv"};
+    char *paths[4] = {NULL};
+    struct report *report = NULL;
+    struct error error = {0};
+    int status = EXIT_OK;
+    for (int i = 0; i < 4 && status == EXIT_OK; i++)
+        if (asprintf(&paths[i], "%s/%s", output, names[i]) < 0) {
+            paths[i] = NULL;
+            status = cohort_complain(cohort, -ENOMEM);
+        }
+    if (status == EXIT_OK && report_open(cohort->path, &report, &error) != 0) {
+        cli_print_error("cannot make the cohort: %s", error.message);
+        status = EXIT_PARTIAL;
+    }
+    if (status == EXIT_OK)
+        status = cohort_tables_write(report, &(struct report_cohort){.pipeline = cohort->pipeline->name},
+                                     &(struct cohort_tables){paths[0], paths[1], paths[2], paths[3], paths[3]});
+    if (report)
+        report_close(report);
+    for (int i = 0; i < 4; i++)
+        free(paths[i]);
+    return status == EXIT_OK ? EXIT_OK : EXIT_PARTIAL;
+}
+
+void
+run_cohort_close(struct run_cohort *cohort)
+{
+    if (cohort->queue)
+        queue_close(cohort->queue);
+    free(cohort->path);
+    free(cohort->series);
+}
