@@ -254,7 +254,7 @@ cohort_write(struct cohort *cohort)
     int rc = database_query(db,
                             "SELECT id, label, family, name, meaning, ibsi_code, unit, settings FROM "
                             "feature_definition WHERE id IN (SELECT f.definition_id FROM feature f WHERE f.job_id IN "
-                            "(SELECT j.id " COHORT_JOBS ")) ORDER BY id",
+                            "(SELECT j.id " COHORT_JOBS ")) ORDER BY family, name",
                             cohort->values, 4, &rows);
     if (rc < 0)
         return rc;

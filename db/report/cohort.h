@@ -18,7 +18,7 @@ struct cohort_column {
 
 /* Rows of feature_definition, by id. */
 struct cohort_definition {
-    int64_t id;
+    int64_t id; /* the first member: it is also a key */
     size_t column;
     char *label; /* of the segment; malloc'd */
 };
@@ -32,7 +32,7 @@ struct cohort_columns {
 
 /*
  * Reads the columns of the definitions in `rows`: id, label, family, name, meaning, ibsi_code,
- * unit, settings. A feature in several units has one column per unit: ".in_Bq_ml". Returns 0 or
+ * unit, settings, in the order of family and name. A feature in several units has one column per unit: ".in_Bq_ml". Returns 0 or
  * -errno with a reason; clear it in both cases.
  */
 int cohort_columns_read(struct report *report, sqlite3_stmt *rows, struct cohort_columns *columns);

@@ -165,18 +165,21 @@ defining_settings(const char *settings)
     return text;
 }
 
-/* Takes ownership of the column; sets its place. */
+/* Takes ownership of the column; sets its place. Columns of one feature come in a row. */
 static int
 columns_take(struct cohort_columns *columns, struct cohort_column *column, size_t *at)
 {
-    for (*at = 0; *at < columns->count; ++*at) {
-        const struct cohort_column *other = &columns->items[*at];
-        if (strcmp(other->family, column->family) == 0 && strcmp(other->feature, column->feature) == 0 &&
-            strcmp(other->settings, column->settings) == 0 && strcmp(other->unit, column->unit) == 0) {
+    for (*at = columns->count; *at > 0; --*at) {
+        const struct cohort_column *other = &columns->items[*at - 1];
+        if (strcmp(other->feature, column->feature) != 0 || strcmp(other->family, column->family) != 0)
+            break;
+        if (strcmp(other->settings, column->settings) == 0 && strcmp(other->unit, column->unit) == 0) {
+            --*at;
             column_clear(column);
             return 0;
         }
     }
+    *at = columns->count;
     struct cohort_column *grown = array_grow(columns->items, &columns->room, columns->count + 1, sizeof *grown);
     if (!grown) {
         column_clear(column);
@@ -316,6 +319,14 @@ columns_finish(struct report *report, struct cohort_columns *columns)
     return rc == 0 ? columns_order(columns) : rc;
 }
 
+static int
+definition_compare(const void *key, const void *element)
+{
+    const int64_t id = *(const int64_t *)key;
+    const struct cohort_definition *definition = element;
+    return id < definition->id ? -1 : id > definition->id;
+}
+
 int
 cohort_columns_read(struct report *report, sqlite3_stmt *rows, struct cohort_columns *columns)
 {
@@ -325,17 +336,11 @@ cohort_columns_read(struct report *report, sqlite3_stmt *rows, struct cohort_col
         if (rc < 0)
             break;
     }
+    if (columns->definition_count > 0)
+        qsort(columns->definitions, columns->definition_count, sizeof *columns->definitions, definition_compare);
     if (rc == 0)
         rc = columns_finish(report, columns);
     return rc == -ENOMEM ? database_refuse(&report->db, rc, "out of memory") : rc;
-}
-
-static int
-definition_compare(const void *key, const void *element)
-{
-    const int64_t id = *(const int64_t *)key;
-    const struct cohort_definition *definition = element;
-    return id < definition->id ? -1 : id > definition->id;
 }
 
 const struct cohort_definition *

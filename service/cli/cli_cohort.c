@@ -74,11 +74,11 @@ print_failed(const struct report_cohort_counts *counts, const char *failed_by)
 {
     if (counts->failed == 0)
         return;
-    cli_print_error(
-        "%" PRId64 " job%s, series or files without a row: %s. %" PRId64
-        " patient%s not in the table, which has %" PRId64 " job%s of %" PRId64 " patient%s. %s lists the reasons.",
-        counts->failed, plural(counts->failed), counts->states, counts->missing, counts->missing == 1 ? " is" : "s are",
-        counts->jobs, plural(counts->jobs), counts->patients, plural(counts->patients), failed_by);
+    cli_print_error("without a row: %s (jobs, series and files). %" PRId64
+                    " patient%s not in the table, which has %" PRId64 " job%s of %" PRId64
+                    " patient%s. %s lists the reasons.",
+                    counts->states, counts->missing, counts->missing == 1 ? " is" : "s are", counts->jobs,
+                    plural(counts->jobs), counts->patients, plural(counts->patients), failed_by);
 }
 
 /* Prints a note unless all patients have their plain ID. */

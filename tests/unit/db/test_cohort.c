@@ -191,6 +191,118 @@ START_TEST(settings_with_equal_column_names_are_refused)
 
 END_TEST
 
+START_TEST(each_empty_cell_has_a_reason)
+{
+    measured("1.2.7", sample_features, SAMPLE_FEATURES, SAMPLE_NOW + 4000);
+    struct told told = ask((struct report_cohort){0});
+    ck_assert_int_eq(told.rc, 0);
+#define CORRELATION "glcm.correlation.2d_averaged.fbs0_1.along_0_90.symmetric_false"
+#define UNMEASURED  ",NOT_MEASURED,The settings of the job (column configuration) do not measure this of the region.\r\n"
+    ck_assert_str_eq(
+        told.reasons,
+        "job,series_uid,patient,segment,label,column,code,message\r\n"
+        "1,1.2.7,,1,Brain," CORRELATION UNMEASURED "1,1.2.7,,2,\"Ventricle, \"\"left\"\"\",first_order.mean" UNMEASURED
+        "1,1.2.7,,2,\"Ventricle, \"\"left\"\"\"," CORRELATION
+        ",ONE_GREY_LEVEL,This is not defined for a region of one value or grey level.\r\n"
+        "1,1.2.7,,2,\"Ventricle, \"\"left\"\"\",glcm.joint_entropy.3d_merged.fbn32.from_m1000.to_400" UNMEASURED);
+    told_free(&told);
+}
+
+END_TEST
+
+/* Adds a series of this patient, that is being received. */
+static int64_t
+patient_series(const char *series, const char *modality, const char *patient)
+{
+    struct series_about about = {0};
+    enum queue_arrival arrival;
+    int64_t id;
+    snprintf(about.patient_id, sizeof about.patient_id, "%s", patient);
+    const struct queue_instance instance = {.sop_instance_uid = series,
+                                            .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+                                            .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+                                            .series_uid = series,
+                                            .study_uid = "1.2.3",
+                                            .modality = modality,
+                                            .body_part = "",
+                                            .series_description = "",
+                                            .about = &about,
+                                            .path = series,
+                                            .source = "scu:CT1",
+                                            .frames = 1};
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
+    return id;
+}
+
+/* Makes a job that runs; with `measure` it ends well, else it fails. */
+static void
+patient_job(const char *series, const char *patient, bool measure)
+{
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    int64_t job, id = patient_series(series, "CT", patient);
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    ck_assert_int_eq(sample_add_job(s.queue, id, 1, &job), 0);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    const struct queue_finish done = {QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""};
+    ck_assert_int_eq(
+        measure ? queue_finish_job(s.queue, job, &done, SAMPLE_NOW + 4000)
+                : queue_fail_job(s.queue, job, CODE_ROI_NOT_FOUND, "no such region", "a.dcm", "", SAMPLE_NOW + 4000),
+        0);
+}
+
+#define PSEUDONYM "h:0123456789abcdef01234567"
+#define FAILED    "patient,source,study_uid,series_uid,modality,stack,job,state,code,message,file\r\n"
+
+START_TEST(jobs_and_series_without_a_row_are_listed)
+{
+    const struct queue_stack refused = {.name = "b 0",
+                                        .code = CODE_MISSING_SLICE,
+                                        .message = "1 slice is missing",
+                                        .file_a = "x.dcm",
+                                        .file_b = "y.dcm"};
+    patient_job("1.1", "A", true);       /* in the table */
+    patient_job("1.2", PSEUDONYM, true); /* in the table */
+    patient_job("1.3", "A", false);      /* a failed job of a patient who is in the table */
+    patient_job("1.4", "B", false);      /* the only job of its patient */
+    patient_series("1.5", "CT", "A");    /* being received, of a patient who is in the table: not listed */
+    patient_series("1.6", "MR", "C");    /* another modality: not listed */
+    patient_series("1.7", "CT", "D");    /* being received */
+    ck_assert_int_eq(queue_settle(s.queue, patient_series("1.8", "CT", "D"), 1, "", &refused, 1, SAMPLE_NOW), 0);
+    const struct queue_quarantine files[] = {
+        {.path = "quarantine/1",
+         .original_path = "",
+         .series_uid = "",
+         .code = CODE_FILE_TRUNCATED,
+         .message = "short"},
+        {.path = "quarantine/2", .original_path = "", .series_uid = "", .code = CODE_NOT_DICOM, .message = "text"},
+        {.path = "quarantine/3", .original_path = "", .series_uid = "1.1", .code = CODE_TAG_MISSING, .message = "tag"}};
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(queue_add_quarantine(s.queue, &files[i], SAMPLE_NOW), 0);
+    struct told told = ask((struct report_cohort){0});
+    ck_assert_msg(told.rc == 0, "%s", error.message);
+    ck_assert_str_eq(told.failed, FAILED ",,,,,,,UNREADABLE,FILE_TRUNCATED,short,quarantine/1\r\n"
+                                         "A,scu:CT1,1.2.3,1.3,CT,,3,FAILED,ROI_NOT_FOUND,no such region,a.dcm\r\n"
+                                         "B,scu:CT1,1.2.3,1.4,CT,,4,FAILED,ROI_NOT_FOUND,no such region,a.dcm\r\n"
+                                         "D,scu:CT1,1.2.3,1.7,CT,,,GATHERING,,The series is still being received.,\r\n"
+                                         "D,scu:CT1,1.2.3,1.8,CT,,,REFUSED,MISSING_SLICE,1 slice is missing,x.dcm\r\n");
+    ck_assert_str_eq(told.counts.states, "1 UNREADABLE, 2 FAILED, 1 GATHERING, 1 REFUSED");
+    ck_assert_int_eq(told.counts.failed, 5);
+    ck_assert_int_eq(told.counts.missing, 2);
+    ck_assert_int_eq(told.counts.jobs, 2);
+    ck_assert_int_eq(told.counts.patients, 2);
+    ck_assert_int_eq(told.counts.hashed, 1);
+    ck_assert_int_eq(told.counts.plain, 1);
+    ck_assert_int_eq(told.counts.unnamed, 0);
+    told_free(&told);
+    told = ask((struct report_cohort){.modality = "MR"}); /* no job has values; C is missing */
+    ck_assert_int_eq(told.rc, -ENOENT);
+    ck_assert_str_eq(told.failed,
+                     FAILED "C,scu:CT1,1.2.3,1.6,MR,,,GATHERING,,The series is still being received.,\r\n");
+    told_free(&told);
+}
+
+END_TEST
+
 /* Late slices made a new revision. */
 START_TEST(replaced_results_are_left_out)
 {
@@ -245,6 +357,8 @@ main(void)
     tcase_add_test(tcase, levels_by_width_share_one_column);
     tcase_add_test(tcase, each_unit_has_a_separate_column);
     tcase_add_test(tcase, settings_with_equal_column_names_are_refused);
+    tcase_add_test(tcase, each_empty_cell_has_a_reason);
+    tcase_add_test(tcase, jobs_and_series_without_a_row_are_listed);
     tcase_add_test(tcase, replaced_results_are_left_out);
     tcase_add_test(tcase, missing_data_is_reported);
     Suite *suite = suite_create("db_cohort");
