@@ -5,13 +5,14 @@ import csv
 import math
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 
 import pandas
 import pydicom
 import pytest
-from conftest import BIN, SOURCE, Daemon, drop, phantom, run_program
+from conftest import BIN, SOURCE, Daemon, drop, phantom, run_program, wait_for
 
 TEXTURE = """texture = ( { profile = "ibsi-b"; regions = [ "segments", "volume" ]; resample = { in_plane_mm = 7.0; }; },
                          { families = [ "glcm" ]; discretisation = "fixed-bin-size"; bin_width = 30.0; } );"""
@@ -20,7 +21,7 @@ USAGE, NOT_FOUND = 2, 3
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """A daemon with two finished jobs. Tests only read its database, so they share it."""
+    """A daemon with two finished jobs and a refused series. Tests only read its database, so they share it."""
     folder = tmp_path_factory.mktemp("measured")
     d = Daemon(folder / "daemon", quiet=0.5, pipeline_extra=TEXTURE)
     try:
@@ -33,6 +34,9 @@ def measured(tmp_path_factory):
                 dataset.save_as(path)
             drop(files, d.inbox)
             d.wait_jobs(count=number)
+        files = phantom(folder / "series3", "--size", "48x40x8", "--seed", 3)
+        drop(files[:3] + files[4:], d.inbox)
+        wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 60, "the refusal")
         yield d
     finally:
         d.kill_all()
@@ -108,6 +112,57 @@ def test_regions_are_chosen(measured):
                               (("--pipeline", "head-ct", "--since", "2999-01-01"), NOT_FOUND)):
         refused = run_cohort(measured, *arguments)
         assert refused.returncode == status and refused.stdout == "" and refused.stderr
+
+
+def test_patients_without_a_row_are_counted_and_listed(measured):
+    table = run_cohort(measured, "--pipeline", "head-ct", check=True)
+    counted = "noctule: without a row: 1 REFUSED (jobs, series and files). 1 patient is not in the table, which has 2 jobs of 2 patients."
+    assert f"{counted} The option --failed lists the reasons.\n" in table.stderr
+    listed = run_cohort(measured, "--pipeline", "head-ct", "--failed", check=True)
+    assert counted in listed.stderr
+    (row,) = csv.DictReader(listed.stdout.splitlines())
+    (told,) = measured.query("SELECT * FROM v_series WHERE state = 'REFUSED'")
+    missing = pydicom.dcmread(next(measured.root.parent.parent.glob("series3/*")))
+    assert row["series_uid"] == missing.SeriesInstanceUID and row["patient"] == told["patient_id"] != missing.PatientID
+    assert (row["state"], row["code"], row["message"], row["file"]) == ("REFUSED", told["code"], told["message"], told["file_a"])
+    assert row["code"] in ("MISSING_SLICE", "INCOMPLETE_SERIES") and row["source"] == f"inbox:{measured.inbox}"
+    assert run_cohort(measured, "--pipeline", "head-ct", "--failed", "--reasons", "x").returncode == USAGE
+    assert run_cohort(measured, "--pipeline", "other", "--failed").returncode == NOT_FOUND
+
+
+def test_each_empty_cell_has_a_reason(measured, tmp_path):
+    rows, dictionary = read(measured, "--reasons", tmp_path / "reasons.csv")
+    features = [line["column"] for line in dictionary if line["family"]]
+    expected = {}
+    for row in rows:
+        told = measured.query("SELECT * FROM v_features WHERE job = ? AND segment = ?", row["job"], row["segment"])
+        reasons = {(line["family"], line["name"], defining(line["settings"])): line["reason"] for line in told}
+        for line in dictionary:
+            if line["column"] in features and not row[line["column"]]:
+                expected[row["job"], row["segment"], row["patient"], line["column"]] = reasons.get(
+                    (line["family"], line["name"], line["settings"]), "NOT_MEASURED")
+    with open(tmp_path / "reasons.csv", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert {(row["job"], row["segment"], row["patient"], row["column"]): row["code"] for row in found} == expected
+    assert len(found) == len(expected) > 0 and all(row["message"] for row in found)
+
+
+def test_the_form_of_patients_is_reported(measured, tmp_path):
+    note = run_cohort(measured, "--pipeline", "head-ct", check=True).stderr
+    assert 'the column patient has pseudonyms, because the option identifiers was "hashed"' in note
+    for forms, expected in ((("P1", "P2"), ""), (("P1", None), "mixes pseudonyms (1 job) and plain IDs (1)"),
+                            (("P1", ""), "the column patient is empty for 1 job:")):
+        root = tmp_path / f"root{len(list(tmp_path.iterdir()))}"
+        root.mkdir()
+        with sqlite3.connect(f"file:{measured.root}/noctule.db?mode=ro", uri=True) as original, \
+                sqlite3.connect(root / "noctule.db") as copy:
+            original.backup(copy)
+            for job, patient in enumerate(forms, start=1):
+                if patient is not None:
+                    copy.execute("UPDATE series SET patient_id = ? WHERE id = (SELECT series_id FROM job WHERE id = ?)", (patient, job))
+        told = subprocess.run([BIN / "noctule", "--config", measured.config, "--root", root, "cohort", "-p", "head-ct"], text=True,
+                              capture_output=True, check=True)
+        assert expected in told.stderr and ("column patient" in told.stderr) == bool(expected)
 
 
 def snippet(language):

@@ -26,7 +26,7 @@ def values_of(files):
     """Returns the values of a series in HU, slices in the order of Planes, and the volume of a voxel in ml."""
     datasets = [pydicom.dcmread(file) for file in files]
     datasets.sort(key=lambda ds: float(ds.ImagePositionPatient[2]))
-    step = (float(datasets[-1].ImagePositionPatient[2]) - float(datasets[0].ImagePositionPatient[2])) / (len(files) - 1)
+    step = (float(datasets[-1].ImagePositionPatient[2]) - float(datasets[0].ImagePositionPatient[2])) / (len(datasets) - 1)
     voxel = step * float(datasets[0].PixelSpacing[0]) * float(datasets[0].PixelSpacing[1])
     return np.stack([ds.pixel_array * float(ds.RescaleSlope) + float(ds.RescaleIntercept) for ds in datasets]), voxel / 1000
 
