@@ -21,7 +21,7 @@ _noctule() {
     done
     case $command in
     run)
-        options='--pipeline --output --stack --stacks --object --mask --keep-masks --accept-missing --threads --json --quiet --table'
+        options='--pipeline --output --stack --stacks --object --mask --keep-masks --accept-missing --threads --json --quiet --cohort --table'
         kind=files
         ;;
     explain)
@@ -65,7 +65,7 @@ _noctule() {
         kind=nothing
         ;;
     cohort)
-        options='--pipeline --since --modality --all-revisions --dictionary'
+        options='--pipeline --since --modality --all-revisions --dictionary --reasons --failed'
         kind=nothing
         ;;
     series)
@@ -240,6 +240,7 @@ _noctule() {
     cohort:--since) kind=nothing ;;
     cohort:--modality) kind=nothing ;;
     cohort:--dictionary) kind=files ;;
+    cohort:--reasons) kind=files ;;
     series:--state) words='GATHERING SETTLED REFUSED' ;;
     series:--series) kind=nothing ;;
     series:--code) kind=nothing ;;
