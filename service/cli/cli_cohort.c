@@ -63,7 +63,7 @@ file_end(struct cohort_file *file, int rc)
 /* ------------------------------------------------------------------------------ messages ---- */
 
 static const char *
-plural(int64_t count)
+cohort_plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
@@ -78,7 +78,7 @@ print_failed(const struct report_cohort_counts *counts, const char *failed_by)
                     " patient%s not in the table, which has %" PRId64 " job%s of %" PRId64
                     " patient%s. %s lists the reasons.",
                     counts->states, counts->missing, counts->missing == 1 ? " is" : "s are", counts->jobs,
-                    plural(counts->jobs), counts->patients, plural(counts->patients), failed_by);
+                    cohort_plural(counts->jobs), counts->patients, cohort_plural(counts->patients), failed_by);
 }
 
 /* Prints a note unless all patients have their plain ID. */
@@ -88,7 +88,7 @@ print_identifiers(const struct report_cohort_counts *counts)
     if (counts->hashed > 0 && counts->plain > 0)
         cli_print_error("the column patient mixes pseudonyms (%" PRId64 " job%s) and plain IDs (%" PRId64
                         "), because the option identifiers changed: one patient may have both",
-                        counts->hashed, plural(counts->hashed), counts->plain);
+                        counts->hashed, cohort_plural(counts->hashed), counts->plain);
     else if (counts->hashed > 0)
         cli_print_error(
             "the column patient has pseudonyms, because the option identifiers was \"hashed\" when the images "
@@ -98,7 +98,7 @@ print_identifiers(const struct report_cohort_counts *counts)
         cli_print_error("the column patient is empty for %" PRId64
                         " job%s: the option identifiers was \"none\", or the "
                         "images have no Patient ID",
-                        counts->unnamed, plural(counts->unnamed));
+                        counts->unnamed, cohort_plural(counts->unnamed));
 }
 
 int

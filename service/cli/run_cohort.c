@@ -51,7 +51,7 @@ run_cohort_open(struct run_cohort *cohort)
 
 /* Adds the first image, which has the attributes of the series. */
 static int
-add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t *series_id)
+cohort_add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t *series_id)
 {
     const struct dicom_instance *first = unit->headers->instances[0];
     struct series_about about = first->about;
@@ -85,10 +85,10 @@ add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t *series
 
 /* Adds the series of the units from `first` to `end`, which are its stacks. */
 static int
-add_series(struct run_cohort *cohort, const struct unit *first, size_t count, int64_t *series)
+cohort_add_series(struct run_cohort *cohort, const struct unit *first, size_t count, int64_t *series)
 {
     struct queue_stack *stacks = calloc(count, sizeof *stacks);
-    int rc = stacks ? add_instance(cohort, first, &series[0]) : -ENOMEM;
+    int rc = stacks ? cohort_add_instance(cohort, first, &series[0]) : -ENOMEM;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         const struct error *refusal = &first[i].refusal;
         series[i] = series[0];
@@ -113,7 +113,7 @@ run_cohort_add(struct run_cohort *cohort, const struct units *units, const struc
     for (size_t i = 0, count; rc == 0 && i < units->count; i += count) {
         for (count = 1; i + count < units->count && units->items[i + count].headers == units->items[i].headers;)
             count++;
-        rc = add_series(cohort, &units->items[i], count, &cohort->series[i]);
+        rc = cohort_add_series(cohort, &units->items[i], count, &cohort->series[i]);
     }
     for (size_t i = 0; rc == 0 && i < headers->count; i++) {
         const struct error *error = &headers->errors[i];
@@ -121,7 +121,6 @@ run_cohort_add(struct run_cohort *cohort, const struct units *units, const struc
             continue;
         rc = queue_add_quarantine(cohort->queue,
                                   &(struct queue_quarantine){.path = paths[i],
-                                                             .original_path = paths[i],
                                                              .series_uid = "",
                                                              .sop_instance_uid = "",
                                                              .code = error->code,
@@ -133,7 +132,8 @@ run_cohort_add(struct run_cohort *cohort, const struct units *units, const struc
 
 /* Ends the job as the service does. */
 static int
-finish_job(struct run_cohort *cohort, int64_t job_id, const struct unit *unit, const struct pipeline_report *report)
+cohort_finish_job(struct run_cohort *cohort, int64_t job_id, const struct unit *unit,
+                  const struct pipeline_report *report)
 {
     const struct queue_figures figures = {
         .total_seconds = report->total_seconds,
@@ -181,7 +181,7 @@ run_cohort_add_job(struct run_cohort *cohort, const struct units *units, const s
         rc = queue_start_job(cohort->queue, job_id, "run", 0, clock_unix_ms());
     }
     if (rc == 0)
-        rc = finish_job(cohort, job_id, unit, report);
+        rc = cohort_finish_job(cohort, job_id, unit, report);
     return cohort_complain(cohort, rc == 0 ? queue_commit(cohort->queue) : rc);
 }
 
