@@ -447,7 +447,7 @@ run_units(struct direct_run *run)
         json_end_object(&run->json);
     }
     if (run->groups)
-        run->cohort_failed |= run_cohort_write(&run->cohort, options->output) != EXIT_OK;
+        run->cohort_failed |= run_cohort_write(&run->cohort) != EXIT_OK;
     if (run->units.count == 0 && run->units.stacks == 0) {
         cli_print_error("no image to process among %zu files", run->headers.count);
         return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
@@ -561,8 +561,11 @@ run_open_cohort(struct direct_run *run)
         cli_print_error("%s", error.message);
         return EXIT_PARTIAL;
     }
-    run->cohort = (struct run_cohort){
-        .conf = run->conf, .pipeline = run->options.pipeline, .settings = run->settings, .scratch = scratch};
+    run->cohort = (struct run_cohort){.conf = run->conf,
+                                      .pipeline = run->options.pipeline,
+                                      .settings = run->settings,
+                                      .scratch = scratch,
+                                      .output = run->options.output};
     return run_cohort_open(&run->cohort);
 }
 

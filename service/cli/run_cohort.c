@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int
 cohort_complain(const struct run_cohort *cohort, int rc)
 {
     if (rc)
-        cli_print_error("cannot make the cohort: %s", cohort->queue ? queue_reason(cohort->queue) : strerror(-rc));
+        cli_print_error("cannot make the cohort: %s",
+                        cohort->queue && *queue_reason(cohort->queue) ? queue_reason(cohort->queue) : strerror(-rc));
     return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
@@ -105,11 +107,34 @@ cohort_add_series(struct run_cohort *cohort, const struct unit *first, size_t co
     return rc;
 }
 
+enum { COHORT_TABLES = 4 };
+
+/* Makes the paths of the tables. The caller must free them, also after -ENOMEM. */
+static int
+cohort_paths(const struct run_cohort *cohort, char *paths[COHORT_TABLES])
+{
+    static const char *const names[COHORT_TABLES] = {"cohort.csv", "dictionary.csv", "reasons.csv", "failed.csv"};
+    for (int i = 0; i < COHORT_TABLES; i++)
+        if (asprintf(&paths[i], "%s/%s", cohort->output, names[i]) < 0) {
+            paths[i] = NULL;
+            return -ENOMEM;
+        }
+    return 0;
+}
+
 int
 run_cohort_add(struct run_cohort *cohort, const struct units *units, const struct headers *headers, char *const *paths)
 {
     cohort->series = calloc(units->count + 1, sizeof *cohort->series);
-    int rc = cohort->series ? queue_begin(cohort->queue) : -ENOMEM;
+    char *earlier[COHORT_TABLES] = {NULL};
+    int rc = cohort_paths(cohort, earlier);
+    for (int i = 0; i < COHORT_TABLES; i++) {
+        if (rc == 0 && unlink(earlier[i]) != 0 && errno != ENOENT)
+            rc = -errno;
+        free(earlier[i]);
+    }
+    if (rc == 0)
+        rc = cohort->series ? queue_begin(cohort->queue) : -ENOMEM;
     for (size_t i = 0, count; rc == 0 && i < units->count; i += count) {
         for (count = 1; i + count < units->count && units->items[i + count].headers == units->items[i].headers;)
             count++;
@@ -186,18 +211,12 @@ run_cohort_add_job(struct run_cohort *cohort, const struct units *units, const s
 }
 
 int
-run_cohort_write(struct run_cohort *cohort, const char *output)
+run_cohort_write(const struct run_cohort *cohort)
 {
-    static const char *const names[] = {"cohort.csv", "dictionary.csv", "reasons.csv", "failed.csv"};
-    char *paths[4] = {NULL};
+    char *paths[COHORT_TABLES] = {NULL};
     struct report *report = NULL;
     struct error error = {0};
-    int status = EXIT_OK;
-    for (int i = 0; i < 4 && status == EXIT_OK; i++)
-        if (asprintf(&paths[i], "%s/%s", output, names[i]) < 0) {
-            paths[i] = NULL;
-            status = cohort_complain(cohort, -ENOMEM);
-        }
+    int status = cohort_complain(cohort, cohort_paths(cohort, paths));
     if (status == EXIT_OK && report_open(cohort->path, &report, &error) != 0) {
         cli_print_error("cannot make the cohort: %s", error.message);
         status = EXIT_PARTIAL;
@@ -207,9 +226,9 @@ run_cohort_write(struct run_cohort *cohort, const char *output)
                                      &(struct cohort_tables){paths[0], paths[1], paths[2], paths[3], paths[3]});
     if (report)
         report_close(report);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < COHORT_TABLES; i++)
         free(paths[i]);
-    return status == EXIT_OK ? EXIT_OK : EXIT_PARTIAL;
+    return status;
 }
 
 void

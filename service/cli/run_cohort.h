@@ -17,7 +17,8 @@ struct run_cohort {
     const struct conf_pipeline *pipeline;
     const char *settings; /* its text */
     const struct scratch *scratch;
-    char *path; /* of the database; NULL: not open */
+    const char *output; /* folder of the tables */
+    char *path;         /* of the database; NULL: not open */
     struct queue *queue;
     struct pseudonym_key key;
     enum conf_identifiers identifiers;
@@ -28,15 +29,15 @@ struct run_cohort {
  * confined. Returns EXIT_OK, or EXIT_PARTIAL after an error message. The caller must call run_cohort_close in either
  * case. */
 int run_cohort_open(struct run_cohort *cohort);
-/* Adds all series with their stacks, and the files whose series is unknown. Returns likewise. */
+/* Removes earlier tables. Adds all series with their stacks, and the unreadable files. Returns likewise. */
 int run_cohort_add(struct run_cohort *cohort, const struct units *units, const struct headers *headers,
                    char *const *paths);
 /* Adds the job of a unit with its outcome. Returns likewise. */
 int run_cohort_add_job(struct run_cohort *cohort, const struct units *units, const struct unit *unit,
                        const struct pipeline_report *report);
-/* Writes cohort.csv, dictionary.csv, reasons.csv and failed.csv into the folder. Returns likewise, also if no job has
- * features. */
-int run_cohort_write(struct run_cohort *cohort, const char *output);
+/* Writes cohort.csv, dictionary.csv, reasons.csv and failed.csv; if no job has features, failed.csv alone. Returns
+ * EXIT_OK if all are written. */
+int run_cohort_write(const struct run_cohort *cohort);
 void run_cohort_close(struct run_cohort *cohort);
 
 #endif

@@ -140,7 +140,11 @@ def test_several_inputs_are_patients(tree):
 
 
 def test_no_patient_with_a_region(tree):
+    """No table of an earlier run stays."""
     folder, _ = tree
+    (folder / "none").mkdir()
+    for name in ("cohort", "dictionary", "reasons", "failed"):
+        (folder / "none" / f"{name}.csv").write_text("earlier")
     done, tables = run_tree(folder, "in/dora", output="none")
     assert done.returncode == PARTIAL and set(tables) == {"failed"}
     assert list(tables["failed"].code) == ["OBJECT_MISSING"] and "no selected job of pipeline lesions has features" in done.stderr
