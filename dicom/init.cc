@@ -1,6 +1,7 @@
 /* init.cc - initialises DCMTK once per process: dictionary, decoders, logger. */
 #include "dicom/dicom.h"
 
+#include "dicom/value/charset.hh"
 #include "dicom/value/uid.h"
 
 #include <dcmtk/config/osconfig.h>
@@ -48,6 +49,13 @@ init_libraries()
     if (!has_dictionary())
         end_for_want_of("no data dictionary of DCMTK (dicom.dic, see DCMDICTPATH), or not enough "
                         "memory to load it");
+    /* Without them, texts would count as unreadable, and results would lack the names and IDs they inherit. */
+    try {
+        charset_load_converters();
+    } catch (const std::bad_alloc &) {
+        end_for_want_of("no converter of character sets (glibc's gconv modules: ISO-8859-1, GB18030, EUC-KR, "
+                        "ISO-2022-JP-2, ISO-2022-JP-3), or not enough memory to load it");
+    }
     /* Standard attributes with VR UN get the VR of the dictionary. */
     dcmEnableUnknownVRConversion.set(OFTrue);
     DJDecoderRegistration::registerCodecs();

@@ -64,29 +64,24 @@ designate_katakana(const std::string &text)
     return inside ? result + "\x1B(B" : result;
 }
 
-/* An open iconv descriptor. */
+/* An open iconv descriptor. glibc reports a converter that it has no memory to load as unknown (EINVAL). dicom_init()
+ * has checked that the converters exist, so any failure to open one is a lack of memory. */
 class Converter
 {
   public:
     explicit Converter(const char *from) : handle_(iconv_open("UTF-8", from))
     {
-        if (!good()) /* A known set fails too if memory is short. Report that instead. */
-            header_blame_memory();
+        if (handle_ == reinterpret_cast<iconv_t>(-1))
+            throw std::bad_alloc();
     }
 
     ~Converter()
     {
-        if (good())
-            iconv_close(handle_);
+        iconv_close(handle_);
     }
 
     Converter(const Converter &) = delete;
     Converter &operator=(const Converter &) = delete;
-
-    bool good() const
-    {
-        return handle_ != reinterpret_cast<iconv_t>(-1);
-    }
 
     bool convert(std::string text, std::string &utf8)
     {
@@ -106,12 +101,21 @@ class Converter
     iconv_t handle_;
 };
 
+/* Runs `act` of DCMTK, which names sets that it does not know by another condition. */
+template <typename Act>
+OFCondition
+try_encoding(Act act)
+{
+    const OFCondition condition = header_try(act);
+    if (condition.module() == OFCondition(EC_Normal).module() && condition.code() == EC_CODE_CannotOpenEncoding)
+        throw std::bad_alloc();
+    return condition;
+}
+
 OFCondition
 convert_japanese(DcmDataset &dataset, const char *converter_name)
 {
     Converter converter(converter_name);
-    if (!converter.good())
-        return EC_InvalidValue;
     DcmStack stack;
     while (dataset.nextObject(stack, OFTrue).good()) {
         DcmObject *object = stack.top();
@@ -143,7 +147,7 @@ inherited_convert(struct dicom_inherited &inherited)
         dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
         const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
         condition =
-            japanese ? convert_japanese(dataset, japanese) : header_try([&] { return dataset.convertToUTF8(); });
+            japanese ? convert_japanese(dataset, japanese) : try_encoding([&] { return dataset.convertToUTF8(); });
     }
     if (condition.bad()) {
         header_blame_memory();
@@ -174,10 +178,18 @@ charset_is_utf8(const std::string &text)
     return true;
 }
 
+void
+charset_load_converters()
+{
+    for (const char *name : {"ISO-8859-1", "GB18030", "EUC-KR", "ISO-2022-JP-2", "ISO-2022-JP-3"})
+        Converter{name};
+}
+
 Charset::Charset(const std::string &declared)
     : japanese_(japanese_converter(declared)), is_utf8_(declared == "ISO_IR 192"),
-      is_known_(japanese_ || is_utf8_ ||
-                header_try([&] { return set_.selectCharacterSet(OFString(declared.c_str(), declared.size())); }).good())
+      is_known_(
+          japanese_ || is_utf8_ ||
+          try_encoding([&] { return set_.selectCharacterSet(OFString(declared.c_str(), declared.size())); }).good())
 {
 }
 
@@ -189,8 +201,7 @@ Charset::decode(const std::string &text, std::string &utf8)
         return charset_is_utf8(text);
     }
     if (japanese_) {
-        Converter converter(japanese_);
-        return converter.good() && converter.convert(designate_katakana(text), utf8);
+        return Converter(japanese_).convert(designate_katakana(text), utf8);
     }
     OFString converted;
     if (!is_known_ ||

@@ -34,6 +34,10 @@ class Charset
     bool is_known_;
 };
 
+/* Loads the converters of the C library, so that they exist later. Throws std::bad_alloc if one is not there, or if memory
+ * is short. */
+void charset_load_converters();
+
 /* Converts a name for display to UTF-8. If it is not in the set, non-ASCII bytes become "?". */
 std::string charset_name(Charset &charset, const std::string &text);
 
