@@ -136,7 +136,7 @@ def make_series(folder, seed):
     files = phantom(folder, "--size", f"32x32x{SLICES}", "--seed", str(seed))
     for path in files:
         dataset = pydicom.dcmread(path)
-        dataset.ImagesInAcquisition, dataset.PatientName = str(SLICES), NAME
+        dataset.ImagesInAcquisition, dataset.PatientName, dataset.SpecificCharacterSet = str(SLICES), NAME, "ISO_IR 100"
         dataset.save_as(path)
     return files
 
