@@ -4,6 +4,7 @@ masks of the contours, and with published masks of real patients."""
 import copy
 import csv
 import os
+import re
 import shutil
 import subprocess
 
@@ -12,7 +13,8 @@ import pandas
 import pydicom
 import pydicom.uid
 import pytest
-from conftest import BIN, SHARED, Daemon, drop, needs_shared, phantom
+import scipy.ndimage
+from conftest import BIN, SHARED, SOURCE, Daemon, drop, needs_shared, phantom
 from test_contours import Planes, nifti_mask, peer_mask, ring, structure_set
 
 PARTIAL = 1
@@ -42,9 +44,9 @@ def give_contours(folder, planes, rois):
             for name, drawn in zip(rois, contours, strict=True)}
 
 
-def run_tree(folder, *inputs, options="", output="out"):
+def run_tree(folder, *inputs, options="", output="out", pipeline=PIPELINE):
     """Returns the CompletedProcess, and the four tables as pandas reads them."""
-    (folder / "study.conf").write_text(f'root = "{folder / "root"}"; {options} pipelines = ( {PIPELINE} );')
+    (folder / "study.conf").write_text(f'root = "{folder / "root"}"; {options} pipelines = ( {pipeline} );')
     done = subprocess.run([BIN / "noctule", "--config", folder / "study.conf", "run", "--pipeline", "lesions", "--cohort",
                            "--output", folder / output, *inputs], cwd=folder, text=True, capture_output=True, timeout=300,
                           env=os.environ | {"TMPDIR": str(folder)})
@@ -148,6 +150,35 @@ def test_no_patient_with_a_region(tree):
     done, tables = run_tree(folder, "in/dora", output="none")
     assert done.returncode == PARTIAL and set(tables) == {"failed"}
     assert list(tables["failed"].code) == ["OBJECT_MISSING"] and "no selected job of pipeline lesions has features" in done.stderr
+
+
+def test_components_are_rows_as_documented(tmp_path):
+    """Two contours of three components, of which one has a hole: components by size, as SciPy labels them."""
+    (segments,) = re.findall(r"```\n(segments = .*?)```", (SOURCE / "docs" / "cohort.md").read_text(), re.S)
+    files = phantom(tmp_path / "in" / "ct", "--size", "70x61x9", "--seed", 5)
+    planes = Planes(files)
+    rois = {"GTV": [("CLOSED_PLANAR", ring(planes, z, center, radii, 60)) for z in (2, 3, 4)
+                    for center, radii in (((15, 20), (6, 9)), ((45, 20), (9, 9)), ((45, 20), (3, 3)))],
+            "GTV small": [("CLOSED_PLANAR", ring(planes, 6, (30, 45), (7, 5), 60))]}
+    masks = give_contours(tmp_path / "in", planes, rois)
+    labels, count = scipy.ndimage.label(np.logical_or.reduce(list(masks.values())))
+    sizes = sorted(((labels == number).sum(), number) for number in range(1, count + 1))[::-1]
+    values, voxel = values_of(files)
+    done, tables = run_tree(tmp_path, "in", pipeline=f'{{ name = "lesions"; {segments} '
+                            'texture = { families = [ "first-order", "shape" ]; }; }')
+    assert done.returncode == 0, done.stderr
+    rows = tables["cohort"].to_dict("records")
+    assert [row["label"] for row in rows] == ["Lesion 1", "Lesion 2", "Lesion 3"] and count == 3
+    for row, (size, number) in zip(rows, sizes, strict=True):
+        assert float(row["shape.volume"]) == pytest.approx(size * voxel, rel=1e-8)
+        assert float(row["first_order.mean"]) == pytest.approx(values[labels == number].mean(), rel=1e-12)
+    assert tables["reasons"].empty
+    # a patient with one lesion
+    masks = give_contours(tmp_path / "in", planes, {"GTV": rois["GTV small"]})
+    _, tables = run_tree(tmp_path, "in", output="one", pipeline=f'{{ name = "lesions"; {segments} '
+                         'texture = { families = [ "first-order", "shape" ]; }; }')
+    assert list(tables["cohort"]["shape.volume"].astype(float)) == pytest.approx([masks["GTV"].sum() * voxel, 0, 0], rel=1e-8)
+    assert set(tables["reasons"].label) == {"Lesion 2", "Lesion 3"} and set(tables["reasons"].code) == {"EMPTY_REGION"}
 
 
 def test_the_daemon_makes_the_same_table(tree, tmp_path):
