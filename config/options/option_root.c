@@ -121,8 +121,9 @@ static const struct option_row root_rows[] = {
     {ROW(conf, text, device_serial_number), "\"noctule-1\"", LIMITS(1, 64), .form = &form_dicom,
      .help = "Device Serial Number (0018,1000) of this installation, written into every result"},
     {ROW(conf, choice, identifiers), "\"hashed\"", .choices = identifiers_choices,
-     .help = "stored form of Accession Number and Patient ID in the database: \"plain\", "
-             "\"hashed\" with the key in the root, or \"none\""},
+     .help =
+         "stored form of Accession Number and Patient ID in the database and in tables of noctule cohort: \"plain\", "
+         "\"hashed\" with the key in the root, or \"none\""},
     {ROW(conf, word, log_level), "\"info\"", .choices = log_choices, .help = "lowest level of logged messages"},
 };
 
