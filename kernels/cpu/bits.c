@@ -47,12 +47,6 @@ bits_set(uint64_t *row, int64_t first, int64_t last)
     return added;
 }
 
-static int64_t
-bits_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void
 transpose_square(const struct isa *isa, const struct bits_matrix *source, const struct bits_matrix *target, int64_t row,
                  int64_t column)

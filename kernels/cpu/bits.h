@@ -16,6 +16,12 @@ struct bits_extent {
 struct bits_extent bits_extent(int64_t x, int64_t y, int64_t z);
 int64_t bits_words(const struct bits_extent *extent);
 
+static inline int64_t
+bits_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Returns whether a row of this many words has no bit set. */
 static inline bool
 bits_row_is_empty(const uint64_t *row, int64_t words)

@@ -80,22 +80,12 @@ processor_name(char name[NAME_LENGTH])
 #endif
 }
 
-static void
-cpu_describe(struct cpu_device *device)
-{
-    char name[NAME_LENGTH];
-    int threads = device->base.threads;
-
-    processor_name(name);
-    snprintf(device->base.description, sizeof(device->base.description), "%s, %d thread%s, %s", name, threads,
-             threads == 1 ? "" : "s", device->isa->name);
-}
-
 int
 cpu_device_open(const struct kernels_device_options *options, const char *isa, struct kernels_device **result,
                 struct error *error)
 {
     struct cpu_device *device = calloc(1, sizeof(*device));
+    char name[NAME_LENGTH];
     int rc;
 
     if (!device)
@@ -112,7 +102,9 @@ cpu_device_open(const struct kernels_device_options *options, const char *isa, s
         error_set(error, rc, CODE_COMPUTE_FAILED, "cannot start %d threads: %s", device->base.threads, strerror(-rc));
         goto fail;
     }
-    cpu_describe(device);
+    processor_name(name);
+    snprintf(device->base.description, sizeof(device->base.description), "%s, %d thread%s, %s", name,
+             device->base.threads, device->base.threads == 1 ? "" : "s", device->isa->name);
     *result = &device->base;
     return 0;
 

@@ -45,4 +45,15 @@ cpu_device_of(const struct kernels_lane *lane)
     return (const struct cpu_device *)lane->device;
 }
 
+/* Returns a voxel's value, relative to the smallest of its type. */
+static inline uint32_t
+cpu_lane_value(const struct cpu_lane *lane, int64_t voxel)
+{
+    const void *voxels = lane->voxels.memory;
+
+    if (lane->base.pixel == IMAGE_UINT8)
+        return ((const uint8_t *)voxels)[voxel];
+    return ((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000u : 0);
+}
+
 #endif

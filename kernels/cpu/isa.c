@@ -20,7 +20,7 @@ isa_find(const char *name)
     const struct isa *found = name ? NULL : __atomic_load_n(&best, __ATOMIC_RELAXED);
 
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !found; i++)
-        if ((!name || strcmp(name, tables[i]->name) == 0) && tables[i]->runs_here())
+        if ((!name || strcmp(name, tables[i]->name) == 0) && (!tables[i]->runs_here || tables[i]->runs_here()))
             found = tables[i];
     if (!name)
         __atomic_store_n(&best, found, __ATOMIC_RELAXED);

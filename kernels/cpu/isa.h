@@ -132,8 +132,8 @@ struct isa_shifted {
 
 struct isa {
     const char *name;
-    bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
-    bool (*runs_here)(void);
+    bool bit_instructions;   /* BMI, LZCNT and POPCNT may be used */
+    bool (*runs_here)(void); /* NULL: any processor runs it */
     /*
      * Sets one bit per element: whether it lies in either interval (pass one interval twice for a
      * single one). Writes whole words, the last padded with 0. Returns the number of runs of ones.

@@ -8,20 +8,14 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* Not every compiler's __builtin_cpu_supports supports lzcnt. */
-static bool
-lzcnt_runs_here(void)
-{
-    unsigned eax, ebx, ecx, edx;
-
-    return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT);
-}
-
 static bool
 avx2_runs_here(void)
 {
+    unsigned eax, ebx, ecx, edx;
+
+    /* Not every compiler's __builtin_cpu_supports supports lzcnt. */
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           lzcnt_runs_here() && __builtin_cpu_supports("popcnt");
+           __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT) && __builtin_cpu_supports("popcnt");
 }
 
 /* Packs two vectors of 16-bit lanes, all ones or all zeros, into 32 bits in order. */
@@ -89,69 +83,50 @@ avx2_pass_word16(const struct avx2_pass *pass, const uint16_t *values)
 AVX2_PASS_REST(16)
 ISA_PACK(avx2, 16, _mm256_set1_epi16, short)
 
-/* All ones in lanes that are edges, and in lanes that settle. */
-struct avx2_joined {
-    __m256i edge;
-    __m256i settle;
-};
-
-LOOP struct avx2_joined
-avx2_join(const struct isa_join *join, int64_t from)
-{
-    __m256i own = _mm256_loadu_si256((const __m256i_u *)(join->own + from));
-    __m256i other = _mm256_loadu_si256((const __m256i_u *)(join->other + from));
-    __m256i affinity = _mm256_loadu_si256((const __m256i_u *)(join->affinity + from));
-    __m256i least = _mm256_add_epi16(own, _mm256_set1_epi16((short)join->step));
-    __m256i strong = _mm256_cmpeq_epi16(_mm256_max_epu16(affinity, least), affinity);
-    __m256i equal = _mm256_cmpeq_epi16(own, other);
-    __m256i below = _mm256_cmpeq_epi16(_mm256_max_epu16(own, other), other);
-
-    return (struct avx2_joined){
-        _mm256_and_si256(strong, equal),
-        _mm256_and_si256(strong, _mm256_andnot_si256(equal, below)),
-    };
-}
-
 LOOP void
 avx2_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
 {
-    const struct isa_join own = *join;
+    const struct isa_join rows = *join;
+    const __m256i step = _mm256_set1_epi16((short)rows.step);
     int64_t i = 0;
 
     for (; i + 64 <= count; i += 64) {
-        struct avx2_joined joined[4];
+        __m256i edge[4], settle[4]; /* all ones in lanes that are edges, and in lanes that settle */
 
-        for (int k = 0; k < 4; k++)
-            joined[k] = avx2_join(&own, i + 16 * k);
+        for (int k = 0; k < 4; k++) {
+            const int64_t from = i + 16 * k;
+            __m256i own = _mm256_loadu_si256((const __m256i_u *)(rows.own + from));
+            __m256i other = _mm256_loadu_si256((const __m256i_u *)(rows.other + from));
+            __m256i affinity = _mm256_loadu_si256((const __m256i_u *)(rows.affinity + from));
+            __m256i least = _mm256_add_epi16(own, step);
+            __m256i strong = _mm256_cmpeq_epi16(_mm256_max_epu16(affinity, least), affinity);
+            __m256i equal = _mm256_cmpeq_epi16(own, other);
+            __m256i below = _mm256_cmpeq_epi16(_mm256_max_epu16(own, other), other);
+
+            edge[k] = _mm256_and_si256(strong, equal);
+            settle[k] = _mm256_and_si256(strong, _mm256_andnot_si256(equal, below));
+        }
         if (edges)
-            edges[i / 64] = avx2_bits(joined[0].edge, joined[1].edge) | avx2_bits(joined[2].edge, joined[3].edge) << 32;
-        settled[i / 64] |= avx2_bits(joined[0].settle, joined[1].settle) | avx2_bits(joined[2].settle, joined[3].settle)
-                                                                               << 32;
+            edges[i / 64] = avx2_bits(edge[0], edge[1]) | avx2_bits(edge[2], edge[3]) << 32;
+        settled[i / 64] |= avx2_bits(settle[0], settle[1]) | avx2_bits(settle[2], settle[3]) << 32;
     }
     if (i < count)
         join16_word(join, i, count - i, edges, settled);
 }
 
-/* Gathers 16-bit entries with 32-bit loads. The last entry is loaded with the one before it. */
-LOOP __m256i
-avx2_entries(const uint16_t *table, __m256i index)
-{
-    __m256i from = _mm256_min_epu32(index, _mm256_set1_epi32(UINT16_MAX - 1));
-    __m256i four = _mm256_i32gather_epi32((const int *)(const void *)table, from, 2);
-    __m256i shift = _mm256_slli_epi32(_mm256_sub_epi32(index, from), 4);
-
-    return _mm256_and_si256(_mm256_srlv_epi32(four, shift), _mm256_set1_epi32(UINT8_MAX));
-}
-
 LOOP void
 avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias, uint8_t *levels)
 {
-    __m256i all_bias = _mm256_set1_epi32(bias);
+    __m256i all_bias = _mm256_set1_epi32(bias), most = _mm256_set1_epi32(UINT16_MAX - 1);
     int64_t i = 0;
 
     for (; i + 8 <= count; i += 8) {
         __m256i value = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(values + i)));
-        __m256i entries = avx2_entries(table, _mm256_xor_si256(value, all_bias));
+        /* Gather 16-bit entries with 32-bit loads. The last entry is loaded with the one before it. */
+        __m256i index = _mm256_xor_si256(value, all_bias), from = _mm256_min_epu32(index, most);
+        __m256i four = _mm256_i32gather_epi32((const int *)(const void *)table, from, 2);
+        __m256i shift = _mm256_slli_epi32(_mm256_sub_epi32(index, from), 4);
+        __m256i entries = _mm256_and_si256(_mm256_srlv_epi32(four, shift), _mm256_set1_epi32(UINT8_MAX));
         __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(entries), _mm256_extracti128_si256(entries, 1));
 
         _mm_storel_epi64((__m128i_u *)(levels + i), _mm_packus_epi16(words, words));

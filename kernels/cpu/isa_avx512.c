@@ -127,28 +127,23 @@ avx512_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *valu
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
-/* Returns the scaled membership of eight pairs. */
-LOOP __m256i
-avx512_affinity8(const struct isa_pair *pair, int64_t i)
-{
-    __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(pair->a + i)));
-    __m256i b = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(pair->b + i)));
-    __m256i apart = _mm256_abs_epi32(_mm256_sub_epi32(a, b));
-    __m512d first = _mm512_i32gather_pd(_mm256_add_epi32(a, b), pair->first, 8);
-    __m512d second = _mm512_i32gather_pd(apart, pair->second, 8);
-    __m512d top = _mm512_set1_pd(65535.0);
-    __m512d scaled = _mm512_mul_pd(top, _mm512_add_pd(first, second));
-
-    return _mm512_cvttpd_epi32(_mm512_min_pd(scaled, top));
-}
-
 LOOP void
 avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
 {
+    const __m512d top = _mm512_set1_pd(65535.0);
     int64_t i = 0;
 
-    for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128((__m128i_u *)(affinity + i), _mm256_cvtepi32_epi16(avx512_affinity8(pair, i)));
+    for (; i + 8 <= count; i += 8) {
+        __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(pair->a + i)));
+        __m256i b = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(pair->b + i)));
+        __m256i apart = _mm256_abs_epi32(_mm256_sub_epi32(a, b));
+        __m512d first = _mm512_i32gather_pd(_mm256_add_epi32(a, b), pair->first, 8);
+        __m512d second = _mm512_i32gather_pd(apart, pair->second, 8);
+        __m512d scaled = _mm512_mul_pd(top, _mm512_add_pd(first, second));
+        __m256i words = _mm512_cvttpd_epi32(_mm512_min_pd(scaled, top));
+
+        _mm_storeu_si128((__m128i_u *)(affinity + i), _mm256_cvtepi32_epi16(words));
+    }
     if (i < count) {
         const struct isa_pair rest = {pair->a + i, pair->b + i, pair->first, pair->second};
         affinity16(&rest, count - i, affinity + i);

@@ -49,12 +49,6 @@ run_starts(uint64_t word, uint64_t *carry)
     return __builtin_popcountll(starts);
 }
 
-INLINE bool
-within(uint16_t value, struct isa_interval interval, uint16_t mask)
-{
-    return (uint16_t)((value - interval.low) & mask) <= interval.span;
-}
-
 /* Loops for both sizes of values. */
 #define VALUE_BODIES(BITS)                                                                                             \
     INLINE uint64_t pack_word##BITS(const uint##BITS##_t *values, int64_t count, const struct isa_interval pass[2])    \
@@ -63,7 +57,9 @@ within(uint16_t value, struct isa_interval interval, uint16_t mask)
         uint64_t word = 0;                                                                                             \
                                                                                                                        \
         for (int64_t i = 0; i < count; i++)                                                                            \
-            word |= (uint64_t)(within(values[i], pass[0], mask) || within(values[i], pass[1], mask)) << i;             \
+            word |= (uint64_t)((uint16_t)((values[i] - pass[0].low) & mask) <= pass[0].span ||                         \
+                               (uint16_t)((values[i] - pass[1].low) & mask) <= pass[1].span)                           \
+                    << i;                                                                                              \
         return word;                                                                                                   \
     }                                                                                                                  \
                                                                                                                        \
@@ -364,24 +360,14 @@ beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
 #undef NEIGHBOURS
 }
 
-/* Returns the integer below an average, or the average itself if it is an integer or is rounded. */
+/* Returns the integer below or above an average, or the average itself if it is an integer or is rounded. */
 INLINE int16_t
-average_below(int16_t a, int16_t b, enum isa_average average)
+average_of(int16_t a, int16_t b, enum isa_average average, bool above)
 {
-    int16_t floor = (int16_t)((a & b) + ((a ^ b) >> 1)), ceiling;
+    int16_t floor = (int16_t)((a & b) + ((a ^ b) >> 1)), ceiling = (int16_t)((a | b) - ((a ^ b) >> 1));
+    bool up = average == ISA_EXACT ? above : average == ISA_TRUNCATED && floor < 0;
 
-    if (average != ISA_TRUNCATED)
-        return floor;
-    ceiling = (int16_t)((a | b) - ((a ^ b) >> 1));
-    return floor < 0 ? ceiling : floor;
-}
-
-INLINE int16_t
-average_above(int16_t a, int16_t b, enum isa_average average)
-{
-    if (average == ISA_EXACT)
-        return (int16_t)((a | b) - ((a ^ b) >> 1));
-    return average_below(a, b, average);
+    return up ? ceiling : floor;
 }
 
 /* Returns all ones, unless n lies between the two averages. */
@@ -400,7 +386,8 @@ adjacent16_some(const struct isa_windows *windows, enum isa_average average, uin
     for (int64_t i = 0; i < windows->count; i++) {
         int16_t n0 = b[i + 2], n1 = a[i + 2], n2 = a[i + 1], n3 = a[i];
         int16_t n4 = b[i], n5 = c[i], n6 = c[i + 1], n7 = c[i + 2];
-#define SIDE(K, N, NEXT) int16_t low##K = average_below(N, NEXT, average), high##K = average_above(N, NEXT, average)
+#define SIDE(K, N, NEXT)                                                                                               \
+    int16_t low##K = average_of(N, NEXT, average, false), high##K = average_of(N, NEXT, average, true)
         SIDE(0, n0, n1);
         SIDE(1, n1, n2);
         SIDE(2, n2, n3);

@@ -1,12 +1,6 @@
 /* isa_scalar.c - the innermost loops for any processor; see isa_private.h. */
 #include "kernels/cpu/isa_private.h"
 
-static bool
-scalar_runs_here(void)
-{
-    return true;
-}
-
 #define SCALAR_PACK(BITS)                                                                                              \
     static int64_t scalar_pack##BITS(const uint##BITS##_t *values, int64_t count, const struct isa_interval pass[2],   \
                                      uint64_t *bits)                                                                   \
@@ -33,7 +27,7 @@ scalar_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint6
 
 const struct isa isa_scalar = {
     .name = "scalar",
-    .runs_here = scalar_runs_here,
+
     .pack8 = scalar_pack8,
     .pack16 = scalar_pack16,
     .join16 = scalar_join16,

@@ -9,7 +9,7 @@ enum { TILE_BITS = 12 /* log2 of a tile's words */ };
 /* The mutex guards the queue fields and the tiles' states. */
 struct tiles {
     struct tiles_work work;
-    int shift[3];     /* log2 of a tile's size in words, rows, slices */
+    int64_t shift[3]; /* log2 of a tile's size in words, rows, slices */
     int64_t count[3]; /* number of tiles along each axis */
     int64_t step[3];  /* words from a word to its neighbour per axis */
     uint64_t tail;    /* voxels in the last word of a row */
@@ -49,7 +49,7 @@ visit_begin(const struct tiles *tiles, uint32_t number, struct tiles_visit *visi
         visit->last[axis] = (uint32_t)((rest < full ? rest : full) - 1);
         visit->away[2 * axis] = where[axis] > 0 ? -next[axis] : 0;
         visit->away[2 * axis + 1] = where[axis] + 1 < tiles->count[axis] ? next[axis] : 0;
-        bit += tiles->shift[axis];
+        bit += (int)tiles->shift[axis];
     }
     visit->origin = origin;
     visit->tile = &tiles->tile[number];
@@ -69,23 +69,6 @@ enqueue(struct tiles *tiles, uint32_t number)
     tiles->tile[number].state = TILE_QUEUED;
 }
 
-/* Handles a mark in a tile. The caller must hold the mutex. */
-static void
-wake(struct tiles *tiles, uint32_t number)
-{
-    switch (tiles->tile[number].state) {
-    case TILE_QUIET:
-        enqueue(tiles, number);
-        break;
-    case TILE_RUNNING:
-        tiles->tile[number].state = TILE_RUNNING_AGAIN;
-        break;
-    case TILE_QUEUED:
-    case TILE_RUNNING_AGAIN:
-        break;
-    }
-}
-
 /* Handles a tile that has become quiet. The caller must hold the mutex. */
 static void
 visit_end(struct tiles *tiles, uint32_t number, const struct tiles_visit *visit)
@@ -96,9 +79,16 @@ visit_end(struct tiles *tiles, uint32_t number, const struct tiles_visit *visit)
     tile->state = TILE_QUIET;
     if (again)
         enqueue(tiles, number);
-    for (int face = 0; face < TILES_FACES; face++)
-        if (visit->reached & 1U << face)
-            wake(tiles, (uint32_t)(number + visit->away[face]));
+    for (int face = 0; face < TILES_FACES; face++) {
+        const uint32_t marked = (uint32_t)(number + visit->away[face]);
+
+        if (!(visit->reached & 1U << face))
+            continue;
+        if (tiles->tile[marked].state == TILE_QUIET)
+            enqueue(tiles, marked);
+        else if (tiles->tile[marked].state == TILE_RUNNING)
+            tiles->tile[marked].state = TILE_RUNNING_AGAIN;
+    }
     tiles->growth += visit->growth;
     tiles->running--;
     /* This thread takes one tile itself, so that a flood of one tile at a time wakes no threads. */
@@ -138,39 +128,21 @@ tiles_thread(void *context)
     pthread_mutex_unlock(&tiles->mutex);
 }
 
-static int
-tiles_least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-/* Returns log2 of the smallest power of two that is at least size. */
-static int
-log2_above(int64_t size)
-{
-    return size <= 1 ? 0 : 64 - __builtin_clzll((uint64_t)size - 1);
-}
-
-/* Chooses tiles of up to 8 words (a cache line) x 32 rows x 16 slices. A thin volume gives the
- * unused size of one axis to the others. */
-static void
-tile_shifts(const struct bits_extent *extent, int shift[3])
-{
-    int x = log2_above(extent->words_per_row), y = log2_above(extent->size[1]);
-    int z = log2_above(extent->size[2]);
-
-    shift[0] = tiles_least(x, 3);
-    shift[2] = tiles_least(z, 4);
-    shift[1] = tiles_least(y, TILE_BITS - shift[0] - shift[2]);
-    shift[2] = tiles_least(z, TILE_BITS - shift[0] - shift[1]);
-    shift[0] = tiles_least(x, TILE_BITS - shift[1] - shift[2]);
-}
-
+/* Chooses tiles of up to 8 words (a cache line) x 32 rows x 16 slices. A thin volume gives the unused size of one axis
+ * to the others. Returns the number of tiles. */
 static int64_t
-tile_counts(const struct bits_extent *extent, const int shift[3], int64_t count[3])
+tiles_choose(const struct bits_extent *extent, int64_t shift[3], int64_t count[3])
 {
-    int64_t words[3] = {extent->words_per_row, extent->size[1], extent->size[2]};
+    const int64_t words[3] = {extent->words_per_row, extent->size[1], extent->size[2]};
+    int64_t most[3]; /* log2 of the smallest power of two that holds the axis */
 
+    for (int axis = 0; axis < 3; axis++)
+        most[axis] = words[axis] <= 1 ? 0 : 64 - __builtin_clzll((uint64_t)words[axis] - 1);
+    shift[0] = bits_least(most[0], 3);
+    shift[2] = bits_least(most[2], 4);
+    shift[1] = bits_least(most[1], TILE_BITS - shift[0] - shift[2]);
+    shift[2] = bits_least(most[2], TILE_BITS - shift[0] - shift[1]);
+    shift[0] = bits_least(most[0], TILE_BITS - shift[1] - shift[2]);
     for (int axis = 0; axis < 3; axis++)
         count[axis] = ((words[axis] - 1) >> shift[axis]) + 1;
     return count[0] * count[1] * count[2];
@@ -179,11 +151,9 @@ tile_counts(const struct bits_extent *extent, const int shift[3], int64_t count[
 size_t
 tiles_space(const struct bits_extent *extent)
 {
-    int shift[3];
-    int64_t count[3];
+    int64_t shift[3], count[3];
 
-    tile_shifts(extent, shift);
-    return (size_t)tile_counts(extent, shift, count) * (sizeof(struct tile) + sizeof(uint32_t));
+    return (size_t)tiles_choose(extent, shift, count) * (sizeof(struct tile) + sizeof(uint32_t));
 }
 
 /* Queues the tiles that the box meets. */
@@ -193,7 +163,7 @@ seed_box(struct tiles *tiles, const struct tiles_box *box)
     int64_t first[3], last[3];
 
     for (int axis = 0; axis < 3; axis++) {
-        int shift = tiles->shift[axis] + (axis == 0 ? 6 : 0);
+        int64_t shift = tiles->shift[axis] + (axis == 0 ? 6 : 0);
         first[axis] = box->first[axis] >> shift;
         last[axis] = box->last[axis] >> shift;
     }
@@ -206,31 +176,20 @@ seed_box(struct tiles *tiles, const struct tiles_box *box)
             }
 }
 
-static void
-tiles_begin(struct tiles *tiles)
-{
-    const struct bits_extent *extent = &tiles->work.extent;
-    int64_t count;
-
-    tile_shifts(extent, tiles->shift);
-    count = tile_counts(extent, tiles->shift, tiles->count);
-    tiles->step[0] = 1;
-    tiles->step[1] = extent->words_per_row;
-    tiles->step[2] = extent->words_per_slice;
-    tiles->tail = ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
-    tiles->tile = tiles->work.space;
-    tiles->queue = (uint32_t *)(tiles->tile + count);
-    memset(tiles->tile, 0, (size_t)count * sizeof(*tiles->tile));
-}
-
 int64_t
 tiles_run(const struct tiles_work *work, const struct tiles_box *box, struct cpu_pool *pool)
 {
-    struct tiles tiles = {.work = *work};
+    const struct bits_extent *extent = &work->extent;
+    struct tiles tiles = {.work = *work,
+                          .step = {1, extent->words_per_row, extent->words_per_slice},
+                          .tail = ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64),
+                          .tile = work->space};
+    const int64_t count = tiles_choose(extent, tiles.shift, tiles.count);
 
+    tiles.queue = (uint32_t *)(tiles.tile + count);
+    memset(tiles.tile, 0, (size_t)count * sizeof(*tiles.tile));
     pthread_mutex_init(&tiles.mutex, NULL);
     pthread_cond_init(&tiles.changed, NULL);
-    tiles_begin(&tiles);
     seed_box(&tiles, box);
     cpu_pool_run(pool, tiles_thread, &tiles);
     pthread_cond_destroy(&tiles.changed);

@@ -77,19 +77,6 @@ tiles_mark(struct tiles_marks *marks, uint32_t place)
     marks->groups |= UINT64_C(1) << place / 64;
 }
 
-/* Takes the first marked place. At least one must be marked. */
-TILES_INLINE uint32_t
-tiles_take(struct tiles_marks *marks)
-{
-    uint32_t group = (uint32_t)__builtin_ctzll(marks->groups);
-    uint32_t place = group * 64 + (uint32_t)__builtin_ctzll(marks->words[group]);
-
-    marks->words[group] &= marks->words[group] - 1;
-    if (!marks->words[group])
-        marks->groups &= marks->groups - 1;
-    return place;
-}
-
 TILES_INLINE uint32_t
 tiles_coordinate(const struct tiles_visit *visit, uint32_t place, int axis)
 {
@@ -148,8 +135,15 @@ tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_wor
         for (; words; words &= words - 1)
             gather(visit, group * 64 + (uint32_t)__builtin_ctzll(words));
     }
-    while (tiles->marks.groups)
-        spread(visit, tiles_take(&tiles->marks));
+    while (tiles->marks.groups) { /* take the first marked word */
+        uint32_t group = (uint32_t)__builtin_ctzll(tiles->marks.groups);
+        uint32_t place = group * 64 + (uint32_t)__builtin_ctzll(tiles->marks.words[group]);
+
+        tiles->marks.words[group] &= tiles->marks.words[group] - 1;
+        if (!tiles->marks.words[group])
+            tiles->marks.groups &= tiles->marks.groups - 1;
+        spread(visit, place);
+    }
 }
 
 /* Defines FLOOD(volume, tiles) twice, as tiles_work.run: for any processor, and for bit
