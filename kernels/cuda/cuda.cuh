@@ -116,10 +116,6 @@ void cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn);
 bool *cuda_turn_give_up(struct cuda_lane *lane);
 void cuda_turn_leave(struct kernels_lane *lane);
 
-/* Opens the events of results. The caller must call cuda_results_close, also after an error. */
-int cuda_results_open(struct cuda_lane *lane, struct error *error);
-void cuda_results_close(struct cuda_lane *lane);
-
 /* Takes memory for a result of this size. Returns NULL if no room is left at the moment. */
 struct cuda_result *cuda_result_take(struct cuda_lane *lane, size_t bytes);
 void cuda_result_give_back(struct cuda_lane *lane, struct cuda_result *result);
@@ -146,16 +142,11 @@ int cuda_device_memory(struct kernels_device *device, struct kernels_gpu_memory 
 cudaError_t cuda_fault(void);
 
 /* Returns the result of a call, or the injected error. */
-#define CUDA_OF(call) (cuda_fault_or([&] { return (call); }))
-
-template <typename Call>
-static inline cudaError_t
-cuda_fault_or(const Call &call)
-{
-    cudaError_t wanted = cuda_fault();
-
-    return wanted != cudaSuccess ? wanted : call();
-}
+#define CUDA_OF(call)                                                                                                  \
+    ([&] {                                                                                                             \
+        const cudaError_t cuda_wanted_ = cuda_fault();                                                                 \
+        return cuda_wanted_ != cudaSuccess ? cuda_wanted_ : (call);                                                    \
+    }())
 
 /* Returns the errno from the function if the call fails. `error` must be in scope. */
 #define CUDA_TRY(device, call)                                                                                         \

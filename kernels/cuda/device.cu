@@ -40,17 +40,6 @@ cuda_enter(struct cuda_device *device, struct error *error)
     return 0;
 }
 
-static void
-write_uuid(const cudaUUID_t *uuid, char text[KERNELS_UUID])
-{
-    const unsigned char *byte = (const unsigned char *)uuid->bytes;
-    int length = snprintf(text, KERNELS_UUID, "GPU-");
-
-    for (int i = 0; i < 16; i++)
-        length += snprintf(text + length, (size_t)(KERNELS_UUID - length),
-                           i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", byte[i]);
-}
-
 /* Counting devices and reading their properties create no context. */
 static cudaError_t
 count_devices(int *count)
@@ -68,6 +57,7 @@ static bool
 describe_gpu(int index, struct kernels_gpu *gpu)
 {
     struct cudaDeviceProp properties;
+    const unsigned char *byte = (const unsigned char *)properties.uuid.bytes;
 
     if (CUDA_OF(cudaGetDeviceProperties(&properties, index)) != cudaSuccess) {
         (void)cudaGetLastError();
@@ -78,7 +68,11 @@ describe_gpu(int index, struct kernels_gpu *gpu)
     snprintf(gpu->name, sizeof(gpu->name), "%.*s", (int)sizeof(gpu->name) - 1, properties.name);
     snprintf(gpu->pci, sizeof(gpu->pci), "%04x:%02x:%02x.0", properties.pciDomainID & 0xffff,
              properties.pciBusID & 0xff, properties.pciDeviceID & 0xff);
-    write_uuid(&properties.uuid, gpu->uuid);
+    int length = snprintf(gpu->uuid, KERNELS_UUID, "GPU-");
+
+    for (int i = 0; i < 16; i++)
+        length += snprintf(gpu->uuid + length, (size_t)(KERNELS_UUID - length),
+                           i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", byte[i]);
     return true;
 }
 
@@ -148,17 +142,6 @@ find_device(const char *wanted, struct kernels_gpu *gpu, struct error *error)
     return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "none of %d GPUs is \"%s\"", count, wanted ? wanted : "");
 }
 
-static void
-cuda_describe(struct cuda_device *device, const struct kernels_gpu *gpu, const struct cudaDeviceProp *properties)
-{
-    int threads = device->base.threads;
-
-    snprintf(device->base.description, sizeof(device->base.description),
-             "%s (GPU %d), %.0f GiB, compute capability %d.%d, %d thread%s", gpu->name, gpu->index,
-             (double)gpu->memory_bytes / (1 << 30), properties->major, properties->minor, threads,
-             threads == 1 ? "" : "s");
-}
-
 /* Used to check that the program has code for the device. */
 __global__ void
 any_kernel()
@@ -188,14 +171,11 @@ start_device(struct cuda_device *device, const struct kernels_gpu *gpu, struct e
     device->multiprocessors = properties.multiProcessorCount;
     device->l2_bytes = (size_t)properties.l2CacheSize;
     device->shared_per_block = properties.sharedMemPerBlockOptin;
-    cuda_describe(device, gpu, &properties);
+    snprintf(device->base.description, sizeof(device->base.description),
+             "%s (GPU %d), %.0f GiB, compute capability %d.%d, %d thread%s", gpu->name, gpu->index,
+             (double)gpu->memory_bytes / (1 << 30), properties.major, properties.minor, device->base.threads,
+             device->base.threads == 1 ? "" : "s");
     return 0;
-}
-
-static int
-pool_threads(const struct cuda_device *device)
-{
-    return device->base.threads < POOL_THREADS ? device->base.threads : POOL_THREADS;
 }
 
 int
@@ -213,7 +193,8 @@ cuda_device_open(const struct kernels_device_options *options, struct kernels_de
     device->base.backend = &kernels_backend_cuda;
     device->base.threads = options->threads > 0 ? options->threads : kernels_processors();
     rc = start_device(device, &gpu, error);
-    if (rc == 0 && cpu_pool_open(pool_threads(device), &device->pool))
+    if (rc == 0 &&
+        cpu_pool_open(device->base.threads < POOL_THREADS ? device->base.threads : POOL_THREADS, &device->pool))
         rc = error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no threads to open %s", gpu.name);
     if (rc) {
         free(device);

@@ -43,14 +43,6 @@ cuda_block_free(struct cuda_block *block)
     block->size = 0;
 }
 
-static cudaError_t
-block_allocate(struct cuda_block *block, size_t size)
-{
-    if (block->pinned)
-        return CUDA_OF(cudaHostAlloc((void **)&block->memory, size, cudaHostAllocDefault));
-    return CUDA_OF(cudaMalloc((void **)&block->memory, size));
-}
-
 /* Returns the host memory available without swapping, or SIZE_MAX if unknown. */
 static size_t
 host_available(void)
@@ -92,7 +84,8 @@ cuda_block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t want
         return no_memory(lane, kind, wanted, available, error);
     cuda_block_free(block);
     wanted = round_up(wanted, GROWTH);
-    status = block_allocate(block, wanted);
+    status = block->pinned ? CUDA_OF(cudaHostAlloc((void **)&block->memory, wanted, cudaHostAllocDefault))
+                           : CUDA_OF(cudaMalloc((void **)&block->memory, wanted));
     if (status == cudaErrorMemoryAllocation) {
         block->memory = NULL;
         (void)cudaGetLastError(); /* otherwise the next launch reports it */
@@ -155,25 +148,17 @@ open_streams(struct cuda_lane *lane, struct error *error)
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->upload, cudaStreamNonBlocking));
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->work, cudaStreamNonBlocking));
     CUDA_TRY(device, cudaStreamCreateWithFlags(&lane->download, cudaStreamNonBlocking));
-    return cuda_results_open(lane, error);
-}
-
-/* An error-checking mutex: a thread that locks it twice gets an error instead of a deadlock. */
-static void
-turn_init(pthread_mutex_t *turn)
-{
-    pthread_mutexattr_t kind;
-
-    pthread_mutexattr_init(&kind);
-    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
-    pthread_mutex_init(turn, &kind);
-    pthread_mutexattr_destroy(&kind);
+    for (struct cuda_result &result : lane->results.each)
+        CUDA_TRY(device, cudaEventCreateWithFlags(&result.arrived, cudaEventDisableTiming | cudaEventBlockingSync));
+    return 0;
 }
 
 static void
 close_streams(struct cuda_lane *lane)
 {
-    cuda_results_close(lane);
+    for (struct cuda_result &result : lane->results.each)
+        if (result.arrived)
+            (void)cudaEventDestroy(result.arrived);
     for (int64_t i = 0; i < lane->slab_capacity; i++)
         (void)cudaEventDestroy(lane->uploaded[i]);
     if (lane->download)
@@ -184,23 +169,12 @@ close_streams(struct cuda_lane *lane)
         (void)cudaStreamDestroy(lane->upload);
 }
 
-/* An abandoned job may still be running. */
-static int
-wait_for_streams(struct cuda_lane *lane, struct error *error)
-{
-    struct cuda_device *device = cuda_device_of(&lane->base);
-
-    CUDA_TRY(device, cudaStreamSynchronize(lane->upload));
-    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-    CUDA_TRY(device, cudaStreamSynchronize(lane->download));
-    return 0;
-}
-
 static int
 cuda_lane_open(struct kernels_device *base, struct kernels_lane **result, struct error *error)
 {
     struct cuda_device *device = (struct cuda_device *)base;
     struct cuda_lane *lane;
+    pthread_mutexattr_t kind;
     int rc = cuda_enter(device, error);
 
     if (rc)
@@ -217,7 +191,11 @@ cuda_lane_open(struct kernels_device *base, struct kernels_lane **result, struct
         return rc;
     }
     pthread_mutex_init(&lane->mutex, NULL);
-    turn_init(&lane->turn);
+    /* An error-checking mutex: a thread that locks it twice gets an error instead of a deadlock. */
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&lane->turn, &kind);
+    pthread_mutexattr_destroy(&kind);
     *result = &lane->base;
     return 0;
 }
@@ -287,36 +265,25 @@ slabs_grow(Each **each, int64_t from, int64_t to)
 }
 
 static int
-slabs_make(struct cuda_lane *lane, int64_t slabs, struct error *error)
-{
-    const int64_t had = lane->slab_capacity;
-
-    if (slabs <= had)
-        return 0;
-    if (!slabs_grow(&lane->slab_missing, had, slabs) || !slabs_grow(&lane->slab_awaited, had, slabs) ||
-        !slabs_grow(&lane->uploaded, had, slabs))
-        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
-    for (; lane->slab_capacity < slabs; lane->slab_capacity++)
-        CUDA_TRY(cuda_device_of(&lane->base),
-                 cudaEventCreateWithFlags(&lane->uploaded[lane->slab_capacity], cudaEventDisableTiming));
-    return 0;
-}
-
-static int
 cut_into_slabs(struct cuda_lane *lane, struct error *error)
 {
     int64_t slices = lane->base.extent.slices;
     size_t bytes = slice_bytes(&lane->base);
-    int64_t each = (int64_t)((SLAB_BYTES + bytes - 1) / bytes);
-    int rc;
+    int64_t each = (int64_t)((SLAB_BYTES + bytes - 1) / bytes), slabs = slices > each ? slices / each : 1;
+    const int64_t had = lane->slab_capacity;
 
-    lane->slab_count = slices > each ? slices / each : 1;
-    rc = slabs_make(lane, lane->slab_count, error);
-    for (int64_t i = 0; rc == 0 && i < lane->slab_count; i++) {
+    lane->slab_count = slabs;
+    if (slabs > had && (!slabs_grow(&lane->slab_missing, had, slabs) || !slabs_grow(&lane->slab_awaited, had, slabs) ||
+                        !slabs_grow(&lane->uploaded, had, slabs)))
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
+    for (; lane->slab_capacity < slabs; lane->slab_capacity++)
+        CUDA_TRY(cuda_device_of(&lane->base),
+                 cudaEventCreateWithFlags(&lane->uploaded[lane->slab_capacity], cudaEventDisableTiming));
+    for (int64_t i = 0; i < slabs; i++) {
         lane->slab_missing[i] = first_of_slab(lane, i + 1) - first_of_slab(lane, i);
         lane->slab_awaited[i] = false;
     }
-    return rc;
+    return 0;
 }
 
 int
@@ -343,10 +310,10 @@ cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void
     struct cuda_lane *lane = cuda_lane_of(base);
     const size_t bytes = round_up((size_t)base->extent.slices * slice_bytes(base), PIECE);
     size_t device, pinned;
-    int rc = wait_for_streams(lane, error);
+    int rc;
 
-    if (rc)
-        return rc;
+    for (cudaStream_t stream : {lane->upload, lane->work, lane->download}) /* an abandoned job may still be running */
+        CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(stream));
     if (__builtin_add_overflow(bytes, memory->device.used, &device) ||
         __builtin_add_overflow(bytes, memory->host.used, &pinned))
         return no_memory(lane, "GPU", SIZE_MAX, 0, error);
@@ -365,46 +332,26 @@ cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void
     return 0;
 }
 
-/* Returns whether an operation begins its work before all slices are ready. */
-static bool
-is_hinted(const struct kernels_lane *lane)
-{
-    for (enum kernels_op_phase phase : lane->phase)
-        if (phase == KERNELS_OP_BEGUN)
-            return true;
-    return false;
-}
-
 static int
 queue_slab(struct cuda_lane *lane, int64_t slab, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     int64_t first = first_of_slab(lane, slab), count = first_of_slab(lane, slab + 1) - first;
     size_t offset = (size_t)first * slice_bytes(&lane->base);
+    bool hinted = false; /* an operation begins its work before all slices are ready */
 
+    for (enum kernels_op_phase phase : lane->base.phase)
+        hinted |= phase == KERNELS_OP_BEGUN;
     CUDA_TRY(device, cudaMemcpyAsync((char *)lane->device_voxels + offset, (char *)lane->host_voxels + offset,
                                      (size_t)count * slice_bytes(&lane->base), cudaMemcpyHostToDevice, lane->upload));
     CUDA_TRY(device, cudaEventRecord(lane->uploaded[slab], lane->upload));
-    if (is_hinted(&lane->base)) {
+    if (hinted) {
         int rc = cuda_await_slices(lane, first, first + count, error);
 
         if (rc)
             return rc;
     }
     return kernels_slices_arrived(&lane->base, first, count, error);
-}
-
-static int
-slab_is_whole(struct cuda_lane *lane, int64_t slab, struct error *error)
-{
-    int rc = cuda_enter(cuda_device_of(&lane->base), error);
-
-    if (rc)
-        return rc;
-    pthread_mutex_lock(&lane->mutex);
-    rc = queue_slab(lane, slab, error);
-    pthread_mutex_unlock(&lane->mutex);
-    return rc;
 }
 
 /* The thread that completes a slab sees all other threads' writes to it. */
@@ -419,7 +366,12 @@ volume_ready(struct kernels_lane *base, int64_t first, int64_t count, struct err
         int64_t mine = (next < end ? next : end) - first;
 
         if (__atomic_sub_fetch(&lane->slab_missing[slab], mine, __ATOMIC_ACQ_REL) == 0) {
-            int rc = slab_is_whole(lane, slab, error);
+            int rc = cuda_enter(cuda_device_of(base), error);
+            if (rc)
+                return rc;
+            pthread_mutex_lock(&lane->mutex);
+            rc = queue_slab(lane, slab, error);
+            pthread_mutex_unlock(&lane->mutex);
             if (rc)
                 return rc;
         }

@@ -13,18 +13,12 @@
 
 enum { RESULTS_PIECE = 256 };
 
-static void
-turn_begin(struct cuda_lane *lane, bool *has_turn)
-{
-    lane->has_turn = has_turn;
-    *has_turn = true;
-}
-
 void
 cuda_turn_take_again(struct cuda_lane *lane, bool *has_turn)
 {
     pthread_mutex_lock(&lane->turn);
-    turn_begin(lane, has_turn);
+    lane->has_turn = has_turn;
+    *has_turn = true;
 }
 
 int
@@ -34,7 +28,8 @@ cuda_turn_take(struct kernels_lane *base, const struct kernels_op *op, bool *has
 
     if (pthread_mutex_lock(&lane->turn) != 0) /* this thread already holds it */
         return error_set(error, -EDEADLK, CODE_COMPUTE_FAILED, "%s runs inside another's turn", op->name);
-    turn_begin(lane, has_turn);
+    lane->has_turn = has_turn;
+    *has_turn = true;
     return op->awaits ? 0 : cuda_await_slices(lane, 0, base->extent.slices, error);
 }
 
@@ -54,52 +49,24 @@ cuda_turn_leave(struct kernels_lane *base)
     (void)cuda_turn_give_up(cuda_lane_of(base));
 }
 
-int
-cuda_results_open(struct cuda_lane *lane, struct error *error)
-{
-    for (struct cuda_result &result : lane->results.each)
-        CUDA_TRY(cuda_device_of(&lane->base),
-                 cudaEventCreateWithFlags(&result.arrived, cudaEventDisableTiming | cudaEventBlockingSync));
-    return 0;
-}
-
-void
-cuda_results_close(struct cuda_lane *lane)
-{
-    for (struct cuda_result &result : lane->results.each) {
-        if (result.arrived)
-            (void)cudaEventDestroy(result.arrived);
-        result.arrived = NULL;
-    }
-}
-
-static struct cuda_result *
-results_take(struct cuda_results *results, size_t bytes)
-{
-    const size_t size = (bytes + RESULTS_PIECE - 1) / RESULTS_PIECE * RESULTS_PIECE;
-
-    if (!results->memory || size > CUDA_RESULTS_BYTES - results->used)
-        return NULL;
-    for (struct cuda_result &result : results->each)
-        if (!result.taken) {
-            result.taken = true;
-            result.memory = results->memory + results->used;
-            results->used += size;
-            results->taken++;
-            return &result;
-        }
-    return NULL;
-}
-
 struct cuda_result *
 cuda_result_take(struct cuda_lane *lane, size_t bytes)
 {
-    struct cuda_result *result;
+    const size_t size = (bytes + RESULTS_PIECE - 1) / RESULTS_PIECE * RESULTS_PIECE;
+    struct cuda_results *results = &lane->results;
+    struct cuda_result *taken = NULL;
 
     pthread_mutex_lock(&lane->mutex);
-    result = results_take(&lane->results, bytes);
+    for (int i = 0; i < CUDA_RESULTS && results->memory && size <= CUDA_RESULTS_BYTES - results->used && !taken; i++)
+        if (!results->each[i].taken) {
+            taken = &results->each[i];
+            taken->taken = true;
+            taken->memory = results->memory + results->used;
+            results->used += size;
+            results->taken++;
+        }
     pthread_mutex_unlock(&lane->mutex);
-    return result;
+    return taken;
 }
 
 void
@@ -125,25 +92,19 @@ cuda_result_fetch(struct cuda_lane *lane, struct cuda_result *result, const void
     return 0;
 }
 
-static int
-results_copy_in_turn(struct cuda_lane *lane, void *to, const void *from, size_t bytes, struct error *error)
-{
-    struct cuda_device *device = cuda_device_of(&lane->base);
-
-    CUDA_TRY(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-    return 0;
-}
-
 int
 cuda_result_copy(struct cuda_lane *lane, void *to, const void *from, size_t bytes, struct error *error)
 {
+    struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_result *result = cuda_result_take(lane, bytes);
     bool *has_turn;
     int rc;
 
-    if (!result)
-        return results_copy_in_turn(lane, to, from, bytes, error);
+    if (!result) { /* wait in turn */
+        CUDA_TRY(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, lane->work));
+        CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+        return 0;
+    }
     rc = cuda_result_fetch(lane, result, from, bytes, &has_turn, error);
     if (rc == 0)
         memcpy(to, result->memory, bytes);
