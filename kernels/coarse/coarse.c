@@ -8,14 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static void
-coarse_sides(const struct image_extent *extent, int64_t sides[3])
-{
-    sides[0] = extent->columns;
-    sides[1] = extent->rows;
-    sides[2] = extent->slices;
-}
-
 static int64_t
 coarse_blocks(int64_t side, int64_t factor)
 {
@@ -25,9 +17,8 @@ coarse_blocks(int64_t side, int64_t factor)
 void
 coarse_grid_find(struct image_extent extent, const double spacing[3], double mm, struct coarse_grid *grid)
 {
-    int64_t sides[3];
+    int64_t sides[3] = {extent.columns, extent.rows, extent.slices};
 
-    coarse_sides(&extent, sides);
     for (int axis = 0; axis < 3; axis++) {
         const double factor = floor(mm / spacing[axis] + 0.5);
 
@@ -38,38 +29,24 @@ coarse_grid_find(struct image_extent extent, const double spacing[3], double mm,
     grid->extent = (struct image_extent){sides[0], sides[1], sides[2]};
 }
 
-static bool
-coarse_grid_is_sound(const struct coarse_grid *grid, const struct image_extent *extent)
-{
-    int64_t sides[3], blocks[3];
-
-    coarse_sides(extent, sides);
-    coarse_sides(&grid->extent, blocks);
-    for (int axis = 0; axis < 3; axis++)
-        if (grid->factor[axis] < 1 || blocks[axis] != coarse_blocks(sides[axis], grid->factor[axis]))
-            return false;
-    return true;
-}
-
-static bool
-coarse_fits(const struct coarse_request *request)
-{
-    const int64_t lo = ((int64_t)request->lo - request->offset) * request->scale;
-    const int64_t hi = ((int64_t)request->hi - request->offset) * request->scale;
-
-    return request->scale >= 1 && request->scale <= COARSE_MAX_SCALE && INT16_MIN <= lo && lo <= hi && hi <= INT16_MAX;
-}
-
 int
 coarse_run(struct kernels_lane *lane, const struct coarse_request *request, struct error *error)
 {
+    const struct coarse_grid *grid = &request->grid;
+    const int64_t sides[3] = {lane->extent.columns, lane->extent.rows, lane->extent.slices};
+    const int64_t blocks[3] = {grid->extent.columns, grid->extent.rows, grid->extent.slices};
+    const int64_t lo = ((int64_t)request->lo - request->offset) * request->scale;
+    const int64_t hi = ((int64_t)request->hi - request->offset) * request->scale;
+    bool matches = request->blocks != NULL;
     int rc = kernels_op_check(lane, KERNELS_COARSE, error);
 
     if (rc)
         return rc;
-    if (!request->blocks || !coarse_grid_is_sound(&request->grid, &lane->extent))
+    for (int axis = 0; axis < 3; axis++)
+        matches = matches && grid->factor[axis] >= 1 && blocks[axis] == coarse_blocks(sides[axis], grid->factor[axis]);
+    if (!matches)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the grid of blocks does not match the volume");
-    if (!coarse_fits(request))
+    if (request->scale < 1 || request->scale > COARSE_MAX_SCALE || lo < INT16_MIN || lo > hi || hi > INT16_MAX)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "mean values of %d .. %d, from %d, times %d exceed 16 bits", request->lo, request->hi,
                          request->offset, request->scale);
@@ -116,32 +93,28 @@ coarse_expand_row(const struct coarse_expanding *job, const uint64_t *blocks, ui
     }
 }
 
-static void
-coarse_expand_slice(const struct coarse_expanding *job, const uint64_t *blocks, uint64_t *slice)
-{
-    const int64_t words = (job->extent.columns + 63) / 64, words_of_blocks = (job->grid->extent.columns + 63) / 64;
-
-    for (int64_t y = 0; y < job->extent.rows; y++)
-        if (job->unite || y % job->grid->factor[1] == 0)
-            coarse_expand_row(job, blocks + y / job->grid->factor[1] * words_of_blocks, slice + y * words);
-        else
-            memcpy(slice + y * words, slice + (y - 1) * words, (size_t)words * sizeof(*slice));
-}
-
 /* Expands a slice of blocks: the slices of voxels in it are alike. */
 static void
 coarse_expand_layer(void *context, int64_t layer)
 {
     const struct coarse_expanding *job = context;
-    const int64_t words = (job->extent.columns + 63) / 64 * job->extent.rows;
-    const int64_t words_of_blocks = (job->grid->extent.columns + 63) / 64 * job->grid->extent.rows;
-    const int64_t first = layer * job->grid->factor[2], end = first + job->grid->factor[2];
+    const int64_t *factor = job->grid->factor, rows = job->extent.rows;
+    const int64_t words = (job->extent.columns + 63) / 64, words_of_blocks = (job->grid->extent.columns + 63) / 64;
+    const uint64_t *blocks = job->mask + layer * words_of_blocks * job->grid->extent.rows;
+    const int64_t first = layer * factor[2];
+    uint64_t *slice = job->bits + first * rows * words;
 
-    for (int64_t z = first; z < end && z < job->extent.slices; z++)
-        if (job->unite || z == first)
-            coarse_expand_slice(job, job->mask + layer * words_of_blocks, job->bits + z * words);
-        else
-            memcpy(job->bits + z * words, job->bits + first * words, (size_t)words * sizeof(*job->bits));
+    for (int64_t z = first; z < first + factor[2] && z < job->extent.slices; z++, slice += rows * words) {
+        if (!job->unite && z > first) {
+            memcpy(slice, job->bits + first * rows * words, (size_t)(rows * words) * sizeof(*slice));
+            continue;
+        }
+        for (int64_t y = 0; y < rows; y++)
+            if (job->unite || y % factor[1] == 0)
+                coarse_expand_row(job, blocks + y / factor[1] * words_of_blocks, slice + y * words);
+            else
+                memcpy(slice + y * words, slice + (y - 1) * words, (size_t)words * sizeof(*slice));
+    }
 }
 
 void

@@ -24,21 +24,7 @@ struct coarse_blocks {
     int16_t *blocks;
 };
 
-/* Adds the voxels of a block. */
-template <typename Value>
-static __device__ uint64_t
-coarse_sum(const struct coarse_blocks &job, const Value *voxels, const int64_t size[3])
-{
-    uint64_t sum = 0;
-
-    for (int64_t z = 0; z < size[2]; z++)
-        for (int64_t y = 0; y < size[1]; y++)
-            for (int64_t x = 0; x < size[0]; x++)
-                sum += range_clipped(&job.clip, voxels[(z * job.sides[1] + y) * job.sides[0] + x]);
-    return sum;
-}
-
-/* The same for ACROSS voxels per row, few in all. */
+/* Adds the voxels of a block: ACROSS per row, few in all. */
 template <typename Value, int ACROSS>
 static __device__ __forceinline__ uint32_t
 coarse_sum_few(const struct coarse_blocks &job, const Value *voxels, const int64_t size[3])
@@ -91,7 +77,12 @@ coarse_take_mean(const struct coarse_blocks &job, const int64_t at[3])
     if constexpr (ACROSS > 0)
         if (size[0] == ACROSS)
             return coarse_value_of_few(rule, coarse_sum_few<Value, ACROSS>(job, voxels, size));
-    const uint64_t sum = coarse_sum<Value>(job, voxels, size);
+    uint64_t sum = 0;
+
+    for (int64_t z = 0; z < size[2]; z++)
+        for (int64_t y = 0; y < size[1]; y++)
+            for (int64_t x = 0; x < size[0]; x++)
+                sum += range_clipped(&job.clip, voxels[(z * job.sides[1] + y) * job.sides[0] + x]);
 
     return rule->multiplier == 0 ? coarse_value_of_many(rule, sum) : coarse_value_of_few(rule, sum);
 }
@@ -113,39 +104,11 @@ __launch_bounds__(COARSE_THREADS) coarse_take_means(struct coarse_blocks job)
             }
 }
 
-static int16_t **
-cuda_coarse_state(const struct kernels_lane *lane)
-{
-    return (int16_t **)kernels_state(lane, KERNELS_COARSE);
-}
-
 /* There are at most as many blocks as voxels. */
 static void
 cuda_coarse_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    cuda_take(&memory->device, cuda_coarse_state(lane), (size_t)image_voxels(&lane->extent));
-}
-
-static struct coarse_blocks
-coarse_blocks_for(struct cuda_lane *lane, const struct coarse_request *request)
-{
-    const struct image_extent *extent = &lane->base.extent, *grid = &request->grid.extent;
-    struct coarse_blocks job = {lane->device_voxels,
-                                {extent->columns, extent->rows, extent->slices},
-                                {request->grid.factor[0], request->grid.factor[1], request->grid.factor[2]},
-                                {grid->columns, grid->rows, grid->slices}};
-
-    job.clip = range_clipping_for(lane->base.pixel, {request->lo, request->hi}, request->padding, 0);
-    job.blocks = *cuda_coarse_state(&lane->base);
-    for (int rule = 0; rule < 8; rule++) {
-        int64_t voxels = 1;
-
-        for (int axis = 0; axis < 3; axis++)
-            voxels *= rule >> axis & 1 ? job.sides[axis] - (job.blocks_to[axis] - 1) * job.factor[axis]
-                                       : min(job.factor[axis], job.sides[axis]);
-        job.rules[rule] = coarse_rule_for(request, voxels);
-    }
-    return job;
+    cuda_take(&memory->device, (int16_t **)kernels_state(lane, KERNELS_COARSE), (size_t)image_voxels(&lane->extent));
 }
 
 template <typename Value>
@@ -171,7 +134,22 @@ coarse_launch(struct cuda_lane *lane, const struct coarse_blocks *job)
 int
 cuda_coarse_queue(struct cuda_lane *lane, const struct coarse_request *request, int16_t **blocks, struct error *error)
 {
-    const struct coarse_blocks job = coarse_blocks_for(lane, request);
+    const struct image_extent *extent = &lane->base.extent, *grid = &request->grid.extent;
+    struct coarse_blocks job = {lane->device_voxels,
+                                {extent->columns, extent->rows, extent->slices},
+                                {request->grid.factor[0], request->grid.factor[1], request->grid.factor[2]},
+                                {grid->columns, grid->rows, grid->slices}};
+
+    job.clip = range_clipping_for(lane->base.pixel, {request->lo, request->hi}, request->padding, 0);
+    job.blocks = *(int16_t **)kernels_state(&lane->base, KERNELS_COARSE);
+    for (int rule = 0; rule < 8; rule++) {
+        int64_t voxels = 1;
+
+        for (int axis = 0; axis < 3; axis++)
+            voxels *= rule >> axis & 1 ? job.sides[axis] - (job.blocks_to[axis] - 1) * job.factor[axis]
+                                       : min(job.factor[axis], job.sides[axis]);
+        job.rules[rule] = coarse_rule_for(request, voxels);
+    }
 
     if (lane->base.pixel == IMAGE_UINT8)
         coarse_launch<uint8_t>(lane, &job);

@@ -42,18 +42,6 @@ enclosed_add_family(struct enclosed_plan *plan, int32_t y, int32_t z, bool along
         }
 }
 
-static bool
-enclosed_is_sound(const struct enclosed_request *request)
-{
-    bool sound = request->mask && request->bits && (unsigned)request->directions <= ENCLOSED_AXIAL_16 &&
-                 request->at_least >= 1 && request->at_least <= enclosed_counts[request->directions] &&
-                 isfinite(request->within_mm) && request->within_mm > 0;
-
-    for (int axis = 0; axis < 3; axis++)
-        sound &= isfinite(request->spacing[axis]) && request->spacing[axis] > 0;
-    return sound;
-}
-
 void
 enclosed_plan_make(const struct enclosed_request *request, const struct image_extent *extent,
                    struct enclosed_plan *plan)
@@ -71,11 +59,16 @@ int
 enclosed_run(struct kernels_lane *lane, const struct enclosed_request *request, struct error *error)
 {
     struct enclosed_plan plan;
+    bool sound = request->mask && request->bits && (unsigned)request->directions <= ENCLOSED_AXIAL_16 &&
+                 request->at_least >= 1 && request->at_least <= enclosed_counts[request->directions] &&
+                 isfinite(request->within_mm) && request->within_mm > 0;
     const int rc = kernels_op_check(lane, KERNELS_ENCLOSED, error);
 
     if (rc)
         return rc;
-    if (!enclosed_is_sound(request))
+    for (int axis = 0; axis < 3; axis++)
+        sound &= isfinite(request->spacing[axis]) && request->spacing[axis] > 0;
+    if (!sound)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "rays need a mask, positive lengths, and at most as many directions as there are");
     enclosed_plan_make(request, &lane->extent, &plan);

@@ -20,16 +20,10 @@ struct cpu_enclosed {
     struct bits_extent bits; /* of the volume */
 };
 
-static struct cpu_enclosed *
-cpu_enclosed_state(const struct kernels_lane *lane)
-{
-    return (struct cpu_enclosed *)kernels_state(lane, KERNELS_ENCLOSED);
-}
-
 static void
 cpu_enclosed_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_enclosed *own = cpu_enclosed_state(lane);
+    struct cpu_enclosed *own = kernels_state(lane, KERNELS_ENCLOSED);
     const struct image_extent *extent = &lane->extent;
     const int64_t rows = extent->rows > extent->slices ? extent->rows : extent->slices;
     const size_t threads = (size_t)cpu_device_of(lane)->base.threads;
@@ -125,13 +119,23 @@ sheet_load(const struct sheet_planes *at)
     return !bits_row_is_empty(at->planes[MASK], words);
 }
 
-/* Sets `to` to the voxels whose counter is at least the request's. */
+/* Stores the counters, or after the last family the voxels whose counter is at least the request's. */
 static void
-sheet_compare(const struct sheet_planes *at, uint64_t *to)
+sheet_store(const struct sheet_planes *at)
 {
-    const int addend = (1 << ENCLOSED_DIGITS) - at->job->plan->request->at_least; /* carries from the limit on */
+    const struct enclosed_job *job = at->job;
+    const struct enclosed_plan *plan = job->plan;
+    const int digits = enclosed_digits(job->family->before + job->family->count);
+    const int addend = (1 << ENCLOSED_DIGITS) - plan->request->at_least; /* carries from the limit on */
     const int64_t words = sheet_words(at);
+    uint64_t *to = at->planes[ONE];
 
+    if (job->family != &plan->families[plan->count - 1]) {
+        for (int digit = 0; digit < digits; digit++)
+            sheet_scatter(at, at->planes[COUNTS] + digit * words,
+                          job->own->counts + digit * bits_words(&job->own->bits));
+        return;
+    }
     memset(to, 0, (size_t)words * sizeof(*to));
     for (int digit = 0; digit < ENCLOSED_DIGITS; digit++) {
         const uint64_t *count = at->planes[COUNTS] + digit * words;
@@ -141,24 +145,7 @@ sheet_compare(const struct sheet_planes *at, uint64_t *to)
             to[i] = (to[i] & count[i]) | (carry & (to[i] | count[i]));
     }
     sheet_trim(at, to);
-}
-
-/* Stores the counters, or after the last family the result. */
-static void
-sheet_store(const struct sheet_planes *at)
-{
-    const struct enclosed_job *job = at->job;
-    const struct enclosed_plan *plan = job->plan;
-    const int digits = enclosed_digits(job->family->before + job->family->count);
-
-    if (job->family == &plan->families[plan->count - 1]) {
-        sheet_compare(at, at->planes[ONE]);
-        sheet_scatter(at, at->planes[ONE], plan->request->bits);
-        return;
-    }
-    for (int digit = 0; digit < digits; digit++)
-        sheet_scatter(at, at->planes[COUNTS] + digit * sheet_words(at),
-                      job->own->counts + digit * bits_words(&job->own->bits));
+    sheet_scatter(at, to, plan->request->bits);
 }
 
 /* A step in a sheet. */
@@ -186,18 +173,6 @@ sheet_unite(const struct sheet_planes *at, const uint64_t *own, const uint64_t *
     }
 }
 
-/* Copies the rows outside first .. end - 1. */
-static void
-sheet_copy_others(const struct sheet_planes *at, const uint64_t *own, int64_t first, int64_t end, uint64_t *to)
-{
-    const int64_t rows = at->sheet.rows;
-
-    for (int64_t w = 0; w < at->words; w++) {
-        memcpy(to + w * rows, own + w * rows, (size_t)first * sizeof(*to));
-        memcpy(to + w * rows + end, own + w * rows + end, (size_t)(rows - end) * sizeof(*to));
-    }
-}
-
 /* Finds the rows that have a row at this distance in the sheet: first .. end - 1. */
 static bool
 rows_with(const struct sheet_planes *at, int64_t distance, int64_t *first, int64_t *end)
@@ -205,20 +180,6 @@ rows_with(const struct sheet_planes *at, int64_t distance, int64_t *first, int64
     *first = distance < 0 ? -distance : 0;
     *end = distance > 0 ? at->sheet.rows - distance : at->sheet.rows;
     return *first < *end;
-}
-
-/* Returns the bits of word w whose voxel x columns further lies in the volume. */
-static uint64_t
-columns_with(const struct sheet_planes *at, int64_t x, int64_t word)
-{
-    uint64_t bits = 0;
-
-    for (int64_t bit = 0; bit < 64; bit++) {
-        const int64_t to = 64 * word + bit + x;
-
-        bits |= (uint64_t)(to >= 0 && to < at->job->own->bits.size[0]) << bit;
-    }
-    return bits;
 }
 
 /* Finds the voxels whose next voxel on a knight's ray, or a voxel between the two, lies in the mask. */
@@ -236,8 +197,13 @@ sheet_begin_knight(const struct sheet_planes *at, const struct enclosed_ray *ray
     for (int i = 0; i < 3; i++)
         sheet_unite(at, to, at->planes[MASK], steps[i], first, end, to);
     for (int64_t w = 0; w < at->words; w++) {
-        const uint64_t bits = columns_with(at, ray->x, w);
+        uint64_t bits = 0; /* those whose voxel ray->x columns further lies in the volume */
 
+        for (int64_t bit = 0; bit < 64; bit++) {
+            const int64_t column = 64 * w + bit + ray->x;
+
+            bits |= (uint64_t)(column >= 0 && column < at->job->own->bits.size[0]) << bit;
+        }
         for (int64_t r = first; bits != ~UINT64_C(0) && r < end; r++)
             to[w * rows + r] &= bits;
     }
@@ -247,7 +213,7 @@ sheet_begin_knight(const struct sheet_planes *at, const struct enclosed_ray *ray
 static const uint64_t *
 sheet_cast(const struct sheet_planes *at, const struct enclosed_ray *ray)
 {
-    const int64_t words = sheet_words(at), columns = at->job->own->bits.size[0];
+    const int64_t words = sheet_words(at), rows = at->sheet.rows, columns = at->job->own->bits.size[0];
     const int64_t voxels = ray->voxels - ray->knight;
     uint64_t *own = at->planes[ray->knight ? OTHER : MASK];
     int to = ONE;
@@ -263,7 +229,10 @@ sheet_cast(const struct sheet_planes *at, const struct enclosed_ray *ray)
         if (!rows_with(at, step.row, &first, &end) || step.x >= columns || -step.x >= columns)
             break;
         sheet_unite(at, own, own, step, first, end, at->planes[to]);
-        sheet_copy_others(at, own, first, end, at->planes[to]);
+        for (int64_t w = 0; w < at->words; w++) { /* the other rows stay */
+            memcpy(at->planes[to] + w * rows, own + w * rows, (size_t)first * sizeof(*own));
+            memcpy(at->planes[to] + w * rows + end, own + w * rows + end, (size_t)(rows - end) * sizeof(*own));
+        }
         own = at->planes[to];
         to = ONE + OTHER - to;
     }
@@ -302,7 +271,7 @@ static int
 cpu_enclosed_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct enclosed_plan *plan = given;
-    const struct cpu_enclosed *own = cpu_enclosed_state(lane);
+    const struct cpu_enclosed *own = kernels_state(lane, KERNELS_ENCLOSED);
     const int64_t rows = lane->extent.rows > lane->extent.slices ? lane->extent.rows : lane->extent.slices;
 
     (void)error;

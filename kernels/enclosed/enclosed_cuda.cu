@@ -12,16 +12,10 @@ struct cuda_enclosed {
     uint64_t *mask, *bits, *counts; /* counts: the digits of the volume's counters, after one another */
 };
 
-static struct cuda_enclosed *
-cuda_enclosed_state(const struct kernels_lane *lane)
-{
-    return (struct cuda_enclosed *)kernels_state(lane, KERNELS_ENCLOSED);
-}
-
 static bool
 cuda_enclosed_needs(struct kernels_lane *lane, const void *demand)
 {
-    struct cuda_enclosed *own = cuda_enclosed_state(lane);
+    struct cuda_enclosed *own = (struct cuda_enclosed *)kernels_state(lane, KERNELS_ENCLOSED);
     const struct image_extent *extent = &lane->extent;
     const int64_t words_per_row = (extent->columns - 1) / 64 + 1;
     const int64_t rows = extent->rows > extent->slices ? extent->rows : extent->slices;
@@ -37,7 +31,7 @@ cuda_enclosed_needs(struct kernels_lane *lane, const void *demand)
 static void
 cuda_enclosed_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_enclosed *own = cuda_enclosed_state(lane);
+    struct cuda_enclosed *own = (struct cuda_enclosed *)kernels_state(lane, KERNELS_ENCLOSED);
 
     cuda_take(&memory->device, &own->mask, own->words);
     cuda_take(&memory->device, &own->bits, own->words);
@@ -73,30 +67,21 @@ enclosed_fetch(const struct enclosed_cast &cast, const uint64_t *plane, int32_t 
     return fetched;
 }
 
-/* Returns the bits of a word whose voxel x columns further lies in the volume. */
-static __device__ __forceinline__ uint64_t
-enclosed_columns_with(const struct enclosed_cast &cast, int32_t word, int32_t x)
-{
-    const int32_t first = max(-x - 64 * word, 0), end = min(cast.columns - x - 64 * word, 64);
-
-    if (first >= 64 || end <= first)
-        return 0;
-    return ~UINT64_C(0) >> (64 - (end - first)) << first;
-}
-
 /* Returns the voxels whose next voxel on a knight's ray, or a voxel between the two, lies in the mask. */
 static __device__ __forceinline__ uint64_t
 enclosed_begin_knight(const struct enclosed_cast &cast, const struct enclosed_ray &ray, const uint64_t *plane,
                       int32_t rows, int32_t row, int32_t word)
 {
     const int32_t x = ray.x > 0 ? 1 : -1, down = ray.row > 0 ? 1 : -1;
+    /* The bits whose voxel ray.x columns further lies in the volume. */
+    const int32_t first = max(-ray.x - 64 * word, 0), end = min(cast.columns - ray.x - 64 * word, 64);
 
-    if ((uint32_t)(row + ray.row) >= (uint32_t)rows)
+    if ((uint32_t)(row + ray.row) >= (uint32_t)rows || first >= 64 || end <= first)
         return 0;
     return (enclosed_fetch(cast, plane, rows, row, word, ray.x, ray.row) |
             enclosed_fetch(cast, plane, rows, row, word, ray.x / 2, ray.row / 2) |
             enclosed_fetch(cast, plane, rows, row, word, x, down)) &
-           enclosed_columns_with(cast, word, ray.x);
+           (~UINT64_C(0) >> (64 - (end - first)) << first);
 }
 
 /* The words t, t + blockDim.x, ... of the sheet, of thread t. */
@@ -262,27 +247,10 @@ enclosed_queue(struct cuda_lane *lane, const struct enclosed_cast *cast, uint32_
     return 0;
 }
 
-static int
-enclosed_queue_family(struct cuda_lane *lane, const struct enclosed_cast *cast, struct error *error)
-{
-    const struct image_extent *extent = &lane->base.extent;
-    const struct enclosed_family *family = &cast->family;
-    const uint32_t sheets = (uint32_t)enclosed_sheets(extent, family->y, family->z);
-    const struct enclosed_sheet middle = enclosed_sheet_of(extent->rows, extent->slices, family->y, family->z,
-                                                           (int64_t)sheets / 2); /* no sheet has more rows */
-    const uint32_t words = (uint32_t)(middle.rows * cast->words_per_row);
-
-    if (words <= 4 * 256)
-        return enclosed_queue<4, 256>(lane, cast, sheets, words, error);
-    if (words <= 8 * 512)
-        return enclosed_queue<8, 512>(lane, cast, sheets, words, error);
-    return enclosed_queue<32, 512>(lane, cast, sheets, words, error);
-}
-
 int
 cuda_enclosed_queue(struct cuda_lane *lane, const struct enclosed_plan *plan, struct error *error)
 {
-    const struct cuda_enclosed *own = cuda_enclosed_state(&lane->base);
+    const struct cuda_enclosed *own = (const struct cuda_enclosed *)kernels_state(&lane->base, KERNELS_ENCLOSED);
     const struct image_extent *extent = &lane->base.extent;
     struct enclosed_cast cast = {};
     int rc = 0;
@@ -299,7 +267,18 @@ cuda_enclosed_queue(struct cuda_lane *lane, const struct enclosed_plan *plan, st
     for (int32_t i = 0; i < plan->count && rc == 0; i++) {
         cast.family = plan->families[i];
         cast.at_least = i == plan->count - 1 ? plan->request->at_least : 0;
-        rc = enclosed_queue_family(lane, &cast, error);
+        const uint32_t sheets = (uint32_t)enclosed_sheets(extent, cast.family.y, cast.family.z);
+        const struct enclosed_sheet middle =
+            enclosed_sheet_of(extent->rows, extent->slices, cast.family.y, cast.family.z,
+                              (int64_t)sheets / 2); /* no sheet has more rows */
+        const uint32_t words = (uint32_t)(middle.rows * cast.words_per_row);
+
+        if (words <= 4 * 256)
+            rc = enclosed_queue<4, 256>(lane, &cast, sheets, words, error);
+        else if (words <= 8 * 512)
+            rc = enclosed_queue<8, 512>(lane, &cast, sheets, words, error);
+        else
+            rc = enclosed_queue<32, 512>(lane, &cast, sheets, words, error);
     }
     return rc;
 }
@@ -308,7 +287,7 @@ static int
 cuda_enclosed_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct enclosed_plan *plan = (const struct enclosed_plan *)given;
-    const struct cuda_enclosed *own = cuda_enclosed_state(base);
+    const struct cuda_enclosed *own = (const struct cuda_enclosed *)kernels_state(base, KERNELS_ENCLOSED);
     struct cuda_lane *lane = cuda_lane_of(base);
 
     CUDA_SEND(lane, own->mask, plan->request->mask, (size_t)own->words);

@@ -119,29 +119,12 @@ range_pack_slice(const struct cpu_lane *lane, struct image_range range, struct i
 
 enum { NARROW_WORDS = 16 }; /* words at a time */
 
-static void
-narrow_row(const struct cpu_lane *lane, int64_t row, const struct isa_interval pass[2], uint64_t *bits)
-{
-    const int64_t columns = lane->base.extent.columns, words = (columns + 63) / 64;
-    uint64_t found[NARROW_WORDS];
-
-    for (int64_t word = 0, end; word < words; word = end) {
-        end = word + 1;
-        if (bits[word] == 0)
-            continue;
-        while (end < words && bits[end] != 0 && end - word < NARROW_WORDS)
-            end++;
-        pack_voxels(lane, row, 64 * word, (end < words ? 64 * end : columns) - 64 * word, pass, found);
-        for (int64_t i = word; i < end; i++)
-            bits[i] &= found[i - word];
-    }
-}
-
 void
 range_narrow_slice(const struct cpu_lane *lane, struct image_range range, struct image_range padding, int64_t z,
                    uint64_t *bits)
 {
-    const int64_t rows = lane->base.extent.rows, words = (lane->base.extent.columns + 63) / 64;
+    const int64_t rows = lane->base.extent.rows, columns = lane->base.extent.columns, words = (columns + 63) / 64;
+    uint64_t found[NARROW_WORDS];
     struct isa_interval pass[2];
 
     if (!find_intervals(lane->base.pixel, range, padding, pass)) {
@@ -149,7 +132,16 @@ range_narrow_slice(const struct cpu_lane *lane, struct image_range range, struct
         return;
     }
     for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += words)
-        narrow_row(lane, row, pass, bits);
+        for (int64_t word = 0, end; word < words; word = end) {
+            end = word + 1;
+            if (bits[word] == 0)
+                continue;
+            while (end < words && bits[end] != 0 && end - word < NARROW_WORDS)
+                end++;
+            pack_voxels(lane, row, 64 * word, (end < words ? 64 * end : columns) - 64 * word, pass, found);
+            for (int64_t i = word; i < end; i++)
+                bits[i] &= found[i - word];
+        }
 }
 
 void

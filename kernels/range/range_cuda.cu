@@ -32,19 +32,6 @@ take_value(struct extremes *own, uint32_t value, struct skipped skipped)
     own->largest = max(own->largest, kept ? value : 0);
 }
 
-template <typename Value>
-__device__ __forceinline__ void
-take_piece(struct extremes *own, uint4 piece, struct skipped skipped)
-{
-    const uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
-
-#pragma unroll
-    for (unsigned i = 0; i < 4; i++)
-#pragma unroll
-        for (unsigned shift = 0; shift < 32; shift += 8 * sizeof(Value))
-            take_value(own, (Value)(words[i] >> shift), skipped);
-}
-
 /* Sets extremes[0] to the smallest value and extremes[1] to the complement of the largest. Both
  * must start as all ones for atomicMin. */
 template <typename Value>
@@ -59,8 +46,16 @@ __launch_bounds__(EXTREMES_THREADS)
     struct extremes own = {UINT32_MAX, 0};
 
 #pragma unroll 4
-    for (size_t i = thread; i < count / a_piece; i += step)
-        take_piece<Value>(&own, pieces[i], skipped);
+    for (size_t i = thread; i < count / a_piece; i += step) {
+        const uint4 piece = pieces[i];
+        const uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
+
+#pragma unroll
+        for (unsigned word = 0; word < 4; word++)
+#pragma unroll
+            for (unsigned shift = 0; shift < 32; shift += 8 * sizeof(Value))
+                take_value(&own, (Value)(words[word] >> shift), skipped);
+    }
     for (size_t i = count / a_piece * a_piece + thread; i < count; i += step)
         take_value(&own, values[i], skipped);
     own.smallest = __reduce_min_sync(0xFFFFFFFF, own.smallest);
@@ -76,47 +71,13 @@ struct cuda_range {
     uint32_t *extremes, *host_extremes;
 };
 
-static struct cuda_range *
-cuda_range_state(const struct kernels_lane *lane)
-{
-    return (struct cuda_range *)kernels_state(lane, KERNELS_RANGE);
-}
-
 static void
 range_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    cuda_take(&memory->device, &cuda_range_state(lane)->extremes, 2);
-    cuda_take(&memory->host, &cuda_range_state(lane)->host_extremes, 2);
-}
+    struct cuda_range *own = (struct cuda_range *)kernels_state(lane, KERNELS_RANGE);
 
-static struct skipped
-skipped_values(struct image_range limits, struct image_range padding)
-{
-    /* 2^31 lies beyond every value, so that no value is skipped. */
-    struct skipped skipped = {limits.lo < 0 ? 0x8000u : 0, 1u << 31, 0};
-
-    if (padding.lo <= padding.hi) {
-        skipped.skip = (uint32_t)(padding.lo - limits.lo);
-        skipped.span = (uint32_t)(padding.hi - padding.lo);
-    }
-    return skipped;
-}
-
-static void
-launch_extremes(struct cuda_lane *lane, struct skipped skipped)
-{
-    uint32_t *extremes = cuda_range_state(&lane->base)->extremes;
-    size_t count = (size_t)image_voxels(&lane->base.extent);
-    size_t wanted = (count * image_pixel_size(lane->base.pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
-    size_t most = (size_t)cuda_device_of(&lane->base)->multiprocessors * EXTREMES_BLOCKS_PER_PROCESSOR;
-    unsigned blocks = (unsigned)(wanted < most ? wanted : most);
-
-    if (lane->base.pixel == IMAGE_UINT8)
-        find_extremes<uint8_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>((const uint8_t *)lane->device_voxels, count,
-                                                                            skipped, extremes);
-    else
-        find_extremes<uint16_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>((const uint16_t *)lane->device_voxels,
-                                                                             count, skipped, extremes);
+    cuda_take(&memory->device, &own->extremes, 2);
+    cuda_take(&memory->host, &own->host_extremes, 2);
 }
 
 static int
@@ -125,11 +86,28 @@ cuda_range_run(struct kernels_lane *base, const void *given, struct error *error
     const struct range_request *request = (const struct range_request *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
-    const struct cuda_range *own = cuda_range_state(base);
+    const struct cuda_range *own = (const struct cuda_range *)kernels_state(base, KERNELS_RANGE);
     const struct image_range limits = image_pixel_range(base->pixel);
+    const struct image_range padding = range_clip(request->padding, base->pixel);
+    const size_t count = (size_t)image_voxels(&base->extent);
+    const size_t wanted = (count * image_pixel_size(base->pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
+    const size_t most = (size_t)device->multiprocessors * EXTREMES_BLOCKS_PER_PROCESSOR;
+    const unsigned blocks = (unsigned)(wanted < most ? wanted : most);
+    /* 2^31 lies beyond every value, so that no value is skipped. */
+    struct skipped skipped = {limits.lo < 0 ? 0x8000u : 0, 1u << 31, 0};
+
+    if (padding.lo <= padding.hi) {
+        skipped.skip = (uint32_t)(padding.lo - limits.lo);
+        skipped.span = (uint32_t)(padding.hi - padding.lo);
+    }
 
     CUDA_TRY(device, cudaMemsetAsync(own->extremes, 0xFF, 2 * sizeof(*own->extremes), lane->work));
-    launch_extremes(lane, skipped_values(limits, range_clip(request->padding, base->pixel)));
+    if (base->pixel == IMAGE_UINT8)
+        find_extremes<uint8_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>((const uint8_t *)lane->device_voxels, count,
+                                                                            skipped, own->extremes);
+    else
+        find_extremes<uint16_t><<<blocks, EXTREMES_THREADS, 0, lane->work>>>((const uint16_t *)lane->device_voxels,
+                                                                             count, skipped, own->extremes);
     CUDA_LAUNCHED(device);
     CUDA_FETCH(lane, own->host_extremes, own->extremes, 2);
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
