@@ -40,24 +40,7 @@ struct line_pass {
     int64_t there;           /* points in a line; the others count as 0 */
 };
 
-static struct cpu_lags *
-cpu_lags_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_LAGS);
-}
-
 /* -------------------------------------------------------------------------------- transforms ---- */
-
-static void
-roots_fill(uint64_t *roots, int64_t length, bool back)
-{
-    const uint64_t root = residue_root((uint64_t)length);
-    const uint64_t step = back ? residue_power(root, (uint64_t)length - 1) : root;
-
-    roots[0] = 1;
-    for (int64_t i = 1; i < length; i++)
-        roots[i] = residue_multiply(roots[i - 1], step);
-}
 
 /* Orders points by the last digit of their number. The digit of factor 3, if any, comes last. */
 static void
@@ -110,58 +93,50 @@ butterflies_of_two(uint64_t (*lines)[LINES], int64_t length, int64_t half, const
 }
 
 static void
-lines_transform(uint64_t (*lines)[LINES], int64_t length, const uint64_t *roots)
-{
-    int64_t half = 1;
-
-    if (length % 3 == 0) {
-        butterflies_of_three(lines, length, roots);
-        half = 3;
-    }
-    for (; half < length; half *= 2)
-        butterflies_of_two(lines, length, half, roots);
-}
-
-static void
-pass_transform(const struct line_pass *pass, uint64_t (*lines)[LINES], int64_t first, int64_t along)
-{
-    const int64_t length = pass->job->request->length[pass->axis];
-    const int64_t step = pass->job->step[pass->axis], left = pass->lines - first;
-    const int count = left < LINES ? (int)left : LINES;
-    const uint16_t *order = pass->job->own->order;
-    uint64_t *from[LINES];
-
-    for (int line = 0; line < LINES; line++) {
-        int64_t across = first + (line < count ? line : 0);
-        if (across >= pass->first)
-            across += pass->left_out;
-        from[line] = pass->array + across * pass->job->step[pass->across] + along * pass->job->step[pass->along];
-    }
-    for (int64_t i = 0; i < length; i++)
-        for (int line = 0; line < LINES; line++)
-            lines[i][line] = order[i] < pass->there ? from[line][order[i] * step] : 0;
-    lines_transform(lines, length, pass->job->own->roots);
-    for (int64_t i = 0; i < length; i++)
-        for (int line = 0; line < count; line++)
-            from[line][i * step] = lines[i][line];
-}
-
-static void
 pass_transform_row(void *context, int64_t along)
 {
     const struct line_pass *pass = context;
-    uint64_t lines[LAGS_LONGEST][LINES];
+    const struct lagging *job = pass->job;
+    const int64_t length = job->request->length[pass->axis], step = job->step[pass->axis];
+    const uint16_t *order = job->own->order;
+    uint64_t lines[LAGS_LONGEST][LINES], *from[LINES];
 
-    for (int64_t first = 0; first < pass->lines; first += LINES)
-        pass_transform(pass, lines, first, along);
+    for (int64_t first = 0; first < pass->lines; first += LINES) {
+        const int count = (int)(pass->lines - first < LINES ? pass->lines - first : LINES);
+        int64_t half = 1;
+
+        for (int line = 0; line < LINES; line++) {
+            int64_t across = first + (line < count ? line : 0);
+            if (across >= pass->first)
+                across += pass->left_out;
+            from[line] = pass->array + across * job->step[pass->across] + along * job->step[pass->along];
+        }
+        for (int64_t i = 0; i < length; i++)
+            for (int line = 0; line < LINES; line++)
+                lines[i][line] = order[i] < pass->there ? from[line][order[i] * step] : 0;
+        if (length % 3 == 0) {
+            butterflies_of_three(lines, length, job->own->roots);
+            half = 3;
+        }
+        for (; half < length; half *= 2)
+            butterflies_of_two(lines, length, half, job->own->roots);
+        for (int64_t i = 0; i < length; i++)
+            for (int line = 0; line < count; line++)
+                from[line][i * step] = lines[i][line];
+    }
 }
 
 static void
 pass_run(struct line_pass *pass, bool back)
 {
     const int64_t length = pass->job->request->length[pass->axis];
+    const uint64_t root = residue_root((uint64_t)length);
+    const uint64_t step = back ? residue_power(root, (uint64_t)length - 1) : root;
+    uint64_t *roots = pass->job->own->roots;
 
-    roots_fill(pass->job->own->roots, length, back);
+    roots[0] = 1;
+    for (int64_t i = 1; i < length; i++)
+        roots[i] = residue_multiply(roots[i - 1], step);
     order_fill(pass->job->own->order, length);
     cpu_pool_for(cpu_device_of(&pass->job->lane->base)->pool, pass->rows, pass_transform_row, pass);
 }
@@ -198,59 +173,36 @@ array_transform_back(const struct lagging *job, uint64_t *array)
 
 /* ------------------------------------------------------------------------------------ voxels ---- */
 
-static uint64_t
-lagging_value(const struct cpu_lane *lane, int64_t voxel)
-{
-    const void *voxels = lane->voxels.memory;
-
-    if (lane->base.pixel == IMAGE_UINT8)
-        return ((const uint8_t *)voxels)[voxel];
-    return (uint64_t)(((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
-}
-
-/* Fills a row of the box. */
-static void
-lagging_fill_row(const struct lagging *job, const uint64_t *kept, int64_t y, int64_t z)
-{
-    const struct image_extent *extent = &job->lane->base.extent;
-    const struct texture_box *box = &job->request->box;
-    const struct lags *lags = job->request->lags;
-    const int64_t row = (box->first[2] + z) * extent->rows + box->first[1] + y;
-    const uint64_t *bits = lags->region.bits ? lags->region.bits + row * ((extent->columns + 63) / 64) : NULL;
-    const int64_t to = z * job->step[2] + y * job->step[1];
-
-    for (int64_t x = 0; x < box->size[0]; x++) {
-        const int64_t column = box->first[0] + x;
-        const uint64_t value = lagging_value(job->lane, row * extent->columns + column);
-        const bool has = (!bits || bits[column / 64] >> column % 64 & 1) && (kept[value / 64] >> value % 64 & 1);
-        const uint64_t own = has ? value - lags->least : 0;
-
-        job->own->arrays[VOXELS][to + x] = has;
-        job->own->arrays[VALUES][to + x] = own;
-        job->own->arrays[SQUARES][to + x] = own * own;
-    }
-}
-
+/* Fills a slice of the box. */
 static void
 lagging_fill_slice(void *context, int64_t z)
 {
     const struct lagging *job = context;
+    const struct image_extent *extent = &job->lane->base.extent;
+    const struct texture_box *box = &job->request->box;
     const struct morphology_region *region = &job->request->lags->region;
-    const size_t words = (job->lane->base.pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
-    const int64_t table = region->table_count > 1 ? job->request->box.first[2] + z : 0;
+    const int64_t table = region->table_count > 1 ? box->first[2] + z : 0;
+    const uint64_t *kept = region->kept + (size_t)table * morphology_table(job->lane->base.pixel);
 
-    for (int64_t y = 0; y < job->request->box.size[1]; y++)
-        lagging_fill_row(job, region->kept + (size_t)table * words, y, z);
+    for (int64_t y = 0; y < box->size[1]; y++) {
+        const int64_t row = (box->first[2] + z) * extent->rows + box->first[1] + y;
+        const uint64_t *bits = region->bits ? region->bits + row * ((extent->columns + 63) / 64) : NULL;
+        const int64_t to = z * job->step[2] + y * job->step[1];
+
+        for (int64_t x = 0; x < box->size[0]; x++) {
+            const int64_t column = box->first[0] + x;
+            const uint64_t value = cpu_lane_value(job->lane, row * extent->columns + column);
+            const bool has = (!bits || bits[column / 64] >> column % 64 & 1) && (kept[value / 64] >> value % 64 & 1);
+            const uint64_t own = has ? value - job->request->lags->least : 0;
+
+            job->own->arrays[VOXELS][to + x] = has;
+            job->own->arrays[VALUES][to + x] = own;
+            job->own->arrays[SQUARES][to + x] = own * own;
+        }
+    }
 }
 
 /* ------------------------------------------------------------------------------------- pairs ---- */
-
-/* Returns the same index counted from the other end. */
-static int64_t
-lagging_opposite(int64_t at, int64_t length)
-{
-    return at == 0 ? 0 : length - at;
-}
 
 /* Computes, for arrays a and b, a(k) b(-k) + b(k) a(-k) at k and -k, divided by the number of
  * points. Its inverse transform holds the products of pairs in either order. */
@@ -259,7 +211,7 @@ lagging_multiply_slice(void *context, int64_t z)
 {
     const struct lagging *job = context;
     const int64_t *length = job->request->length;
-    const int64_t other = lagging_opposite(z, length[2]);
+    const int64_t other = residue_opposite(z, length[2]);
     const uint64_t points = (uint64_t)(length[0] * length[1] * length[2]);
     const uint64_t inverse = residue_power(points, RESIDUE_PRIME - 2);
 
@@ -267,7 +219,7 @@ lagging_multiply_slice(void *context, int64_t z)
         const int64_t x = i % length[0], y = i / length[0];
         const int64_t at = z * job->step[2] + i;
         const int64_t back =
-            other * job->step[2] + lagging_opposite(y, length[1]) * job->step[1] + lagging_opposite(x, length[0]);
+            other * job->step[2] + residue_opposite(y, length[1]) * job->step[1] + residue_opposite(x, length[0]);
 
         if (at > back) /* done from the opposite point */
             continue;
@@ -288,9 +240,9 @@ lagging_count_slice(void *context, int64_t z)
 
     for (int64_t y = 0; y < size[1]; y++)
         for (int64_t x = 0; x < size[0]; x++) {
-            const int64_t left = lagging_opposite(x, length[0]);
+            const int64_t left = residue_opposite(x, length[0]);
             const uint64_t *here = job->first + z * job->step[2] + y * job->step[1];
-            const uint64_t *there = job->first + z * job->step[2] + lagging_opposite(y, length[1]) * job->step[1];
+            const uint64_t *there = job->first + z * job->step[2] + residue_opposite(y, length[1]) * job->step[1];
             uint64_t sum = here[x] + (x > 0 ? here[left] : 0);
 
             sum += y > 0 ? there[x] + (x > 0 ? there[left] : 0) : 0;
@@ -317,7 +269,7 @@ lagging_count(struct lagging *job, enum lags_kind kind, int first, int second)
 static void
 cpu_lags_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_lags *own = cpu_lags_state(lane);
+    struct cpu_lags *own = kernels_state(lane, KERNELS_LAGS);
     const size_t points = (size_t)lags_points(&lane->extent);
 
     for (int i = 0; i < ARRAYS; i++)
@@ -330,7 +282,7 @@ static int
 cpu_lags_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct lags_request *request = given;
-    struct lagging job = {.lane = cpu_lane_of(lane), .request = request, .own = cpu_lags_state(lane)};
+    struct lagging job = {.lane = cpu_lane_of(lane), .request = request, .own = kernels_state(lane, KERNELS_LAGS)};
     const size_t points = (size_t)(request->length[0] * request->length[1] * request->length[2]);
 
     (void)error;

@@ -42,12 +42,6 @@ struct lags_pass {
     int32_t together; /* lines per block */
 };
 
-static struct cuda_lags *
-cuda_lags_state(const struct kernels_lane *lane)
-{
-    return (struct cuda_lags *)kernels_state(lane, KERNELS_LAGS);
-}
-
 template <typename Value>
 static __global__ void
 __launch_bounds__(LAGS_THREADS) lags_fill(struct lags_job job)
@@ -140,44 +134,33 @@ lags_line(const struct lags_pass &pass, int64_t line, int64_t row)
     return pass.array + line * pass.across + row * pass.along;
 }
 
-static __device__ __forceinline__ void
-lags_transform_lines(const struct lags_pass &pass, uint64_t *lines, int64_t line, int64_t row)
-{
-    const int64_t points = pass.length * pass.together;
-    int64_t half = 1;
-
-    for (int64_t k = threadIdx.x; k < points; k += LAGS_THREADS) {
-        const int64_t point = lags_order(k / pass.together, pass.length);
-
-        lines[k] = point < pass.there ? lags_line(pass, line + k % pass.together, row)[point * pass.step] : 0;
-    }
-    __syncthreads();
-    if (pass.length % 3 == 0) {
-        lags_butterflies_of_three(pass, lines);
-        half = 3;
-    }
-    for (; half < pass.length; half *= 2)
-        lags_butterflies_of_two(pass, lines, half);
-    for (int64_t k = threadIdx.x; k < points; k += LAGS_THREADS)
-        if (line + k % pass.together < pass.lines)
-            lags_line(pass, line + k % pass.together, row)[k / pass.together * pass.step] = lines[k];
-    __syncthreads();
-}
-
 static __global__ void
 __launch_bounds__(LAGS_THREADS) lags_transform(struct lags_pass pass)
 {
     extern __shared__ uint64_t lags_lines[];
-    const int64_t groups = (pass.lines + pass.together - 1) / pass.together;
+    const int64_t groups = (pass.lines + pass.together - 1) / pass.together, points = pass.length * pass.together;
 
-    for (int64_t i = blockIdx.x; i < groups * pass.rows; i += gridDim.x)
-        lags_transform_lines(pass, lags_lines, i % groups * pass.together, i / groups);
-}
+    for (int64_t i = blockIdx.x; i < groups * pass.rows; i += gridDim.x) {
+        const int64_t line = i % groups * pass.together, row = i / groups;
+        int64_t half = 1;
 
-static __device__ __forceinline__ int64_t
-lags_opposite(int64_t at, int64_t length)
-{
-    return at == 0 ? 0 : length - at;
+        for (int64_t k = threadIdx.x; k < points; k += LAGS_THREADS) {
+            const int64_t point = lags_order(k / pass.together, pass.length);
+
+            lags_lines[k] = point < pass.there ? lags_line(pass, line + k % pass.together, row)[point * pass.step] : 0;
+        }
+        __syncthreads();
+        if (pass.length % 3 == 0) {
+            lags_butterflies_of_three(pass, lags_lines);
+            half = 3;
+        }
+        for (; half < pass.length; half *= 2)
+            lags_butterflies_of_two(pass, lags_lines, half);
+        for (int64_t k = threadIdx.x; k < points; k += LAGS_THREADS)
+            if (line + k % pass.together < pass.lines)
+                lags_line(pass, line + k % pass.together, row)[k / pass.together * pass.step] = lags_lines[k];
+        __syncthreads();
+    }
 }
 
 /* As lagging_multiply_slice. */
@@ -191,8 +174,8 @@ __launch_bounds__(LAGS_THREADS)
          at += (int64_t)gridDim.x * LAGS_THREADS) {
         const int64_t x = at % job.length[0], y = at / job.length[0] % job.length[1];
         const int64_t z = at / job.length[0] / job.length[1];
-        const int64_t back = lags_opposite(z, job.length[2]) * job.step[2] +
-                             lags_opposite(y, job.length[1]) * job.step[1] + lags_opposite(x, job.length[0]);
+        const int64_t back = residue_opposite(z, job.length[2]) * job.step[2] +
+                             residue_opposite(y, job.length[1]) * job.step[1] + residue_opposite(x, job.length[0]);
 
         if (at <= back) {
             const uint64_t sum =
@@ -212,9 +195,9 @@ __launch_bounds__(LAGS_THREADS) lags_count(struct lags_job job, const uint64_t *
     for (int64_t i = (int64_t)blockIdx.x * LAGS_THREADS + threadIdx.x; i < voxels;
          i += (int64_t)gridDim.x * LAGS_THREADS) {
         const int64_t x = i % job.size[0], y = i / job.size[0] % job.size[1];
-        const int64_t z = i / job.size[0] / job.size[1], left = lags_opposite(x, job.length[0]);
+        const int64_t z = i / job.size[0] / job.size[1], left = residue_opposite(x, job.length[0]);
         const uint64_t *here = array + z * job.step[2] + y * job.step[1];
-        const uint64_t *there = array + z * job.step[2] + lags_opposite(y, job.length[1]) * job.step[1];
+        const uint64_t *there = array + z * job.step[2] + residue_opposite(y, job.length[1]) * job.step[1];
         uint64_t sum = here[x] + (x > 0 ? here[left] : 0);
 
         sum += y > 0 ? there[x] + (x > 0 ? there[left] : 0) : 0;
@@ -224,16 +207,10 @@ __launch_bounds__(LAGS_THREADS) lags_count(struct lags_job job, const uint64_t *
 
 /* ------------------------------------------------------------------------------ on the host ---- */
 
-static size_t
-lags_table(const struct kernels_lane *lane)
-{
-    return (lane->pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
-}
-
 static void
 cuda_lags_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_lags *own = cuda_lags_state(lane);
+    struct cuda_lags *own = (struct cuda_lags *)kernels_state(lane, KERNELS_LAGS);
     const struct image_extent *extent = &lane->extent;
     const size_t points = (size_t)lags_points(extent);
 
@@ -242,7 +219,7 @@ cuda_lags_place(struct kernels_lane *lane, struct kernels_memory *memory)
         cuda_take(&memory->device, &own->arrays[i], points);
     cuda_take(&memory->device, &own->counts, points); /* more than any box has */
     cuda_take(&memory->device, &own->bits, own->words);
-    cuda_take(&memory->device, &own->kept, (size_t)extent->slices, lags_table(lane));
+    cuda_take(&memory->device, &own->kept, (size_t)extent->slices, morphology_table(lane->pixel));
     cuda_take(&memory->device, &own->roots, LAGS_LONGEST);
 }
 
@@ -252,7 +229,7 @@ lags_run_pass(struct cuda_lane *lane, struct lags_pass *pass, bool back, struct 
     struct cuda_device *device = cuda_device_of(&lane->base);
     const uint64_t root = residue_root((uint64_t)pass->length);
     const int64_t fit = LAGS_SHARED / (int64_t)sizeof(uint64_t) / pass->length;
-    uint64_t *roots = cuda_lags_state(&lane->base)->roots;
+    uint64_t *roots = ((struct cuda_lags *)kernels_state(&lane->base, KERNELS_LAGS))->roots;
 
     pass->roots = roots;
     pass->together = fit < LAGS_LINES ? (int32_t)fit : (int32_t)LAGS_LINES;
@@ -327,7 +304,7 @@ lags_count_kind(struct cuda_lane *lane, const struct lags_job *job, uint64_t *fi
     struct cuda_device *device = cuda_device_of(&lane->base);
     const uint64_t points = (uint64_t)(job->length[0] * job->length[1] * job->length[2]);
     const size_t voxels = (size_t)(job->size[0] * job->size[1] * job->size[2]);
-    uint64_t *counts = cuda_lags_state(&lane->base)->counts;
+    uint64_t *counts = ((struct cuda_lags *)kernels_state(&lane->base, KERNELS_LAGS))->counts;
     int rc;
 
     lags_multiply<<<LAGS_BLOCKS, LAGS_THREADS, 0, lane->work>>>(*job, first, second,
@@ -363,17 +340,20 @@ lags_count_kinds(struct cuda_lane *lane, const struct lags_job *job, uint64_t *c
     return rc;
 }
 
-static struct lags_job
-lags_job_of(struct cuda_lane *lane, const struct lags_request *request)
+static int
+cuda_lags_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    const struct cuda_lags *own = cuda_lags_state(&lane->base);
-    const struct kernels_lane *base = &lane->base;
+    const struct lags_request *request = (const struct lags_request *)given;
+    const struct morphology_region *region = &request->lags->region;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    const struct cuda_lags *own = (const struct cuda_lags *)kernels_state(base, KERNELS_LAGS);
     struct lags_job job = {};
+    int rc = 0;
 
     job.voxels = lane->device_voxels;
-    job.bits = request->lags->region.bits ? own->bits : NULL;
+    job.bits = region->bits ? own->bits : NULL;
     job.kept = own->kept;
-    job.table = request->lags->region.table_count > 1 ? lags_table(base) : 0;
+    job.table = region->table_count > 1 ? morphology_table(base->pixel) : 0;
     job.bias = base->pixel == IMAGE_INT16 ? 0x8000 : 0;
     job.least = request->lags->least;
     job.columns = base->extent.columns;
@@ -386,22 +366,10 @@ lags_job_of(struct cuda_lane *lane, const struct lags_request *request)
         job.arrays[i] = own->arrays[i];
         job.step[i] = i == 0 ? 1 : job.step[i - 1] * job.length[i - 1];
     }
-    return job;
-}
-
-static int
-cuda_lags_run(struct kernels_lane *base, const void *given, struct error *error)
-{
-    const struct lags_request *request = (const struct lags_request *)given;
-    const struct morphology_region *region = &request->lags->region;
-    struct cuda_lane *lane = cuda_lane_of(base);
-    const struct cuda_lags *own = cuda_lags_state(base);
-    const struct lags_job job = lags_job_of(lane, request);
-    int rc = 0;
 
     if (region->bits)
         CUDA_SEND(lane, own->bits, region->bits, own->words);
-    CUDA_SEND(lane, own->kept, region->kept, region->table_count * lags_table(base));
+    CUDA_SEND(lane, own->kept, region->kept, region->table_count * morphology_table(base->pixel));
     if (base->pixel == IMAGE_UINT8)
         lags_fill<uint8_t><<<LAGS_BLOCKS, LAGS_THREADS, 0, lane->work>>>(job);
     else

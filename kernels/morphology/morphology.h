@@ -50,6 +50,13 @@ morphology_size(int64_t slices)
     return MORPHOLOGY_CONFIGURATIONS + (size_t)slices * MORPHOLOGY_SUMS;
 }
 
+/* Returns the words of a table of kept values. */
+static inline size_t
+morphology_table(enum image_pixel pixel)
+{
+    return (pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
+}
+
 /* Overwrites counts[configuration], and counts[MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS +
  * sum]. */
 int morphology_run(struct kernels_lane *lane, const struct morphology_region *region, uint64_t *counts,

@@ -97,23 +97,12 @@ configurations_add_row(const struct morphing *job, int64_t y, int64_t z, uint64_
 
 /* ---------------------------------------------------------------------------------- sums ---- */
 
-/* Returns a voxel's value, relative to the smallest. */
-static uint32_t
-morphing_value(const struct cpu_lane *lane, int64_t voxel)
-{
-    const void *voxels = lane->voxels.memory;
-
-    if (lane->base.pixel == IMAGE_UINT8)
-        return ((const uint8_t *)voxels)[voxel];
-    return ((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000u : 0);
-}
-
 static void
 sums_add_slice(const struct morphing *job, int64_t z, uint64_t sums[MORPHOLOGY_SUMS])
 {
     const struct kernels_lane *lane = &job->lane->base;
     const size_t table = job->region->table_count > 1 ? (size_t)z : 0;
-    const uint64_t *kept = job->region->kept + table * (lane->pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
+    const uint64_t *kept = job->region->kept + table * morphology_table(lane->pixel);
 
     for (int64_t y = 0; y < lane->extent.rows; y++) {
         uint64_t row[MORPHOLOGY_SUMS] = {0};
@@ -125,7 +114,7 @@ sums_add_slice(const struct morphing *job, int64_t z, uint64_t sums[MORPHOLOGY_S
 
             for (; bits; bits &= bits - 1) {
                 const uint64_t x = (uint64_t)(64 * word + __builtin_ctzll(bits));
-                const uint64_t value = morphing_value(job->lane, begin + (int64_t)x);
+                const uint64_t value = cpu_lane_value(job->lane, begin + (int64_t)x);
                 const uint64_t counts = kept[value / 64] >> value % 64 & 1;
 
                 row[MORPHOLOGY_VOXELS] += counts;

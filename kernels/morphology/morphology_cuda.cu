@@ -41,12 +41,6 @@ struct morphology_job {
     unsigned long long *counts;
 };
 
-static struct cuda_morphology *
-cuda_morphology_state(const struct kernels_lane *lane)
-{
-    return (struct cuda_morphology *)kernels_state(lane, KERNELS_MORPHOLOGY);
-}
-
 /* Words of a row of voxels in a cell's two slices, and the words before them. */
 struct morphology_row {
     uint32_t words[2], before[2];
@@ -138,20 +132,6 @@ morphology_count_cells(const uint32_t corners[MORPHOLOGY_CORNERS], struct morpho
         tally_add(queue->parts[part % 2], &counts->tally);
 }
 
-/* Counts the remaining words. Unused words hold empty cells, whose count is not used. */
-static __device__ __forceinline__ void
-morphology_count_rest(struct morphology_queue *queue, struct morphology_counts *counts)
-{
-    struct tally_planes *part = &queue->parts[counts->queued / MORPHOLOGY_WARP % 2];
-    const uint32_t lane = threadIdx.x % MORPHOLOGY_WARP;
-
-    if (lane >= counts->queued % MORPHOLOGY_WARP)
-#pragma unroll
-        for (int corner = 0; corner < MORPHOLOGY_CORNERS; corner++)
-            part->plane[corner][lane] = 0;
-    tally_add(*part, &counts->tally);
-}
-
 /* Counts `rows` rows of cells of a column. */
 static __device__ __forceinline__ void
 morphology_count_column(const struct morphology_job &job, struct morphology_column column, uint32_t count,
@@ -198,7 +178,15 @@ __launch_bounds__(MORPHOLOGY_THREADS) morphology_count_configurations(struct mor
     tally_begin(&counts.tally);
     texture_clear_counters<MORPHOLOGY_THREADS>(counters, MORPHOLOGY_CONFIGURATIONS);
     morphology_count_column(job, column, (uint32_t)min((int64_t)MORPHOLOGY_ROWS, job.end[1] - y), queue, &counts);
-    morphology_count_rest(queue, &counts);
+    /* Count the remaining words. Unused words hold empty cells, whose count is not used. */
+    struct tally_planes *part = &queue->parts[counts.queued / MORPHOLOGY_WARP % 2];
+    const uint32_t lane = threadIdx.x % MORPHOLOGY_WARP;
+
+    if (lane >= counts.queued % MORPHOLOGY_WARP)
+#pragma unroll
+        for (int corner = 0; corner < MORPHOLOGY_CORNERS; corner++)
+            part->plane[corner][lane] = 0;
+    tally_add(*part, &counts.tally);
     tally_end(counts.tally, counters);
     if (counts.full > 0)
         atomicAdd(&counters[MORPHOLOGY_CONFIGURATIONS - 1], counts.full);
@@ -282,15 +270,6 @@ morphology_add_piece(const struct texture_piece<Value> &piece, const struct morp
     sums[MORPHOLOGY_VALUE_Y] += (uint64_t)sum * y;
 }
 
-/* Returns the sum over all threads of a warp in its first thread. */
-static __device__ __forceinline__ unsigned long long
-morphology_warp_sum(unsigned long long own)
-{
-    for (int from = MORPHOLOGY_WARP / 2; from > 0; from /= 2)
-        own += __shfl_down_sync(UINT32_MAX, own, from);
-    return own;
-}
-
 /* Adds the pieces at column x of a slice's rows y .. end - 1, with a stride of rows. */
 template <typename Value>
 static __device__ __forceinline__ void
@@ -318,11 +297,12 @@ morphology_add_column(const struct morphology_job &job, const struct morphology_
         });
 }
 
-/* Adds part blockIdx.x of a slice's rows of the box. */
+/* Adds part blockIdx.x of the rows of the box, of every gridDim.y-th slice. */
 template <typename Value>
-static __device__ __forceinline__ void
-morphology_sum_part(const struct morphology_job &job, const struct morphology_kept<Value> &kept, int64_t z)
+static __global__ void
+__launch_bounds__(MORPHOLOGY_THREADS) morphology_sum_slices(struct morphology_job job)
 {
+    __shared__ struct morphology_kept<Value> kept;
     const uint32_t values = texture_piece<Value>::VALUES;
     const int64_t rows = job.end[1] - job.first[1];
     const uint32_t first_row = (uint32_t)(job.first[1] + rows * blockIdx.x / gridDim.x),
@@ -330,48 +310,36 @@ morphology_sum_part(const struct morphology_job &job, const struct morphology_ke
     const uint32_t first = (uint32_t)job.first[0] / values, across = ((uint32_t)job.end[0] - 1) / values + 1 - first;
     const uint32_t abreast = min(across, (uint32_t)MORPHOLOGY_THREADS), every = MORPHOLOGY_THREADS / abreast,
                    row = threadIdx.x / abreast;
-    unsigned long long sums[MORPHOLOGY_SUMS] = {};
-
-    if (row < every)
-        for (uint32_t piece = threadIdx.x % abreast; piece < across; piece += abreast)
-            morphology_add_column(job, kept, z, (first + piece) * values, first_row + row, end_row, every, sums);
-    for (int sum = 0; sum < MORPHOLOGY_SUMS; sum++) {
-        const unsigned long long own = morphology_warp_sum(sums[sum]);
-
-        if (threadIdx.x % MORPHOLOGY_WARP == 0 && own > 0)
-            atomicAdd(&job.counts[MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS + sum], own);
-    }
-}
-
-template <typename Value>
-static __global__ void
-__launch_bounds__(MORPHOLOGY_THREADS) morphology_sum_slices(struct morphology_job job)
-{
-    __shared__ struct morphology_kept<Value> kept;
 
     for (int64_t z = job.first[2] + blockIdx.y; z < job.end[2]; z += gridDim.y) {
+        unsigned long long sums[MORPHOLOGY_SUMS] = {};
+
         kept.take(job.kept + (size_t)z * job.table, job.bias);
         __syncthreads();
-        morphology_sum_part(job, kept, z);
+        if (row < every)
+            for (uint32_t piece = threadIdx.x % abreast; piece < across; piece += abreast)
+                morphology_add_column(job, kept, z, (first + piece) * values, first_row + row, end_row, every, sums);
+        for (int sum = 0; sum < MORPHOLOGY_SUMS; sum++) {
+            unsigned long long own = sums[sum];
+
+            for (int from = MORPHOLOGY_WARP / 2; from > 0; from /= 2)
+                own += __shfl_down_sync(UINT32_MAX, own, from);
+            if (threadIdx.x % MORPHOLOGY_WARP == 0 && own > 0)
+                atomicAdd(&job.counts[MORPHOLOGY_CONFIGURATIONS + z * MORPHOLOGY_SUMS + sum], own);
+        }
         __syncthreads();
     }
-}
-
-static size_t
-morphology_table(const struct kernels_lane *lane)
-{
-    return (lane->pixel == IMAGE_UINT8 ? 256 : 65536) / 64;
 }
 
 static void
 cuda_morphology_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_morphology *own = cuda_morphology_state(lane);
+    struct cuda_morphology *own = (struct cuda_morphology *)kernels_state(lane, KERNELS_MORPHOLOGY);
     const struct image_extent *extent = &lane->extent;
 
     own->words = ((size_t)extent->columns + 63) / 64 * (size_t)(extent->rows * extent->slices);
     cuda_take(&memory->device, &own->bits, own->words);
-    cuda_take(&memory->device, &own->kept, (size_t)extent->slices, morphology_table(lane));
+    cuda_take(&memory->device, &own->kept, (size_t)extent->slices, morphology_table(lane->pixel));
     cuda_take(&memory->device, &own->counts, morphology_size(extent->slices));
 }
 
@@ -404,7 +372,7 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     const struct morphology_request *request = (const struct morphology_request *)given;
     const struct morphology_region *region = request->region;
     struct cuda_lane *lane = cuda_lane_of(base);
-    const struct cuda_morphology *own = cuda_morphology_state(base);
+    const struct cuda_morphology *own = (const struct cuda_morphology *)kernels_state(base, KERNELS_MORPHOLOGY);
     const uint64_t *held = cuda_region_bits(lane, region->bits);
     const size_t size = morphology_size(base->extent.slices);
     struct morphology_job job = {};
@@ -423,7 +391,7 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
     job.voxels = lane->device_voxels;
     job.bits = held || !region->bits ? held : own->bits;
     job.kept = own->kept;
-    job.table = region->table_count > 1 ? morphology_table(base) : 0;
+    job.table = region->table_count > 1 ? morphology_table(base->pixel) : 0;
     job.columns = base->extent.columns;
     job.rows = base->extent.rows;
     job.slices = base->extent.slices;
@@ -435,7 +403,7 @@ cuda_morphology_run(struct kernels_lane *base, const void *given, struct error *
         return rc;
     if (region->bits && !held)
         CUDA_SEND(lane, own->bits, region->bits, own->words);
-    CUDA_SEND(lane, own->kept, region->kept, region->table_count * morphology_table(base));
+    CUDA_SEND(lane, own->kept, region->kept, region->table_count * morphology_table(base->pixel));
     rc = morphology_launch(lane, &job, error);
     if (rc)
         return rc;

@@ -32,29 +32,23 @@ residue_subtract(uint64_t a, uint64_t b)
     return a - b + (RESIDUE_WHERE(a < b) & RESIDUE_PRIME);
 }
 
-/* Reduces 128 bits in two halves: 2^64 is 2^32 - 1, and 2^96 is -1. */
+/* Reduces the 128 bits of the product in two halves: 2^64 is 2^32 - 1, and 2^96 is -1. */
 RESIDUE_INLINE uint64_t
-residue_reduce(uint64_t high, uint64_t low)
+residue_multiply(uint64_t a, uint64_t b)
 {
+#ifdef __CUDA_ARCH__
+    const uint64_t high = __umul64hi(a, b);
+#else
+    __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
+    const uint64_t high = (uint64_t)(product >> 64);
+#endif
     const uint64_t top = high >> 32, middle = (high & RESIDUE_REST) * RESIDUE_REST;
-    uint64_t sum = low - top;
+    uint64_t low = a * b, sum = low - top;
 
     sum -= RESIDUE_WHERE(low < top) & RESIDUE_REST;
     low = sum + middle;
     low += RESIDUE_WHERE(low < middle) & RESIDUE_REST;
     return low - (RESIDUE_WHERE(low >= RESIDUE_PRIME) & RESIDUE_PRIME);
-}
-
-RESIDUE_INLINE uint64_t
-residue_multiply(uint64_t a, uint64_t b)
-{
-#ifdef __CUDA_ARCH__
-    return residue_reduce(__umul64hi(a, b), a * b);
-#else
-    __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
-
-    return residue_reduce((uint64_t)(product >> 64), (uint64_t)product);
-#endif
 }
 
 RESIDUE_INLINE uint64_t
@@ -68,6 +62,13 @@ residue_power(uint64_t base, uint64_t exponent)
         base = residue_multiply(base, base);
     }
     return power;
+}
+
+/* Returns the index of -k in a transform of this length, for an index k. */
+RESIDUE_INLINE int64_t
+residue_opposite(int64_t at, int64_t length)
+{
+    return at == 0 ? 0 : length - at;
 }
 
 /* Returns a primitive root of unity of an order that divides 3 * 2^32. */
