@@ -112,18 +112,6 @@ spread(void *own, uint32_t place)
         spread_to(visit, place, at, face, settled);
 }
 
-/* Returns the bits of the word at `at` that settled bits beyond a face touch. */
-INLINE uint64_t
-touched_from(const struct edge_flood_visit *visit, uint32_t place, int64_t at, int face)
-{
-    int axis = face / 2;
-    int64_t there = face % 2 ? at + visit->tiles->step[axis] : at - visit->tiles->step[axis];
-
-    if (is_last(visit, place, face) && visit->tiles->away[face] == 0)
-        return 0;
-    return touched_beyond(visit, there, face ^ 1, tiles_peek(&visit->settled[there]));
-}
-
 /* Handles a word whose neighbours have settled. */
 INLINE void
 gather(void *own, uint32_t place)
@@ -133,8 +121,12 @@ gather(void *own, uint32_t place)
     uint64_t settled = tiles_peek(&visit->settled[at]), touched = 0;
 
 #pragma GCC unroll 6
-    for (int face = 0; face < TILES_FACES; face++)
-        touched |= touched_from(visit, place, at, face);
+    for (int face = 0; face < TILES_FACES; face++) {
+        int64_t step = visit->tiles->step[face / 2], there = face % 2 ? at + step : at - step;
+
+        if (!is_last(visit, place, face) || visit->tiles->away[face] != 0)
+            touched |= touched_beyond(visit, there, face ^ 1, tiles_peek(&visit->settled[there]));
+    }
     if (touched & ~settled)
         settle(visit, place, at, settled, touched & ~settled);
 }

@@ -70,16 +70,6 @@ cuda_edge_flood_pop(const struct edge_flood_volume &volume, int64_t deadline)
     return NOTHING;
 }
 
-/* If the flood was stopped, the owner of the place may have left. */
-__device__ static __forceinline__ void
-cuda_edge_flood_put(const struct edge_flood_volume &volume, uint32_t ticket, uint32_t content)
-{
-    uint32_t *place = &volume.queue[ticket & volume.queue_mask];
-
-    while (atomicCAS(place, 0, content) != 0 && !cuda_edge_flood_look(&volume.counts->stopped))
-        ;
-}
-
 /* Adds `more` to the outstanding tiles. When none are left, puts END for every block. Called by a
  * warp. */
 __device__ static void
@@ -123,19 +113,6 @@ cuda_edge_flood_settle_seeds(const __grid_constant__ struct edge_flood_volume vo
     volume.queue[atomicAdd(&volume.counts->tail, 1)] = tile + 1;
 }
 
-__device__ static __forceinline__ uint32_t
-cuda_edge_flood_neighbour_of(const struct edge_flood_volume &volume, uint32_t tile, uint32_t face)
-{
-    const uint32_t *tiles = volume.tiles;
-    const uint32_t axis = face / 2;
-    const uint32_t step = axis == 0 ? 1 : axis == 1 ? tiles[0] : tiles[0] * tiles[1];
-    const uint32_t at = tile / step % tiles[axis];
-
-    if (face % 2 == 0)
-        return at > 0 ? tile - step : NOTHING;
-    return at + 1 < tiles[axis] ? tile + step : NOTHING;
-}
-
 /* Voxels that neighbours settle from here on cause another visit. */
 __device__ static __forceinline__ void
 cuda_edge_flood_begin_visit(const struct edge_flood_volume &volume, struct edge_visit *visit)
@@ -147,7 +124,14 @@ cuda_edge_flood_begin_visit(const struct edge_flood_volume &volume, struct edge_
         visit->sends = 0;
         __threadfence();
     } else if (face < FACES) {
-        visit->neighbour[face] = cuda_edge_flood_neighbour_of(volume, tile, face);
+        const uint32_t *tiles = volume.tiles;
+        const uint32_t axis = face / 2, step = axis == 0 ? 1 : axis == 1 ? tiles[0] : tiles[0] * tiles[1];
+        const uint32_t at = tile / step % tiles[axis];
+
+        if (face % 2 == 0)
+            visit->neighbour[face] = at > 0 ? tile - step : NOTHING;
+        else
+            visit->neighbour[face] = at + 1 < tiles[axis] ? tile + step : NOTHING;
     }
     __syncthreads();
 }
@@ -190,35 +174,6 @@ load_edges(const struct edge_flood_volume &volume, const struct edge_visit *visi
             own->across_x |= own->x[i] >> 31 << i;
 }
 
-/* Reads the settled bits beyond the ends of the lines. */
-__device__ static __forceinline__ void
-look_beyond(const struct edge_flood_volume &volume, const struct edge_visit *visit, struct edge_lines *own)
-{
-    const uint32_t *neighbour = visit->neighbour;
-    const uint32_t far = own->from != 0 ? 0 : EDGE_TILE_ROWS - 1;
-
-    own->beyond_x = word_of(volume.border, neighbour[own->half], 2 * EDGE_TILE_SIDE,
-                            (own->half ^ 1) * EDGE_TILE_SIDE + edge_flood_side(own->across, own->from));
-    own->beyond_y = word_of(volume.settled, neighbour[own->from != 0 ? 3 : 2], EDGE_TILE_HALVES,
-                            edge_flood_place(own->across, far, own->half));
-    own->beyond_z = word_of(volume.settled, neighbour[own->from != 0 ? 5 : 4], EDGE_TILE_HALVES,
-                            edge_flood_place(far, own->across, own->half));
-}
-
-/* Fills runs along x within 32 voxels. Adding settled bits to a run of edges carries from the
- * lowest of them to the run's end, where there is no edge. */
-__device__ static __forceinline__ uint32_t
-cuda_edge_flood_fill_runs(uint32_t settled, uint32_t edges)
-{
-    settled |= edges ^ (edges + (settled & edges));
-    if (edges & ~settled & settled >> 1) {
-        uint32_t turned = __brev(settled), other = __brev(edges) >> 1;
-
-        settled = __brev(turned | (other ^ (other + (turned & other))));
-    }
-    return settled;
-}
-
 __device__ static __forceinline__ void
 cuda_edge_flood_sweep_up(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t before)
 {
@@ -237,7 +192,8 @@ cuda_edge_flood_sweep_down(uint32_t settled[LINE], const uint32_t edges[LINE], u
         settled[i] |= edges[i] & settled[i + 1];
 }
 
-/* Sweeps once along x and y, in both directions. */
+/* Sweeps once along x and y, in both directions. Fills runs along x within 32 voxels: adding settled bits to a run of
+ * edges carries from the lowest of them to the run's end, where there is no edge. */
 __device__ static __forceinline__ void
 sweep_rows(const struct edge_lines &own, uint32_t settled[LINE], uint32_t before, uint32_t after)
 {
@@ -247,8 +203,15 @@ sweep_rows(const struct edge_lines &own, uint32_t settled[LINE], uint32_t before
         uint32_t crosses = settled[i] & (own.half ? ~0u : own.x[i]);
         uint32_t other = __shfl_xor_sync(~0u, crosses, 1);
 
+        const uint32_t edges = own.x[i] & ~(1u << 31);
+
         settled[i] |= own.half ? other >> 31 : other << 31 & own.x[i];
-        settled[i] = cuda_edge_flood_fill_runs(settled[i], own.x[i] & ~(1u << 31));
+        settled[i] |= edges ^ (edges + (settled[i] & edges));
+        if (edges & ~settled[i] & settled[i] >> 1) {
+            const uint32_t turned = __brev(settled[i]), back = __brev(edges) >> 1;
+
+            settled[i] = __brev(turned | (back ^ (back + (turned & back))));
+        }
     }
     cuda_edge_flood_sweep_down(settled, own.y, after);
 }
@@ -315,19 +278,6 @@ end_column(const struct edge_lines &own, const uint32_t settled[LINE])
     return bits;
 }
 
-__device__ static __forceinline__ void
-write_settled(const struct edge_flood_volume &volume, const struct edge_visit *visit, const struct edge_lines &own,
-              const uint32_t settled[LINE])
-{
-    const size_t base = (size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x;
-
-#pragma unroll
-    for (uint32_t i = 0; i < LINE; i++)
-        volume.settled[base + i * THREADS] = settled[i];
-    volume.border[((size_t)visit->tile * 2 + own.half) * EDGE_TILE_SIDE + edge_flood_side(own.across, own.from)] =
-        (uint16_t)end_column(own, settled);
-}
-
 /* Returns one bit per face: an edge leads to a voxel that was not settled. */
 __device__ static __forceinline__ uint32_t
 faces_crossed(const struct edge_visit *visit, const struct edge_lines &own, const uint32_t settled[LINE])
@@ -357,7 +307,15 @@ cuda_edge_flood_visit_tile(const struct edge_flood_volume &volume, struct edge_v
 #pragma unroll
     for (uint32_t i = 0; i < LINE; i++)
         settled[i] = __ldcg(&volume.settled[(size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x + i * THREADS]);
-    look_beyond(volume, visit, &own);
+    /* Read the settled bits beyond the ends of the lines. */
+    const uint32_t *neighbour = visit->neighbour, far = own.from != 0 ? 0 : EDGE_TILE_ROWS - 1;
+
+    own.beyond_x = word_of(volume.border, neighbour[own.half], 2 * EDGE_TILE_SIDE,
+                           (own.half ^ 1) * EDGE_TILE_SIDE + edge_flood_side(own.across, own.from));
+    own.beyond_y = word_of(volume.settled, neighbour[own.from != 0 ? 3 : 2], EDGE_TILE_HALVES,
+                           edge_flood_place(own.across, far, own.half));
+    own.beyond_z = word_of(volume.settled, neighbour[own.from != 0 ? 5 : 4], EDGE_TILE_HALVES,
+                           edge_flood_place(far, own.across, own.half));
     load_edges(volume, visit, &own);
     arrived = own.beyond_x & own.across_x;
 #pragma unroll
@@ -371,7 +329,13 @@ cuda_edge_flood_visit_tile(const struct edge_flood_volume &volume, struct edge_v
     __syncthreads();
     if (!cuda_edge_flood_settle(own, visit, settled) && !(visit->state & INITIAL))
         return;
-    write_settled(volume, visit, own, settled);
+    const size_t base = (size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x;
+
+#pragma unroll
+    for (uint32_t i = 0; i < LINE; i++)
+        volume.settled[base + i * THREADS] = settled[i];
+    volume.border[((size_t)visit->tile * 2 + own.half) * EDGE_TILE_SIDE + edge_flood_side(own.across, own.from)] =
+        (uint16_t)end_column(own, settled);
     sends = __reduce_or_sync(~0u, faces_crossed(visit, own, settled));
     if (lane == 0 && sends != 0)
         atomicOr(&visit->sends, sends);
@@ -410,8 +374,12 @@ end_visit(const struct edge_flood_volume &volume, const struct edge_visit *visit
             __threadfence();
         }
         ticket = __shfl_sync(~0u, ticket, 0);
+        uint32_t *place = &volume.queue[(ticket + rank) & volume.queue_mask];
+
+        /* If the flood was stopped, the owner of the place may have left. */
         if (wakes != NOTHING && rank + 1 < count)
-            cuda_edge_flood_put(volume, ticket + rank, wakes + 1);
+            while (atomicCAS(place, 0, wakes + 1) != 0 && !cuda_edge_flood_look(&volume.counts->stopped))
+                ;
     }
     return next;
 }
@@ -510,12 +478,6 @@ edge_flood_place_volume(struct edge_flood_volume *volume, struct kernels_arena *
     cuda_take(arena, &volume->queue, (size_t)volume->queue_mask + 1);
     cuda_take(arena, &volume->counts, 1);
     volume->zeros = arena->used - zeros;
-}
-
-cudaError_t
-edge_flood_begin(const struct edge_flood_volume *volume, cudaStream_t stream)
-{
-    return CUDA_OF(cudaMemsetAsync(volume->border, 0, volume->zeros, stream));
 }
 
 cudaError_t

@@ -79,14 +79,13 @@ void edge_flood_place_volume(struct edge_flood_volume *volume, struct kernels_ar
 /*
  * All of these only queue work on the stream:
  *
- *   begin   Clears the fields that must be zero.
  *   seed    Settles voxels, each x + columns * (y + rows * z), and queues their tiles. `settled`
  *           and all edges must be ready.
  *   run     Runs to the fixed point, unless it is stopped.
  *   write   Writes the settled voxels as in struct image_mask, and adds their number to *count;
  *           writes no voxels if the flood was stopped.
  */
-cudaError_t edge_flood_begin(const struct edge_flood_volume *volume, cudaStream_t stream);
+
 cudaError_t edge_flood_seed(const struct edge_flood_volume *volume, const uint32_t *seeds, uint32_t count,
                             cudaStream_t stream);
 cudaError_t edge_flood_run(const struct edge_flood_volume *volume, int multiprocessors, cudaStream_t stream);

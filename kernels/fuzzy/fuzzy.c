@@ -14,26 +14,19 @@ fuzzy_sigma_is_sound(double sigma)
     return sigma > 0 && isnormal(doubled);
 }
 
-static bool
-fuzzy_seeds_are_inside(const struct kernels_fuzzy_object *object, const struct image_extent *extent)
-{
-    if (!object->seeds && object->seed_count > 0)
-        return false;
-    for (size_t i = 0; i < object->seed_count; i++) {
-        const struct kernels_voxel *seed = &object->seeds[i];
-
-        if (seed->x < 0 || seed->x >= extent->columns || seed->y < 0 || seed->y >= extent->rows || seed->z < 0 ||
-            seed->z >= extent->slices)
-            return false;
-    }
-    return true;
-}
-
 static int
 fuzzy_check_object(const struct kernels_fuzzy_object *object, size_t index, const struct image_extent *extent,
                    struct error *error)
 {
-    if (!fuzzy_seeds_are_inside(object, extent))
+    bool inside = object->seeds || object->seed_count == 0;
+
+    for (size_t i = 0; i < object->seed_count && inside; i++) {
+        const struct kernels_voxel *seed = &object->seeds[i];
+
+        inside = seed->x >= 0 && seed->x < extent->columns && seed->y >= 0 && seed->y < extent->rows && seed->z >= 0 &&
+                 seed->z < extent->slices;
+    }
+    if (!inside)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "object %zu has a seed outside of the volume", index);
     if (!isfinite(object->mean) || !fuzzy_sigma_is_sound(object->sigma) ||
         !fuzzy_sigma_is_sound(object->homogeneity_sigma) || !(object->weight >= 0 && object->weight <= 1))

@@ -4,13 +4,6 @@
 
 #include "kernels/fuzzy/fuzzy_tile.cuh"
 
-static __device__ __forceinline__ void
-offer(uint32_t *best, uint32_t held, uint32_t key)
-{
-    if (key > held)
-        atomicMax(best, key);
-}
-
 static __device__ __forceinline__ uint32_t
 look(const uint32_t *best)
 {
@@ -95,7 +88,8 @@ offer_leaving(struct tile_memory *tile, const struct tile_thread *self)
         if (self->leaving[axis] == 0)
             continue;
         root = FIRST ? voxel : root_at(tile, voxel);
-        offer(&tile->best[root], look(&tile->best[root]), self->leaving[axis]);
+        if (self->leaving[axis] > look(&tile->best[root]))
+            atomicMax(&tile->best[root], self->leaving[axis]);
     }
 }
 
@@ -105,23 +99,7 @@ chooses(uint32_t key)
     return (key & (TILE_INSIDE | TILE_FINAL)) == TILE_INSIDE;
 }
 
-/* Returns the root that a root hooks onto: the other end of its chosen edge inside the tile. If
- * both ends chose the same edge, the smaller one stays. */
-static __device__ __forceinline__ uint32_t
-target_of(const struct tile_memory *tile, uint32_t root)
-{
-    uint32_t key = tile->best[root], voxel, near, far, other;
-
-    if (!chooses(key))
-        return root;
-    voxel = key & 0xfff;
-    near = root_at(tile, voxel);
-    far = root_at(tile, voxel + (1u << 4 * (key >> 12 & 3)));
-    other = near == root ? far : near;
-    return tile->best[other] != key || other < root ? other : root;
-}
-
-/* Hooks voxels in the first round, by the rule of target_of. */
+/* Hooks voxels in the first round, by the rule of hook. */
 static __device__ void
 hook_voxels(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
 {
@@ -142,30 +120,29 @@ hook_voxels(struct tile_memory *tile, struct tile_thread *self, uint32_t columns
     }
 }
 
-/* Hooks every root. Returns whether one of the thread's did. */
+/* Hooks every root onto the other end of its chosen edge inside the tile. If both ends chose the same edge, the smaller
+ * one stays. Returns whether one of the thread's roots hooked. */
 static __device__ bool
 hook(struct tile_memory *tile, const struct tile_thread *self)
 {
     bool hooked = false;
 
     for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
-        uint32_t target;
+        uint32_t key = tile->best[root], target = root;
 
         if ((self->roots >> i & 1) == 0)
             continue;
-        target = target_of(tile, root);
+        if (chooses(key)) {
+            uint32_t voxel = key & 0xfff, near = root_at(tile, voxel);
+            uint32_t far = root_at(tile, voxel + (1u << 4 * (key >> 12 & 3))), other = near == root ? far : near;
+
+            if (tile->best[other] != key || other < root)
+                target = other;
+        }
         hooked = hooked || target != root;
         tile->parent[root] = (uint16_t)target;
     }
     return hooked;
-}
-
-/* No path into a component is stronger than the edge it chose. */
-static __device__ void
-lower_caps(struct tile_memory *tile, const struct tile_thread *self)
-{
-    for (uint32_t one = threadIdx.x; one < self->components; one += TILE_THREADS)
-        tile->cap[one] = (uint16_t)min((uint32_t)tile->cap[one], tile->best[tile->root[one]] >> 16);
 }
 
 static __device__ __forceinline__ uint32_t
@@ -183,20 +160,6 @@ top_of(const struct tile_memory *tile, uint32_t target)
     while ((next = tile->parent[target]) != target)
         target = next;
     return target;
-}
-
-/* As settle, in the first round, where no component is below a root yet. */
-static __device__ void
-settle_voxels(struct tile_memory *tile, uint32_t columns)
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
-        uint32_t voxel = threadIdx.x + i * TILE_THREADS, target = tile->parent[voxel];
-
-        if (target == voxel)
-            tile->best[voxel] = settled(tile->best[voxel]);
-        tile->root[voxel] = (uint16_t)top_of(tile, target);
-    }
 }
 
 /* Finds the new root of each root. Roots that stay reset their choice, or keep it permanently if it
@@ -297,7 +260,15 @@ contract(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
 
     hook_voxels(tile, self, columns);
     __syncthreads();
-    settle_voxels(tile, columns);
+    /* As settle: no component is below a root yet. */
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS, target = tile->parent[voxel];
+
+        if (target == voxel)
+            tile->best[voxel] = settled(tile->best[voxel]);
+        tile->root[voxel] = (uint16_t)top_of(tile, target);
+    }
     __syncthreads();
     renumber<true>(tile, self, columns);
     for (;;) {
@@ -310,7 +281,9 @@ contract(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
         else
             offer_inside<false>(tile, self);
         __syncthreads();
-        lower_caps(tile, self);
+        /* No path into a component is stronger than the edge it chose. */
+        for (uint32_t one = threadIdx.x; one < self->components; one += TILE_THREADS)
+            tile->cap[one] = (uint16_t)min((uint32_t)tile->cap[one], tile->best[tile->root[one]] >> 16);
         hooked = hook(tile, self);
         hooked = __syncthreads_or(hooked) != 0;
         settle(tile, self);

@@ -44,18 +44,6 @@ struct cpu_fuzzy {
     uint16_t *best;        /* strongest so far of several objects; NULL if no objects compete */
 };
 
-static struct cpu_fuzzy *
-cpu_fuzzy_state(const struct kernels_lane *lane)
-{
-    return (struct cpu_fuzzy *)kernels_state(lane, KERNELS_FUZZY);
-}
-
-static struct bits_extent
-cpu_fuzzy_extent_of(const struct kernels_lane *lane)
-{
-    return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
-}
-
 /* Returns the elements from one map to the next. */
 static size_t
 map_stride(const struct kernels_lane *lane)
@@ -69,31 +57,25 @@ objects_compete(const struct kernels_fuzzy_demand *demand)
     return demand->relative && demand->objects > 1;
 }
 
-/* Returns the number of stored maps: the requested ones, and one for work if others are
- * computed. */
-static size_t
-map_count(const struct kernels_fuzzy_demand *demand)
-{
-    size_t wanted = demand->maps;
-
-    return wanted + (objects_compete(demand) && wanted < demand->objects);
-}
-
 static bool
 cpu_fuzzy_needs(struct kernels_lane *lane, const void *demand)
 {
-    cpu_fuzzy_state(lane)->demand = *(const struct kernels_fuzzy_demand *)demand;
+    struct cpu_fuzzy *own = kernels_state(lane, KERNELS_FUZZY);
+
+    own->demand = *(const struct kernels_fuzzy_demand *)demand;
     return true;
 }
 
 static void
 cpu_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_fuzzy *fuzzy = cpu_fuzzy_state(lane);
+    struct cpu_fuzzy *fuzzy = kernels_state(lane, KERNELS_FUZZY);
     const struct kernels_fuzzy_demand demand = fuzzy->demand;
     struct kernels_arena *arena = &memory->host;
-    struct bits_extent extent = cpu_fuzzy_extent_of(lane);
-    size_t words = (size_t)bits_words(&extent), maps = map_count(&demand);
+    struct bits_extent extent = bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
+    size_t words = (size_t)bits_words(&extent);
+    /* The requested maps, and one for work if others are computed. */
+    size_t maps = demand.maps + (objects_compete(&demand) && demand.maps < demand.objects);
     size_t span = lane->pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
     size_t stride = map_stride(lane), count = demand.objects;
     uint64_t *objects;
@@ -176,7 +158,7 @@ run_block(void *context, int64_t block)
 /* Runs `row` on every row, on all threads. Before a row, runs `ahead` (unless NULL) on its block's
  * rows in its own slice and the adjacent ones. */
 static void
-each_row_ahead(struct run *run, row_function *ahead, row_function *row)
+cpu_fuzzy_each_row(struct run *run, row_function *ahead, row_function *row)
 {
     const int64_t *size = run->extent.size;
     int64_t blocks = ((size[1] + SIDE - 1) / SIDE) * ((size[2] + SIDE - 1) / SIDE);
@@ -184,12 +166,6 @@ each_row_ahead(struct run *run, row_function *ahead, row_function *row)
     run->ahead = ahead;
     run->row = row;
     cpu_pool_for(cpu_device_of(&run->lane->base)->pool, blocks, run_block, run);
-}
-
-static void
-cpu_fuzzy_each_row(struct run *run, row_function *row)
-{
-    each_row_ahead(run, NULL, row);
 }
 
 /* Stored values of a part of a row, relative to the smallest, and a mask of those that are not
@@ -452,36 +428,27 @@ grow_map(const struct run *run)
     return fuzzy_grow(&growth);
 }
 
-/* Raises the voxels settled by the previous flood shortly before they are joined, while they are in
- * the cache. Rows that several blocks read are raised first. */
-static void
-join(struct run *run)
-{
-    if (run->step == 1U << TOP_BIT) {
-        cpu_fuzzy_each_row(run, join_row);
-    } else {
-        cpu_fuzzy_each_row(run, raise_outer_row);
-        each_row_ahead(run, raise_inner_row, join_row);
-    }
-}
-
 static void
 flood_map(struct run *run)
 {
     const int64_t *size = run->extent.size;
     const struct tiles_box all = {{0, 0, 0}, {size[0] - 1, size[1] - 1, size[2] - 1}};
 
-    cpu_fuzzy_each_row(run, keep_affinities);
+    cpu_fuzzy_each_row(run, NULL, keep_affinities);
     run->fuzzy->affinity[0][BESIDE - 1] = 0; /* the one before the first row */
-    cpu_fuzzy_each_row(run, clear_map);
+    cpu_fuzzy_each_row(run, NULL, clear_map);
     for (int bit = TOP_BIT; bit >= 0; bit--) {
         run->step = (uint16_t)(1U << bit);
-        join(run);
+        /* Raise the voxels settled by the previous flood shortly before they are joined, while they are in the cache.
+         * Rows that several blocks read are raised first. */
+        if (bit < TOP_BIT)
+            cpu_fuzzy_each_row(run, NULL, raise_outer_row);
+        cpu_fuzzy_each_row(run, bit < TOP_BIT ? raise_inner_row : NULL, join_row);
         cpu_fuzzy_settle_seeds(run, run->fuzzy->settled);
         cpu_fuzzy_flood(run, run->fuzzy->settled, &all);
         run->raised = run->step;
     }
-    cpu_fuzzy_each_row(run, raise_row);
+    cpu_fuzzy_each_row(run, NULL, raise_row);
 }
 
 /* Without a map. No strength exceeds the highest threshold. */
@@ -504,7 +471,7 @@ find_object(struct run *run)
     memset(run->bits, 0, (size_t)bits_words(&run->extent) * sizeof(*run->bits));
     if (box.last[0] < 0 || run->object->threshold == STRONGEST) /* no seed */
         return;
-    cpu_fuzzy_each_row(run, find_strong_edges);
+    cpu_fuzzy_each_row(run, NULL, find_strong_edges);
     cpu_fuzzy_settle_seeds(run, run->bits);
     cpu_fuzzy_flood(run, run->bits, &box);
 }
@@ -525,41 +492,32 @@ cut_row(const struct run *run, int64_t row)
         run->isa->pack16(run->map + row * columns, columns, pass, bits);
 }
 
-static void
-clear_best(const struct run *run, int64_t row)
-{
-    int64_t columns = run->extent.size[0];
-
-    memset(run->fuzzy->best + row * columns, 0, (size_t)columns * sizeof(uint16_t));
-}
-
-/* Compares a word of the object with the previous objects. The object keeps the voxels that it
- * wins. The others lose these, and voxels where the object equals the best of them. */
-static void
-compete(const struct run *run, int64_t at, const uint16_t *map, uint16_t *best)
-{
-    uint64_t won = 0, tied = 0;
-
-    for (uint64_t left = run->bits[at]; left; left &= left - 1) {
-        int i = __builtin_ctzll(left);
-
-        won |= (uint64_t)(map[i] > best[i]) << i;
-        tied |= (uint64_t)(map[i] == best[i]) << i;
-        best[i] = map[i] > best[i] ? map[i] : best[i];
-    }
-    run->bits[at] = won;
-    for (size_t other = 0; other < run->index; other++)
-        run->fuzzy->objects[other][at] &= ~(won | tied);
-}
-
+/* Compares a row of the object with the previous objects. The object keeps the voxels that it wins. The others lose
+ * these, and voxels where the object equals the best of them. */
 static void
 compete_row(const struct run *run, int64_t row)
 {
     int64_t columns = run->extent.size[0], words = run->extent.words_per_row;
 
-    for (int64_t x = 0; x < words; x++)
-        if (run->bits[row * words + x])
-            compete(run, row * words + x, run->map + row * columns + 64 * x, run->fuzzy->best + row * columns + 64 * x);
+    for (int64_t at = row * words; at < (row + 1) * words; at++) {
+        int64_t first = row * columns + 64 * (at - row * words);
+        const uint16_t *map = run->map + first;
+        uint16_t *best = run->fuzzy->best + first;
+        uint64_t won = 0, tied = 0;
+
+        if (!run->bits[at])
+            continue;
+        for (uint64_t left = run->bits[at]; left; left &= left - 1) {
+            int i = __builtin_ctzll(left);
+
+            won |= (uint64_t)(map[i] > best[i]) << i;
+            tied |= (uint64_t)(map[i] == best[i]) << i;
+            best[i] = map[i] > best[i] ? map[i] : best[i];
+        }
+        run->bits[at] = won;
+        for (size_t other = 0; other < run->index; other++)
+            run->fuzzy->objects[other][at] &= ~(won | tied);
+    }
 }
 
 /* Prepares the part of the tables that this volume's values need. */
@@ -593,17 +551,18 @@ cpu_fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct fuzzy_request *request = given;
     const struct kernels_fuzzy_object *objects = request->objects;
-    const struct cpu_fuzzy *fuzzy = cpu_fuzzy_state(lane);
+    const struct cpu_fuzzy *fuzzy = kernels_state(lane, KERNELS_FUZZY);
     bool competing = objects_compete(&fuzzy->demand);
     struct run run = {.lane = cpu_lane_of(lane),
                       .fuzzy = fuzzy,
                       .isa = cpu_device_of(lane)->isa,
-                      .extent = cpu_fuzzy_extent_of(lane)};
+                      .extent = bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices)};
     size_t wanted = 0;
 
     (void)error;
+    run.map = fuzzy->best; /* of several objects, cleared as a map */
     if (competing)
-        cpu_fuzzy_each_row(&run, clear_best);
+        cpu_fuzzy_each_row(&run, NULL, clear_map);
     for (size_t i = 0; i < request->count; i++) {
         bool map = objects[i].map;
         size_t place = map ? wanted++ : fuzzy->demand.maps;
@@ -613,15 +572,15 @@ cpu_fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
         run.map = map || competing ? fuzzy->maps + place * map_stride(lane) + BESIDE : NULL;
         prepare(&run, &objects[i]);
         if (run.map) {
-            cpu_fuzzy_each_row(&run, clear_map);
+            cpu_fuzzy_each_row(&run, NULL, clear_map);
             if (!grow_map(&run))
                 flood_map(&run);
-            cpu_fuzzy_each_row(&run, cut_row);
+            cpu_fuzzy_each_row(&run, NULL, cut_row);
         } else {
             find_object(&run);
         }
         if (competing)
-            cpu_fuzzy_each_row(&run, compete_row);
+            cpu_fuzzy_each_row(&run, NULL, compete_row);
         request->results[i].map = map ? run.map : NULL;
     }
     for (size_t i = 0; i < request->count; i++) {
@@ -630,7 +589,7 @@ cpu_fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
         run.bits = fuzzy->objects[i];
         *object = (struct image_mask){run.bits, run.extent.words_per_row, 0};
         run.voxels = &object->voxels;
-        cpu_fuzzy_each_row(&run, cpu_fuzzy_count_row);
+        cpu_fuzzy_each_row(&run, NULL, cpu_fuzzy_count_row);
     }
     return 0;
 }

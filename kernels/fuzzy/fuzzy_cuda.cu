@@ -109,23 +109,6 @@ cuda_fuzzy_make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object
     return 0;
 }
 
-static int
-upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, const struct fuzzy_tables *tables,
-              struct fuzzy_lookup *lookup, struct error *error)
-{
-    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
-
-    fuzzy_fix_tables(tables, fuzzy->host_table, lookup);
-    lookup->table = fuzzy->table;
-    lookup->first = fuzzy->first;
-    lookup->second = fuzzy->second;
-    lookup->padding = object->padding;
-    CUDA_SEND(lane, fuzzy->first, fuzzy->host_first, 2 * (size_t)tables->span + 1);
-    CUDA_SEND(lane, fuzzy->second, fuzzy->host_second, (size_t)tables->span + 1);
-    CUDA_SEND(lane, fuzzy->table, fuzzy->host_table, fuzzy_fixed_entries(lookup));
-    return 0;
-}
-
 static __global__ void
 mark_seeds(uint32_t *marks, const uint32_t *seeds, uint32_t count)
 {
@@ -135,40 +118,27 @@ mark_seeds(uint32_t *marks, const uint32_t *seeds, uint32_t count)
         atomicOr(&marks[seeds[i] >> 5], 1u << (seeds[i] & 31));
 }
 
-/* Return a seed's place in the map's tiles, and for the flood: x + columns * (y + rows * z). */
-static uint32_t
-seed_in_tiles(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
-{
-    const struct fuzzy_grid *grid = &fuzzy->grid;
-    uint32_t x = (uint32_t)seed->x, y = (uint32_t)seed->y, z = (uint32_t)seed->z;
-    uint32_t tile = ((z >> 4) * grid->tiles[1] + (y >> 4)) * grid->tiles[0] + (x >> 4);
-
-    return tile * FUZZY_TILE_VOXELS + ((z & 15) << 8 | (y & 15) << 4 | (x & 15));
-}
-
-static uint32_t
-seed_in_volume(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
-{
-    const int64_t *size = fuzzy->grid.size;
-
-    return (uint32_t)(seed->x + size[0] * (seed->y + size[1] * seed->z));
-}
-
-/* Sends the next batch of seeds as the places from `place`. The batch is empty at the end. */
+/* Sends the next batch of seeds: as places in the map's tiles or, for the flood, as x + columns * (y + rows * z). The
+ * batch is empty at the end. */
 static int
-send_seeds(struct cuda_lane *lane, struct fuzzy_seeds *seeds,
-           uint32_t (*place)(const struct cuda_fuzzy *, const struct kernels_voxel *), uint32_t *count,
-           struct error *error)
+send_seeds(struct cuda_lane *lane, struct fuzzy_seeds *seeds, bool in_tiles, uint32_t *count, struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
+    const struct fuzzy_grid *grid = &fuzzy->grid;
     const bool is_first = seeds->listed == 0 && seeds->word == 0;
     struct kernels_voxel seed;
 
     *count = 0;
     if (!is_first) /* the previous batch has been sent */
         CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-    while (*count < SEED_BATCH && fuzzy_seeds_next(seeds, &seed))
-        fuzzy->host_seeds[(*count)++] = place(fuzzy, &seed);
+    while (*count < SEED_BATCH && fuzzy_seeds_next(seeds, &seed)) {
+        const uint32_t x = (uint32_t)seed.x, y = (uint32_t)seed.y, z = (uint32_t)seed.z;
+        const uint32_t tile = ((z >> 4) * grid->tiles[1] + (y >> 4)) * grid->tiles[0] + (x >> 4);
+
+        fuzzy->host_seeds[(*count)++] = in_tiles
+                                            ? tile * FUZZY_TILE_VOXELS + ((z & 15) << 8 | (y & 15) << 4 | (x & 15))
+                                            : (uint32_t)(seed.x + grid->size[0] * (seed.y + grid->size[1] * seed.z));
+    }
     if (*count > 0)
         CUDA_SEND(lane, fuzzy->seeds, fuzzy->host_seeds, *count);
     return 0;
@@ -185,7 +155,7 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
     CUDA_TRY(device, cudaMemsetAsync(fuzzy->memory.seeds, 0, (size_t)fuzzy->grid.tile_count * (FUZZY_TILE_VOXELS / 8),
                                      lane->work));
     do {
-        int rc = send_seeds(lane, &seeds, seed_in_tiles, &count, error);
+        int rc = send_seeds(lane, &seeds, true, &count, error);
 
         if (rc != 0)
             return rc;
@@ -238,25 +208,6 @@ __launch_bounds__(RELATIVE_THREADS)
     }
 }
 
-/* Settles the seeds of the flood. */
-static int
-cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, struct error *error)
-{
-    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
-    struct fuzzy_seeds seeds = fuzzy_seeds_of(object, &lane->base.extent);
-    uint32_t count;
-
-    do {
-        int rc = send_seeds(lane, &seeds, seed_in_volume, &count, error);
-
-        if (rc != 0)
-            return rc;
-        if (count > 0)
-            CUDA_TRY(cuda_device_of(&lane->base), edge_flood_seed(&fuzzy->edges, fuzzy->seeds, count, lane->work));
-    } while (count == SEED_BATCH);
-    return 0;
-}
-
 /* Finds the object without its map. Sets *found to false if that is not possible. Waits. */
 static int
 flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, const struct fuzzy_tables *tables,
@@ -265,17 +216,24 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     const struct fuzzy_reach reach = {fuzzy->reach, tables->low, tables->span, object->padding};
-    int rc;
+    struct fuzzy_seeds seeds = fuzzy_seeds_of(object, &lane->base.extent), first = seeds;
+    struct kernels_voxel seed;
+    uint32_t count;
 
     *found = false;
-    if (!fuzzy_seeds_any(object, &lane->base.extent) || object->threshold == UINT16_MAX ||
+    if (!fuzzy_seeds_next(&first, &seed) || object->threshold == UINT16_MAX ||
         !fuzzy_fill_reach(tables, object->threshold, fuzzy->host_reach))
         return 0;
     CUDA_SEND(lane, fuzzy->reach, fuzzy->host_reach, 2 * (size_t)tables->span + 2);
     CUDA_TRY(device, fuzzy_object_edges(lane->device_voxels, lane->base.pixel, &reach, &fuzzy->edges, lane->work));
-    rc = cuda_fuzzy_settle_seeds(lane, object, error);
-    if (rc != 0)
-        return rc;
+    do {
+        const int rc = send_seeds(lane, &seeds, false, &count, error);
+
+        if (rc != 0)
+            return rc;
+        if (count > 0)
+            CUDA_TRY(device, edge_flood_seed(&fuzzy->edges, fuzzy->seeds, count, lane->work));
+    } while (count == SEED_BATCH);
     CUDA_TRY(device, edge_flood_run(&fuzzy->edges, device->multiprocessors, lane->work));
     CUDA_TRY(device,
              edge_flood_write(&fuzzy->edges, fuzzy->bits + index * fuzzy->words, fuzzy->count + index, lane->work));
@@ -304,9 +262,15 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
     volume.voxels = lane->device_voxels;
     volume.pixel = lane->base.pixel;
     volume.grid = fuzzy->grid;
-    rc = upload_tables(lane, object, &tables, &volume.lookup, error);
-    if (rc == 0)
-        rc = upload_seeds(lane, object, error);
+    fuzzy_fix_tables(&tables, fuzzy->host_table, &volume.lookup);
+    volume.lookup.table = fuzzy->table;
+    volume.lookup.first = fuzzy->first;
+    volume.lookup.second = fuzzy->second;
+    volume.lookup.padding = object->padding;
+    CUDA_SEND(lane, fuzzy->first, fuzzy->host_first, 2 * (size_t)tables.span + 1);
+    CUDA_SEND(lane, fuzzy->second, fuzzy->host_second, (size_t)tables.span + 1);
+    CUDA_SEND(lane, fuzzy->table, fuzzy->host_table, fuzzy_fixed_entries(&volume.lookup));
+    rc = upload_seeds(lane, object, error);
     if (rc != 0)
         return rc;
     fuzzy_lookup_binary(&volume.lookup, !object->map && !relative, object->threshold);
@@ -316,20 +280,6 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
     output.count = relative ? NULL : fuzzy->count + index;
     output.threshold = object->threshold;
     CUDA_TRY(device, fuzzy_map_run(&volume, &fuzzy->memory, &output, device->multiprocessors, lane->work));
-    return 0;
-}
-
-static int
-fetch_map(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched, struct kernels_fuzzy_result *result,
-          struct error *error)
-{
-    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
-    uint16_t *host = fuzzy->host_map + *fetched * fuzzy->voxels;
-    const uint16_t *map = fuzzy->map + (relative ? index * fuzzy->voxels : 0);
-
-    CUDA_FETCH(lane, host, map, fuzzy->voxels);
-    result->map = host;
-    (*fetched)++;
     return 0;
 }
 
@@ -350,23 +300,6 @@ run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
 }
 
 static int
-fetch_objects(struct cuda_lane *lane, struct kernels_fuzzy_result *results, struct error *error)
-{
-    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
-    size_t objects = fuzzy->demand.objects;
-
-    CUDA_FETCH(lane, fuzzy->host_bits, fuzzy->bits, objects * fuzzy->words);
-    CUDA_FETCH(lane, fuzzy->host_count, fuzzy->count, objects);
-    CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-    for (size_t i = 0; i < objects; i++) {
-        results[i].object.bits = (const uint64_t *)(fuzzy->host_bits + i * fuzzy->words);
-        results[i].object.words_per_row = (int64_t)fuzzy->words_per_row;
-        results[i].object.voxels = (int64_t)fuzzy->host_count[i];
-    }
-    return 0;
-}
-
-static int
 cuda_fuzzy_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct fuzzy_request *request = (const struct fuzzy_request *)given;
@@ -381,12 +314,28 @@ cuda_fuzzy_run(struct kernels_lane *base, const void *given, struct error *error
     for (size_t i = 0; rc == 0 && i < request->count; i++) {
         request->results[i].map = NULL;
         rc = run_object(lane, &objects[i], i, relative, error);
-        if (rc == 0 && objects[i].map)
-            rc = fetch_map(lane, i, relative, &fetched, &request->results[i], error);
+        if (rc == 0 && objects[i].map) {
+            uint16_t *host = fuzzy->host_map + fetched++ * fuzzy->voxels;
+
+            CUDA_FETCH(lane, host, fuzzy->map + (relative ? i * fuzzy->voxels : 0), fuzzy->voxels);
+            request->results[i].map = host;
+        }
     }
     if (rc == 0 && relative)
         rc = run_relative(lane, objects, error);
-    return rc != 0 ? rc : fetch_objects(lane, request->results, error);
+    if (rc != 0)
+        return rc;
+    CUDA_FETCH(lane, fuzzy->host_bits, fuzzy->bits, request->count * fuzzy->words);
+    CUDA_FETCH(lane, fuzzy->host_count, fuzzy->count, request->count);
+    CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
+    for (size_t i = 0; i < request->count; i++) {
+        struct image_mask *object = &request->results[i].object;
+
+        object->bits = (const uint64_t *)(fuzzy->host_bits + i * fuzzy->words);
+        object->words_per_row = (int64_t)fuzzy->words_per_row;
+        object->voxels = (int64_t)fuzzy->host_count[i];
+    }
+    return 0;
 }
 
 const struct kernels_op cuda_fuzzy_op = {

@@ -5,57 +5,45 @@
 
 #include "kernels/fuzzy/fuzzy_contract.cuh"
 
-/* Returns the place in the next tile where an edge that leaves the tile ends. */
-static __device__ uint32_t
-far_end(const struct fuzzy_grid &grid, uint32_t tile, uint32_t key)
-{
-    uint32_t axis = key >> 9 & 3, side, voxel = leaving_voxel(axis, key & 511, &side);
-    uint32_t step = axis == 0 ? 1 : (axis == 1 ? grid.tiles[0] : grid.tiles[0] * grid.tiles[1]);
-
-    return (tile + (side != 0 ? step : 0u - step)) * FUZZY_TILE_VOXELS + (voxel ^ 15u << 4 * axis);
-}
-
-/* Writes a component that becomes a node of the graph. */
-static __device__ void
-write_node(const struct contract_arguments &arguments, uint32_t tile, uint32_t node, uint32_t key)
-{
-    const struct fuzzy_map_memory &memory = arguments.memory;
-
-    memory.chosen[node] = far_end(arguments.grid, tile, key);
-    memory.strongest[node] = (uint16_t)(key >> 16);
-    memory.forest.affinity[node] = 0;
-}
-
 static __device__ __forceinline__ bool
 is_node(uint32_t key)
 {
     return key >> 16 != 0 && key != TILE_SEED;
 }
 
-/* Ranks the roots that become nodes, and reserves as many nodes of the graph. Returns the first. */
+/* Ranks the roots that become nodes, reserves as many nodes of the graph, and writes them. Returns the first. */
 static __device__ uint32_t
 rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile, const struct tile_thread *self,
            uint32_t number)
 {
+    const struct fuzzy_map_memory &memory = arguments.memory;
+    const struct fuzzy_grid &grid = arguments.grid;
     uint32_t mine = 0, rank, total;
 
     for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS)
         mine += (self->roots >> i & 1) != 0 && is_node(tile->best[root]);
     rank = block_sum(tile, mine, &total);
     if (threadIdx.x == 0) {
-        tile->base = atomicAdd(&arguments.memory.levels[0].nodes, total);
-        arguments.memory.base[number] = tile->base;
+        tile->base = atomicAdd(&memory.levels[0].nodes, total);
+        memory.base[number] = tile->base;
     }
     __syncthreads();
     for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
-        uint32_t key;
+        uint32_t key, axis, side, voxel, step;
 
         if ((self->roots >> i & 1) == 0)
             continue;
         key = tile->best[root];
         tile->parent[root] = key == TILE_SEED ? TILE_SEEDED : TILE_NONE;
         if (is_node(key)) {
-            write_node(arguments, number, tile->base + rank, key);
+            /* The place in the next tile where the edge that leaves the tile ends. */
+            axis = key >> 9 & 3;
+            voxel = leaving_voxel(axis, key & 511, &side);
+            step = axis == 0 ? 1 : (axis == 1 ? grid.tiles[0] : grid.tiles[0] * grid.tiles[1]);
+            memory.chosen[tile->base + rank] =
+                (number + (side != 0 ? step : 0u - step)) * FUZZY_TILE_VOXELS + (voxel ^ 15u << 4 * axis);
+            memory.strongest[tile->base + rank] = (uint16_t)(key >> 16);
+            memory.forest.affinity[tile->base + rank] = 0;
             tile->parent[root] = (uint16_t)rank++;
         }
         tile->best[root] = key == TILE_SEED ? key : 0;
@@ -92,26 +80,6 @@ write_components(const struct contract_arguments &arguments, struct tile_memory 
         memory.cap[place] = (uint16_t)(self->caps[i / 2] >> i % 2 * 16);
     }
     return base;
-}
-
-/* Writes the edges by which roots were hooked, each at the rank of its root. */
-static __device__ void
-write_forest(const struct fuzzy_edges &forest, const struct tile_memory *tile, const struct tile_thread *self,
-             uint32_t base)
-{
-    for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
-        uint32_t key, voxel, near, far, place;
-
-        if ((self->roots >> i & 1) == 0 || tile->parent[root] == root)
-            continue;
-        key = tile->best[root];
-        voxel = key & 0xfff;
-        near = tile->rank[tile->label[voxel]];
-        far = tile->rank[tile->label[voxel + (1u << 4 * (key >> 12 & 3))]];
-        place = base + tile->rank[root];
-        forest.nodes[place] = make_uint2(near == TILE_SEEDED ? 0 : base + near, far == TILE_SEEDED ? 0 : base + far);
-        forest.affinity[place] = (uint16_t)(key >> 16);
-    }
 }
 
 /* The edges of a warp's threads as a list of places, which balances their number between threads.
@@ -190,7 +158,21 @@ span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thr
         hooked = hook(tile, self);
         if (__syncthreads_or(hooked) == 0)
             return;
-        write_forest(forest, tile, self, base);
+        /* Write the edges by which roots were hooked, each at the rank of its root. */
+        for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
+            uint32_t key, voxel, near, far, place;
+
+            if ((self->roots >> i & 1) == 0 || tile->parent[root] == root)
+                continue;
+            key = tile->best[root];
+            voxel = key & 0xfff;
+            near = tile->rank[tile->label[voxel]];
+            far = tile->rank[tile->label[voxel + (1u << 4 * (key >> 12 & 3))]];
+            place = base + tile->rank[root];
+            forest.nodes[place] =
+                make_uint2(near == TILE_SEEDED ? 0 : base + near, far == TILE_SEEDED ? 0 : base + far);
+            forest.affinity[place] = (uint16_t)(key >> 16);
+        }
         settle(tile, self);
         __syncthreads();
         follow(tile, self);

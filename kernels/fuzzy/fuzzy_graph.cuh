@@ -103,15 +103,6 @@ choose_first(const struct fuzzy_map_memory memory)
         memory.chosen[0] = 0;
 }
 
-/* Returns whether a node stays: of two that chose the same edge, the smaller does. */
-static __device__ __forceinline__ bool
-stays(const uint32_t *chosen, uint32_t node)
-{
-    uint32_t other = chosen[node];
-
-    return other != FUZZY_NO_NODE && node < other && chosen[other] == node;
-}
-
 /* Numbers a share's nodes that stay, with one bit each in `roots`, as nodes of the next level. */
 static __device__ __forceinline__ void
 number_roots(const struct graph_share &share, uint32_t roots, uint32_t *counter, uint32_t *parent)
@@ -129,7 +120,7 @@ number_roots(const struct graph_share &share, uint32_t roots, uint32_t *counter,
     }
 }
 
-/* Numbers the nodes of level 1, the roots of level 0. */
+/* Numbers the nodes of level 1, the roots of level 0: of two that chose the same edge, the smaller stays. */
 static __global__ void
 number_first(const struct fuzzy_map_memory memory)
 {
@@ -143,9 +134,10 @@ number_first(const struct fuzzy_map_memory memory)
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
             uint32_t node = item_of(share, i);
-            bool inside = i < share.batch && node < nodes;
+            uint32_t other = i < share.batch && node < nodes ? memory.chosen[node] : FUZZY_NO_NODE;
+            bool stays = other != FUZZY_NO_NODE && node < other && memory.chosen[other] == node;
 
-            roots |= (inside && stays(memory.chosen, node) ? 1u : 0u) << i;
+            roots |= (stays ? 1u : 0u) << i;
         }
         number_roots(share, roots, &memory.levels[1].nodes, memory.parent);
     }
@@ -499,28 +491,6 @@ climb_level(const struct fuzzy_map_memory &memory, const struct graph_team &team
     meet();
 }
 
-static __device__ __forceinline__ bool
-is_large(const struct fuzzy_level &level)
-{
-    return level.nodes > CLIMB_ALONE || level.edges > CLIMB_ALONE;
-}
-
-/* Runs the remaining levels up and back down on one block. */
-static __device__ void
-climb_alone(const struct fuzzy_map_memory &memory, int level)
-{
-    const struct graph_team alone = {0, 1};
-    auto meet = [] { __syncthreads(); };
-    int top = level;
-
-    for (; memory.levels[top].edges != 0; top++)
-        climb_level(memory, alone, top, meet);
-    for (; top >= level; top--) {
-        descend(memory, alone, top);
-        meet();
-    }
-}
-
 /* Runs from the edges of level 1, some of which are still in the table of pairs, to the results of
  * all levels. All blocks must run at once. */
 static __global__ void
@@ -532,12 +502,22 @@ __launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_map_memo
 
     drain_pairs(memory, team, 0);
     meet();
-    for (; is_large(memory.levels[level]) && memory.levels[level].edges != 0; level++)
-        climb_level(memory, team, level, meet);
-    if (memory.levels[level].edges == 0)
+    while (memory.levels[level].edges != 0 && max(memory.levels[level].nodes, memory.levels[level].edges) > CLIMB_ALONE)
+        climb_level(memory, team, level++, meet);
+    if (memory.levels[level].edges == 0) {
         descend(memory, team, level);
-    else if (team.block == 0)
-        climb_alone(memory, level);
+    } else if (team.block == 0) { /* the remaining levels up and back down on one block */
+        const struct graph_team alone = {0, 1};
+        auto meet_alone = [] { __syncthreads(); };
+        int top = level;
+
+        for (; memory.levels[top].edges != 0; top++)
+            climb_level(memory, alone, top, meet_alone);
+        for (; top >= level; top--) {
+            descend(memory, alone, top);
+            meet_alone();
+        }
+    }
     while (level-- > 0) {
         meet();
         descend(memory, team, level);

@@ -53,18 +53,7 @@ struct growth {
     uint32_t window;       /* samples until the next proof */
 };
 
-/* Takes a chunk. At least one must be left. */
-INLINE uint32_t
-take_chunk(struct growth *growth)
-{
-    uint32_t fresh = growth->spare;
-
-    if (fresh == NONE)
-        return growth->taken++;
-    growth->spare = growth->chunks[fresh].below;
-    return fresh;
-}
-
+/* At least one chunk must be left. */
 INLINE void
 enter(struct growth *growth, uint16_t strength, uint32_t i)
 {
@@ -72,7 +61,12 @@ enter(struct growth *growth, uint16_t strength, uint32_t i)
     struct grow_chunk *chunk;
 
     if (top == NONE || growth->chunks[top].count == WAITING) {
-        uint32_t fresh = take_chunk(growth);
+        uint32_t fresh = growth->spare;
+
+        if (fresh == NONE)
+            fresh = growth->taken++;
+        else
+            growth->spare = growth->chunks[fresh].below;
 
         growth->chunks[fresh].count = 0;
         growth->chunks[fresh].below = top;
@@ -172,26 +166,17 @@ extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t
     *next = j;
 }
 
-/* Returns the number of neighbours that a voxel is joined to. */
-static uint32_t
-joined(const struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t value)
-{
-    struct around around = around_of(growth, i);
-    uint32_t count = 0;
-
-    for (int face = 0; face < FACES; face++)
-        count += around.has[face] && affinity_of(growth, value, stored(growth, pixel, beyond(growth, i, face))) > 0;
-    return count;
-}
-
 /* Samples a voxel. Returns false if the object is found not to be thin. */
 static bool
 sample(struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t value)
 {
+    struct around around = around_of(growth, i);
     bool thin;
 
     growth->until_sample = BETWEEN;
-    growth->joined += joined(growth, pixel, i, value);
+    for (int face = 0; face < FACES; face++)
+        growth->joined +=
+            around.has[face] && affinity_of(growth, value, stored(growth, pixel, beyond(growth, i, face))) > 0;
     if (++growth->samples < growth->window)
         return true;
     thin = 2 * growth->joined < THIN * growth->window;
@@ -270,21 +255,18 @@ plant(struct growth *growth, const struct kernels_fuzzy_object *object)
     return true;
 }
 
-/* Limits padding to the values of any pixel type, so that they can be counted. */
-static struct image_range
-stored_padding(struct image_range padding)
-{
-    return (struct image_range){padding.lo > INT16_MIN ? padding.lo : INT16_MIN,
-                                padding.hi < UINT16_MAX ? padding.hi : UINT16_MAX};
-}
-
 bool
 fuzzy_grow(const struct fuzzy_growth *given)
 {
     int64_t columns = given->extent.columns, rows = given->extent.rows;
     int64_t voxels = columns * rows * given->extent.slices;
-    struct image_range padding = stored_padding(given->object->padding);
+    struct image_range padding = given->object->padding;
     size_t chunk_count = given->space_size / sizeof(struct grow_chunk);
+
+    /* Limit padding to the values of any pixel type, so that they can be counted. */
+    padding.lo = padding.lo > INT16_MIN ? padding.lo : INT16_MIN;
+    padding.hi = padding.hi < UINT16_MAX ? padding.hi : UINT16_MAX;
+
     struct growth growth = {
         .tables = given->tables,
         .map = given->map,

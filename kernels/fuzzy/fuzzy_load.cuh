@@ -41,49 +41,10 @@ far_place(uint32_t axis, uint32_t place)
     return place & 255;
 }
 
-/* Returns the tile's voxel at a place on the far face across `axis`. */
-static __device__ __forceinline__ uint32_t
-face_voxel(uint32_t axis, uint32_t place)
-{
-    if (axis == 0)
-        return place << 4 | 15;
-    if (axis == 1)
-        return (place >> 4) << 8 | 15 << 4 | (place & 15);
-    return 15 << 8 | place;
-}
-
 struct tile_origin {
     uint32_t tile;
     int64_t at[3];
 };
-
-static __device__ __forceinline__ struct tile_origin
-tile_origin_of(const struct fuzzy_grid &grid, uint32_t tile)
-{
-    struct tile_origin origin;
-
-    origin.tile = tile;
-    origin.at[0] = (int64_t)(tile % grid.tiles[0]) * FUZZY_TILE_SIDE;
-    origin.at[1] = (int64_t)(tile / grid.tiles[0] % grid.tiles[1]) * FUZZY_TILE_SIDE;
-    origin.at[2] = (int64_t)(tile / grid.tiles[0] / grid.tiles[1]) * FUZZY_TILE_SIDE;
-    return origin;
-}
-
-/* Returns the number of voxels of a thread inside the volume. Of those beyond, at most one slice is
- * read. */
-static __device__ __forceinline__ uint32_t
-columns_of(const struct fuzzy_grid &grid, const struct tile_origin &origin)
-{
-    int64_t left = (grid.size[2] - origin.at[2]) / 2 + 1;
-
-    return left < TILE_COLUMN ? (uint32_t)left : TILE_COLUMN;
-}
-
-static __device__ __forceinline__ bool
-is_padding(const struct fuzzy_lookup &lookup, int32_t stored)
-{
-    return stored >= lookup.padding.lo && stored <= lookup.padding.hi;
-}
 
 /* Returns a value relative to `low`. Padding and voxels beyond the volume get values so far from
  * all others, and from each other, that the tables yield 0. */
@@ -97,25 +58,10 @@ value_at(const struct contract_arguments &arguments, int64_t x, int64_t y, int64
     if ((uint64_t)x < (uint64_t)size[0] && (uint64_t)y < (uint64_t)size[1] && (uint64_t)z < (uint64_t)size[2]) {
         int32_t stored = voxels[(z * size[1] + y) * size[0] + x];
 
-        if (!is_padding(arguments.lookup, stored))
+        if (stored < arguments.lookup.padding.lo || stored > arguments.lookup.padding.hi)
             return stored - arguments.lookup.low;
     }
     return ((x + y + z) & 1) != 0 ? -(1 << 20) : -(2 << 20);
-}
-
-template <typename Voxel>
-static __device__ void
-load_values(const struct contract_arguments &arguments, const struct tile_origin &origin, uint32_t columns,
-            int32_t *values)
-{
-    int64_t x = origin.at[0] + (threadIdx.x & 15), y = origin.at[1] + (threadIdx.x >> 4 & 15);
-
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
-        uint32_t voxel = threadIdx.x + i * TILE_THREADS;
-
-        values[voxel] = value_at<Voxel>(arguments, x, y, origin.at[2] + (voxel >> 8));
-    }
 }
 
 /* Returns the key of the thread's edge that leaves the tile across `axis`. */
@@ -183,12 +129,16 @@ weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup
     bool high = threadIdx.x >= TILE_FACE;
     uint32_t place = threadIdx.x % TILE_FACE, next = place + (high ? 16 : 1);
     uint32_t along = high ? (axis == 2 ? 1 : 2) : (axis == 0 ? 1 : 0), one, other, near, far;
+    /* The tile's voxel at the place. */
+    uint32_t voxel = axis == 0   ? place << 4 | 15
+                     : axis == 1 ? (place >> 4) << 8 | 15 << 4 | (place & 15)
+                                 : 15 << 8 | place;
 
     if ((high ? place >> 4 : place & 15) == 15)
         return TILE_FACE;
     one = tile->faces.affinity[axis][place];
     other = tile->faces.affinity[axis][next];
-    near = tile->affinity[along][face_voxel(axis, place)];
+    near = tile->affinity[along][voxel];
     far = affinity_of(lookup, table, tile->faces.values[axis][place], tile->faces.values[axis][next]);
     if (min(one, other) > min(near, far))
         return TILE_FACE;

@@ -88,16 +88,6 @@ clear_levels(struct fuzzy_level *levels)
     levels[threadIdx.x] = empty;
 }
 
-/* Empties the table of pairs, at negligible cost. */
-static __device__ __forceinline__ void
-clear_pairs(const struct fuzzy_map_memory &memory)
-{
-    uint32_t stride = gridDim.x * TILE_THREADS;
-
-    for (uint32_t i = blockIdx.x * TILE_THREADS + threadIdx.x; i < memory.pair_slots; i += stride)
-        memory.pairs[i] = 0;
-}
-
 /* One block per tile. */
 template <typename Voxel, bool SMALL>
 static __global__ void
@@ -105,16 +95,31 @@ __launch_bounds__(TILE_THREADS, 3) contract_tiles(const __grid_constant__ struct
 {
     extern __shared__ __align__(16) unsigned char shared[];
     struct tile_memory *tile = (struct tile_memory *)shared;
-    struct tile_origin origin = tile_origin_of(arguments.grid, blockIdx.x);
+    const struct fuzzy_grid &grid = arguments.grid;
+    const struct fuzzy_map_memory &memory = arguments.memory;
+    const struct tile_origin origin = {blockIdx.x,
+                                       {(int64_t)(blockIdx.x % grid.tiles[0]) * FUZZY_TILE_SIDE,
+                                        (int64_t)(blockIdx.x / grid.tiles[0] % grid.tiles[1]) * FUZZY_TILE_SIDE,
+                                        (int64_t)(blockIdx.x / grid.tiles[0] / grid.tiles[1]) * FUZZY_TILE_SIDE}};
     const struct fuzzy_lookup &lookup = arguments.lookup;
     const uint32_t *table = SMALL ? tile->table : lookup.table;
-    uint32_t columns = columns_of(arguments.grid, origin);
+    /* A thread's voxels inside the volume. Of those beyond, at most one slice is read. */
+    const int64_t left = (grid.size[2] - origin.at[2]) / 2 + 1;
+    const uint32_t columns = left < TILE_COLUMN ? (uint32_t)left : TILE_COLUMN;
+    const int64_t x = origin.at[0] + (threadIdx.x & 15), y = origin.at[1] + (threadIdx.x >> 4 & 15);
     struct tile_thread self;
     uint32_t base;
 
-    clear_pairs(arguments.memory);
+    /* Empty the table of pairs, at negligible cost. */
+    for (uint32_t i = blockIdx.x * TILE_THREADS + threadIdx.x; i < memory.pair_slots; i += gridDim.x * TILE_THREADS)
+        memory.pairs[i] = 0;
     self.waiting = 0;
-    load_values<Voxel>(arguments, origin, columns, tile->values);
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS;
+
+        tile->values[voxel] = value_at<Voxel>(arguments, x, y, origin.at[2] + (voxel >> 8));
+    }
     if (SMALL)
         for (uint32_t i = threadIdx.x; i < fuzzy_fixed_entries(&lookup); i += TILE_THREADS)
             tile->table[i] = lookup.table[i];
@@ -126,14 +131,14 @@ __launch_bounds__(TILE_THREADS, 3) contract_tiles(const __grid_constant__ struct
     __syncthreads();
     drop_weakest(tile, lookup, table, columns);
     __syncthreads();
-    write_faces(arguments.memory.faces + (size_t)origin.tile * FUZZY_TILE_FACES, tile, &self);
-    first_keys(tile, &self, arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32), columns);
+    write_faces(memory.faces + (size_t)origin.tile * FUZZY_TILE_FACES, tile, &self);
+    first_keys(tile, &self, memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32), columns);
     __syncthreads();
     offer_leaving<true>(tile, &self);
     __syncthreads();
     contract(tile, &self, columns);
     base = write_components(arguments, tile, &self, origin.tile, columns);
-    span(arguments.memory.forest, tile, &self, base);
+    span(memory.forest, tile, &self, base);
 }
 
 typedef void contract_kernel(const struct contract_arguments);
@@ -153,49 +158,32 @@ contract_of(enum image_pixel pixel)
     return NULL;
 }
 
-static cudaError_t
-contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory, cudaStream_t stream)
-{
-    const size_t bytes = sizeof(struct tile_memory);
-    const bool small = fuzzy_fixed_entries(&volume->lookup) <= FUZZY_SMALL_TABLE;
-    const struct contract_arguments arguments = {volume->voxels, volume->grid, volume->lookup, *memory};
-    contract_kernel *kernel = small ? contract_of<true>(volume->pixel) : contract_of<false>(volume->pixel);
-
-    MAP_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<volume->grid.tile_count, TILE_THREADS, bytes, stream>>>(arguments);
-    MAP_TRY(cudaGetLastError());
-    return cudaSuccess;
-}
-
-/* Runs from the tiles' components to the results of all nodes. */
-static cudaError_t
-solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory, int multiprocessors,
-            cudaStream_t stream)
-{
-    unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
-    struct fuzzy_map_memory argument = *memory;
-    void *arguments[] = {&argument};
-
-    choose_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
-    number_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
-    find_first_parents<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
-    lift_forest<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
-    lift_faces<<<volume->grid.tile_count, GRAPH_THREADS, 0, stream>>>(*memory, volume->grid);
-    MAP_TRY(cudaGetLastError());
-    MAP_TRY(cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS, CLIMB_THREADS, arguments, 0,
-                                        stream));
-    return cudaSuccess;
-}
-
 cudaError_t
 fuzzy_map_run(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
               const struct fuzzy_output *output, int multiprocessors, cudaStream_t stream)
 {
     const struct fuzzy_grid *grid = &volume->grid;
+    const size_t bytes = sizeof(struct tile_memory);
+    const bool small = fuzzy_fixed_entries(&volume->lookup) <= FUZZY_SMALL_TABLE;
+    const struct contract_arguments arguments = {volume->voxels, *grid, volume->lookup, *memory};
+    contract_kernel *kernel = small ? contract_of<true>(volume->pixel) : contract_of<false>(volume->pixel);
+    const unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
+    struct fuzzy_map_memory climbed = *memory;
+    void *climbs[] = {&climbed};
 
     clear_levels<<<1, FUZZY_LEVELS + 1, 0, stream>>>(memory->levels);
-    MAP_TRY(contract_volume(volume, memory, stream));
-    MAP_TRY(solve_graph(volume, memory, multiprocessors, stream));
+    MAP_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    kernel<<<grid->tile_count, TILE_THREADS, bytes, stream>>>(arguments);
+    MAP_TRY(cudaGetLastError());
+    /* From the tiles' components to the results of all nodes. */
+    choose_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    number_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    find_first_parents<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    lift_forest<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    lift_faces<<<grid->tile_count, GRAPH_THREADS, 0, stream>>>(*memory, *grid);
+    MAP_TRY(cudaGetLastError());
+    MAP_TRY(
+        cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS, CLIMB_THREADS, climbs, 0, stream));
     write_map<<<(unsigned)(output->words_per_row * grid->tiles[1] * grid->tiles[2]), GRAPH_THREADS, 0, stream>>>(
         *memory, *grid, *output);
     MAP_TRY(cudaGetLastError());

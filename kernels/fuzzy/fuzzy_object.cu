@@ -180,27 +180,6 @@ fuzzy_object_pack_slice(const struct edge_flood_volume &volume, const struct pac
             (uint8_t)leaving;
 }
 
-/* Makes the edges along z from a slice to the next. */
-template <bool SMALL>
-static __device__ __forceinline__ void
-pack_between(const struct edge_flood_volume &volume, const struct pack_table &table, const struct pack_values &values,
-             const struct pack_values &after, uint32_t row, uint32_t slice)
-{
-    const size_t place = (size_t)blockIdx.x * EDGE_TILE_HALVES + edge_flood_place(row, slice, 0);
-
-#pragma unroll
-    for (int i = 0; i < ROWS; i += 2) {
-        uint4 z;
-
-        z.x = edges_of<SMALL>(table, values.at[i][0], after.at[i][0]);
-        z.y = edges_of<SMALL>(table, values.at[i][1], after.at[i][1]);
-        z.z = edges_of<SMALL>(table, values.at[i + 1][0], after.at[i + 1][0]);
-        z.w = edges_of<SMALL>(table, values.at[i + 1][1], after.at[i + 1][1]);
-        if (threadIdx.x % 32 == 0)
-            *(uint4 *)&volume.edge[2][place + i * EDGE_NEXT_SLICE] = z;
-    }
-}
-
 template <typename Voxel, bool SMALL>
 static __global__ void
 __launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR) pack_tiles(const __grid_constant__ struct pack_arguments arguments)
@@ -226,7 +205,20 @@ __launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR) pack_tiles(const __grid_constan
         load_rows(arguments, lane, z0 + slice + 1, &stored);
         fuzzy_object_pack_slice<SMALL>(volume, table, values, lane.row, slice);
         find_values<Voxel, SMALL>(arguments, lane, z0 + slice + 1, stored, &after);
-        pack_between<SMALL>(volume, table, values, after, lane.row, slice);
+        /* Make the edges along z from the slice to the next. */
+        const size_t place = (size_t)blockIdx.x * EDGE_TILE_HALVES + edge_flood_place(lane.row, slice, 0);
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i += 2) {
+            uint4 z;
+
+            z.x = edges_of<SMALL>(table, values.at[i][0], after.at[i][0]);
+            z.y = edges_of<SMALL>(table, values.at[i][1], after.at[i][1]);
+            z.z = edges_of<SMALL>(table, values.at[i + 1][0], after.at[i + 1][0]);
+            z.w = edges_of<SMALL>(table, values.at[i + 1][1], after.at[i + 1][1]);
+            if (threadIdx.x % 32 == 0)
+                *(uint4 *)&volume.edge[2][place + i * EDGE_NEXT_SLICE] = z;
+        }
         values = after;
     }
 }
@@ -257,7 +249,7 @@ fuzzy_object_edges(const void *voxels, enum image_pixel pixel, const struct fuzz
     struct pack_arguments arguments = {voxels, *reach, *volume};
     struct image_range *padding = &arguments.reach.padding;
     pack_kernel *pack = small ? pack_of<true>(pixel) : pack_of<false>(pixel);
-    cudaError_t error = edge_flood_begin(volume, stream);
+    cudaError_t error = CUDA_OF(cudaMemsetAsync(volume->border, 0, volume->zeros, stream));
 
     /* Padding outside the pixel type has no effect, and would overflow differences. */
     if (padding->lo > padding->hi)

@@ -22,9 +22,6 @@ struct fuzzy_seeds fuzzy_seeds_of(const struct kernels_fuzzy_object *object, con
 /* Returns false if no seed is left. */
 bool fuzzy_seeds_next(struct fuzzy_seeds *seeds, struct kernels_voxel *seed);
 
-/* Returns whether there is any seed. */
-bool fuzzy_seeds_any(const struct kernels_fuzzy_object *object, const struct image_extent *extent);
-
 #ifdef __cplusplus
 }
 #endif
