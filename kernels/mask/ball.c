@@ -67,18 +67,6 @@ mask_ball_place(struct mask_ball *ball, const struct mask_reach *most, struct ke
     ball->widen = kernels_take(arena, mask_ball_groups(most), sizeof(*ball->widen));
 }
 
-/* Puts the rows (+-j, +-k). */
-static int64_t
-ball_put_rows(struct mask_row *rows, int64_t j, int64_t k)
-{
-    int64_t count = 0;
-
-    for (int turn = 0; turn < 4; turn++)
-        if ((j > 0 || !(turn & 1)) && (k > 0 || !(turn & 2)))
-            rows[count++] = (struct mask_row){(int32_t)(turn & 1 ? -j : j), (int32_t)(turn & 2 ? -k : k)};
-    return count;
-}
-
 /* Puts the rows with this span. For each k, j decreases as the span increases. */
 static int64_t
 ball_put_span(const struct mask_ball *ball, const double spacing[3], double mm, int64_t span, struct mask_row *rows)
@@ -88,9 +76,13 @@ ball_put_span(const struct mask_ball *ball, const double spacing[3], double mm, 
     for (int64_t k = 0; k <= ball->reach.size[2]; k++) {
         bool longest = span == ball->reach.size[0];
 
-        for (int64_t j = 0; j <= ball->reach.size[1] && ball_has(spacing, mm, span, j, k); j++)
-            if (longest || !ball_has(spacing, mm, span + 1, j, k))
-                count += ball_put_rows(rows + count, j, k);
+        for (int64_t j = 0; j <= ball->reach.size[1] && ball_has(spacing, mm, span, j, k); j++) {
+            if (!longest && ball_has(spacing, mm, span + 1, j, k))
+                continue;
+            for (int turn = 0; turn < 4; turn++) /* the rows (+-j, +-k) */
+                if ((j > 0 || !(turn & 1)) && (k > 0 || !(turn & 2)))
+                    rows[count++] = (struct mask_row){(int32_t)(turn & 1 ? -j : j), (int32_t)(turn & 2 ? -k : k)};
+        }
     }
     return count;
 }

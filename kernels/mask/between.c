@@ -45,35 +45,30 @@ between_next(uint16_t columns)
     return columns == BETWEEN_NONE ? BETWEEN_NONE : (uint16_t)(columns + 1);
 }
 
-/* Fills one row from the left, then from the right. */
-static void
-between_fill_row(const struct between_work *work, const struct between_shape *shape, int64_t y)
-{
-    const int64_t columns = work->planes->extent.columns;
-    uint16_t *inside = shape->inside + y * columns, *outside = shape->outside + y * columns;
-    uint16_t in = BETWEEN_NONE, out = BETWEEN_NONE;
-
-    for (int64_t x = 0; x < columns; x++) {
-        const bool has = between_has(work, shape->bits, x, y);
-
-        inside[x] = in = has ? 0 : between_next(in);
-        outside[x] = out = has ? between_next(out) : 0;
-    }
-    in = out = BETWEEN_NONE;
-    for (int64_t x = columns - 1; x >= 0; x--) {
-        in = inside[x] == 0 ? 0 : between_next(in);
-        out = outside[x] == 0 ? 0 : between_next(out);
-        inside[x] = in < inside[x] ? in : inside[x];
-        outside[x] = out < outside[x] ? out : outside[x];
-    }
-}
-
 static void
 between_load(const struct between_work *work, struct between_shape *shape, int64_t plane)
 {
+    const int64_t columns = work->planes->extent.columns;
+
     shape->bits = work->bits + plane * work->planes->extent.rows * work->words;
-    for (int64_t y = 0; y < work->planes->extent.rows; y++)
-        between_fill_row(work, shape, y);
+    for (int64_t y = 0; y < work->planes->extent.rows; y++) {
+        uint16_t *inside = shape->inside + y * columns, *outside = shape->outside + y * columns;
+        uint16_t in = BETWEEN_NONE, out = BETWEEN_NONE;
+
+        for (int64_t x = 0; x < columns; x++) { /* from the left */
+            const bool has = between_has(work, shape->bits, x, y);
+
+            inside[x] = in = has ? 0 : between_next(in);
+            outside[x] = out = has ? between_next(out) : 0;
+        }
+        in = out = BETWEEN_NONE;
+        for (int64_t x = columns - 1; x >= 0; x--) { /* from the right */
+            in = inside[x] == 0 ? 0 : between_next(in);
+            out = outside[x] == 0 ? 0 : between_next(out);
+            inside[x] = in < inside[x] ? in : inside[x];
+            outside[x] = out < outside[x] ? out : outside[x];
+        }
+    }
 }
 
 static between_square
@@ -109,18 +104,6 @@ between_distance(struct between_work *work, const uint16_t *table, int64_t x, in
     return best;
 }
 
-/* Returns whether `inside`, on one plane, outweighs `outside`, on the other, at `part` of the way
- * to it. */
-static bool
-between_belongs(between_square inside, between_square outside, uint64_t part)
-{
-    const uint64_t rest = BETWEEN_PARTS - part;
-
-    if (outside == BETWEEN_INFINITE || inside == BETWEEN_INFINITE)
-        return outside != BETWEEN_INFINITE;
-    return (between_square)(rest * rest) * inside >= (between_square)(part * part) * outside;
-}
-
 static double
 between_height(const struct image_planes *planes, int64_t plane)
 {
@@ -145,8 +128,11 @@ between_fill_pixel(struct between_work *work, int64_t low, int64_t high, int64_t
 
     for (int64_t z = low + 1; z < high; z++) {
         const uint64_t part = is_low ? work->parts[z] : BETWEEN_PARTS - work->parts[z];
+        const uint64_t rest = BETWEEN_PARTS - part;
 
-        if (!between_belongs(inside, outside, part))
+        /* Whether `inside`, on one plane, outweighs `outside`, on the other, at `part` of the way to it. */
+        if (outside == BETWEEN_INFINITE || (inside != BETWEEN_INFINITE && (between_square)(rest * rest) * inside <
+                                                                              (between_square)(part * part) * outside))
             continue;
         work->bits[(z * rows + y) * work->words + x / 64] |= (uint64_t)1 << x % 64;
         voxels++;

@@ -115,34 +115,29 @@ mask_stays(struct mask_dropping *dropping, uint64_t run)
     return stays;
 }
 
-MASK_INLINE void
-drop_row(struct mask_dropping *dropping, int64_t row)
-{
-    const struct mask_labels *labels = dropping->labels;
-    const int64_t words = labels->volume->extent.words_per_row;
-    uint64_t run = labels->runs.first[row], before = 0, carry = 0;
-
-    for (int64_t word = 0; word < words; word++) {
-        const uint64_t bits = mask_word(labels, row, word);
-        uint64_t goes = 0;
-
-        for (uint64_t starts = bits & ~(bits << 1 | before); starts; starts &= starts - 1)
-            goes |= mask_stays(dropping, run++) ? 0 : starts & -starts;
-        labels->bits[row * words + word] ^= runs_from(bits, goes, &carry);
-        before = bits >> 63;
-    }
-}
-
 static void
 drop_block(void *context, int64_t number)
 {
     struct mask_dropping *all = context, own = {all->labels, all->limit, 0};
     const uint32_t *first = own.labels->runs.first;
+    const int64_t words = own.labels->volume->extent.words_per_row;
     struct mask_block block = mask_block(own.labels->volume, number);
 
-    for (int64_t row = block.first; row < block.end; row++)
-        if (first[row + 1] > first[row])
-            drop_row(&own, row);
+    for (int64_t row = block.first; row < block.end; row++) {
+        uint64_t run = first[row], before = 0, carry = 0;
+
+        if (first[row + 1] == first[row])
+            continue;
+        for (int64_t word = 0; word < words; word++) {
+            const uint64_t bits = mask_word(own.labels, row, word);
+            uint64_t goes = 0;
+
+            for (uint64_t starts = bits & ~(bits << 1 | before); starts; starts &= starts - 1)
+                goes |= mask_stays(&own, run++) ? 0 : starts & -starts;
+            own.labels->bits[row * words + word] ^= runs_from(bits, goes, &carry);
+            before = bits >> 63;
+        }
+    }
     __atomic_fetch_add(&all->stay, own.stay, __ATOMIC_RELAXED);
 }
 
@@ -181,50 +176,35 @@ box_add(struct mask_component *box, int axis, int64_t first, int64_t last)
 }
 
 static void
-box_row(const struct mask_boxing *boxing, int64_t row)
-{
-    const struct mask_labels *labels = boxing->labels;
-    const int64_t rows = labels->volume->extent.size[1];
-    uint64_t *slots = labels->runs.slots, run = labels->runs.first[row], before = 0;
-    struct mask_component *box = NULL;
-
-    for (int64_t word = 0; word < labels->volume->extent.words_per_row; word++) {
-        const uint64_t bits = mask_word(labels, row, word);
-        uint64_t starts = bits & ~(bits << 1 | before), ends = bits & ~(bits >> 1);
-
-        if (bits & before) { /* the run continues from the previous word */
-            box_add(box, 0, 64 * word, 64 * word + __builtin_ctzll(ends));
-            ends &= ends - 1;
-        }
-        for (; starts; starts &= starts - 1, ends &= ends - 1) {
-            box = &boxing->components[slots[find_root(slots, run++)] & ~root_flag];
-            box_add(box, 0, 64 * word + __builtin_ctzll(starts), 64 * word + __builtin_ctzll(ends));
-            box_add(box, 1, row % rows, row % rows);
-            box_add(box, 2, row / rows, row / rows);
-        }
-        before = bits >> 63;
-    }
-}
-
-static void
 box_block(void *context, int64_t number)
 {
     const struct mask_boxing *boxing = context;
-    const uint32_t *first = boxing->labels->runs.first;
-    struct mask_block block = mask_block(boxing->labels->volume, number);
+    const struct mask_labels *labels = boxing->labels;
+    const int64_t rows = labels->volume->extent.size[1], words = labels->volume->extent.words_per_row;
+    const uint32_t *first = labels->runs.first;
+    struct mask_block block = mask_block(labels->volume, number);
 
-    for (int64_t row = block.first; row < block.end; row++)
-        if (first[row + 1] > first[row])
-            box_row(boxing, row);
-}
+    for (int64_t row = block.first; row < block.end; row++) {
+        uint64_t *slots = labels->runs.slots, run = first[row], before = 0;
+        struct mask_component *box = NULL;
 
-static bool
-components_are_apart(const struct mask_component *a, const struct mask_component *b, const int64_t apart[3])
-{
-    for (int axis = 0; axis < 3; axis++)
-        if (a->first[axis] - b->last[axis] > apart[axis] || b->first[axis] - a->last[axis] > apart[axis])
-            return true;
-    return false;
+        for (int64_t word = 0; word < words && first[row + 1] > first[row]; word++) {
+            const uint64_t bits = mask_word(labels, row, word);
+            uint64_t starts = bits & ~(bits << 1 | before), ends = bits & ~(bits >> 1);
+
+            if (bits & before) { /* the run continues from the previous word */
+                box_add(box, 0, 64 * word, 64 * word + __builtin_ctzll(ends));
+                ends &= ends - 1;
+            }
+            for (; starts; starts &= starts - 1, ends &= ends - 1) {
+                box = &boxing->components[slots[find_root(slots, run++)] & ~root_flag];
+                box_add(box, 0, 64 * word + __builtin_ctzll(starts), 64 * word + __builtin_ctzll(ends));
+                box_add(box, 1, row % rows, row % rows);
+                box_add(box, 2, row / rows, row / rows);
+            }
+            before = bits >> 63;
+        }
+    }
 }
 
 /* Returns the least number unused by previous components that are not apart from this one. */
@@ -233,9 +213,15 @@ least_number(const struct mask_component *components, int64_t own, const int64_t
 {
     uint64_t taken[MASK_COMPONENTS / 64] = {0}, word = 0;
 
-    for (int64_t i = 0; i < own; i++)
-        if (!components_are_apart(&components[i], &components[own], apart))
-            taken[components[i].number / 64] |= UINT64_C(1) << components[i].number % 64;
+    for (int64_t i = 0; i < own; i++) {
+        const struct mask_component *a = &components[i], *b = &components[own];
+        bool are_apart = false;
+
+        for (int axis = 0; axis < 3 && !are_apart; axis++)
+            are_apart = a->first[axis] - b->last[axis] > apart[axis] || b->first[axis] - a->last[axis] > apart[axis];
+        if (!are_apart)
+            taken[a->number / 64] |= UINT64_C(1) << a->number % 64;
+    }
     while (taken[word] == ~UINT64_C(0))
         word++;
     return 64 * word + (uint64_t)__builtin_ctzll(~taken[word]);
@@ -282,26 +268,6 @@ digit_has(struct mask_digit digit, uint64_t number)
     return number / digit.place % digit.base == digit.value;
 }
 
-MASK_INLINE void
-part_row(const struct mask_part *part, int64_t row)
-{
-    const struct mask_labels *labels = part->labels;
-    const int64_t words = labels->volume->extent.words_per_row;
-    uint64_t *slots = labels->runs.slots;
-    uint64_t run = labels->runs.first[row], before = 0, carry = 0;
-
-    for (int64_t word = 0; word < words; word++) {
-        const uint64_t bits = mask_word(labels, row, word);
-        uint64_t chosen = 0;
-
-        for (uint64_t starts = bits & ~(bits << 1 | before); starts; starts &= starts - 1)
-            if (digit_has(part->digit, slots[find_root(slots, run++)] & ~root_flag))
-                chosen |= starts & -starts;
-        part->bits[row * words + word] = runs_from(bits, chosen, &carry);
-        before = bits >> 63;
-    }
-}
-
 /* Handles only slices that may have voxels of the part. */
 static void
 part_slice(void *context, int64_t z)
@@ -309,14 +275,29 @@ part_slice(void *context, int64_t z)
     const struct mask_part *part = context;
     const struct mask_labels *labels = part->labels;
     const struct bits_extent *extent = &labels->volume->extent;
+    const int64_t words = extent->words_per_row;
+    uint64_t *slots = labels->runs.slots;
 
     if (mask_rectangle_is_empty(&part->slices[z]))
         return;
-    for (int64_t row = z * extent->size[1]; row < (z + 1) * extent->size[1]; row++)
-        if (labels->runs.first[row + 1] > labels->runs.first[row])
-            part_row(part, row);
-        else
-            memset(part->bits + row * extent->words_per_row, 0, (size_t)extent->words_per_row * sizeof(*part->bits));
+    for (int64_t row = z * extent->size[1]; row < (z + 1) * extent->size[1]; row++) {
+        uint64_t run = labels->runs.first[row], before = 0, carry = 0;
+
+        if (labels->runs.first[row + 1] == labels->runs.first[row]) {
+            memset(part->bits + row * words, 0, (size_t)words * sizeof(*part->bits));
+            continue;
+        }
+        for (int64_t word = 0; word < words; word++) {
+            const uint64_t bits = mask_word(labels, row, word);
+            uint64_t chosen = 0;
+
+            for (uint64_t starts = bits & ~(bits << 1 | before); starts; starts &= starts - 1)
+                if (digit_has(part->digit, slots[find_root(slots, run++)] & ~root_flag))
+                    chosen |= starts & -starts;
+            part->bits[row * words + word] = runs_from(bits, chosen, &carry);
+            before = bits >> 63;
+        }
+    }
     part->slices[z] = mask_measure_slice(extent, part->bits, z);
 }
 

@@ -114,35 +114,7 @@ contours_find_plane(struct contours_work *work, const struct contour *contour, i
                      tolerance);
 }
 
-/* Returns the nearest whole pixel. */
-static int64_t
-contours_nearest_pixel(int64_t place)
-{
-    return (place + ((int64_t)1 << 31)) >> 32;
-}
-
-static bool
-contours_is_near(int64_t place)
-{
-    return llabs(place - contours_nearest_pixel(place) * ((int64_t)1 << 32)) <= CONTOURS_NEAR;
-}
-
-/* Counts a point. If centres on a contour belong to it, moves the point to the centre of a near
- * voxel. */
-static void
-contours_snap(struct contours_work *work, struct contours_point *place)
-{
-    work->drawn->points++;
-    if (!contours_is_near(place->x) || !contours_is_near(place->y))
-        return;
-    work->drawn->on_centres++;
-    if (!work->centres)
-        return;
-    place->x = contours_nearest_pixel(place->x) * ((int64_t)1 << 32);
-    place->y = contours_nearest_pixel(place->y) * ((int64_t)1 << 32);
-}
-
-/* Returns false for a point that is too far away or not a number. */
+/* Counts a point, and finds its place. Returns false for one that is too far away or not a number. */
 static bool
 contours_place(struct contours_work *work, int64_t plane, const double point[3], struct contours_point *place)
 {
@@ -155,7 +127,15 @@ contours_place(struct contours_work *work, int64_t plane, const double point[3],
         return false;
     place->x = llrint(x * CONTOURS_PIXEL);
     place->y = llrint(y * CONTOURS_PIXEL);
-    contours_snap(work, place);
+    /* The centre of the nearest pixel. */
+    const int64_t centre_x = ((place->x + ((int64_t)1 << 31)) >> 32) * ((int64_t)1 << 32);
+    const int64_t centre_y = ((place->y + ((int64_t)1 << 31)) >> 32) * ((int64_t)1 << 32);
+    work->drawn->points++;
+    if (llabs(place->x - centre_x) > CONTOURS_NEAR || llabs(place->y - centre_y) > CONTOURS_NEAR)
+        return true;
+    work->drawn->on_centres++;
+    if (work->centres) /* they belong to the contour */
+        *place = (struct contours_point){centre_x, centre_y};
     return true;
 }
 
@@ -323,35 +303,29 @@ contours_draw(struct contours_work *work, const struct contour *contour, int64_t
     return rc ? rc : contours_edge(work, rows, before, first);
 }
 
-/* Replaces each bit by the sum, modulo 2, of the bits up to it. Returns the number of bits set. */
-static int64_t
-contours_fill_row(uint64_t *words, int64_t columns)
-{
-    uint64_t inside = 0;
-    int64_t voxels = 0;
-
-    for (int64_t x = 0; x < columns; x += 64) {
-        uint64_t word = words[x / 64];
-
-        for (int shift = 1; shift < 64; shift *= 2)
-            word ^= word << shift;
-        word ^= inside;
-        inside = word >> 63 ? UINT64_MAX : 0;
-        if (columns - x < 64)
-            word &= UINT64_MAX >> (64 - (columns - x));
-        words[x / 64] = word;
-        voxels += __builtin_popcountll(word);
-    }
-    return voxels;
-}
-
+/* Replaces each bit of a row by the sum, modulo 2, of the bits up to it. Returns the number of bits set. */
 static int64_t
 contours_fill(const struct contours_work *work, const struct contours_rows *rows)
 {
+    const int64_t columns = work->planes->extent.columns;
     int64_t voxels = 0;
 
-    for (int64_t row = rows->first; row < rows->end; row++)
-        voxels += contours_fill_row(work->area + row * work->words_per_row, work->planes->extent.columns);
+    for (int64_t row = rows->first; row < rows->end; row++) {
+        uint64_t *words = work->area + row * work->words_per_row, inside = 0;
+
+        for (int64_t x = 0; x < columns; x += 64) {
+            uint64_t word = words[x / 64];
+
+            for (int shift = 1; shift < 64; shift *= 2)
+                word ^= word << shift;
+            word ^= inside;
+            inside = word >> 63 ? UINT64_MAX : 0;
+            if (columns - x < 64)
+                word &= UINT64_MAX >> (64 - (columns - x));
+            words[x / 64] = word;
+            voxels += __builtin_popcountll(word);
+        }
+    }
     return voxels;
 }
 
@@ -505,15 +479,6 @@ contours_draw_all(struct contours_work *work, const struct contours_request *req
     return rc;
 }
 
-static int
-contours_interpolate(struct contours_work *work, const bool *has)
-{
-    work->drawn->interpolated = work->drawn->missing > 0;
-    return work->drawn->interpolated
-               ? kernels_mask_between(work->planes, has, work->bits, &work->drawn->voxels, work->error)
-               : 0;
-}
-
 /* `numbers` must have room for two per contour and one per slice. */
 static int
 contours_run(struct contours_work *work, const struct contours_request *request, bool *has, int64_t *numbers)
@@ -546,7 +511,8 @@ contours_run(struct contours_work *work, const struct contours_request *request,
     for (int64_t plane = drawn->first; drawn->missing > 0 && drawn->first_missing < 0; plane++)
         if (!has[plane])
             drawn->first_missing = plane;
-    return request->interpolate ? contours_interpolate(work, has) : 0;
+    drawn->interpolated = request->interpolate && drawn->missing > 0;
+    return drawn->interpolated ? kernels_mask_between(work->planes, has, work->bits, &drawn->voxels, work->error) : 0;
 }
 
 int

@@ -31,31 +31,20 @@ struct grow_job {
     int64_t next_thread;
 };
 
-static size_t
-grow_unite_words(const struct mask_volume *volume)
-{
-    const struct isa_rows rows = {.count = TOGETHER, .words = volume->extent.words_per_row};
-
-    return (size_t)ISA_UNITE_SPACE(&rows);
-}
-
-static size_t
-grow_pair_words(const struct mask_volume *volume, const struct mask_reach *most)
-{
-    return (size_t)((most->size[2] + 1) * (TILE_ROWS + 2 * most->size[1]) * volume->extent.words_per_row);
-}
-
 /* Places a thread's pieces, which are only counted without memory. */
 static size_t
 grow_thread_place(struct grow_thread *thread, const struct mask_volume *volume, const struct mask_reach *most,
                   unsigned char *memory)
 {
+    const int64_t words = volume->extent.words_per_row;
+    const struct isa_rows rows = {.count = TOGETHER, .words = words};
+    const int64_t pair_words = (most->size[2] + 1) * (TILE_ROWS + 2 * most->size[1]) * words;
     struct kernels_arena arena = {.memory = memory};
 
-    thread->pairs = kernels_take(&arena, grow_pair_words(volume, most), sizeof(*thread->pairs));
+    thread->pairs = kernels_take(&arena, (size_t)pair_words, sizeof(*thread->pairs));
     thread->offsets = kernels_take(&arena, mask_ball_rows(most), sizeof(*thread->offsets));
     thread->ends = kernels_take(&arena, mask_ball_groups(most), sizeof(*thread->ends));
-    thread->unite = kernels_take(&arena, grow_unite_words(volume), sizeof(*thread->unite));
+    thread->unite = kernels_take(&arena, (size_t)ISA_UNITE_SPACE(&rows), sizeof(*thread->unite));
     return arena.used;
 }
 
@@ -74,12 +63,6 @@ mask_grow_place(struct mask_grow_space *space, const struct mask_volume *volume,
 }
 
 static int64_t
-grow_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t
 grow_most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -90,15 +73,15 @@ static struct mask_rectangle
 find_grown(const struct mask_growing *growing, int64_t z)
 {
     const int64_t *size = growing->volume->extent.size, *reach = growing->ball->reach.size;
-    const int64_t end = grow_least(z + reach[2], size[2] - 1);
+    const int64_t end = bits_least(z + reach[2], size[2] - 1);
     struct mask_rectangle to = {{INT64_MAX, INT64_MAX}, {-1, -1}};
 
     for (int64_t k = grow_most(z - reach[2], 0); k <= end; k++) {
         const struct mask_rectangle *from = &growing->space->slices[k];
 
         for (int axis = 0; axis < 2 && !mask_rectangle_is_empty(from); axis++) {
-            to.first[axis] = grow_least(to.first[axis], grow_most(from->first[axis] - reach[axis], 0));
-            to.last[axis] = grow_most(to.last[axis], grow_least(from->last[axis] + reach[axis], size[axis] - 1));
+            to.first[axis] = bits_least(to.first[axis], grow_most(from->first[axis] - reach[axis], 0));
+            to.last[axis] = grow_most(to.last[axis], bits_least(from->last[axis] + reach[axis], size[axis] - 1));
         }
     }
     return to;
@@ -110,7 +93,7 @@ static struct mask_rectangle
 find_shrunk(const struct mask_growing *growing, int64_t z)
 {
     const int64_t *size = growing->volume->extent.size, *reach = growing->ball->reach.size;
-    const int64_t end = grow_least(z + reach[2], size[2] - 1);
+    const int64_t end = bits_least(z + reach[2], size[2] - 1);
     struct mask_rectangle to = growing->space->slices[z];
 
     for (int axis = 0; axis < 2 && !mask_rectangle_is_empty(&growing->space->slices[z]); axis++) {
@@ -124,7 +107,7 @@ find_shrunk(const struct mask_growing *growing, int64_t z)
 
         for (int axis = 0; axis < 2; axis++) {
             to.first[axis] = grow_most(to.first[axis], from->first[axis]);
-            to.last[axis] = grow_least(to.last[axis], from->last[axis]);
+            to.last[axis] = bits_least(to.last[axis], from->last[axis]);
         }
     }
     return to;
@@ -159,7 +142,7 @@ unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
     const struct bits_extent *extent = &growing->volume->extent;
     const int64_t begin = tile->first - growing->ball->reach.size[1];
     const int64_t end = tile->last + growing->ball->reach.size[1] + 1;
-    const int64_t first = grow_most(begin, 0), last = grow_least(end, extent->size[1]);
+    const int64_t first = grow_most(begin, 0), last = bits_least(end, extent->size[1]);
     const uint64_t *before = find_slice(tile, tile->z - k), *behind = find_slice(tile, tile->z + k);
     const uint64_t *one = before ? before : behind, *other = behind ? behind : before;
     struct isa_pair_rows rows = {.stride = extent->words_per_row,
@@ -181,22 +164,6 @@ unite_pair(const struct grow_tile *tile, int64_t k, uint64_t *pair)
         if (tail != ~UINT64_C(0))
             for (int64_t row = 0; row < rows.count; row++)
                 pair[(row + 1) * rows.words - 1] &= tail;
-    }
-}
-
-/* Finds the places of the ball's rows in the pairs, relative to a row of the slice itself. */
-static void
-place_rows(const struct grow_tile *tile, struct grow_thread *thread)
-{
-    const struct mask_ball *ball = tile->growing->ball;
-    const int64_t rows = tile->last - tile->first + 1 + 2 * ball->reach.size[1];
-    int64_t placed = 0, i = 0;
-
-    for (int64_t group = 0; group < ball->groups; group++) {
-        for (; i < ball->ends[group]; i++)
-            if (ball->rows[i].k >= 0)
-                thread->offsets[placed++] = (ball->rows[i].k * rows + ball->rows[i].j) * tile->words;
-        thread->ends[group] = placed;
     }
 }
 
@@ -227,10 +194,16 @@ grow_tile_rows(const struct grow_tile *tile, struct grow_thread *thread)
 
     for (int64_t k = 0; k <= ball->reach.size[2]; k++)
         unite_pair(tile, k, thread->pairs + k * (rows + 2 * reach) * tile->words);
-    place_rows(tile, thread);
+    /* Find the places of the ball's rows in the pairs, relative to a row of the slice itself. */
+    for (int64_t group = 0, i = 0, placed = 0; group < ball->groups; group++) {
+        for (; i < ball->ends[group]; i++)
+            if (ball->rows[i].k >= 0)
+                thread->offsets[placed++] = (ball->rows[i].k * (rows + 2 * reach) + ball->rows[i].j) * tile->words;
+        thread->ends[group] = placed;
+    }
     for (int64_t y = 0; y < rows; y += TOGETHER) {
         const struct isa_rows united = {.first = thread->pairs + (y + reach) * tile->words,
-                                        .count = grow_least(rows - y, TOGETHER),
+                                        .count = bits_least(rows - y, TOGETHER),
                                         .stride = tile->words,
                                         .words = tile->words,
                                         .groups = ball->groups,
@@ -244,39 +217,35 @@ grow_tile_rows(const struct grow_tile *tile, struct grow_thread *thread)
     }
 }
 
-/* Makes a tile: TILE_ROWS rows of a slice. */
-static void
-grow_tile(const struct mask_growing *growing, struct grow_thread *thread, int64_t number)
-{
-    const struct bits_extent *extent = &growing->volume->extent;
-    const int64_t tiles = (extent->size[1] + TILE_ROWS - 1) / TILE_ROWS, z = number / tiles;
-    const int64_t begin = number % tiles * TILE_ROWS;
-    const int64_t end = grow_least(begin + TILE_ROWS, extent->size[1]);
-    const struct mask_rectangle *to = &growing->space->reached[z];
-    struct grow_tile tile = {growing, to, z, grow_most(to->first[1], begin), grow_least(to->last[1], end - 1), 0, 0};
-    const int64_t reach = growing->shrink ? growing->ball->reach.size[0] : 0;
-
-    if (!growing->sparse || !mask_rectangle_is_empty(to))
-        memset(growing->target + z * extent->words_per_slice + begin * extent->words_per_row, 0,
-               (size_t)((end - begin) * extent->words_per_row) * sizeof(*growing->target));
-    if (mask_rectangle_is_empty(to) || tile.first > tile.last)
-        return;
-    tile.word = grow_most(to->first[0] - reach, 0) / 64;
-    tile.words = grow_least(to->last[0] + reach, extent->size[0] - 1) / 64 - tile.word + 1;
-    grow_tile_rows(&tile, thread);
-}
-
 static void
 grow_on_thread(void *context)
 {
     struct grow_job *job = context;
-    int64_t number = __atomic_fetch_add(&job->next_thread, 1, __ATOMIC_RELAXED), tile;
+    const struct mask_growing *growing = job->of;
+    const struct mask_grow_space *space = growing->space;
+    const struct bits_extent *extent = &growing->volume->extent;
+    const int64_t tiles = (extent->size[1] + TILE_ROWS - 1) / TILE_ROWS; /* per slice */
+    const int64_t reach = growing->shrink ? growing->ball->reach.size[0] : 0;
+    int64_t number = __atomic_fetch_add(&job->next_thread, 1, __ATOMIC_RELAXED);
     struct grow_thread thread;
 
-    grow_thread_place(&thread, job->of->volume, &job->of->space->most,
-                      job->of->space->threads + (size_t)number * job->of->space->bytes);
-    while ((tile = __atomic_fetch_add(&job->next_tile, 1, __ATOMIC_RELAXED)) < job->tiles)
-        grow_tile(job->of, &thread, tile);
+    grow_thread_place(&thread, growing->volume, &space->most, space->threads + (size_t)number * space->bytes);
+    while ((number = __atomic_fetch_add(&job->next_tile, 1, __ATOMIC_RELAXED)) < job->tiles) {
+        const int64_t z = number / tiles, begin = number % tiles * TILE_ROWS;
+        const int64_t end = bits_least(begin + TILE_ROWS, extent->size[1]);
+        const struct mask_rectangle *to = &growing->space->reached[z];
+        struct grow_tile tile = {growing, to, z, grow_most(to->first[1], begin), bits_least(to->last[1], end - 1),
+                                 0,       0};
+
+        if (!growing->sparse || !mask_rectangle_is_empty(to))
+            memset(growing->target + z * extent->words_per_slice + begin * extent->words_per_row, 0,
+                   (size_t)((end - begin) * extent->words_per_row) * sizeof(*growing->target));
+        if (mask_rectangle_is_empty(to) || tile.first > tile.last)
+            continue;
+        tile.word = grow_most(to->first[0] - reach, 0) / 64;
+        tile.words = bits_least(to->last[0] + reach, extent->size[0] - 1) / 64 - tile.word + 1;
+        grow_tile_rows(&tile, &thread);
+    }
 }
 
 void

@@ -45,16 +45,6 @@ mask_step_is_sound(const struct kernels_mask_step *step, const struct kernels_ma
            (step->kind != KERNELS_MASK_CLOSE || demand->closings);
 }
 
-/* Checks that spacings are positive, the reach is not negative, and all are finite. */
-static bool
-mask_demand_is_sound(const struct kernels_mask_demand *demand)
-{
-    for (int axis = 0; axis < 3; axis++)
-        if (!isfinite(demand->spacing[axis]) || demand->spacing[axis] <= 0)
-            return false;
-    return isfinite(demand->reach_mm) && demand->reach_mm >= 0;
-}
-
 int
 kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_mask_request *given,
                  struct kernels_mask_result *result, struct error *error)
@@ -65,11 +55,14 @@ kernels_mask_run(struct kernels_lane *lane, size_t place, const struct kernels_m
     if (rc)
         return rc;
     const struct kernels_mask_demand *demand = kernels_state(lane, KERNELS_MASK);
+    bool sound = isfinite(demand->reach_mm) && demand->reach_mm >= 0;
 
+    for (int axis = 0; axis < 3; axis++)
+        sound = sound && isfinite(demand->spacing[axis]) && demand->spacing[axis] > 0;
     if (place >= demand->masks)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no mask %zu where memory was reserved for %zu",
                          place, demand->masks);
-    if (!mask_demand_is_sound(demand))
+    if (!sound)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "spacings are positive, a reach is not negative, and all are finite");
     if (given->range_count > 1 && given->range_count != (size_t)lane->extent.slices)

@@ -23,12 +23,6 @@ struct cpu_mask {
     struct mask_component *components; /* for cutting bridges */
 };
 
-static struct cpu_mask *
-cpu_mask_state(const struct kernels_lane *lane)
-{
-    return (struct cpu_mask *)kernels_state(lane, KERNELS_MASK);
-}
-
 static struct mask_volume
 cpu_mask_volume(const struct kernels_lane *lane, const struct image_extent *extent)
 {
@@ -43,8 +37,9 @@ cpu_mask_needs(struct kernels_lane *lane, const void *demand)
 {
     const struct mask_volume volume = cpu_mask_volume(lane, &lane->extent);
     const struct kernels_mask_demand *masks = demand;
+    struct cpu_mask *own = kernels_state(lane, KERNELS_MASK);
 
-    cpu_mask_state(lane)->demand = *masks;
+    own->demand = *masks;
     return mask_runs_most(&volume.extent) <= UINT32_MAX &&
            (!masks->closings || mask_padded_can(masks->spacing, masks->reach_mm));
 }
@@ -52,7 +47,7 @@ cpu_mask_needs(struct kernels_lane *lane, const void *demand)
 static void
 cpu_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_mask *own = cpu_mask_state(lane);
+    struct cpu_mask *own = kernels_state(lane, KERNELS_MASK);
     struct kernels_arena *arena = &memory->host;
     const struct kernels_mask_demand *demand = &own->demand;
     const struct mask_volume volume = cpu_mask_volume(lane, &lane->extent);
@@ -89,19 +84,6 @@ struct mask_making {
     uint64_t *spare; /* same size as bits */
 };
 
-/* Clears the bits that lie in no mask of `any_of`. */
-static void
-mask_unite(const struct kernels_mask_request *given, int64_t first, int64_t words, uint64_t *bits)
-{
-    for (int64_t i = 0; i < words; i++) {
-        uint64_t any = 0;
-
-        for (size_t m = 0; m < given->any_of_count; m++)
-            any |= given->any_of[m][first + i];
-        bits[i] &= any;
-    }
-}
-
 /* Makes the initial mask of a slice. Compares values last, only where voxels remain. */
 static void
 begin_slice(void *context, int64_t z)
@@ -123,8 +105,13 @@ begin_slice(void *context, int64_t z)
         memcpy(bits, given->found + first, (size_t)words * sizeof(*bits));
     else
         memset(bits, 0xFF, (size_t)words * sizeof(*bits));
-    if (given->any_of_count > 0)
-        mask_unite(given, first, words, bits);
+    for (int64_t i = 0; i < words && given->any_of_count > 0; i++) { /* keep the bits that lie in any of these masks */
+        uint64_t any = 0;
+
+        for (size_t m = 0; m < given->any_of_count; m++)
+            any |= given->any_of[m][first + i];
+        bits[i] &= any;
+    }
     mask_bound(&making->bounds, first, words, bits);
     for (int64_t last = extent->words_per_row - 1; last < words; last += extent->words_per_row)
         bits[last] &= tail;
@@ -156,15 +143,6 @@ static struct mask_labels
 labels_of(const struct mask_making *making, uint64_t *bits, bool corners)
 {
     return (struct mask_labels){.volume = &making->volume, .runs = making->own->runs, .bits = bits, .corners = corners};
-}
-
-static void
-keep_components(struct mask_making *making, const struct kernels_mask_step *step)
-{
-    struct mask_labels labels = labels_of(making, making->bits, step->corners);
-
-    making->result->components_found = mask_label(&labels);
-    making->result->components_kept = mask_drop(&labels, mask_limit_of(&labels, step, making->own->demand.spacing));
 }
 
 static void
@@ -477,9 +455,12 @@ take_step(struct mask_making *making, const struct kernels_mask_step *step)
     switch (step->kind) {
     case KERNELS_MASK_KEEP:
     case KERNELS_MASK_KEEP_AT_LEAST:
-    case KERNELS_MASK_DROP_BELOW:
-        keep_components(making, step);
-        break;
+    case KERNELS_MASK_DROP_BELOW: {
+        struct mask_labels labels = labels_of(making, making->bits, step->corners);
+
+        making->result->components_found = mask_label(&labels);
+        making->result->components_kept = mask_drop(&labels, mask_limit_of(&labels, step, making->own->demand.spacing));
+    } break;
     case KERNELS_MASK_FILL_SLICES:
     case KERNELS_MASK_FILL_VOLUME: {
         /* Flip the complement's components that have no run at the border. */
@@ -524,27 +505,6 @@ struct mask_measuring {
     struct mask_rectangle *slices;
 };
 
-/* Measures along x in rows that are not empty. Skips words that cannot change the result. */
-static void
-measure_columns(const struct bits_extent *extent, const uint64_t *bits, struct mask_rectangle *rectangle)
-{
-    const int64_t words = extent->words_per_row;
-    int64_t first = 64 * words - 1, last = 0;
-
-    for (int64_t y = rectangle->first[1]; y <= rectangle->last[1]; y++) {
-        const uint64_t *row = bits + y * words;
-
-        for (int64_t word = 0; word <= first / 64; word++)
-            if (row[word] && 64 * word + __builtin_ctzll(row[word]) < first)
-                first = 64 * word + __builtin_ctzll(row[word]);
-        for (int64_t word = words - 1; word >= last / 64; word--)
-            if (row[word] && 64 * word + 63 - __builtin_clzll(row[word]) > last)
-                last = 64 * word + 63 - __builtin_clzll(row[word]);
-    }
-    rectangle->first[0] = first;
-    rectangle->last[0] = last;
-}
-
 struct mask_rectangle
 mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits, int64_t z)
 {
@@ -558,7 +518,18 @@ mask_measure_slice(const struct bits_extent *extent, const uint64_t *bits, int64
         return mask_no_rectangle;
     while (bits_row_is_empty(slice + found.last[1] * words, words))
         found.last[1]--;
-    measure_columns(extent, slice, &found);
+    /* Measure along x in these rows. Skip words that cannot change the result. */
+    found.first[0] = 64 * words - 1;
+    for (int64_t y = found.first[1]; y <= found.last[1]; y++) {
+        const uint64_t *row = slice + y * words;
+
+        for (int64_t word = 0; word <= found.first[0] / 64; word++)
+            if (row[word] && 64 * word + __builtin_ctzll(row[word]) < found.first[0])
+                found.first[0] = 64 * word + __builtin_ctzll(row[word]);
+        for (int64_t word = words - 1; word >= found.last[0] / 64; word--)
+            if (row[word] && 64 * word + 63 - __builtin_clzll(row[word]) > found.last[0])
+                found.last[0] = 64 * word + 63 - __builtin_clzll(row[word]);
+    }
     return found;
 }
 
@@ -620,7 +591,7 @@ static int
 cpu_mask_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct mask_request *request = given;
-    struct cpu_mask *own = cpu_mask_state(lane);
+    struct cpu_mask *own = kernels_state(lane, KERNELS_MASK);
     struct mask_making making = {.lane = cpu_lane_of(lane),
                                  .own = own,
                                  .volume = cpu_mask_volume(lane, &lane->extent),

@@ -35,12 +35,6 @@ struct cuda_mask {
     struct mask_sums *means;
 };
 
-static struct cuda_mask *
-cuda_mask_state(const struct kernels_lane *lane)
-{
-    return (struct cuda_mask *)kernels_state(lane, KERNELS_MASK);
-}
-
 /* A lane */
 
 static struct mask_grid
@@ -62,7 +56,7 @@ cuda_mask_grid(const struct kernels_lane *lane, const struct image_extent *exten
 static struct image_extent
 cuda_mask_largest(const struct kernels_lane *lane)
 {
-    const struct kernels_mask_demand *demand = &cuda_mask_state(lane)->demand;
+    const struct kernels_mask_demand *demand = &((const struct cuda_mask *)kernels_state(lane, KERNELS_MASK))->demand;
 
     return demand->closings ? mask_padded(&lane->extent, demand->spacing, demand->reach_mm, false) : lane->extent;
 }
@@ -70,7 +64,7 @@ cuda_mask_largest(const struct kernels_lane *lane)
 static bool
 cuda_mask_needs(struct kernels_lane *lane, const void *demand)
 {
-    struct cuda_mask *own = cuda_mask_state(lane);
+    struct cuda_mask *own = (struct cuda_mask *)kernels_state(lane, KERNELS_MASK);
 
     own->demand = *(const struct kernels_mask_demand *)demand;
     own->grid = cuda_mask_grid(lane, &lane->extent);
@@ -95,7 +89,7 @@ place_grow_ball(struct mask_grow_ball *ball, const struct mask_reach *most, stru
 static void
 cuda_mask_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_mask *own = cuda_mask_state(lane);
+    struct cuda_mask *own = (struct cuda_mask *)kernels_state(lane, KERNELS_MASK);
     const size_t words = (size_t)own->grid.words, slices = (size_t)own->grid.slices;
     const struct image_extent largest = cuda_mask_largest(lane);
     const size_t padded = own->demand.closings ? (size_t)cuda_mask_grid(lane, &largest).words : 0;
@@ -152,17 +146,6 @@ __launch_bounds__(MASK_THREADS) mask_join(const __grid_constant__ struct mask_gr
                                        : bits[word] ^ other[word];
 }
 
-/* Returns 64 bits of a row of `words` words from this bit on. Bits beyond the row are 0. */
-__device__ static __forceinline__ uint64_t
-row_bits(const uint64_t *row, int64_t words, int64_t bit)
-{
-    const int64_t word = bit >> 6;
-    const int shift = (int)(bit & 63);
-    const auto at = [&](int64_t i) { return i >= 0 && i < words ? row[i] : 0; };
-
-    return shift == 0 ? at(word) : at(word) >> shift | at(word + 1) << (64 - shift);
-}
-
 /* Copies a mask to another grid that begins `away` voxels from its own. Voxels beyond it are 0. */
 __global__ void
 __launch_bounds__(MASK_THREADS) mask_move(const __grid_constant__ struct mask_grid from, const uint64_t *bits,
@@ -173,11 +156,14 @@ __launch_bounds__(MASK_THREADS) mask_move(const __grid_constant__ struct mask_gr
     {
         const struct mask_place at = mask_place_of(to, word);
         const int64_t y = at.y + away.size[1], z = at.z + away.size[2];
+        const int64_t first = at.x + (away.size[0] >> 6);
+        const int shift = (int)(away.size[0] & 63);
+        const uint64_t *row = bits + (z * from.rows + y) * from.words_per_row;
+        const auto word_of = [&](int64_t i) { return i >= 0 && i < from.words_per_row ? row[i] : 0; };
         uint64_t own = 0;
 
         if (y >= 0 && y < from.rows && z >= 0 && z < from.slices)
-            own =
-                row_bits(bits + (z * from.rows + y) * from.words_per_row, from.words_per_row, at.x * 64 + away.size[0]);
+            own = shift == 0 ? word_of(first) : word_of(first) >> shift | word_of(first + 1) << (64 - shift);
         moved[word] = at.x + 1 == to.words_per_row ? own & to.tail : own;
     }
 }
@@ -289,20 +275,6 @@ join_set(const struct mask_work *work, const uint64_t *set, enum mask_joining ho
     return 0;
 }
 
-static struct mask_pass
-pass_of(enum image_pixel pixel, struct image_range range, struct image_range padding)
-{
-    struct image_range intervals[2];
-    struct mask_pass pass = {};
-
-    pass.intervals = (uint32_t)range_intervals(pixel, range, padding, intervals);
-    for (uint32_t i = 0; i < pass.intervals; i++) {
-        pass.low[i] = (uint16_t)intervals[i].lo;
-        pass.span[i] = (uint16_t)(intervals[i].hi - intervals[i].lo);
-    }
-    return pass;
-}
-
 static int
 begin_ranges(const struct mask_work *work, const struct kernels_mask_request *given, uint64_t *bits,
              struct error *error)
@@ -311,8 +283,17 @@ begin_ranges(const struct mask_work *work, const struct kernels_mask_request *gi
     const struct cuda_mask *own = work->own;
     const bool alike = given->range_count == 1;
 
-    for (size_t i = 0; i < given->range_count; i++)
-        own->host_passes[i] = pass_of(lane->base.pixel, given->ranges[i], given->padding);
+    for (size_t i = 0; i < given->range_count; i++) {
+        struct mask_pass *pass = &own->host_passes[i];
+        struct image_range intervals[2];
+
+        *pass = {};
+        pass->intervals = (uint32_t)range_intervals(lane->base.pixel, given->ranges[i], given->padding, intervals);
+        for (uint32_t k = 0; k < pass->intervals; k++) {
+            pass->low[k] = (uint16_t)intervals[k].lo;
+            pass->span[k] = (uint16_t)(intervals[k].hi - intervals[k].lo);
+        }
+    }
     CUDA_SEND(lane, own->passes, own->host_passes, given->range_count);
     mask_range_queue(&own->grid, lane->base.pixel, lane->device_voxels, own->passes, alike, bits, lane->work);
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
@@ -395,11 +376,7 @@ keep_largest(const struct mask_work *work, const struct kernels_mask_step *step,
         bound.size = mask_least_size(step, work->own->demand.spacing, voxels);
     mask_search_begin(&search, bound, stream);
     if (rounds > 0)
-        mask_search_largest(&search, stream);
-    for (int64_t i = 1; i < rounds; i++)
-        mask_search_next(&search, stream);
-    if (step->kind == KERNELS_MASK_KEEP_AT_LEAST)
-        mask_search_share(&search, step->amount, stream);
+        mask_search_largest(&search, rounds, step->kind == KERNELS_MASK_KEEP_AT_LEAST ? step->amount : -1, stream);
     mask_search_drop(&search, stream);
     CUDA_LAUNCHED(cuda_device_of(&work->lane->base));
     return 0;
@@ -424,26 +401,6 @@ fill_inside(const struct mask_work *work, const struct kernels_mask_step *step, 
 
 /* Balls */
 
-/* The previous ball may still be in transfer. */
-static int
-send_grow_ball(const struct mask_work *work, struct error *error)
-{
-    struct cuda_lane *lane = work->lane;
-    struct cuda_mask *own = work->own;
-    struct mask_grow_ball *ball = &own->host_grow;
-
-    CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-    mask_grow_ball_make(&own->ball_grid, &own->ball, ball);
-    const size_t rows = 4 * (size_t)ball->group[ball->groups - 1].end;
-
-    own->grow.reach = ball->reach;
-    own->grow.groups = ball->groups;
-    CUDA_SEND(lane, own->grow.rows, ball->rows, rows);
-    CUDA_SEND(lane, own->grow.offsets, ball->offsets, rows);
-    CUDA_SEND(lane, own->grow.group, ball->group, (size_t)ball->groups);
-    return 0;
-}
-
 static int
 choose_ball(const struct mask_work *work, const struct kernels_mask_step *step, struct error *error)
 {
@@ -452,7 +409,7 @@ choose_ball(const struct mask_work *work, const struct kernels_mask_step *step, 
     const bool closes = step->kind == KERNELS_MASK_CLOSE;
     const struct image_extent extent =
         closes ? mask_padded(&lane->extent, own->demand.spacing, step->amount, step->in_slice) : lane->extent;
-    int rc = 0;
+    struct mask_grow_ball *made = &own->host_grow;
 
     if (own->ball_step.amount == step->amount && own->ball_step.in_slice == step->in_slice &&
         (own->ball_step.kind == KERNELS_MASK_CLOSE) == closes)
@@ -460,14 +417,24 @@ choose_ball(const struct mask_work *work, const struct kernels_mask_step *step, 
     own->ball_step.amount = -1;
     own->ball_grid = cuda_mask_grid(lane, &extent);
     mask_ball_make(&own->ball, &extent, own->demand.spacing, step->amount, step->in_slice);
-    own->walks = mask_walk_can(&own->ball.reach);
-    if (own->walks)
+    own->walks = own->ball.reach.size[0] <= MASK_NEAR && own->ball.reach.size[1] <= MASK_NEAR &&
+                 own->ball.reach.size[2] <= MASK_NEAR;
+    if (own->walks) {
         mask_walk_make(&own->ball_grid, &own->ball, &own->walk);
-    else
-        rc = send_grow_ball(work, error);
-    if (!rc)
-        own->ball_step = *step;
-    return rc;
+    } else {
+        /* The previous ball may still be in transfer. */
+        CUDA_TRY(cuda_device_of(lane), cudaStreamSynchronize(work->lane->work));
+        mask_grow_ball_make(&own->ball_grid, &own->ball, made);
+        const size_t rows = 4 * (size_t)made->group[made->groups - 1].end;
+
+        own->grow.reach = made->reach;
+        own->grow.groups = made->groups;
+        CUDA_SEND(work->lane, own->grow.rows, made->rows, rows);
+        CUDA_SEND(work->lane, own->grow.offsets, made->offsets, rows);
+        CUDA_SEND(work->lane, own->grow.group, made->group, (size_t)made->groups);
+    }
+    own->ball_step = *step;
+    return 0;
 }
 
 static int
@@ -667,7 +634,7 @@ cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to, const struct 
                 struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
-    struct cuda_mask *own = cuda_mask_state(base);
+    struct cuda_mask *own = (struct cuda_mask *)kernels_state(base, KERNELS_MASK);
     const size_t words = (size_t)own->grid.words;
     uint64_t *mask = own->masks + to * words;
     struct mask_work work = {lane, own, mask, own->spare[SPARE], NULL};
@@ -677,47 +644,16 @@ cuda_mask_queue(struct kernels_lane *base, size_t from, size_t to, const struct 
     return queue_steps(&work, mask, steps, count, error);
 }
 
-/* Fetches the mask and its measurements. */
-static int
-fetch_mask(const struct mask_work *work, uint64_t *host_mask, struct error *error)
-{
-    struct cuda_lane *lane = work->lane;
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_mask *own = work->own;
-    const size_t words = (size_t)own->grid.words;
-
-    queue_measure(work, &own->grid, work->bits);
-    CUDA_LAUNCHED(device);
-    CUDA_FETCH(lane, host_mask, work->bits, words);
-    CUDA_FETCH(lane, own->host_facts, own->facts, 1);
-    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-    return 0;
-}
-
-static void
-tell_facts(const struct cuda_mask *own, const uint64_t *host_mask, struct kernels_mask_result *result)
-{
-    const struct mask_facts *facts = own->host_facts;
-
-    result->mask.bits = host_mask;
-    result->mask.words_per_row = own->grid.words_per_row;
-    result->mask.voxels = (int64_t)facts->voxels;
-    result->components_found = (int64_t)facts->found;
-    result->components_kept = (int64_t)facts->kept;
-    for (int axis = 0; axis < 3; axis++) {
-        result->first[axis] = facts->first[axis];
-        result->last[axis] = facts->last[axis];
-    }
-}
-
 static int
 cuda_mask_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct mask_request *request = (const struct mask_request *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
-    struct cuda_mask *own = cuda_mask_state(base);
+    struct cuda_mask *own = (struct cuda_mask *)kernels_state(base, KERNELS_MASK);
     const size_t first = request->place * (size_t)own->grid.words;
     struct mask_work work = {lane, own, own->masks + first, own->spare[SPARE], request->given};
+    struct kernels_mask_result *result = request->result;
+    const struct mask_facts *facts = own->host_facts;
     int rc;
 
     /* Work of a failed request may still be running. */
@@ -726,11 +662,23 @@ cuda_mask_run(struct kernels_lane *base, const void *given, struct error *error)
     rc = begin_mask(&work, error);
     if (!rc)
         rc = queue_steps(&work, own->masks + first, request->given->steps, request->given->step_count, error);
-    if (!rc)
-        rc = fetch_mask(&work, own->host_masks + first, error);
-    if (!rc)
-        tell_facts(own, own->host_masks + first, request->result);
-    return rc;
+    if (rc)
+        return rc;
+    queue_measure(&work, &own->grid, work.bits);
+    CUDA_LAUNCHED(cuda_device_of(base));
+    CUDA_FETCH(lane, own->host_masks + first, work.bits, (size_t)own->grid.words);
+    CUDA_FETCH(lane, own->host_facts, own->facts, 1);
+    CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
+    result->mask.bits = own->host_masks + first;
+    result->mask.words_per_row = own->grid.words_per_row;
+    result->mask.voxels = (int64_t)facts->voxels;
+    result->components_found = (int64_t)facts->found;
+    result->components_kept = (int64_t)facts->kept;
+    for (int axis = 0; axis < 3; axis++) {
+        result->first[axis] = facts->first[axis];
+        result->last[axis] = facts->last[axis];
+    }
+    return 0;
 }
 
 const struct kernels_op cuda_mask_op = {

@@ -105,11 +105,9 @@ void mask_search_begin(const struct mask_search *search, struct mask_bound bound
 
 /* mask_keep.cu: selects components. Each must follow mask_search_begin. */
 
-/* Set the bound to the largest component, or to the first one behind it. If there is none, the
- * bound stays. */
-void mask_search_largest(const struct mask_search *search, cudaStream_t stream);
-void mask_search_next(const struct mask_search *search, cudaStream_t stream);
-void mask_search_share(const struct mask_search *search, double share, cudaStream_t stream);
+/* Sets the bound to the largest component or, if `share` is not negative, to all with at least this share of its size.
+ * Then sets it, `places` - 1 times, to the first component behind it. If there is none, the bound stays. */
+void mask_search_largest(const struct mask_search *search, int64_t places, double share, cudaStream_t stream);
 /* Flips components that do not stay. Counts the found and kept ones, except for holes. */
 void mask_search_drop(const struct mask_search *search, cudaStream_t stream);
 /* Replaces the components' sizes by numbers, and counts them. */
@@ -182,7 +180,7 @@ struct mask_walk {
     int4 rows[(MASK_NEAR + 1) * (MASK_NEAR + 2) / 2];
 };
 
-bool mask_walk_can(const struct mask_reach *reach);
+/* The reach must be at most MASK_NEAR along each axis. */
 void mask_walk_make(const struct mask_grid *grid, const struct mask_ball *ball, struct mask_walk *made);
 
 int mask_walk_queue(struct cuda_lane *lane, const struct mask_grid *grid, const struct mask_walk *ball,

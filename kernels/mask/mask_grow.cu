@@ -19,23 +19,6 @@ struct grow_lanes {
     uint32_t warps;
 };
 
-static struct grow_lanes
-grow_lanes_of(const struct mask_grid *grid, const struct mask_reach *reach)
-{
-    const int64_t words = grid->words_per_row, rows = grid->rows * grid->slices;
-    struct grow_lanes lanes = {32, 1, (int32_t)((reach->size[0] + 63) / 64), 1, 0};
-
-    if (words <= 32) {
-        lanes.width = (int32_t)words;
-        lanes.rows = (int32_t)(32 / words);
-        lanes.halo = 0;
-    } else {
-        lanes.pieces = (uint32_t)((words - 1) / (32 - 2 * lanes.halo) + 1);
-    }
-    lanes.warps = (uint32_t)((rows - 1) / lanes.rows + 1) * lanes.pieces;
-    return lanes;
-}
-
 bool
 mask_grow_can(const struct mask_grid *grid, const struct mask_reach *most)
 {
@@ -199,7 +182,17 @@ void
 mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball, const struct mask_facts *facts,
                 const uint64_t *source, bool shrink, uint64_t *target, cudaStream_t stream)
 {
-    const struct grow_lanes lanes = grow_lanes_of(grid, &ball->reach);
+    const int64_t words = grid->words_per_row, rows = grid->rows * grid->slices;
+    struct grow_lanes lanes = {32, 1, (int32_t)((ball->reach.size[0] + 63) / 64), 1, 0};
+
+    if (words <= 32) {
+        lanes.width = (int32_t)words;
+        lanes.rows = (int32_t)(32 / words);
+        lanes.halo = 0;
+    } else {
+        lanes.pieces = (uint32_t)((words - 1) / (32 - 2 * lanes.halo) + 1);
+    }
+    lanes.warps = (uint32_t)((rows - 1) / lanes.rows + 1) * lanes.pieces;
     const uint32_t blocks = (lanes.warps - 1) / WARPS + 1;
 
     if (shrink)
@@ -210,22 +203,6 @@ mask_grow_queue(const struct mask_grid *grid, const struct mask_grow_ball *ball,
 
 /* Bridges */
 
-__device__ static __forceinline__ uint64_t
-row_word(const struct mask_grid &grid, const uint64_t *bits, int64_t word, const struct mask_place &at, int j, int k,
-         bool widen)
-{
-    const int64_t there = word + (k * grid.rows + j) * grid.words_per_row;
-
-    if (at.y + j < 0 || at.y + j >= grid.rows || at.z + k < 0 || at.z + k >= grid.slices)
-        return 0;
-    const uint64_t own = bits[there];
-
-    if (!widen)
-        return own;
-    return own | own << 1 | own >> 1 | (at.x > 0 ? bits[there - 1] >> 63 : 0) |
-           (at.x + 1 < grid.words_per_row ? bits[there + 1] << 63 : 0);
-}
-
 /* Returns a word of the voxels and their neighbours. */
 __device__ static __forceinline__ uint64_t
 reached(const struct mask_grid &grid, const uint64_t *bits, int64_t word, const struct mask_place &at, bool corners)
@@ -233,9 +210,19 @@ reached(const struct mask_grid &grid, const uint64_t *bits, int64_t word, const 
     uint64_t all = 0;
 
     for (int k = -1; k <= 1; k++)
-        for (int j = -1; j <= 1; j++)
-            if (corners || j == 0 || k == 0)
-                all |= row_word(grid, bits, word, at, j, k, corners || (j == 0 && k == 0));
+        for (int j = -1; j <= 1; j++) {
+            const bool exists = at.y + j >= 0 && at.y + j < grid.rows && at.z + k >= 0 && at.z + k < grid.slices;
+            const int64_t there = word + (k * grid.rows + j) * grid.words_per_row;
+
+            if (!exists || !(corners || j == 0 || k == 0))
+                continue;
+            const uint64_t own = bits[there];
+
+            all |= own;
+            if (corners || (j == 0 && k == 0))
+                all |= own << 1 | own >> 1 | (at.x > 0 ? bits[there - 1] >> 63 : 0) |
+                       (at.x + 1 < grid.words_per_row ? bits[there + 1] << 63 : 0);
+        }
     return all;
 }
 

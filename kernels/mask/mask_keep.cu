@@ -101,16 +101,12 @@ first_of_block(struct mask_bound own, struct mask_bound *shared)
 }
 
 __global__ void
-search_largest(struct mask_facts *facts)
+search_largest(struct mask_facts *facts, double share)
 {
     if (facts->highest > 0)
         facts->bound = {(long long)(facts->highest >> 32), (uint32_t)~facts->highest};
-}
-
-void
-mask_search_largest(const struct mask_search *search, cudaStream_t stream)
-{
-    search_largest<<<1, 1, 0, stream>>>(search->facts);
+    if (share >= 0)
+        facts->bound = {(long long)ceil(__dmul_rn(share, (double)facts->bound.size)), ULLONG_MAX};
 }
 
 __global__ void
@@ -155,24 +151,13 @@ __launch_bounds__(MASK_THREADS) search_next(const __grid_constant__ struct mask_
 }
 
 void
-mask_search_next(const struct mask_search *search, cudaStream_t stream)
+mask_search_largest(const struct mask_search *search, int64_t places, double share, cudaStream_t stream)
 {
     const uint32_t blocks = search->grid.blocks < MASK_PARTIALS ? search->grid.blocks : (uint32_t)MASK_PARTIALS;
 
-    search_next<<<blocks, MASK_THREADS, 0, stream>>>(*search);
-}
-
-__global__ void
-search_share(struct mask_facts *facts, double share)
-{
-    facts->bound.size = (long long)ceil(__dmul_rn(share, (double)facts->bound.size));
-    facts->bound.last = ULLONG_MAX;
-}
-
-void
-mask_search_share(const struct mask_search *search, double share, cudaStream_t stream)
-{
-    search_share<<<1, 1, 0, stream>>>(search->facts, share);
+    search_largest<<<1, 1, 0, stream>>>(search->facts, share);
+    for (int64_t i = 1; i < places; i++)
+        search_next<<<blocks, MASK_THREADS, 0, stream>>>(*search);
 }
 
 /* What stays */

@@ -21,21 +21,6 @@ inner_voxels(const volume_forest<tile_deep> &forest, const struct volume_word &o
            beside(z + 1 < grid.slices, x, y, z + 1);
 }
 
-/* Adds values of one component per lane. Lanes of the same one add together. All lanes must call it. */
-__device__ static __forceinline__ void
-add_together(struct mask_sums *means, uint32_t number, uint32_t sum, uint32_t count)
-{
-    const unsigned same = __match_any_sync(~0u, number);
-    const int32_t all = (int32_t)__reduce_add_sync(same, sum);
-    const uint32_t counted = __reduce_add_sync(same, count);
-
-    if (number < MASK_MEANS && threadIdx.x % 32 == (unsigned)__ffs((int)same) - 1) {
-        atomicAdd(&means[number].sum, (unsigned long long)(long long)all);
-        atomicAdd(&means[number].count, (unsigned long long)counted);
-    }
-    __syncwarp();
-}
-
 template <typename Value>
 __global__ void
 __launch_bounds__(MASK_THREADS) search_means(const __grid_constant__ struct mask_search search, const Value *voxels,
@@ -65,7 +50,16 @@ __launch_bounds__(MASK_THREADS) search_means(const __grid_constant__ struct mask
                         sum += (uint32_t)(int32_t)values[__ffsll((long long)some) - 1];
             }
             __syncwarp();
-            add_together(means, number, sum, count);
+            /* Lanes of the same component add together. */
+            const unsigned same = __match_any_sync(~0u, number);
+            const int32_t all = (int32_t)__reduce_add_sync(same, sum);
+            const uint32_t counted = __reduce_add_sync(same, count);
+
+            if (number < MASK_MEANS && threadIdx.x % 32 == (unsigned)__ffs((int)same) - 1) {
+                atomicAdd(&means[number].sum, (unsigned long long)(long long)all);
+                atomicAdd(&means[number].count, (unsigned long long)counted);
+            }
+            __syncwarp();
         }
     }
 }

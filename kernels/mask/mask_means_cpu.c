@@ -56,54 +56,30 @@ mean_add(const struct mask_turn *turn, uint64_t run, int64_t voxel, uint64_t bit
 }
 
 static void
-mean_row(const struct mask_turn *turn, int64_t row)
-{
-    const struct mask_labels *labels = turn->of->labels;
-    const struct bits_extent *extent = &labels->volume->extent;
-    uint64_t runs = labels->runs.first[row], before = 0; /* runs that begin in the words before */
-
-    for (int64_t word = 0; word < extent->words_per_row; word++) {
-        const uint64_t bits = mask_word(labels, row, word), starts = bits & ~(bits << 1 | before);
-
-        for (uint64_t left = inner_voxels(labels, row, word), own; left; left &= ~own) {
-            const uint64_t low = left & -left;
-
-            own = left & ~(bits + low); /* of one run */
-            mean_add(turn, runs + (uint64_t)__builtin_popcountll(starts & (low | (low - 1))) - 1,
-                     row * extent->size[0] + 64 * word, own);
-        }
-        runs += (uint64_t)__builtin_popcountll(starts);
-        before = bits >> 63;
-    }
-}
-
-static void
 mean_block(void *context, int64_t number)
 {
     const struct mask_turn *turn = context;
-    const uint32_t *first = turn->of->labels->runs.first;
-    struct mask_block block = mask_block(turn->of->labels->volume, number);
-
-    for (int64_t row = block.first; row < block.end; row++)
-        if (first[row + 1] > first[row])
-            mean_row(turn, row);
-}
-
-/* Replaces the numbers of the turn by decisions. */
-static void
-mean_decide(const struct mask_turn *turn)
-{
     const struct mask_labels *labels = turn->of->labels;
+    const struct bits_extent *extent = &labels->volume->extent;
+    const uint32_t *first = labels->runs.first;
+    struct mask_block block = mask_block(labels->volume, number);
 
-    for (int64_t run = 0; run < labels->count; run++) {
-        const uint64_t slot = labels->runs.slots[run], number = (slot & ~root_flag) - turn->first;
+    for (int64_t row = block.first; row < block.end; row++) {
+        uint64_t runs = first[row], before = 0; /* runs that begin in the words before */
 
-        if (!(slot & root_flag) || number >= MASK_MEANS)
-            continue;
-        const struct mask_mean *mean = &turn->of->means[number];
-        const bool stays = mean->count > 0 && (double)mean->sum / (double)mean->count >= turn->of->least;
+        for (int64_t word = 0; word < extent->words_per_row && first[row + 1] > first[row]; word++) {
+            const uint64_t bits = mask_word(labels, row, word), starts = bits & ~(bits << 1 | before);
 
-        labels->runs.slots[run] = root_flag | (stays ? mean_stays : mean_goes);
+            for (uint64_t left = inner_voxels(labels, row, word), own; left; left &= ~own) {
+                const uint64_t low = left & -left;
+
+                own = left & ~(bits + low); /* of one run */
+                mean_add(turn, runs + (uint64_t)__builtin_popcountll(starts & (low | (low - 1))) - 1,
+                         row * extent->size[0] + 64 * word, own);
+            }
+            runs += (uint64_t)__builtin_popcountll(starts);
+            before = bits >> 63;
+        }
     }
 }
 
@@ -120,7 +96,16 @@ mask_drop_means(struct mask_averaging *averaging)
     for (; turn.first < number; turn.first += MASK_MEANS) {
         memset(averaging->means, 0, MASK_MEANS * sizeof(*averaging->means));
         cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), mean_block, &turn);
-        mean_decide(&turn);
+        for (int64_t run = 0; run < labels->count; run++) { /* replace the numbers of the turn by decisions */
+            const uint64_t slot = labels->runs.slots[run], in_turn = (slot & ~root_flag) - turn.first;
+
+            if (!(slot & root_flag) || in_turn >= MASK_MEANS)
+                continue;
+            const struct mask_mean *mean = &averaging->means[in_turn];
+            const bool stays = mean->count > 0 && (double)mean->sum / (double)mean->count >= averaging->least;
+
+            labels->runs.slots[run] = root_flag | (stays ? mean_stays : mean_goes);
+        }
     }
     return mask_drop(labels, (struct mask_limit){(int64_t)mean_stays, UINT64_MAX});
 }

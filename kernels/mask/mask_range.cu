@@ -2,52 +2,12 @@
  * four bytes at once. */
 #include "kernels/mask/mask_cuda.cuh"
 
+#include <type_traits>
+
 enum { RANGE_PIECES = 4 }; /* per thread, loading at the same time */
 
-/* Per value size: the number of bits that 16 bytes make, and the comparison of four bytes. */
-template <typename Value> struct range_values;
-
-template <> struct range_values<uint8_t> {
-    using bits = uint16_t;
-
-    static __device__ __forceinline__ uint32_t repeat(uint16_t value)
-    {
-        return value * 0x01010101u;
-    }
-
-    static __device__ __forceinline__ uint32_t passes(uint32_t four, uint32_t low, uint32_t span)
-    {
-        return __vcmpleu4(__vsub4(four, low), span) & 0x01010101;
-    }
-
-    /* `passed`: one per four bytes. */
-    static __device__ __forceinline__ uint32_t gather(const uint32_t passed[4])
-    {
-        return __dp4a(passed[1], 0x80402010u, __dp4a(passed[0], 0x08040201u, 0u)) |
-               __dp4a(passed[3], 0x80402010u, __dp4a(passed[2], 0x08040201u, 0u)) << 8;
-    }
-};
-
-template <> struct range_values<uint16_t> {
-    using bits = uint8_t;
-
-    static __device__ __forceinline__ uint32_t repeat(uint16_t value)
-    {
-        return value * 0x00010001u;
-    }
-
-    static __device__ __forceinline__ uint32_t passes(uint32_t two, uint32_t low, uint32_t span)
-    {
-        return __vcmpleu2(__vsub2(two, low), span) & 0x00010001;
-    }
-
-    static __device__ __forceinline__ uint32_t gather(const uint32_t passed[4])
-    {
-        const uint32_t first = passed[0] | passed[1] << 2 | passed[2] << 4 | passed[3] << 6;
-
-        return (first | first >> 15) & 0xFF;
-    }
-};
+/* The bits that 16 bytes make. */
+template <typename Value> using range_bits = typename std::conditional<sizeof(Value) == 1, uint16_t, uint8_t>::type;
 
 struct range_piece {
     uint32_t words[4];
@@ -76,21 +36,29 @@ read_piece(const uint32_t *volume, size_t byte, size_t last_word)
     return piece;
 }
 
+/* Compares four bytes at once. Then gathers the bits of all values that pass. */
 template <typename Value>
 __device__ static __forceinline__ uint32_t
 passing_bits(const struct range_piece &piece, const struct mask_pass &pass)
 {
-    using values = range_values<Value>;
+    constexpr bool bytes = sizeof(Value) == 1;
+    constexpr uint32_t ones = bytes ? 0x01010101 : 0x00010001; /* one per value */
     uint32_t passed[4] = {};
 
     for (uint32_t i = 0; i < pass.intervals; i++) {
-        const uint32_t low = values::repeat(pass.low[i]), span = values::repeat(pass.span[i]);
+        const uint32_t low = pass.low[i] * ones, span = pass.span[i] * ones;
 
 #pragma unroll
         for (int word = 0; word < 4; word++)
-            passed[word] |= values::passes(piece.words[word], low, span);
+            passed[word] |= ones & (bytes ? __vcmpleu4(__vsub4(piece.words[word], low), span)
+                                          : __vcmpleu2(__vsub2(piece.words[word], low), span));
     }
-    return values::gather(passed);
+    if (bytes)
+        return __dp4a(passed[1], 0x80402010u, __dp4a(passed[0], 0x08040201u, 0u)) |
+               __dp4a(passed[3], 0x80402010u, __dp4a(passed[2], 0x08040201u, 0u)) << 8;
+    const uint32_t first = passed[0] | passed[1] << 2 | passed[2] << 4 | passed[3] << 6;
+
+    return (first | first >> 15) & 0xFF;
 }
 
 /* Several blocks handle one slice. */
@@ -98,7 +66,7 @@ template <typename Value>
 __global__ void
 __launch_bounds__(MASK_THREADS)
     mask_range(const __grid_constant__ struct mask_grid grid, const Value *voxels, const struct mask_pass *passes,
-               bool alike, uint32_t blocks, typename range_values<Value>::bits *bits)
+               bool alike, uint32_t blocks, range_bits<Value> *bits)
 {
     constexpr uint32_t size = 16 / sizeof(Value);
     const uint32_t z = blockIdx.x / blocks, row_pieces = (uint32_t)grid.words_per_row * (64 / size),
@@ -128,24 +96,18 @@ __launch_bounds__(MASK_THREADS)
     }
 }
 
-template <typename Value>
-static void
-queue_range(const struct mask_grid *grid, const Value *voxels, const struct mask_pass *passes, bool alike,
-            uint64_t *bits, cudaStream_t stream)
-{
-    const int64_t pieces = grid->words_per_row * grid->rows * (64 / (16 / (int64_t)sizeof(Value)));
-    const uint32_t blocks = (uint32_t)((pieces - 1) / (RANGE_PIECES * MASK_THREADS) + 1);
-
-    mask_range<Value><<<blocks *(uint32_t)grid->slices, MASK_THREADS, 0, stream>>>(
-        *grid, voxels, passes, alike, blocks, (typename range_values<Value>::bits *)bits);
-}
-
 void
 mask_range_queue(const struct mask_grid *grid, enum image_pixel pixel, const void *voxels,
                  const struct mask_pass *passes, bool alike, uint64_t *bits, cudaStream_t stream)
 {
+    const int64_t pieces = grid->words_per_row * grid->rows * (64 / (16 / (int64_t)image_pixel_size(pixel)));
+    const uint32_t blocks = (uint32_t)((pieces - 1) / (RANGE_PIECES * MASK_THREADS) + 1);
+    const uint32_t all = blocks * (uint32_t)grid->slices;
+
     if (pixel == IMAGE_UINT8)
-        queue_range(grid, (const uint8_t *)voxels, passes, alike, bits, stream);
+        mask_range<uint8_t><<<all, MASK_THREADS, 0, stream>>>(*grid, (const uint8_t *)voxels, passes, alike, blocks,
+                                                              (range_bits<uint8_t> *)bits);
     else
-        queue_range(grid, (const uint16_t *)voxels, passes, alike, bits, stream);
+        mask_range<uint16_t><<<all, MASK_THREADS, 0, stream>>>(*grid, (const uint16_t *)voxels, passes, alike, blocks,
+                                                               (range_bits<uint16_t> *)bits);
 }

@@ -225,29 +225,25 @@ search_bound(struct mask_facts *facts, struct mask_bound bound, bool counted)
         facts->found = facts->kept = 0;
 }
 
-template <typename Shape>
-static void
-queue_seams(const struct mask_search *search, dim3 tiles, cudaStream_t stream)
-{
-    const struct mask_grid *grid = &search->grid;
-    const uint32_t row = (uint32_t)grid->words_per_row, rows = (uint32_t)grid->rows, slices = (uint32_t)grid->slices,
-                   wide = tiles.x - 1, high = tiles.y - 1, groups = (rows - 1) / SEAM_COLUMN_ROWS + 1;
-    const struct seam_counts seams = {
-        wide, high, {search->flat ? 0 : row * rows * (tiles.z - 1), row * high * slices, wide * groups * slices}};
-    const uint32_t most = *std::max_element(seams.of, seams.of + SEAMS);
-    const dim3 blocks(std::min((most + MASK_THREADS - 1) / MASK_THREADS, grid->blocks), SEAMS);
-
-    if (most > 0)
-        search_seams<Shape><<<blocks, MASK_THREADS, 0, stream>>>(*search, seams);
-    if (row > 1 && search->corners)
-        search_corners<Shape><<<grid->blocks, MASK_THREADS, 0, stream>>>(*search);
-}
-
 void
 mask_search_begin(const struct mask_search *search, struct mask_bound bound, cudaStream_t stream)
 {
+    const struct mask_grid *grid = &search->grid;
+    const uint32_t row = (uint32_t)grid->words_per_row, rows = (uint32_t)grid->rows, slices = (uint32_t)grid->slices;
+
     search_bound<<<1, 1, 0, stream>>>(search->facts, bound, !search->border);
     mask_tiles_queue(search, stream);
-    tiles_queue(search, [&](auto shape, dim3 tiles) { queue_seams<decltype(shape)>(search, tiles, stream); });
-    search_counts<<<search->grid.blocks, MASK_THREADS, 0, stream>>>(*search);
+    tiles_queue(search, [&](auto shape, dim3 tiles) {
+        const uint32_t wide = tiles.x - 1, high = tiles.y - 1, groups = (rows - 1) / SEAM_COLUMN_ROWS + 1;
+        const struct seam_counts seams = {
+            wide, high, {search->flat ? 0 : row * rows * (tiles.z - 1), row * high * slices, wide * groups * slices}};
+        const uint32_t most = *std::max_element(seams.of, seams.of + SEAMS);
+        const dim3 blocks(std::min((most + MASK_THREADS - 1) / MASK_THREADS, grid->blocks), SEAMS);
+
+        if (most > 0)
+            search_seams<decltype(shape)><<<blocks, MASK_THREADS, 0, stream>>>(*search, seams);
+        if (row > 1 && search->corners)
+            search_corners<decltype(shape)><<<grid->blocks, MASK_THREADS, 0, stream>>>(*search);
+    });
+    search_counts<<<grid->blocks, MASK_THREADS, 0, stream>>>(*search);
 }

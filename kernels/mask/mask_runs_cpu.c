@@ -118,16 +118,6 @@ count_row_runs(void *context, int64_t number)
                                                                         extent->size[0], labels->flip);
 }
 
-/* Returns whether a row's ends, or all of it, lie at the border. */
-static bool
-row_is_border(const struct mask_labels *labels, int64_t row)
-{
-    const int64_t *size = labels->volume->extent.size;
-    int64_t y = row % size[1], z = row / size[1];
-
-    return y == 0 || y + 1 == size[1] || (!labels->flat && (z == 0 || z + 1 == size[2]));
-}
-
 /* Makes every run a component, with its length as size. */
 MASK_INLINE void
 begin_by_length(const struct mask_labels *labels, int64_t row)
@@ -155,24 +145,13 @@ begin_by_border(const struct mask_labels *labels, int64_t row)
     const struct bits_extent *extent = &labels->volume->extent;
     uint64_t *first = labels->runs.slots + labels->runs.first[row];
     uint64_t *last = labels->runs.slots + labels->runs.first[row + 1] - 1;
-    const int64_t end = extent->words_per_row - 1;
-    const uint64_t all = row_is_border(labels, row);
+    const int64_t *size = extent->size, end = extent->words_per_row - 1, y = row % size[1], z = row / size[1];
+    const bool all = y == 0 || y + 1 == size[1] || (!labels->flat && (z == 0 || z + 1 == size[2]));
 
     for (uint64_t *slot = first; slot <= last; slot++)
         *slot = root_flag | all;
     *first |= mask_word(labels, row, 0) & 1;
     *last |= mask_word(labels, row, end) >> (extent->size[0] - 1) % 64;
-}
-
-MASK_INLINE void
-begin_row(const struct mask_labels *labels, int64_t row)
-{
-    if (labels->runs.first[row + 1] == labels->runs.first[row])
-        return;
-    if (labels->border)
-        begin_by_border(labels, row);
-    else
-        begin_by_length(labels, row);
 }
 
 struct mask_uniting {
@@ -189,7 +168,10 @@ unite_block(void *context, int64_t number)
     int64_t united = 0;
 
     for (int64_t row = block.first; row < block.end; row++) {
-        begin_row(labels, row);
+        if (labels->border && labels->runs.first[row + 1] > labels->runs.first[row])
+            begin_by_border(labels, row);
+        else if (labels->runs.first[row + 1] > labels->runs.first[row])
+            begin_by_length(labels, row);
         united += unite_row(labels, row, block.first, false);
     }
     __atomic_fetch_add(&uniting->united, united, __ATOMIC_RELAXED);

@@ -57,30 +57,7 @@ struct tile_forest {
             slot = next;
         }
     }
-
-    __device__ __forceinline__ void count(uint32_t root, uint32_t more) const
-    {
-        atomicAdd(&slots[root], more << TILE_COUNT_SHIFT);
-    }
-
-    __device__ __forceinline__ uint32_t counted(uint32_t root) const
-    {
-        return slots[root] >> TILE_COUNT_SHIFT;
-    }
 };
-
-/* Returns a run's count: its voxels, or whether it lies at the border. */
-__device__ static __forceinline__ uint32_t
-run_counts(const struct mask_search &search, const struct mask_place &at, uint64_t run)
-{
-    const struct mask_grid &grid = search.grid;
-    const uint64_t last = UINT64_C(1) << (grid.columns - 1) % 64;
-
-    if (!search.border)
-        return (uint32_t)__popcll(run);
-    return at.y == 0 || at.y + 1 == grid.rows || (!search.flat && (at.z == 0 || at.z + 1 == grid.slices)) ||
-           (at.x == 0 && run & 1) || (at.x + 1 == grid.words_per_row && run & last);
-}
 
 /* Returns, for the runs that begin at `starts`, the first bit that touches another row, if any:
  * sums carry up to it. */
@@ -96,15 +73,6 @@ reversed(uint64_t bits)
     return (uint64_t)__brev((uint32_t)bits) << 32 | __brev((uint32_t)(bits >> 32));
 }
 
-/* Returns the starts of runs without any of these bits. Each run must have at most one. */
-__device__ static __forceinline__ uint64_t
-starts_without(uint64_t bits, uint64_t some)
-{
-    const uint64_t back = reversed(bits);
-
-    return run_starts(bits) & ~reversed(back & ~(back + reversed(some)));
-}
-
 /* A block's tile: words of a row are consecutive, then rows of a slice, then slices. */
 template <typename Shape> struct search_tile {
     const struct mask_search &search;
@@ -116,11 +84,6 @@ template <typename Shape> struct search_tile {
     __device__ __forceinline__ struct tile_word_runs runs(uint32_t word) const
     {
         return {words[word], word * TILE_PITCH};
-    }
-
-    __device__ __forceinline__ bool meets(uint32_t word) const
-    {
-        return words[word] & words[word - 1] >> 63 & 1;
     }
 
     /* Words outside the tile are empty. */
@@ -154,8 +117,11 @@ template <typename Shape> struct search_tile {
                                     before = runs_if(deep, thread - slice),
                                     before_above = runs_if(high && deep, thread - slice - row);
         const uint64_t to_row = own.bits & above.bits, to_slice = own.bits & before.bits,
-                       at_row = first_touches(own.bits, run_starts(own.bits), to_row),
-                       at_slice = first_touches(own.bits, starts_without(own.bits, at_row), to_slice);
+                       at_row = first_touches(own.bits, run_starts(own.bits), to_row);
+        /* The starts of runs that do not touch the previous row. Each run has at most one bit of at_row. */
+        const uint64_t back = reversed(own.bits),
+                       rest = run_starts(own.bits) & ~reversed(back & ~(back + reversed(at_row)));
+        const uint64_t at_slice = first_touches(own.bits, rest, to_slice);
 
         for (uint32_t i = 0; i == 0 || i < run_count(own.bits); i++)
             forest.slots[own.slots + i] = own.slots + i;
@@ -171,8 +137,9 @@ template <typename Shape> struct search_tile {
         }
         if (row > 1) {
             const bool first = thread % row == 0;
+            const bool covered = !first && high && (words[thread - row] & words[thread - row - 1] >> 63 & 1);
 
-            unite_ends(forest, runs_if(!first && !(high && meets(thread - row)), thread - 1), own);
+            unite_ends(forest, runs_if(!first && !covered, thread - 1), own);
         }
     }
 
@@ -183,7 +150,15 @@ template <typename Shape> struct search_tile {
      */
     __device__ __forceinline__ uint32_t count(const struct mask_place &at) const
     {
+        const struct mask_grid &grid = search.grid;
         const struct tile_word_runs own = runs(threadIdx.x);
+        const bool at_border =
+            at.y == 0 || at.y + 1 == grid.rows || (!search.flat && (at.z == 0 || at.z + 1 == grid.slices));
+        /* The voxels of the word that lie at the border. */
+        const uint64_t border =
+            at_border
+                ? ~UINT64_C(0)
+                : (at.x == 0 ? 1 : 0) | (at.x + 1 == grid.words_per_row ? UINT64_C(1) << (grid.columns - 1) % 64 : 0);
         uint32_t roots = 0;
         uint64_t left = own.bits;
 
@@ -195,8 +170,11 @@ template <typename Shape> struct search_tile {
             roots |= (uint32_t)(run && root == slot) << i;
             if (root != slot)
                 forest.lower(slot, root);
+            /* A run counts by its voxels, or by whether it lies at the border. */
+            const uint32_t counts = search.border ? (run & border) != 0 : (uint32_t)__popcll(run);
+
             if (run)
-                forest.count(root, run_counts(search, at, run));
+                atomicAdd(&forest.slots[root], counts << TILE_COUNT_SHIFT);
             left &= ~run;
         }
         return roots;
@@ -216,7 +194,7 @@ template <typename Shape> struct search_tile {
                 return 0u;
             roots &= roots - 1;
             forest.held(slot) = (uint16_t)label++;
-            return forest.counted(slot);
+            return forest.slots[slot] >> TILE_COUNT_SHIFT;
         };
 
         for (uint32_t node = first; roots; node += 2) {

@@ -56,13 +56,6 @@ struct walk_source {
 template <int Depth> struct walk_column {
     uint64_t words[(size_t)(2 * Depth + 2)];
 
-    __device__ __forceinline__ void begin(walk_source *source)
-    {
-#pragma unroll
-        for (int i = 0; i < 2 * Depth + 2; i++)
-            words[i] = source->read();
-    }
-
     __device__ __forceinline__ void push(ulonglong2 coming)
     {
 #pragma unroll
@@ -176,7 +169,9 @@ __launch_bounds__(WALK_THREADS, Depth > 10 ? 1 : 2)
     uint64_t *target = job.target + (int64_t)z_first * slice + y * words + x;
     walk_column<Depth> seen;
 
-    seen.begin(&source);
+#pragma unroll
+    for (int i = 0; i < 2 * Depth + 2; i++)
+        seen.words[i] = source.read();
     for (int32_t z = z_first; z < z_end; z += 2) {
         ulonglong2 coming;
 
@@ -212,12 +207,6 @@ walk_of(int32_t depth, std::integer_sequence<int, Depths...>)
     return walks[depth];
 }
 
-bool
-mask_walk_can(const struct mask_reach *reach)
-{
-    return reach->size[0] <= MASK_NEAR && reach->size[1] <= MASK_NEAR && reach->size[2] <= MASK_NEAR;
-}
-
 /* The widest window at j with rows of a span or longer ones, by span; -1: no window. */
 typedef int32_t walk_windows[MASK_NEAR + 1][MASK_NEAR + 2];
 
@@ -241,25 +230,10 @@ walk_find_windows(const struct mask_ball *ball, walk_windows windows)
     }
 }
 
-static void
-walk_deal_rows(const struct mask_grid *grid, struct mask_walk *made)
-{
-    const int32_t words = (int32_t)grid->words_per_row;
-
-    made->halo = words > WALK_WHOLE ? 1 : 0;
-    made->words = std::min(words, (int32_t)WALK_WHOLE);
-    made->made = made->words - 2 * made->halo;
-    made->warp_rows = 32 / made->words;
-    const int32_t room = WALK_THREADS / made->words - 2 * made->reach;
-
-    made->rows_made = std::min(room / made->warp_rows, (int32_t)WALK_WARPS) * made->warp_rows;
-    made->pitch = (made->rows_made + 2 * made->reach) * made->words;
-}
-
 void
 mask_walk_make(const struct mask_grid *grid, const struct mask_ball *ball, struct mask_walk *made)
 {
-    const int32_t size = (int32_t)sizeof(ulonglong2);
+    const int32_t size = (int32_t)sizeof(ulonglong2), words = (int32_t)grid->words_per_row;
     int2 *const rows = (int2 *)made->rows;
     walk_windows windows;
     int32_t count = 0;
@@ -268,7 +242,14 @@ mask_walk_make(const struct mask_grid *grid, const struct mask_ball *ball, struc
     made->span = (int32_t)ball->reach.size[0];
     made->reach = (int32_t)ball->reach.size[1];
     made->depth = (int32_t)ball->reach.size[2];
-    walk_deal_rows(grid, made);
+    made->halo = words > WALK_WHOLE ? 1 : 0;
+    made->words = std::min(words, (int32_t)WALK_WHOLE);
+    made->made = made->words - 2 * made->halo;
+    made->warp_rows = 32 / made->words;
+    const int32_t room = WALK_THREADS / made->words - 2 * made->reach;
+
+    made->rows_made = std::min(room / made->warp_rows, (int32_t)WALK_WARPS) * made->warp_rows;
+    made->pitch = (made->rows_made + 2 * made->reach) * made->words;
     made->widest = made->depth * made->pitch * size;
     for (int32_t span = made->span; span >= 0; span--) {
         const int32_t before = count;
