@@ -56,14 +56,6 @@ hits_on(const struct flood_visit *visit, int64_t at, uint64_t settled, uint64_t 
     return candidates ? candidates & (visit->range[at] ^ tiles_peek(&visit->inside[at])) : 0;
 }
 
-/* Spreads settled bits to the neighbour beyond one of this tile's faces. */
-INLINE void
-send(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled, uint64_t range)
-{
-    if (visit->tiles->away[face] != 0 && hits_on(visit, at, settled, range))
-        tiles_send(visit->tiles, place, face);
-}
-
 INLINE void
 spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled, uint64_t range)
 {
@@ -71,7 +63,8 @@ spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint6
     uint32_t here = tiles_coordinate(visit->tiles, place, axis);
 
     if (here == (face % 2 ? visit->tiles->last[axis] : 0)) {
-        send(visit, place, face, at, settled, range);
+        if (visit->tiles->away[face] != 0 && hits_on(visit, at, settled, range))
+            tiles_send(visit->tiles, place, face);
         return;
     }
     uint64_t hits = hits_on(visit, at, settled, range);
@@ -118,15 +111,6 @@ touched_from(const struct flood_visit *visit, uint32_t place, int face, int64_t 
     return settled & ~(their_range ^ range);
 }
 
-/* Returns the voxels of the word at `place`: the last word of a row may have padding. */
-INLINE uint64_t
-present(const struct flood_visit *visit, uint32_t place)
-{
-    bool at_end = visit->tiles->away[1] == 0 && tiles_coordinate(visit->tiles, place, 0) == visit->tiles->last[0];
-
-    return at_end ? visit->tiles->tail : ~UINT64_C(0);
-}
-
 /* Settles the bits of a word that its own and neighbouring settled bits touch. */
 INLINE void
 gather(void *own, uint32_t place)
@@ -135,7 +119,9 @@ gather(void *own, uint32_t place)
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t range = visit->range[at];
     uint64_t inside = tiles_peek(&visit->inside[at]);
-    uint64_t settled = ~(range ^ inside) & present(visit, place);
+    /* The last word of a row may have padding. */
+    bool at_end = visit->tiles->away[1] == 0 && tiles_coordinate(visit->tiles, place, 0) == visit->tiles->last[0];
+    uint64_t settled = ~(range ^ inside) & (at_end ? visit->tiles->tail : ~UINT64_C(0));
     uint64_t touched = (settled << 1 & ~(range << 1 ^ range)) | (settled >> 1 & ~(range >> 1 ^ range));
 
     touched |= touched_from(visit, place, 0, at - 1, range);

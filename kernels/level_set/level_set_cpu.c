@@ -79,12 +79,6 @@ struct cpu_level_set {
     void *flood_space; /* work space */
 };
 
-static struct cpu_level_set *
-cpu_level_set_state(const struct kernels_lane *lane)
-{
-    return (struct cpu_level_set *)kernels_state(lane, KERNELS_LEVEL_SET);
-}
-
 struct level_set_sizes {
     size_t words;  /* of inside */
     size_t turned; /* of range and of the turned range, for any axis */
@@ -94,14 +88,16 @@ struct level_set_sizes {
 static bool
 cpu_level_set_needs(struct kernels_lane *lane, const void *demand)
 {
-    cpu_level_set_state(lane)->demand = *(const struct kernels_level_set_demand *)demand;
+    struct cpu_level_set *own = kernels_state(lane, KERNELS_LEVEL_SET);
+
+    own->demand = *(const struct kernels_level_set_demand *)demand;
     return true;
 }
 
 static void
 level_set_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_level_set *own = cpu_level_set_state(lane);
+    struct cpu_level_set *own = kernels_state(lane, KERNELS_LEVEL_SET);
     struct kernels_arena *arena = &memory->host;
     struct bits_extent extent = cpu_level_set_extent_of(lane);
     struct level_set_sizes sizes = {.words = (size_t)bits_words(&extent)};
@@ -136,7 +132,7 @@ static int
 cpu_level_set_begin(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct level_set_request *request = given;
-    struct cpu_level_set *own = cpu_level_set_state(lane);
+    struct cpu_level_set *own = kernels_state(lane, KERNELS_LEVEL_SET);
 
     (void)error;
     for (size_t i = 0; i < request->count; i++) {
@@ -149,32 +145,23 @@ cpu_level_set_begin(struct kernels_lane *lane, const void *given, struct error *
     return 0;
 }
 
-/* Copies a slice of the initial region's mask, or clears it without a mask. Returns its number of
- * voxels. */
-static int64_t
-copy_mask(const struct bits_extent *extent, const uint64_t *mask, int64_t z, uint64_t *bits)
-{
-    uint64_t tail = ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
-    int64_t words = extent->words_per_slice, voxels = 0;
-
-    if (!mask) {
-        memset(bits, 0, (size_t)words * sizeof(*bits));
-        return 0;
-    }
-    memcpy(bits, mask + z * words, (size_t)words * sizeof(*bits));
-    for (int64_t last = extent->words_per_row - 1; last < words; last += extent->words_per_row)
-        bits[last] &= tail;
-    for (int64_t i = 0; i < words; i++)
-        voxels += __builtin_popcountll(bits[i]);
-    return voxels;
-}
-
 /* Draws the initial region in a slice. Returns its number of voxels. */
 static int64_t
 draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z, uint64_t *bits)
 {
     const struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
-    int64_t voxels = copy_mask(&extent, label->given.mask, z, bits);
+    const uint64_t tail = ~UINT64_C(0) >> (63 - (extent.size[0] - 1) % 64);
+    const int64_t words = extent.words_per_slice;
+    int64_t voxels = 0;
+
+    if (label->given.mask)
+        memcpy(bits, label->given.mask + z * words, (size_t)words * sizeof(*bits));
+    else
+        memset(bits, 0, (size_t)words * sizeof(*bits));
+    for (int64_t last = extent.words_per_row - 1; label->given.mask && last < words; last += extent.words_per_row)
+        bits[last] &= tail;
+    for (int64_t i = 0; label->given.mask && i < words; i++)
+        voxels += __builtin_popcountll(bits[i]);
 
     for (size_t i = 0; i < label->given.shape_count; i++) {
         const struct kernels_shape *shape = &label->given.shapes[i];
@@ -191,55 +178,37 @@ draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
     return voxels;
 }
 
-/* Limits the range bits to the label's masks. Returns an upper bound of the number of runs. */
-static int64_t
-level_set_bound_slice(const struct bits_extent *extent, const struct kernels_level_set_label *label, int64_t z,
-                      int64_t runs, uint64_t *range)
-{
-    const int64_t words = extent->words_per_slice, first = z * words;
-    int64_t bounded = 0;
-
-    if (label->within_count == 0)
-        return runs;
-    for (size_t m = 0; m < label->within_count; m++)
-        for (int64_t i = 0; i < words; i++)
-            range[i] &= label->within[m][first + i];
-    for (int64_t i = 0; i < words; i++)
-        bounded += __builtin_popcountll(range[i] & ~(range[i] << 1));
-    return bounded;
-}
-
-/* Removes voxels not in range from a slice of the initial region. Returns its number of voxels. */
-static int64_t
-level_set_cut_slice(int64_t words, const uint64_t *range, uint64_t *inside)
-{
-    int64_t voxels = 0;
-
-    for (int64_t i = 0; i < words; i++) {
-        inside[i] &= range[i];
-        voxels += __builtin_popcountll(inside[i]);
-    }
-    return voxels;
-}
-
 /* Runs stage 1 of a slice. */
 static void
 prepare_slice(void *context, int64_t z)
 {
     struct cpu_lane *lane = context;
-    struct cpu_level_set *own = cpu_level_set_state(&lane->base);
+    struct cpu_level_set *own = kernels_state(&lane->base, KERNELS_LEVEL_SET);
     struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
-    int64_t first = z * extent.words_per_slice;
+    const int64_t words = extent.words_per_slice, first = z * words;
 
     for (size_t i = 0; i < own->demand.labels; i++) {
         struct cpu_label *label = &own->labels[i];
+        uint64_t *range = label->range + first, *inside = label->inside + first;
         int64_t runs = range_pack_slice(lane, label->given.ranges[label->given.range_count > 1 ? z : 0],
-                                        label->given.padding, z, label->range + first);
-        int64_t voxels = draw_slice(lane, label, z, label->inside + first);
+                                        label->given.padding, z, range);
+        int64_t voxels = draw_slice(lane, label, z, inside);
 
-        runs = level_set_bound_slice(&extent, &label->given, z, runs, label->range + first);
-        if (label->given.strict && voxels > 0)
-            voxels = level_set_cut_slice(extent.words_per_slice, label->range + first, label->inside + first);
+        for (size_t m = 0; m < label->given.within_count; m++)
+            for (int64_t word = 0; word < words; word++)
+                range[word] &= label->given.within[m][first + word];
+        if (label->given.within_count > 0) { /* an upper bound of the number of runs */
+            runs = 0;
+            for (int64_t word = 0; word < words; word++)
+                runs += __builtin_popcountll(range[word] & ~(range[word] << 1));
+        }
+        if (label->given.strict && voxels > 0) { /* remove voxels not in range */
+            voxels = 0;
+            for (int64_t word = 0; word < words; word++) {
+                inside[word] &= range[word];
+                voxels += __builtin_popcountll(inside[word]);
+            }
+        }
         __atomic_fetch_add(&label->runs, runs, __ATOMIC_RELAXED);
         __atomic_fetch_add(&label->voxels, voxels, __ATOMIC_RELAXED);
     }
@@ -348,36 +317,6 @@ cpu_level_set_widen(struct tiles_box *box, int axis, int64_t first, int64_t last
     box->last[axis] = last > box->last[axis] ? last : box->last[axis];
 }
 
-static void
-add_shape(const struct kernels_shape *shape, const struct bits_extent *extent, struct tiles_box *box)
-{
-    struct shape_interval sides[3];
-
-    for (int i = 0; i < 3; i++) {
-        sides[i] = shape_extent(shape, i, extent->size[i]);
-        if (sides[i].first > sides[i].last)
-            return;
-    }
-    for (int i = 0; i < 3; i++)
-        cpu_level_set_widen(box, i, sides[i].first, sides[i].last);
-}
-
-/* Uses whole words: the columns of the box may exceed the mask's by 63. */
-static void
-add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_box *box)
-{
-    for (int64_t row = 0; row < extent->size[1] * extent->size[2]; row++)
-        for (int64_t x = 0; x < extent->words_per_row; x++) {
-            int64_t beyond = 64 * x + 63, last = extent->size[0] - 1;
-
-            if (!mask[row * extent->words_per_row + x])
-                continue;
-            cpu_level_set_widen(box, 0, 64 * x, beyond < last ? beyond : last);
-            cpu_level_set_widen(box, 1, row % extent->size[1], row % extent->size[1]);
-            cpu_level_set_widen(box, 2, row / extent->size[1], row / extent->size[1]);
-        }
-}
-
 /* Finds a small box of voxels around the initial region, in the axes of the volume packed along
  * `axis`. Returns false if it lies outside the volume. */
 static bool
@@ -387,25 +326,33 @@ cpu_level_set_find_box(const struct kernels_level_set_label *label, const struct
     static const int axis_of[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}};
     struct tiles_box upright = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
 
-    for (size_t s = 0; s < label->shape_count; s++)
-        add_shape(&label->shapes[s], extent, &upright);
-    if (label->mask)
-        add_mask(label->mask, extent, &upright);
+    for (size_t s = 0; s < label->shape_count; s++) {
+        struct shape_interval sides[3];
+        bool any = true;
+
+        for (int i = 0; i < 3; i++) {
+            sides[i] = shape_extent(&label->shapes[s], i, extent->size[i]);
+            any = any && sides[i].first <= sides[i].last;
+        }
+        for (int i = 0; i < 3 && any; i++)
+            cpu_level_set_widen(&upright, i, sides[i].first, sides[i].last);
+    }
+    /* Use whole words of the mask: the columns of the box may exceed it by 63. */
+    for (int64_t row = 0; label->mask && row < extent->size[1] * extent->size[2]; row++)
+        for (int64_t x = 0; x < extent->words_per_row; x++) {
+            int64_t beyond = 64 * x + 63, last = extent->size[0] - 1;
+
+            if (!label->mask[row * extent->words_per_row + x])
+                continue;
+            cpu_level_set_widen(&upright, 0, 64 * x, beyond < last ? beyond : last);
+            cpu_level_set_widen(&upright, 1, row % extent->size[1], row % extent->size[1]);
+            cpu_level_set_widen(&upright, 2, row / extent->size[1], row / extent->size[1]);
+        }
     for (int i = 0; i < 3; i++) {
         box->first[i] = upright.first[axis_of[axis][i]];
         box->last[i] = upright.last[axis_of[axis][i]];
     }
     return upright.last[0] >= 0;
-}
-
-static int64_t
-flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct tiles_box *box)
-{
-    const struct cpu_device *device = cpu_device_of(&lane->base);
-    struct flood_volume volume = {cpu_level_set_extent_of(&lane->base), label->range, label->inside,
-                                  cpu_level_set_state(&lane->base)->flood_space};
-
-    return flood_run(&volume, box, device->isa, device->pool);
 }
 
 /* Turns the range bits into the work space, and the region into the place of the range bits. Turns
@@ -415,7 +362,7 @@ flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const str
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
     struct bits_extent extent = cpu_level_set_extent_of(&lane->base), other = extent_along(&extent, axis);
-    const struct cpu_level_set *own = cpu_level_set_state(&lane->base);
+    const struct cpu_level_set *own = kernels_state(&lane->base, KERNELS_LEVEL_SET);
     struct flood_volume volume = {other, own->turned, label->range, own->flood_space};
     struct turn_job range = turn_from(device->isa, &extent, axis, label->range, own->turned);
     struct turn_job inside = turn_from(device->isa, &extent, axis, label->inside, label->range);
@@ -441,7 +388,7 @@ cpu_level_set_run(struct kernels_lane *base, const void *given, struct error *er
 {
     const struct level_set_request *request = given;
     struct cpu_lane *lane = cpu_lane_of(base);
-    struct cpu_level_set *own = cpu_level_set_state(base);
+    struct cpu_level_set *own = kernels_state(base, KERNELS_LEVEL_SET);
 
     if (own->begun != request->labels) {
         cpu_level_set_begin(base, request, error);
@@ -450,14 +397,16 @@ cpu_level_set_run(struct kernels_lane *base, const void *given, struct error *er
     for (size_t i = 0; i < request->count; i++) {
         struct cpu_label *label = &own->labels[i];
 
-        struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
+        const struct cpu_device *device = cpu_device_of(base);
+        struct bits_extent extent = cpu_level_set_extent_of(base);
+        const struct flood_volume volume = {extent, label->range, label->inside, own->flood_space};
         int axis = choose_axis(lane, label);
         struct tiles_box box;
 
         if (cpu_level_set_find_box(&label->given, &extent, axis, &box))
-            label->voxels += axis == 0 ? flood_along_x(lane, label, &box) : flood_turned(lane, label, axis, &box);
-        request->masks[i] =
-            (struct image_mask){label->inside, cpu_level_set_extent_of(base).words_per_row, label->voxels};
+            label->voxels +=
+                axis == 0 ? flood_run(&volume, &box, device->isa, device->pool) : flood_turned(lane, label, axis, &box);
+        request->masks[i] = (struct image_mask){label->inside, extent.words_per_row, label->voxels};
     }
     own->begun = NULL;
     own->found = true;
@@ -515,27 +464,6 @@ spread_bits(uint64_t bits)
     return (picked + 0x7F * ones) >> 7 & ones;
 }
 
-/* Computes up to eight codes: 1 or -2, plus 1 at a border. No byte carries into the next. */
-static inline void
-put_codes(uint64_t inside, uint64_t border, size_t count, int8_t *codes)
-{
-    uint64_t eight = (UINT64_C(0xFEFEFEFEFEFEFEFE) ^ spread_bits(inside) * 0xFF) + spread_bits(border);
-
-    eight = htole64(eight);
-    memcpy(codes, &eight, count);
-}
-
-static void
-write_codes(uint64_t inside, uint64_t border, int64_t count, int8_t *codes)
-{
-    int64_t i = 0;
-
-    for (; i + 8 <= count; i += 8)
-        put_codes(inside >> i, border >> i, 8, codes + i);
-    if (i < count)
-        put_codes(inside >> i, border >> i, (size_t)(count - i), codes + i);
-}
-
 static void
 code_slice(void *context, int64_t z)
 {
@@ -550,9 +478,18 @@ code_slice(void *context, int64_t z)
             uint64_t inside = job->inside[at];
             uint64_t border = (inside & cpu_level_set_beside(job, where, at, ~UINT64_C(0))) |
                               (~inside & cpu_level_set_beside(job, where, at, 0));
-            int64_t left = columns - 64 * x;
+            int64_t left = columns - 64 * x, count = left < 64 ? left : 64;
 
-            write_codes(inside, border, left < 64 ? left : 64, job->codes + row * columns + 64 * x);
+            /* Eight codes at a time: 1 or -2, plus 1 at a border. No byte carries into the next. */
+            for (int64_t i = 0; i < count; i += 8) {
+                const uint64_t outside = UINT64_C(0xFEFEFEFEFEFEFEFE) ^ spread_bits(inside >> i) * 0xFF;
+                const uint64_t eight = htole64(outside + spread_bits(border >> i));
+
+                if (count - i >= 8)
+                    memcpy(job->codes + row * columns + 64 * x + i, &eight, 8);
+                else
+                    memcpy(job->codes + row * columns + 64 * x + i, &eight, (size_t)(count - i));
+            }
         }
     }
 }
@@ -561,7 +498,7 @@ static int
 cpu_level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct level_set_codes_request *request = given;
-    const struct cpu_level_set *own = cpu_level_set_state(lane);
+    const struct cpu_level_set *own = kernels_state(lane, KERNELS_LEVEL_SET);
 
     if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found || request->label >= own->demand.labels)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu", request->label);

@@ -77,83 +77,41 @@ cuda_level_set_needs(struct kernels_lane *lane, const void *demand)
     return level_set_measure(&own->job, lane->extent, lane->pixel, own->demand.labels);
 }
 
-static size_t
-nodes(const struct level_set_job *job)
-{
-    return (size_t)job->tiles * TILE_WORDS * (TILE_COLUMNS / 2) + 1;
-}
-
-static int64_t
-code_slices(const struct level_set_job *job)
-{
-    if (level_set_can_unite(job))
-        return job->slices;
-    return job->slices < (int64_t)CODES_SLICES ? job->slices : (int64_t)CODES_SLICES;
-}
-
-static void
-place_pinned(struct cuda_level_set *own, struct kernels_arena *arena)
-{
-    const struct level_set_job *job = &own->job;
-    size_t labels = job->labels;
-
-    cuda_take(arena, &own->passes, labels, (size_t)job->slices);
-    cuda_take(arena, &own->masks, labels, (size_t)job->words);
-    cuda_take(arena, &own->voxels_in, labels);
-    cuda_take(arena, &own->counts, 1);
-    cuda_take(arena, &own->layer_missing, job->tiles_z);
-}
-
-static void
-place_device(struct cuda_level_set *own, struct kernels_arena *arena)
-{
-    struct level_set_job *job = &own->job;
-    size_t labels = job->labels, tiles = job->tiles;
-    struct level_set_pass *passes;
-
-    job->parent = NULL;
-    own->codes_slices = code_slices(job);
-    if (level_set_can_unite(job)) {
-        cuda_take(arena, &job->parent, nodes(job));
-        cuda_take(arena, &job->first_node, tiles * TILE_WORDS);
-        own->codes = (int8_t *)job->parent;
-    } else {
-        cuda_take(arena, &own->codes, (size_t)(own->codes_slices * job->columns * job->rows));
-    }
-    cuda_take(arena, &passes, labels, (size_t)job->slices);
-    job->passes = passes;
-    cuda_take(arena, &job->range, labels, tiles * TILE_WORDS);
-    cuda_take(arena, &job->initial, labels, tiles * TILE_WORDS);
-    cuda_take(arena, &job->inside, labels, (size_t)job->words);
-    cuda_take(arena, &job->inbox, labels, tiles * INBOX_WORDS);
-    level_set_place_zeros(job, arena);
-}
-
 static void
 level_set_place_all(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cuda_level_set *own = cuda_level_set_state(lane);
+    struct level_set_job *job = &own->job;
+    struct kernels_arena *device = &memory->device, *pinned = &memory->host;
+    const size_t labels = job->labels, tiles = job->tiles, slices = (size_t)job->slices;
+    const bool unites = level_set_can_unite(job);
+    struct level_set_pass *passes;
 
-    own->job.voxels = cuda_lane_of(lane)->device_voxels;
-    place_device(own, &memory->device);
-    place_pinned(own, &memory->host);
+    job->voxels = cuda_lane_of(lane)->device_voxels;
+    job->parent = NULL;
+    own->codes_slices = unites || job->slices < (int64_t)CODES_SLICES ? job->slices : (int64_t)CODES_SLICES;
+    if (unites) {
+        cuda_take(device, &job->parent, tiles * TILE_WORDS * (TILE_COLUMNS / 2) + 1); /* nodes */
+        cuda_take(device, &job->first_node, tiles * TILE_WORDS);
+        own->codes = (int8_t *)job->parent;
+    } else {
+        cuda_take(device, &own->codes, (size_t)(own->codes_slices * job->columns * job->rows));
+    }
+    cuda_take(device, &passes, labels, slices);
+    job->passes = passes;
+    cuda_take(device, &job->range, labels, tiles * TILE_WORDS);
+    cuda_take(device, &job->initial, labels, tiles * TILE_WORDS);
+    cuda_take(device, &job->inside, labels, (size_t)job->words);
+    cuda_take(device, &job->inbox, labels, tiles * INBOX_WORDS);
+    level_set_place_zeros(job, device);
+    cuda_take(pinned, &own->passes, labels, slices);
+    cuda_take(pinned, &own->masks, labels, (size_t)job->words);
+    cuda_take(pinned, &own->voxels_in, labels);
+    cuda_take(pinned, &own->counts, 1);
+    cuda_take(pinned, &own->layer_missing, job->tiles_z);
 }
 
 /* A job */
-
-static void
-fill_passes(const struct cuda_level_set *own, const struct kernels_level_set_label *labels)
-{
-    const struct level_set_job *job = &own->job;
-    struct level_set_pass *pass = own->passes;
-
-    for (uint32_t i = 0; i < job->labels; i++) {
-        const struct kernels_level_set_label *label = &labels[i];
-
-        for (int64_t z = 0; z < job->slices; z++)
-            *pass++ = level_set_make_pass(job->pixel, label->ranges[label->range_count > 1 ? z : 0], label->padding);
-    }
-}
 
 /* Stores the labels. No slice is prepared yet. */
 static int
@@ -171,7 +129,13 @@ level_set_begin_labels(struct kernels_lane *base, const void *given, struct erro
         int64_t left = job->slices - (int64_t)z * TILE_SLICES;
         own->layer_missing[z] = left < (int64_t)TILE_SLICES ? left : (int64_t)TILE_SLICES;
     }
-    fill_passes(own, labels);
+    for (uint32_t i = 0; i < job->labels; i++) {
+        const struct kernels_level_set_label *label = &labels[i];
+
+        for (int64_t z = 0; z < job->slices; z++)
+            own->passes[i * job->slices + z] =
+                level_set_make_pass(job->pixel, label->ranges[label->range_count > 1 ? z : 0], label->padding);
+    }
     CUDA_SEND(lane, (void *)(uintptr_t)job->passes, own->passes, (size_t)(job->labels * job->slices));
     level_set_begin(job, false, lane->work);
     CUDA_LAUNCHED(device);
@@ -182,22 +146,6 @@ level_set_begin_labels(struct kernels_lane *base, const void *given, struct erro
     return 0;
 }
 
-/* Records the slices as ready. Finds the adjacent layers that become complete. */
-static bool
-whole_layers(struct cuda_level_set *own, int64_t first, int64_t count, uint32_t *from, uint32_t *layers)
-{
-    *layers = 0;
-    for (int64_t z = first; z < first + count; z++) {
-        uint32_t layer = (uint32_t)(z / TILE_SLICES);
-
-        if (--own->layer_missing[layer] > 0)
-            continue;
-        *from = *layers == 0 ? layer : *from;
-        *layers = layer - *from + 1;
-    }
-    return *layers > 0;
-}
-
 static int
 cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
 {
@@ -206,7 +154,7 @@ cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, st
     struct cuda_level_set *own = cuda_level_set_state(base);
     const struct level_set_job *job = &own->job;
     int64_t budget = job->parent ? level_set_budget(job) : 0;
-    uint32_t from, layers;
+    uint32_t from = 0, layers = 0;
 
     level_set_pack(job, first, count, lane->work);
     CUDA_LAUNCHED(device);
@@ -215,7 +163,16 @@ cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, st
             CUDA_TRY(device, level_set_bound(job, i, own->begun[i].within[m], lane->work));
             CUDA_LAUNCHED(device);
         }
-    if (!whole_layers(own, first, count, &from, &layers))
+    /* Record the slices as ready. Find the adjacent layers that become complete. */
+    for (int64_t z = first; z < first + count; z++) {
+        const uint32_t layer = (uint32_t)(z / TILE_SLICES);
+
+        if (--own->layer_missing[layer] > 0)
+            continue;
+        from = layers == 0 ? layer : from;
+        layers = layer - from + 1;
+    }
+    if (layers == 0)
         return 0;
     level_set_release(job, from, layers, lane->work);
     CUDA_LAUNCHED(device);
@@ -315,17 +272,6 @@ region_bit(const struct level_set_job &job, const uint64_t *region, int64_t x, i
     return region[(z * job.rows + y) * job.words_per_row + x / 64] >> x % 64 & 1;
 }
 
-__device__ static __forceinline__ bool
-is_border(const struct level_set_job &job, const uint64_t *region, int64_t x, int64_t y, int64_t z, bool inside)
-{
-    return (x > 0 && region_bit(job, region, x - 1, y, z) != inside) ||
-           (x + 1 < job.columns && region_bit(job, region, x + 1, y, z) != inside) ||
-           (y > 0 && region_bit(job, region, x, y - 1, z) != inside) ||
-           (y + 1 < job.rows && region_bit(job, region, x, y + 1, z) != inside) ||
-           (z > 0 && region_bit(job, region, x, y, z - 1) != inside) ||
-           (z + 1 < job.slices && region_bit(job, region, x, y, z + 1) != inside);
-}
-
 __global__ void
 __launch_bounds__(CODES_THREADS) write_codes(const __grid_constant__ struct level_set_job job, uint32_t label,
                                              int64_t first, int64_t rows, int8_t *codes)
@@ -336,50 +282,39 @@ __launch_bounds__(CODES_THREADS) write_codes(const __grid_constant__ struct leve
         for (int64_t x = threadIdx.x; x < job.columns; x += CODES_THREADS) {
             int64_t y = row % job.rows, z = first + row / job.rows;
             bool inside = region_bit(job, region, x, y, z);
-            bool border = is_border(job, region, x, y, z, inside);
+            bool border = (x > 0 && region_bit(job, region, x - 1, y, z) != inside) ||
+                          (x + 1 < job.columns && region_bit(job, region, x + 1, y, z) != inside) ||
+                          (y > 0 && region_bit(job, region, x, y - 1, z) != inside) ||
+                          (y + 1 < job.rows && region_bit(job, region, x, y + 1, z) != inside) ||
+                          (z > 0 && region_bit(job, region, x, y, z - 1) != inside) ||
+                          (z + 1 < job.slices && region_bit(job, region, x, y, z + 1) != inside);
 
             codes[row * job.columns + x] = (int8_t)((inside ? 1 : -2) + border);
         }
 }
 
-void
-level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count, int8_t *codes,
-                cudaStream_t stream)
-{
-    int64_t rows = job->rows * count;
-
-    write_codes<<<(unsigned)(rows < INT32_MAX ? rows : INT32_MAX), CODES_THREADS, 0, stream>>>(*job, label, first, rows,
-                                                                                               codes);
-}
-
 static int
-fetch_codes(struct cuda_lane *lane, uint32_t label, int8_t *codes, struct error *error)
+cuda_level_set_codes_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_level_set *own = cuda_level_set_state(&lane->base);
+    const struct level_set_codes_request *request = (const struct level_set_codes_request *)given;
+    const struct cuda_level_set *own = cuda_level_set_state(base);
+    struct cuda_lane *lane = cuda_lane_of(base);
     const struct level_set_job *job = &own->job;
     const int64_t slice = job->columns * job->rows;
 
-    for (int64_t z = 0; z < job->slices; z += own->codes_slices) {
-        int64_t left = job->slices - z, count = left < own->codes_slices ? left : own->codes_slices;
-
-        level_set_codes(job, label, z, count, own->codes, lane->work);
-        CUDA_LAUNCHED(device);
-        CUDA_FETCH(lane, codes + z * slice, own->codes, (size_t)(count * slice));
-    }
-    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-    return 0;
-}
-
-static int
-cuda_level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
-{
-    const struct level_set_codes_request *request = (const struct level_set_codes_request *)given;
-    const struct cuda_level_set *own = cuda_level_set_state(lane);
-
-    if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found || request->label >= own->demand.labels)
+    if (base->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found || request->label >= own->demand.labels)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu", request->label);
-    return fetch_codes(cuda_lane_of(lane), (uint32_t)request->label, request->codes, error);
+    for (int64_t z = 0; z < job->slices; z += own->codes_slices) {
+        const int64_t left = job->slices - z, count = left < own->codes_slices ? left : own->codes_slices;
+        const int64_t rows = job->rows * count;
+
+        write_codes<<<(unsigned)(rows < INT32_MAX ? rows : INT32_MAX), CODES_THREADS, 0, lane->work>>>(
+            *job, (uint32_t)request->label, z, rows, own->codes);
+        CUDA_LAUNCHED(cuda_device_of(base));
+        CUDA_FETCH(lane, request->codes + z * slice, own->codes, (size_t)(count * slice));
+    }
+    CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
+    return 0;
 }
 
 const struct kernels_op cuda_level_set_codes_op = {

@@ -31,6 +31,7 @@
 #include "kernels/op.h"
 
 #include <cuda_runtime.h>
+#include <type_traits>
 
 enum {
     TILE_COLUMNS = 64,
@@ -136,10 +137,6 @@ cudaError_t level_set_flood(const struct level_set_job *job, bool lazy, int bloc
                             cudaStream_t stream);
 cudaError_t level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 
-/* Runs stage 3 of slices first .. first + count - 1: writes one int8 per voxel from the region. */
-void level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count, int8_t *codes,
-                     cudaStream_t stream);
-
 /* Takes the arrays from `state` to `counts`. */
 void level_set_place_zeros(struct level_set_job *job, struct kernels_arena *arena);
 
@@ -186,42 +183,30 @@ level_set_outside(uint32_t pair, const struct level_set_pass &pass, int interval
 }
 
 /* Eight adjacent values, one load. */
-template <typename Value> struct level_set_eight;
-
-template <> struct level_set_eight<uint16_t> {
-    using type = uint4;
-
-    __device__ static __forceinline__ uint32_t pair(const uint4 &eight, int i)
-    {
-        return i == 0 ? eight.x : i == 1 ? eight.y : i == 2 ? eight.z : eight.w;
-    }
-};
-
-template <> struct level_set_eight<uint8_t> {
-    using type = uint2;
-
-    __device__ static __forceinline__ uint32_t pair(const uint2 &eight, int i)
-    {
-        return __byte_perm(i < 2 ? eight.x : eight.y, 0, i % 2 ? 0x4342 : 0x4140);
-    }
-};
+template <typename Value> using level_set_eight = typename std::conditional<sizeof(Value) == 1, uint2, uint4>::type;
 
 /* Returns one bit per value: in range. */
 template <typename Value>
 __device__ static __forceinline__ uint32_t
-level_set_in_range(const typename level_set_eight<Value>::type &eight, const struct level_set_pass &pass)
+level_set_in_range(const level_set_eight<Value> &eight, const struct level_set_pass &pass)
 {
-    uint32_t outside[4], both;
+    uint32_t pairs[4], outside[4], both; /* pairs: two values each, of 16 bits */
 
     if (pass.intervals == 0)
         return 0;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        outside[i] = level_set_outside(level_set_eight<Value>::pair(eight, i), pass, 0);
+        if constexpr (sizeof(Value) == 1)
+            pairs[i] = __byte_perm(i < 2 ? eight.x : eight.y, 0, i % 2 ? 0x4342 : 0x4140);
+        else
+            pairs[i] = i == 0 ? eight.x : i == 1 ? eight.y : i == 2 ? eight.z : eight.w;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        outside[i] = level_set_outside(pairs[i], pass, 0);
     if (pass.intervals == 2)
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            outside[i] &= level_set_outside(level_set_eight<Value>::pair(eight, i), pass, 1);
+            outside[i] &= level_set_outside(pairs[i], pass, 1);
     both = outside[0] | outside[1] << 2 | outside[2] << 4 | outside[3] << 6;
     return ~(both | both >> 15) & 0xFF;
 }

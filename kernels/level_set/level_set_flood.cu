@@ -246,19 +246,6 @@ fill_inboxes(const struct level_set_job &job, const struct visit *visit)
     }
 }
 
-/* Along x, each thread has eight bits. */
-__device__ static __forceinline__ void
-fill_inboxes_x(const struct level_set_job &job, const struct visitor &own, const struct visit *visit, uint32_t side,
-               uint32_t side_range)
-{
-    const uint32_t at = own.across * PARTS + own.part;
-
-    if (visit->wanted >> 2 * own.half & 1)
-        ((uint8_t *)inbox_beyond(job, visit, own.half, 0))[at] = (uint8_t)(side & ~side_range);
-    if (visit->wanted >> 2 * own.half & 2)
-        ((uint8_t *)inbox_beyond(job, visit, own.half, 1))[at] = (uint8_t)(side & side_range);
-}
-
 /* Returns two bits: whether any of these voxels is out of range, and in range. */
 __device__ static __forceinline__ uint32_t
 classes_of(uint32_t voxels, uint32_t range)
@@ -272,7 +259,8 @@ __device__ static __forceinline__ uint32_t
 end_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit, bool begins,
          const uint32_t before[LINE], const uint32_t settled[LINE])
 {
-    const uint32_t side_range = inner_edge(own->range, !own->half);
+    const uint32_t side = inner_edge(settled, !own->half), side_range = inner_edge(own->range, !own->half);
+    const uint32_t at = own->across * PARTS + own->part;
     uint32_t fresh[LINE], any = 0, any_out = 0, any_in = 0, sends = 0;
 
 #pragma unroll
@@ -285,7 +273,11 @@ end_line(const struct level_set_job &job, struct visitor *own, const struct visi
         any_out |= fresh[i] & ~own->range[i];
         any_in |= fresh[i] & own->range[i];
     }
-    fill_inboxes_x(job, *own, visit, inner_edge(settled, !own->half), side_range);
+    /* Fill the inboxes along x, where each thread has eight bits. */
+    if (visit->wanted >> 2 * own->half & 1)
+        ((uint8_t *)inbox_beyond(job, visit, own->half, 0))[at] = (uint8_t)(side & ~side_range);
+    if (visit->wanted >> 2 * own->half & 2)
+        ((uint8_t *)inbox_beyond(job, visit, own->half, 1))[at] = (uint8_t)(side & side_range);
     sends |= classes_of(inner_edge(fresh, !own->half), side_range) << 2 * own->half;
     if (own->part == 0)
         sends |= classes_of(fresh[0], own->range[0]) << 4;

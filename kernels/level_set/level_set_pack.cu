@@ -27,16 +27,12 @@ enum {
 
 /* Sizes */
 
-static bool
-tiles_along(int64_t size, int64_t of, uint32_t *tiles)
-{
-    *tiles = (uint32_t)((size - 1) / of + 1);
-    return (size - 1) / of < INT32_MAX;
-}
-
 bool
 level_set_measure(struct level_set_job *job, struct image_extent extent, enum image_pixel pixel, size_t labels)
 {
+    const int64_t size[3] = {extent.columns, extent.rows, extent.slices};
+    const int64_t side[3] = {TILE_COLUMNS, TILE_ROWS, TILE_SLICES};
+    uint32_t *const along[3] = {&job->tiles_x, &job->tiles_y, &job->tiles_z};
     uint64_t tiles, places = 1;
 
     job->columns = extent.columns;
@@ -45,9 +41,11 @@ level_set_measure(struct level_set_job *job, struct image_extent extent, enum im
     job->words_per_row = (extent.columns - 1) / 64 + 1;
     job->words = job->words_per_row * extent.rows * extent.slices;
     job->pixel = pixel;
-    if (!tiles_along(extent.columns, TILE_COLUMNS, &job->tiles_x) ||
-        !tiles_along(extent.rows, TILE_ROWS, &job->tiles_y) || !tiles_along(extent.slices, TILE_SLICES, &job->tiles_z))
-        return false;
+    for (int axis = 0; axis < 3; axis++) {
+        if ((size[axis] - 1) / side[axis] >= INT32_MAX)
+            return false;
+        *along[axis] = (uint32_t)((size[axis] - 1) / side[axis] + 1);
+    }
     /* At most 2^33 voxels, so that this does not overflow. */
     tiles = (uint64_t)job->tiles_x * job->tiles_y * job->tiles_z;
     if (tiles * labels > (uint64_t)1 << 28 || labels > (uint64_t)1 << 28)
@@ -148,23 +146,12 @@ pack_piece(const struct level_set_job &job, const struct pack_item &item, uint32
     return voxel < first + item.strip ? voxel : -1;
 }
 
-/* Returns 64 bits from bit `at` on. */
-__device__ static __forceinline__ uint64_t
-bits_at(const uint32_t *words, uint32_t at)
-{
-    uint32_t word = at >> 5, shift = at & 31;
-    uint32_t low = __funnelshift_r(words[word], words[word + 1], shift);
-    uint32_t high = __funnelshift_r(words[word + 1], words[word + 2], shift);
-
-    return (uint64_t)high << 32 | low;
-}
-
 template <typename Value, int LABELS>
 __device__ static __forceinline__ void
 pack_read(const struct level_set_job &job, const struct pack_item &item, const struct level_set_pass *passes,
           uint8_t (*bytes)[TILE_ROWS * PACK_PITCH + 16])
 {
-    using eight = typename level_set_eight<Value>::type;
+    using eight = level_set_eight<Value>;
     const Value *voxels = (const Value *)job.voxels;
     const uint32_t pieces = (item.strip + 7) / 8 + 1;
 
@@ -210,9 +197,13 @@ pack_write(const struct level_set_job &job, const struct pack_item &item, uint32
             at += row * PACK_PITCH * 8 + (uint32_t)(item.first + row * job.columns & 7);
 #pragma unroll
         for (int label = 0; label < LABELS; label++) {
-            size_t tile = (size_t)(first_label + (uint32_t)label) * job.tiles + tiles_before + item.x + word;
+            const size_t tile = (size_t)(first_label + (uint32_t)label) * job.tiles + tiles_before + item.x + word;
+            const uint32_t *from = (const uint32_t *)bytes[label] + (at >> 5), shift = at & 31;
+            const uint32_t low = __funnelshift_r(from[0], from[1], shift);
+            const uint32_t high = __funnelshift_r(from[1], from[2], shift);
+
             job.range[tile * TILE_WORDS + item.z % TILE_SLICES * TILE_ROWS + row] =
-                bits_at((const uint32_t *)bytes[label], at) & exist;
+                ((uint64_t)high << 32 | low) & exist;
         }
     }
 }
@@ -411,19 +402,6 @@ __launch_bounds__(DRAW_THREADS)
             region[where[row] + word] |= bits;
         }
     }
-}
-
-static void
-draw_shape(const struct level_set_job *job, uint32_t label, const struct kernels_shape *shape, cudaStream_t stream)
-{
-    struct shape_interval y = shape_extent(shape, 1, job->rows);
-    struct shape_interval z = shape_extent(shape, 2, job->slices);
-    struct draw_rows rows = {y.first, y.last - y.first + 1, z.first, 0};
-
-    if (y.first > y.last || z.first > z.last)
-        return;
-    rows.count = rows.count_y * (z.last - z.first + 1);
-    draw<<<(unsigned)((rows.count - 1) / DRAW_THREADS + 1), DRAW_THREADS, 0, stream>>>(*job, label, *shape, rows);
 }
 
 /* Finds the tiles that may have voxels of the region. Returns false if it is empty. */
@@ -682,29 +660,22 @@ __launch_bounds__(OUTLINE_THREADS)
     }
 }
 
-static uint32_t
-level_set_pack_widen(const struct level_set_job *job, struct tile_box *box, uint32_t size[3])
-{
-    const uint32_t tiles[3] = {job->tiles_x, job->tiles_y, job->tiles_z};
-
-    for (int axis = 0; axis < 3; axis++) {
-        box->first[axis] -= box->first[axis] > 0;
-        box->last[axis] += box->last[axis] + 1 < tiles[axis];
-        size[axis] = box->last[axis] - box->first[axis] + 1;
-    }
-    return size[1] * size[2];
-}
-
 cudaError_t
 level_set_draw(const struct level_set_job *job, uint32_t number, const struct kernels_level_set_label *label,
                cudaStream_t stream)
 {
+    const uint32_t tiles[3] = {job->tiles_x, job->tiles_y, job->tiles_z};
     struct tile_box box;
     uint32_t size[3], places;
 
     if (!level_set_pack_find_box(job, label, &box))
         return cudaSuccess;
-    places = level_set_pack_widen(job, &box, size);
+    for (int axis = 0; axis < 3; axis++) { /* with the neighbouring tiles */
+        box.first[axis] -= box.first[axis] > 0;
+        box.last[axis] += box.last[axis] + 1 < tiles[axis];
+        size[axis] = box.last[axis] - box.first[axis] + 1;
+    }
+    places = size[1] * size[2];
     if (label->shape_count == 1 && !label->mask && job->columns <= INT32_MAX) {
         launch_early(outline, places, OUTLINE_THREADS, 0, stream, *job, number, label->shapes[0], box);
         return cudaSuccess;
@@ -716,8 +687,16 @@ level_set_draw(const struct level_set_job *job, uint32_t number, const struct ke
         if (error != cudaSuccess)
             return error;
     }
-    for (size_t i = 0; i < label->shape_count; i++)
-        draw_shape(job, number, &label->shapes[i], stream);
+    for (size_t i = 0; i < label->shape_count; i++) {
+        const struct kernels_shape *shape = &label->shapes[i];
+        const struct shape_interval y = shape_extent(shape, 1, job->rows), z = shape_extent(shape, 2, job->slices);
+        const int64_t across = y.last - y.first + 1;
+        const struct draw_rows rows = {y.first, across, z.first, across * (z.last - z.first + 1)};
+
+        if (y.first <= y.last && z.first <= z.last)
+            draw<<<(unsigned)((rows.count - 1) / DRAW_THREADS + 1), DRAW_THREADS, 0, stream>>>(*job, number, *shape,
+                                                                                               rows);
+    }
     classify<<<((size[0] - 1) / CLASSIFY_WARPS + 1) * places, 32 * CLASSIFY_WARPS, 0, stream>>>(*job, number, box);
     return cudaSuccess;
 }

@@ -16,7 +16,7 @@ enum {
 /* Voxels of a tile to threshold, separate per thread. A row that is not aligned to a piece has a
  * ninth piece. A warp has as many of these per batch as lanes. */
 template <typename Value> struct batch {
-    using eight = typename level_set_eight<Value>::type;
+    using eight = level_set_eight<Value>;
 
     eight own[BATCH][THREADS];
     eight ninth[THREADS];
@@ -77,7 +77,7 @@ template <typename Value>
 __device__ static __forceinline__ void
 send_for_slices(const struct level_set_job &job, const struct row_part &part, struct batch<Value> *batch, int slice)
 {
-    using eight = typename level_set_eight<Value>::type;
+    using eight = level_set_eight<Value>;
     const eight *voxels = (const eight *)job.voxels;
     int64_t voxel = part.voxel + slice * part.slice;
 
@@ -128,12 +128,6 @@ threshold_slices(const struct row_part &part, const struct batch<Value> *batch, 
         ((uint8_t *)&range[half_at((uint32_t)(slice + i), row, 0)])[lane] = (uint8_t)bits[i];
 }
 
-__device__ static __forceinline__ bool
-is_simple(const struct level_set_pass &a, const struct level_set_pass &b)
-{
-    return a.intervals == 1 && b.intervals == 1 && a.minus_low[0] == b.minus_low[0] && a.span[0] == b.span[0];
-}
-
 /*
  * Lazily makes the range bits of the tile, for the visit and `range`. Eight threads per row read
  * eight values each at aligned addresses. The row begins within the first eight. `depth` batches of
@@ -156,7 +150,8 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
     struct level_set_pass all = passes[0];
     if (threadIdx.x < TILE_SLICES)
         pieces->passes[own_slice] = pass;
-    const bool simple = __syncthreads_and(is_simple(pass, all));
+    const bool simple = __syncthreads_and(pass.intervals == 1 && all.intervals == 1 &&
+                                          pass.minus_low[0] == all.minus_low[0] && pass.span[0] == all.span[0]);
     all.intervals = 1;
 #pragma unroll 1
     for (int slice = 0; slice < TILE_SLICES; slice += BATCH) {
@@ -179,7 +174,8 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
     }
     __syncthreads();
     for (uint32_t piece = threadIdx.x; piece < PIECES; piece += THREADS) {
-        const uint2 *rows = (const uint2 *)&visit->range[piece_at(piece)];
+        const uint32_t at = half_at(piece / (TILE_ROWS / 2), piece % (TILE_ROWS / 2) * 2, 0);
+        const uint2 *rows = (const uint2 *)&visit->range[at];
 
         range[piece] = make_uint4(rows[0].x, rows[0].y, rows[1].x, rows[1].y);
     }

@@ -67,13 +67,6 @@ half_at(uint32_t slice, uint32_t row, uint32_t half)
     return slice * PITCH + slice / LINE * SLICES_GAP + row * 2 + row / 16 * ROWS_GAP + half;
 }
 
-/* Returns the place of a piece: two consecutive rows. */
-__device__ static __forceinline__ uint32_t
-piece_at(uint32_t piece)
-{
-    return half_at(piece / (TILE_ROWS / 2), piece % (TILE_ROWS / 2) * 2, 0);
-}
-
 /* Returns the first half of the thread's line along y. */
 __device__ static __forceinline__ uint32_t
 along_y_at(const struct visitor &own)

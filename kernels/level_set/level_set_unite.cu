@@ -337,31 +337,6 @@ begins(const struct level_set_job &job, uint32_t label, const struct bits &bits,
     return all;
 }
 
-/* Returns the starts of the runs with one of these voxels. */
-__device__ static __forceinline__ uint64_t
-starts_of(uint64_t starts, uint64_t which)
-{
-    uint64_t found = 0;
-
-    for (; starts; starts &= starts - 1)
-        if (first_run_of(starts, which))
-            found |= starts & (0 - starts);
-    return found;
-}
-
-/* Numbers the components of the tile from 0. Each root becomes its number, marked as such. */
-__device__ static __forceinline__ void
-number_components(struct tile_runs *runs)
-{
-    for (uint32_t i = 1 + threadIdx.x; i <= runs->count; i += TILE_WORDS)
-        atomicMin(&runs->parent[i], find_root(runs->parent, i));
-    __syncthreads();
-    for (uint32_t i = 1 + threadIdx.x; i <= runs->count; i += TILE_WORDS)
-        if (runs->parent[i] == i)
-            runs->parent[i] = ROOT | atomicAdd(&runs->components, 1);
-    __syncthreads();
-}
-
 /* Reserves places for the tile's runs and components, or for its runs as components. */
 __device__ static __forceinline__ void
 take_places(const struct level_set_job &job, uint32_t label, struct tile_runs *runs)
@@ -411,14 +386,26 @@ __launch_bounds__(TILE_WORDS) unite_tiles(const __grid_constant__ struct level_s
         job.parent[0] = 0;
     if (runs->count == 0)
         return;
-    if (starts)
-        begun = starts_of(starts, begins(job, label, bits, place));
+    if (starts) {
+        const uint64_t which = begins(job, label, bits, place);
+
+        for (uint64_t left = starts; left; left &= left - 1) /* the runs with one of these voxels */
+            if (first_run_of(left, which))
+                begun |= left & (0 - left);
+    }
     if (!runs->apart) {
         runs->open[at] = open_bits(bits);
         runs->initial[at] = bits.initial;
         runs->node[at] = node;
         unite_tile(runs, begun);
-        number_components(runs);
+        /* Number the components from 0. Each root becomes its number, marked as such. */
+        for (uint32_t i = 1 + threadIdx.x; i <= runs->count; i += TILE_WORDS)
+            atomicMin(&runs->parent[i], find_root(runs->parent, i));
+        __syncthreads();
+        for (uint32_t i = 1 + threadIdx.x; i <= runs->count; i += TILE_WORDS)
+            if (runs->parent[i] == i)
+                runs->parent[i] = ROOT | atomicAdd(&runs->components, 1);
+        __syncthreads();
     }
     take_places(job, label, runs);
     if (!runs->apart) {
@@ -486,21 +473,6 @@ unite_words(const struct level_set_job &job, uint32_t label, const struct bits &
     }
 }
 
-/* Unites the last voxel of the previous word and the first of this. Called by a warp. */
-__device__ static __forceinline__ void
-unite_row(const struct level_set_job &job, uint32_t label, const struct bits &bits, const struct word_runs &runs,
-          struct word_at near_at)
-{
-    struct bits near = level_set_unite_bits_of(job, label, near_at);
-    uint32_t own = 0, other = 0;
-
-    if (open_bits(bits) & open_bits(near) >> 63 & ~(bits.initial ^ near.initial >> 63) & 1) {
-        own = component_of(job, runs, 0);
-        other = component_of(job, runs_of(job, label, near, word_number(job, near_at)), 63);
-    }
-    unite_once(job, own, other);
-}
-
 /* Unites contacts across faces of tiles, or anywhere in a tile that is apart. */
 __global__ void
 __launch_bounds__(THREADS) unite_faces(const __grid_constant__ struct level_set_job job, uint32_t label)
@@ -513,7 +485,16 @@ __launch_bounds__(THREADS) unite_faces(const __grid_constant__ struct level_set_
 
     if (open_bits(bits))
         runs = runs_of(job, label, bits, word);
-    unite_row(job, label, bits, runs, {at.x - 1, at.y, at.z});
+    /* The last voxel of the previous word and the first of this. */
+    const struct word_at near_at = {at.x - 1, at.y, at.z};
+    const struct bits near = level_set_unite_bits_of(job, label, near_at);
+    uint32_t own = 0, other = 0;
+
+    if (open_bits(bits) & open_bits(near) >> 63 & ~(bits.initial ^ near.initial >> 63) & 1) {
+        own = component_of(job, runs, 0);
+        other = component_of(job, runs_of(job, label, near, word_number(job, near_at)), 63);
+    }
+    unite_once(job, own, other);
     /* -1 skips the previous word if this one is not on the face. */
     const bool y_face = runs.apart || at.y % TILE_ROWS == 0;
     const bool z_face = runs.apart || at.z % TILE_SLICES == 0;
