@@ -99,23 +99,6 @@ lane_op(const struct kernels_lane *lane, int id)
     return lane->device->backend->ops[id];
 }
 
-static int
-lane_open_op(struct kernels_lane *lane, int id, struct error *error)
-{
-    const struct kernels_op *op = lane_op(lane, id);
-    int rc;
-
-    lane->state[id] = calloc(1, op->state_size + 1); /* some have no state */
-    if (!lane->state[id])
-        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane for %s", op->name);
-    rc = op->open ? op->open(lane, error) : 0;
-    if (rc) {
-        free(lane->state[id]);
-        lane->state[id] = NULL;
-    }
-    return rc;
-}
-
 int
 kernels_lane_open(struct kernels_device *device, struct kernels_lane **result, struct error *error)
 {
@@ -125,8 +108,19 @@ kernels_lane_open(struct kernels_device *device, struct kernels_lane **result, s
     if (rc)
         return rc;
     lane->device = device;
-    for (int i = 0; i < KERNELS_OPS && rc == 0; i++)
-        rc = lane_open_op(lane, i, error);
+    for (int i = 0; i < KERNELS_OPS && rc == 0; i++) {
+        const struct kernels_op *op = lane_op(lane, i);
+
+        lane->state[i] = calloc(1, op->state_size + 1); /* some have no state */
+        if (!lane->state[i])
+            rc = error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane for %s", op->name);
+        else if (op->open)
+            rc = op->open(lane, error);
+        if (rc) {
+            free(lane->state[i]); /* close is not called */
+            lane->state[i] = NULL;
+        }
+    }
     if (rc)
         kernels_lane_close(lane);
     else
@@ -169,19 +163,6 @@ kernels_take(struct kernels_arena *arena, size_t count, size_t size)
     return arena->memory ? arena->memory + begin : NULL;
 }
 
-/* Returns whether the job may use the operation. Sets *fits to false if a size overflows. */
-static bool
-op_is_wanted(struct kernels_lane *lane, int id, const void *demand, bool *fits)
-{
-    const struct kernels_op *op = lane_op(lane, id);
-
-    if (!op->needs)
-        return true;
-    if (demand && !op->needs(lane, demand))
-        *fits = false;
-    return demand != NULL;
-}
-
 bool
 kernels_op_asked(struct kernels_lane *lane, const void *demand)
 {
@@ -190,36 +171,20 @@ kernels_op_asked(struct kernels_lane *lane, const void *demand)
     return true;
 }
 
+/* Sets which operations the job may use. Returns false if a size overflows. */
 static bool
 choose_ops(struct kernels_lane *lane, const struct kernels_demand *demand)
 {
     bool fits = true;
 
-    for (int i = 0; i < KERNELS_OPS; i++)
-        lane->phase[i] = op_is_wanted(lane, i, demand->of[i], &fits) ? KERNELS_OP_READY : KERNELS_OP_ABSENT;
-    return fits;
-}
-
-static void
-place_ops_that(bool are_transient, struct kernels_lane *lane, struct kernels_memory *memory)
-{
-    const struct kernels_memory begin = *memory;
-    struct kernels_memory end = begin;
-
     for (int i = 0; i < KERNELS_OPS; i++) {
         const struct kernels_op *op = lane_op(lane, i);
 
-        if (lane->phase[i] == KERNELS_OP_ABSENT || !op->place || op->transient != are_transient)
-            continue;
-        if (are_transient)
-            *memory = begin;
-        op->place(lane, memory);
-        end.host.used = memory->host.used > end.host.used ? memory->host.used : end.host.used;
-        end.device.used = memory->device.used > end.device.used ? memory->device.used : end.device.used;
-        end.host.too_large |= memory->host.too_large;
-        end.device.too_large |= memory->device.too_large;
+        lane->phase[i] = !op->needs || demand->of[i] ? KERNELS_OP_READY : KERNELS_OP_ABSENT;
+        if (op->needs && demand->of[i] && !op->needs(lane, demand->of[i]))
+            fits = false;
     }
-    *memory = end;
+    return fits;
 }
 
 /* Places persistent pieces one after the other. The transient ones follow, all at the same
@@ -227,11 +192,28 @@ place_ops_that(bool are_transient, struct kernels_lane *lane, struct kernels_mem
 static bool
 place_ops(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    place_ops_that(false, lane, memory);
+    struct kernels_memory begin, end;
+
+    for (int i = 0; i < KERNELS_OPS; i++)
+        if (lane->phase[i] != KERNELS_OP_ABSENT && lane_op(lane, i)->place && !lane_op(lane, i)->transient)
+            lane_op(lane, i)->place(lane, memory);
     for (int i = 0; i < KERNELS_OPS; i++)
         if (lane->phase[i] != KERNELS_OP_ABSENT && lane_op(lane, i)->keep)
             lane_op(lane, i)->keep(lane, memory);
-    place_ops_that(true, lane, memory);
+    begin = end = *memory;
+    for (int i = 0; i < KERNELS_OPS; i++) {
+        const struct kernels_op *op = lane_op(lane, i);
+
+        if (lane->phase[i] == KERNELS_OP_ABSENT || !op->place || !op->transient)
+            continue;
+        *memory = begin;
+        op->place(lane, memory);
+        end.host.used = memory->host.used > end.host.used ? memory->host.used : end.host.used;
+        end.device.used = memory->device.used > end.device.used ? memory->device.used : end.device.used;
+        end.host.too_large |= memory->host.too_large;
+        end.device.too_large |= memory->device.too_large;
+    }
+    *memory = end;
     return !memory->host.too_large && !memory->device.too_large;
 }
 
@@ -269,23 +251,6 @@ check_extent(const struct image_extent *extent, struct error *error)
     return 0;
 }
 
-/* Reserves one cleared bit per slice. */
-static int
-reserve_announcements(struct kernels_lane *lane, int64_t slices)
-{
-    size_t words = ((size_t)slices + 63) / 64;
-
-    if (words > lane->announced_words) {
-        uint64_t *grown = realloc(lane->announced, words * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        lane->announced = grown;
-        lane->announced_words = words;
-    }
-    memset(lane->announced, 0, words * sizeof(*lane->announced));
-    return 0;
-}
-
 /* Checks the job's limit before any memory is taken. */
 static int
 check_most(struct kernels_lane *lane, const struct kernels_demand *demand, size_t work, struct error *error)
@@ -310,12 +275,21 @@ static int
 reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, void **voxels, struct error *error)
 {
     const struct kernels_backend *backend = lane->device->backend;
+    const size_t words = ((size_t)lane->extent.slices + 63) / 64; /* one bit per slice */
     struct kernels_memory memory = {0};
     int rc = backend->lane_enter(lane, error);
 
     if (rc)
         return rc;
-    if (reserve_announcements(lane, lane->extent.slices) || !choose_ops(lane, demand) || !place_ops(lane, &memory))
+    if (words > lane->announced_words) {
+        uint64_t *grown = realloc(lane->announced, words * sizeof(*grown));
+        if (!grown)
+            return kernels_no_memory(lane, error);
+        lane->announced = grown;
+        lane->announced_words = words;
+    }
+    memset(lane->announced, 0, words * sizeof(*lane->announced));
+    if (!choose_ops(lane, demand) || !place_ops(lane, &memory))
         return kernels_no_memory(lane, error);
     rc = check_most(lane, demand, memory.host.used, error);
     if (rc)
@@ -353,24 +327,18 @@ kernels_lane_bytes(const struct kernels_lane *lane)
     return lane->has_volume ? lane->bytes : 0;
 }
 
-/* Returns whether this call is the first to announce slice z. */
-static bool
-announce(struct kernels_lane *lane, int64_t z)
-{
-    uint64_t bit = UINT64_C(1) << (z % 64);
-
-    return !(__atomic_fetch_or(&lane->announced[z / 64], bit, __ATOMIC_RELAXED) & bit);
-}
-
 int
 kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
 {
     if (!lane->has_volume || first < 0 || count < 0 || first > lane->extent.slices ||
         count > lane->extent.slices - first)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the lane has no such slices");
-    for (int64_t z = first; z < first + count; z++)
-        if (!announce(lane, z))
+    for (int64_t z = first; z < first + count; z++) {
+        const uint64_t bit = UINT64_C(1) << (z % 64);
+
+        if (__atomic_fetch_or(&lane->announced[z / 64], bit, __ATOMIC_RELAXED) & bit)
             return error_set(error, -EALREADY, CODE_COMPUTE_FAILED, "slice %lld comes twice", (long long)z);
+    }
     int rc = lane->device->backend->volume_ready(lane, first, count, error);
     if (rc == 0)
         __atomic_fetch_add(&lane->slices_ready, count, __ATOMIC_RELEASE);
@@ -388,12 +356,6 @@ kernels_slices_arrived(struct kernels_lane *lane, int64_t first, int64_t count, 
         if (lane->phase[i] == KERNELS_OP_BEGUN)
             rc = lane_op(lane, i)->ready(lane, first, count, error);
     return rc;
-}
-
-static int64_t
-slices_missing(struct kernels_lane *lane)
-{
-    return lane->extent.slices - __atomic_load_n(&lane->slices_ready, __ATOMIC_ACQUIRE);
 }
 
 static int
@@ -427,11 +389,12 @@ kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *r
 int
 kernels_op_check(struct kernels_lane *lane, enum kernels_op_id id, struct error *error)
 {
+    const int64_t missing = lane->extent.slices - __atomic_load_n(&lane->slices_ready, __ATOMIC_ACQUIRE);
     int rc = check_phase(lane, id, error);
 
-    if (rc == 0 && slices_missing(lane) > 0)
-        rc = error_set(error, -EBUSY, CODE_COMPUTE_FAILED, "%lld of %lld slices are not announced",
-                       (long long)slices_missing(lane), (long long)lane->extent.slices);
+    if (rc == 0 && missing > 0)
+        rc = error_set(error, -EBUSY, CODE_COMPUTE_FAILED, "%lld of %lld slices are not announced", (long long)missing,
+                       (long long)lane->extent.slices);
     return rc;
 }
 

@@ -24,28 +24,6 @@ peaks_reach(double spacing, double away)
     return reach;
 }
 
-static double
-squared(double mm)
-{
-    return mm * mm;
-}
-
-/* Counts the ball's rows and, if there is room, lists them. */
-static void
-peaks_list_rows(const double spacing[3], struct peaks_ball *ball)
-{
-    ball->row_count = 0;
-    for (int64_t z = -ball->reach[2]; z <= ball->reach[2]; z++)
-        for (int64_t y = -ball->reach[1]; y <= ball->reach[1]; y++) {
-            const double away = squared((double)y * spacing[1]) + squared((double)z * spacing[2]);
-            const int64_t reach = peaks_reach(spacing[0], away);
-
-            if (reach >= 0 && ball->rows)
-                ball->rows[ball->row_count] = (struct peaks_row){(int32_t)y, (int32_t)z, (int32_t)reach};
-            ball->row_count += reach >= 0;
-        }
-}
-
 bool
 peaks_too_fine(const double spacing[3])
 {
@@ -62,11 +40,17 @@ peaks_make_ball(const double spacing[3], struct peaks_ball *ball)
     *ball = (struct peaks_ball){.rows = NULL};
     for (int axis = 0; axis < 3; axis++)
         ball->reach[axis] = peaks_reach(spacing[axis], 0);
-    peaks_list_rows(spacing, ball);
-    ball->rows = malloc(ball->row_count * sizeof(*ball->rows));
+    ball->rows = malloc((size_t)((2 * ball->reach[1] + 1) * (2 * ball->reach[2] + 1)) * sizeof(*ball->rows));
     if (!ball->rows)
         return -ENOMEM;
-    peaks_list_rows(spacing, ball);
+    for (int64_t z = -ball->reach[2]; z <= ball->reach[2]; z++)
+        for (int64_t y = -ball->reach[1]; y <= ball->reach[1]; y++) {
+            const double across = (double)y * spacing[1], deep = (double)z * spacing[2];
+            const int64_t reach = peaks_reach(spacing[0], across * across + deep * deep);
+
+            if (reach >= 0)
+                ball->rows[ball->row_count++] = (struct peaks_row){(int32_t)y, (int32_t)z, (int32_t)reach};
+        }
     return 0;
 }
 

@@ -20,6 +20,7 @@ struct peaking {
     struct cpu_lane *lane;
     const struct peaks *peaks;
     const struct peaks_ball *ball;
+    bool per_slice;            /* rescales and paddings */
     struct texture_box box;    /* the region's */
     int64_t first[3], size[3]; /* the voxels that its balls use */
     uint64_t *sums;            /* for these voxels */
@@ -35,36 +36,20 @@ struct peaks_chunk {
     uint64_t voxels[PEAKS_CHUNK];
 };
 
-static struct cpu_peaks *
-cpu_peaks_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_PEAKS);
-}
-
-static size_t
-peaks_table(const struct peaking *job, int64_t z)
-{
-    return job->peaks->table_count > 1 ? (size_t)z : 0;
-}
-
-static int32_t
-peaks_stored_at(const struct peaking *job, int64_t x, int64_t y, int64_t z)
+/* Reads a stored value. Returns whether it is not padding. */
+static bool
+peaks_stored_at(const struct peaking *job, int64_t x, int64_t y, int64_t z, int32_t *stored)
 {
     const struct kernels_lane *lane = &job->lane->base;
     const int64_t voxel = (z * lane->extent.rows + y) * lane->extent.columns + x;
     const void *voxels = job->lane->voxels.memory;
+    const struct image_range *padding = &job->peaks->paddings[job->per_slice ? z : 0];
 
     if (lane->pixel == IMAGE_UINT8)
-        return ((const uint8_t *)voxels)[voxel];
-    return lane->pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[voxel] : ((const uint16_t *)voxels)[voxel];
-}
-
-static bool
-peaks_is_padding(const struct peaking *job, int64_t z, int32_t stored)
-{
-    const struct image_range *padding = &job->peaks->paddings[peaks_table(job, z)];
-
-    return padding->lo <= stored && stored <= padding->hi;
+        *stored = ((const uint8_t *)voxels)[voxel];
+    else
+        *stored = lane->pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[voxel] : ((const uint16_t *)voxels)[voxel];
+    return *stored < padding->lo || padding->hi < *stored;
 }
 
 /* ------------------------------------------------------------------------ sums of rows ---- */
@@ -86,10 +71,10 @@ peaks_sum_slice(void *context, int64_t i)
 
         sums[0] = 0;
         for (int64_t x = 0; x < job->size[0]; x++) {
-            const int32_t stored = peaks_stored_at(job, job->first[0] + x, y, z);
+            int32_t stored;
 
             sums[x + 1] = sums[x];
-            if (!peaks_is_padding(job, z, stored))
+            if (peaks_stored_at(job, job->first[0] + x, y, z, &stored))
                 sums[x + 1] += peaks_item((uint32_t)(stored - job->smallest));
         }
     }
@@ -126,7 +111,7 @@ peaks_add_row(const struct peaking *job, const uint64_t *restrict sums, int64_t 
 static void
 peaks_flush(const struct peaking *job, int64_t z, int64_t count, struct peaks_chunk *chunk)
 {
-    const struct image_rescale *rescale = &job->peaks->rescales[peaks_table(job, z)];
+    const struct image_rescale *rescale = &job->peaks->rescales[job->per_slice ? z : 0];
 
     for (int64_t x = 0; x < count; x++) {
         const uint64_t voxels = peaks_voxels(chunk->sums[x]);
@@ -151,7 +136,7 @@ peaks_add_rows(const struct peaking *job, int64_t first, int64_t count, int64_t 
         if (other < job->first[1] || other >= job->first[1] + job->size[1] || deep < job->first[2] ||
             deep >= job->first[2] + job->size[2])
             continue;
-        if (job->peaks->table_count > 1 && slice >= 0 && deep != slice)
+        if (job->per_slice && slice >= 0 && deep != slice)
             peaks_flush(job, slice, count, chunk);
         slice = deep;
         peaks_add_row(job, peaks_sums_of(job, other, deep), first - job->first[0], count, row->reach, chunk->sums);
@@ -164,12 +149,13 @@ static void
 peaks_take(const struct peaking *job, int64_t x, int64_t y, int64_t z, const struct peaks_chunk *chunk, int64_t at,
            struct peaks_found *found)
 {
-    const struct image_rescale *rescale = &job->peaks->rescales[peaks_table(job, z)];
-    const int32_t stored = peaks_stored_at(job, x, y, z);
+    const struct image_rescale *rescale = &job->peaks->rescales[job->per_slice ? z : 0];
+    int32_t stored;
+    const bool has_value = peaks_stored_at(job, x, y, z, &stored);
     const double value = rescale->slope * (double)stored + rescale->intercept;
     double mean;
 
-    if (peaks_is_padding(job, z, stored) || !(job->peaks->kept[0] <= value && value <= job->peaks->kept[1]))
+    if (!has_value || !(job->peaks->kept[0] <= value && value <= job->peaks->kept[1]))
         return;
     mean = chunk->totals[at] / (double)chunk->voxels[at] + 0.0; /* not -0 */
     found->balls++;
@@ -179,10 +165,13 @@ peaks_take(const struct peaking *job, int64_t x, int64_t y, int64_t z, const str
         found->local = mean;
 }
 
-/* Handles columns of the box's row in the region, 64 at a time. */
+/* Handles columns of the box's row i in the region, 64 at a time. */
 static void
-peaks_look_at_row(const struct peaking *job, int64_t y, int64_t z, struct peaks_found *found)
+peaks_look(void *context, int64_t i)
 {
+    struct peaking *job = context;
+    struct peaks_found found = {-INFINITY, -INFINITY, 0};
+    const int64_t y = job->box.first[1] + i % job->box.size[1], z = job->box.first[2] + i / job->box.size[1];
     const struct kernels_lane *lane = &job->lane->base;
     const int64_t row = z * lane->extent.rows + y, words = texture_words_per_row(lane);
     const int64_t at_once = PEAKS_CHUNK / 64;
@@ -205,18 +194,9 @@ peaks_look_at_row(const struct peaking *job, int64_t y, int64_t z, struct peaks_
             for (uint64_t bits = texture_region_word(lane, job->peaks->region, row, word); bits; bits &= bits - 1) {
                 const int64_t x = word * 64 + __builtin_ctzll(bits);
 
-                peaks_take(job, x, y, z, &chunk, x - first, found);
+                peaks_take(job, x, y, z, &chunk, x - first, &found);
             }
     }
-}
-
-static void
-peaks_look(void *context, int64_t i)
-{
-    struct peaking *job = context;
-    struct peaks_found found = {-INFINITY, -INFINITY, 0};
-
-    peaks_look_at_row(job, job->box.first[1] + i % job->box.size[1], job->box.first[2] + i / job->box.size[1], &found);
     if (found.balls == 0)
         return;
     pthread_mutex_lock(&job->mutex);
@@ -231,22 +211,25 @@ peaks_look(void *context, int64_t i)
 static void
 cpu_peaks_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
+    struct cpu_peaks *own = kernels_state(lane, KERNELS_PEAKS);
     const struct image_extent *extent = &lane->extent;
 
-    cpu_peaks_state(lane)->sums = kernels_take(&memory->host, (size_t)(extent->columns + 1) * (size_t)extent->rows,
-                                               (size_t)extent->slices * sizeof(uint64_t));
+    own->sums = kernels_take(&memory->host, (size_t)(extent->columns + 1) * (size_t)extent->rows,
+                             (size_t)extent->slices * sizeof(*own->sums));
 }
 
 static int
 cpu_peaks_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct peaks_request *request = given;
+    const struct cpu_peaks *own = kernels_state(lane, KERNELS_PEAKS);
     struct cpu_pool *pool = cpu_device_of(lane)->pool;
     struct peaking job = {
         .lane = cpu_lane_of(lane),
         .peaks = request->peaks,
         .ball = request->ball,
-        .sums = cpu_peaks_state(lane)->sums,
+        .per_slice = request->peaks->table_count > 1,
+        .sums = own->sums,
         .smallest = image_pixel_range(lane->pixel).lo,
         .mutex = PTHREAD_MUTEX_INITIALIZER,
         .found = request->found,

@@ -143,23 +143,6 @@ cuda_peaks_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->device, &own->paddings, (size_t)extent->slices);
 }
 
-static void
-cuda_peaks_surround(const struct image_extent *extent, const struct texture_box *box, const struct peaks_ball *ball,
-                    struct peaks_job *job)
-{
-    const int64_t sides[3] = {extent->columns, extent->rows, extent->slices};
-
-    for (int axis = 0; axis < 3; axis++) {
-        const int64_t first = box->first[axis] - ball->reach[axis];
-        const int64_t end = box->first[axis] + box->size[axis] + ball->reach[axis];
-
-        job->box_first[axis] = box->first[axis];
-        job->box_size[axis] = box->size[axis];
-        job->first[axis] = first > 0 ? first : 0;
-        job->size[axis] = (end < sides[axis] ? end : sides[axis]) - job->first[axis];
-    }
-}
-
 /* Sends the job's inputs. */
 static int
 peaks_send(struct cuda_lane *lane, const struct peaks_request *request, struct peaks_job *job, struct error *error)
@@ -189,30 +172,24 @@ peaks_launch(struct cuda_lane *lane, const struct peaks_job *job, struct error *
     return 0;
 }
 
-static double
-peaks_of_ordered(uint64_t ordered)
-{
-    const uint64_t bits = ordered >> 63 ? ordered & ~(UINT64_C(1) << 63) : ~ordered;
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
+/* Fetches the results. Converts means back from peaks_ordered. */
 static int
 peaks_fetch(struct cuda_lane *lane, struct peaks_found *found, struct error *error)
 {
+    const struct cuda_peaks *own = cuda_peaks_state(&lane->base);
+    double *const means[] = {&found->local, &found->global}; /* PEAKS_LOCAL, PEAKS_GLOBAL */
     uint64_t numbers[PEAKS_NUMBERS];
-    const int rc =
-        cuda_counted_fetch_last(lane, &cuda_peaks_state(&lane->base)->counted, PEAKS_NUMBERS, numbers, error);
+    const int rc = cuda_counted_fetch_last(lane, &own->counted, PEAKS_NUMBERS, numbers, error);
 
     if (rc)
         return rc;
     found->balls = numbers[PEAKS_BALLS];
-    if (numbers[PEAKS_GLOBAL] > 0)
-        found->global = peaks_of_ordered(numbers[PEAKS_GLOBAL]);
-    if (numbers[PEAKS_LOCAL] > 0)
-        found->local = peaks_of_ordered(numbers[PEAKS_LOCAL]);
+    for (int i = PEAKS_LOCAL; i <= PEAKS_GLOBAL; i++) {
+        const uint64_t bits = numbers[i] >> 63 ? numbers[i] & ~(UINT64_C(1) << 63) : ~numbers[i];
+
+        if (numbers[i] > 0)
+            memcpy(means[i], &bits, sizeof(*means[i]));
+    }
     return 0;
 }
 
@@ -221,6 +198,7 @@ cuda_peaks_run(struct kernels_lane *base, const void *given, struct error *error
 {
     const struct peaks_request *request = (const struct peaks_request *)given;
     const struct cuda_peaks *own = cuda_peaks_state(base);
+    const int64_t sides[3] = {base->extent.columns, base->extent.rows, base->extent.slices};
     struct cuda_lane *lane = cuda_lane_of(base);
     struct peaks_job job = {};
     struct texture_box box;
@@ -231,7 +209,15 @@ cuda_peaks_run(struct kernels_lane *base, const void *given, struct error *error
     if (box.size[0] == 0)
         return 0;
     job.volume = cuda_texture_volume(lane);
-    cuda_peaks_surround(&base->extent, &box, request->ball, &job);
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t first = box.first[axis] - request->ball->reach[axis];
+        const int64_t end = box.first[axis] + box.size[axis] + request->ball->reach[axis];
+
+        job.box_first[axis] = box.first[axis];
+        job.box_size[axis] = box.size[axis];
+        job.first[axis] = first > 0 ? first : 0;
+        job.size[axis] = (end < sides[axis] ? end : sides[axis]) - job.first[axis];
+    }
     job.sums = own->sums;
     job.rows = own->rows;
     job.row_count = (uint32_t)request->ball->row_count;

@@ -85,12 +85,6 @@ march_voxels(uint32_t voxels, int i)
     return voxels >> 16 * i & UINT16_MAX;
 }
 
-static __device__ __forceinline__ uint32_t
-march_values(uint32_t sum, uint32_t voxels)
-{
-    return sum - (voxels << MARCH_VALUE_BITS);
-}
-
 static __device__ __forceinline__ double
 march_real(const struct peaks_job &job, int64_t z, uint32_t values, uint32_t voxels)
 {
@@ -114,9 +108,9 @@ march_add(const struct peaks_job &job, int64_t z, const uint32_t (&sum)[2], uint
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        const uint32_t own = march_voxels(voxels, i);
+        const uint32_t own = march_voxels(voxels, i), values = sum[i] - (own << MARCH_VALUE_BITS);
 
-        balls->total[i] = __dadd_rn(balls->total[i], march_real(job, z, march_values(sum[i], own), own));
+        balls->total[i] = __dadd_rn(balls->total[i], march_real(job, z, values, own));
     }
     balls->voxels += voxels;
 }
@@ -141,7 +135,7 @@ march_look(const struct peaks_march &march, const struct march_whole &balls, int
 {
     const uint32_t code = peaks_value_at<Value>(march.job, x, y, z);
     const uint32_t voxels = march_voxels(balls.voxels, i);
-    const uint32_t values = march_values(balls.sum[i], voxels);
+    const uint32_t values = balls.sum[i] - (voxels << MARCH_VALUE_BITS);
     const bool is_whole = voxels == march.ball_voxels, is_largest = march.largest.has(code);
 
     if (march.missing.has(code) || !march.kept.has(code))
@@ -200,17 +194,6 @@ struct march_rows {
     }
 };
 
-/* Returns the padding range of a slice. */
-static __device__ __forceinline__ struct march_codes
-march_missing(const struct peaks_march &march, int64_t z)
-{
-    if (!march.job.per_slice)
-        return march.missing;
-    const struct image_range padding = march.job.paddings[z];
-
-    return march_codes_missing(padding, march.job.smallest);
-}
-
 /* Loads the slice's values around the block's columns and rows. Returns whether all voxels exist
  * and have a value. */
 template <typename Value>
@@ -218,7 +201,8 @@ static __device__ __forceinline__ bool
 march_fill(const struct peaks_march &march, int64_t column, int64_t y, int64_t z, uint32_t *values)
 {
     const struct glcm_volume &volume = march.job.volume;
-    const struct march_codes missing = march_missing(march, z);
+    const struct march_codes missing =
+        march.job.per_slice ? march_codes_missing(march.job.paddings[z], march.job.smallest) : march.missing;
     const int32_t rows = MARCH_ROWS + 2 * march.reach[1];
     const int32_t first = (int32_t)column - march.reach[0], top = (int32_t)y - march.reach[1];
     const Value *slice = (const Value *)volume.voxels + (size_t)z * volume.rows * volume.columns;
@@ -366,15 +350,6 @@ march_on(const struct peaks_march &march, const struct march_rows &rows, int64_t
     balls[2 * DEEP] = {};
 }
 
-static __device__ __forceinline__ void
-march_put(const struct peaks_march &march, struct march_found *found)
-{
-    if (found->any_whole)
-        found->most.global =
-            max(found->most.global, peaks_ordered(march_mean(march.job, found->whole ^ march.flip, march.ball_voxels)));
-    peaks_put(march.job, found->most);
-}
-
 /* Blocks per multiprocessor at a time, limited by registers. */
 template <size_t DEEP, typename Balls> constexpr int march_at_once = 2;
 template <> constexpr int march_at_once<MARCH_SHALLOW, march_whole> = 3;
@@ -426,7 +401,10 @@ __launch_bounds__(PEAKS_THREADS, march_at_once<DEEP, Balls>)
         }
         march_on<Value, DEEP>(march, rows, column, top + warp, z, ends, balls, &found);
     }
-    march_put(march, &found);
+    if (found.any_whole)
+        found.most.global =
+            max(found.most.global, peaks_ordered(march_mean(job, found.whole ^ march.flip, march.ball_voxels)));
+    peaks_put(job, found.most);
 }
 
 /* ------------------------------------------------------------------------------ on the host ---- */
@@ -466,46 +444,30 @@ march_codes_of(const struct peaks_job *job, const struct image_rescale *rescale,
     return {first, end > first ? end - first : 0};
 }
 
-/* Returns the rows of a disc, on one side, that are at least this wide; -1: no row. */
-static int32_t
-march_span_rows(const struct peaks_ball *ball, int32_t z, int32_t away)
-{
-    int32_t rows = -1;
-
-    for (size_t r = 0; r < ball->row_count; r++)
-        if (ball->rows[r].z == z && ball->rows[r].reach >= away)
-            rows = max(rows, ball->rows[r].y);
-    return rows;
-}
-
-static bool
-march_same(const struct peaks_march *march, int32_t one, int32_t other)
-{
-    const int32_t count = march->first[one + 1] - march->first[one];
-
-    return count == march->first[other + 1] - march->first[other] &&
-           memcmp(march->spans + march->first[one], march->spans + march->first[other],
-                  (size_t)count * sizeof(*march->spans)) == 0;
-}
-
 static void
 march_add_disc(const struct peaks_ball *ball, int32_t z, struct peaks_march *march)
 {
-    const uint32_t row = PEAKS_WARP * sizeof(uint32_t);
-    uint32_t count = march->first[z];
+    const uint32_t row = PEAKS_WARP * sizeof(uint32_t), first = march->first[z];
+    const uint32_t before = z > 0 ? march->first[z - 1] : 0; /* first span of the disc before */
+    uint32_t count = 0;
 
     for (int32_t away = 0; away <= march->reach[0]; away++) {
-        const int32_t rows = march_span_rows(ball, z, away);
-        const uint32_t begin = (uint32_t)(away * march->sums) + (uint32_t)(march->reach[1] - rows) * row;
+        int32_t rows = -1; /* on one side, that are at least this wide */
 
+        for (size_t r = 0; r < ball->row_count; r++)
+            if (ball->rows[r].z == z && ball->rows[r].reach >= away)
+                rows = max(rows, ball->rows[r].y);
         if (rows < 0)
             break;
-        march->spans[count++] = {begin, begin + (uint32_t)(2 * rows + 1) * row};
+        const uint32_t begin = (uint32_t)(away * march->sums) + (uint32_t)(march->reach[1] - rows) * row;
+
+        march->spans[first + count++] = {begin, begin + (uint32_t)(2 * rows + 1) * row};
         march->voxels[z] += (uint16_t)((2 * rows + 1) * (away > 0 ? 2 : 1));
     }
-    march->first[z + 1] = (uint16_t)count;
+    march->first[z + 1] = (uint16_t)(first + count);
     march->same[z] = (uint16_t)z;
-    if (z > 0 && march_same(march, z - 1, z))
+    if (z > 0 && count == first - before &&
+        memcmp(march->spans + before, march->spans + first, count * sizeof(*march->spans)) == 0)
         march->same[z] = march->same[z - 1];
     march->ball_voxels += (z > 0 ? 2u : 1u) * march->voxels[z];
 }
@@ -516,19 +478,6 @@ march_shared_bytes(const struct peaks_march *march)
     const size_t rows = MARCH_ROWS + 2 * (size_t)march->reach[1];
 
     return (size_t)march->sums * (size_t)(march->reach[0] + 1) + rows * (size_t)march->pitch * sizeof(uint32_t);
-}
-
-/* Checks that the ball has few rows and slices, and few enough voxels to count. */
-static bool
-march_can(const struct cuda_lane *lane, const struct peaks_ball *ball, const struct peaks_march *march)
-{
-    uint64_t voxels = 0;
-
-    for (size_t r = 0; r < ball->row_count; r++)
-        voxels += 2 * (uint64_t)ball->rows[r].reach + 1;
-    return ball->reach[0] <= MARCH_REACH && ball->reach[1] <= MARCH_REACH && ball->reach[2] <= MARCH_DEEP &&
-           voxels <= MARCH_VOXELS &&
-           march_shared_bytes(march) + sizeof(int32_t[2]) <= cuda_device_of(&lane->base)->shared_per_block;
 }
 
 /* Blocks get fewer slices while there are too few blocks for the device. */
@@ -548,7 +497,8 @@ march_blocks(const struct cuda_lane *lane, struct peaks_march *march)
     return blocks;
 }
 
-/* Returns whether this file can compute the request. */
+/* Returns whether this file can compute the request: its ball has few rows and slices, and few
+ * enough voxels to count. */
 static bool
 march_make(const struct cuda_lane *lane, const struct peaks_request *request, const struct peaks_job *job,
            struct peaks_march *march)
@@ -556,6 +506,7 @@ march_make(const struct cuda_lane *lane, const struct peaks_request *request, co
     const struct peaks_ball *ball = request->ball;
     const struct image_rescale *rescale = request->peaks->rescales;
     const uint32_t codes = lane->base.pixel == IMAGE_UINT8 ? 1u << 8 : 1u << 16;
+    uint64_t voxels = 0;
 
     march->job = *job;
     for (int axis = 0; axis < 3; axis++)
@@ -563,7 +514,11 @@ march_make(const struct cuda_lane *lane, const struct peaks_request *request, co
     march->first_column = (int32_t)(job->box_first[0] / PEAKS_WARP * PEAKS_WARP);
     march->pitch = PEAKS_WARP + 2 * march->reach[0];
     march->sums = (MARCH_ROWS + 2 * march->reach[1] + 1) * PEAKS_WARP * (int32_t)sizeof(uint32_t);
-    if (!march_can(lane, ball, march))
+    for (size_t r = 0; r < ball->row_count; r++)
+        voxels += 2 * (uint64_t)ball->rows[r].reach + 1;
+    if (ball->reach[0] > MARCH_REACH || ball->reach[1] > MARCH_REACH || ball->reach[2] > MARCH_DEEP ||
+        voxels > MARCH_VOXELS ||
+        march_shared_bytes(march) + sizeof(int32_t[2]) > cuda_device_of(&lane->base)->shared_per_block)
         return false;
     for (int32_t z = 0; z <= march->reach[2]; z++)
         march_add_disc(ball, z, march);
@@ -588,20 +543,17 @@ march_launch_as(const struct cuda_lane *lane, const struct peaks_march *march, d
     return 0;
 }
 
-template <typename Value, typename Balls>
+template <typename Value>
 static int
 march_launch(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks, struct error *error)
 {
-    return march->reach[2] <= MARCH_SHALLOW ? march_launch_as<Value, MARCH_SHALLOW, Balls>(lane, march, blocks, error)
-                                            : march_launch_as<Value, MARCH_DEEP, Balls>(lane, march, blocks, error);
-}
+    const bool shallow = march->reach[2] <= MARCH_SHALLOW;
 
-template <typename Value>
-static int
-march_launch_of(const struct cuda_lane *lane, const struct peaks_march *march, dim3 blocks, struct error *error)
-{
-    return march->job.per_slice ? march_launch<Value, march_by_slice>(lane, march, blocks, error)
-                                : march_launch<Value, march_whole>(lane, march, blocks, error);
+    if (march->job.per_slice)
+        return shallow ? march_launch_as<Value, MARCH_SHALLOW, march_by_slice>(lane, march, blocks, error)
+                       : march_launch_as<Value, MARCH_DEEP, march_by_slice>(lane, march, blocks, error);
+    return shallow ? march_launch_as<Value, MARCH_SHALLOW, march_whole>(lane, march, blocks, error)
+                   : march_launch_as<Value, MARCH_DEEP, march_whole>(lane, march, blocks, error);
 }
 
 int
@@ -615,6 +567,6 @@ cuda_peaks_march(const struct cuda_lane *lane, const struct peaks_request *reque
         return 0;
     const dim3 blocks = march_blocks(lane, &march);
 
-    return lane->base.pixel == IMAGE_UINT8 ? march_launch_of<uint8_t>(lane, &march, blocks, error)
-                                           : march_launch_of<uint16_t>(lane, &march, blocks, error);
+    return lane->base.pixel == IMAGE_UINT8 ? march_launch<uint8_t>(lane, &march, blocks, error)
+                                           : march_launch<uint16_t>(lane, &march, blocks, error);
 }

@@ -4,27 +4,24 @@
 
 #include <errno.h>
 #include <math.h>
-
-static double
-smooth_gauss(double sigma, int i)
-{
-    return sigma > 0 ? exp(-(double)i * (double)i / (2 * sigma * sigma)) : i == 0;
-}
+#include <stdlib.h>
 
 int
 smooth_weights(double sigma, int32_t weights[SMOOTH_MAX_RADIUS + 1])
 {
     const double reach = floor(3 * sigma + 0.5);
     int radius, others = 0;
-    double sum = 0;
+    double sum = 0, gauss[SMOOTH_MAX_RADIUS + 1];
 
     if (!(reach >= 0 && reach <= SMOOTH_MAX_RADIUS))
         return -1;
     radius = (int)reach;
+    for (int i = 0; i <= radius; i++)
+        gauss[i] = i > 0 ? exp(-(double)i * (double)i / (2 * sigma * sigma)) : 1;
     for (int i = -radius; i <= radius; i++)
-        sum += smooth_gauss(sigma, i);
+        sum += gauss[abs(i)];
     for (int i = 1; i <= radius; i++) {
-        weights[i] = (int32_t)floor(SMOOTH_UNIT * (smooth_gauss(sigma, i) / sum) + 0.5);
+        weights[i] = (int32_t)floor(SMOOTH_UNIT * (gauss[i] / sum) + 0.5);
         others += weights[i];
     }
     weights[0] = SMOOTH_UNIT - 2 * others;
@@ -41,22 +38,6 @@ smooth_plan_radii(const struct smooth_demand *demand, struct smooth_plan *plan)
         for (int i = 0; i <= SMOOTH_MAX_RADIUS; i++)
             plan->weights[axis][i] = (int16_t)weights[i];
     }
-}
-
-static int
-smooth_check(const struct kernels_lane *lane, const struct smooth_request *request, struct error *error)
-{
-    const struct smooth_demand *demand = kernels_state(lane, KERNELS_SMOOTH);
-
-    if (!(request->sigma_mm >= 0 && request->sigma_mm <= demand->sigma_mm))
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "memory was reserved for other filters");
-    if (request->lo > request->hi || (int64_t)request->hi - request->lo > UINT16_MAX)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "values cannot be clipped to %d .. %d", request->lo,
-                         request->hi);
-    if (request->histogram && (request->bins < 1 || request->bins > SMOOTH_MAX_BINS || request->width < 1))
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%d bins of %d are no histogram", request->bins,
-                         request->width);
-    return 0;
 }
 
 void
@@ -76,13 +57,20 @@ smooth_plan_make(const struct kernels_lane *lane, const struct smooth_request *r
 int
 smooth_run(struct kernels_lane *lane, const struct smooth_request *request, struct error *error)
 {
+    const struct smooth_demand *demand = kernels_state(lane, KERNELS_SMOOTH);
     struct smooth_plan plan;
     int rc = kernels_op_check(lane, KERNELS_SMOOTH, error);
 
-    if (rc == 0)
-        rc = smooth_check(lane, request, error);
     if (rc)
         return rc;
+    if (!(request->sigma_mm >= 0 && request->sigma_mm <= demand->sigma_mm))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "memory was reserved for other filters");
+    if (request->lo > request->hi || (int64_t)request->hi - request->lo > UINT16_MAX)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "values cannot be clipped to %d .. %d", request->lo,
+                         request->hi);
+    if (request->histogram && (request->bins < 1 || request->bins > SMOOTH_MAX_BINS || request->width < 1))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%d bins of %d are no histogram", request->bins,
+                         request->width);
     smooth_plan_make(lane, request, &plan);
     for (int axis = 0; axis < 3; axis++)
         if (plan.radius[axis] < 0)

@@ -19,14 +19,16 @@ struct cpu_smooth {
     int64_t radius[3]; /* the largest of the job */
     int64_t pitch;     /* values of a row with room for groups of ISA_SMOOTH */
     int64_t height;    /* rows of a band */
-    int16_t *values;   /* smooth_values per thread */
-    uint64_t *counts;  /* SMOOTH_VALUES per thread */
+    int64_t space;     /* values per thread */
+    int16_t *values;
+    uint64_t *counts; /* SMOOTH_VALUES per thread */
 };
 
 struct smooth_job {
     struct cpu_lane *lane;
     const struct smooth_plan *plan;
     const struct cpu_smooth *own;
+    void (*filter)(const int16_t *const *taps, const int16_t *weights, int radius, int64_t count, int16_t *filtered);
     struct isa_interval pass[2];
     bool any;              /* values can be in range */
     int64_t claimed, next; /* memory and bands, atomic */
@@ -39,16 +41,10 @@ struct smooth_space {
     int64_t first[3], end[3]; /* words, rows, slices */
 };
 
-static struct cpu_smooth *
-cpu_smooth_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_SMOOTH);
-}
-
 static bool
 cpu_smooth_needs(struct kernels_lane *lane, const void *demand)
 {
-    struct cpu_smooth *own = cpu_smooth_state(lane);
+    struct cpu_smooth *own = kernels_state(lane, KERNELS_SMOOTH);
     const int64_t threads = lane->device->threads, rows = lane->extent.rows;
     struct smooth_plan plan;
 
@@ -63,55 +59,25 @@ cpu_smooth_needs(struct kernels_lane *lane, const void *demand)
     /* The rows around a band are filtered along x once more. */
     if (own->height < 2 * own->radius[1] + 1)
         own->height = 2 * own->radius[1] + 1;
+    own->space = 2 * own->radius[0] + ISA_SMOOTH +
+                 own->pitch * (2 + 2 * own->radius[1] + 1 + own->height * (2 * own->radius[2] + 1));
     return true;
-}
-
-static size_t
-smooth_values(const struct cpu_smooth *own)
-{
-    const int64_t line = 2 * own->radius[0] + ISA_SMOOTH;
-    const int64_t rows = 2 + 2 * own->radius[1] + 1 + own->height * (2 * own->radius[2] + 1);
-
-    return (size_t)(line + own->pitch * rows);
 }
 
 static void
 cpu_smooth_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_smooth *own = cpu_smooth_state(lane);
+    struct cpu_smooth *own = kernels_state(lane, KERNELS_SMOOTH);
     const size_t threads = (size_t)lane->device->threads;
 
-    own->values = kernels_take(&memory->host, threads, smooth_values(own) * sizeof(*own->values));
+    own->values = kernels_take(&memory->host, threads, (size_t)own->space * sizeof(*own->values));
     own->counts = kernels_take(&memory->host, threads, SMOOTH_VALUES * sizeof(*own->counts));
-}
-
-static struct smooth_space
-smooth_claim_space(struct smooth_job *job)
-{
-    const struct cpu_smooth *own = job->own;
-    const int64_t claimed = __atomic_fetch_add(&job->claimed, 1, __ATOMIC_RELAXED);
-    struct smooth_space space = {.counts = own->counts + claimed * SMOOTH_VALUES};
-
-    space.filtered = own->values + (size_t)claimed * smooth_values(own);
-    space.rows = space.filtered + own->pitch;
-    space.slices = space.rows + own->pitch * (2 * own->radius[1] + 1);
-    space.line = space.slices + own->pitch * own->height * (2 * own->radius[2] + 1);
-    return space;
 }
 
 static int64_t
 smooth_within(int64_t i, int64_t side)
 {
     return i < 0 ? 0 : i < side ? i : side - 1;
-}
-
-static void
-smooth_taps(const struct smooth_job *job, int axis, const int16_t *const *taps, int64_t count, int16_t *filtered)
-{
-    const struct isa *isa = cpu_device_of(&job->lane->base)->isa;
-
-    (job->plan->narrow ? isa->smooth15 : isa->smooth16)(taps, job->plan->weights[axis], job->plan->radius[axis], count,
-                                                        filtered);
 }
 
 /* Filters along an axis: the taps are rows of a ring, `stride` values apart. */
@@ -126,7 +92,7 @@ smooth_row(const struct smooth_job *job, const struct smooth_space *space, int a
 
     for (int k = -radius; k <= radius; k++)
         taps[radius + k] = ring + smooth_within(i + k, side) % (2 * radius + 1) * stride;
-    smooth_taps(job, axis, taps, 64 * (space->end[0] - space->first[0]), filtered);
+    job->filter(taps, job->plan->weights[axis], radius, 64 * (space->end[0] - space->first[0]), filtered);
 }
 
 /* Clips the columns of row y of slice z and filters them along x. */
@@ -147,7 +113,7 @@ smooth_along_x(const struct smooth_job *job, const struct smooth_space *space, i
         space->line[x - left] = space->line[last - left];
     for (int k = 0; k <= 2 * radius; k++)
         taps[k] = space->line + k;
-    smooth_taps(job, 0, taps, right - left - 2 * radius,
+    job->filter(taps, job->plan->weights[0], radius, right - left - 2 * radius,
                 space->rows + y % (2 * job->plan->radius[1] + 1) * job->own->pitch);
 }
 
@@ -166,22 +132,6 @@ smooth_slice(const struct smooth_job *job, const struct smooth_space *space, int
     }
 }
 
-static void
-smooth_count(const struct smooth_job *job, const struct smooth_space *space, int64_t row)
-{
-    const int64_t columns = job->lane->base.extent.columns, words = (columns + 63) / 64;
-    const uint64_t *region = job->plan->request->region;
-
-    for (int64_t word = space->first[0]; word < space->end[0]; word++) {
-        const uint16_t *values = (const uint16_t *)space->filtered + 64 * (word - space->first[0]);
-        const int64_t count = columns - 64 * word < 64 ? columns - 64 * word : 64;
-        const uint64_t bits = region ? region[row * words + word] : ~UINT64_C(0);
-
-        for (int64_t x = 0; bits != 0 && x < count; x++)
-            space->counts[values[x]] += bits >> x & 1;
-    }
-}
-
 /* Filters a row along z and uses its values. */
 static void
 smooth_finish_row(const struct smooth_job *job, const struct smooth_space *space, int64_t y, int64_t z)
@@ -190,18 +140,24 @@ smooth_finish_row(const struct smooth_job *job, const struct smooth_space *space
     const struct image_extent *extent = &job->lane->base.extent;
     const int64_t words = (extent->columns + 63) / 64, row = z * extent->rows + y, pitch = job->own->pitch;
     const int64_t last = 64 * space->end[0] < extent->columns ? 64 * space->end[0] : extent->columns;
+    const uint16_t *values = (const uint16_t *)space->filtered;
 
     smooth_row(job, space, 2, z, space->slices + (y - space->first[1]) * pitch, job->own->height * pitch,
                space->filtered);
     if (request->bits && job->any)
         cpu_device_of(&job->lane->base)
-            ->isa->pack16((const uint16_t *)space->filtered, last - 64 * space->first[0], job->pass,
+            ->isa->pack16(values, last - 64 * space->first[0], job->pass,
                           request->bits + row * words + space->first[0]);
     if (request->bits && job->any && request->region)
         for (int64_t word = space->first[0]; word < space->end[0]; word++)
             request->bits[row * words + word] &= request->region[row * words + word];
-    if (request->histogram)
-        smooth_count(job, space, row);
+    for (int64_t word = space->first[0]; request->histogram && word < space->end[0]; word++, values += 64) {
+        const int64_t count = extent->columns - 64 * word < 64 ? extent->columns - 64 * word : 64;
+        const uint64_t bits = request->region ? request->region[row * words + word] : ~UINT64_C(0);
+
+        for (int64_t x = 0; bits != 0 && x < count; x++)
+            space->counts[values[x]] += bits >> x & 1;
+    }
 }
 
 /* Limits the box to the words of the region. */
@@ -231,32 +187,23 @@ smooth_limit(const struct smooth_job *job, struct smooth_space *space)
 }
 
 static void
-smooth_clear(const struct smooth_job *job, const struct smooth_space *space)
-{
-    const int64_t rows = job->lane->base.extent.rows, words = space->end[0];
-
-    for (int64_t z = 0; z < space->end[2]; z++)
-        memset(job->plan->request->bits + (z * rows + space->first[1]) * words, 0,
-               (size_t)((space->end[1] - space->first[1]) * words) * sizeof(uint64_t));
-}
-
-static void
 smooth_band(const struct smooth_job *job, struct smooth_space *space, int64_t first)
 {
     const struct smooth_request *request = job->plan->request;
     const struct image_extent *extent = &job->lane->base.extent;
-    const int64_t radius = job->plan->radius[2], end = first + job->own->height;
+    const int64_t radius = job->plan->radius[2], words = (extent->columns + 63) / 64;
+    const int64_t end = first + job->own->height < extent->rows ? first + job->own->height : extent->rows;
 
-    *space =
-        (struct smooth_space){space->line,
-                              space->filtered,
-                              space->rows,
-                              space->slices,
-                              space->counts,
-                              {0, first, 0},
-                              {(extent->columns + 63) / 64, end < extent->rows ? end : extent->rows, extent->slices}};
-    if (request->bits && (request->region || !job->any))
-        smooth_clear(job, space);
+    *space = (struct smooth_space){space->line,
+                                   space->filtered,
+                                   space->rows,
+                                   space->slices,
+                                   space->counts,
+                                   {0, first, 0},
+                                   {words, end, extent->slices}};
+    for (int64_t z = 0; request->bits && (request->region || !job->any) && z < extent->slices; z++)
+        memset(request->bits + (z * extent->rows + first) * words, 0,
+               (size_t)((end - first) * words) * sizeof(uint64_t));
     if (request->region)
         smooth_limit(job, space);
     for (int64_t z = space->first[2], next = smooth_within(z - radius, extent->slices); z < space->end[2]; z++) {
@@ -267,42 +214,46 @@ smooth_band(const struct smooth_job *job, struct smooth_space *space, int64_t fi
     }
 }
 
-/* Adds the counts of a thread to their bins. */
-static void
-smooth_add_counts(const struct smooth_job *job, const uint64_t *counts)
-{
-    const struct smooth_request *request = job->plan->request;
-    const int32_t zero = request->lo + job->plan->middle;
-
-    for (int32_t value = INT16_MIN; value <= INT16_MAX; value++) {
-        const uint32_t bin = smooth_bin(value, zero, request->first, request->width);
-
-        if (bin < (uint32_t)request->bins && counts[(uint16_t)value] > 0)
-            __atomic_fetch_add(&request->histogram[bin], counts[(uint16_t)value], __ATOMIC_RELAXED);
-    }
-}
-
+/* The work of a thread: claims its memory, filters bands, and adds its counts to their bins. */
 static void
 smooth_bands(void *context)
 {
     struct smooth_job *job = context;
-    struct smooth_space space = smooth_claim_space(job);
-    const int64_t rows = job->lane->base.extent.rows, height = job->own->height;
+    const struct smooth_request *request = job->plan->request;
+    const struct cpu_smooth *own = job->own;
+    const int64_t claimed = __atomic_fetch_add(&job->claimed, 1, __ATOMIC_RELAXED);
+    struct smooth_space space = {.counts = own->counts + claimed * SMOOTH_VALUES};
+    const int32_t zero = request->lo + job->plan->middle;
 
-    if (job->plan->request->histogram)
+    space.filtered = own->values + claimed * own->space;
+    space.rows = space.filtered + own->pitch;
+    space.slices = space.rows + own->pitch * (2 * own->radius[1] + 1);
+    space.line = space.slices + own->pitch * own->height * (2 * own->radius[2] + 1);
+    if (request->histogram)
         memset(space.counts, 0, SMOOTH_VALUES * sizeof(*space.counts));
-    for (int64_t band; (band = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) * height < rows;)
-        smooth_band(job, &space, band * height);
-    if (job->plan->request->histogram)
-        smooth_add_counts(job, space.counts);
+    for (int64_t band;
+         (band = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) * own->height < job->lane->base.extent.rows;)
+        smooth_band(job, &space, band * own->height);
+    for (int32_t value = INT16_MIN; request->histogram && value <= INT16_MAX; value++) {
+        const uint32_t bin = smooth_bin(value, zero, request->first, request->width);
+
+        if (bin < (uint32_t)request->bins && space.counts[(uint16_t)value] > 0)
+            __atomic_fetch_add(&request->histogram[bin], space.counts[(uint16_t)value], __ATOMIC_RELAXED);
+    }
 }
 
 static int
 cpu_smooth_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct smooth_plan *plan = given;
-    struct smooth_job job = {.lane = cpu_lane_of(lane), .plan = plan, .own = cpu_smooth_state(lane)};
-    struct image_range range;
+    const struct isa *isa = cpu_device_of(lane)->isa;
+    struct smooth_job job = {
+        .lane = cpu_lane_of(lane),
+        .plan = plan,
+        .own = kernels_state(lane, KERNELS_SMOOTH),
+        .filter = plan->narrow ? isa->smooth15 : isa->smooth16,
+    };
+    struct image_range range = {0};
 
     (void)error;
     job.any = smooth_range(plan, &range);

@@ -250,12 +250,6 @@ cuda_smooth_place(struct kernels_lane *lane, struct kernels_memory *memory)
     cuda_take(&memory->host, &own->host_histogram, SMOOTH_MAX_BINS);
 }
 
-static unsigned
-smooth_grid(int64_t tiles)
-{
-    return (unsigned)min(tiles, (int64_t)SMOOTH_TILES);
-}
-
 static struct smooth_pass
 smooth_pass_for(const struct smooth_plan *plan, int axis, const void *from, int16_t *to)
 {
@@ -276,8 +270,9 @@ smooth_queue_rows(struct cuda_lane *lane, const struct smooth_plan *plan, int16_
 
     pass.side = pass.page = extent->columns;
     pass.pages = extent->rows * extent->slices;
-    const unsigned grid =
-        smooth_grid(((pass.side + SMOOTH_LINE - 1) / SMOOTH_LINE) * ((pass.pages + SMOOTH_LINES - 1) / SMOOTH_LINES));
+    const int64_t tiles =
+        ((pass.side + SMOOTH_LINE - 1) / SMOOTH_LINE) * ((pass.pages + SMOOTH_LINES - 1) / SMOOTH_LINES);
+    const unsigned grid = (unsigned)min(tiles, (int64_t)SMOOTH_TILES);
 
     if (lane->base.pixel == IMAGE_UINT8)
         smooth_along_rows<uint8_t><<<grid, SMOOTH_THREADS, 0, lane->work>>>(pass, plan->clip);
@@ -301,8 +296,9 @@ smooth_queue_across(struct cuda_lane *lane, const struct smooth_plan *plan, cons
     pass.stride = results ? slice : extent->columns;
     pass.pages = results ? extent->rows : extent->slices;
     pass.page = results ? extent->columns : slice;
-    const unsigned grid = smooth_grid(((pass.columns + SMOOTH_LANES - 1) / SMOOTH_LANES) *
-                                      ((pass.side + SMOOTH_DEPTH - 1) / SMOOTH_DEPTH) * pass.pages);
+    const int64_t tiles = ((pass.columns + SMOOTH_LANES - 1) / SMOOTH_LANES) *
+                          ((pass.side + SMOOTH_DEPTH - 1) / SMOOTH_DEPTH) * pass.pages;
+    const unsigned grid = (unsigned)min(tiles, (int64_t)SMOOTH_TILES);
 
     if (results)
         smooth_across<true><<<grid, SMOOTH_THREADS, 0, lane->work>>>(pass, *results);
@@ -312,62 +308,33 @@ smooth_queue_across(struct cuda_lane *lane, const struct smooth_plan *plan, cons
     return 0;
 }
 
-/* Prepares the memory of the results. */
-static int
-smooth_begin_results(struct cuda_lane *lane, const struct smooth_plan *plan, struct smooth_results *results,
-                     struct error *error)
-{
-    const struct cuda_smooth *own = cuda_smooth_state(&lane->base);
-    const struct smooth_request *request = plan->request;
-    struct image_range range;
-    const bool any = smooth_range(plan, &range);
-
-    *results = {};
-    results->lo = any ? range.lo : 1;
-    results->hi = any ? range.hi : 0;
-    results->rows = lane->base.extent.rows;
-    results->bits = request->bits ? (uint32_t *)own->bits : NULL;
-    results->region = request->region ? (const uint32_t *)own->region : NULL;
-    if (request->region)
-        CUDA_SEND(lane, own->region, request->region, smooth_words(&lane->base));
-    if (!request->histogram)
-        return 0;
-    results->histogram = own->histogram;
-    results->zero = request->lo + plan->middle;
-    results->first = request->first;
-    results->width = request->width;
-    results->bins = request->bins;
-    CUDA_TRY(cuda_device_of(&lane->base),
-             cudaMemsetAsync(own->histogram, 0, (size_t)request->bins * sizeof(*own->histogram), lane->work));
-    return 0;
-}
-
-/* Fetches the histogram, and the bits at last, since these may give up the turn. */
-static int
-smooth_fetch(struct cuda_lane *lane, const struct smooth_request *request, struct error *error)
-{
-    const struct cuda_smooth *own = cuda_smooth_state(&lane->base);
-
-    if (request->histogram) {
-        CUDA_FETCH(lane, own->host_histogram, own->histogram, (size_t)request->bins);
-        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-        for (int i = 0; i < request->bins; i++)
-            request->histogram[i] = own->host_histogram[i];
-    }
-    return request->bits
-               ? cuda_result_copy(lane, request->bits, own->bits, smooth_words(&lane->base) * sizeof(*own->bits), error)
-               : 0;
-}
-
 int
 cuda_smooth_queue(struct cuda_lane *lane, const struct smooth_plan *plan, struct error *error)
 {
     const struct cuda_smooth *own = cuda_smooth_state(&lane->base);
-    struct smooth_results results;
-    int rc = smooth_begin_results(lane, plan, &results, error);
+    const struct smooth_request *request = plan->request;
+    struct smooth_results results = {};
+    struct image_range range = {1, 0};
+    int rc;
 
-    if (rc == 0)
-        rc = smooth_queue_rows(lane, plan, own->filtered[0], error);
+    smooth_range(plan, &range);
+    results.lo = range.lo;
+    results.hi = range.hi;
+    results.rows = lane->base.extent.rows;
+    results.bits = request->bits ? (uint32_t *)own->bits : NULL;
+    results.region = request->region ? (const uint32_t *)own->region : NULL;
+    if (request->region)
+        CUDA_SEND(lane, own->region, request->region, smooth_words(&lane->base));
+    if (request->histogram) {
+        results.histogram = own->histogram;
+        results.zero = request->lo + plan->middle;
+        results.first = request->first;
+        results.width = request->width;
+        results.bins = request->bins;
+        CUDA_TRY(cuda_device_of(&lane->base),
+                 cudaMemsetAsync(own->histogram, 0, (size_t)request->bins * sizeof(*own->histogram), lane->work));
+    }
+    rc = smooth_queue_rows(lane, plan, own->filtered[0], error);
     if (rc == 0)
         rc = smooth_queue_across(lane, plan, own->filtered[0], own->filtered[1], NULL, error);
     return rc ? rc : smooth_queue_across(lane, plan, own->filtered[1], NULL, &results, error);
@@ -377,9 +344,23 @@ static int
 cuda_smooth_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct smooth_plan *plan = (const struct smooth_plan *)given;
-    const int rc = cuda_smooth_queue(cuda_lane_of(base), plan, error);
+    const struct smooth_request *request = plan->request;
+    const struct cuda_smooth *own = cuda_smooth_state(base);
+    struct cuda_lane *lane = cuda_lane_of(base);
+    const int rc = cuda_smooth_queue(lane, plan, error);
 
-    return rc ? rc : smooth_fetch(cuda_lane_of(base), plan->request, error);
+    if (rc)
+        return rc;
+    if (request->histogram) {
+        CUDA_FETCH(lane, own->host_histogram, own->histogram, (size_t)request->bins);
+        CUDA_TRY(cuda_device_of(base), cudaStreamSynchronize(lane->work));
+        for (int i = 0; i < request->bins; i++)
+            request->histogram[i] = own->host_histogram[i];
+    }
+    /* The bits are last, since their copy may give up the turn. */
+    return request->bits
+               ? cuda_result_copy(lane, request->bits, own->bits, smooth_words(base) * sizeof(*own->bits), error)
+               : 0;
 }
 
 const struct kernels_op cuda_smooth_op = {

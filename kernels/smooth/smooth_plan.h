@@ -29,26 +29,18 @@ void smooth_plan_radii(const struct smooth_demand *demand, struct smooth_plan *p
 /* Makes the plan of a request that smooth.c has checked. Of a filter that is too large, a radius is -1. */
 void smooth_plan_make(const struct kernels_lane *lane, const struct smooth_request *request, struct smooth_plan *plan);
 
-/* Returns the value of the passes that stands for a stored value, limited to those that they can have. */
-static inline int32_t
-smooth_value_for(const struct smooth_plan *plan, int32_t stored)
-{
-    const struct smooth_request *request = plan->request;
-    const int32_t above = stored > request->lo ? stored : request->lo;
-
-    return (above < request->hi ? above : request->hi) - request->lo - plan->middle;
-}
-
-/* Returns whether a filtered value can be in range, and the range of values of the passes. */
+/* Returns whether a filtered value can be in range. If so, sets the range of values of the passes. */
 static inline bool
 smooth_range(const struct smooth_plan *plan, struct image_range *range)
 {
     const struct smooth_request *request = plan->request;
+    const struct image_range wanted = request->range;
 
-    range->lo = smooth_value_for(plan, request->range.lo);
-    range->hi = smooth_value_for(plan, request->range.hi);
-    return request->range.lo <= request->range.hi && request->range.lo <= request->hi &&
-           request->range.hi >= request->lo;
+    if (wanted.lo > wanted.hi || wanted.lo > request->hi || wanted.hi < request->lo)
+        return false;
+    range->lo = (wanted.lo > request->lo ? wanted.lo : request->lo) - request->lo - plan->middle;
+    range->hi = (wanted.hi < request->hi ? wanted.hi : request->hi) - request->lo - plan->middle;
+    return true;
 }
 
 /* Returns the bin of a value of the passes, from the stored value 0 of these; one that does not exist if it has none.
