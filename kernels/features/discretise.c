@@ -75,23 +75,6 @@ table_entry(const struct level_table *table, double bound, bool beyond)
     return first;
 }
 
-/* Finds the entries first .. end - 1 whose values the rule covers. Values are monotone, so that
- * these entries are contiguous. */
-static void
-table_taken(const struct level_table *table, const struct rule *rule, size_t *first, size_t *end)
-{
-    const struct discretisation_options *options = rule->options;
-    const double lo = options->has_range ? fmax(rule->lo, options->range[0]) : rule->lo;
-    const double hi = options->has_range ? fmin(rule->hi, options->range[1]) : rule->hi;
-    const bool falls = table->rescale->slope < 0;
-
-    *first = *end = 0;
-    if (!(lo <= hi))
-        return;
-    *first = table_entry(table, falls ? hi : lo, false);
-    *end = table_entry(table, falls ? lo : hi, true);
-}
-
 /* Returns the number of levels of the rule, which may be undefined for an empty region. */
 static double
 highest_level(const struct rule *rule)
@@ -116,18 +99,25 @@ discretise_most_levels(const struct discretisation_options *options, double lo, 
     return (int)fmin(fmax(highest_level(&rule), 2), TEXTURE_MAX_LEVELS);
 }
 
-/* Returns false if the rule does not cover a value. */
+/* Fills a table. The rule covers the values of the region and of the range. Values are monotone, so that their entries
+ * are contiguous. Returns false if the rule does not cover a value. */
 static bool
 discretise_table(const struct rule *rule, const struct level_table *table, uint16_t *level_of)
 {
-    size_t first, end;
+    const struct discretisation_options *options = rule->options;
+    const double lo = options->has_range ? fmax(rule->lo, options->range[0]) : rule->lo;
+    const double hi = options->has_range ? fmin(rule->hi, options->range[1]) : rule->hi;
+    const bool falls = table->rescale->slope < 0;
 
-    table_taken(table, rule, &first, &end);
     memset(level_of, 0, table->values * sizeof(*level_of));
-    for (size_t i = first; i < end; i++) {
+    if (!(lo <= hi))
+        return true;
+    const size_t end = table_entry(table, falls ? lo : hi, true);
+
+    for (size_t i = table_entry(table, falls ? hi : lo, false); i < end; i++) {
         const double stored = (double)table->smallest + (double)i;
 
-        if (rule->options->kind == DISCRETISATION_STORED_256 && (stored < 0 || stored > 255))
+        if (options->kind == DISCRETISATION_STORED_256 && (stored < 0 || stored > 255))
             return false;
         level_of[i] = (uint16_t)level_of_value(rule, stored, table_value(table, i));
     }

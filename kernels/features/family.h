@@ -115,6 +115,10 @@ struct feature_family {
      * with equal voxels and intensities share them. */
     bool of_intensities;
     enum feature_keep keeps;
+    /* The options that enable the family: a choice of `families`, `first_order`, or those that `wanted` reads instead
+     * if it is not NULL. */
+    enum texture_family choice;
+    bool by_first_order;
     bool (*wanted)(const struct texture_options *options);
     size_t (*sets)(const struct texture_options *options); /* NULL: one */
     /* Adds the set's own settings; NULL: no settings. */
@@ -179,6 +183,9 @@ enum {
     FEATURE_FAMILIES,
 };
 extern const struct feature_family *const feature_families[FEATURE_FAMILIES];
+
+/* Returns whether the options enable a family. */
+bool feature_family_wanted(const struct feature_family *family, const struct texture_options *options);
 
 /* Returns whether a voxel of the region's bits, with that stored value and slice, is in its
  * intensity mask. */

@@ -31,30 +31,13 @@ static const struct feature_definition first_order_definitions[FIRST_ORDER_FEATU
     {"entropy", "Discretised intensity entropy", "TLU2", .unit = "1", .of_levels = true},
 };
 
-/* Computes the entropy of levels. Values without a level (re-segmentation) do not count. */
-static int
-first_order_put_entropy(const struct feature_region *region, struct feature_value *values)
-{
-    uint64_t *counts = malloc((size_t)region->levels * sizeof(*counts)), any = 0;
-
-    if (!counts)
-        return -ENOMEM;
-    level_counts(region, counts);
-    for (int level = 0; level < region->levels; level++)
-        any |= counts[level];
-    if (any)
-        values[FIRST_ORDER_ENTROPY] = feature_present(entropy_of_counts(counts, (size_t)region->levels));
-    free(counts);
-    return 0;
-}
-
 static int
 first_order_values(const struct feature_region *region, size_t set, const uint64_t *counts,
                    struct feature_value *values)
 {
     struct feature_value statistics[STATISTICS];
     struct value_list list;
-    int rc = 0;
+    uint64_t *levels = NULL, any = 0;
 
     (void)set;
     (void)counts;
@@ -70,17 +53,21 @@ first_order_values(const struct feature_region *region, size_t set, const uint64
             values[FIRST_ORDER_VARIANCE + s - STATISTIC_VARIANCE] = statistics[s];
         if (region->no_levels)
             values[FIRST_ORDER_ENTROPY] = feature_absent(region->no_levels);
-        else
-            rc = first_order_put_entropy(region, values);
     }
     free(list.items);
-    return rc;
-}
-
-static bool
-first_order_wanted(const struct texture_options *options)
-{
-    return options->first_order || texture_wants(options, TEXTURE_FAMILY_first_order);
+    if (list.size == 0 || region->no_levels)
+        return 0;
+    /* The entropy is that of the levels. Values without a level (re-segmentation) do not count. */
+    levels = malloc((size_t)region->levels * sizeof(*levels));
+    if (!levels)
+        return -ENOMEM;
+    level_counts(region, levels);
+    for (int level = 0; level < region->levels; level++)
+        any |= levels[level];
+    if (any)
+        values[FIRST_ORDER_ENTROPY] = feature_present(entropy_of_counts(levels, (size_t)region->levels));
+    free(levels);
+    return 0;
 }
 
 /* The entropy is reported by one family only. */
@@ -95,7 +82,8 @@ const struct feature_family family_first_order = {
     .definitions = first_order_definitions,
     .definition_count = FIRST_ORDER_FEATURES,
     .needs = FEATURE_NEEDS_VALUES,
-    .wanted = first_order_wanted,
+    .choice = TEXTURE_FAMILY_first_order,
+    .by_first_order = true,
     .tells = first_order_tells,
     .bytes = value_list_bytes,
     .values = first_order_values,

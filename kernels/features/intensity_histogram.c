@@ -41,30 +41,21 @@ struct level_histogram {
     uint64_t total, sum; /* sum of the counts; sum of the voxels' levels */
 };
 
-static int
-list_levels(const struct level_histogram *histogram, struct value_list *list)
-{
-    *list = (struct value_list){
-        .items = malloc((size_t)histogram->size * sizeof(*list->items)),
-        .total = (double)histogram->total,
-    };
-    if (!list->items)
-        return -ENOMEM;
-    for (int i = 0; i < histogram->size; i++)
-        if (histogram->counts[i] > 0)
-            list->items[list->size++] = (struct value_count){i + 1, histogram->counts[i]};
-    return 0;
-}
-
 /* The mode is inserted among the statistics, whose order is otherwise kept. */
 static int
 put_statistics(const struct level_histogram *histogram, struct feature_value *values)
 {
     struct feature_value statistics[STATISTICS];
-    struct value_list list;
+    struct value_list list = {
+        .items = malloc((size_t)histogram->size * sizeof(*list.items)),
+        .total = (double)histogram->total,
+    };
 
-    if (list_levels(histogram, &list))
+    if (!list.items)
         return -ENOMEM;
+    for (int i = 0; i < histogram->size; i++)
+        if (histogram->counts[i] > 0)
+            list.items[list.size++] = (struct value_count){i + 1, histogram->counts[i]};
     statistics_of(&list, statistics);
     free(list.items);
     for (int s = STATISTIC_MEAN; s < STATISTIC_ENERGY; s++)
@@ -120,25 +111,13 @@ put_gradients(const struct level_histogram *histogram, struct feature_value *val
     values[INTENSITY_HISTOGRAM_MINIMUM_GRADIENT_LEVEL] = feature_present(lowest + 1);
 }
 
-static double
-uniformity_of(const struct level_histogram *histogram)
-{
-    double sum = 0;
-
-    for (int i = 0; i < histogram->size; i++) {
-        const double p = (double)histogram->counts[i] / (double)histogram->total;
-
-        sum += p * p;
-    }
-    return sum;
-}
-
 static int
 intensity_histogram_values(const struct feature_region *region, size_t set, const uint64_t *counts,
                            struct feature_value *values)
 {
     uint64_t *of_levels = malloc((size_t)region->levels * sizeof(*of_levels));
     struct level_histogram histogram = {.counts = of_levels, .size = region->levels};
+    double squares = 0;
     int rc = 0;
 
     (void)set;
@@ -151,10 +130,15 @@ intensity_histogram_values(const struct feature_region *region, size_t set, cons
         histogram.sum += of_levels[i] * (uint64_t)(i + 1);
     }
     if (histogram.total > 0) {
+        for (int i = 0; i < histogram.size; i++) {
+            const double p = (double)of_levels[i] / (double)histogram.total;
+
+            squares += p * p;
+        }
         values[INTENSITY_HISTOGRAM_MODE] = feature_present(mode_of(&histogram));
         values[INTENSITY_HISTOGRAM_ENTROPY] =
             feature_present(entropy_of_counts(histogram.counts, (size_t)histogram.size));
-        values[INTENSITY_HISTOGRAM_UNIFORMITY] = feature_present(uniformity_of(&histogram));
+        values[INTENSITY_HISTOGRAM_UNIFORMITY] = feature_present(squares);
         put_gradients(&histogram, values);
         rc = put_statistics(&histogram, values);
     }
@@ -162,17 +146,11 @@ intensity_histogram_values(const struct feature_region *region, size_t set, cons
     return rc;
 }
 
-static bool
-intensity_histogram_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_intensity_histogram);
-}
-
 const struct feature_family family_intensity_histogram = {
     .name = "intensity-histogram",
     .definitions = definitions,
     .definition_count = INTENSITY_HISTOGRAM_FEATURES,
     .needs = FEATURE_NEEDS_LEVELS,
-    .wanted = intensity_histogram_wanted,
+    .choice = TEXTURE_FAMILY_intensity_histogram,
     .values = intensity_histogram_values,
 };

@@ -53,12 +53,6 @@ local_intensity_values(const struct feature_region *region, size_t set, const ui
     return 0;
 }
 
-static bool
-local_intensity_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_local_intensity);
-}
-
 const struct feature_family family_local_intensity = {
     .name = "local-intensity",
     .definitions = local_intensity_definitions,
@@ -66,7 +60,7 @@ const struct feature_family family_local_intensity = {
     .needs = FEATURE_NEEDS_VALUES,
     .margin_mm = PEAKS_RADIUS_MM,
     .of_intensities = true,
-    .wanted = local_intensity_wanted,
+    .choice = TEXTURE_FAMILY_local_intensity,
     .op = KERNELS_PEAKS,
     .counted_last = true,
     .count = local_intensity_count,

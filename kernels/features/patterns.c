@@ -30,12 +30,6 @@ patterns_of_set(const struct texture_options *options, size_t set)
     return (enum texture_pattern)__builtin_ctz(left);
 }
 
-static int32_t
-pattern_millionths(const struct texture_options *options)
-{
-    return (int32_t)lround(options->tlbap_threshold * 1e6);
-}
-
 static void
 patterns_title(const struct texture_options *options, size_t set, struct feature_title *title)
 {
@@ -51,8 +45,8 @@ patterns_title(const struct texture_options *options, size_t set, struct feature
         .place = (int32_t)pattern,
     };
     if (pattern == TEXTURE_TLBAP)
-        snprintf(title->settings, sizeof(title->settings), "threshold=%.7g%s", pattern_millionths(options) / 1e6,
-                 options->tlbap_strict ? ",strict" : "");
+        snprintf(title->settings, sizeof(title->settings), "threshold=%.7g%s",
+                 patterns_request(options).threshold_millionths / 1e6, options->tlbap_strict ? ",strict" : "");
     else if (pattern == TEXTURE_LANADP && options->lanadp_integer)
         snprintf(title->settings, sizeof(title->settings), "integer");
 }
@@ -61,7 +55,7 @@ struct texture_patterns
 patterns_request(const struct texture_options *options)
 {
     struct texture_patterns request = {
-        .threshold_millionths = pattern_millionths(options),
+        .threshold_millionths = (int32_t)lround(options->tlbap_threshold * 1e6),
         .strict = options->tlbap_strict,
         .integer_average = options->lanadp_integer,
     };

@@ -72,27 +72,19 @@ steps_make_bins(struct steps *steps, const struct volume_histogram_options *opti
     }
 }
 
-/* Returns the slope shared by all tables, or 0 if they differ. */
-static double
-common_slope(const struct feature_volume *volume)
-{
-    const double slope = fabs(volume->rescales[0].slope);
-
-    for (size_t i = 1; i < volume->tables; i++)
-        if (fabs(volume->rescales[i].slope) != slope)
-            return 0;
-    return slope;
-}
-
 /* Makes the steps, or sets *missing to the reason. The caller must free the list if there are
  * steps. */
 static int
 steps_make(const struct feature_region *region, struct steps *steps, enum feature_missing *missing)
 {
-    const struct texture_options *options = region->volume->options;
+    const struct feature_volume *volume = region->volume;
+    const struct texture_options *options = volume->options;
     const double *range = options->levels.has_range ? options->levels.range : NULL;
 
-    *steps = (struct steps){.scale = 1, .next = common_slope(region->volume)};
+    *steps = (struct steps){.scale = 1, .next = fabs(volume->rescales[0].slope)};
+    for (size_t i = 1; i < volume->tables; i++)
+        if (fabs(volume->rescales[i].slope) != fabs(volume->rescales[0].slope))
+            steps->next = 0; /* values have no common step */
     *missing = FEATURE_EMPTY_REGION;
     if (value_list_make(region, &steps->list))
         return -ENOMEM;
@@ -176,12 +168,6 @@ volume_histogram_describe(const struct texture_options *options, size_t set, cha
 }
 
 static bool
-volume_histogram_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_volume_histogram);
-}
-
-static bool
 volume_histogram_tells(const struct texture_options *options, size_t feature)
 {
     const bool bins = options->ivh.kind == VOLUME_HISTOGRAM_BIN_NUMBER;
@@ -196,7 +182,7 @@ const struct feature_family family_volume_histogram = {
     .definitions = volume_histogram_definitions,
     .definition_count = DEFINITIONS,
     .needs = FEATURE_NEEDS_VALUES,
-    .wanted = volume_histogram_wanted,
+    .choice = TEXTURE_FAMILY_volume_histogram,
     .describe = volume_histogram_describe,
     .tells = volume_histogram_tells,
     .bytes = value_list_bytes,

@@ -335,7 +335,7 @@ print_wanted(const struct feature_region *region)
     for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++) {
         const struct feature_family *family = feature_families[f];
 
-        if (!family->wanted(options) || !family->values)
+        if (!feature_family_wanted(family, options) || !family->values)
             continue;
         for (size_t set = 0; set < (family->sets ? family->sets(options) : 1) && rc == 0; set++) {
             struct feature_value values[FEATURE_FAMILY_MAX];

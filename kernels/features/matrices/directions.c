@@ -15,18 +15,6 @@ directions_sets(const struct glcm_options *options)
     return options->offset_count > 0 ? 1 : options->distance_count;
 }
 
-static size_t
-directions_in_slice(const struct glcm_options *options, struct texture_offset *offsets)
-{
-    if (!aggregation_is_2d(options->aggregation) || options->angle_count == 0) {
-        memcpy(offsets, in_slice, sizeof(in_slice));
-        return ANGLES;
-    }
-    for (size_t i = 0; i < options->angle_count; i++)
-        offsets[i] = in_slice[options->angles[i] / 45];
-    return options->angle_count;
-}
-
 void
 directions_make(const struct glcm_options *options, size_t set, struct directions *directions)
 {
@@ -37,15 +25,13 @@ directions_make(const struct glcm_options *options, size_t set, struct direction
         const int32_t distance = options->distances[set];
         struct texture_offset *offsets = directions->offsets;
 
-        directions->count = directions_in_slice(options, offsets);
-        if (!aggregation_is_2d(options->aggregation)) {
-            size_t count = 0;
+        const bool is_2d = aggregation_is_2d(options->aggregation), some = is_2d && options->angle_count > 0;
 
-            for (int32_t y = -1; y <= 1; y++)
-                for (int32_t x = -1; x <= 1; x++)
-                    offsets[directions->count + count++] = (struct texture_offset){x, y, 1};
-            directions->count += count;
-        }
+        directions->count = some ? options->angle_count : ANGLES;
+        for (size_t i = 0; i < directions->count; i++)
+            offsets[i] = in_slice[some ? options->angles[i] / 45 : (int)i];
+        for (int32_t i = 0; i < 9 && !is_2d; i++) /* those to the next slice */
+            offsets[directions->count++] = (struct texture_offset){i % 3 - 1, i / 3 - 1, 1};
         for (size_t i = 0; i < directions->count; i++)
             offsets[i] =
                 (struct texture_offset){offsets[i].x * distance, offsets[i].y * distance, offsets[i].z * distance};
@@ -53,29 +39,20 @@ directions_make(const struct glcm_options *options, size_t set, struct direction
     }
 }
 
-static void
-directions_name_angles(const struct glcm_options *options, char text[DIRECTIONS_TEXT])
-{
-    size_t length = 0;
-
-    for (size_t i = 0; i < options->angle_count && length < DIRECTIONS_TEXT; i++)
-        length +=
-            (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "%s%d", i > 0 ? "," : "", options->angles[i]);
-}
-
 void
 directions_name(const struct glcm_options *options, char text[DIRECTIONS_TEXT])
 {
+    const bool some = aggregation_is_2d(options->aggregation) && options->angle_count < ANGLES;
+    size_t length = 0;
+
     text[0] = '\0';
-    if (options->offset_count > 0) {
-        size_t length = 0;
+    for (size_t i = 0; i < options->offset_count && length < DIRECTIONS_TEXT; i++) {
+        const struct texture_offset *offset = &options->offsets[i];
 
-        for (size_t i = 0; i < options->offset_count && length < DIRECTIONS_TEXT; i++) {
-            const struct texture_offset *offset = &options->offsets[i];
-
-            length += (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "(%d,%d,%d)", offset->x, offset->y,
-                                       offset->z);
-        }
-    } else if (aggregation_is_2d(options->aggregation) && options->angle_count < ANGLES)
-        directions_name_angles(options, text);
+        length +=
+            (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "(%d,%d,%d)", offset->x, offset->y, offset->z);
+    }
+    for (size_t i = 0; options->offset_count == 0 && some && i < options->angle_count && length < DIRECTIONS_TEXT; i++)
+        length +=
+            (size_t)snprintf(text + length, DIRECTIONS_TEXT - length, "%s%d", i > 0 ? "," : "", options->angles[i]);
 }

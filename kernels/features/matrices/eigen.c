@@ -35,15 +35,6 @@ make_reflection(double *u, int count, double *h)
     return left;
 }
 
-static void
-update_row(double *restrict row, int count, struct update update, int i)
-{
-    const double *restrict u = update.u, *restrict w = update.w;
-
-    for (int k = 0; k < count; k++)
-        row[k] -= u[i] * w[k] + w[i] * u[k];
-}
-
 /*
  * Updates the first i elements of row i, and adds its part of the product with v to y[0 .. i - 1].
  * Returns its own element of the product without the diagonal. Four alternating sums avoid waiting
@@ -73,33 +64,6 @@ update_and_multiply_row(double *restrict row, int i, struct update update, const
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/* Multiplies the updated leading count x count block by v. */
-static void
-update_and_multiply(double *matrix, int n, int count, struct update update, const double *v, double *y)
-{
-    for (int i = 0; i < count; i++) {
-        double *row = matrix + (size_t)i * (size_t)n;
-        const double sum = update_and_multiply_row(row, i, update, v, y);
-
-        row[i] -= 2 * update.u[i] * update.w[i];
-        y[i] = sum + row[i] * v[i];
-    }
-}
-
-/* Computes, from y = A u and h, the w of the update for a reflection on both sides. */
-static void
-make_update(const double *u, double h, int count, double *y)
-{
-    double projection = 0;
-
-    for (int k = 0; k < count; k++) {
-        y[k] /= h;
-        projection += y[k] * u[k];
-    }
-    for (int k = 0; k < count; k++)
-        y[k] -= projection / (2 * h) * u[k];
-}
-
 void
 eigen_tridiagonal(double *matrix, int n, double *diagonal, double *below, double *work)
 {
@@ -108,16 +72,30 @@ eigen_tridiagonal(double *matrix, int n, double *diagonal, double *below, double
 
     memset(work, 0, (size_t)n * sizeof(*work));
     for (int last = n - 1; last >= 0; last--) {
-        double *row = matrix + (size_t)last * (size_t)n, h;
+        double *row = matrix + (size_t)last * (size_t)n, h, projection = 0;
         double *y = w[last & 1];
 
-        update_row(row, last + 1, update, last);
+        for (int k = 0; k <= last; k++)
+            row[k] -= update.u[last] * update.w[k] + update.w[last] * update.u[k];
         diagonal[last] = row[last];
         if (last == 0)
             break;
         below[last - 1] = make_reflection(row, last, &h);
-        update_and_multiply(matrix, n, last, update, row, y);
-        make_update(row, h, last, y);
+        /* Update the leading block, and multiply it by the reflection's vector: y = A u. */
+        for (int i = 0; i < last; i++) {
+            double *other = matrix + (size_t)i * (size_t)n;
+            const double sum = update_and_multiply_row(other, i, update, row, y);
+
+            other[i] -= 2 * update.u[i] * update.w[i];
+            y[i] = sum + other[i] * row[i];
+        }
+        /* Compute, from y and h, the w of the update for a reflection on both sides. */
+        for (int k = 0; k < last; k++) {
+            y[k] /= h;
+            projection += y[k] * row[k];
+        }
+        for (int k = 0; k < last; k++)
+            y[k] -= projection / (2 * h) * row[k];
         update = (struct update){row, y};
     }
 }

@@ -133,9 +133,10 @@ matrix_add(struct matrix *matrix, const uint64_t *counts)
         }
 }
 
-/* Lists the cells and sums the marginals exactly. */
-static void
-list_cells(struct matrix *matrix)
+/* Lists the cells, sums the marginals exactly, and converts these to probabilities. Returns false if all counts are
+ * 0. */
+static bool
+matrix_normalise(struct matrix *matrix)
 {
     const int n = matrix->n;
 
@@ -155,29 +156,16 @@ list_cells(struct matrix *matrix)
             matrix->difference_counts[abs(i - j)] += count;
             matrix->sum_counts[i + j] += count;
         }
-}
-
-/* Converts the counts to probabilities. Returns false if all are 0. */
-static bool
-matrix_normalise(struct matrix *matrix)
-{
-    list_cells(matrix);
     if (matrix->total == 0)
         return false;
-    for (int i = 0; i < 5 * matrix->n; i++)
+    for (int i = 0; i < 5 * n; i++)
         matrix->rows[i] = (double)matrix->row_counts[i] / (double)matrix->total;
     matrix->row_levels = matrix->column_levels = 0;
-    for (int i = 0; i < matrix->n; i++) {
+    for (int i = 0; i < n; i++) {
         matrix->row_levels += matrix->row_counts[i] > 0;
         matrix->column_levels += matrix->column_counts[i] > 0;
     }
     return true;
-}
-
-static double
-probability(const struct matrix *matrix, const struct cell *cell)
-{
-    return (double)cell->count / (double)matrix->total;
 }
 
 static double
@@ -267,7 +255,7 @@ joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEA
     moments(matrix->columns, matrix->n, 1, &column_mean, &column_variance);
     for (size_t c = 0; c < matrix->cell_count; c++) {
         const struct cell *cell = &matrix->cells[c];
-        const double p = probability(matrix, cell), i = cell->i + 1, j = cell->j + 1;
+        const double p = (double)cell->count / (double)matrix->total, i = cell->i + 1, j = cell->j + 1;
 
         maximum = p > maximum ? p : maximum;
         squares += p * p;
@@ -300,7 +288,7 @@ information_features(const struct matrix *matrix, struct feature_value values[GL
 
     for (size_t c = 0; c < matrix->cell_count; c++) {
         const struct cell *cell = &matrix->cells[c];
-        const double p = probability(matrix, cell);
+        const double p = (double)cell->count / (double)matrix->total;
         const double together = (double)cell->count * (double)matrix->total;
         const double apart = (double)matrix->row_counts[cell->i] * (double)matrix->column_counts[cell->j];
 

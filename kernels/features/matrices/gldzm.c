@@ -30,26 +30,13 @@ gldzm_values(const struct feature_region *region, size_t set, const uint64_t *co
     return zones_values(counts, TEXTURE_ZONE_DISTANCES, values);
 }
 
-static bool
-gldzm_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_gldzm);
-}
-
-static void
-gldzm_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
-{
-    (void)set;
-    neighbourhood_describe(options, settings);
-}
-
 const struct feature_family family_gldzm = {
     .name = "gldzm",
     .definitions = gldzm_definitions,
     .definition_count = ZONE_FEATURES,
     .needs = FEATURE_NEEDS_LEVELS,
-    .wanted = gldzm_wanted,
-    .describe = gldzm_describe,
+    .choice = TEXTURE_FAMILY_gldzm,
+    .describe = neighbourhood_describe,
     .op = KERNELS_ZONES,
     .count = zones_count,
     .bytes = zones_bytes,

@@ -29,43 +29,31 @@ static const struct feature_definition glrlm_definitions[GLRLM_FEATURES] = {
     {"run_entropy", "Run entropy", "HJ9O", .unit = "1"},
 };
 
-static void
-glrlm_directions(const struct texture_options *options, struct directions *directions)
-{
-    int distance = 1;
-    const struct glcm_options beside = {
-        .aggregation = options->aggregation, .distances = &distance, .distance_count = 1};
-
-    directions_make(&beside, 0, directions);
-}
-
-/* Returns the longest side of the region along a direction of runs. For an empty region, returns 1,
- * so that there are counts. */
-static int64_t
-longest_run(const struct feature_region *region)
+/* Makes the directions of neighbours, and the request with them. The longest run has the longest side of the region
+ * along one of them. For an empty region it is 1, so that there are counts. */
+static struct texture_runs
+glrlm_request(const struct feature_region *region, struct directions *directions)
 {
     const struct feature_volume *volume = region->volume;
-    const int axes = aggregation_is_2d(volume->options->aggregation) ? 2 : 3;
+    const enum aggregation aggregation = volume->options->aggregation;
+    const int axes = aggregation_is_2d(aggregation) ? 2 : 3;
     struct texture_box box = {.size = {volume->columns, volume->rows, volume->slices}};
     int64_t longest = 1;
+    int distance = 1;
 
+    directions_make(&(struct glcm_options){.aggregation = aggregation, .distances = &distance, .distance_count = 1}, 0,
+                    directions);
     if (region->bits)
         texture_region_box(volume->lane, region->bits, &box);
     for (int axis = 0; axis < axes; axis++)
         longest = box.size[axis] > longest ? box.size[axis] : longest;
-    return longest;
-}
-
-static struct texture_runs
-glrlm_request(const struct feature_region *region, const struct directions *directions)
-{
     return (struct texture_runs){
-        .levels = {region->levels, region->level_of, region->volume->tables},
+        .levels = {region->levels, region->level_of, volume->tables},
         .region = region->bits,
         .directions = directions->offsets,
         .direction_count = directions->count,
-        .longest = longest_run(region),
-        .per_slice = aggregation_per_slice(region->volume->options->aggregation),
+        .longest = longest,
+        .per_slice = aggregation_per_slice(aggregation),
     };
 }
 
@@ -73,12 +61,10 @@ static int
 glrlm_count(const struct feature_region *region, size_t set, uint64_t **counts, struct error *error)
 {
     struct directions directions;
-    int rc;
+    const struct texture_runs request = glrlm_request(region, &directions);
+    const int rc = feature_counts_make(texture_runs_size(&request, region->volume->slices), counts, error);
 
     (void)set;
-    glrlm_directions(region->volume->options, &directions);
-    const struct texture_runs request = glrlm_request(region, &directions);
-    rc = feature_counts_make(texture_runs_size(&request, region->volume->slices), counts, error);
     return rc ? rc : texture_runs_run(region->volume->lane, &request, *counts, error);
 }
 
@@ -91,19 +77,6 @@ struct glrlm_work {
 };
 
 static void
-glrlm_add_merged(struct glrlm_work *work)
-{
-    const size_t entries = work->levels * work->longest;
-    const size_t count = level_cells_of(work->merged, work->levels, work->longest, work->cells);
-    uint64_t voxels = 0;
-
-    for (size_t c = 0; c < count; c++)
-        voxels += work->cells[c].count * work->cells[c].length;
-    level_average_add(&work->average, work->cells, count, voxels);
-    memset(work->merged, 0, entries * sizeof(*work->merged));
-}
-
-static void
 glrlm_add_matrices(struct glrlm_work *work, const uint64_t *counts, size_t matrices, size_t merge)
 {
     const size_t entries = work->levels * work->longest;
@@ -111,30 +84,34 @@ glrlm_add_matrices(struct glrlm_work *work, const uint64_t *counts, size_t matri
     for (size_t m = 0; m < matrices; m++) {
         for (size_t i = 0; i < entries; i++)
             work->merged[i] += counts[m * entries + i];
-        if ((m + 1) % merge == 0)
-            glrlm_add_merged(work);
+        if ((m + 1) % merge > 0)
+            continue;
+        const size_t count = level_cells_of(work->merged, work->levels, work->longest, work->cells);
+        uint64_t voxels = 0;
+
+        for (size_t c = 0; c < count; c++)
+            voxels += work->cells[c].count * work->cells[c].length;
+        level_average_add(&work->average, work->cells, count, voxels);
+        memset(work->merged, 0, entries * sizeof(*work->merged));
     }
 }
 
 static int
 glrlm_values(const struct feature_region *region, size_t set, const uint64_t *counts, struct feature_value *values)
 {
-    const struct texture_options *options = region->volume->options;
     struct directions directions;
-
-    (void)set;
-    glrlm_directions(options, &directions);
     const struct texture_runs request = glrlm_request(region, &directions);
     struct glrlm_work work = {.levels = (size_t)region->levels, .longest = (size_t)request.longest};
     const size_t entries = work.levels * work.longest;
 
+    (void)set;
     work.merged = calloc(entries, sizeof(*work.merged));
     work.cells = malloc(entries * sizeof(*work.cells));
     const bool whole = work.merged && work.cells;
 
     if (whole)
         glrlm_add_matrices(&work, counts, texture_runs_size(&request, region->volume->slices) / entries,
-                           aggregation_merges(options->aggregation) ? directions.count : 1);
+                           aggregation_merges(region->volume->options->aggregation) ? directions.count : 1);
     level_average_take(&work.average, GLRLM_FEATURES, values);
     free(work.cells);
     free(work.merged);
@@ -146,20 +123,12 @@ static size_t
 glrlm_bytes(const struct feature_region *largest, size_t set)
 {
     struct directions directions;
-
-    (void)set;
-    glrlm_directions(largest->volume->options, &directions);
     const struct texture_runs request = glrlm_request(largest, &directions);
     const size_t entries = (size_t)largest->levels * (size_t)request.longest;
 
+    (void)set;
     return texture_runs_size(&request, largest->volume->slices) * sizeof(uint64_t) +
            entries * (sizeof(uint64_t) + sizeof(struct level_cell));
-}
-
-static bool
-glrlm_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_glrlm);
 }
 
 static void
@@ -175,7 +144,7 @@ const struct feature_family family_glrlm = {
     .definitions = glrlm_definitions,
     .definition_count = GLRLM_FEATURES,
     .needs = FEATURE_NEEDS_LEVELS,
-    .wanted = glrlm_wanted,
+    .choice = TEXTURE_FAMILY_glrlm,
     .describe = glrlm_describe,
     .op = KERNELS_RUNS,
     .count = glrlm_count,

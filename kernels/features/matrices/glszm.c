@@ -29,26 +29,13 @@ glszm_values(const struct feature_region *region, size_t set, const uint64_t *co
     return zones_values(counts, TEXTURE_ZONE_SIZES, values);
 }
 
-static bool
-glszm_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_glszm);
-}
-
-static void
-glszm_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
-{
-    (void)set;
-    neighbourhood_describe(options, settings);
-}
-
 const struct feature_family family_glszm = {
     .name = "glszm",
     .definitions = glszm_definitions,
     .definition_count = ZONE_FEATURES,
     .needs = FEATURE_NEEDS_LEVELS,
-    .wanted = glszm_wanted,
-    .describe = glszm_describe,
+    .choice = TEXTURE_FAMILY_glszm,
+    .describe = neighbourhood_describe,
     .op = KERNELS_ZONES,
     .count = zones_count,
     .bytes = zones_bytes,

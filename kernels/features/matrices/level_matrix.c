@@ -4,16 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double
-total_of(const struct level_cell *cells, size_t count)
-{
-    uint64_t total = 0;
-
-    for (size_t c = 0; c < count; c++)
-        total += cells[c].count;
-    return (double)total;
-}
-
 /* Returns the sum of squares of the summed counts per index. Cells must be sorted by that index. */
 static double
 sum_of_squares(const struct level_cell *cells, size_t count, bool by_length)
@@ -45,11 +35,15 @@ by_length(const void *left, const void *right)
 void
 level_average_add(struct level_average *average, struct level_cell *cells, size_t count, uint64_t voxels)
 {
-    const double total = total_of(cells, count);
     double *sum = average->sum, squares;
+    uint64_t all = 0;
 
     if (count == 0)
         return;
+    for (size_t c = 0; c < count; c++)
+        all += cells[c].count;
+    const double total = (double)all;
+
     average->matrices++;
     for (size_t c = 0; c < count; c++) {
         const double p = (double)cells[c].count / total;

@@ -3,19 +3,12 @@
 
 #include "kernels/features/matrices/level_matrix.h"
 
-static bool
-neighbourhood_is_wanted(const struct texture_options *options, enum neighbourhood of)
-{
-    return texture_wants(options, of == NEIGHBOURHOOD_TONES ? TEXTURE_FAMILY_ngtdm : TEXTURE_FAMILY_ngldm);
-}
-
 /* Tones do not use the alike counts: dependences with the same neighbours are counted in the same
  * run. */
 static bool
 neighbourhoods_are_one(const struct texture_options *options)
 {
-    return neighbourhood_is_wanted(options, NEIGHBOURHOOD_TONES) &&
-           neighbourhood_is_wanted(options, NEIGHBOURHOOD_DEPENDENCES) &&
+    return texture_wants(options, TEXTURE_FAMILY_ngtdm) && texture_wants(options, TEXTURE_FAMILY_ngldm) &&
            options->ngtdm_distance == options->ngldm_distance;
 }
 
@@ -48,8 +41,9 @@ neighbourhood_own_size(const struct feature_region *region, enum neighbourhood o
 {
     const struct texture_options *options = region->volume->options;
     const struct texture_neighbours request = neighbourhood_request(region, of);
+    const enum texture_family family = of == NEIGHBOURHOOD_TONES ? TEXTURE_FAMILY_ngtdm : TEXTURE_FAMILY_ngldm;
 
-    if (!neighbourhood_is_wanted(options, of) || (of == NEIGHBOURHOOD_DEPENDENCES && neighbourhoods_are_one(options)))
+    if (!texture_wants(options, family) || (of == NEIGHBOURHOOD_DEPENDENCES && neighbourhoods_are_one(options)))
         return 0;
     return neighbourhood_size(region, &request);
 }
@@ -95,10 +89,11 @@ neighbourhood_counts(const struct feature_region *region, enum neighbourhood of,
 }
 
 void
-neighbourhood_describe(const struct texture_options *options, char settings[FEATURE_SETTINGS])
+neighbourhood_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
 {
     const enum dimension dimension = aggregation_dimension(options->aggregation);
 
+    (void)set;
     feature_put_text(settings, FEATURE_aggregation, dimension_names[dimension]);
     feature_put_text(settings, FEATURE_aggregation_ibsi_code, dimension_codes[dimension]);
 }

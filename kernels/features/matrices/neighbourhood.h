@@ -42,8 +42,8 @@ const uint64_t *neighbourhood_counts(const struct feature_region *region, enum n
 /* Returns the memory for both (family.h). */
 size_t neighbourhood_bytes(const struct feature_region *largest, size_t set);
 
-/* Adds the aggregation of a family without directions. */
-void neighbourhood_describe(const struct texture_options *options, char settings[FEATURE_SETTINGS]);
+/* Adds the aggregation of a family without directions (family.h). */
+void neighbourhood_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS]);
 
 #ifdef __cplusplus
 }

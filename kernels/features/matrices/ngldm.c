@@ -55,17 +55,10 @@ ngldm_values(const struct feature_region *region, size_t set, const uint64_t *co
     return 0;
 }
 
-static bool
-ngldm_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_ngldm);
-}
-
 static void
 ngldm_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
 {
-    (void)set;
-    neighbourhood_describe(options, settings);
+    neighbourhood_describe(options, set, settings);
     feature_put_integer(settings, FEATURE_distance, options->ngldm_distance);
     feature_put_integer(settings, FEATURE_alpha, options->ngldm_alpha);
 }
@@ -75,7 +68,7 @@ const struct feature_family family_ngldm = {
     .definitions = ngldm_definitions,
     .definition_count = LEVEL_MATRIX_FEATURES,
     .needs = FEATURE_NEEDS_LEVELS,
-    .wanted = ngldm_wanted,
+    .choice = TEXTURE_FAMILY_ngldm,
     .describe = ngldm_describe,
     .op = KERNELS_NEIGHBOURS,
     .count = neighbourhood_count,

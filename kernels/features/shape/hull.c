@@ -50,19 +50,14 @@ struct hull_work {
 /* ------------------------------------------------------------------------------- geometry ---- */
 
 static void
-points_difference(const struct hull_point *a, const struct hull_point *b, int64_t difference[3])
-{
-    for (int i = 0; i < 3; i++)
-        difference[i] = (int64_t)b->at[i] - a->at[i];
-}
-
-static void
 points_normal(const struct hull_point *a, const struct hull_point *b, const struct hull_point *c, int64_t normal[3])
 {
     int64_t first[3], second[3];
 
-    points_difference(a, b, first);
-    points_difference(a, c, second);
+    for (int i = 0; i < 3; i++) {
+        first[i] = (int64_t)b->at[i] - a->at[i];
+        second[i] = (int64_t)c->at[i] - a->at[i];
+    }
     for (int i = 0; i < 3; i++) {
         const int next = (i + 1) % 3, last = (i + 2) % 3;
 
@@ -163,16 +158,22 @@ hull_add_facet(struct hull_work *work, int32_t a, int32_t b, int32_t c)
 
 /* --------------------------------------------------------------------------- the first four ---- */
 
-/* Returns the point with the largest positive `measure`, if any. */
+/* Returns the point farthest from another, or from the line through two, as seen along the first axis. Distances are
+ * exact enough to detect 0. Returns HULL_NONE if all are 0. */
 static int32_t
-hull_farthest(const struct hull_work *work,
-              double (*measure)(const struct hull_work *work, const int32_t *of, int32_t point), const int32_t *of)
+hull_farthest(const struct hull_work *work, const int32_t *of, bool line)
 {
     int32_t found = HULL_NONE;
     double most = 0;
 
     for (int32_t point = 0; point < work->count; point++) {
-        const double own = measure(work, of, point);
+        const struct hull_point *a = &work->points[of[0]], *b = &work->points[point];
+        const int64_t y = (int64_t)b->at[1] - a->at[1], z = (int64_t)b->at[2] - a->at[2];
+        int64_t normal[3] = {0};
+
+        if (line)
+            points_normal(a, &work->points[of[1]], b, normal);
+        const double own = line ? fabs((double)normal[0]) : (double)(y * y + z * z);
 
         if (own > most) {
             most = own;
@@ -180,25 +181,6 @@ hull_farthest(const struct hull_work *work,
         }
     }
     return found;
-}
-
-/* Returns the distance as seen along the first axis, exact enough to detect 0. */
-static double
-apart_from_point(const struct hull_work *work, const int32_t *of, int32_t point)
-{
-    int64_t from[3];
-
-    points_difference(&work->points[of[0]], &work->points[point], from);
-    return (double)(from[1] * from[1] + from[2] * from[2]);
-}
-
-static double
-apart_from_line(const struct hull_work *work, const int32_t *of, int32_t point)
-{
-    int64_t normal[3];
-
-    points_normal(&work->points[of[0]], &work->points[of[1]], &work->points[point], normal);
-    return fabs((double)normal[0]);
 }
 
 /* Chooses three points whose projections along the first axis are not collinear, and the corner at
@@ -209,8 +191,8 @@ hull_choose_four(const struct hull_work *work, int32_t four[4])
     struct hull_facet facet;
 
     four[0] = 0;
-    four[1] = work->count > 0 ? hull_farthest(work, apart_from_point, four) : HULL_NONE;
-    four[2] = four[1] >= 0 ? hull_farthest(work, apart_from_line, four) : HULL_NONE;
+    four[1] = work->count > 0 ? hull_farthest(work, four, false) : HULL_NONE;
+    four[2] = four[1] >= 0 ? hull_farthest(work, four, true) : HULL_NONE;
     four[3] = work->count;
     if (four[2] < 0)
         return -EDOM;
@@ -360,23 +342,7 @@ hull_number(struct hull_work *work, struct hull *hull, int32_t corner)
     return *number;
 }
 
-/* Keeps a remaining facet. Facets of the corner at infinity yield the rim. */
-static void
-hull_keep_facet(struct hull_work *work, struct hull *hull, const struct hull_facet *facet)
-{
-    for (int i = 0; i < 3; i++)
-        if (facet->corner[i] == work->count) {
-            int32_t *rim = hull->rim[hull->rim_count++];
-
-            rim[0] = hull_number(work, hull, facet->corner[(i + 2) % 3]);
-            rim[1] = hull_number(work, hull, facet->corner[(i + 1) % 3]);
-            return;
-        }
-    for (int i = 0; i < 3; i++)
-        hull->facets[hull->facet_count][i] = hull_number(work, hull, facet->corner[i]);
-    hull->facet_count++;
-}
-
+/* Keeps the remaining facets. Those of the corner at infinity yield the rim. */
 static int
 hull_keep(struct hull_work *work, struct hull *hull)
 {
@@ -386,9 +352,21 @@ hull_keep(struct hull_work *work, struct hull *hull)
     if (!hull->facets || !hull->rim || !hull->points)
         return -ENOMEM;
     memset(work->rim_of, 0xFF, (size_t)work->count * sizeof(*work->rim_of));
-    for (int32_t f = 0; f < work->facet_count; f++)
-        if (!work->facets[f].gone)
-            hull_keep_facet(work, hull, &work->facets[f]);
+    for (int32_t f = 0; f < work->facet_count; f++) {
+        const struct hull_facet *facet = &work->facets[f];
+        int far = 0; /* which corner is at infinity; 3: none */
+
+        if (facet->gone)
+            continue;
+        while (far < 3 && facet->corner[far] != work->count)
+            far++;
+        for (int i = 0; i < 3 && far == 3; i++)
+            hull->facets[hull->facet_count][i] = hull_number(work, hull, facet->corner[i]);
+        for (int i = 0; i < 2 && far < 3; i++)
+            hull->rim[hull->rim_count][i] = hull_number(work, hull, facet->corner[(far + 2 - i) % 3]);
+        hull->facet_count += far == 3;
+        hull->rim_count += far < 3;
+    }
     return 0;
 }
 

@@ -12,34 +12,24 @@ struct placed {
     double square; /* squared mm from that centre */
 };
 
-static void
-hull_facet_normal(const struct hull *hull, size_t facet, int64_t normal[3])
-{
-    const struct hull_point *a = &hull->points[hull->facets[facet][0]];
-    int64_t sides[2][3];
-
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < 3; i++)
-            sides[side][i] = hull->points[hull->facets[facet][side + 1]].at[i] - a->at[i];
-    for (int i = 0; i < 3; i++) {
-        const int next = (i + 1) % 3, last = (i + 2) % 3;
-
-        normal[i] = sides[0][next] * sides[1][last] - sides[0][last] * sides[1][next];
-    }
-}
-
 void
 hull_measure(struct hull *side, const double step[3])
 {
     side->behind = 0;
     side->area = 0;
     for (size_t f = 0; f < side->facet_count; f++) {
-        int64_t normal[3], along = 0;
+        const struct hull_point *a = &side->points[side->facets[f][0]];
+        int64_t edges[2][3], normal[3], along = 0;
         double square = 0;
 
-        hull_facet_normal(side, f, normal);
+        for (int edge = 0; edge < 2; edge++)
+            for (int i = 0; i < 3; i++)
+                edges[edge][i] = side->points[side->facets[f][edge + 1]].at[i] - a->at[i];
         for (int i = 0; i < 3; i++) {
-            const double mm = (double)normal[i] * step[(i + 1) % 3] * step[(i + 2) % 3];
+            const int next = (i + 1) % 3, last = (i + 2) % 3;
+
+            normal[i] = edges[0][next] * edges[1][last] - edges[0][last] * edges[1][next];
+            const double mm = (double)normal[i] * step[next] * step[last];
 
             along += side->points[side->facets[f][i]].at[0];
             square += mm * mm;
@@ -102,30 +92,6 @@ corners_square(const struct placed *a, const struct placed *b, const double step
     return square;
 }
 
-/* Takes the corners of both sides. */
-static size_t
-corners_take(const struct hull sides[HULL_SIDES], struct placed *placed)
-{
-    size_t count = 0;
-
-    for (int side = 0; side < HULL_SIDES; side++)
-        for (size_t p = 0; p < sides[side].point_count; p++, count++)
-            for (int i = 0; i < 3; i++)
-                placed[count].at[i] = sides[side].points[p].at[i];
-    return count;
-}
-
-/* Finds the extent of the hull along an axis. */
-static void
-corners_ends(const struct placed *placed, size_t count, int axis, double ends[2])
-{
-    ends[0] = ends[1] = placed[0].at[axis];
-    for (size_t p = 1; p < count; p++) {
-        ends[0] = fmin(ends[0], placed[p].at[axis]);
-        ends[1] = fmax(ends[1], placed[p].at[axis]);
-    }
-}
-
 /* Orders axes and `step` by the longest axis. Returns the corner farthest from the centre of their
  * box. */
 static const struct placed *
@@ -137,7 +103,11 @@ corners_place(struct placed *placed, size_t count, double step[3])
     int longest = 0;
 
     for (int i = 0; i < 3; i++) {
-        corners_ends(placed, count, i, ends[i]);
+        ends[i][0] = ends[i][1] = placed[0].at[i];
+        for (size_t p = 1; p < count; p++) {
+            ends[i][0] = fmin(ends[i][0], placed[p].at[i]);
+            ends[i][1] = fmax(ends[i][1], placed[p].at[i]);
+        }
         if ((ends[i][1] - ends[i][0]) * steps[i] > (ends[longest][1] - ends[longest][0]) * steps[longest])
             longest = i;
     }
@@ -192,7 +162,13 @@ hull_diameter(const struct hull sides[HULL_SIDES], const double step[3], double 
 
     if (!placed)
         return -ENOMEM;
-    const struct placed farthest = *corners_place(placed, corners_take(sides, placed), steps);
+    for (int side = 0; side < HULL_SIDES; side++)
+        for (size_t p = 0; p < sides[side].point_count; p++, count++)
+            for (int i = 0; i < 3; i++)
+                placed[count].at[i] = sides[side].points[p].at[i];
+    const struct placed farthest = *corners_place(placed, count, steps);
+
+    count = 0;
     most = farthest.square;
     for (size_t p = 0; p < all; p++)
         best = fmax(best, corners_square(&farthest, &placed[p], steps));

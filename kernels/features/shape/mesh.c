@@ -35,34 +35,13 @@ mesh_edge_middle(int edge, int32_t middle[3])
     middle[upper] = edge & 2;
 }
 
-/* Returns the part of a face between cells inside the region, in eighths. Its corners are bits. */
-static int32_t
-face_inside(int corners)
-{
-    static const int32_t inside[5] = {0, 1, 4, 7, FACE_WHOLE};
-
-    if (corners == 6 || corners == 9)
-        return 2; /* not connected */
-    return inside[__builtin_popcount((unsigned)corners)];
-}
-
-/* Returns the four bits of a configuration on the far side along an axis. */
-static int
-face_behind(int configuration, int axis)
-{
-    int corners = 0, next = 0;
-
-    for (int corner = 0; corner < 8; corner++)
-        if (corner >> axis & 1)
-            corners |= (configuration >> corner & 1) << next++;
-    return corners;
-}
-
 /* Computes the flux out of the cell's part of the region, of a field directed away from its first
  * voxel: through its triangles, and through the three faces without that voxel (Gauss). */
 int32_t
 mesh_configuration_volume(int configuration)
 {
+    /* The part of a face inside the region, in eighths, by the number of its corners inside. */
+    static const int32_t inside[5] = {0, 1, 4, 7, FACE_WHOLE};
     int32_t volume = 0;
     int edges[MESH_CORNERS];
     const int count = mesh_configuration_edges(configuration, edges);
@@ -76,8 +55,16 @@ mesh_configuration_volume(int configuration)
         volume += a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) +
                   a[2] * (b[0] * c[1] - b[1] * c[0]);
     }
-    for (int axis = 0; axis < 3; axis++)
-        volume += MESH_WHOLE / 3 / FACE_WHOLE * face_inside(face_behind(configuration, axis));
+    for (int axis = 0; axis < 3; axis++) {
+        int corners = 0, next = 0; /* the four bits of the configuration on the far side */
+
+        for (int corner = 0; corner < 8; corner++)
+            if (corner >> axis & 1)
+                corners |= (configuration >> corner & 1) << next++;
+        volume +=
+            MESH_WHOLE / 3 / FACE_WHOLE *
+            (corners == 6 || corners == 9 ? 2 /* not connected */ : inside[__builtin_popcount((unsigned)corners)]);
+    }
     return volume;
 }
 

@@ -117,32 +117,26 @@ end_is_left(const int32_t *end, int64_t pitch)
     return true;
 }
 
-/* Adds a corner of a later row to one side of a hull, and removes previous corners that are no
- * longer corners (Andrew 1979). */
-static int64_t
-chain_add(struct corner *chain, int64_t count, struct corner added)
-{
-    while (count >= 2) {
-        const struct corner a = chain[count - 2], b = chain[count - 1];
-
-        if ((b.end - a.end) * (added.y - a.y) < (b.y - a.y) * (added.end - a.end))
-            break;
-        count--;
-    }
-    chain[count] = added;
-    return count + 1;
-}
-
-/* Fills the chain. Returns the number of corners. */
+/* Fills the chain. A corner of a later row removes previous corners that are no longer corners (Andrew 1979). Returns
+ * the number of corners. */
 static int64_t
 slice_corners(struct outline *outline, int64_t z)
 {
     const int32_t *ends = outline_end(outline, 0, z);
+    struct corner *chain = outline->chain;
     int64_t count = 0;
 
-    for (int64_t y = 0; y < outline->extent->rows; y++)
-        if (end_is_left(ends + y, outline->pitch))
-            count = chain_add(outline->chain, count, (struct corner){ends[y], y});
+    for (int64_t y = 0; y < outline->extent->rows; y++) {
+        if (!end_is_left(ends + y, outline->pitch))
+            continue;
+        for (; count >= 2; count--) {
+            const struct corner a = chain[count - 2], b = chain[count - 1];
+
+            if ((b.end - a.end) * (y - a.y) < (b.y - a.y) * (ends[y] - a.end))
+                break;
+        }
+        chain[count++] = (struct corner){ends[y], y};
+    }
     return count;
 }
 
@@ -178,10 +172,14 @@ vertex_is_left(const int32_t *end, int64_t pitch, struct apart at, int32_t verte
     return true;
 }
 
+/* Adds the vertices next to a voxel, except that towards the row's other end. */
 static int
-outline_add(struct outline *outline, struct hull_point point)
+outline_add_voxel(struct outline *outline, int64_t y, int64_t z)
 {
-    if (outline->count == outline->room) {
+    static const struct apart beside[] = {{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}};
+    const int32_t *end = outline_end(outline, y, z);
+
+    if (outline->count + COUNT(beside) > outline->room) {
         const size_t room = 2 * outline->room + 1024;
         struct hull_point *grown = realloc(outline->points, room * sizeof(*grown));
 
@@ -190,27 +188,15 @@ outline_add(struct outline *outline, struct hull_point point)
         outline->points = grown;
         outline->room = room;
     }
-    outline->points[outline->count++] = point;
-    return 0;
-}
-
-/* Adds the vertices next to a voxel, except that towards the row's other end. */
-static int
-outline_add_voxel(struct outline *outline, int64_t y, int64_t z)
-{
-    static const struct apart beside[] = {{0, 0}, {-1, 0}, {1, 0}, {0, -1}, {0, 1}};
-    const int32_t *end = outline_end(outline, y, z);
-    int rc = 0;
-
-    for (size_t i = 0; i < COUNT(beside) && rc == 0; i++) {
+    for (size_t i = 0; i < COUNT(beside); i++) {
         const int32_t vertex = 2 * *end + (i > 0);
         const int32_t at = outline->side == HULL_LOWER ? vertex : 2 - vertex;
 
         if (vertex_is_left(end, outline->pitch, beside[i], vertex))
-            rc = outline_add(outline, (struct hull_point){{at, (int32_t)(2 * y + 1 + beside[i].y),
-                                                           (int32_t)(2 * z + 1 + beside[i].z)}});
+            outline->points[outline->count++] =
+                (struct hull_point){{at, (int32_t)(2 * y + 1 + beside[i].y), (int32_t)(2 * z + 1 + beside[i].z)}};
     }
-    return rc;
+    return 0;
 }
 
 int

@@ -48,37 +48,6 @@ row_add_word(struct row_sums *sums, int64_t word, uint64_t bits)
     sums->squares += count * from * from + 2 * from * places + squares;
 }
 
-static void
-shape_place_add_row(const struct row_sums *row, int64_t y, int64_t z, struct shape_place *place)
-{
-    const int64_t at[3] = {row->columns, row->count * y, row->count * z};
-
-    place->voxels += row->count;
-    place->square[0] += row->squares;
-    for (int i = 0; i < 3; i++) {
-        place->sum[i] += at[i];
-        if (i > 0) {
-            const int64_t own = i == 1 ? y : z;
-
-            place->square[i] += (shape_product)at[i] * own;
-            place->first[i] = own < place->first[i] ? own : place->first[i];
-            place->last[i] = own > place->last[i] ? own : place->last[i];
-        }
-    }
-    place->product[0] += (shape_product)at[1] * z;
-    place->product[1] += (shape_product)at[0] * z;
-    place->product[2] += (shape_product)at[0] * y;
-}
-
-static uint64_t
-row_word(const uint64_t *row, int64_t columns, int64_t word)
-{
-    const int64_t left = columns - WORD * word;
-    const uint64_t inside = left < WORD ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
-
-    return row ? row[word] & inside : inside;
-}
-
 /* Returns whether the region has all voxels between the row's ends. */
 static bool
 row_is_whole(const uint64_t *row, const int64_t ends[2])
@@ -112,23 +81,36 @@ row_sums_of(const uint64_t *row, int64_t columns, const int64_t ends[2])
         return (struct row_sums){.count = ends[1] - ends[0] + 1,
                                  .columns = (ends[1] - ends[0] + 1) * (ends[0] + ends[1]) / 2,
                                  .squares = squares_to(ends[1]) - squares_to(ends[0] - 1)};
-    for (int64_t word = ends[0] / WORD; word <= ends[1] / WORD; word++)
-        row_add_word(&sums, word, row_word(row, columns, word));
+    for (int64_t word = ends[0] / WORD; word <= ends[1] / WORD; word++) {
+        const int64_t left = columns - WORD * word;
+        const uint64_t inside = left < WORD ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
+
+        row_add_word(&sums, word, row ? row[word] & inside : inside);
+    }
     return sums;
 }
 
 static void
 shape_place_read_row(const uint64_t *bits, int64_t columns, int64_t y, int64_t z, struct shape_place *place)
 {
-    struct row_sums row;
     int64_t ends[2];
 
     if (!texture_row_ends(bits, columns, ends))
         return;
-    row = row_sums_of(bits, columns, ends);
-    shape_place_add_row(&row, y, z, place);
-    place->first[0] = ends[0] < place->first[0] ? ends[0] : place->first[0];
-    place->last[0] = ends[1] > place->last[0] ? ends[1] : place->last[0];
+    const struct row_sums row = row_sums_of(bits, columns, ends);
+    const int64_t at[3] = {row.columns, row.count * y, row.count * z};
+    const int64_t first[3] = {ends[0], y, z}, last[3] = {ends[1], y, z};
+
+    place->voxels += row.count;
+    for (int i = 0; i < 3; i++) {
+        place->sum[i] += at[i];
+        place->square[i] += i == 0 ? row.squares : (shape_product)at[i] * first[i];
+        place->first[i] = first[i] < place->first[i] ? first[i] : place->first[i];
+        place->last[i] = last[i] > place->last[i] ? last[i] : place->last[i];
+    }
+    place->product[0] += (shape_product)at[1] * z;
+    place->product[1] += (shape_product)at[0] * z;
+    place->product[2] += (shape_product)at[0] * y;
 }
 
 void
@@ -175,18 +157,12 @@ shape_values(const struct feature_region *region, size_t set, const uint64_t *co
     return 0;
 }
 
-/* One option enables both this family and the first-order one. */
-static bool
-shape_wanted(const struct texture_options *options)
-{
-    return options->first_order || texture_wants(options, TEXTURE_FAMILY_shape);
-}
-
 const struct feature_family family_shape = {
     .name = "shape",
     .definitions = shape_definitions,
     .definition_count = SHAPE_FEATURES,
-    .wanted = shape_wanted,
+    .choice = TEXTURE_FAMILY_shape,
+    .by_first_order = true,
     .values = shape_values,
 };
 

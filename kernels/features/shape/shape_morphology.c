@@ -84,11 +84,13 @@ ratio(double of, double by)
 static void
 form_put_mesh(const struct form *form)
 {
+    const struct shape_place *place = &form->of_bits->place;
     const double volume = form->volume, area = form->area;
     /* area of a sphere with this volume */
     const double as_sphere = cbrt(36 * PI * volume * volume);
     const double compactness = 36 * PI * volume * volume / (area * area * area);
     struct feature_value *values = form->values;
+    double side[3]; /* of the bounding box */
 
     values[MORPHOLOGY_VOLUME] = feature_present(volume / 1000);
     values[MORPHOLOGY_AREA] = feature_present(area);
@@ -98,19 +100,11 @@ form_put_mesh(const struct form *form)
     values[MORPHOLOGY_SPHERICAL_DISPROPORTION] = feature_present(area / as_sphere);
     values[MORPHOLOGY_SPHERICITY] = feature_present(as_sphere / area);
     values[MORPHOLOGY_ASPHERICITY] = feature_present(area / as_sphere - 1);
-}
-
-static void
-form_put_box(const struct form *form)
-{
-    const struct shape_place *place = &form->of_bits->place;
-    double side[3];
-
     for (int i = 0; i < 3; i++)
         side[i] = (double)(place->last[i] - place->first[i] + 1) * form->spacing[i];
-    form->values[MORPHOLOGY_BOX_VOLUME_DENSITY] = feature_present(form->volume / (side[0] * side[1] * side[2]));
-    form->values[MORPHOLOGY_BOX_AREA_DENSITY] =
-        feature_present(form->area / (2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0])));
+    values[MORPHOLOGY_BOX_VOLUME_DENSITY] = feature_present(volume / (side[0] * side[1] * side[2]));
+    values[MORPHOLOGY_BOX_AREA_DENSITY] =
+        feature_present(area / (2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0])));
 }
 
 /* Returns the mm of a half voxel, the unit of the mesh's coordinates. */
@@ -155,20 +149,6 @@ form_covariance(const struct form *form, double matrix[9])
         }
 }
 
-/* Computes the square roots of the variances along the principal axes, the largest first. */
-static void
-form_deviations(const struct form *form, double deviations[3])
-{
-    double matrix[9], diagonal[3], below[2], work[9], variance[3];
-
-    form_covariance(form, matrix);
-    eigen_tridiagonal(matrix, 3, diagonal, below, work);
-    for (int i = 0; i < 3; i++)
-        variance[i] = eigen_of_rank(diagonal, below, 3, 2 - i);
-    for (int i = 0; i < 3; i++) /* rounding residues of 0 become 0 */
-        deviations[i] = variance[i] > 1e-14 * variance[0] ? sqrt(variance[i]) : 0;
-}
-
 double
 ellipsoid_area(const double axes[3])
 {
@@ -191,11 +171,14 @@ static void
 form_put_axes(const struct form *form)
 {
     struct feature_value *values = form->values;
-    double deviations[3], axes[3];
+    double matrix[9], diagonal[3], below[2], work[9], variance[3], axes[3];
 
-    form_deviations(form, deviations);
+    form_covariance(form, matrix);
+    eigen_tridiagonal(matrix, 3, diagonal, below, work);
+    for (int i = 0; i < 3; i++)
+        variance[i] = eigen_of_rank(diagonal, below, 3, 2 - i); /* the largest first */
     for (int i = 0; i < 3; i++) {
-        axes[i] = 2 * deviations[i];
+        axes[i] = variance[i] > 1e-14 * variance[0] ? 2 * sqrt(variance[i]) : 0; /* rounding residues of 0 become 0 */
         values[MORPHOLOGY_MAJOR_AXIS + i] = feature_present(2 * axes[i]);
     }
     values[MORPHOLOGY_ELONGATION] = ratio(axes[1], axes[0]);
@@ -264,15 +247,6 @@ form_put_values(const struct form *form)
 
 /* -------------------------------------------------------------------------- of the bits alone ---- */
 
-static int
-form_make_band(const struct feature_region *region, enum hull_side side, int band, struct form_outline *outline)
-{
-    const struct image_extent extent = feature_extent(region->volume);
-
-    return outline_points(region->bits, &extent, side, band * extent.slices / FORM_BANDS,
-                          (band + 1) * extent.slices / FORM_BANDS, &outline->points[band], &outline->counts[band]);
-}
-
 /* Joins all bands in order. A region without voxels has no hull. */
 static int
 form_make_side(const struct feature_volume *volume, enum hull_side side, const struct form_outline *outline,
@@ -301,17 +275,6 @@ form_make_side(const struct feature_volume *volume, enum hull_side side, const s
     return rc;
 }
 
-static int
-form_measure_hull(const struct feature_volume *volume, struct morphology_form *form)
-{
-    double half[3];
-
-    if (form->sides[HULL_LOWER].point_count == 0)
-        return 0;
-    form_half_steps(volume, half);
-    return hull_diameter(form->sides, half, &form->diameter);
-}
-
 /* The thread that finishes the last band makes the side. The thread that finishes the last side
  * measures both. */
 static int
@@ -319,6 +282,7 @@ morphology_form(const struct feature_region *region, size_t part, void *made)
 {
     const struct image_extent extent = feature_extent(region->volume);
     struct morphology_form *form = made;
+    double half[3];
     int rc;
 
     if (part == FORM_PLACE) {
@@ -326,15 +290,18 @@ morphology_form(const struct feature_region *region, size_t part, void *made)
         return 0;
     }
     const enum hull_side side = (enum hull_side)((part - FORM_SIDES) % HULL_SIDES);
+    const int band = (int)(part - FORM_SIDES) / HULL_SIDES;
     struct form_outline *outline = &form->outlines[side];
 
-    rc = form_make_band(region, side, (int)(part - FORM_SIDES) / HULL_SIDES, outline);
+    rc = outline_points(region->bits, &extent, side, band * extent.slices / FORM_BANDS,
+                        (band + 1) * extent.slices / FORM_BANDS, &outline->points[band], &outline->counts[band]);
     if (atomic_fetch_add(&outline->made, 1) + 1 < FORM_BANDS)
         return rc;
     if (rc == 0)
         rc = form_make_side(region->volume, side, outline, &form->sides[side]);
-    if (atomic_fetch_add(&form->made, 1) + 1 == HULL_SIDES && rc == 0)
-        rc = form_measure_hull(region->volume, form);
+    form_half_steps(region->volume, half);
+    if (atomic_fetch_add(&form->made, 1) + 1 == HULL_SIDES && rc == 0 && form->sides[HULL_LOWER].point_count > 0)
+        rc = hull_diameter(form->sides, half, &form->diameter);
     return rc;
 }
 
@@ -388,7 +355,6 @@ morphology_values(const struct feature_region *region, size_t set, const uint64_
         rc = morphology_form(region, part, &own);
     if (rc == 0 && form.of_bits->place.voxels > 0) {
         form_put_mesh(&form);
-        form_put_box(&form);
         form_put_axes(&form);
         form_put_values(&form);
         form_put_hull(&form);
@@ -397,19 +363,13 @@ morphology_values(const struct feature_region *region, size_t set, const uint64_
     return rc;
 }
 
-static bool
-morphology_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_morphology);
-}
-
 const struct feature_family family_morphology = {
     .name = "morphology",
     .definitions = morphology_definitions,
     .definition_count = MORPHOLOGY_FEATURES,
     .needs = FEATURE_NEEDS_VALUES,
     .of_intensities = true,
-    .wanted = morphology_wanted,
+    .choice = TEXTURE_FAMILY_morphology,
     .form_size = sizeof(struct morphology_form),
     .form_parts = FORM_PARTS,
     .form = morphology_form,

@@ -151,19 +151,13 @@ spatial_correlation_values(const struct feature_region *region, size_t set, cons
     return 0;
 }
 
-static bool
-spatial_correlation_wanted(const struct texture_options *options)
-{
-    return texture_wants(options, TEXTURE_FAMILY_spatial_correlation);
-}
-
 const struct feature_family family_spatial_correlation = {
     .name = "spatial-correlation",
     .definitions = spatial_correlation_definitions,
     .definition_count = SPATIAL_CORRELATIONS,
     .needs = FEATURE_NEEDS_VALUES,
     .of_intensities = true,
-    .wanted = spatial_correlation_wanted,
+    .choice = TEXTURE_FAMILY_spatial_correlation,
     .op = KERNELS_LAGS,
     .count = spatial_correlation_count,
     .bytes = spatial_correlation_bytes,

@@ -304,7 +304,7 @@ family_prepare(struct step *step, size_t f)
 {
     const struct feature_family *family = feature_families[f];
     const size_t maps = step->result->map_count;
-    if (!family->prepare || !family->wanted(step->request->options))
+    if (!family->prepare || !feature_family_wanted(family, step->request->options))
         return 0;
     int rc = advance(step, 0);
     step->prepared[f] = calloc(1, family->prepared_size(&step->volume));

@@ -14,7 +14,7 @@ texture_margin(const struct texture_options *options)
 {
     double margin = 0;
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        if (feature_families[f]->wanted(options) && feature_families[f]->margin_mm > margin)
+        if (feature_family_wanted(feature_families[f], options) && feature_families[f]->margin_mm > margin)
             margin = feature_families[f]->margin_mm;
     return margin;
 }
@@ -22,7 +22,7 @@ texture_margin(const struct texture_options *options)
 size_t
 texture_sets(const struct feature_family *family, const struct texture_options *options)
 {
-    if (!family->wanted(options))
+    if (!feature_family_wanted(family, options))
         return 0;
     return family->sets ? family->sets(options) : 1;
 }
@@ -32,7 +32,7 @@ texture_need(const struct texture_options *options)
 {
     enum feature_need needs = FEATURE_NEEDS_BITS;
     for (size_t f = 0; f < FEATURE_FAMILIES; f++)
-        if (feature_families[f]->wanted(options) && feature_families[f]->needs > needs)
+        if (feature_family_wanted(feature_families[f], options) && feature_families[f]->needs > needs)
             needs = feature_families[f]->needs;
     return needs;
 }
@@ -49,7 +49,7 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
 {
     for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
         const struct feature_family *family = feature_families[f];
-        if (family->wanted(options) && (family->count || family->prepare))
+        if (feature_family_wanted(family, options) && (family->count || family->prepare))
             demand->of[family->op] = family->demand ? family->demand(options, maps) : &kernels_asked;
     }
     if (texture_need(options) >= FEATURE_NEEDS_VALUES)
