@@ -11,30 +11,14 @@ struct boxing {
     const struct texture_boxed *boxed;
 };
 
-static size_t
-boxed_side(int64_t size)
-{
-    return (size_t)(size + 2 * TEXTURE_MAX_DISTANCE);
-}
-
 void *
 cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory, size_t size)
 {
-    const struct image_extent *extent = &lane->extent;
+    const int64_t columns = lane->extent.columns + 2 * TEXTURE_MAX_DISTANCE;
+    const int64_t rows = lane->extent.rows + 2 * TEXTURE_MAX_DISTANCE;
+    const int64_t slices = lane->extent.slices + 2 * TEXTURE_MAX_DISTANCE;
 
-    return kernels_take(&memory->host, boxed_side(extent->columns) * boxed_side(extent->rows),
-                        boxed_side(extent->slices) * size);
-}
-
-/* Returns the index of a voxel's value in a table of levels. */
-static size_t
-value_of_voxel(const struct cpu_lane *lane, int64_t voxel)
-{
-    const void *voxels = lane->voxels.memory;
-
-    if (lane->base.pixel == IMAGE_UINT8)
-        return ((const uint8_t *)voxels)[voxel];
-    return (size_t)(((const uint16_t *)voxels)[voxel] ^ (lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0));
+    return kernels_take(&memory->host, (size_t)columns * (size_t)rows, (size_t)slices * size);
 }
 
 /* Fills row y of slice z of the box. Voxels outside the region stay 0. */
@@ -44,7 +28,10 @@ boxed_fill_row(const struct boxing *boxing, int64_t y, int64_t z)
     const struct kernels_lane *lane = &boxing->lane->base;
     const struct texture_box *box = &boxing->boxed->box;
     const int64_t row = (box->first[2] + z) * lane->extent.rows + box->first[1] + y;
-    const size_t values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES;
+    const bool bytes = lane->pixel == IMAGE_UINT8;
+    const uint16_t bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0; /* value ^ bias is an index of the table */
+    const void *voxels = boxing->lane->voxels.memory;
+    const size_t values = bytes ? 256 : TEXTURE_VALUES;
     const uint16_t *level_of =
         boxing->levels->level_of + (boxing->levels->table_count > 1 ? (size_t)(box->first[2] + z) * values : 0);
     uint16_t *to = boxing->boxed->levels + z * boxing->boxed->slice + y * boxing->boxed->row;
@@ -53,9 +40,10 @@ boxed_fill_row(const struct boxing *boxing, int64_t y, int64_t z)
         uint64_t bits = texture_region_word(lane, boxing->region, row, word);
 
         for (; bits; bits &= bits - 1) {
-            const int64_t x = word * 64 + __builtin_ctzll(bits);
+            const int64_t x = word * 64 + __builtin_ctzll(bits), voxel = row * lane->extent.columns + x;
 
-            to[x - box->first[0]] = level_of[value_of_voxel(boxing->lane, row * lane->extent.columns + x)];
+            to[x - box->first[0]] =
+                bytes ? level_of[((const uint8_t *)voxels)[voxel]] : level_of[((const uint16_t *)voxels)[voxel] ^ bias];
         }
     }
 }

@@ -51,48 +51,25 @@ boxed_load(const struct glcm_volume &volume, size_t row, uint32_t x, Value value
         boxed_load_words<Value>(from, left, values);
 }
 
-/* Returns one bit per voxel: in the region. The box has `left` more voxels in the row. */
-static __device__ __forceinline__ uint32_t
-boxed_inside(const struct glcm_volume &volume, size_t row, uint32_t x, uint32_t left)
-{
-    const uint32_t inside = left < BOXED_ALIGN ? (1u << left) - 1 : (1u << BOXED_ALIGN) - 1;
-
-    if (!volume.region)
-        return inside;
-    return inside & (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
-}
-
 static __device__ __forceinline__ uint32_t
 boxed_marked(const struct boxed_source &source, uint32_t level)
 {
     return level != 0 ? level | source.mark : 0;
 }
 
-/* Looks up the level. 8-bit values use the block's copy of their table. */
-template <typename Level>
-static __device__ __forceinline__ Level
-boxed_level(const struct boxed_source &, const Level *made, const uint16_t *, uint8_t value)
-{
-    return made[value];
-}
-
-template <typename Level>
-static __device__ __forceinline__ Level
-boxed_level(const struct boxed_source &source, const Level *, const uint16_t *table, uint16_t value)
-{
-    return (Level)boxed_marked(source, __ldg(table + (value ^ source.volume.bias)));
-}
-
-/* Finds the levels of BOXED_ALIGN voxels, which may lie outside the box. */
+/* Finds the levels of BOXED_ALIGN voxels, which may lie outside the box. 8-bit values use the block's copy of their
+ * table, `table_made`. */
 template <typename Value, typename Level>
 static __device__ __forceinline__ void
 boxed_make(const struct boxed_source &source, const struct cuda_box &box, const Level *table_made,
            const uint16_t *table, const int32_t at[3], Level made[BOXED_ALIGN])
 {
-    const size_t row = (size_t)(source.first[2] + at[2]) * source.volume.rows + (size_t)(source.first[1] + at[1]);
-    const uint32_t x = (uint32_t)(source.first[0] + at[0]);
+    const struct glcm_volume &volume = source.volume;
+    const size_t row = (size_t)(source.first[2] + at[2]) * volume.rows + (size_t)(source.first[1] + at[1]);
+    const uint32_t x = (uint32_t)(source.first[0] + at[0]), left = (uint32_t)box.size[0] - (uint32_t)at[0];
+    const uint32_t all = (1u << BOXED_ALIGN) - 1;
     __align__(16) Value values[BOXED_ALIGN] = {};
-    uint32_t inside;
+    uint32_t inside; /* one bit per voxel: in the box and the region */
 
 #pragma unroll
     for (int k = 0; k < BOXED_ALIGN; k++)
@@ -100,14 +77,19 @@ boxed_make(const struct boxed_source &source, const struct cuda_box &box, const 
     for (int axis = 0; axis < 3; axis++)
         if ((uint32_t)at[axis] >= (uint32_t)box.size[axis])
             return;
-    inside = boxed_inside(source.volume, row, x, (uint32_t)box.size[0] - (uint32_t)at[0]);
+    inside = left < BOXED_ALIGN ? (1u << left) - 1 : all;
+    if (volume.region)
+        inside &= (uint32_t)(__ldg(volume.region + row * volume.words_per_row + x / 64) >> x % 64);
     if (inside == 0)
         return;
-    boxed_load<Value>(source.volume, row, x, values);
+    boxed_load<Value>(volume, row, x, values);
 #pragma unroll
     for (int k = 0; k < BOXED_ALIGN; k++)
-        made[k] = boxed_level<Level>(source, table_made, table, values[k]);
-    if (inside == (1u << BOXED_ALIGN) - 1)
+        if constexpr (sizeof(Value) == 1)
+            made[k] = table_made[values[k]];
+        else
+            made[k] = (Level)boxed_marked(source, __ldg(table + (values[k] ^ volume.bias)));
+    if (inside == all)
         return;
 #pragma unroll
     for (int k = 0; k < BOXED_ALIGN; k++)
@@ -161,38 +143,16 @@ boxed_row(int64_t columns)
     return (size_t)(columns + 2 * BOXED_ALIGN - 1) / BOXED_ALIGN * BOXED_ALIGN;
 }
 
-static size_t
-boxed_voxels(const struct image_extent *extent, int64_t margin)
-{
-    return boxed_row(extent->columns + BOXED_ALIGN) * (size_t)(extent->rows + 2 * margin) *
-               (size_t)(extent->slices + 2 * margin) +
-           2 * BOXED_LEAD;
-}
-
 void
 cuda_boxed_place(struct kernels_lane *lane, struct kernels_memory *memory, struct cuda_boxed *own)
 {
-    cuda_take(&memory->device, &own->levels, boxed_voxels(&lane->extent, TEXTURE_MAX_DISTANCE));
+    const struct image_extent *extent = &lane->extent;
+    const size_t rows = (size_t)(extent->rows + 2 * TEXTURE_MAX_DISTANCE);
+    const size_t slices = (size_t)(extent->slices + 2 * TEXTURE_MAX_DISTANCE);
+
+    cuda_take(&memory->device, &own->levels, boxed_row(extent->columns + BOXED_ALIGN) * rows * slices + 2 * BOXED_LEAD);
     cuda_take(&memory->device, &own->tables, TEXTURE_TABLES, texture_values(cuda_lane_of(lane)));
     cuda_counted_place(lane, memory, &own->counted);
-}
-
-template <typename Level>
-static int
-boxed_fill_slices(struct cuda_lane *lane, const struct boxed_source *source, const struct cuda_box *box, int32_t first,
-                  int32_t end, int32_t of_tables, struct error *error)
-{
-    const size_t pieces = (size_t)box->slice / BOXED_ALIGN, turn = BOXED_THREADS * BOXED_TURNS;
-    const dim3 grid((unsigned)(pieces / turn + 1), (unsigned)texture_least((size_t)(end - first), BOXED_SLICES));
-
-    if (lane->base.pixel == IMAGE_UINT8)
-        boxed_fill_slices_of<uint8_t, Level>
-            <<<grid, BOXED_THREADS, 0, lane->work>>>(*source, *box, first, end, of_tables);
-    else
-        boxed_fill_slices_of<uint16_t, Level>
-            <<<grid, BOXED_THREADS, 0, lane->work>>>(*source, *box, first, end, of_tables);
-    CUDA_LAUNCHED(cuda_device_of(&lane->base));
-    return 0;
 }
 
 /* With one table per slice, fills as many slices at a time as tables fit. */
@@ -203,6 +163,7 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own, const struc
 {
     const bool per_slice = levels->table_count > 1;
     const int32_t slices = (int32_t)box->size[2], batch = per_slice ? (int32_t)TEXTURE_TABLES : slices;
+    const size_t pieces = (size_t)box->slice / BOXED_ALIGN, turn = BOXED_THREADS * BOXED_TURNS;
 
     source->values = per_slice ? texture_values(lane) : 0;
     for (int32_t z = 0; z < slices; z += batch) {
@@ -212,10 +173,14 @@ boxed_fill_all(struct cuda_lane *lane, const struct cuda_boxed *own, const struc
 
         if (rc)
             return rc;
-        rc = boxed_fill_slices<Level>(lane, source, box, z == 0 ? -box->margin : z,
-                                      end == slices ? end + box->margin : end, z, error);
-        if (rc)
-            return rc;
+        const int32_t from = z == 0 ? -box->margin : z, to = end == slices ? end + box->margin : end;
+        const dim3 grid((unsigned)(pieces / turn + 1), (unsigned)texture_least((size_t)(to - from), BOXED_SLICES));
+
+        if (lane->base.pixel == IMAGE_UINT8)
+            boxed_fill_slices_of<uint8_t, Level><<<grid, BOXED_THREADS, 0, lane->work>>>(*source, *box, from, to, z);
+        else
+            boxed_fill_slices_of<uint16_t, Level><<<grid, BOXED_THREADS, 0, lane->work>>>(*source, *box, from, to, z);
+        CUDA_LAUNCHED(cuda_device_of(&lane->base));
     }
     return 0;
 }
@@ -243,21 +208,6 @@ boxed_begin(struct cuda_lane *lane, const struct cuda_boxed *own, const uint64_t
     return cuda_counted_region(lane, &own->counted, region, &source->volume.region, error);
 }
 
-static int
-boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels, int32_t margin,
-           enum boxed_form form, struct boxed_source *source, struct cuda_box *box, struct error *error)
-{
-    box->margin = margin;
-    box->row = (int64_t)boxed_row(box->size[0]);
-    box->slice = box->row * (box->size[1] + 2 * margin);
-    const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
-
-    box->levels = form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
-    source->mark = form == BOXED_MARKED ? BOXED_MARK : 0;
-    return form == BOXED_BYTES ? boxed_fill_all<uint8_t>(lane, own, levels, source, box, error)
-                               : boxed_fill_all<uint16_t>(lane, own, levels, source, box, error);
-}
-
 int
 cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own, const struct texture_levels *levels,
                 const uint64_t *region, int32_t margin, enum boxed_form form, struct cuda_box *box, struct error *error)
@@ -267,14 +217,15 @@ cuda_boxed_fill(struct cuda_lane *lane, const struct cuda_boxed *own, const stru
 
     if (rc || box->size[0] == 0)
         return rc;
-    return boxed_fill(lane, own, levels, margin, form, &source, box, error);
-}
+    box->margin = margin;
+    box->row = (int64_t)boxed_row(box->size[0]);
+    box->slice = box->row * (box->size[1] + 2 * margin);
+    const int64_t first = BOXED_LEAD + margin * (box->slice + box->row) + BOXED_ALIGN;
 
-/* Returns whether the volume has 8-bit values, word-aligned rows, and one table. */
-static bool
-boxed_are_values(const struct cuda_lane *lane, const struct texture_levels *levels)
-{
-    return lane->base.pixel == IMAGE_UINT8 && lane->base.extent.columns % 4 == 0 && levels->table_count == 1;
+    box->levels = form == BOXED_BYTES ? (uint16_t *)((uint8_t *)own->levels + first) : own->levels + first;
+    source.mark = form == BOXED_MARKED ? BOXED_MARK : 0;
+    return form == BOXED_BYTES ? boxed_fill_all<uint8_t>(lane, own, levels, &source, box, error)
+                               : boxed_fill_all<uint16_t>(lane, own, levels, &source, box, error);
 }
 
 int
@@ -282,18 +233,20 @@ cuda_boxed_bytes(struct cuda_lane *lane, const struct cuda_boxed *own, const str
                  const uint64_t *region, struct cuda_box *box, struct cuda_bytes *bytes, struct error *error)
 {
     struct boxed_source source;
-    int rc = boxed_begin(lane, own, region, box, &source, error);
+    int rc;
 
     *bytes = {};
-    if (rc || box->size[0] == 0)
-        return rc;
-    if (!boxed_are_values(lane, levels)) {
-        rc = boxed_fill(lane, own, levels, 1, BOXED_BYTES, &source, box, error);
+    if (lane->base.pixel != IMAGE_UINT8 || lane->base.extent.columns % 4 != 0 || levels->table_count != 1) {
+        rc = cuda_boxed_fill(lane, own, levels, region, 1, BOXED_BYTES, box, error);
         bytes->first = (const uint8_t *)box->levels;
         bytes->row = box->row;
         bytes->slice = box->slice;
         return rc;
     }
+    /* The values of the volume serve: they are bytes in word-aligned rows, with one table. */
+    rc = boxed_begin(lane, own, region, box, &source, error);
+    if (rc || box->size[0] == 0)
+        return rc;
     const struct glcm_volume *volume = &source.volume;
     const int64_t row = source.first[2] * volume->rows + source.first[1];
 

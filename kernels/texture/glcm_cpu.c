@@ -40,18 +40,6 @@ struct cpu_glcm {
     struct texture_space *spaces;
 };
 
-static struct cpu_glcm *
-cpu_glcm_state(const struct cpu_lane *lane)
-{
-    return (struct cpu_glcm *)kernels_state(&lane->base, KERNELS_GLCM);
-}
-
-static int64_t
-rows_of(const struct kernels_lane *lane)
-{
-    return lane->extent.rows * lane->extent.slices;
-}
-
 /* Returns the distance between rows of levels. */
 static int64_t
 stride_of(const struct kernels_lane *lane)
@@ -65,25 +53,26 @@ glcm_needs(struct kernels_lane *lane, const void *demand)
     int64_t levels;
 
     (void)demand;
-    return !__builtin_mul_overflow(stride_of(lane), rows_of(lane), &levels);
+    return !__builtin_mul_overflow(stride_of(lane), lane->extent.rows * lane->extent.slices, &levels);
 }
 
 static void
 cpu_glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_glcm *own = cpu_glcm_state(cpu_lane_of(lane));
-    size_t stride = (size_t)stride_of(lane), rows = (size_t)rows_of(lane);
+    struct cpu_glcm *own = kernels_state(lane, KERNELS_GLCM);
+    size_t stride = (size_t)stride_of(lane), rows = (size_t)(lane->extent.rows * lane->extent.slices);
 
     own->levels = kernels_take(&memory->host, stride * rows + MARGIN, sizeof(uint16_t));
     own->empty = kernels_take(&memory->host, stride + MARGIN, sizeof(uint16_t));
     own->rows = kernels_take(&memory->host, rows, sizeof(*own->rows));
-    own->spaces = texture_take_spaces(lane, memory);
+    own->spaces = kernels_take(&memory->host, (size_t)lane->device->threads, sizeof(*own->spaces));
 }
 
 /* -------------------------------------------------------------------- voxels to levels ---- */
 
 struct levelling {
     struct cpu_lane *lane;
+    const struct cpu_glcm *own;
     const struct texture_glcm *request;
     bool wide;
     struct texture_blocks blocks;
@@ -175,7 +164,7 @@ levels_at(const struct levelling *levelling, int64_t row, int64_t x)
 {
     int64_t at = MARGIN + row * stride_of(&levelling->lane->base) + x;
 
-    return (unsigned char *)cpu_glcm_state(levelling->lane)->levels + (at << levelling->wide);
+    return (unsigned char *)levelling->own->levels + (at << levelling->wide);
 }
 
 /* Writes only the zeros behind a row that has no voxel of the region. */
@@ -186,7 +175,7 @@ level_row(const struct levelling *levelling, int64_t z, int64_t row)
     int64_t columns = lane->extent.columns;
     struct glcm_row within = row_within(lane, levelling->request->region, row);
 
-    cpu_glcm_state(levelling->lane)->rows[row] = within;
+    levelling->own->rows[row] = within;
     memset(levels_at(levelling, row, columns), 0, (size_t)MARGIN << levelling->wide);
     if (!levelling->request->region)
         level_voxels(levelling, z, row * columns, columns, levels_at(levelling, row, 0));
@@ -206,7 +195,7 @@ level_block(void *context, int64_t i)
         int64_t row = block.z * levelling->blocks.rows + y;
 
         level_row(levelling, block.z, row);
-        voxels += cpu_glcm_state(levelling->lane)->rows[row].end - cpu_glcm_state(levelling->lane)->rows[row].first;
+        voxels += levelling->own->rows[row].end - levelling->own->rows[row].first;
     }
     __atomic_fetch_add(&levelling->voxels, voxels, __ATOMIC_RELAXED);
 }
@@ -216,14 +205,16 @@ static int64_t
 find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide)
 {
     const struct kernels_lane *base = &lane->base;
-    struct levelling levelling = {
-        .lane = lane,
-        .request = request,
-        .wide = wide,
-        .blocks = texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
+    const struct cpu_glcm *own = kernels_state(base, KERNELS_GLCM);
+    struct levelling levelling = {.lane = lane,
+                                  .own = own,
+                                  .request = request,
+                                  .wide = wide,
+                                  .blocks = texture_blocks_of(base->extent.columns, base->extent.rows,
+                                                              base->extent.slices, TEXTURE_BLOCK_VOXELS)};
 
-    memset(cpu_glcm_state(lane)->levels, 0, MARGIN * sizeof(uint16_t));
-    memset(cpu_glcm_state(lane)->empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
+    memset(own->levels, 0, MARGIN * sizeof(uint16_t));
+    memset(own->empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
     cpu_pool_for(cpu_device_of(base)->pool, levelling.blocks.count, level_block, &levelling);
     return levelling.voxels;
 }
@@ -233,6 +224,7 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
 /* Tuples of one group, and data shared by all threads. */
 struct glcm_counting {
     struct cpu_lane *lane;
+    const struct cpu_glcm *own;
     const struct texture_glcm *request;
     bool wide;
     const struct tuple *tuples;
@@ -251,7 +243,7 @@ struct counter {
     const struct tuple *tuple;
     size_t entries; /* per table */
     struct isa_counters counters;
-    size_t copies;   /* copies of the table of low counters */
+    size_t copies;   /* copies of the table of low counters; 0 for wide indices */
     int64_t z;       /* the anchor's slice, if flushed per slice */
     int64_t pending; /* tuples counted since the last flush */
     int64_t low;     /* tuples counted since low counters were last relieved */
@@ -261,17 +253,6 @@ static size_t
 base_of(const struct glcm_counting *counting)
 {
     return (size_t)counting->request->levels.levels + 1;
-}
-
-/* Returns the number of copies of the table of low counters; 0 for wide indices. */
-static size_t
-copies_for(size_t entries)
-{
-    if (entries <= SMALL_TABLE)
-        return 4;
-    if (entries <= MIDDLE_TABLE)
-        return 2;
-    return entries <= LOW_TABLE;
 }
 
 static uint64_t
@@ -299,18 +280,6 @@ matrix_of(const struct counter *counter, const struct tuple_pair *pair)
     return counting->counts + (z * request->offset_count + counting->first_offset + pair->offset) * levels * levels;
 }
 
-/* Takes the counters of all levels of the last point. Returns their sum. */
-static uint64_t
-take_line(const struct counter *counter, size_t entry, uint64_t *line)
-{
-    size_t base = base_of(counter->counting);
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < base; i++)
-        sum += line[i] = taken_from(&counter->counters, counter->copies, entry + i);
-    return sum;
-}
-
 /* Adds a line to a pair's margin, for the given levels of the other points. */
 static void
 add_line(const struct counter *counter, const struct tuple_pair *pair, const size_t *level,
@@ -330,33 +299,26 @@ add_line(const struct counter *counter, const struct tuple_pair *pair, const siz
             sums[level[pair->from] * base + level[pair->to]] += line[i];
 }
 
-/* Adds all entries of the tables to the margins, line by line of the last point's levels. */
+/* Adds all entries of the tables to the margins, line by line of the last point's levels, and then to the matrices. */
 static void
-sum_margins(struct counter *counter)
+empty_margins(struct counter *counter)
 {
     const struct tuple *tuple = counter->tuple;
-    size_t base = base_of(counter->counting), last = (size_t)tuple->points - 1;
+    size_t base = base_of(counter->counting), levels = base - 1, last = (size_t)tuple->points - 1;
     size_t level[TUPLE_POINTS] = {0};
 
+    memset(counter->space->sums, 0, sizeof(counter->space->sums));
     for (size_t entry = 0; entry < counter->entries; entry += base) {
-        uint64_t line[TEXTURE_TUPLE_LEVELS];
+        uint64_t line[TEXTURE_TUPLE_LEVELS], any = 0;
 
-        if (take_line(counter, entry, line) > 0)
+        for (size_t i = 0; i < base; i++)
+            any += line[i] = taken_from(&counter->counters, counter->copies, entry + i);
+        if (any > 0)
             for (int p = 0; p < tuple->pairs; p++)
                 add_line(counter, &tuple->pair[p], level, line, counter->space->sums[p]);
         for (size_t i = last; i-- > 0 && ++level[i] == base;)
             level[i] = 0;
     }
-}
-
-static void
-empty_margins(struct counter *counter)
-{
-    const struct tuple *tuple = counter->tuple;
-    size_t base = base_of(counter->counting), levels = base - 1;
-
-    memset(counter->space->sums, 0, sizeof(counter->space->sums));
-    sum_margins(counter);
     for (int p = 0; p < tuple->pairs; p++)
         for (size_t i = 1; i < base; i++)
             for (size_t j = 1; j < base; j++) {
@@ -401,18 +363,19 @@ static bool
 cpu_glcm_find_row(const struct counter *counter, struct texture_offset at, int64_t y, int64_t z,
                   struct glcm_row *within, const unsigned char **row)
 {
-    const struct cpu_lane *lane = counter->counting->lane;
-    struct image_extent extent = lane->base.extent;
+    const struct kernels_lane *lane = &counter->counting->lane->base;
+    const struct cpu_glcm *own = counter->counting->own;
+    struct image_extent extent = lane->extent;
     bool wide = counter->counting->wide;
     int64_t i = (z + at.z) * extent.rows + y + at.y;
 
-    *row = (const unsigned char *)cpu_glcm_state(lane)->empty + ((MARGIN + at.x) << wide);
+    *row = (const unsigned char *)own->empty + ((MARGIN + at.x) << wide);
     if (z + at.z < 0 || z + at.z >= extent.slices || y + at.y < 0 || y + at.y >= extent.rows)
         return false;
-    *within = cpu_glcm_state(lane)->rows[i];
+    *within = own->rows[i];
     if (within->first >= within->end)
         return false;
-    *row = (const unsigned char *)cpu_glcm_state(lane)->levels + ((MARGIN + i * stride_of(&lane->base) + at.x) << wide);
+    *row = (const unsigned char *)own->levels + ((MARGIN + i * stride_of(lane) + at.x) << wide);
     return true;
 }
 
@@ -456,20 +419,6 @@ relieve(struct counter *counter, int64_t more)
     counter->low += more;
 }
 
-static void
-count_chunk(struct counter *counter, const struct glcm_line *line, int64_t from, int64_t count)
-{
-    const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
-    struct isa_tuple tuple = {
-        .points = counter->tuple->points, .base = (uint16_t)base_of(counter->counting), .wide = counter->copies == 0};
-
-    for (int i = 0; i < tuple.points; i++) {
-        tuple.level[i] = line->row[i] + from;
-    }
-    relieve(counter, count);
-    isa->tally_tuples8(&tuple, count, &counter->counters);
-}
-
 /* Also counts zeros behind the end, which no matrix includes. */
 static void
 cpu_glcm_count_line(struct counter *counter, const struct glcm_line *line)
@@ -484,9 +433,17 @@ cpu_glcm_count_line(struct counter *counter, const struct glcm_line *line)
             counters[a[x] * TEXTURE_WIDE_LEVELS + b[x]]++;
         return;
     }
+    struct isa_tuple tuple = {
+        .points = counter->tuple->points, .base = (uint16_t)base_of(counter->counting), .wide = counter->copies == 0};
+
     for (int64_t from = line->first; from < line->end; from += CHUNK) {
-        int64_t count = line->end - from < CHUNK ? line->end - from : CHUNK;
-        count_chunk(counter, line, from, (count + ISA_TALLY - 1) / ISA_TALLY * ISA_TALLY);
+        int64_t left = line->end - from < CHUNK ? line->end - from : CHUNK;
+        int64_t count = (left + ISA_TALLY - 1) / ISA_TALLY * ISA_TALLY;
+
+        for (int i = 0; i < tuple.points; i++)
+            tuple.level[i] = line->row[i] + from;
+        relieve(counter, count);
+        cpu_device_of(&counter->counting->lane->base)->isa->tally_tuples8(&tuple, count, &counter->counters);
     }
 }
 
@@ -518,7 +475,7 @@ count_tuples(void *context)
     int64_t i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED), before = 0;
     struct counter counter = {.counting = counting};
 
-    counter.space = texture_claim_space(cpu_glcm_state(counting->lane)->spaces, &counting->space);
+    counter.space = counting->own->spaces + __atomic_fetch_add(&counting->space, 1, __ATOMIC_RELAXED);
     for (size_t t = 0; t < counting->tuple_count; t++) {
         const struct texture_blocks *blocks = &counting->blocks[t];
 
@@ -532,7 +489,7 @@ count_tuples(void *context)
         for (int k = 0; k < counting->tuples[t].points; k++)
             entries *= base_of(counter.counting);
         counter.entries = entries;
-        counter.copies = copies_for(entries);
+        counter.copies = entries <= SMALL_TABLE ? 4 : entries <= MIDDLE_TABLE ? 2 : entries <= LOW_TABLE;
         counter.counters.high = counter.space->high;
         for (size_t k = 0; k < 4 && counter.copies > 0; k++)
             counter.counters.low[k] = counter.space->low + k % counter.copies * entries;
@@ -547,36 +504,17 @@ count_tuples(void *context)
     }
 }
 
-static void
-set_blocks(struct glcm_counting *counting)
-{
-    const struct kernels_lane *lane = &counting->lane->base;
-    int64_t voxels = counting->request->per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS;
-
-    for (size_t t = 0; t < counting->tuple_count; t++) {
-        const struct tuple *tuple = &counting->tuples[t];
-        int64_t rows = lane->extent.rows, slices = lane->extent.slices;
-
-        for (int p = 0; p < tuple->points; p++) {
-            if (lane->extent.rows + tuple->at[p].y > rows)
-                rows = lane->extent.rows + tuple->at[p].y;
-            if (lane->extent.slices + tuple->at[p].z > slices)
-                slices = lane->extent.slices + tuple->at[p].z;
-        }
-        counting->blocks[t] = texture_blocks_of(lane, rows, slices, voxels);
-    }
-}
-
 /* Returns whether most voxels have nearly their neighbour's level, as in images. Samples some
  * rows. */
 static bool
-levels_are_smooth(const struct cpu_lane *lane)
+levels_are_smooth(const struct kernels_lane *lane)
 {
-    int64_t rows = rows_of(&lane->base), step = rows / SAMPLED_ROWS + 1, near = 0, pairs = 0;
+    const struct cpu_glcm *own = kernels_state(lane, KERNELS_GLCM);
+    int64_t rows = lane->extent.rows * lane->extent.slices, step = rows / SAMPLED_ROWS + 1, near = 0, pairs = 0;
 
     for (int64_t row = step / 2; row < rows; row += step) {
-        struct glcm_row within = cpu_glcm_state(lane)->rows[row];
-        const uint8_t *levels = (const uint8_t *)cpu_glcm_state(lane)->levels + MARGIN + row * stride_of(&lane->base);
+        struct glcm_row within = own->rows[row];
+        const uint8_t *levels = (const uint8_t *)own->levels + MARGIN + row * stride_of(lane);
 
         for (int64_t x = within.first; x + 1 < within.end; x++)
             near += abs(levels[x] - levels[x + 1]) <= NEAR_LEVELS;
@@ -591,7 +529,7 @@ levels_are_smooth(const struct cpu_lane *lane)
  * but their part of it fits.
  */
 static int
-points_for(const struct cpu_lane *lane, const struct texture_glcm *request, int64_t tuples)
+points_for(const struct kernels_lane *lane, const struct texture_glcm *request, int64_t tuples)
 {
     int64_t base = request->levels.levels + 1, entries = base * base;
     int points = 2;
@@ -616,10 +554,16 @@ cpu_glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
     size_t matrices = request->per_slice ? (size_t)lane->extent.slices : 1;
     bool wide = levels + 1 == TEXTURE_WIDE_LEVELS;
     int64_t voxels = find_levels(cpu_lane_of(lane), request, wide);
-    int points = points_for(cpu_lane_of(lane), request, voxels / (request->per_slice ? lane->extent.slices : 1));
+    int points = points_for(lane, request, voxels / (request->per_slice ? lane->extent.slices : 1));
     struct tuple tuples[TUPLES_TOGETHER];
     struct glcm_counting counting = {
-        .lane = cpu_lane_of(lane), .request = request, .wide = wide, .tuples = tuples, .counts = counts};
+        .lane = cpu_lane_of(lane),
+        .own = kernels_state(lane, KERNELS_GLCM),
+        .request = request,
+        .wide = wide,
+        .tuples = tuples,
+        .counts = counts,
+    };
 
     (void)error;
     memset(counts, 0, matrices * request->offset_count * levels * levels * sizeof(*counts));
@@ -630,7 +574,17 @@ cpu_glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
         counting.tuple_count =
             tuples_gather(request->offsets + o, left < TUPLES_TOGETHER ? left : TUPLES_TOGETHER, points, tuples);
         counting.next = counting.space = 0;
-        set_blocks(&counting);
+        for (size_t t = 0; t < counting.tuple_count; t++) {
+            int64_t rows = 0, slices = 0; /* of anchors behind the volume */
+
+            for (int p = 0; p < tuples[t].points; p++) {
+                rows = tuples[t].at[p].y > rows ? tuples[t].at[p].y : rows;
+                slices = tuples[t].at[p].z > slices ? tuples[t].at[p].z : slices;
+            }
+            counting.blocks[t] =
+                texture_blocks_of(lane->extent.columns, lane->extent.rows + rows, lane->extent.slices + slices,
+                                  request->per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS);
+        }
         cpu_pool_run(cpu_device_of(lane)->pool, count_tuples, &counting);
     }
     return 0;

@@ -10,11 +10,9 @@ enum {
 };
 
 /* The operation's state. */
-static struct texture_space **
-cpu_histogram_spaces(const struct kernels_lane *lane)
-{
-    return (struct texture_space **)kernels_state(lane, KERNELS_HISTOGRAM);
-}
+struct cpu_histogram {
+    struct texture_space *spaces;
+};
 
 struct tallying {
     struct cpu_lane *lane;
@@ -39,12 +37,6 @@ empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[
     }
 }
 
-static uint16_t
-cpu_histogram_value_at(const void *voxels, bool bytes, int64_t i)
-{
-    return bytes ? ((const uint8_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
-}
-
 /* Gathers the values of a word's voxels in the region. Returns their number. */
 static int64_t
 gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t *values)
@@ -58,11 +50,14 @@ gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t
 
     if (__builtin_popcountll(bits) == count) {
         for (int64_t i = 0; i < count; i++)
-            values[i] = cpu_histogram_value_at(voxels, bytes, from + i);
+            values[i] = bytes ? ((const uint8_t *)voxels)[from + i] : ((const uint16_t *)voxels)[from + i];
         return count;
     }
-    for (; bits; bits &= bits - 1)
-        values[found++] = cpu_histogram_value_at(voxels, bytes, from + __builtin_ctzll(bits));
+    for (; bits; bits &= bits - 1) {
+        const int64_t i = from + __builtin_ctzll(bits);
+
+        values[found++] = bytes ? ((const uint8_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
+    }
     return found;
 }
 
@@ -70,7 +65,8 @@ static void
 tally_values(void *context)
 {
     struct tallying *tallying = context;
-    struct texture_space *space = texture_claim_space(*cpu_histogram_spaces(&tallying->lane->base), &tallying->space);
+    const struct cpu_histogram *own = kernels_state(&tallying->lane->base, KERNELS_HISTOGRAM);
+    struct texture_space *space = own->spaces + __atomic_fetch_add(&tallying->space, 1, __ATOMIC_RELAXED);
     uint32_t *even = space->high, *odd = space->high + tallying->values;
     uint32_t *const tables[4] = {even, odd, even, odd};
     int64_t i, z = 0, pending = 0;
@@ -109,7 +105,9 @@ tally_values(void *context)
 static void
 cpu_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    *cpu_histogram_spaces(lane) = texture_take_spaces(lane, memory);
+    struct cpu_histogram *own = kernels_state(lane, KERNELS_HISTOGRAM);
+
+    own->spaces = kernels_take(&memory->host, (size_t)lane->device->threads, sizeof(*own->spaces));
 }
 
 static int
@@ -122,8 +120,9 @@ cpu_histogram_run(struct kernels_lane *lane, const void *given, struct error *er
                                 .per_slice = per_slice,
                                 .bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0,
                                 .values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES,
-                                .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
-                                                            per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
+                                .blocks =
+                                    texture_blocks_of(lane->extent.columns, lane->extent.rows, lane->extent.slices,
+                                                      per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
                                 .counts = request->counts};
 
     (void)error;
@@ -135,7 +134,7 @@ cpu_histogram_run(struct kernels_lane *lane, const void *given, struct error *er
 
 const struct kernels_op cpu_histogram_op = {
     .name = "texture (histogram)",
-    .state_size = sizeof(struct texture_space *),
+    .state_size = sizeof(struct cpu_histogram),
     .transient = true,
     .needs = kernels_op_asked,
     .place = cpu_histogram_place,

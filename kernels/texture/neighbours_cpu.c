@@ -21,6 +21,7 @@ struct cpu_neighbours {
 
 struct neighbouring {
     struct cpu_lane *lane;
+    const struct cpu_neighbours *own;
     const struct texture_neighbours *request;
     struct texture_boxed boxed;
     struct texture_blocks blocks;
@@ -34,12 +35,6 @@ struct neighbour_sums {
     uint16_t count[NEIGHBOURS_CHUNK], alike[NEIGHBOURS_CHUNK];
     uint32_t sum[NEIGHBOURS_CHUNK];
 };
-
-static struct cpu_neighbours *
-cpu_neighbours_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_NEIGHBOURS);
-}
 
 static void
 add_neighbour(const uint16_t *restrict own, const uint16_t *restrict other, int64_t count, uint16_t alpha,
@@ -58,23 +53,10 @@ add_neighbour(const uint16_t *restrict own, const uint16_t *restrict other, int6
 }
 
 static void
-add_neighbours(const struct neighbouring *job, const uint16_t *own, int64_t count, struct neighbour_sums *sums)
-{
-    const int64_t distance = job->request->distance, deep = job->request->in_slice ? 0 : distance;
-
-    memset(sums, 0, sizeof(*sums));
-    for (int64_t z = -deep; z <= deep; z++)
-        for (int64_t y = -distance; y <= distance; y++)
-            for (int64_t x = -distance; x <= distance; x++)
-                if (x != 0 || y != 0 || z != 0)
-                    add_neighbour(own, own + z * job->boxed.slice + y * job->boxed.row + x, count,
-                                  (uint16_t)job->request->alpha, sums);
-}
-
-static void
 neighbours_count_row(const struct neighbouring *job, const uint16_t *row, uint64_t *table)
 {
     const size_t plane = (size_t)job->request->levels.levels * job->width;
+    const int64_t distance = job->request->distance, deep = job->request->in_slice ? 0 : distance;
 
     for (int64_t first = 0; first < job->boxed.box.size[0]; first += NEIGHBOURS_CHUNK) {
         const int64_t left = job->boxed.box.size[0] - first;
@@ -82,7 +64,13 @@ neighbours_count_row(const struct neighbouring *job, const uint16_t *row, uint64
         const uint16_t *own = row + first;
         struct neighbour_sums sums;
 
-        add_neighbours(job, own, count, &sums);
+        memset(&sums, 0, sizeof(sums));
+        for (int64_t z = -deep; z <= deep; z++)
+            for (int64_t y = -distance; y <= distance; y++)
+                for (int64_t x = -distance; x <= distance; x++)
+                    if (x != 0 || y != 0 || z != 0)
+                        add_neighbour(own, own + z * job->boxed.slice + y * job->boxed.row + x, count,
+                                      (uint16_t)job->request->alpha, &sums);
         for (int64_t x = 0; x < count; x++) {
             uint64_t *of_level = table + (size_t)(own[x] - 1) * job->width;
 
@@ -111,8 +99,7 @@ static void
 neighbours_count_blocks(void *context)
 {
     struct neighbouring *job = context;
-    uint64_t *table = cpu_neighbours_state(&job->lane->base)->tables +
-                      __atomic_fetch_add(&job->table, 1, __ATOMIC_RELAXED) * NEIGHBOURS_TABLE;
+    uint64_t *table = job->own->tables + __atomic_fetch_add(&job->table, 1, __ATOMIC_RELAXED) * NEIGHBOURS_TABLE;
     int64_t i, z = -1;
 
     memset(table, 0, job->entries * sizeof(*table));
@@ -132,7 +119,7 @@ neighbours_count_blocks(void *context)
 static void
 cpu_neighbours_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_neighbours *own = cpu_neighbours_state(lane);
+    struct cpu_neighbours *own = kernels_state(lane, KERNELS_NEIGHBOURS);
 
     own->levels = cpu_boxed_take(lane, memory, sizeof(*own->levels));
     own->tables = kernels_take(&memory->host, (size_t)lane->device->threads, NEIGHBOURS_TABLE * sizeof(*own->tables));
@@ -145,6 +132,7 @@ cpu_neighbours_run(struct kernels_lane *lane, const void *given, struct error *e
     const struct texture_neighbours *neighbours = request->neighbours;
     struct neighbouring job = {
         .lane = cpu_lane_of(lane),
+        .own = kernels_state(lane, KERNELS_NEIGHBOURS),
         .request = neighbours,
         .width = texture_neighbours_width(neighbours),
         .counts = request->counts,
@@ -154,11 +142,12 @@ cpu_neighbours_run(struct kernels_lane *lane, const void *given, struct error *e
     job.entries = TEXTURE_NEIGHBOUR_KINDS * (size_t)neighbours->levels.levels * job.width;
     memset(request->counts, 0,
            (neighbours->per_slice ? (size_t)lane->extent.slices : 1) * job.entries * sizeof(*request->counts));
-    cpu_boxed_fill(job.lane, &neighbours->levels, neighbours->region, neighbours->distance,
-                   cpu_neighbours_state(lane)->levels, &job.boxed);
+    cpu_boxed_fill(job.lane, &neighbours->levels, neighbours->region, neighbours->distance, job.own->levels,
+                   &job.boxed);
     if (job.boxed.box.size[0] == 0)
         return 0;
-    job.blocks = texture_blocks_of_box(&job.boxed.box);
+    job.blocks =
+        texture_blocks_of(job.boxed.box.size[0], job.boxed.box.size[1], job.boxed.box.size[2], TEXTURE_BLOCK_VOXELS);
     cpu_pool_run(cpu_device_of(lane)->pool, neighbours_count_blocks, &job);
     return 0;
 }

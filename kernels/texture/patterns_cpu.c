@@ -29,14 +29,9 @@ struct cpu_patterns {
     int16_t *bounds; /* for TLBAP, one per largest value of a window */
 };
 
-static struct cpu_patterns *
-cpu_patterns_state(const struct cpu_lane *lane)
-{
-    return (struct cpu_patterns *)kernels_state(&lane->base, KERNELS_PATTERNS);
-}
-
 struct patterning {
     struct cpu_lane *lane;
+    const struct cpu_patterns *own;
     const struct texture_patterns *request;
     bool maps; /* in this pass */
     size_t first_region;
@@ -60,26 +55,19 @@ struct strip {
 
 /* ---------------------------------------------------------------------- the threshold ---- */
 
-static int64_t
-floor_division(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
 /* Computes the comparison lane for each largest value of a window, as a lane. */
 static void
-fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
+fill_bounds(enum image_pixel pixel, const struct texture_patterns *request, int16_t *bounds)
 {
-    enum image_pixel pixel = lane->base.pixel;
     int32_t count = pixel == IMAGE_UINT8 ? BINS : TEXTURE_VALUES;
     /* The bias is the difference between a stored value and its lane. */
     int32_t smallest = pixel == IMAGE_INT16 ? INT16_MIN : 0, bias = pixel == IMAGE_UINT16 ? 0x8000 : 0;
 
     for (int32_t value = smallest; value < smallest + count; value++) {
-        int64_t product = (int64_t)value * request->threshold_millionths;
-        int64_t bound = request->strict ? floor_division(product, WHOLE) : -floor_division(-product, WHOLE);
+        int64_t product = (int64_t)value * request->threshold_millionths, rest = product % WHOLE;
+        int64_t bound = product / WHOLE + (request->strict ? -(rest < 0) : rest > 0); /* rounded down or up */
 
-        cpu_patterns_state(lane)->bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
+        bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
     }
 }
 
@@ -112,14 +100,6 @@ cpu_patterns_load_row(struct strip *strip, int64_t row, int16_t *values)
     }
 }
 
-static enum isa_average
-average_of(const struct patterning *patterning)
-{
-    if (!patterning->request->integer_average)
-        return ISA_EXACT;
-    return patterning->lane->base.pixel == IMAGE_INT16 ? ISA_TRUNCATED : ISA_FLOOR;
-}
-
 static void
 find_codes(struct strip *strip, int64_t y)
 {
@@ -133,7 +113,7 @@ find_codes(struct strip *strip, int64_t y)
     if (request->wanted[TEXTURE_LBP])
         isa->beyond16(&windows, windows.row[1] + 1, false, strip->codes[TEXTURE_LBP]);
     if (request->wanted[TEXTURE_TLBAP]) {
-        const int16_t *bounds = cpu_patterns_state(strip->patterning->lane)->bounds;
+        const int16_t *bounds = patterning->own->bounds;
         const int16_t *centre = windows.row[1] + 1;
 
         isa->largest16(&windows, strip->bound);
@@ -143,30 +123,25 @@ find_codes(struct strip *strip, int64_t y)
             strip->bound[i] = strip->bound[i] > centre[i] ? strip->bound[i] : centre[i];
         isa->beyond16(&windows, strip->bound, request->strict, strip->codes[TEXTURE_TLBAP]);
     }
-    if (request->wanted[TEXTURE_LANADP])
-        isa->adjacent16(&windows, average_of(patterning), strip->codes[TEXTURE_LANADP]);
+    if (request->wanted[TEXTURE_LANADP]) {
+        const enum isa_average of_integers = patterning->lane->base.pixel == IMAGE_INT16 ? ISA_TRUNCATED : ISA_FLOOR;
+
+        isa->adjacent16(&windows, request->integer_average ? of_integers : ISA_EXACT, strip->codes[TEXTURE_LANADP]);
+    }
 }
 
 /* ------------------------------------------------------------------------- histograms ---- */
 
-/* Compares eight codes at a time, since most differences are near the beginning. */
-static bool
-all_equal(const uint8_t codes[WORD])
-{
-    uint64_t first = codes[0] * UINT64_C(0x0101010101010101), eight;
-
-    for (int i = 0; i < WORD; i += 8) {
-        memcpy(&eight, codes + i, sizeof(eight));
-        if (eight != first)
-            return false;
-    }
-    return true;
-}
-
 static void
 tally_word(const uint8_t codes[WORD], uint32_t tables[COPIES][BINS])
 {
-    if (all_equal(codes)) {
+    const uint64_t first = codes[0] * UINT64_C(0x0101010101010101);
+    uint64_t eight = first;
+
+    /* Compare eight codes at a time, since most differences are near the beginning. */
+    for (int i = 0; i < WORD && eight == first; i += 8)
+        memcpy(&eight, codes + i, sizeof(eight));
+    if (eight == first) {
         tables[0][codes[0]] += WORD;
         return;
     }
@@ -179,27 +154,6 @@ tally_word(const uint8_t codes[WORD], uint32_t tables[COPIES][BINS])
 }
 
 static void
-tally_bits(const uint8_t *codes, uint64_t bits, uint32_t tables[COPIES][BINS])
-{
-    if (bits == ~UINT64_C(0)) {
-        tally_word(codes, tables);
-        return;
-    }
-    for (unsigned copy = 0; bits; bits &= bits - 1)
-        tables[copy++ % COPIES][codes[__builtin_ctzll(bits)]]++;
-}
-
-/* Returns the voxels of a row's word that have patterns. */
-static uint64_t
-off_the_edges(int64_t columns, int64_t word)
-{
-    int64_t left = columns - 1 - word * WORD;
-    uint64_t bits = left >= WORD ? ~UINT64_C(0) : left > 0 ? (UINT64_C(1) << left) - 1 : 0;
-
-    return word == 0 ? bits & ~UINT64_C(1) : bits;
-}
-
-static void
 cpu_patterns_tally_row(struct strip *strip, size_t region, int64_t row)
 {
     const struct patterning *patterning = strip->patterning;
@@ -208,12 +162,23 @@ cpu_patterns_tally_row(struct strip *strip, size_t region, int64_t row)
     const uint64_t *bits_of = request->regions[patterning->first_region + region];
 
     for (int64_t x = 0; x < strip->count; x += WORD) {
-        int64_t word = (strip->first + x) / WORD;
-        uint64_t bits = texture_region_word(lane, bits_of, row, word) & off_the_edges(lane->extent.columns, word);
+        int64_t word = (strip->first + x) / WORD, left = lane->extent.columns - 1 - word * WORD;
+        uint64_t off_the_edges = left >= WORD ? ~UINT64_C(0) : left > 0 ? (UINT64_C(1) << left) - 1 : 0;
+        uint64_t bits = texture_region_word(lane, bits_of, row, word) & off_the_edges;
 
-        for (int p = 0; p < TEXTURE_PATTERNS && bits; p++)
-            if (request->wanted[p])
-                tally_bits(strip->codes[p] + x, bits, strip->tables[region][p]);
+        if (word == 0)
+            bits &= ~UINT64_C(1);
+        for (int p = 0; p < TEXTURE_PATTERNS && bits; p++) {
+            uint32_t(*tables)[BINS] = strip->tables[region][p];
+            const uint8_t *codes = strip->codes[p] + x;
+            unsigned copy = 0;
+
+            if (request->wanted[p] && bits == ~UINT64_C(0))
+                tally_word(codes, tables);
+            else if (request->wanted[p])
+                for (uint64_t some = bits; some; some &= some - 1)
+                    tables[copy++ % COPIES][codes[__builtin_ctzll(some)]]++;
+        }
     }
 }
 
@@ -257,7 +222,7 @@ do_strip(struct strip *strip, const struct texture_block *block)
             int64_t at = (block->z * (extent.rows - 2) + y - 1) * (extent.columns - 2) + strip->first + skip - 1;
 
             for (int p = 0; p < TEXTURE_PATTERNS; p++) {
-                uint8_t *map = cpu_patterns_state(patterning->lane)->base.maps[p];
+                uint8_t *map = patterning->own->base.maps[p];
 
                 if (map && strip->first + skip < end)
                     memcpy(map + at, strip->codes[p] + skip, (size_t)(end - strip->first - skip));
@@ -276,7 +241,7 @@ find_patterns(void *context)
 {
     struct patterning *patterning = context;
     int64_t columns = patterning->lane->base.extent.columns, i;
-    struct texture_space *space = texture_claim_space(cpu_patterns_state(patterning->lane)->spaces, &patterning->space);
+    struct texture_space *space = patterning->own->spaces + __atomic_fetch_add(&patterning->space, 1, __ATOMIC_RELAXED);
     struct strip strip = {.patterning = patterning, .tables = (void *)space->high};
 
     memset(strip.tables, 0, patterning->region_count * sizeof(*strip.tables));
@@ -294,9 +259,9 @@ find_patterns(void *context)
 static void
 cpu_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_patterns *own = cpu_patterns_state(cpu_lane_of(lane));
+    struct cpu_patterns *own = kernels_state(lane, KERNELS_PATTERNS);
 
-    own->spaces = texture_take_spaces(lane, memory);
+    own->spaces = kernels_take(&memory->host, (size_t)lane->device->threads, sizeof(*own->spaces));
     own->bounds = kernels_take(&memory->host, TEXTURE_VALUES, sizeof(*own->bounds));
 }
 
@@ -304,15 +269,17 @@ static int
 cpu_patterns_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_patterns *request = given;
-    struct patterning patterning = {.lane = cpu_lane_of(lane), .request = request, .maps = true};
+    const struct cpu_patterns *own = kernels_state(lane, KERNELS_PATTERNS);
+    struct patterning patterning = {.lane = cpu_lane_of(lane), .own = own, .request = request, .maps = true};
 
     (void)error;
     if (request->region_count > 0)
         memset(request->histograms, 0, request->region_count * TEXTURE_PATTERNS * BINS * sizeof(*request->histograms));
     if (lane->extent.columns < 3 || lane->extent.rows < 3)
         return 0;
-    fill_bounds(patterning.lane, request);
-    patterning.blocks = texture_blocks_of(lane, lane->extent.rows - 2, lane->extent.slices, TEXTURE_BLOCK_VOXELS);
+    fill_bounds(lane->pixel, request, own->bounds);
+    patterning.blocks =
+        texture_blocks_of(lane->extent.columns, lane->extent.rows - 2, lane->extent.slices, TEXTURE_BLOCK_VOXELS);
     do {
         size_t left = request->region_count - patterning.first_region;
 

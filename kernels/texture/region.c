@@ -98,26 +98,18 @@ slice_add_columns(const uint64_t *slice, const struct image_extent *extent, stru
     return any != 0;
 }
 
-static bool
-slice_row_has_bits(const uint64_t *slice, const struct image_extent *extent, int64_t y)
-{
-    const int64_t words = (extent->columns + WORD - 1) / WORD;
-    int64_t columns[2];
-
-    return texture_row_ends(slice + y * words, extent->columns, columns);
-}
-
 bool
 texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, int64_t z,
                       struct texture_box_ends *ends)
 {
-    int64_t first = 0, last = extent->rows - 1;
+    const int64_t words = (extent->columns + WORD - 1) / WORD;
+    int64_t first = 0, last = extent->rows - 1, columns[2];
 
     if (!slice_add_columns(slice, extent, ends))
         return false;
-    while (!slice_row_has_bits(slice, extent, first))
+    while (!texture_row_ends(slice + first * words, extent->columns, columns))
         first++;
-    while (!slice_row_has_bits(slice, extent, last))
+    while (!texture_row_ends(slice + last * words, extent->columns, columns))
         last--;
     region_box_add(ends, 1, first, last);
     region_box_add(ends, 2, z, z);
@@ -158,17 +150,13 @@ texture_box_of(const uint64_t *region, const struct image_extent *extent, struct
 
 /* ---------------------------------------------------------------------------- held regions ---- */
 
-static struct texture_region_state *
-region_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_REGION);
-}
-
 void
 texture_region_release(struct kernels_lane *lane)
 {
-    region_state(lane)->bits = NULL;
-    region_state(lane)->level_of = NULL;
+    struct texture_region_state *held = kernels_state(lane, KERNELS_REGION);
+
+    held->bits = NULL;
+    held->level_of = NULL;
 }
 
 int
@@ -181,7 +169,9 @@ texture_region_hold(struct kernels_lane *lane, const uint64_t *region, struct er
 int
 texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *levels, struct error *error)
 {
-    region_state(lane)->level_of = NULL;
+    struct texture_region_state *held = kernels_state(lane, KERNELS_REGION);
+
+    held->level_of = NULL;
     return levels->table_count == 1
                ? kernels_op_run(lane, KERNELS_REGION, &(struct texture_hold){.level_of = levels->level_of}, error)
                : 0;
@@ -190,7 +180,7 @@ texture_levels_hold(struct kernels_lane *lane, const struct texture_levels *leve
 const struct texture_region_state *
 texture_region_held(const struct kernels_lane *lane, const uint64_t *region)
 {
-    const struct texture_region_state *held = region_state(lane);
+    const struct texture_region_state *held = kernels_state(lane, KERNELS_REGION);
 
     return region && held->bits == region && lane->phase[KERNELS_REGION] != KERNELS_OP_ABSENT ? held : NULL;
 }

@@ -43,21 +43,14 @@ check_levels(const struct kernels_lane *lane, const struct texture_levels *level
     return 0;
 }
 
-static int
-texture_check_offsets(const struct texture_glcm *request, struct error *error)
+/* Returns the Chebyshev distance. */
+static int64_t
+texture_longest_side(struct texture_offset offset)
 {
-    if (!request->offsets || request->offset_count == 0)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there are no offsets");
-    for (size_t i = 0; i < request->offset_count; i++) {
-        struct texture_offset offset = request->offsets[i];
+    const int64_t x = llabs(offset.x), y = llabs(offset.y), z = llabs(offset.z);
+    const int64_t across = x > y ? x : y;
 
-        if (offset.x < -LARGEST_OFFSET || offset.x > LARGEST_OFFSET || offset.y < -LARGEST_OFFSET ||
-            offset.y > LARGEST_OFFSET || offset.z < -LARGEST_OFFSET || offset.z > LARGEST_OFFSET ||
-            (offset.x == 0 && offset.y == 0 && offset.z == 0))
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "offset %zu, (%d, %d, %d), is none or longer than %d",
-                             i, offset.x, offset.y, offset.z, LARGEST_OFFSET);
-    }
-    return 0;
+    return across > z ? across : z;
 }
 
 static int
@@ -74,11 +67,19 @@ texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uin
 
     if (rc == 0)
         rc = check_levels(lane, &glcm->levels, error);
-    if (rc == 0)
-        rc = texture_check_offsets(glcm, error);
-    if (rc == 0 && !counts)
-        rc = no_room(error);
-    return rc ? rc : kernels_op_run(lane, KERNELS_GLCM, &request, error);
+    if (rc)
+        return rc;
+    if (!glcm->offsets || glcm->offset_count == 0)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there are no offsets");
+    for (size_t i = 0; i < glcm->offset_count; i++) {
+        const struct texture_offset offset = glcm->offsets[i];
+        const int64_t longest = texture_longest_side(offset);
+
+        if (longest == 0 || longest > LARGEST_OFFSET)
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "offset %zu, (%d, %d, %d), is none or longer than %d",
+                             i, offset.x, offset.y, offset.z, LARGEST_OFFSET);
+    }
+    return counts ? kernels_op_run(lane, KERNELS_GLCM, &request, error) : no_room(error);
 }
 
 int
@@ -103,28 +104,12 @@ texture_neighbours_run(struct kernels_lane *lane, const struct texture_neighbour
     return counts ? kernels_op_run(lane, KERNELS_NEIGHBOURS, &request, error) : no_room(error);
 }
 
-static bool
-is_direction(const struct texture_offset *offset, bool per_slice)
-{
-    return abs(offset->x) <= 1 && abs(offset->y) <= 1 && abs(offset->z) <= !per_slice &&
-           (offset->x != 0 || offset->y != 0 || offset->z != 0);
-}
-
-/* Returns the number of axes of runs: two within slices. */
-static int
-axes_of_runs(const struct texture_runs *request)
-{
-    for (size_t i = 0; i < request->direction_count; i++)
-        if (request->directions[i].z != 0)
-            return 3;
-    return 2;
-}
-
 int
 texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uint64_t *counts, struct error *error)
 {
     const struct texture_runs_request request = {runs, counts};
     struct texture_box box;
+    int axes = 2; /* of runs, within slices */
     int rc = kernels_op_check(lane, KERNELS_RUNS, error);
 
     if (rc == 0)
@@ -134,12 +119,16 @@ texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uin
     if (!runs->directions || runs->direction_count < 1 || runs->direction_count > TEXTURE_MAX_DIRECTIONS)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%zu directions are not possible; 1 to %d are",
                          runs->direction_count, TEXTURE_MAX_DIRECTIONS);
-    for (size_t i = 0; i < runs->direction_count; i++)
-        if (!is_direction(&runs->directions[i], runs->per_slice))
+    for (size_t i = 0; i < runs->direction_count; i++) {
+        const struct texture_offset direction = runs->directions[i];
+
+        if (texture_longest_side(direction) != 1 || (runs->per_slice && direction.z != 0))
             return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                              "direction %zu does not lead to a neighbour, or leads to another slice", i);
+        axes = direction.z != 0 ? 3 : axes;
+    }
     texture_region_box(lane, runs->region, &box);
-    for (int axis = 0; axis < axes_of_runs(runs); axis++)
+    for (int axis = 0; axis < axes; axis++)
         if (box.size[axis] > TEXTURE_MAX_RUN)
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                              "runs in a region of %lld voxels along an axis may be longer than %d",
@@ -201,12 +190,6 @@ const struct texture_patterns_demand texture_patterns_demands[TEXTURE_PATTERNS +
 
 _Static_assert(TEXTURE_PATTERNS == 3, "there is a demand for each number of maps");
 
-static struct texture_patterns_state *
-patterns_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_PATTERNS);
-}
-
 size_t
 texture_patterns_codes(const struct image_extent *extent)
 {
@@ -218,7 +201,7 @@ texture_patterns_codes(const struct image_extent *extent)
 bool
 texture_patterns_needs(struct kernels_lane *lane, const void *demand)
 {
-    struct texture_patterns_state *state = patterns_state(lane);
+    struct texture_patterns_state *state = kernels_state(lane, KERNELS_PATTERNS);
 
     state->demand = *(const struct texture_patterns_demand *)demand;
     memset(state->maps, 0, sizeof(state->maps));
@@ -228,7 +211,7 @@ texture_patterns_needs(struct kernels_lane *lane, const void *demand)
 void
 texture_patterns_keep(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct texture_patterns_state *state = patterns_state(lane);
+    struct texture_patterns_state *state = kernels_state(lane, KERNELS_PATTERNS);
     const size_t codes = texture_patterns_codes(&lane->extent);
 
     for (int i = 0; i < state->demand.maps; i++)
@@ -257,38 +240,32 @@ check_patterns(const struct texture_patterns *request, struct error *error)
     return 0;
 }
 
-/* Assigns memory to the requested maps. */
-static int
-place_maps(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error)
+int
+texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error)
 {
-    struct texture_patterns_state *state = patterns_state(lane);
-    int count = 0;
+    struct texture_patterns_state *state = kernels_state(lane, KERNELS_PATTERNS);
+    int rc = check_patterns(request, error), count = 0;
 
+    if (rc == 0)
+        rc = kernels_op_check(lane, KERNELS_PATTERNS, error);
+    if (rc)
+        return rc;
     for (int i = 0; i < TEXTURE_PATTERNS; i++)
         count += request->maps[i];
     if (count > state->demand.maps)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is room for %d maps of patterns, not for %d",
                          state->demand.maps, count);
+    /* Assign memory to the requested maps. */
     count = 0;
     for (int i = 0; i < TEXTURE_PATTERNS; i++)
         state->maps[i] = request->maps[i] ? state->room[count++] : NULL;
-    return 0;
-}
-
-int
-texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, struct error *error)
-{
-    int rc = check_patterns(request, error);
-
-    if (rc == 0)
-        rc = kernels_op_check(lane, KERNELS_PATTERNS, error);
-    if (rc == 0)
-        rc = place_maps(lane, request, error);
-    return rc ? rc : kernels_op_run(lane, KERNELS_PATTERNS, request, error);
+    return kernels_op_run(lane, KERNELS_PATTERNS, request, error);
 }
 
 const uint8_t *
 texture_patterns_map(const struct kernels_lane *lane, enum texture_pattern pattern)
 {
-    return patterns_state(lane)->maps[pattern];
+    const struct texture_patterns_state *state = kernels_state(lane, KERNELS_PATTERNS);
+
+    return state->maps[pattern];
 }

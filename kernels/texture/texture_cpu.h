@@ -24,21 +24,6 @@ struct texture_space {
     uint64_t sums[TUPLE_PAIRS][TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS];
 };
 
-/* Takes one per thread of the device. */
-static inline struct texture_space *
-texture_take_spaces(const struct kernels_lane *lane, struct kernels_memory *memory)
-{
-    return (struct texture_space *)kernels_take(&memory->host, (size_t)lane->device->threads,
-                                                sizeof(struct texture_space));
-}
-
-/* Claims the next thread's space. `claimed` must start at 0. */
-static inline struct texture_space *
-texture_claim_space(struct texture_space *spaces, int64_t *claimed)
-{
-    return spaces + __atomic_fetch_add(claimed, 1, __ATOMIC_RELAXED);
-}
-
 /* Rows of one slice that are processed together. */
 struct texture_blocks {
     int64_t rows;   /* per slice */
@@ -49,9 +34,9 @@ struct texture_blocks {
 
 /* Returns blocks of about `voxels` voxels, at least one row each. */
 static inline struct texture_blocks
-texture_blocks_of(const struct kernels_lane *lane, int64_t rows, int64_t slices, int64_t voxels)
+texture_blocks_of(int64_t columns, int64_t rows, int64_t slices, int64_t voxels)
 {
-    struct texture_blocks blocks = {.rows = rows, .height = voxels / lane->extent.columns};
+    struct texture_blocks blocks = {.rows = rows, .height = voxels / columns};
 
     if (blocks.height < 1)
         blocks.height = 1;
@@ -92,19 +77,6 @@ void *cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *mem
 
 void cpu_boxed_fill(struct cpu_lane *lane, const struct texture_levels *levels, const uint64_t *region, int64_t margin,
                     uint16_t *memory, struct texture_boxed *boxed);
-
-/* Returns blocks of a box's rows. */
-static inline struct texture_blocks
-texture_blocks_of_box(const struct texture_box *box)
-{
-    struct texture_blocks blocks = {.rows = box->size[1], .height = TEXTURE_BLOCK_VOXELS / box->size[0]};
-
-    if (blocks.height < 1)
-        blocks.height = 1;
-    blocks.per_slice = (blocks.rows + blocks.height - 1) / blocks.height;
-    blocks.count = blocks.per_slice * box->size[2];
-    return blocks;
-}
 
 static inline int64_t
 texture_words_per_row(const struct kernels_lane *lane)

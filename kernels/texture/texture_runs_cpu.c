@@ -20,28 +20,13 @@ struct cpu_runs {
 
 struct running {
     struct cpu_lane *lane;
+    const struct cpu_runs *own;
     const struct texture_runs *request;
     struct texture_boxed boxed;
     struct texture_blocks blocks; /* per direction */
     uint64_t *counts;
     int64_t next, table;
 };
-
-static struct cpu_runs *
-cpu_runs_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_RUNS);
-}
-
-/* Sets bytes to 1 where a run of more than one voxel begins. */
-static void
-runs_find(const uint16_t *own, const uint16_t *before, const uint16_t *after, int64_t count, uint8_t *restrict begins)
-{
-    for (int64_t x = 0; x < count; x++)
-        begins[x] = (own[x] > 0) & (own[x] != before[x]) & (own[x] == after[x]);
-    while (count % RUNS_WORD > 0)
-        begins[count++] = 0;
-}
 
 /* Adds runs of a level and length, and subtracts their voxels from the runs of one. */
 static void
@@ -59,11 +44,14 @@ runs_count_row(const struct running *job, const uint16_t *row, int64_t step, uin
     for (int64_t first = 0; first < job->boxed.box.size[0]; first += RUNS_CHUNK) {
         const int64_t left = job->boxed.box.size[0] - first;
         const int64_t count = left < RUNS_CHUNK ? left : RUNS_CHUNK;
-        const uint16_t *own = row + first;
-        uint8_t begins[RUNS_CHUNK];
+        const uint16_t *own = row + first, *before = own - step, *after = own + step;
+        uint8_t begins[RUNS_CHUNK]; /* 1 where a run of more than one voxel begins */
         uint64_t word;
 
-        runs_find(own, own - step, own + step, count, begins);
+        for (int64_t x = 0; x < count; x++)
+            begins[x] = (own[x] > 0) & (own[x] != before[x]) & (own[x] == after[x]);
+        for (int64_t x = count; x % RUNS_WORD > 0; x++)
+            begins[x] = 0;
         for (int64_t x = 0; x < count; x += RUNS_WORD) {
             memcpy(&word, begins + x, sizeof(word));
             for (; word; word &= word - 1) {
@@ -131,8 +119,8 @@ static void
 runs_count_blocks(void *context)
 {
     struct running *job = context;
-    uint32_t *table = cpu_runs_state(&job->lane->base)->tables +
-                      __atomic_fetch_add(&job->table, 1, __ATOMIC_RELAXED) * TEXTURE_MAX_LEVELS * RUNS_SHORT;
+    uint32_t *table =
+        job->own->tables + __atomic_fetch_add(&job->table, 1, __ATOMIC_RELAXED) * TEXTURE_MAX_LEVELS * RUNS_SHORT;
     const int64_t blocks = job->blocks.count * (int64_t)job->request->direction_count;
     int64_t i;
 
@@ -144,7 +132,7 @@ runs_count_blocks(void *context)
 static void
 cpu_runs_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_runs *own = cpu_runs_state(lane);
+    struct cpu_runs *own = kernels_state(lane, KERNELS_RUNS);
 
     own->levels = cpu_boxed_take(lane, memory, sizeof(*own->levels));
     own->tables = kernels_take(&memory->host, (size_t)lane->device->threads,
@@ -156,14 +144,16 @@ cpu_runs_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_runs_request *request = given;
     const struct texture_runs *runs = request->runs;
-    struct running job = {.lane = cpu_lane_of(lane), .request = runs, .counts = request->counts};
+    const struct cpu_runs *own = kernels_state(lane, KERNELS_RUNS);
+    struct running job = {.lane = cpu_lane_of(lane), .own = own, .request = runs, .counts = request->counts};
 
     (void)error;
     memset(request->counts, 0, texture_runs_size(runs, lane->extent.slices) * sizeof(*request->counts));
-    cpu_boxed_fill(job.lane, &runs->levels, runs->region, 1, cpu_runs_state(lane)->levels, &job.boxed);
+    cpu_boxed_fill(job.lane, &runs->levels, runs->region, 1, own->levels, &job.boxed);
     if (job.boxed.box.size[0] == 0)
         return 0;
-    job.blocks = texture_blocks_of_box(&job.boxed.box);
+    job.blocks =
+        texture_blocks_of(job.boxed.box.size[0], job.boxed.box.size[1], job.boxed.box.size[2], TEXTURE_BLOCK_VOXELS);
     cpu_pool_for(cpu_device_of(lane)->pool, job.boxed.box.size[2], runs_count_voxels, &job);
     cpu_pool_run(cpu_device_of(lane)->pool, runs_count_blocks, &job);
     return 0;

@@ -26,32 +26,21 @@ minus(struct texture_offset a, struct texture_offset b)
     return (struct texture_offset){a.x - b.x, a.y - b.y, a.z - b.z};
 }
 
-static bool
-equal(struct texture_offset a, struct texture_offset b)
-{
-    return a.x == b.x && a.y == b.y && a.z == b.z;
-}
-
-/* Returns the first remaining offset equal to `way`, or count. */
-static size_t
-find(const struct tuple_gathering *gathering, struct texture_offset way)
-{
-    size_t i = 0;
-
-    while (i < gathering->count && (gathering->taken[i] || !equal(gathering->offsets[i], way)))
-        i++;
-    return i;
-}
-
+/* Takes the first remaining offset that leads between two points, if any. */
 static void
 tuples_take(struct tuple_gathering *gathering, struct tuple *tuple, int from, int to)
 {
-    size_t offset = find(gathering, minus(tuple->at[to], tuple->at[from]));
+    const struct texture_offset way = minus(tuple->at[to], tuple->at[from]);
 
-    if (offset == gathering->count)
+    for (size_t i = 0; i < gathering->count; i++) {
+        const struct texture_offset *offset = &gathering->offsets[i];
+
+        if (gathering->taken[i] || offset->x != way.x || offset->y != way.y || offset->z != way.z)
+            continue;
+        gathering->taken[i] = true;
+        tuple->pair[tuple->pairs++] = (struct tuple_pair){from, to, i};
         return;
-    gathering->taken[offset] = true;
-    tuple->pair[tuple->pairs++] = (struct tuple_pair){from, to, offset};
+    }
 }
 
 /* Takes the last point's pairs with earlier points. Of two opposite offsets, it takes one. */
@@ -92,18 +81,14 @@ add_point(struct tuple_gathering *gathering, struct tuple *tuple)
 
     for (size_t i = 0; i < gathering->count; i++)
         for (int k = 0; k < tuple->points && !gathering->taken[i]; k++) {
-            struct texture_offset ahead = plus(tuple->at[k], gathering->offsets[i]);
-            struct texture_offset behind = minus(tuple->at[k], gathering->offsets[i]);
-            int pairs_ahead = pairs_of(*gathering, *tuple, ahead);
-            int pairs_behind = pairs_of(*gathering, *tuple, behind);
+            const struct texture_offset points[2] = {plus(tuple->at[k], gathering->offsets[i]),
+                                                     minus(tuple->at[k], gathering->offsets[i])};
 
-            if (pairs_ahead > most) {
-                most = pairs_ahead;
-                best = ahead;
-            }
-            if (pairs_behind > most) {
-                most = pairs_behind;
-                best = behind;
+            for (int p = 0; p < 2; p++) {
+                const int pairs = pairs_of(*gathering, *tuple, points[p]);
+
+                best = pairs > most ? points[p] : best;
+                most = pairs > most ? pairs : most;
             }
         }
     if (most == 0)

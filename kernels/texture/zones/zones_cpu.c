@@ -45,12 +45,6 @@ struct zoning {
     int64_t slab;                 /* slices per slab */
 };
 
-static struct cpu_zones *
-cpu_zones_state(const struct kernels_lane *lane)
-{
-    return kernels_state(lane, KERNELS_ZONES);
-}
-
 /* Returns the number of a voxel of the box. */
 static int64_t
 zones_number(const struct zoning *job, int64_t x, int64_t y, int64_t z)
@@ -61,21 +55,6 @@ zones_number(const struct zoning *job, int64_t x, int64_t y, int64_t z)
 }
 
 /* -------------------------------------------------------------------------- the unions ---- */
-
-static unsigned
-zones_touching(int i)
-{
-    unsigned touching = 0;
-
-    for (int j = 0; j < ZONES_BEFORE; j++) {
-        bool touches = true;
-
-        for (int axis = 0; axis < 3; axis++)
-            touches &= abs(zones_before[i][axis] - zones_before[j][axis]) <= 1;
-        touching |= (unsigned)touches << j;
-    }
-    return touching;
-}
 
 /* Returns the neighbours in `alike` that are connected to the first of them. */
 static unsigned
@@ -94,12 +73,18 @@ zones_together(const unsigned touching[ZONES_BEFORE], unsigned alike)
 static int
 cpu_zones_open(struct kernels_lane *lane, struct error *error)
 {
-    struct cpu_zones *own = cpu_zones_state(lane);
-    unsigned touching[ZONES_BEFORE];
+    struct cpu_zones *own = kernels_state(lane, KERNELS_ZONES);
+    unsigned touching[ZONES_BEFORE] = {0}; /* the neighbours that touch each neighbour */
 
     (void)error;
     for (int i = 0; i < ZONES_BEFORE; i++)
-        touching[i] = zones_touching(i);
+        for (int j = 0; j < ZONES_BEFORE; j++) {
+            bool touches = true;
+
+            for (int axis = 0; axis < 3; axis++)
+                touches &= abs(zones_before[i][axis] - zones_before[j][axis]) <= 1;
+            touching[i] |= (unsigned)touches << j;
+        }
     for (unsigned alike = 1; alike < 1u << ZONES_BEFORE; alike++)
         own->fewest[alike] = (uint16_t)((alike & -alike) | own->fewest[alike & ~zones_together(touching, alike)]);
     return 0;
@@ -113,17 +98,6 @@ zones_find(uint32_t *parents, uint32_t voxel)
         voxel = parents[voxel];
     }
     return voxel;
-}
-
-static void
-zones_unite(uint32_t *parents, uint32_t a, uint32_t b)
-{
-    a = zones_find(parents, a);
-    b = zones_find(parents, b);
-    if (a < b)
-        parents[b] = a;
-    else
-        parents[a] = b;
 }
 
 static void
@@ -145,6 +119,8 @@ zones_compare(const struct zoning *job, const uint16_t *restrict own, int64_t co
 static void
 zones_unite_slice(const struct zoning *job, int64_t z, unsigned asked)
 {
+    uint32_t *parents = job->own->parents;
+
     for (int64_t y = 0; y < job->boxed.box.size[1]; y++) {
         /* Unite voxels with the preceding neighbours in `asked`. */
         for (int64_t first = 0; first < job->boxed.box.size[0]; first += ZONES_CHUNK) {
@@ -156,10 +132,14 @@ zones_unite_slice(const struct zoning *job, int64_t z, unsigned asked)
             zones_compare(job, job->own->levels + voxel, count, asked, alike);
             for (int64_t x = 0; x < count; x++) {
                 if (asked & ZONES_OF_SLICE)
-                    job->own->parents[voxel + x] = (uint32_t)(voxel + x);
-                for (unsigned with = job->own->fewest[alike[x]]; with; with &= with - 1)
-                    zones_unite(job->own->parents, (uint32_t)(voxel + x),
-                                (uint32_t)(voxel + x + job->before[__builtin_ctz(with)]));
+                    parents[voxel + x] = (uint32_t)(voxel + x);
+                for (unsigned with = job->own->fewest[alike[x]]; with; with &= with - 1) {
+                    const int64_t other = voxel + x + job->before[__builtin_ctz(with)];
+                    const uint32_t a = zones_find(parents, (uint32_t)(voxel + x));
+                    const uint32_t b = zones_find(parents, (uint32_t)other);
+
+                    parents[a < b ? b : a] = a < b ? a : b;
+                }
             }
         }
     }
@@ -301,7 +281,7 @@ zones_tally(const struct zoning *job, struct zone_tally *tallies)
 static void
 cpu_zones_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_zones *own = cpu_zones_state(lane);
+    struct cpu_zones *own = kernels_state(lane, KERNELS_ZONES);
 
     own->levels = cpu_boxed_take(lane, memory, sizeof(*own->levels));
     own->parents = cpu_boxed_take(lane, memory, sizeof(*own->parents));
@@ -312,7 +292,8 @@ static int
 cpu_zones_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_zones_request *request = given;
-    struct zoning job = {.lane = cpu_lane_of(lane), .request = request->zones, .own = cpu_zones_state(lane)};
+    struct zoning job = {
+        .lane = cpu_lane_of(lane), .request = request->zones, .own = kernels_state(lane, KERNELS_ZONES)};
 
     cpu_boxed_fill(job.lane, &request->zones->levels, request->zones->region, 1, job.own->levels, &job.boxed);
     if (job.boxed.box.size[0] == 0)
