@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACES 65536.0 /* positions are rounded to such parts of a sample */
+/* Positions are rounded to such parts of a sample: to a coarse one that is NEAR, else to a fine one. */
+#define COARSE 0x1p16
+#define FINE   0x1p40
+#define NEAR   0x1p-30
 
 /* Max deviation of a step between regular planes from the mean one. */
 #define REGULAR_SHARE 0.01
@@ -173,7 +176,9 @@ resample_around(const struct image_planes *planes, const int64_t first[3], const
 double
 resample_rounded(double place)
 {
-    return floor(place * PLACES + 0.5) / PLACES;
+    const double coarse = floor(place * COARSE + 0.5) / COARSE;
+
+    return fabs(place - coarse) <= NEAR ? coarse : floor(place * FINE + 0.5) / FINE;
 }
 
 double
@@ -446,7 +451,9 @@ resample_check(struct kernels_lane *lane, const struct resample_request *request
         return resample_refuse(error, "the memory was reserved for another grid or order");
     if (!resample_same(&request->planes->extent, &lane->extent))
         return resample_refuse(error, "its planes are of another size");
-    if (request->outside < range.lo || request->outside > range.hi)
+    if ((demand->values == RESAMPLE_RESCALED) != (request->rescales != NULL))
+        return resample_refuse(error, "the memory was reserved for other values");
+    if (demand->values == RESAMPLE_STORED && (request->outside < range.lo || request->outside > range.hi))
         return resample_refuse(error, "the value for voxels outside does not fit the pixel type");
     for (int axis = 0; axis < 3; axis++)
         if (!resample_is_length(grid->spacing[axis]) || !isfinite(grid->origin[axis]))

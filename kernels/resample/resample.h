@@ -6,8 +6,8 @@
  * rows, columns and normal, in mm from the centre of pixel (0, 0) of the first plane. A position
  * along an axis is in samples, ((grid origin + i * grid spacing) - the plane's own shift) /
  * spacing. Along the normal it is relative to the two planes around it. Positions are rounded to
- * 2^-16 of a sample, so that a position half way stays half way regardless of decimal digits in a
- * file. Planes are regular by the rule of the geometry check: within 1 % of their mean step, at
+ * 2^-40 of a sample. Within 2^-30 of a multiple of 2^-16 they are that multiple, so that a position
+ * half way stays half way regardless of rounding in double precision. Planes are regular by the rule of the geometry check: within 1 % of their mean step, at
  * least 0.02 mm, none shifted by more. Regular planes count as exactly one mean step apart and not
  * shifted. Positions up to half a sample beyond the first and last sample have its value. Positions
  * further away are `outside`: values are never extrapolated.
@@ -19,9 +19,9 @@
  *   then columns, then the normal. The planes must be regular, and the grid must end within half a
  *   sample beyond them.
  *
- * All arithmetic is in double precision, in a fixed order, without fused operations. The stored
- * value is floor(v + 0.5), clamped to the result's pixel type. All backends and the reference in
- * tests/kernels therefore agree bit for bit. A mask is resampled as a volume of 0 and 1. Voxels of
+ * All arithmetic is in double precision, in a fixed order, without fused operations. The result is
+ * one of enum resample_values. All backends and the reference in tests/kernels therefore agree bit
+ * for bit. A mask is resampled as a volume of 0 and 1. Voxels of
  * at least a half become 1.
  */
 #ifndef NOCTULE_KERNELS_RESAMPLE_RESAMPLE_H
@@ -38,6 +38,13 @@ enum {
     RESAMPLE_NEAREST = 0,
     RESAMPLE_LINEAR = 1,
     RESAMPLE_CUBIC = 3,
+};
+
+/* The values of the resampled volume. */
+enum resample_values {
+    RESAMPLE_STORED,   /* floor(v + 0.5) of stored values, clamped to the pixel type */
+    RESAMPLE_REAL,     /* doubles: stored values, not rounded */
+    RESAMPLE_RESCALED, /* doubles: samples become slope * v + intercept of their plane before anything else */
 };
 
 struct resample_grid {
@@ -73,18 +80,27 @@ void resample_around(const struct image_planes *planes, const int64_t first[3], 
 struct resample_demand {
     struct image_extent extent; /* of the grid */
     int order;
-    enum image_pixel pixel; /* of the result, since a spline may exceed the range of its samples */
+    enum image_pixel pixel; /* of stored results, since a spline may exceed the range of its samples */
+    enum resample_values values;
 };
+
+/* Returns the bytes per voxel of the result. */
+static inline size_t
+resample_voxel_size(const struct resample_demand *demand)
+{
+    return demand->values == RESAMPLE_STORED ? image_pixel_size(demand->pixel) : sizeof(double);
+}
 
 struct resample_request {
     const struct image_planes *planes; /* of the lane's volume */
     const struct resample_grid *grid;
     int order;
-    int32_t outside; /* a stored value */
+    int32_t outside;                      /* a value of the result */
+    const struct image_rescale *rescales; /* per plane, for RESAMPLE_RESCALED */
 };
 
 /*
- * Resamples the lane's volume. Sets *voxels to the grid's voxels, of the demand's pixel type, x
+ * Resamples the lane's volume. Sets *voxels to the grid's voxels, of the demand's pixel type or doubles, x
  * fastest, tightly packed, in the lane's memory (pinned on a GPU). Every slice must be announced
  * (-EBUSY), and the demand must have this extent and order. Returns -EINVAL if planes do not
  * ascend, the grid is empty or has no spacing, or order 3 does not meet the conditions above.

@@ -56,7 +56,7 @@ cpu_resample_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const size_t threads = (size_t)lane->device->threads;
 
     resample_place_tables(&memory->host, lane, &own->demand, &own->tables);
-    own->voxels = kernels_take(&memory->host, (size_t)image_voxels(to), image_pixel_size(own->demand.pixel));
+    own->voxels = kernels_take(&memory->host, (size_t)image_voxels(to), resample_voxel_size(&own->demand));
     own->spaces = kernels_take(&memory->host, cpu_resample_space(lane), threads * sizeof(double));
     if (own->demand.order == RESAMPLE_CUBIC)
         own->mixed =
@@ -84,7 +84,7 @@ resampling_body(void *context)
         resampling->work(resampling, resampling->own->spaces + space, i);
 }
 
-/* Loads a row of the volume as doubles. */
+/* Loads a row of the volume as doubles, rescaled if the request asks for it. */
 static void
 resampling_load(const struct resampling *resampling, int64_t y, int64_t z, double *values)
 {
@@ -96,16 +96,21 @@ resampling_load(const struct resampling *resampling, int64_t y, int64_t z, doubl
     case IMAGE_UINT8:
         for (int64_t x = 0; x < columns; x++)
             values[x] = ((const uint8_t *)voxels)[first + x];
-        return;
+        break;
     case IMAGE_INT16:
         for (int64_t x = 0; x < columns; x++)
             values[x] = ((const int16_t *)voxels)[first + x];
-        return;
+        break;
     case IMAGE_UINT16:
         for (int64_t x = 0; x < columns; x++)
             values[x] = ((const uint16_t *)voxels)[first + x];
-        return;
+        break;
     }
+    if (!resampling->request->rescales)
+        return;
+    const struct image_rescale rescale = resampling->request->rescales[z];
+    for (int64_t x = 0; x < columns; x++)
+        values[x] = rescale.slope * values[x] + rescale.intercept;
 }
 
 /* Returns floor(value + 0.5) for values that can be truncated to integers. Uses comparisons, so
@@ -129,7 +134,9 @@ resampling_store(const struct resampling *resampling, int64_t j, int64_t k, cons
     const struct image_range range = image_pixel_range(pixel);
     void *voxels = resampling->own->voxels;
 
-    if (pixel == IMAGE_UINT8)
+    if (resampling->own->demand.values != RESAMPLE_STORED)
+        memcpy((double *)voxels + first, values, (size_t)columns * sizeof(*values));
+    else if (pixel == IMAGE_UINT8)
         for (int64_t i = 0; i < columns; i++)
             ((uint8_t *)voxels)[first + i] = (uint8_t)resampling_round(values[i], range);
     else

@@ -15,10 +15,12 @@
 struct resample_job {
     struct image_extent from, to;
     struct resample_tables tables;
-    const void *voxels;
+    const void *voxels; /* stored values, or rescaled doubles in rows of `pitch` */
     void *resampled;
-    enum image_pixel pixel; /* of the result */
+    enum image_pixel pixel; /* of stored results */
+    enum resample_values values;
     int32_t outside;
+    int64_t pitch;
 };
 
 /* The weights of a place of the grid, in two halves. */
@@ -35,15 +37,31 @@ struct resample_between_axes {
     struct resample_due *due[3]; /* and the last places after each sample except the first, from the last one on */
 };
 
-/* Clamps to the result's type. */
+/* Clamps a stored value to the result's type; doubles are not clamped. */
+template <typename Result, typename Value>
+__device__ static __forceinline__ Result
+resample_kept(Value value)
+{
+    if constexpr (std::is_same<Result, double>::value)
+        return (double)value;
+    else {
+        constexpr int32_t least = std::is_signed<Result>::value ? -32768 : 0;
+        constexpr int32_t most = least + (sizeof(Result) == 1 ? 255 : 65535);
+
+        return (Result)min(max((int32_t)value, least), most);
+    }
+}
+
+/* Rounds to a stored value, unless the result is a double. No value exceeds 2^31. A sum with 1.5 * 2^52 has the integer
+ * in its lower bits. */
 template <typename Result>
 __device__ static __forceinline__ Result
-resample_kept(int32_t value)
+resample_result(double value)
 {
-    constexpr int32_t least = std::is_signed<Result>::value ? -32768 : 0;
-    constexpr int32_t most = least + (sizeof(Result) == 1 ? 255 : 65535);
-
-    return (Result)min(max(value, least), most);
+    if constexpr (std::is_same<Result, double>::value)
+        return value;
+    else
+        return resample_kept<Result>(__double2loint(__dadd_rd(__dadd_rn(value, 0.5), 0x1.8p52)));
 }
 
 /* Returns the result of with(a value of the pixel's type). */
@@ -60,6 +78,14 @@ resample_typed(enum image_pixel pixel, const With &with)
         break;
     }
     return with(uint16_t());
+}
+
+/* Returns the result of with(a value of the result's type). */
+template <typename With>
+static inline auto
+resample_typed_result(const struct resample_job &job, const With &with)
+{
+    return job.values == RESAMPLE_STORED ? resample_typed(job.pixel, with) : with(double());
 }
 
 static inline unsigned

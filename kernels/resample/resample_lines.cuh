@@ -33,7 +33,6 @@ static const int spline_warps[3] = {16, 16, 16};
 static constexpr int spline_together[3] = {1, 1, 3};
 
 #define SPLINE_WHOLE (0x1p52 + 0x1p31)
-#define SPLINE_FLOOR 0x1.8p52 /* sums with it are rounded to integers */
 
 /* An axis of the volume and its places on the grid. */
 struct spline_axis {
@@ -218,10 +217,9 @@ template <typename Result> struct spline_side : spline_target<Result> {
         this->exists = line < axis.lines && i < sides.columns;
     }
 
-    /* Rounds to a stored value. No spline exceeds 2^31. */
     __device__ __forceinline__ Result place(double value) const
     {
-        return resample_kept<Result>(__double2loint(__dadd_rd(__dadd_rn(value, 0.5), SPLINE_FLOOR)));
+        return resample_result<Result>(value);
     }
 
     __device__ __forceinline__ void fetch(int32_t span, double *slot) const

@@ -7,32 +7,19 @@
  * two planes. Neighbouring threads read the same sectors. The position on a plane is computed once
  * for regular planes, otherwise per plane.
  *
- * Parts of a sample are multiples of 2^-16. The result of order 1 on a plane is therefore a
- * multiple of 2^-32 below 2^48 of them, exact in integers and doubles. It is rounded only along the
- * normal. There, values are doubles scaled by 2^32, which round at the same bits. Adding one half
- * before truncation adds no rounding error: the sum with a multiple of 2^-48 is exact, or rounds
- * from above a power of two to no less than that.
+ * Samples become doubles through the bits of a number above 2^52, which takes one exact operation.
  */
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/resample/resample_cuda.cuh"
 
 enum {
     PASS_LANES = 32,
-    PASS_ROWS = 8,      /* rows of threads, one warp each */
-    PASS_COLUMNS = 2,   /* columns per thread */
-    PASS_DEPTH = 64,    /* voxels along the normal per thread */
-    PASS_BLOCKS = 4,    /* order 1: per multiprocessor, by registers */
-    PASS_MOST = 65535,  /* max blocks along y and z */
-    PASS_PARTS = 65536, /* parts of a sample */
+    PASS_ROWS = 8,     /* rows of threads, one warp each */
+    PASS_COLUMNS = 2,  /* columns per thread */
+    PASS_DEPTH = 64,   /* voxels along the normal per thread */
+    PASS_BLOCKS = 4,   /* order 1: per multiprocessor, by registers */
+    PASS_MOST = 65535, /* max blocks along y and z */
 };
-
-/* Sums with it are rounded to integers, including negative ones. Also its upper word; the sum's
- * bits hold the integer. */
-#define PASS_WHOLE      0x1.8p52
-#define PASS_WHOLE_WORD 0x43380000
-#define PASS_WHOLE_BITS INT64_C(0x4338000000000000)
-
-#define PASS_HALF       0x1p31 /* half a stored value */
 
 /* A request, and the distances of its planes and slices. */
 struct pass_task {
@@ -40,11 +27,10 @@ struct pass_task {
     int64_t from_slice, to_slice;
 };
 
-/* A voxel along the normal: its parts of two planes, the addend, and the lower plane (-1:
- * outside). */
+/* A voxel along the normal: its parts of two planes, and the lower plane (-1: outside). */
 struct __align__(16) pass_step
 {
-    double part, rest, added;
+    double part, rest;
     int32_t plane;
 };
 
@@ -56,20 +42,15 @@ struct pass_lines {
     int depth;
 };
 
-/*
- * Prepares the steps of PASS_DEPTH voxels for the block, repeating the last one at the end. The
- * addend is `outside` if no plane has a part, otherwise 0, plus a half, so that truncation yields
- * the value.
- */
+/* Prepares the steps of PASS_DEPTH voxels for the block, repeating the last one at the end. */
 __device__ static __forceinline__ void
-pass_stage(const struct pass_task &task, int32_t outside, int64_t first, struct pass_step (&steps)[PASS_DEPTH])
+pass_stage(const struct pass_task &task, int64_t first, struct pass_step (&steps)[PASS_DEPTH])
 {
     for (int i = (int)(threadIdx.y * PASS_LANES + threadIdx.x); i < PASS_DEPTH; i += PASS_LANES * PASS_ROWS) {
         const struct resample_pair tap = task.job.tables.taps[2][min(first + i, task.job.to.slices - 1)];
 
         steps[i].part = tap.part;
-        steps[i].rest = tap.at >= 0 ? __dsub_rn(1, tap.part) : 0;
-        steps[i].added = PASS_WHOLE + PASS_HALF + (tap.at >= 0 ? 0 : outside * 0x1p32);
+        steps[i].rest = __dsub_rn(1, tap.part);
         steps[i].plane = tap.at;
     }
 }
@@ -77,7 +58,7 @@ pass_stage(const struct pass_task &task, int32_t outside, int64_t first, struct 
 /* Calls with(struct pass_lines) for all lines of a thread, after their steps are ready. */
 template <typename With>
 __device__ static __forceinline__ void
-pass_each_lines(const struct pass_task &task, int32_t outside, struct pass_step (&steps)[PASS_DEPTH], const With &with)
+pass_each_lines(const struct pass_task &task, struct pass_step (&steps)[PASS_DEPTH], const With &with)
 {
     const struct image_extent &to = task.job.to;
     struct pass_lines own;
@@ -92,7 +73,7 @@ pass_each_lines(const struct pass_task &task, int32_t outside, struct pass_step 
     for (own.first = (int64_t)blockIdx.z * PASS_DEPTH; own.first < to.slices;
          own.first += (int64_t)gridDim.z * PASS_DEPTH) {
         own.depth = (int)min(to.slices - own.first, (int64_t)PASS_DEPTH);
-        pass_stage(task, outside, own.first, steps);
+        pass_stage(task, own.first, steps);
         __syncthreads();
         for (own.j = (int64_t)blockIdx.y * PASS_ROWS + threadIdx.y; own.j < to.rows;
              own.j += (int64_t)gridDim.y * PASS_ROWS)
@@ -103,28 +84,24 @@ pass_each_lines(const struct pass_task &task, int32_t outside, struct pass_step 
 
 /* Position of the lines on a plane. */
 template <typename Value> struct pass_there {
-    typedef typename std::conditional<std::is_signed<Value>::value, int32_t, uint32_t>::type wide;
-    typedef typename std::conditional<std::is_signed<Value>::value, int64_t, uint64_t>::type wider;
-
     const Value *near[PASS_COLUMNS];    /* on the first plane */
     uint32_t beside[PASS_COLUMNS], far; /* offsets of the next samples, where they count */
-    wide x[PASS_COLUMNS][2], y[2];      /* parts of both; 0 outside */
-    wider whole[PASS_COLUMNS];          /* PASS_WHOLE, plus `outside` there */
+    double x[PASS_COLUMNS][2], y[2];    /* parts of both */
     bool inside[PASS_COLUMNS];
 };
 
 /* PAIRS: every row has a next sample, also at the last one. */
 template <typename Value, bool PAIRS>
 __device__ static __forceinline__ struct pass_there<Value>
-pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, int32_t outside, int64_t plane) {
+pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, int64_t plane) {
     const struct resample_pair *const columns = job.tables.taps[0] + plane * job.tables.step[0];
     const struct resample_pair y = job.tables.taps[1][plane * job.tables.step[1] + lines.j];
     const int32_t last = (int32_t)job.from.columns - 1;
     struct pass_there<Value> there;
 
     there.far = y.at >= 0 && y.part > 0 ? (uint32_t)job.from.columns : 0;
-    there.y[1] = (uint32_t)(y.part * PASS_PARTS);
-    there.y[0] = PASS_PARTS - there.y[1];
+    there.y[1] = y.part;
+    there.y[0] = __dsub_rn(1, y.part);
 #pragma unroll
     for (int c = 0; c < PASS_COLUMNS; c++) {
         const struct resample_pair x = columns[lines.i[c]];
@@ -133,32 +110,16 @@ pass_on_plane(const struct resample_job &job, const struct pass_lines &lines, in
         there.inside[c] = x.at >= 0 && y.at >= 0;
         there.near[c] = (const Value *)job.voxels + max(y.at, 0) * job.from.columns + max(x.at, 0) - is_next;
         there.beside[c] = PAIRS || (x.at >= 0 && x.part > 0) ? 1 : 0;
-        there.x[c][1] = is_next ? PASS_PARTS : (uint32_t)(x.part * PASS_PARTS);
-        there.x[c][0] = PASS_PARTS - there.x[c][1];
-        there.whole[c] = PASS_WHOLE_BITS;
-        if (!there.inside[c]) {
-            there.x[c][0] = there.x[c][1] = 0;
-            there.whole[c] += (int64_t)outside * (INT64_C(1) << 32);
-        }
+        there.x[c][1] = is_next ? 1 : x.part;
+        there.x[c][0] = __dsub_rn(1, there.x[c][1]);
     }
     return there;
-
-}
-
-/* Converts to the result's type. */
-template <typename Value, typename Result>
-__device__ static __forceinline__ Result
-pass_kept(int32_t value)
-
-{
-    /* interpolated values stay in the range of their type */
-    if (std::is_same<Value, Result>::value)
-        return (Result)value;
-    return resample_kept<Result>(value);
 }
 
 /* Destination of the lines' voxels, slice by slice. */
-template <typename Result> struct pass_target {
+template <typename Result>
+struct pass_target {
+
     Result *next; /* of the first column */
 
     __device__ __forceinline__ pass_target(const struct pass_task &task, const struct pass_lines &lines)
@@ -202,7 +163,7 @@ template <typename Value, typename Result, bool REGULAR> struct pass_samples {
     int32_t at = -2; /* no plane */
 
     __device__ __forceinline__ pass_samples(const struct pass_task &of, const struct pass_lines &own, Result beyond)
-        : task(of), lines(own), outside(beyond), there(pass_on_plane<Value, false>(of.job, own, beyond, 0))
+        : task(of), lines(own), outside(beyond), there(pass_on_plane<Value, false>(of.job, own, 0))
     {
     }
 
@@ -211,7 +172,7 @@ template <typename Value, typename Result, bool REGULAR> struct pass_samples {
         const int32_t that = min(plane, (int32_t)task.job.from.slices - 1);
 
         if (!REGULAR)
-            there = pass_on_plane<Value, false>(task.job, lines, outside, that);
+            there = pass_on_plane<Value, false>(task.job, lines, that);
 #pragma unroll
         for (int c = 0; c < PASS_COLUMNS; c++)
             ahead[c] = __ldg(pass_at<REGULAR>(task, there.near[c], that));
@@ -223,7 +184,7 @@ template <typename Value, typename Result, bool REGULAR> struct pass_samples {
             look_ahead(to);
 #pragma unroll
         for (int c = 0; c < PASS_COLUMNS; c++)
-            values[c] = to >= 0 && there.inside[c] ? pass_kept<Value, Result>(ahead[c]) : outside;
+            values[c] = to >= 0 && there.inside[c] ? resample_kept<Result>(ahead[c]) : outside;
         at = to;
         look_ahead(to + 1);
     }
@@ -236,7 +197,7 @@ __launch_bounds__(PASS_LANES *PASS_ROWS) pass_nearest_lines(const __grid_constan
     __shared__ struct pass_step steps[PASS_DEPTH];
     const Result outside = resample_kept<Result>(task.job.outside);
 
-    pass_each_lines(task, outside, steps, [&](const struct pass_lines &lines) {
+    pass_each_lines(task, steps, [&](const struct pass_lines &lines) {
         struct pass_samples<Value, Result, REGULAR> samples(task, lines, outside);
         struct pass_target<Result> target(task, lines);
 
@@ -255,34 +216,37 @@ __launch_bounds__(PASS_LANES *PASS_ROWS) pass_nearest_lines(const __grid_constan
 
 /* ---- order 1 ---- */
 
-/* Returns the value of a column scaled by 2^32, in the lower bits of a double, exact. */
+/* Returns the double of a sample. */
 template <typename Value>
 __device__ static __forceinline__ double
-pass_mixed(const typename pass_there<Value>::wide (&corners)[4], const struct pass_there<Value> &there, int c)
+pass_double(Value value)
 {
-    typedef typename pass_there<Value>::wide wide;
-    const wide low = there.y[0] * corners[0] + there.y[1] * corners[2];
-    const wide high = there.y[0] * corners[1] + there.y[1] * corners[3];
-    const typename pass_there<Value>::wider mixed =
-        ptx_mad_wide(there.x[c][0], low, ptx_mad_wide(there.x[c][1], high, there.whole[c]));
+    if constexpr (std::is_same<Value, double>::value)
+        return value;
+    else
+        return __dsub_rn(__hiloint2double(0x43300000, (int32_t)value ^ INT32_MIN), 0x1p52 + 0x1p31);
+}
 
-    return __dsub_rn(__longlong_as_double((long long)mixed), PASS_WHOLE);
+__device__ static __forceinline__ double
+pass_mixed(const double (&parts)[2], double first, double second)
+{
+    return __dadd_rn(__dmul_rn(parts[0], first), __dmul_rn(parts[1], second));
 }
 
 /* The two planes around a voxel, and the samples read of the next plane. */
 template <typename Value, bool REGULAR> struct pass_planes {
     const struct pass_task &task;
     const struct pass_lines &lines;
-    const int32_t outside, last;
-    struct pass_there<Value> there;                          /* of `ahead`; with regular planes, of all */
-    typename pass_there<Value>::wide ahead[PASS_COLUMNS][4]; /* two samples of each of two rows */
-    int32_t at = -3;                                         /* the lower plane; initially none */
+    const int32_t last;
+    struct pass_there<Value> there; /* of `ahead`; with regular planes, of all */
+    Value ahead[PASS_COLUMNS][4];   /* two samples of each of two rows */
+    int32_t at = -3;                /* the lower plane; initially none */
     double lower[PASS_COLUMNS] = {}, upper[PASS_COLUMNS] = {};
     bool has_lower[PASS_COLUMNS] = {}, has_upper[PASS_COLUMNS] = {};
 
-    __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own, int32_t beyond)
-        : task(of), lines(own), outside(beyond), last((int32_t)of.job.from.slices - 1),
-          there(pass_on_plane<Value, REGULAR>(of.job, own, beyond, 0))
+    __device__ __forceinline__ pass_planes(const struct pass_task &of, const struct pass_lines &own)
+        : task(of), lines(own), last((int32_t)of.job.from.slices - 1),
+          there(pass_on_plane<Value, REGULAR>(of.job, own, 0))
     {
     }
 
@@ -292,7 +256,7 @@ template <typename Value, bool REGULAR> struct pass_planes {
         const int32_t that = min(plane, last);
 
         if (!REGULAR)
-            there = pass_on_plane<Value, false>(task.job, lines, outside, that);
+            there = pass_on_plane<Value, false>(task.job, lines, that);
 #pragma unroll
         for (int c = 0; c < PASS_COLUMNS; c++) {
             const Value *const near = pass_at<REGULAR>(task, there.near[c], that);
@@ -313,7 +277,8 @@ template <typename Value, bool REGULAR> struct pass_planes {
         for (int c = 0; c < PASS_COLUMNS; c++) {
             lower[c] = upper[c];
             has_lower[c] = has_upper[c];
-            upper[c] = pass_mixed<Value>(ahead[c], there, c);
+            upper[c] = pass_mixed(there.x[c], pass_mixed(there.y, pass_double(ahead[c][0]), pass_double(ahead[c][2])),
+                                  pass_mixed(there.y, pass_double(ahead[c][1]), pass_double(ahead[c][3])));
             has_upper[c] = there.inside[c];
         }
         at++;
@@ -330,13 +295,14 @@ template <typename Value, bool REGULAR> struct pass_planes {
         rise();
     }
 
-    template <typename Result> __device__ __forceinline__ Result voxel(int c, const struct pass_step &step) const
+    template <typename Result>
+    __device__ __forceinline__ Result voxel(int c, const struct pass_step &step, Result outside) const
     {
         const double mixed = __dadd_rn(__dmul_rn(step.rest, lower[c]), __dmul_rn(step.part, upper[c]));
 
-        if (!REGULAR && (!has_lower[c] || (step.part > 0 && !has_upper[c])))
-            return (Result)outside;
-        return pass_kept<Value, Result>(__double2hiint(__dadd_rd(mixed, step.added)) - PASS_WHOLE_WORD);
+        if (step.plane < 0 || !has_lower[c] || (!REGULAR && step.part > 0 && !has_upper[c]))
+            return outside;
+        return resample_result<Result>(mixed);
     }
 };
 
@@ -347,8 +313,8 @@ __launch_bounds__(PASS_LANES *PASS_ROWS, PASS_BLOCKS) pass_linear_lines(const __
     __shared__ struct pass_step steps[PASS_DEPTH];
     const Result outside = resample_kept<Result>(task.job.outside);
 
-    pass_each_lines(task, outside, steps, [&](const struct pass_lines &lines) {
-        struct pass_planes<Value, REGULAR> planes(task, lines, outside);
+    pass_each_lines(task, steps, [&](const struct pass_lines &lines) {
+        struct pass_planes<Value, REGULAR> planes(task, lines);
         struct pass_target<Result> target(task, lines);
 
         const struct pass_step *next = steps;
@@ -361,7 +327,7 @@ __launch_bounds__(PASS_LANES *PASS_ROWS, PASS_BLOCKS) pass_linear_lines(const __
                 planes.move(step.plane);
 #pragma unroll
             for (int c = 0; c < PASS_COLUMNS; c++)
-                values[c] = planes.template voxel<Result>(c, step);
+                values[c] = planes.template voxel<Result>(c, step, outside);
             target.put(task, lines, values);
         }
     });
@@ -407,11 +373,14 @@ pass_launch_planes(cudaStream_t stream, const struct resample_job *job, int orde
 int
 resample_queue_pass(struct cuda_lane *lane, const struct resample_job *job, int order, struct error *error)
 {
-    resample_typed(lane->base.pixel, [&](auto value) {
-        resample_typed(job->pixel, [&](auto result) {
-            pass_launch_planes<decltype(value), decltype(result)>(lane->work, job, order);
+    if (job->values == RESAMPLE_RESCALED)
+        pass_launch_planes<double, double>(lane->work, job, order);
+    else
+        resample_typed(lane->base.pixel, [&](auto value) {
+            resample_typed_result(*job, [&](auto result) {
+                pass_launch_planes<decltype(value), decltype(result)>(lane->work, job, order);
+            });
         });
-    });
     CUDA_LAUNCHED(cuda_device_of(&lane->base));
     return 0;
 }

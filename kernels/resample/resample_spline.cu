@@ -236,7 +236,7 @@ resample_spline_fits(const struct image_extent *from, const struct resample_dema
         std::max(spline_pitch(from->rows, SPAN), spline_pitch(demand->extent.columns, SPLINE_SECTOR));
 
     return doubles * (int64_t)sizeof(double) <= UINT32_MAX &&
-           image_slice_voxels(&demand->extent) * (int64_t)image_pixel_size(demand->pixel) <= UINT32_MAX;
+           image_slice_voxels(&demand->extent) * (int64_t)resample_voxel_size(demand) <= UINT32_MAX;
 }
 
 void
@@ -356,7 +356,7 @@ spline_first(struct cuda_lane *lane, const struct resample_job *job, const struc
 
     axis.lines = job->from.rows * job->from.slices;
     rows.samples = (const Value *)job->voxels;
-    rows.pitch = (uint32_t)job->from.columns;
+    rows.pitch = (uint32_t)job->pitch;
     rows.target = between->first;
     rows.inner = job->from.rows;
     rows.step = spline_pitch(job->from.rows, SPAN);
@@ -403,13 +403,15 @@ resample_queue_spline(struct cuda_lane *lane, const struct resample_job *job,
 {
     int rc = spline_find_places(lane, job, between, error);
 
-    if (!rc)
+    if (!rc && job->values == RESAMPLE_RESCALED)
+        rc = spline_first<double>(lane, job, between, error);
+    else if (!rc)
         rc = resample_typed(lane->base.pixel,
                             [&](auto value) { return spline_first<decltype(value)>(lane, job, between, error); });
     if (!rc)
         rc = spline_second(lane, job, between, error);
     if (rc)
         return rc;
-    return resample_typed(job->pixel,
-                          [&](auto result) { return spline_third<decltype(result)>(lane, job, between, error); });
+    return resample_typed_result(
+        *job, [&](auto result) { return spline_third<decltype(result)>(lane, job, between, error); });
 }

@@ -93,9 +93,9 @@ make_planes(struct image_extent extent, double step, double shear)
 static void
 time_grid(const char *name, const struct image_planes *planes, const struct resample_grid *grid, int order)
 {
-    const struct resample_demand demand = {grid->extent, order, IMAGE_INT16};
+    const struct resample_demand demand = {grid->extent, order, IMAGE_INT16, RESAMPLE_STORED};
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
-    const struct resample_request request = {planes, grid, order, 0};
+    const struct resample_request request = {planes, grid, order, 0, NULL};
     const int64_t bytes = 2 * (image_voxels(&planes->extent) + image_voxels(&grid->extent));
     double seconds[MOST_REPEATS];
     const void *resampled;

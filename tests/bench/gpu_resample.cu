@@ -52,16 +52,20 @@ struct resample_lane {
     kernels_device *device = nullptr;
     kernels_lane *lane = nullptr;
     resample_request request = {};
+    std::vector<image_rescale> rescales;
 
-    resample_lane(const char *backend, const resample_planes &planes, int order)
-        : request{&planes.planes, &planes.grid, order, 0}
+    resample_lane(const char *backend, const resample_planes &planes, int order, resample_values values)
+        : request{&planes.planes, &planes.grid, order, 0, nullptr}
     {
         const kernels_device_options options = {backend, nullptr, 0};
-        const resample_demand wanted = {planes.grid.extent, order, IMAGE_INT16};
+        const resample_demand wanted = {planes.grid.extent, order, IMAGE_INT16, values};
         kernels_demand demand = {};
         struct error error = {};
         void *voxels;
 
+        for (int64_t z = 0; z < planes.planes.extent.slices; z++)
+            rescales.push_back({0.5 + 0.01 * (double)(z % 7), -3});
+        request.rescales = values == RESAMPLE_RESCALED ? rescales.data() : nullptr;
         demand.of[KERNELS_RESAMPLE] = &wanted;
         resample_must(kernels_device_open(&options, &device, &error), &error);
         resample_must(kernels_lane_open(device, &lane, &error), &error);
@@ -76,30 +80,33 @@ struct resample_lane {
         kernels_device_close(device);
     }
 
-    const int16_t *run() const
+    const void *run() const
     {
         struct error error = {};
         const void *resampled;
 
         resample_must(kernels_resample(lane, &request, &resampled, &error), &error);
-        return (const int16_t *)resampled;
+        return resampled;
     }
 };
 
 static int
-resample_time_case(const gpu_bench *bench, const char *name, const resample_planes &planes, int order)
+resample_time_case(const gpu_bench *bench, const char *name, const resample_planes &planes, int order,
+                   resample_values values)
 {
     const int64_t voxels = image_voxels(&planes.grid.extent);
-    const resample_lane gpu("cuda", planes, order), cpu("cpu", planes, order);
-    const int16_t *ours = gpu.run(), *theirs = cpu.run();
-    const size_t bytes = 2 * (size_t)(image_voxels(&planes.planes.extent) + voxels);
+    const resample_lane gpu("cuda", planes, order, values), cpu("cpu", planes, order, values);
+    const void *ours = gpu.run(), *theirs = cpu.run();
+    const size_t each = values == RESAMPLE_STORED ? sizeof(int16_t) : sizeof(double);
+    const size_t bytes = 2 * (size_t)image_voxels(&planes.planes.extent) + each * (size_t)voxels;
     cuda_lane *lane = cuda_lane_of(gpu.lane);
     struct error error = {};
     resample_job job;
     int64_t differ = 0;
 
     for (int64_t i = 0; i < voxels; i++)
-        differ += ours[i] != theirs[i];
+        differ += each == sizeof(double) ? ((const double *)ours)[i] != ((const double *)theirs)[i]
+                                         : ((const int16_t *)ours)[i] != ((const int16_t *)theirs)[i];
     resample_must(cuda_resample_begin(gpu.lane, &gpu.request, &job, &error), &error);
     const double median = gpu_bench_median_ms(
         bench, lane->work, [&](cudaStream_t) { resample_must(cuda_resample_queue(gpu.lane, &job, &error), &error); });
@@ -123,11 +130,16 @@ gpu_bench_resample(const struct gpu_bench *bench)
         const char *name;
         int order;
         double shear; /* 0: to 1 mm */
+        resample_values values = RESAMPLE_STORED;
     } cases[] = {
         {"resample/nearest-1mm-resident", RESAMPLE_NEAREST, 0},
         {"resample/linear-1mm-resident", RESAMPLE_LINEAR, 0},
         {"resample/cubic-1mm-resident", RESAMPLE_CUBIC, 0},
         {"resample/linear-straight-resident", RESAMPLE_LINEAR, 0.33},
+        {"resample/linear-real-1mm-resident", RESAMPLE_LINEAR, 0, RESAMPLE_REAL},
+        {"resample/cubic-real-1mm-resident", RESAMPLE_CUBIC, 0, RESAMPLE_REAL},
+        {"resample/linear-rescaled-1mm-resident", RESAMPLE_LINEAR, 0, RESAMPLE_RESCALED},
+        {"resample/cubic-rescaled-1mm-resident", RESAMPLE_CUBIC, 0, RESAMPLE_RESCALED},
     };
 
     const double mm[3] = {1, 1, 1};
@@ -142,7 +154,7 @@ gpu_bench_resample(const struct gpu_bench *bench)
             resample_straight(&planes.planes, 0, &planes.grid);
         else
             resample_spaced(&planes.planes, mm, &planes.grid);
-        wrong += resample_time_case(bench, chosen.name, planes, chosen.order);
+        wrong += resample_time_case(bench, chosen.name, planes, chosen.order, chosen.values);
     }
     return wrong;
 }

@@ -57,7 +57,8 @@ class Stack(Planes):
 
 
 def rounded(places):
-    return np.floor(places * 2**16 + 0.5) / 2**16
+    coarse = np.floor(places * 2**16 + 0.5) / 2**16
+    return np.where(np.abs(places - coarse) <= 2**-30, coarse, np.floor(places * 2**40 + 0.5) / 2**40)
 
 
 def positions(report, axis):

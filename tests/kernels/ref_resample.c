@@ -76,7 +76,11 @@ shift(const struct image_planes *planes, int64_t z, int axis)
 static double
 rounded(double samples)
 {
-    return floor(samples * 65536 + 0.5) / 65536;
+    const double coarse = floor(samples * 65536 + 0.5) / 65536;
+
+    if (fabs(samples - coarse) <= 1.0 / 1073741824)
+        return coarse;
+    return floor(samples * 1099511627776.0 + 0.5) / 1099511627776.0;
 }
 
 /* Returns a place in samples: of the columns or rows of plane z, or of the normal. */
@@ -117,6 +121,17 @@ struct source {
     const void *voxels;
 };
 
+/* Returns the value to interpolate: a stored value, or its real-world value. */
+static double
+source_value(const struct source *source, int64_t i)
+{
+    const struct image_rescale *rescales = source->request->rescales;
+    const double value = ref_stored(source->pixel, source->voxels, i);
+    const int64_t z = i / image_slice_voxels(&source->request->planes->extent);
+
+    return rescales ? rescales[z].slope * value + rescales[z].intercept : value;
+}
+
 static double
 stored(const struct source *source, int64_t x, int64_t y, int64_t z)
 {
@@ -125,7 +140,7 @@ stored(const struct source *source, int64_t x, int64_t y, int64_t z)
     /* Samples beyond the last have weight 0. */
     x = x < extent->columns ? x : extent->columns - 1;
     y = y < extent->rows ? y : extent->rows - 1;
-    return ref_stored(source->pixel, source->voxels, (z * extent->rows + y) * extent->columns + x);
+    return source_value(source, (z * extent->rows + y) * extent->columns + x);
 }
 
 static bool
@@ -240,7 +255,7 @@ cubic(const struct source *source)
     if (!values)
         abort();
     for (int64_t i = 0; i < image_voxels(&extent); i++)
-        values[i] = ref_stored(source->pixel, source->voxels, i);
+        values[i] = source_value(source, i);
     for (int axis = 0; axis < 3; axis++)
         values = resample_axis(source->request, values, &extent, axis);
     return values;
@@ -248,11 +263,11 @@ cubic(const struct source *source)
 
 void
 ref_resample(const struct resample_request *request, enum image_pixel pixel, const void *voxels,
-             enum image_pixel result, void *resampled)
+             const struct resample_demand *demand, void *resampled)
 {
     const struct source source = {request, pixel, voxels};
     const struct image_extent *grid = &request->grid->extent;
-    const struct image_range range = image_pixel_range(result);
+    const struct image_range range = image_pixel_range(demand->pixel);
     begin(request->planes);
     double *values = request->order == RESAMPLE_CUBIC ? cubic(&source) : NULL;
 
@@ -262,7 +277,13 @@ ref_resample(const struct resample_request *request, enum image_pixel pixel, con
                    : linear(&source, n % grid->columns, n / grid->columns % grid->rows, n / image_slice_voxels(grid));
         const double whole = floor(value + 0.5);
 
-        ref_store(result, resampled, n, (int32_t)(whole < range.lo ? range.lo : whole > range.hi ? range.hi : whole));
+        if (demand->values != RESAMPLE_STORED)
+            ((double *)resampled)[n] = value;
+        else
+            ref_store(demand->pixel, resampled, n,
+                      (int32_t)(whole < range.lo   ? range.lo
+                                : whole > range.hi ? range.hi
+                                                   : whole));
     }
     free(values);
 }
@@ -353,7 +374,7 @@ int64_t
 ref_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
                    uint64_t *on_grid)
 {
-    const struct resample_request request = {planes, grid, RESAMPLE_NEAREST, 0};
+    const struct resample_request request = {planes, grid, RESAMPLE_NEAREST, 0, NULL};
     const struct image_extent *from = &planes->extent, *to = &grid->extent;
     const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
     int64_t voxels = 0;

@@ -4,8 +4,9 @@
 
 #include "kernels/resample/resample.h"
 
+/* Resamples to values of the demand's kind. Bytes of `resampled` are as those of kernels_resample(). */
 void ref_resample(const struct resample_request *request, enum image_pixel pixel, const void *voxels,
-                  enum image_pixel result, void *resampled);
+                  const struct resample_demand *demand, void *resampled);
 
 /* Maps the grid's map to the planes. */
 void ref_resample_map(const struct image_planes *planes, const struct resample_grid *grid, const uint16_t *map,

@@ -16,8 +16,10 @@ struct resample_case {
     struct resample_grid grid;
     int order;
     enum image_pixel pixel, result;
+    enum resample_values values;
     int32_t outside;
     double origins[3 * RESAMPLE_MOST_PLANES];
+    struct image_rescale rescales[RESAMPLE_MOST_PLANES];
 };
 
 static inline double
@@ -90,7 +92,38 @@ resample_make_case(struct resample_case *each, uint64_t seed, int order)
 static inline struct resample_request
 resample_request_of(const struct resample_case *each)
 {
-    return (struct resample_request){&each->planes, &each->grid, each->order, each->outside};
+    return (struct resample_request){&each->planes, &each->grid, each->order, each->outside,
+                                     each->values == RESAMPLE_RESCALED ? each->rescales : NULL};
+}
+
+static inline struct resample_demand
+resample_demand_of(const struct resample_case *each)
+{
+    return (struct resample_demand){each->grid.extent, each->order, each->result, each->values};
+}
+
+/* Gives a case real values: those stored, or with rescales that differ by up to 10^12, some of them negative or 0. */
+static inline void
+resample_make_real(struct resample_case *each, uint64_t seed)
+{
+    uint64_t random = 5 + seed;
+
+    each->values = seed % 4 ? RESAMPLE_RESCALED : RESAMPLE_REAL;
+    for (int64_t z = 0; z < RESAMPLE_MOST_PLANES; z++) {
+        const double size = pow(10, (double)ref_random_below(&random, seed % 3 ? 2 : 13) - 6);
+
+        each->rescales[z].slope = resample_random(&random, seed % 5 ? 0.1 : -1, 1) * size;
+        each->rescales[z].intercept = seed % 2 ? 0 : resample_random(&random, -1000, 1000);
+    }
+}
+
+/* Returns whether two results have the same bits. Zeros of both signs are equal. */
+static inline bool
+resample_equal(const struct resample_case *each, const void *a, const void *b, int64_t i)
+{
+    if (each->values == RESAMPLE_STORED)
+        return ref_stored(each->result, a, i) == ref_stored(each->result, b, i);
+    return ((const double *)a)[i] == ((const double *)b)[i];
 }
 
 #endif

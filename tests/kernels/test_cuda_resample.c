@@ -29,7 +29,7 @@ static int
 resample_content_in(struct kernels_lane *lane, const struct resample_case *each, enum content content, uint64_t seed,
                     const void **resampled)
 {
-    const struct resample_demand demand = {each->grid.extent, each->order, each->result};
+    const struct resample_demand demand = resample_demand_of(each);
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
     const struct resample_request request = resample_request_of(each);
     const struct image_range range = image_pixel_range(each->pixel);
@@ -60,10 +60,9 @@ expect_the_cpus_of(const struct resample_case *each, enum content content, uint6
     for (int i = 0; i < 2; i++)
         ck_assert_msg(resample_content_in(lanes[i], each, content, seed, &resampled[i]) == 0, "%s", error.message);
     for (int64_t i = 0; i < voxels; i++)
-        if (ref_stored(each->result, resampled[0], i) != ref_stored(each->result, resampled[1], i))
-            ck_abort_msg("case %llu, order %d: voxel %lld is %d on the CPU, %d on the GPU", (unsigned long long)seed,
-                         each->order, (long long)i, (int)ref_stored(each->result, resampled[0], i),
-                         (int)ref_stored(each->result, resampled[1], i));
+        if (!resample_equal(each, resampled[0], resampled[1], i))
+            ck_abort_msg("case %llu, order %d, values %d: voxel %lld differs on the GPU", (unsigned long long)seed,
+                         each->order, each->values, (long long)i);
 }
 
 static void
@@ -81,6 +80,8 @@ START_TEST(random_cases_are_the_cpus)
     for (uint64_t seed = 0; seed < count; seed++) {
         struct resample_case each;
         resample_make_case(&each, seed, orders[_i]);
+        expect_the_cpus(&each, seed);
+        resample_make_real(&each, seed);
         expect_the_cpus(&each, seed);
     }
 }
@@ -127,6 +128,8 @@ START_TEST(uniform_stretches_equal_the_cpu)
             each.planes = (struct image_planes){extents[i % 2], {1, 0, 0, 0, 1, 0}, {1, 1}, 1, origins};
             resample_spaced(&each.planes, spacings[i], &each.grid);
             expect_the_cpus_of(&each, (enum content)content, 100 + i);
+            each.values = RESAMPLE_REAL;
+            expect_the_cpus_of(&each, (enum content)content, 100 + i);
         }
 }
 
@@ -136,6 +139,8 @@ START_TEST(a_small_case_is_the_cpus)
 {
     struct resample_case each;
     resample_make_case(&each, 2, orders[_i]);
+    expect_the_cpus(&each, 2);
+    resample_make_real(&each, 2);
     expect_the_cpus(&each, 2);
 }
 

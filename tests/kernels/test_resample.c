@@ -21,7 +21,7 @@ open_all(void)
 static int
 resample_in(struct kernels_lane *lane, const struct resample_case *each, const void *voxels, const void **resampled)
 {
-    const struct resample_demand demand = {each->grid.extent, each->order, each->result};
+    const struct resample_demand demand = resample_demand_of(each);
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
     const struct resample_request request = resample_request_of(each);
     const struct image_extent *extent = &each->planes.extent;
@@ -50,16 +50,19 @@ random_voxels(const struct resample_case *each, uint64_t seed)
 static void
 expect_reference(const struct resample_case *each, const void *voxels)
 {
-    const size_t bytes = (size_t)image_voxels(&each->grid.extent) * image_pixel_size(each->result);
+    const struct resample_demand demand = resample_demand_of(each);
+    const size_t bytes = (size_t)image_voxels(&each->grid.extent) * resample_voxel_size(&demand);
     const struct resample_request request = resample_request_of(each);
     void *expected = allocate((int64_t)bytes, 1);
 
-    ref_resample(&request, each->pixel, voxels, each->result, expected);
+    ref_resample(&request, each->pixel, voxels, &demand, expected);
     for (size_t i = 0; i < variant_count; i++) {
         const void *resampled;
         ck_assert_msg(resample_in(variants[i].lane, each, voxels, &resampled) == 0, "%s", error.message);
-        ck_assert_msg(memcmp(resampled, expected, bytes) == 0, "%s, %d threads, order %d", variants[i].isa,
-                      variants[i].threads, each->order);
+        for (int64_t v = 0; v < image_voxels(&each->grid.extent); v++)
+            if (!resample_equal(each, resampled, expected, v))
+                ck_abort_msg("%s, %d threads, order %d, values %d: voxel %lld", variants[i].isa, variants[i].threads,
+                             each->order, each->values, (long long)v);
     }
     free(expected);
 }
@@ -72,6 +75,8 @@ START_TEST(random_planes_and_grids)
         struct resample_case each;
         resample_make_case(&each, seed, orders[_i]);
         void *voxels = random_voxels(&each, seed);
+        expect_reference(&each, voxels);
+        resample_make_real(&each, seed);
         expect_reference(&each, voxels);
         free(voxels);
     }
@@ -469,7 +474,8 @@ make_mask_case(const struct image_extent *extent, uint64_t seed)
 static void
 expect_linear_mask(const struct resample_case *each, uint64_t seed)
 {
-    const struct resample_request request = {&each->planes, &each->grid, RESAMPLE_LINEAR, 0};
+    const struct resample_request request = {&each->planes, &each->grid, RESAMPLE_LINEAR, 0, NULL};
+    const struct resample_demand demand = {each->grid.extent, RESAMPLE_LINEAR, IMAGE_UINT8, RESAMPLE_STORED};
     const struct image_extent *from = &each->planes.extent, *to = &each->grid.extent;
     const int64_t from_words = (from->columns + 63) / 64, words = (to->columns + 63) / 64;
     uint64_t *bits = make_mask_case(from, seed), *mask = allocate(mask_words(to), sizeof(*mask));
@@ -480,7 +486,7 @@ expect_linear_mask(const struct resample_case *each, uint64_t seed)
         volume[i] = bits[i / from->columns * from_words + i % from->columns / 64] >> i % from->columns % 64 & 1;
     memset(mask, 0xFF, (size_t)mask_words(to) * sizeof(*mask));
     ck_assert_int_eq(kernels_resample_linear_mask(&each->planes, &each->grid, bits, mask, &voxels, &error), 0);
-    ref_resample(&request, IMAGE_UINT8, volume, IMAGE_UINT8, expected);
+    ref_resample(&request, IMAGE_UINT8, volume, &demand, expected);
     for (int64_t i = 0; i < image_voxels(to); i++) {
         const int64_t x = i % to->columns;
         const int bit = mask[i / to->columns * words + x / 64] >> x % 64 & 1;
@@ -640,9 +646,9 @@ START_TEST(out_of_order)
     each.planes.origins = each.origins;
     resample_spaced(&each.planes, (const double[3]){2, 2, 2}, &each.grid);
     const struct resample_request request = resample_request_of(&each);
-    const struct resample_demand demand = {each.grid.extent, RESAMPLE_CUBIC, IMAGE_INT16};
+    const struct resample_demand demand = {each.grid.extent, RESAMPLE_CUBIC, IMAGE_INT16, RESAMPLE_STORED};
     const struct resample_demand too_large = {
-        {INT64_C(1) << 12, INT64_C(1) << 12, 1 << 12}, RESAMPLE_LINEAR, IMAGE_INT16};
+        {INT64_C(1) << 12, INT64_C(1) << 12, 1 << 12}, RESAMPLE_LINEAR, IMAGE_INT16, RESAMPLE_STORED};
     const struct kernels_demand asked[] = {{.of = {[KERNELS_RESAMPLE] = &demand}},
                                            {.of = {[KERNELS_RESAMPLE] = &too_large}}};
     struct kernels_lane *lane = variants[0].lane;
