@@ -150,11 +150,19 @@ struct volume_histogram_options {
 
 enum texture_spacing { TEXTURE_ISOTROPIC, TEXTURE_IN_PLANE };
 
+/* Rounding of interpolated values to stored values. */
+enum texture_rounding {
+    TEXTURE_ROUNDING_AUTO, /* stored for CT in HU (IBSI 68QD), and where levels are of stored values; else none */
+    TEXTURE_ROUNDING_STORED,
+    TEXTURE_ROUNDING_NONE,
+};
+
 /* Resampling to another voxel size: along all axes, or along rows and columns only. */
 struct texture_resample {
     enum texture_spacing spacing;
     double mm;
     enum interpolation interpolation; /* of values; masks: linear, threshold 0.5 */
+    enum texture_rounding rounding;
 };
 
 struct texture_options {

@@ -114,6 +114,10 @@ extern const bool kernels_asked;
 int kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum image_pixel pixel,
                          const struct kernels_demand *demand, void **voxels, struct error *error);
 
+/* Return the memory that kernels_volume_begin lent, and the pixel type. */
+const void *kernels_volume_voxels(const struct kernels_lane *lane);
+enum image_pixel kernels_volume_pixel(const struct kernels_lane *lane);
+
 /* Returns the host memory of the lane's volume in bytes, as most_bytes counts it. */
 int64_t kernels_lane_bytes(const struct kernels_lane *lane);
 

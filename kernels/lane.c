@@ -318,7 +318,20 @@ kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum
     lane->slices_ready = 0;
     rc = reserve_volume(lane, demand, voxels, error);
     lane->has_volume = rc == 0;
+    lane->voxels = *voxels;
     return rc;
+}
+
+const void *
+kernels_volume_voxels(const struct kernels_lane *lane)
+{
+    return lane->voxels;
+}
+
+enum image_pixel
+kernels_volume_pixel(const struct kernels_lane *lane)
+{
+    return lane->pixel;
 }
 
 int64_t

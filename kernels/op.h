@@ -90,6 +90,7 @@ struct kernels_lane {
     bool has_volume;
     struct image_extent extent;
     enum image_pixel pixel;
+    void *voxels; /* of kernels_volume_begin */
     enum kernels_op_phase phase[KERNELS_OPS];
     void *state[KERNELS_OPS];
     uint64_t *announced; /* one bit per slice */

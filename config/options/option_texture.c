@@ -10,6 +10,7 @@
 static const char *const region_choices[] = {"segments", "volume", NULL};
 static const char *const matrices_choices[] = {"none", "counts", "normalised", NULL};
 static const char *const average_choices[] = {"exact", "integer", NULL};
+static const char *const rounding_choices[] = {"auto", "stored", "none", NULL};
 
 static const struct option_use angles_only[] = {
     {"offsets", 0},
@@ -98,8 +99,10 @@ static const struct option_row resample_rows[] = {
             "isotropic_mm and in_plane_mm is required"),
     SPACING("in_plane_mm", TEXTURE_IN_PLANE, "voxel size in mm along rows and columns; slices are not changed"),
     {ROW(texture_resample, choice, interpolation), "\"linear\"", .choices = interpolation_names,
-     .help = "interpolation of values, rounded to stored values: \"nearest\", \"linear\", or a "
-             "\"cubic\" spline through all values"},
+     .help = "interpolation of values: \"nearest\", \"linear\", or a \"cubic\" spline through all values"},
+    {ROW(texture_resample, choice, rounding), "\"auto\"", .choices = rounding_choices,
+     .help = "rounding of interpolated values: to \"stored\" values, or \"none\"; \"auto\" rounds CT in HU and values "
+             "for discretisation \"stored-256\""},
 };
 
 static const struct option_section resample_section = {SECTION(resample_rows, texture_resample)};
@@ -118,6 +121,13 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->resample && texture->patterns)
         option_refuse(spot, "patterns",
                       "are computed on the original voxels: use another texture group without resample");
+    if (texture->levels.kind == DISCRETISATION_STORED_256 && texture->levels.levels > 256)
+        option_refuse(spot, "levels", "stored-256 has at most 256 levels");
+    if (texture->resample && texture->resample->rounding == TEXTURE_ROUNDING_NONE &&
+        texture->levels.kind == DISCRETISATION_STORED_256)
+        option_refuse(
+            spot, "discretisation",
+            "stored-256 is of stored values: give resample the rounding \"stored\", or another discretisation");
     /* Thresholds are compared as whole numbers of millionths. */
     double millionths = texture->tlbap_threshold * 1e6;
     if (fabs(millionths - round(millionths)) >= 1e-6)
@@ -138,7 +148,7 @@ static const struct option_row texture_rows[] = {
      GIVEN(struct texture_options, levels_wanted), .fallback = "", .choices = discretisation_names, .past = &with_paper,
      .help = "conversion of values to grey levels, also for the entropy; fixed-bin-number if glcm "
              "needs levels and this is not given"},
-    {"levels", &option_integer, AT(struct texture_options, levels.levels), "32", LIMITS(2, 256),
+    {"levels", &option_integer, AT(struct texture_options, levels.levels), "32", LIMITS(2, 65536),
      ONLY_WITH("discretisation", 1u << DISCRETISATION_FIXED_BIN_NUMBER | 1u << DISCRETISATION_STORED_256),
      .past = &within_glcm, .later = true, .help = "number of grey levels, with fixed-bin-number and stored-256"},
     {"bin_width", &option_number, AT(struct texture_options, levels.bin_width), NULL, LIMITS(1e-6, 1e9),

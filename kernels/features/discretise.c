@@ -96,7 +96,7 @@ discretise_most_levels(const struct discretisation_options *options, double lo, 
         rule.hi = fmin(hi, options->range[1]);
         rule.origin = options->range[0];
     }
-    return (int)fmin(fmax(highest_level(&rule), 2), TEXTURE_MAX_LEVELS);
+    return (int)fmin(fmax(highest_level(&rule), 2), DISCRETISE_MAX_LEVELS);
 }
 
 /* Fills a table. The rule covers the values of the region and of the range. Values are monotone, so that their entries
@@ -125,20 +125,39 @@ discretise_table(const struct rule *rule, const struct level_table *table, uint1
 }
 
 int
-discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
-           size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels)
+discretise_count(const struct discretisation_options *options, double lo, double hi, int *levels)
 {
     const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
     const double highest = highest_level(&rule);
 
-    if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
+    if (!(highest >= 1 && highest <= DISCRETISE_MAX_LEVELS))
         return -ERANGE;
+    *levels = highest < 2 ? 2 : (int)highest;
+    return 0;
+}
+
+uint32_t
+discretise_value(const struct discretisation_options *options, double lo, double hi, double value)
+{
+    const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
+
+    return (uint32_t)level_of_value(&rule, 0, value);
+}
+
+int
+discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
+           size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels)
+{
+    const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
+    int rc = discretise_count(options, lo, hi, levels);
+
+    if (rc || *levels > TEXTURE_MAX_LEVELS)
+        return rc;
     for (size_t t = 0; t < table_count; t++) {
         const struct level_table table = {&rescales[t], values, smallest};
 
         if (!discretise_table(&rule, &table, level_of + t * values))
             return -EDOM;
     }
-    *levels = highest < 2 ? 2 : (int)highest;
     return 0;
 }

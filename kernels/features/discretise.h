@@ -8,16 +8,24 @@
 extern "C" {
 #endif
 
+#define DISCRETISE_MAX_LEVELS 65536
+
 /*
  * Fills level_of (texture.h), one table per rescale. Sets *levels to the number of levels, at least
  * 2. lo and hi are the smallest and largest real-world value of the region after re-segmentation.
  * lo > hi means an empty region, where all values are excluded. Fixed bins start at the lower end
- * of the range, if there is one, otherwise at lo. Returns -ERANGE if the options need more than
- * TEXTURE_MAX_LEVELS or yield no level. Returns -EDOM if stored-256 is requested for stored values
+ * of the range, if there is one, otherwise at lo. Does not fill level_of for more than
+ * TEXTURE_MAX_LEVELS. Returns -ERANGE if the options need more than DISCRETISE_MAX_LEVELS or yield
+ * no level. Returns -EDOM if stored-256 is requested for stored values
  * within lo .. hi outside 0 .. 255. After an error level_of is undefined.
  */
 int discretise(const struct discretisation_options *options, const struct image_rescale *rescales, size_t table_count,
                size_t values, int32_t smallest, double lo, double hi, uint16_t *level_of, int *levels);
+
+/* As discretise() for values without tables. discretise_count() sets the number of levels and returns 0 or -ERANGE.
+ * discretise_value() returns the level of a value from lo to hi, for each rule but stored-256. */
+int discretise_count(const struct discretisation_options *options, double lo, double hi, int *levels);
+uint32_t discretise_value(const struct discretisation_options *options, double lo, double hi, double value);
 
 /* Returns the max number of levels for a region with values lo to hi. */
 int discretise_most_levels(const struct discretisation_options *options, double lo, double hi);

@@ -61,7 +61,14 @@ struct feature_volume {
     const struct image_range *paddings;   /* stored values to ignore, one per table; may be empty */
     const uint64_t **regions;             /* bits of all regions to measure */
     size_t region_count;
+    /*
+     * Real-world values of the voxels; NAN: padding. NULL: they are those of the lane's stored values. Else the lane has
+     * the levels of one region at a time (0: not in the intensity mask), in one table without rescale and padding.
+     */
+    const double *reals;
 };
+
+struct value_list;
 
 /*
  * A region of the volume, with IBSI's two masks. The morphological mask is its bits. The intensity
@@ -71,17 +78,20 @@ struct feature_volume {
  */
 struct feature_region {
     const struct feature_volume *volume;
-    size_t number;              /* index among the volume's regions */
-    const void *prepared;       /* by the family's `prepare` */
-    const void *form;           /* by the family's `form`, for `values`; NULL: `values` makes it */
-    const uint64_t *bits;       /* as in struct image_mask; NULL: the whole volume */
-    const uint64_t *histograms; /* [tables][values] of texture_histogram_run, intensity mask */
-    double kept[2];             /* real-world values kept by re-segmentation; -INFINITY .. INFINITY: all */
-    double extremes[2];         /* real-world, of the intensity mask; INFINITY, -INFINITY: it is empty */
+    size_t number;                 /* index among the volume's regions */
+    const void *prepared;          /* by the family's `prepare` */
+    const void *form;              /* by the family's `form`, for `values`; NULL: `values` makes it */
+    const uint64_t *bits;          /* as in struct image_mask; NULL: the whole volume */
+    const uint64_t *histograms;    /* [tables][values] of texture_histogram_run, intensity mask */
+    double kept[2];                /* real-world values kept by re-segmentation; -INFINITY .. INFINITY: all */
+    double extremes[2];            /* real-world, of the intensity mask; INFINITY, -INFINITY: it is empty */
+    const struct value_list *list; /* with reals: the values of the intensity mask (statistics.h) */
     /* The reason for missing levels, or level_of[tables][values] (texture.h) and their number. */
     enum feature_missing no_levels;
     const uint16_t *level_of;
     int levels;
+    /* With more than TEXTURE_MAX_LEVELS: the level of each voxel of the volume, 0: none. level_of is then not used. */
+    const uint32_t *wide;
 };
 
 /* Names of a set with its own histograms and map. */

@@ -29,7 +29,12 @@ local_intensity_count(const struct feature_region *region, size_t set, uint64_t 
 
     (void)set;
     memcpy(request.spacing, volume->spacing, sizeof(request.spacing));
-    if (rc == 0 && isfinite(request.largest) && !peaks_too_fine(volume->spacing))
+    const struct image_extent extent = feature_extent(volume);
+
+    if (rc == 0 && isfinite(request.largest) && !peaks_too_fine(volume->spacing) && volume->reals)
+        rc = peaks_of_reals(&request, volume->reals, &extent, &found) ? error_set_system(error, -ENOMEM, "find peaks")
+                                                                      : 0;
+    else if (rc == 0 && isfinite(request.largest) && !peaks_too_fine(volume->spacing))
         rc = peaks_run(volume->lane, &request, &found, error);
     if (rc == 0)
         memcpy(*counts, &found, sizeof(found));
@@ -53,6 +58,16 @@ local_intensity_values(const struct feature_region *region, size_t set, const ui
     return 0;
 }
 
+/* Returns the sums before each voxel of real-world values (peaks.c). */
+static size_t
+local_intensity_bytes(const struct feature_region *largest, size_t set)
+{
+    const struct image_extent extent = feature_extent(largest->volume);
+
+    (void)set;
+    return largest->volume->reals ? 2 * (size_t)image_voxels(&extent) * sizeof(int64_t) : 0;
+}
+
 const struct feature_family family_local_intensity = {
     .name = "local-intensity",
     .definitions = local_intensity_definitions,
@@ -64,5 +79,6 @@ const struct feature_family family_local_intensity = {
     .op = KERNELS_PEAKS,
     .counted_last = true,
     .count = local_intensity_count,
+    .bytes = local_intensity_bytes,
     .values = local_intensity_values,
 };

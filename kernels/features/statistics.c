@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---------------------------------------------------------------------------- the values -- */
 
@@ -28,7 +29,82 @@ value_list_bytes(const struct feature_region *largest, size_t set)
     const size_t voxels = (size_t)image_voxels(&extent);
 
     (void)set;
+    if (largest->volume->reals)
+        return voxels * sizeof(struct value_count);
     return (entries < voxels ? entries : voxels) * sizeof(struct value_count);
+}
+
+/* Sorts keys by their bytes, the lowest first. Bytes that all keys share take no pass. `other` has the same size. Returns
+ * the sorted keys, which are in one of the two. */
+static uint64_t *
+sort_keys(uint64_t *keys, uint64_t *other, size_t count)
+{
+    for (int shift = 0; shift < 64; shift += 8) {
+        size_t starts[256] = {0}, next = 0;
+
+        for (size_t i = 0; i < count; i++)
+            starts[keys[i] >> shift & 255]++;
+        if (count > 0 && starts[keys[0] >> shift & 255] == count)
+            continue;
+        for (int byte = 0; byte < 256; byte++) {
+            const size_t own = starts[byte];
+
+            starts[byte] = next;
+            next += own;
+        }
+        for (size_t i = 0; i < count; i++)
+            other[starts[keys[i] >> shift & 255]++] = keys[i];
+        uint64_t *const sorted = other;
+
+        other = keys;
+        keys = sorted;
+    }
+    return keys;
+}
+
+int
+value_list_of_reals(const double *reals, const struct image_extent *extent, const uint64_t *bits,
+                    struct value_list *list)
+{
+    const int64_t columns = extent->columns, rows = extent->rows * extent->slices, words = (columns + 63) / 64;
+    size_t count = 0, kept = 0;
+
+    *list = (struct value_list){.size = 0};
+    for (int64_t y = 0; y < rows; y++)
+        for (int64_t x = 0; x < columns; x++)
+            count += (!bits || bits[y * words + x / 64] >> x % 64 & 1) && !isnan(reals[y * columns + x]);
+    uint64_t *keys = malloc((2 * count + 1) * sizeof(*keys)), *next = keys;
+
+    if (!keys)
+        return -ENOMEM;
+    /* The bits of doubles, with the sign inverted, or all bits below 0, ascend as their values. */
+    for (int64_t y = 0; y < rows; y++)
+        for (int64_t x = 0; x < columns; x++) {
+            const double value = reals[y * columns + x] + 0.0; /* not -0 */
+
+            if ((bits && !(bits[y * words + x / 64] >> x % 64 & 1)) || isnan(value))
+                continue;
+            memcpy(next, &value, sizeof(*next));
+            *next ^= *next >> 63 ? UINT64_MAX : UINT64_C(1) << 63;
+            next++;
+        }
+    const uint64_t *const sorted = sort_keys(keys, keys + count, count);
+
+    for (size_t i = 0; i < count; i++)
+        kept += i == 0 || sorted[i] != sorted[i - 1];
+    list->items = malloc((kept + 1) * sizeof(*list->items));
+    for (size_t i = 0; list->items && i < count; i++) {
+        const uint64_t bits_of = sorted[i] ^ (sorted[i] >> 63 ? UINT64_C(1) << 63 : UINT64_MAX);
+
+        if (i == 0 || sorted[i] != sorted[i - 1]) {
+            list->items[list->size].count = 0;
+            memcpy(&list->items[list->size++].value, &bits_of, sizeof(double));
+        }
+        list->items[list->size - 1].count++;
+    }
+    list->total = (double)count;
+    free(keys);
+    return list->items ? 0 : -ENOMEM;
 }
 
 int
@@ -38,6 +114,14 @@ value_list_make(const struct feature_region *region, struct value_list *list)
     const size_t all = volume->tables * volume->values;
     size_t filled = 0;
 
+    if (volume->reals) {
+        *list = *region->list;
+        list->items = malloc((list->size + 1) * sizeof(*list->items));
+        if (!list->items)
+            return -ENOMEM;
+        memcpy(list->items, region->list->items, list->size * sizeof(*list->items));
+        return 0;
+    }
     for (size_t i = 0; i < all; i++)
         filled += region->histograms[i] > 0;
     *list = (struct value_list){.items = malloc((filled + 1) * sizeof(*list->items))};
@@ -72,8 +156,15 @@ level_counts(const struct feature_region *region, uint64_t *counts)
 {
     const size_t entries = region->volume->tables * region->volume->values;
 
+    const struct image_extent extent = feature_extent(region->volume);
+
     for (int level = 0; level < region->levels; level++)
         counts[level] = 0;
+    for (int64_t i = 0; region->wide && i < image_voxels(&extent); i++)
+        if (region->wide[i] > 0)
+            counts[region->wide[i] - 1]++;
+    if (region->wide)
+        return;
     for (size_t i = 0; i < entries; i++)
         if (region->level_of[i] > 0)
             counts[region->level_of[i] - 1] += region->histograms[i];

@@ -23,9 +23,14 @@ struct value_list {
 /* Returns the memory of such a list (family.h). */
 size_t value_list_bytes(const struct feature_region *largest, size_t set);
 
-/* Makes the list of real-world values of a region's histograms. Returns 0 or -ENOMEM. The caller
- * must free `items`. */
+/* Makes the list of real-world values of a region. Returns 0 or -ENOMEM. The caller must free
+ * `items`. */
 int value_list_make(const struct feature_region *region, struct value_list *list);
+
+/* Makes the list of the values in a region (NULL: the volume) of a volume of real-world values. NAN is no value. As
+ * above. */
+int value_list_of_reals(const double *reals, const struct image_extent *extent, const uint64_t *bits,
+                        struct value_list *list);
 
 /* Counts each level: counts[levels], beginning with level 1. */
 void level_counts(const struct feature_region *region, uint64_t *counts);

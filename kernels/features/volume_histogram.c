@@ -85,6 +85,8 @@ steps_make(const struct feature_region *region, struct steps *steps, enum featur
     for (size_t i = 1; i < volume->tables; i++)
         if (fabs(volume->rescales[i].slope) != fabs(volume->rescales[0].slope))
             steps->next = 0; /* values have no common step */
+    if (volume->reals)
+        steps->next = 0; /* the lowest intensity that at most a part of the volume reaches is then a limit */
     *missing = FEATURE_EMPTY_REGION;
     if (value_list_make(region, &steps->list))
         return -ENOMEM;
@@ -94,7 +96,7 @@ steps_make(const struct feature_region *region, struct steps *steps, enum featur
     steps->high = range && isfinite(range[1]) ? range[1] : steps->list.items[steps->list.size - 1].value;
     if (options->ivh.kind != VOLUME_HISTOGRAM_VALUES)
         steps_make_bins(steps, &options->ivh);
-    *missing = steps->next > 0 ? FEATURE_PRESENT : FEATURE_NOT_DISCRETISED;
+    *missing = steps->next > 0 || region->volume->reals ? FEATURE_PRESENT : FEATURE_NOT_DISCRETISED;
     return 0;
 }
 

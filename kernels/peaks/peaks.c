@@ -80,3 +80,93 @@ peaks_run(struct kernels_lane *lane, const struct peaks *peaks, struct peaks_fou
     free(ball.rows);
     return rc;
 }
+
+/* ---- real-world values ---- */
+
+enum { REAL_BITS = 39 }; /* a ball has fewer than 2^24 voxels */
+
+/* Values before each voxel of a row, and one more: their sum and their number. */
+struct peaks_before {
+    int64_t sum, voxels;
+};
+
+/* Fills a row, whose values are multiples of 1 / scale. */
+static void
+peaks_sum_reals(const double *reals, int64_t columns, double scale, struct peaks_before *before)
+{
+    before[0] = (struct peaks_before){0, 0};
+    for (int64_t x = 0; x < columns; x++) {
+        before[x + 1] = before[x];
+        if (isnan(reals[x]))
+            continue;
+        before[x + 1].sum += (int64_t)floor(reals[x] * scale + 0.5);
+        before[x + 1].voxels++;
+    }
+}
+
+/* Returns the mean of the ball around a voxel. */
+static double
+peaks_mean_of_reals(const struct peaks_ball *ball, const struct image_extent *extent, const struct peaks_before *rows,
+                    const int64_t at[3], double scale)
+{
+    struct peaks_before all = {0, 0};
+
+    for (size_t r = 0; r < ball->row_count; r++) {
+        const struct peaks_row *row = &ball->rows[r];
+        const int64_t y = at[1] + row->y, z = at[2] + row->z;
+
+        if (y < 0 || y >= extent->rows || z < 0 || z >= extent->slices)
+            continue;
+        const struct peaks_before *const of = rows + (z * extent->rows + y) * (extent->columns + 1);
+        const int64_t first = at[0] > row->reach ? at[0] - row->reach : 0;
+        const int64_t end = at[0] + row->reach + 1 < extent->columns ? at[0] + row->reach + 1 : extent->columns;
+
+        all.sum += of[end].sum - of[first].sum;
+        all.voxels += of[end].voxels - of[first].voxels;
+    }
+    return (double)all.sum / (double)all.voxels / scale;
+}
+
+int
+peaks_of_reals(const struct peaks *peaks, const double *reals, const struct image_extent *extent,
+               struct peaks_found *found)
+{
+    const int64_t rows = extent->rows * extent->slices, columns = extent->columns, words = (columns + 63) / 64;
+    struct peaks_ball ball;
+    double largest = 0;
+    int exponent;
+
+    *found = (struct peaks_found){.local = -INFINITY, .global = -INFINITY};
+    for (int64_t i = 0; i < rows * columns; i++)
+        largest = fabs(reals[i]) > largest ? fabs(reals[i]) : largest;
+    frexp(largest, &exponent);
+    const double scale = ldexp(1, REAL_BITS - exponent);
+    struct peaks_before *before = calloc((size_t)(rows * (columns + 1)), sizeof(*before));
+
+    if (!before)
+        return -ENOMEM;
+    if (peaks_make_ball(peaks->spacing, &ball)) {
+        free(before);
+        return -ENOMEM;
+    }
+    for (int64_t y = 0; y < rows; y++)
+        peaks_sum_reals(reals + y * columns, columns, scale, before + y * (columns + 1));
+    for (int64_t y = 0; y < rows; y++)
+        for (int64_t x = 0; x < columns; x++) {
+            const double value = reals[y * columns + x];
+
+            if ((peaks->region && !(peaks->region[y * words + x / 64] >> x % 64 & 1)) || !(value >= peaks->kept[0]) ||
+                !(value <= peaks->kept[1]))
+                continue;
+            const double mean =
+                peaks_mean_of_reals(&ball, extent, before, (int64_t[3]){x, y % extent->rows, y / extent->rows}, scale);
+
+            found->balls++;
+            found->global = fmax(found->global, mean);
+            if (value == peaks->largest)
+                found->local = fmax(found->local, mean);
+        }
+    free(before);
+    free(ball.rows);
+    return 0;
+}

@@ -43,6 +43,13 @@ bool peaks_too_fine(const double spacing[3]);
  * -ENOMEM. */
 int peaks_run(struct kernels_lane *lane, const struct peaks *request, struct peaks_found *found, struct error *error);
 
+/*
+ * As peaks_run() for a volume of real-world values on the host; NAN: padding. Rescales and paddings are not used. Values
+ * are multiples of 2^-39 of the power of two above the largest one, so that sums are exact. Returns 0 or -ENOMEM.
+ */
+int peaks_of_reals(const struct peaks *request, const double *reals, const struct image_extent *extent,
+                   struct peaks_found *found);
+
 /* ---- within kernels/ ---- */
 
 /* A row of a ball: its offset from the centre in rows and slices, and its voxels to either side. */

@@ -90,6 +90,10 @@ grid_fill_instances(struct grid *grid)
         own->at[i].frame_count = 1;
         own->at[i].pixel = grid->demand.pixel;
         own->pointers[i] = &own->at[i];
+        if (grid->real) { /* the stored values are levels */
+            own->frames[i].has_rescale = false;
+            own->at[i].has_padding = false;
+        }
     }
     char *unit = own->at[0].value_unit;
     for (int32_t z = 1; z < grid->source->plane_count; z++)
@@ -193,23 +197,39 @@ grid_other_rescale(const struct grid *from)
     return 0;
 }
 
+/* Returns whether interpolated values are not rounded. */
+static bool
+grid_is_real(const struct texture_options *options, const struct grid *from)
+{
+    if (options->resample->rounding != TEXTURE_ROUNDING_AUTO)
+        return options->resample->rounding == TEXTURE_ROUNDING_NONE;
+    if (options->levels.kind == DISCRETISATION_STORED_256)
+        return false;
+    for (int32_t z = 0; z < from->stack->plane_count; z++) {
+        const struct dicom_instance *instance = from->instances[from->stack->planes[z].instance];
+        if (strcmp(instance->modality, "CT") != 0 || strcmp(instance->value_unit, "[hnsf'U]") != 0)
+            return true;
+    }
+    return grid_other_rescale(from) > 0;
+}
+
 /*
- * Checks that slices can be interpolated. Stored values are interpolated, so slices must share a
+ * Checks that slices can be interpolated. If values are rounded to stored values, slices must share a
  * rescale, unless interpolation stays within a slice. Padding of one slice must have no value in
  * another.
  */
 static int
-grid_check_alike(const struct texture_resample *wanted, const struct grid *from, struct error *error)
+grid_check_alike(const struct texture_resample *wanted, const struct grid *from, bool real, struct error *error)
 {
     struct dicom_instance *const *instances = from->instances;
     const struct geometry_plane *planes = from->stack->planes;
     const int32_t other = grid_other_rescale(from);
-    if (other > 0 && wanted->spacing == TEXTURE_ISOTROPIC)
+    if (other > 0 && !real && wanted->spacing == TEXTURE_ISOTROPIC)
         return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, instances[planes[0].instance]->path,
                                instances[planes[other].instance]->path,
                                "the slices differ in their rescale, so that values between them have "
                                "no stored value to be rounded to: use texture.resample with "
-                               "in_plane_mm, measure without it, or give the series one rescale");
+                               "rounding = \"none\" (not with stored-256) or in_plane_mm, or measure without it");
     const struct image_range padding = volume_padding(instances[planes[0].instance]);
     for (int32_t z = 1; z < from->stack->plane_count; z++) {
         const struct image_range own = volume_padding(instances[planes[z].instance]);
@@ -224,17 +244,18 @@ grid_check_alike(const struct texture_resample *wanted, const struct grid *from,
 }
 
 int
-grid_make_spaced(const struct texture_resample *wanted, const struct grid *from, struct grid *grid, struct error *error)
+grid_make_spaced(const struct texture_options *options, const struct grid *from, struct grid *grid, struct error *error)
 {
     static const int orders[INTERPOLATIONS] = {
 #define INTERPOLATION(id, name, scheme, code, meaning, order) order,
 #include "base/terms.def"
     };
+    const struct texture_resample *wanted = options->resample;
     const double mm = wanted->mm, all[3] = {mm, mm, wanted->spacing == TEXTURE_ISOTROPIC ? mm : 0};
     const struct geometry_stack *source = from->stack, *own = &grid->own;
-    *grid = (struct grid){.source = source, .source_instances = from->instances};
-    const bool each = grid_other_rescale(from) > 0;
-    int rc = grid_check_alike(wanted, from, error);
+    *grid = (struct grid){.source = source, .source_instances = from->instances, .real = grid_is_real(options, from)};
+    const bool differ = grid_other_rescale(from) > 0, each = differ && !grid->real;
+    int rc = grid_check_alike(wanted, from, grid->real, error);
     if (rc == 0)
         rc = grid_reserve_planes(grid, error);
     if (rc == 0)
@@ -253,15 +274,20 @@ grid_make_spaced(const struct texture_resample *wanted, const struct grid *from,
     grid->demand = (struct resample_demand){
         .extent = grid->to.extent,
         .order = orders[wanted->interpolation],
-        .pixel = is_signed ? IMAGE_INT16 : source->pixel,
+        .pixel = grid->real  ? IMAGE_UINT16
+                 : is_signed ? IMAGE_INT16
+                             : source->pixel,
+        .values = !grid->real ? RESAMPLE_STORED
+                  : differ    ? RESAMPLE_RESCALED
+                              : RESAMPLE_REAL,
     };
     grid_fill_instances(grid);
     rc = grid_fill_stack(grid, error);
     if (rc == 0)
         snprintf(grid->text, sizeof grid->text,
-                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation)", own->columns, own->rows,
-                 own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2],
-                 interpolation_names[wanted->interpolation]);
+                 "texture of %d x %d x %d voxels of %.6g x %.6g x %.6g mm (%s interpolation%s)", own->columns,
+                 own->rows, own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2],
+                 interpolation_names[wanted->interpolation], grid->real ? ", values not rounded" : "");
     return rc;
 }
 
@@ -300,7 +326,7 @@ extent_words(const struct image_extent *extent)
 size_t
 grid_voxel_bytes(const struct grid *grid)
 {
-    return (size_t)image_voxels(&grid->to.extent) * image_pixel_size(grid->demand.pixel);
+    return (size_t)image_voxels(&grid->to.extent) * resample_voxel_size(&grid->demand);
 }
 
 int64_t

@@ -22,8 +22,8 @@
  *
  * Texture may use voxels of another size (texture.resample): a grid of its own around the centre of
  * the working grid (IBSI 2.4), whose slices are then the planes. Values are rounded to stored
- * values. If padding contributes to a voxel, it gets a padding value that no voxel has. A voxel
- * belongs to a region if its linearly interpolated mask is at least one half. No voxel is outside.
+ * values, or are real-world values as doubles (`real`): so rescales may differ by slice. If padding
+ * contributes to a voxel, it gets a padding value that no voxel has, or NAN. A voxel belongs to a region if its linearly interpolated mask is at least one half. No voxel is outside.
  * grid->straight is false.
  *
  * Masks and maps return to the planes by the nearest voxel of the grid. Regions drawn on the planes
@@ -57,7 +57,8 @@ struct grid {
     struct image_planes planes; /* the source's */
     struct resample_grid to;
     struct resample_demand demand; /* required from a lane with the source's volume */
-    void *voxels;                  /* after resampling: stack->pixel, x fastest */
+    bool real;                     /* the values are not rounded */
+    void *voxels;                  /* after resampling: stack->pixel, or doubles if real, x fastest */
     struct geometry_stack own;
 
     /* instances that replace those of the planes: one for all, or one each */
@@ -76,10 +77,10 @@ int grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const
               const struct geometry_stack *stack, struct grid *grid, struct error *error);
 /*
  * Makes a grid of other voxels on a grid, which is borrowed. Returns errors as grid_make(), and
- * -EINVAL with the file if slices differ: PADDING_MIXED, or RESCALE_VARIES if voxels lie between
- * slices.
+ * -EINVAL with the file if slices differ: PADDING_MIXED, or RESCALE_VARIES if values between slices
+ * must be stored values.
  */
-int grid_make_spaced(const struct texture_resample *wanted, const struct grid *from, struct grid *grid,
+int grid_make_spaced(const struct texture_options *options, const struct grid *from, struct grid *grid,
                      struct error *error);
 void grid_release(struct grid *grid);
 

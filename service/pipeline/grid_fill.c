@@ -6,6 +6,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,9 @@ static struct image_range
 grid_source_padding(const struct grid *grid)
 {
     const struct image_range limits = image_pixel_range(grid->source->pixel);
-    struct image_range padding = volume_padding(grid_first_instance(grid));
+    const struct dicom_instance *first =
+        grid->real ? grid->source_instances[grid->source->planes[0].instance] : grid_first_instance(grid);
+    struct image_range padding = volume_padding(first);
     padding.lo = padding.lo > limits.lo ? padding.lo : limits.lo;
     padding.hi = padding.hi < limits.hi ? padding.hi : limits.hi;
     return padding;
@@ -80,13 +83,15 @@ grid_find_padding(const struct grid *grid, const void *voxels, const struct imag
 /* -------------------------------------------------------------------------------- resampling -- */
 
 static int
-grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const void **voxels, struct error *error)
+grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const struct image_rescale *rescales,
+         const void **voxels, struct error *error)
 {
     const struct resample_request request = {
         .planes = &grid->planes,
         .grid = &grid->to,
         .order = grid->demand.order,
         .outside = outside,
+        .rescales = rescales,
     };
     return kernels_resample(lane, &request, voxels, error);
 }
@@ -108,6 +113,7 @@ grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t
     void *marks;
     const void *spread;
     demand.pixel = pixel;
+    demand.values = RESAMPLE_STORED;
     int rc = kernels_volume_begin(lane, *from, pixel, &all, &marks, error);
     if (rc)
         return rc;
@@ -115,10 +121,12 @@ grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t
         ((uint16_t *)marks)[i] = bits[i / 64] >> (i % 64) & 1 ? mark : 0;
     rc = kernels_volume_ready(lane, 0, from->slices, error);
     if (rc == 0)
-        rc = grid_run(grid, lane, 0, &spread, error);
+        rc = grid_run(grid, lane, 0, NULL, &spread, error);
     /* Both kinds of pixels have 16 bits. */
     for (int64_t i = 0; rc == 0 && i < image_voxels(&grid->to.extent); i++)
-        if (((const uint16_t *)spread)[i] != 0)
+        if (((const uint16_t *)spread)[i] != 0 && grid->real)
+            ((double *)grid->voxels)[i] = NAN;
+        else if (((const uint16_t *)spread)[i] != 0)
             ((uint16_t *)grid->voxels)[i] = (uint16_t)outside;
     return rc;
 }
@@ -149,7 +157,7 @@ grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, 
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);
     if (rc == 0)
-        rc = grid_run(grid, lane, outside, &resampled, error);
+        rc = grid_run(grid, lane, outside, NULL, &resampled, error);
     if (rc == 0)
         memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
     if (rc == 0 && bits)
@@ -177,13 +185,36 @@ grid_check_swing(const struct grid *grid, struct error *error)
     return 0;
 }
 
+/* Resamples to real-world values. Slices with one rescale are interpolated first. */
+static int
+grid_run_real(struct grid *grid, struct kernels_lane *lane, struct error *error)
+{
+    const struct geometry_stack *source = grid->source;
+    const int64_t count = image_voxels(&grid->to.extent);
+    double *values = grid->voxels;
+    struct image_rescale *rescales = calloc((size_t)source->plane_count, sizeof *rescales);
+    const bool each = grid->demand.values == RESAMPLE_RESCALED;
+    const void *resampled;
+    if (!rescales)
+        return error_set_system(error, -ENOMEM, "resample the volume");
+    for (int32_t z = 0; z < source->plane_count; z++)
+        rescales[z] = volume_rescale(grid->source_instances, &source->planes[z]);
+    const int rc = grid_run(grid, lane, 0, each ? rescales : NULL, &resampled, error);
+    if (rc == 0)
+        memcpy(values, resampled, grid_voxel_bytes(grid));
+    for (int64_t i = 0; i < count && rc == 0 && !each; i++)
+        values[i] = rescales[0].slope * values[i] + rescales[0].intercept;
+    free(rescales);
+    return rc;
+}
+
 int
 grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
                  struct error *error)
 {
     const struct image_range none = {.lo = 1, .hi = 0};
     uint64_t *bits = NULL;
-    int32_t outside;
+    int32_t outside = 0;
     const void *resampled;
     grid_fill_instances(grid); /* the source's padding may be known only here */
     const struct image_range padding = grid_source_padding(grid);
@@ -193,19 +224,21 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
     int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);
-    if (rc == 0)
-        rc = grid_run(grid, lane, 0, &resampled, error); /* no voxel is outside */
-    if (rc == 0)
+    if (rc == 0 && grid->real)
+        rc = grid_run_real(grid, lane, error);
+    else if (rc == 0)
+        rc = grid_run(grid, lane, 0, NULL, &resampled, error); /* no voxel is outside */
+    if (rc == 0 && !grid->real)
         memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
     /* Voxels between padding and values get a value that no other voxel has. */
-    if (rc == 0 && bits)
+    if (rc == 0 && bits && !grid->real)
         rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel, image_voxels(&grid->to.extent), &outside, error);
     if (rc == 0 && bits)
         rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
-    if (rc == 0 && bits)
+    if (rc == 0 && bits && !grid->real)
         grid_set_padding(grid, &none, outside);
     free(bits);
-    return rc || grid->demand.order != RESAMPLE_CUBIC ? rc : grid_check_swing(grid, error);
+    return rc || grid->real || grid->demand.order != RESAMPLE_CUBIC ? rc : grid_check_swing(grid, error);
 }
 
 void

@@ -86,17 +86,99 @@ def test_numpy_has_the_same_values(measure, tmp_path, interpolation, size, mm):
 
 @pytest.mark.parametrize("interpolation", ORDERS)
 def test_each_slice_keeps_its_rescale(measure, tmp_path, interpolation):
-    """PET: each slice keeps its rescale. Resampling within slices rounds to the slice's stored values."""
+    """PET: each slice keeps its rescale. Rounding within slices is to the slice's stored values."""
     slopes = np.linspace(0.5, 2.5, 9)
     source = series(tmp_path / "in", shifted(), SPACING, slopes=slopes)
     stack = Stack(sorted(source.glob("*.dcm")))
     values = interpolated(stack, shifted(), grid_of(stack, (2.0, 2.0, 0)), ORDERS[interpolation])
     image = stored(values, np.int16) * slopes[:, None, None]
-    found = measure(source, [f'regions = [ "volume" ]; resample = {{ in_plane_mm = 2.0; interpolation = "{interpolation}"; }}; '
+    found = measure(source, [f'regions = [ "volume" ]; resample = {{ in_plane_mm = 2.0; interpolation = "{interpolation}"; rounding = "stored"; }}; '
                              'families = [ "local-intensity" ];'], [segment(-300, 600, (9, 9, 3), 4)])
     found = {f["name"]: f["value"] for f in found}
     assert math.isclose(found["maximum"], image.max(), rel_tol=1e-12) and math.isclose(found["minimum"], image.min(), rel_tol=1e-12)
     assert math.isclose(found["mean"], image.mean(), rel_tol=1e-12) and found["global_intensity_peak"] < found["maximum"]
+
+
+RESCALES = {"common": (0.37, -5.5), "each": (np.linspace(0.5, 2.5, 9), np.linspace(-3, 7, 9))}
+
+
+def neighbour_levels(levels):
+    """Counts pairs of levels in the 26 directions. 0 is no level."""
+    top = levels.max()
+    padded = np.pad(levels, 1)
+    counts = np.zeros((top + 1, top + 1), int)
+    for dz, dy, dx in np.ndindex(3, 3, 3):
+        if (dz, dy, dx) != (1, 1, 1):
+            other = padded[dz:dz + levels.shape[0], dy:dy + levels.shape[1], dx:dx + levels.shape[2]]
+            np.add.at(counts, (levels, other), 1)
+    return counts[1:, 1:]
+
+
+def correlation_of(values, spacing):
+    """Returns Moran's I and Geary's C of a volume by all pairs; NAN is no voxel."""
+    at = np.argwhere(~np.isnan(values)) * np.array(spacing[::-1])
+    x = values[~np.isnan(values)]
+    weights = total = products = squares = 0.0
+    for i in range(len(x)):
+        away = np.sqrt(((at[i + 1:] - at[i]) ** 2).sum(1))
+        total += (1 / away).sum()
+        products += ((x[i] - x.mean()) * (x[i + 1:] - x.mean()) / away).sum()
+        squares += ((x[i] - x[i + 1:]) ** 2 / away).sum()
+    weights = 2 * total
+    own = ((x - x.mean()) ** 2).sum()
+    return len(x) / weights * 2 * products / own, (len(x) - 1) / (2 * weights) * 2 * squares / own
+
+
+@pytest.mark.parametrize("rescale", RESCALES)
+@pytest.mark.parametrize("interpolation", ORDERS)
+def test_values_between_voxels_are_real(measure, tmp_path, interpolation, rescale):
+    """Values are interpolated as they are, between slices of different rescales too, and measured without rounding."""
+    slopes, intercepts = RESCALES[rescale]
+    source = series(tmp_path / "in", shifted(), SPACING, slopes=slopes, intercepts=intercepts)
+    stack = Stack(sorted(source.glob("*.dcm")))
+    real = shifted() * np.reshape(slopes, (-1, 1, 1)) + np.reshape(intercepts, (-1, 1, 1))
+    drawn = (real >= -100) & (real <= 200)
+    grid = grid_of(stack, (1.7, 1.7, 1.7))
+    image = interpolated(stack, real, grid, ORDERS[interpolation])
+    mask = interpolated(stack, drawn.astype(float), grid, 1) >= 0.5
+    rounding = 'rounding = "none"; ' * (rescale == "common")
+    found = measure(source, [f'resample = {{ isotropic_mm = 1.7; interpolation = "{interpolation}"; {rounding} }}; families = [ "all" ]; '
+                             'discretisation = "fixed-bin-size"; bin_width = 12.5; range = [ -90.0, 400.0 ]; aggregation = "3d-merged"; '
+                             'glcm = { matrices = "counts"; };'],
+                    ['{ label = "Part"; method = "range"; range = [ -100.0, 200.0 ]; '
+                     'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; }'])
+    kept = mask & (image >= -90) & (image <= 400)
+    told = {(f["family"], f["name"]): f["value"] for f in found if not f["percent"]}
+    values = np.sort(image[kept])
+    expected = {"mean": values.mean(), "minimum": values[0], "maximum": values[-1], "energy": (values ** 2).sum(),
+                "variance": values.var(), "median": np.median(values), "percentile_90": np.percentile(values, 90)}
+    for name, value in expected.items():
+        assert math.isclose(told["first-order", name], value, rel_tol=1e-9), name
+    levels = np.where(kept, np.floor((image + 90) / 12.5) + 1, 0).astype(int)
+    assert told["intensity-histogram", "discretised_mean"] == pytest.approx(levels[kept].mean(), rel=1e-12)
+    matrix, = json.loads((tmp_path / "out" / "matrices.json").read_text())
+    counts = neighbour_levels(levels)
+    found_counts = np.zeros_like(counts)
+    for i, j, count in matrix["counts"]:
+        found_counts[i - 1, j - 1] += count
+    assert (found_counts == counts).all()
+    x = np.where(kept, image, np.nan)
+    moran, geary = correlation_of(x, (1.7, 1.7, 1.7))
+    assert math.isclose(told["spatial-correlation", "morans_i"], moran, rel_tol=1e-9, abs_tol=1e-12)
+    assert math.isclose(told["spatial-correlation", "gearys_c"], geary, rel_tol=1e-9)
+    peaks = np.full(kept.shape, -np.inf)
+    reach = 3
+    for z, y, x in np.argwhere(kept):
+        near = tuple(slice(max(at - reach, 0), at + reach + 1) for at in (z, y, x))
+        away = np.stack(np.indices(kept.shape))[(slice(None), *near)] - np.array([z, y, x])[:, None, None, None]
+        peaks[z, y, x] = image[near][(away ** 2).sum(0) * 1.7 ** 2 <= 6.203504908994 ** 2].mean()
+    assert math.isclose(told["local-intensity", "global_intensity_peak"], peaks.max(), rel_tol=1e-9)
+    assert math.isclose(told["local-intensity", "local_intensity_peak"], peaks[kept & (image == values[-1])].max(), rel_tol=1e-9)
+    volume = told["morphology", "volume"] if ("morphology", "volume") in told else None
+    assert volume is None or math.isclose(told["morphology", "integrated_intensity"], values.mean() * volume, rel_tol=1e-9)
+    assert all(f["rounding"] == (None if f["family"] in ("shape", "morphology") and "intensity" not in f["name"] and
+                                 "shift" not in f["name"] else "none") for f in found)
+    assert_report_equals_features(tmp_path / "out", source)
 
 
 @pytest.mark.parametrize("interpolation", ORDERS)
@@ -171,7 +253,7 @@ def test_memory_is_that_of_parts_around_regions(measure, tmp_path):
 
 
 @pytest.mark.parametrize(("code", "words", "resample", "attributes"), [
-    ("RESCALE_VARIES", "differ in their rescale", "isotropic_mm = 2.0", {"slopes": [1, 2, 1, 1, 1, 1, 1, 1, 1]}),
+    ("RESCALE_VARIES", "differ in their rescale", 'isotropic_mm = 2.0; rounding = "stored"', {"slopes": [1, 2, 1, 1, 1, 1, 1, 1, 1]}),
     ("GRID_VALUES_FULL", "swings beyond", 'isotropic_mm = 2.0; interpolation = "cubic"', {"high": True}),
     ("JOB_TOO_LARGE", "for texture of 296 x 279 x 225 voxels", "isotropic_mm = 0.1", {}),
     ("VOLUME_TOO_LARGE", "texture.resample", "isotropic_mm = 0.01", {}),

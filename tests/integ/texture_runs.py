@@ -253,6 +253,7 @@ def as_reported(feature):
     if feature["interpolation"]:
         codes.append(["VTM2", {"nearest": "NEAREST", "linear": "LINEAR", "cubic": "CUBIC_SPLINE"}[feature["interpolation"]]])
         numbers |= {key.upper(): feature[key] for key in ("isotropic_mm", "in_plane_mm") if feature[key]}
+        codes += [["ROUNDING", "NOT_ROUNDED"]] * bool(feature["rounding"])
     present = feature["value"] is not None
     return concept, feature["value"], feature["unit"] if present else None, {
         "codes": sorted(codes), "numbers": numbers, "directions": [d for d in [feature["directions"]] if d]}

@@ -6,6 +6,7 @@
 #include "kernels/features/matrices/neighbourhood.h"
 #include "kernels/texture/texture.h"
 #include "tests/kernels/ref_ibsi.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <math.h>
@@ -220,6 +221,78 @@ START_TEST(tones_of_equal_products)
 
 END_TEST
 
+/* ------------------------------------------------------------- levels on the host (wide.h) -- */
+
+enum { WIDE_COLUMNS = 17, WIDE_ROWS = 13, WIDE_SLICES = 7, WIDE_VOXELS = WIDE_COLUMNS * WIDE_ROWS * WIDE_SLICES };
+
+/* Measures a family with the levels of the lane, or with those on the host. */
+static void
+measure_levels(const struct feature_family *family, const struct feature_region *region, struct feature_value *found)
+{
+    uint64_t *counts = NULL;
+    struct error error;
+
+    ck_assert_msg(family->count(region, 0, &counts, &error) == 0, "%s", error.message);
+    for (int f = 0; f < FEATURE_FAMILY_MAX; f++)
+        found[f] = feature_absent(FEATURE_EMPTY_REGION);
+    ck_assert_int_eq(family->values(region, 0, counts, found), 0);
+    free(counts);
+}
+
+/* Few levels, so that runs and zones are long; voxels outside the region, and voxels of it without a level. */
+START_TEST(levels_on_the_host_are_counted_like_the_lanes)
+{
+    static const struct feature_family *const families[] = {&family_glcm,  &family_glrlm, &family_glszm,
+                                                            &family_gldzm, &family_ngtdm, &family_ngldm};
+    static const struct image_extent extent = {WIDE_COLUMNS, WIDE_ROWS, WIDE_SLICES};
+    struct texture_options options = options_of((enum aggregation)(_i % AGGREGATIONS));
+    const struct kernels_demand demand = {.of[KERNELS_NEIGHBOURS] = &kernels_asked,
+                                          .of[KERNELS_RUNS] = &kernels_asked,
+                                          .of[KERNELS_GLCM] = &kernels_asked,
+                                          .of[KERNELS_ZONES] = &kernels_asked};
+    const struct feature_volume volume = {.lane = lane,
+                                          .options = &options,
+                                          .columns = WIDE_COLUMNS,
+                                          .rows = WIDE_ROWS,
+                                          .slices = WIDE_SLICES,
+                                          .tables = 1,
+                                          .values = 256};
+    static uint32_t wide[WIDE_VOXELS];
+    uint64_t bits[WIDE_ROWS * WIDE_SLICES] = {0}, random = 3 + (uint64_t)_i;
+    uint16_t level_of[256];
+    uint8_t *voxels;
+
+    options.ngldm_alpha = _i % 3;
+    options.ngldm_distance = 1 + _i / AGGREGATIONS;
+    for (int v = 0; v < 256; v++)
+        level_of[v] = (uint16_t)(v < 6 ? v : 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, (void **)&voxels, NULL), 0);
+    for (int v = 0; v < WIDE_VOXELS; v++) {
+        const bool inside = ref_random_below(&random, 10) > 1;
+
+        voxels[v] = (uint8_t)(v > 0 && ref_random_below(&random, 2) ? voxels[v - 1] : ref_random_below(&random, 7));
+        bits[v / WIDE_COLUMNS] |= (uint64_t)inside << v % WIDE_COLUMNS;
+        wide[v] = inside ? level_of[voxels[v]] : 0;
+    }
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, WIDE_SLICES, NULL), 0);
+    const struct feature_region of_lane = {.volume = &volume, .bits = bits, .level_of = level_of, .levels = 6};
+    struct feature_region of_host = of_lane;
+
+    of_host.wide = wide;
+    of_host.level_of = NULL;
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        struct feature_value host[FEATURE_FAMILY_MAX];
+
+        measure_levels(families[f], &of_lane, values);
+        measure_levels(families[f], &of_host, host);
+        for (size_t i = 0; i < families[f]->definition_count; i++)
+            ck_assert_msg(values[i].missing == host[i].missing && values[i].value == host[i].value, "%s %s",
+                          families[f]->name, families[f]->definitions[i].name);
+    }
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -235,6 +308,7 @@ main(void)
     tcase_add_test(tcase, tones_of_one_level);
     tcase_add_test(tcase, tones_without_neighbours);
     tcase_add_test(tcase, tones_of_equal_products);
+    tcase_add_loop_test(tcase, levels_on_the_host_are_counted_like_the_lanes, 0, 3 * AGGREGATIONS);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -10,6 +10,7 @@
 
 #include "kernels/features/matrices/directions.h"
 #include "kernels/features/matrices/eigen.h"
+#include "kernels/features/matrices/wide.h"
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
@@ -518,6 +519,10 @@ glcm_count(const struct feature_region *region, size_t set, uint64_t **counts, s
         .per_slice = aggregation_per_slice(options->aggregation),
     };
     rc = feature_counts_make(glcm_size(region, set), counts, error);
+    if (rc == 0 && region->wide) {
+        wide_glcm(region, &request, *counts);
+        return 0;
+    }
     return rc ? rc : texture_glcm_run(region->volume->lane, &request, *counts, error);
 }
 

@@ -2,6 +2,7 @@
  * direction. For percentages, voxels count once per merged direction. */
 #include "kernels/features/matrices/directions.h"
 #include "kernels/features/matrices/level_matrix.h"
+#include "kernels/features/matrices/wide.h"
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
@@ -65,6 +66,10 @@ glrlm_count(const struct feature_region *region, size_t set, uint64_t **counts, 
     const int rc = feature_counts_make(texture_runs_size(&request, region->volume->slices), counts, error);
 
     (void)set;
+    if (rc == 0 && region->wide) {
+        wide_runs(region, &request, *counts);
+        return 0;
+    }
     return rc ? rc : texture_runs_run(region->volume->lane, &request, *counts, error);
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/features/matrices/neighbourhood.h"
 
 #include "kernels/features/matrices/level_matrix.h"
+#include "kernels/features/matrices/wide.h"
 
 /* Tones do not use the alike counts: dependences with the same neighbours are counted in the same
  * run. */
@@ -61,7 +62,9 @@ neighbourhood_count(const struct feature_region *region, size_t set, uint64_t **
     for (int of = 0; of < NEIGHBOURHOODS && rc == 0; at += size[of++]) {
         const struct texture_neighbours request = neighbourhood_request(region, (enum neighbourhood)of);
 
-        if (size[of] > 0)
+        if (size[of] > 0 && region->wide)
+            wide_neighbours(region, &request, *counts + at);
+        else if (size[of] > 0)
             rc = texture_neighbours_run(region->volume->lane, &request, *counts + at, error);
     }
     return rc;

@@ -15,14 +15,15 @@ static const struct feature_definition ngtdm_definitions[NGTDM_FEATURES] = {
 struct tones {
     size_t count;
     double voxels;
-    double level[TEXTURE_MAX_LEVELS], p[TEXTURE_MAX_LEVELS], s[TEXTURE_MAX_LEVELS];
+    double *level, *p, *s; /* with room for all levels */
 };
 
 /* Deviations are sorted by the number of neighbours, and divided by it at the end. */
 static void
 tones_of(const uint64_t *present, const uint64_t *deviations, size_t levels, size_t width, struct tones *tones)
 {
-    *tones = (struct tones){.count = 0};
+    tones->count = 0;
+    tones->voxels = 0;
     for (size_t level = 0; level < levels; level++) {
         double voxels = 0, sum = 0;
 
@@ -83,13 +84,16 @@ ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *co
     const size_t plane = levels * width, entries = TEXTURE_NEIGHBOUR_KINDS * plane;
     double sums[NGTDM_FEATURES] = {0};
     int64_t summed[NGTDM_FEATURES] = {0}, matrices = 0;
+    double *const room = malloc(3 * levels * sizeof(*room));
+    struct tones tones = {.level = room, .p = room + levels, .s = room + 2 * levels};
 
     (void)set;
+    if (!room)
+        return -ENOMEM;
     counts = neighbourhood_counts(region, NEIGHBOURHOOD_TONES, counts);
     for (size_t m = 0; m < neighbourhood_size(region, &request) / entries; m++) {
         const uint64_t *matrix = counts + m * entries;
         struct feature_value own[NGTDM_FEATURES];
-        struct tones tones;
 
         tones_of(matrix + TEXTURE_PRESENT * plane, matrix + TEXTURE_DEVIATION * plane, levels, width, &tones);
         if (tones.count == 0)
@@ -108,6 +112,7 @@ ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *co
         else
             values[f] = feature_absent(matrices > 0 ? FEATURE_DIVISION_BY_ZERO : FEATURE_NO_NEIGHBOURS);
     }
+    free(room);
     return 0;
 }
 

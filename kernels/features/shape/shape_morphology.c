@@ -220,6 +220,30 @@ weights_add_slice(const struct form *form, int64_t z, struct weights *weights)
     weights->at[2] += value * (double)(volume->first[2] + z);
 }
 
+/* Adds a slice of real-world values. */
+static void
+weights_add_reals(const struct form *form, int64_t z, struct weights *weights)
+{
+    const struct feature_region *region = form->region;
+    const struct feature_volume *volume = region->volume;
+    const int64_t words = (volume->columns + 63) / 64;
+
+    for (int64_t y = 0; y < volume->rows; y++)
+        for (int64_t x = 0; x < volume->columns; x++) {
+            const int64_t row = z * volume->rows + y;
+            const double value = volume->reals[row * volume->columns + x];
+
+            if ((region->bits && !(region->bits[row * words + x / 64] >> x % 64 & 1)) || !(value >= region->kept[0]) ||
+                !(value <= region->kept[1]))
+                continue;
+            weights->voxels++;
+            weights->value += value;
+            weights->at[0] += value * (double)(volume->first[0] + x);
+            weights->at[1] += value * (double)(volume->first[1] + y);
+            weights->at[2] += value * (double)(volume->first[2] + z);
+        }
+}
+
 static void
 form_put_values(const struct form *form)
 {
@@ -229,7 +253,7 @@ form_put_values(const struct form *form)
     double square = 0;
 
     for (int64_t z = 0; z < form->region->volume->slices; z++)
-        weights_add_slice(form, z, &weights);
+        (form->region->volume->reals ? weights_add_reals : weights_add_slice)(form, z, &weights);
     if (weights.voxels == 0)
         return;
     form->values[MORPHOLOGY_INTEGRATED_INTENSITY] =

@@ -15,6 +15,7 @@
 
 #include "kernels/features/discretise.h"
 #include "kernels/features/family.h"
+#include "kernels/features/statistics.h"
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
@@ -33,6 +34,8 @@ struct step {
     uint64_t *histograms;           /* [tables][values], of the current region */
     uint16_t *level_of;             /* the same, as levels */
     const uint64_t **regions;       /* the whole volume */
+    struct value_list list;         /* with reals: of the current region */
+    uint32_t *wide;                 /* levels of the current region; NULL: at most TEXTURE_MAX_LEVELS */
     void *prepared[FEATURE_FAMILIES];
     const char *value_unit;
     enum feature_need needs; /* of all enabled families */
@@ -106,6 +109,7 @@ make_volume(struct step *step)
     volume->paddings = step->paddings = calloc(planes, sizeof *step->paddings);
     volume->regions = step->regions = calloc(request->region_count, sizeof *step->regions);
     volume->region_count = request->region_count;
+    volume->reals = request->reals;
     if (!step->rescales || !step->paddings || !step->regions)
         return out_of_memory(step);
     for (size_t r = 0; r < request->region_count; r++)
@@ -147,24 +151,103 @@ count_values(struct step *step, struct feature_region *region)
     return 0;
 }
 
+/* Makes the levels of a region's voxels, for families that count more than TEXTURE_MAX_LEVELS. */
+static int
+fill_wide(struct step *step, struct feature_region *region)
+{
+    const struct feature_volume *volume = &step->volume;
+    const struct discretisation_options *options = &volume->options->levels;
+    const int64_t columns = volume->columns, words = (columns + 63) / 64, rows = volume->rows * volume->slices;
+    const void *voxels = kernels_volume_voxels(step->request->lane);
+    const enum image_pixel pixel = kernels_volume_pixel(step->request->lane);
+    step->wide = calloc((size_t)(rows * columns), sizeof *step->wide);
+    if (!step->wide)
+        return out_of_memory(step);
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t z = row / volume->rows;
+        const struct image_rescale *rescale = &volume->rescales[volume->tables > 1 ? z : 0];
+        for (int64_t x = 0; x < columns; x++) {
+            const int64_t i = row * columns + x;
+            const int32_t stored = image_value(voxels, pixel, i);
+            /* With reals, the stored values are 1 in the intensity mask. */
+            if ((region->bits && !(region->bits[row * words + x / 64] >> x % 64 & 1)) ||
+                !feature_region_keeps(region, z, stored))
+                continue;
+            const double value = volume->reals ? volume->reals[i] : rescale->slope * stored + rescale->intercept;
+            step->wide[i] = discretise_value(options, region->extremes[0], region->extremes[1], value);
+        }
+    }
+    region->wide = step->wide;
+    return 0;
+}
+
 static int
 make_levels(struct step *step, struct feature_region *region)
 {
     const struct feature_volume *volume = &step->volume;
     const double lo = region->extremes[0], hi = region->extremes[1];
-    int rc = discretise(&volume->options->levels, volume->rescales, volume->tables, volume->values, volume->smallest,
-                        lo, hi, step->level_of, &region->levels);
+    int rc = volume->reals ? discretise_count(&volume->options->levels, lo, hi, &region->levels)
+                           : discretise(&volume->options->levels, volume->rescales, volume->tables, volume->values,
+                                        volume->smallest, lo, hi, step->level_of, &region->levels);
     region->no_levels = rc ? FEATURE_NOT_DISCRETISED : lo > hi ? FEATURE_EMPTY_REGION : FEATURE_PRESENT;
     if (rc) {
         texture_note(step->result, rc == -EDOM ? "texture: discretisation \"stored-256\" is of stored values 0 to 255, "
                                                  "and there are others: use \"fixed-bin-number\""
-                                               : "texture: more than 256 grey levels: raise bin_width, or use "
+                                               : "texture: more than 65536 grey levels: raise bin_width, or use "
                                                  "\"fixed-bin-number\"");
         return 0;
     }
-    leave_out_padding(step, true);
+    if (region->levels > TEXTURE_MAX_LEVELS)
+        return fill_wide(step, region);
+    if (!volume->reals)
+        leave_out_padding(step, true);
     const struct texture_levels levels = {region->levels, step->level_of, volume->tables};
     return texture_levels_hold(step->request->lane, &levels, step->error);
+}
+
+/* Lists the real-world values of a region. */
+static int
+list_values(struct step *step, struct feature_region *region)
+{
+    const struct image_extent extent = feature_extent(&step->volume);
+    if (value_list_of_reals(step->volume.reals, &extent, region->bits, &step->list))
+        return out_of_memory(step);
+    resegment_list(step->volume.options, &step->list, region->kept, region->extremes);
+    region->list = &step->list;
+    return 0;
+}
+
+/* Fills the lane with the levels of a region, and their histogram. Without levels, all values of the intensity mask have
+ * level 1. */
+static int
+fill_levels(struct step *step, struct feature_region *region)
+{
+    const struct feature_volume *volume = &step->volume;
+    const struct discretisation_options *options = &volume->options->levels;
+    const double lo = region->extremes[0], hi = region->extremes[1];
+    const int64_t columns = volume->columns, words = (columns + 63) / 64;
+    const bool levels = step->levels_wanted && discretise_count(options, lo, hi, &region->levels) == 0 &&
+                        region->levels <= TEXTURE_MAX_LEVELS;
+    void *voxels;
+    int rc = step->request->begin(step->request->begin_context, &voxels, step->error);
+    if (rc)
+        return rc;
+    memset(voxels, 0, (size_t)(columns * volume->rows * volume->slices) * sizeof(uint16_t));
+    memset(step->histograms, 0, volume->values * sizeof *step->histograms);
+    for (int64_t row = 0; row < volume->rows * volume->slices; row++)
+        for (int64_t x = 0; x < columns; x++) {
+            const double value = volume->reals[row * columns + x];
+            if ((region->bits && !(region->bits[row * words + x / 64] >> x % 64 & 1)) || !(value >= region->kept[0]) ||
+                !(value <= region->kept[1]))
+                continue;
+            const uint16_t level = levels ? (uint16_t)discretise_value(options, lo, hi, value) : 1;
+            ((uint16_t *)voxels)[row * columns + x] = level;
+            step->histograms[level]++;
+        }
+    for (size_t i = 0; i < volume->values; i++)
+        step->level_of[i] = (uint16_t)(levels && i <= (size_t)region->levels ? i : 0);
+    rc = kernels_volume_ready(step->request->lane, 0, volume->slices, step->error);
+    return rc ? rc : texture_region_hold(step->request->lane, region->bits, step->error);
 }
 
 /* ------------------------------------------------------------------------------- records ---- */
@@ -210,6 +293,8 @@ describe_feature(const struct step *step, const struct measured *measured, const
     *told = (struct told){true, levels, values, ""};
     if (levels)
         describe_levels(measured->region, told->settings);
+    if (resample && values && step->request->reals)
+        feature_put_text(told->settings, FEATURE_rounding, "none");
     if (resample) {
         const bool isotropic = resample->spacing == TEXTURE_ISOTROPIC;
         feature_put_text(told->settings, FEATURE_interpolation, interpolation_names[resample->interpolation]);
@@ -345,9 +430,13 @@ begin_set(struct step *step, const struct measured *measured)
 {
     const struct feature_family *family = measured->family;
     const struct shared_values *shared = step->request->shared;
-    const enum feature_missing missing =
+    enum feature_missing missing =
         family->needs == FEATURE_NEEDS_LEVELS ? measured->region->no_levels : FEATURE_PRESENT;
     const size_t bytes = family->bytes && !missing ? family->bytes(measured->region, measured->set) : 0;
+    if (family->needs == FEATURE_NEEDS_LEVELS && measured->region->wide && bytes > VALUING_HELD) {
+        missing = FEATURE_TOO_LARGE;
+        texture_note(step->result, "texture: matrices of so many grey levels need more than 256 MiB: raise bin_width");
+    }
     int rc = pipeline_stopped(step->request->watch) ? -ECANCELED : 0;
     while (rc == 0 && !valuing_has_room(step->request->valuing, measured, bytes))
         rc = end_set(step, valuing_wait(step->request->valuing));
@@ -423,12 +512,14 @@ measure_region(struct step *step, size_t number)
     struct valued *valued;
     size_t next = 0;
     int rc = begin_forms(step, named, &region);
-    if (rc == 0 && values_wanted)
+    if (rc == 0 && values_wanted && !step->volume.reals)
         rc = texture_region_hold(step->request->lane, region.bits, step->error);
     if (rc == 0)
         rc = begin_sets(step, named, &region, &next, families_of_bits());
     if (rc == 0 && values_wanted)
-        rc = count_values(step, &region);
+        rc = step->volume.reals ? list_values(step, &region) : count_values(step, &region);
+    if (rc == 0 && values_wanted && step->volume.reals)
+        rc = fill_levels(step, &region);
     if (rc == 0 && step->levels_wanted)
         rc = make_levels(step, &region);
     if (rc == 0)
@@ -437,6 +528,10 @@ measure_region(struct step *step, size_t number)
         rc = end_set(step, valued);
     valuing_clear(step->request->valuing);
     texture_region_release(step->request->lane);
+    free(step->list.items);
+    free(step->wide);
+    step->list.items = NULL;
+    step->wide = NULL;
     return rc;
 }
 

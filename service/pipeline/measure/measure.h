@@ -37,8 +37,15 @@ struct texture_request {
     const struct texture_region *regions;
     size_t region_count;
     bool maps;                 /* maps must be returned */
-    struct kernels_lane *lane; /* holds the volume */
-    struct valuing *valuing;   /* reserved for this call */
+    struct kernels_lane *lane; /* holds the volume, unless there are reals */
+    /*
+     * Real-world values of the volume; NAN: padding. NULL: those of the stored values in the lane. Else `begin` begins
+     * the lane's volume of IMAGE_UINT16 for each region anew, for levels.
+     */
+    const double *reals;
+    int (*begin)(const void *context, void **voxels, struct error *error);
+    const void *begin_context;
+    struct valuing *valuing; /* reserved for this call */
     /* the voxel of the stack's grid at which the volume begins */
     int64_t first[3];
     /* shared with the job's other groups; NULL: there is one group */
@@ -87,5 +94,8 @@ const char *value_unit_spoken(const char *unit);
  * is left.
  */
 void resegment(const struct feature_volume *volume, uint64_t *histograms, double kept[2], double extremes[2]);
+
+/* As resegment() for a list of real-world values. */
+void resegment_list(const struct texture_options *options, struct value_list *list, double kept[2], double extremes[2]);
 
 #endif

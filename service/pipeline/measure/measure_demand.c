@@ -6,6 +6,7 @@
 #include "service/pipeline/volume.h"
 
 #include "kernels/features/discretise.h"
+#include "kernels/texture/texture.h"
 
 #include <math.h>
 
@@ -56,10 +57,10 @@ texture_demand(const struct texture_options *options, bool maps, struct kernels_
         demand->of[KERNELS_HISTOGRAM] = demand->of[KERNELS_REGION] = &kernels_asked;
 }
 
-/* Returns the maximum number of levels of the stack's values. */
+/* Returns the maximum number of levels of the stack's values, with a margin on either side as a part of their range. */
 static int
 most_levels(const struct texture_options *options, struct dicom_instance *const *instances,
-            const struct geometry_stack *stack)
+            const struct geometry_stack *stack, double margin)
 {
     const struct image_range stored = image_pixel_range(stack->pixel);
     double lo = INFINITY, hi = -INFINITY;
@@ -70,7 +71,7 @@ most_levels(const struct texture_options *options, struct dicom_instance *const 
         lo = fmin(lo, fmin(ends[0], ends[1]));
         hi = fmax(hi, fmax(ends[0], ends[1]));
     }
-    return discretise_most_levels(&options->levels, lo, hi);
+    return discretise_most_levels(&options->levels, lo - margin * (hi - lo), hi + margin * (hi - lo));
 }
 
 /*
@@ -83,7 +84,10 @@ bytes_of_family(const struct feature_family *family, const struct feature_region
     const size_t sets = family->bytes ? texture_sets(family, largest->volume->options) : 0;
     size_t bytes = 0;
     for (size_t set = 0; set < sets; set++) {
-        const size_t own = family->bytes(largest, set);
+        size_t own = family->bytes(largest, set);
+        /* Matrices of so many levels are not counted if they need more (measure.c). */
+        if (largest->levels > TEXTURE_MAX_LEVELS && family->needs == FEATURE_NEEDS_LEVELS && own > VALUING_HELD)
+            own = VALUING_HELD;
         bytes += own;
         *most = own > *most ? own : *most;
     }
@@ -98,7 +102,11 @@ static size_t
 bytes_of_region(const struct feature_region *largest)
 {
     const struct feature_volume *volume = largest->volume;
-    size_t bytes = 0, one = 0;
+    const size_t voxels = (size_t)(volume->columns * volume->rows * volume->slices);
+    /* Real-world values are listed, and sorted in two arrays. */
+    size_t bytes = volume->reals ? voxels * (2 * sizeof(uint64_t) + 2 * sizeof(double)) : 0, one = 0;
+    if (largest->levels > TEXTURE_MAX_LEVELS)
+        bytes += voxels * sizeof(uint32_t);
     for (size_t f = 0, next; f < FEATURE_FAMILIES; f = next) {
         size_t most = bytes_of_family(feature_families[f], largest, &one);
         for (next = f + 1; next < FEATURE_FAMILIES && feature_families[f]->count &&
@@ -113,9 +121,9 @@ bytes_of_region(const struct feature_region *largest)
     return volume->tables * volume->values * (sizeof(uint64_t) + sizeof(uint16_t)) + (bytes < held ? bytes : held);
 }
 
-struct texture_bytes
-texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
-              const struct geometry_stack *stack, size_t regions)
+static struct texture_bytes
+texture_bytes_with(const struct texture_options *options, struct dicom_instance *const *instances,
+                   const struct geometry_stack *stack, size_t regions, const double *reals, int levels)
 {
     const struct image_range stored = image_pixel_range(stack->pixel);
     const struct feature_volume volume = {
@@ -126,19 +134,40 @@ texture_bytes(const struct texture_options *options, struct dicom_instance *cons
         .tables = volume_tables(instances, stack, NULL, NULL),
         .values = (size_t)(stored.hi - stored.lo) + 1,
         .region_count = regions,
+        .reals = reals,
     };
     const struct feature_region largest = {
         .volume = &volume,
-        .levels = most_levels(options, instances, stack),
+        .levels = levels,
     };
     size_t results = 0;
     for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
         const size_t sets = texture_sets(feature_families[f], options);
         for (size_t set = 0; set < sets; set++)
-            results += regions * texture_keep_bytes(feature_families[f], set, &largest);
+            results += regions * (size_t)fmin((double)texture_keep_bytes(feature_families[f], set, &largest),
+                                              (double)(2 * VALUING_HELD));
     }
     return (struct texture_bytes){
         .lasting = (int64_t)results,
         .passing = (int64_t)bytes_of_region(&largest),
     };
+}
+
+struct texture_bytes
+texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
+              const struct geometry_stack *stack, size_t regions)
+{
+    return texture_bytes_with(options, instances, stack, regions, NULL, most_levels(options, instances, stack, 0));
+}
+
+/* A spline exceeds the range of its samples by less than its size. */
+struct texture_bytes
+texture_bytes_of_reals(const struct texture_options *options, struct dicom_instance *const *instances,
+                       const struct geometry_stack *stack, struct dicom_instance *const *source_instances,
+                       const struct geometry_stack *source, size_t regions)
+{
+    static const double some; /* that there are values counts, not which */
+    const double margin = options->resample->interpolation == INTERPOLATION_CUBIC ? 1 : 0;
+    return texture_bytes_with(options, instances, stack, regions, &some,
+                              most_levels(options, source_instances, source, margin));
 }

@@ -35,4 +35,10 @@ struct texture_bytes {
 struct texture_bytes texture_bytes(const struct texture_options *options, struct dicom_instance *const *instances,
                                    const struct geometry_stack *stack, size_t regions);
 
+/* As texture_bytes() for values of a stack that are interpolated from `source` and not rounded. */
+struct texture_bytes texture_bytes_of_reals(const struct texture_options *options,
+                                            struct dicom_instance *const *instances, const struct geometry_stack *stack,
+                                            struct dicom_instance *const *source_instances,
+                                            const struct geometry_stack *source, size_t regions);
+
 #endif

@@ -21,7 +21,11 @@ maps_are_wanted(const struct conf_pipeline *pipeline)
 static struct texture_bytes
 group_bytes(const struct conf_pipeline *pipeline, size_t group, const struct grid *grid)
 {
-    return texture_bytes(&pipeline->texture[group], grid->instances, grid->stack, pipeline->segment_count + 1);
+    const struct texture_options *options = &pipeline->texture[group];
+    const size_t regions = pipeline->segment_count + 1;
+    return grid->real ? texture_bytes_of_reals(options, grid->instances, grid->stack, grid->source_instances,
+                                               grid->source, regions)
+                      : texture_bytes(options, grid->instances, grid->stack, regions);
 }
 
 void
@@ -70,7 +74,9 @@ begin_spaced(const struct texture_groups *groups, size_t group, int64_t most_byt
     const struct texture_bytes bytes = group_bytes(groups->pipeline, group, grid);
     texture_demand(&groups->pipeline->texture[group], maps_are_wanted(groups->pipeline), &demand);
     demand.beside_bytes = bytes.lasting + bytes.passing;
-    return kernels_volume_begin(groups->lane, grid->to.extent, grid->demand.pixel, &demand, voxels, error);
+    if (grid->real) /* these read values on the host */
+        demand.of[KERNELS_HISTOGRAM] = demand.of[KERNELS_PEAKS] = demand.of[KERNELS_LAGS] = NULL;
+    return kernels_volume_begin(groups->lane, grid->to.extent, grid->stack->pixel, &demand, voxels, error);
 }
 
 static int
@@ -91,7 +97,7 @@ prepare_group(struct texture_groups *groups, size_t group, struct kernels_device
     const struct texture_options *options = &groups->pipeline->texture[group];
     struct grid *grid = &groups->grids[group];
     void *voxels;
-    int rc = grid_make_spaced(options->resample, groups->grid, grid, error);
+    int rc = grid_make_spaced(options, groups->grid, grid, error);
     if (rc == 0 && !groups->lane)
         rc = kernels_lane_open(device, &groups->lane, error);
     if (rc)
@@ -199,12 +205,28 @@ interpolate(const struct texture_groups *groups, size_t group, const void *voxel
     rc = kernels_volume_ready(groups->lane, 0, grid->planes.extent.slices, error);
     if (rc == 0)
         rc = grid_interpolate(grid, groups->lane, place, most, error);
-    if (rc == 0)
-        rc = tell_why_more(grid, begin_spaced(groups, group, most_bytes, &place, error), error);
+    if (rc || grid->real) /* each region begins the volume of its levels */
+        return rc;
+    rc = tell_why_more(grid, begin_spaced(groups, group, most_bytes, &place, error), error);
     if (rc)
         return rc;
     memcpy(place, grid->voxels, grid_voxel_bytes(grid));
     return kernels_volume_ready(groups->lane, 0, grid->to.extent.slices, error);
+}
+
+/* A group whose values are not rounded. */
+struct real_group {
+    const struct texture_groups *groups;
+    size_t group;
+    int64_t most_bytes;
+};
+
+static int
+begin_levels(const void *context, void **voxels, struct error *error)
+{
+    const struct real_group *real = context;
+    return tell_why_more(&real->groups->grids[real->group],
+                         begin_spaced(real->groups, real->group, real->most_bytes, voxels, error), error);
 }
 
 /* Makes the group's grid around its regions, and resamples regions and values to it. */
@@ -238,7 +260,11 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
     int rc = list_regions(groups->pipeline, options, masks, &regions, error);
     if (rc == 0 && options->resample)
         rc = take_grid(groups, group, &regions, voxels, most_bytes, error);
+    const struct real_group real = {groups, group, most_bytes};
     const struct texture_request request = {
+        .reals = grid->real ? grid->voxels : NULL,
+        .begin = begin_levels,
+        .begin_context = &real,
         .options = options,
         .instances = grid->instances,
         .stack = grid->stack,

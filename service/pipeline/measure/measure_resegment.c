@@ -1,6 +1,8 @@
 /* measure_resegment.c - see measure.h. */
 #include "service/pipeline/measure/measure.h"
 
+#include "kernels/features/statistics.h"
+
 #include <math.h>
 
 enum { TOGETHER = 8 };
@@ -88,4 +90,40 @@ resegment(const struct feature_volume *volume, uint64_t *histograms, double kept
             histograms[i] = 0;
     }
     find_extremes(volume, histograms, extremes);
+}
+
+/* As keep_near_mean(). */
+static void
+keep_near_mean_of_list(const struct texture_options *options, const struct value_list *list, double kept[2])
+{
+    double above = 0, squares = 0;
+    for (size_t i = 0; i < list->size; i++)
+        above += (double)list->items[i].count * (list->items[i].value - list->items[0].value);
+    const double mean = list->items[0].value + above / list->total;
+    for (size_t i = 0; i < list->size; i++) {
+        const double from = list->items[i].value - mean;
+        squares += (double)list->items[i].count * from * from;
+    }
+    const double deviation = sqrt(squares / list->total);
+    kept[0] = fmax(kept[0], mean - options->sigma * deviation);
+    kept[1] = fmin(kept[1], mean + options->sigma * deviation);
+}
+
+void
+resegment_list(const struct texture_options *options, struct value_list *list, double kept[2], double extremes[2])
+{
+    size_t left = 0;
+    kept[0] = options->levels.has_range ? options->levels.range[0] : -INFINITY;
+    kept[1] = options->levels.has_range ? options->levels.range[1] : INFINITY;
+    if (options->sigma > 0 && list->size > 0)
+        keep_near_mean_of_list(options, list, kept);
+    list->total = 0;
+    for (size_t i = 0; i < list->size; i++)
+        if (list->items[i].value >= kept[0] && list->items[i].value <= kept[1]) {
+            list->items[left++] = list->items[i];
+            list->total += (double)list->items[i].count;
+        }
+    list->size = left;
+    extremes[0] = left > 0 ? list->items[0].value : INFINITY;
+    extremes[1] = left > 0 ? list->items[left - 1].value : -INFINITY;
 }

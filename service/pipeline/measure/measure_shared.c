@@ -18,7 +18,8 @@ same_grid(const struct texture_resample *a, const struct texture_resample *b)
 {
     if (!a || !b)
         return a == b;
-    return a->spacing == b->spacing && a->mm == b->mm && a->interpolation == b->interpolation;
+    return a->spacing == b->spacing && a->mm == b->mm && a->interpolation == b->interpolation &&
+           a->rounding == b->rounding;
 }
 
 static bool
