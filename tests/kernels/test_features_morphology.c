@@ -5,8 +5,11 @@
 #include "kernels/features/shape/hull.h"
 #include "kernels/features/shape/mesh.h"
 #include "kernels/features/shape/outline.h"
+#include "kernels/features/shape/pair_sums.h"
 #include "kernels/features/shape/shape_morphology.h"
+#include "kernels/features/statistics.h"
 #include "kernels/morphology/morphology.h"
+#include "kernels/peaks/peaks.h"
 #include "tests/kernels/ref_ibsi.h"
 #include "tests/kernels/ref_morphology.h"
 #include "tests/kernels/ref_texture.h"
@@ -537,6 +540,166 @@ set_up(void)
     random_state = 1;
 }
 
+/* ---------------------------------------------------------------- volumes of real-world values -- */
+
+/* Makes a box of values, some of them not in the region (NAN). Odd numbers have values near a large one. */
+static double *
+make_reals(const int64_t size[3], int number)
+{
+    const int64_t voxels = size[0] * size[1] * size[2];
+    double *values = malloc((size_t)voxels * sizeof(*values));
+
+    ck_assert_ptr_nonnull(values);
+    for (int64_t i = 0; i < voxels; i++) {
+        const double value = (double)ref_random_below(&random_state, 1 << 30) / (1 << 20) - 200;
+
+        values[i] = number % 2 ? 1e6 + value * 1e-3 : value;
+        if (ref_random_below(&random_state, 10) < number)
+            values[i] = NAN;
+    }
+    return values;
+}
+
+static const struct pair_box pair_boxes[] = {
+    {.size = {13, 11, 7}, .spacing = {0.7, 0.9, 2.5}}, {.size = {1, 1, 40}, .spacing = {1, 1, 3}},
+    {.size = {30, 1, 1}, .spacing = {0.3, 1, 1}},      {.size = {2, 9, 17}, .spacing = {5, 0.1, 1}},
+    {.size = {8, 27, 3}, .spacing = {1, 1, 1}},
+};
+
+static void
+close_to(double found, double expected, double size)
+{
+    ck_assert_msg(fabs(found - expected) <= 1e-12 * size, "%.17g is not %.17g", found, expected);
+}
+
+/* Compares with all pairs, one by one. */
+START_TEST(pairs_of_real_values)
+{
+    for (int number = 0; number < 8; number++) {
+        struct pair_box box = pair_boxes[_i];
+        const int64_t voxels = box.size[0] * box.size[1] * box.size[2];
+        double *values = make_reals(box.size, number), weights = 0, products = 0, squares = 0;
+        struct pair_sums sums, alone;
+
+        box.values = values;
+        ck_assert_int_gt(pair_sums_points(box.size), 0);
+        ck_assert_int_eq(pair_sums_make(&box, 3, &sums), 0);
+        ck_assert_int_eq(pair_sums_make(&box, 1, &alone), 0);
+        ck_assert_mem_eq(&sums, &alone, sizeof(sums));
+        for (int64_t a = 0; a < voxels; a++)
+            for (int64_t b = 0; b < voxels; b++) {
+                const int64_t x = a % box.size[0] - b % box.size[0], z = a / box.size[0] / box.size[1];
+                const int64_t y = a / box.size[0] % box.size[1] - b / box.size[0] % box.size[1];
+                const double dx = (double)x * box.spacing[0], dy = (double)y * box.spacing[1];
+                const double dz = (double)(z - b / box.size[0] / box.size[1]) * box.spacing[2];
+                const double weight = a == b ? 0 : 1 / sqrt(dx * dx + dy * dy + dz * dz);
+
+                if (isnan(values[a]) || isnan(values[b]))
+                    continue;
+                weights += weight;
+                products += weight * (values[a] - sums.mean) * (values[b] - sums.mean);
+                squares += weight * (values[a] - values[b]) * (values[a] - values[b]);
+            }
+        close_to(sums.weights, weights, weights);
+        close_to(sums.squares, squares, squares);
+        close_to(sums.products, products, squares);
+        free(values);
+    }
+}
+
+END_TEST
+
+START_TEST(boxes_of_pairs_that_are_too_large)
+{
+    ck_assert_int_gt(pair_sums_points((int64_t[]){213, 213, 213}), 0); /* of a ball of 5 million voxels */
+    ck_assert_int_eq(pair_sums_points((int64_t[]){512, 512, 300}), 0);
+    ck_assert_int_eq(pair_sums_points((int64_t[]){INT64_C(1) << 40, 1, 1}), 0);
+}
+
+END_TEST
+
+/* Compares with each ball, voxel by voxel, for values with few bits, whose sums are exact. */
+START_TEST(peaks_of_real_values)
+{
+    const struct image_extent extent = {23, 17, 6};
+    const double spacing[3] = {1.3, 1.1, 2.9};
+    double *values = make_reals((int64_t[]){23, 17, 6}, 2 + _i), local = -INFINITY, global = -INFINITY;
+    uint64_t bits[17 * 6];
+    struct peaks request = {.region = bits, .kept = {-150, 700}, .largest = -INFINITY};
+    struct peaks_found found;
+
+    memcpy(request.spacing, spacing, sizeof(spacing));
+    for (int row = 0; row < 17 * 6; row++)
+        bits[row] = ref_random(&random_state) & ref_random(&random_state);
+    for (int i = 0; i < 23 * 17 * 6; i++)
+        values[i] = floor(values[i] * 8) / 8;
+    for (int i = 0; i < 23 * 17 * 6; i++)
+        if (bits[i / 23] >> i % 23 & 1 && values[i] <= 700)
+            request.largest = fmax(request.largest, values[i]);
+    ck_assert_int_eq(peaks_of_reals(&request, values, &extent, &found), 0);
+    for (int i = 0; i < 23 * 17 * 6; i++) {
+        double sum = 0, count = 0;
+
+        for (int j = 0; j < 23 * 17 * 6; j++) {
+            const double x = (i % 23 - j % 23) * spacing[0], y = (i / 23 % 17 - j / 23 % 17) * spacing[1];
+            const double z = (i / 23 / 17 - j / 23 / 17) * spacing[2];
+
+            if (isnan(values[j]) || x * x + y * y + z * z > PEAKS_RADIUS_MM * PEAKS_RADIUS_MM)
+                continue;
+            sum += values[j];
+            count++;
+        }
+        if (!(bits[i / 23] >> i % 23 & 1) || !(values[i] >= -150 && values[i] <= 700))
+            continue;
+        global = fmax(global, sum / count);
+        local = values[i] == request.largest ? fmax(local, sum / count) : local;
+    }
+    ck_assert_double_eq(found.global, global);
+    ck_assert_double_eq(found.local, local);
+    free(values);
+}
+
+END_TEST
+
+static int
+compare_values(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* Ascending and unique, with values of both signs, zeros of both signs and infinities. */
+START_TEST(lists_of_real_values)
+{
+    static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, 5e-324, -5e-324, 1.7e308, -1.7e308, 1, 1, -1};
+    const struct image_extent extent = {70, 5, 3};
+    double *values = make_reals((int64_t[]){70, 5, 3}, 3), sorted[70 * 5 * 3];
+    uint64_t bits[2 * 5 * 3];
+    struct value_list list;
+    size_t count = 0, at = 0;
+
+    memcpy(values + 100, odd, sizeof(odd));
+    for (int i = 0; i < 2 * 5 * 3; i++)
+        bits[i] = ref_random(&random_state) | (i == 2 || i == 3 ? UINT64_MAX : 0);
+    for (int i = 0; i < 70 * 5 * 3; i++)
+        if (bits[i / 70 * 2 + i % 70 / 64] >> i % 70 % 64 & 1 && !isnan(values[i]))
+            sorted[count++] = values[i];
+    qsort(sorted, count, sizeof(*sorted), compare_values);
+    ck_assert_int_eq(value_list_of_reals(values, &extent, bits, &list), 0);
+    ck_assert_double_eq(list.total, (double)count);
+    for (size_t i = 0; i < list.size; i++) {
+        ck_assert(i == 0 || list.items[i].value > list.items[i - 1].value);
+        for (uint64_t c = 0; c < list.items[i].count; c++)
+            ck_assert_double_eq(sorted[at++], list.items[i].value);
+    }
+    ck_assert_uint_eq(at, count);
+    free(list.items);
+    free(values);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -558,6 +721,10 @@ main(void)
     tcase_add_test(tcase, empty_regions);
     tcase_add_test(tcase, one_voxel);
     tcase_add_test(tcase, one_slice);
+    tcase_add_loop_test(tcase, pairs_of_real_values, 0, sizeof(pair_boxes) / sizeof(pair_boxes[0]));
+    tcase_add_test(tcase, boxes_of_pairs_that_are_too_large);
+    tcase_add_loop_test(tcase, peaks_of_real_values, 0, 3);
+    tcase_add_test(tcase, lists_of_real_values);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
