@@ -85,11 +85,11 @@ ngtdm_values(const struct feature_region *region, size_t set, const uint64_t *co
     double sums[NGTDM_FEATURES] = {0};
     int64_t summed[NGTDM_FEATURES] = {0}, matrices = 0;
     double *const room = malloc(3 * levels * sizeof(*room));
-    struct tones tones = {.level = room, .p = room + levels, .s = room + 2 * levels};
 
     (void)set;
     if (!room)
         return -ENOMEM;
+    struct tones tones = {.level = room, .p = room + levels, .s = room + 2 * levels};
     counts = neighbourhood_counts(region, NEIGHBOURHOOD_TONES, counts);
     for (size_t m = 0; m < neighbourhood_size(region, &request) / entries; m++) {
         const uint64_t *matrix = counts + m * entries;
