@@ -29,7 +29,7 @@ def patients(folder):
     for number in range(1, 0 if inside else 4):
         files = phantom(folder / "patients" / f"P{number}", "--size", "70x61x9", "--seed", number)
         planes = Planes(files)
-        rois = {f"GTV {at}": [("CLOSED_PLANAR", ring(planes, z, (20 * at, 31), (9, 11), 90)) for z in (3, 4, 5)]
+        rois = {f"GTV {at}": [("CLOSED_PLANAR", ring(planes, z, (33 + at, 30), (8, 9), 90)) for z in (3, 4, 5)]
                 for at in range(1, 1 + number)}
         for label, mask in give_contours(folder / "patients" / f"P{number}", planes, rois).items():
             inside[planes.files[0].PatientID, label] = values_of(files)[0][mask]
