@@ -366,6 +366,8 @@ conf_measured_regions(const struct conf_pipeline *pipeline)
     unsigned regions = 0;
     for (size_t g = 0; g < pipeline->texture_count; g++)
         regions |= pipeline->texture[g].regions;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        regions |= pipeline->segments[i].quantities ? CONF_SEGMENTS : 0;
     return regions;
 }
 
@@ -520,14 +522,23 @@ conf_checked_text(const struct conf_pipeline *pipeline)
 {
     static const char *const ranges[][2] = {
         {"segments", "segments"}, {"relative_connectedness", "relative_connectedness"}, {"min_slices", "derived"}};
+    struct conf_pipeline masks = *pipeline; /* without quantities, which change no mask */
     char *all = strdup("");
+    masks.segments = calloc(pipeline->segment_count + 1, sizeof *masks.segments);
+    for (size_t i = 0; i < pipeline->segment_count && masks.segments; i++) {
+        masks.segments[i] = pipeline->segments[i];
+        masks.segments[i].quantities = 0;
+    }
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && all; i++) {
-        char *before = all, *part = write_identity_of(&option_pipeline, ranges[i][0], ranges[i][1], pipeline);
+        char *before = all, *part = NULL;
+        if (masks.segments)
+            part = write_identity_of(&option_pipeline, ranges[i][0], ranges[i][1], &masks);
         if (!part || asprintf(&all, "%s%s", before, part) < 0)
             all = NULL;
         free(before);
         free(part);
     }
+    free(masks.segments);
     return all;
 }
 

@@ -413,7 +413,8 @@ struct conf_segment {
     size_t within_count, minus_count, intersect_count;
     struct conf_step *then;
     size_t then_count;
-    bool hidden; /* only other segments use it; it is no part of the results */
+    bool hidden;         /* only other segments use it; it is no part of the results */
+    unsigned quantities; /* 1 << enum quantity (base/quantities.h), OR-ed */
     /* Only hidden segments and segments that take the codes of a SEG may lack a type. */
     struct coded_concept category, type, modifier, region;
     double color[3]; /* RGB, 0..1 */
@@ -881,7 +882,7 @@ char *conf_checked_text(const struct conf_pipeline *pipeline);
  * -ENOMEM. The caller must free *values. */
 int conf_accepted_labels(const struct conf *conf, const struct conf_program *program, uint16_t **values, size_t *count);
 
-/* Returns the regions that the texture groups measure: enum conf_region, OR-ed. */
+/* Returns the regions that texture groups and quantities measure: enum conf_region, OR-ed. */
 unsigned conf_measured_regions(const struct conf_pipeline *pipeline);
 
 /* Returns whether the segment is an unchanged region of an RTSTRUCT or SEG. */

@@ -65,6 +65,7 @@ enum report_list_name {
     WEB_NIGHT,
     WEB_JOB,
     WEB_JOB_SEGMENTS,
+    WEB_JOB_QUANTITIES,
     WEB_JOB_RESULTS,
     WEB_JOB_DELIVERIES,
     WEB_JOB_EVENTS,

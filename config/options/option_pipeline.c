@@ -3,6 +3,8 @@
  */
 #include "config/options/option_sections.h"
 
+#include "base/quantities.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -42,10 +44,14 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
         return;
     for (size_t g = 0; g < pipeline->texture_count; g++)
         any |= texture_has_features(&pipeline->texture[g]);
-    for (size_t i = 0; i < pipeline->segment_count; i++)
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        any |= pipeline->segments[i].quantities != 0;
         of_objects &= pipeline->segments[i].hidden || conf_segment_is_object(&pipeline->segments[i]);
+    }
     if (!any)
-        option_refuse(spot, "results", "\"sr\" requires measurements: give texture families, first_order or glcm");
+        option_refuse(spot, "results",
+                      "\"sr\" requires measurements: give texture families, first_order or glcm, or quantities of a "
+                      "segment");
     else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
              !of_objects && !LOST_ANY(spot, pipeline->segments, pipeline->segment_count))
         option_refuse(spot, "results",
@@ -251,6 +257,29 @@ check_sender(const struct conf_pipeline *pipeline, size_t i, const struct option
     }
 }
 
+/* Reports quantities of another unit than that of the pipeline. The job checks the unit of the images. */
+static void
+check_quantities(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    const bool in_suv = pipeline->unit != CONF_UNIT_OF_IMAGES;
+    if (LOST(spot, pipeline->unit) || LOST_ANY(spot, pipeline->segments, pipeline->segment_count))
+        return;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        for (int q = 0; q < QUANTITIES; q++) {
+            const struct quantity_row *row = &quantity_rows[q];
+            if (!(pipeline->segments[i].quantities & 1u << q) || row->needs == QUANTITY_NEEDS_ANY)
+                continue;
+            if (row->needs == QUANTITY_NEEDS_SUV && !in_suv)
+                option_refuse(spot, ELEMENT("segments", i, ".quantities"),
+                              "\"%s\" requires an SUV: set unit = \"suvbw\" of the pipeline, or another SUV",
+                              row->word);
+            else if (row->needs != QUANTITY_NEEDS_SUV && in_suv)
+                option_refuse(spot, ELEMENT("segments", i, ".quantities"),
+                              "\"%s\" requires values in HU, and unit of the pipeline is an SUV: remove one of the two",
+                              row->word);
+        }
+}
+
 static void
 check_pipeline(const void *object, const struct option_spot *spot)
 {
@@ -281,6 +310,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);
+    check_quantities(pipeline, spot);
     if (pipeline->results & CONF_RESULT_SR)
         check_report(pipeline, spot);
 }

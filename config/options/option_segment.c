@@ -3,6 +3,8 @@
  */
 #include "config/options/option_sections.h"
 
+#include "base/quantities.h"
+
 /* Centres may lie outside the volume (mm), but not so far that arithmetic loses whole voxels. */
 #define FAR 1e6
 
@@ -120,6 +122,8 @@ check_segment(const void *object, const struct option_spot *spot)
         option_refuse(spot, "threshold", "must be below 1: no voxel is connected more strongly than 1");
     if (segment->hidden && segment->connectedness_map)
         option_refuse(spot, "connectedness_map", "a hidden segment is not written: remove one of the two");
+    if (segment->hidden && segment->quantities)
+        option_refuse(spot, "quantities", "a hidden segment is not measured: remove one of the two");
     /* A segment of a SEG takes its codes from there. An optional one needs its own type. */
     if (!segment->hidden && !segment->type.value &&
         !(segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG && !segment->object.optional &&
@@ -566,6 +570,11 @@ static const struct option_row segment_rows[] = {
              "below"},
     {ROW(conf_segment, boolean, hidden), "false", .later = true,
      .help = "use the segment only in other segments; it is not written, drawn or measured"},
+    {ROW(conf_segment, flags, quantities), "", .choices = quantity_names, .later = true,
+     .help =
+         "named quantities to measure of the segment, beside its volume, mean and box (see NOTES): \"mtv\", \"tlg\" "
+         "and \"suvpeak\" require an SUV as unit of the pipeline, \"diameters\" any images, and the others values in "
+         "HU; by default none"},
     {ROW(conf_segment, group, category),
      "{ code = \"" CONF_CATEGORY "\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }", .section = &option_code,
      .help = "Segmented Property Category Code Sequence (0062,0003)"},

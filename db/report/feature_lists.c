@@ -56,7 +56,7 @@ static const char summary_sql[] =
     "ELSE ' features' END "
     "WHEN EXISTS (SELECT 1 FROM v_pattern_histograms h WHERE h.job = j.job) "
     "THEN 'pattern histograms and no features' "
-    "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has no texture group' "
+    "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has neither texture nor quantities' "
     "WHEN state = 'REVIEW' THEN 'the job is under review, and its features count once it is "
     "accepted; they are in outbox/' || job "
     "WHEN state IN ('FAILED', 'CANCELLED', 'REJECTED') "

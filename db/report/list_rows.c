@@ -642,6 +642,15 @@ static const struct report_column web_job_segments[] = {
     SEGMENTS_OF_JOB("box (mm)", "centroid (mm, LPS)", TEXT | BELOW)};
 static const struct report_column show_segments[] = {SEGMENTS_OF_JOB("BOX (mm)", "CENTROID (mm, LPS)", TEXT | DROP)};
 
+static const struct report_column web_job_quantities[] = {
+    COLUMN(segment, "SEGMENT", NUMBER),
+    COLUMN(label, "LABEL", TEXT),
+    COLUMN(meaning, "QUANTITY", TEXT),
+    AS(value, "VALUE", NUMBER, "iif(value IS NULL, NULL, printf('%.6g', value))"),
+    AS(unit, "UNIT", TEXT, "iif(unit = '1', NULL, " UNIT ")"),
+    COLUMN(reason, "REASON", TEXT),
+};
+
 static const struct report_column web_job_results[] = {
     COLUMN(kind, "RESULT", TEXT),
     AS(size, "KiB", NUMBER, "round(size_bytes / 1024.0, 1)"),
@@ -872,6 +881,11 @@ const struct report_list report_lists[REPORT_LIST_COUNT] = {
                               .tail = "WHERE job = ?2 AND (?1 = '' OR segment > CAST(?1 AS INTEGER)) "
                                       "ORDER BY segment" MOST,
                               .mark = "segment"),
+    /* A mark is the place among the features of the job. */
+    [WEB_JOB_QUANTITIES] = LIST("job_quantities", "Quantities", NULL, web_job_quantities, "v_features",
+                                .tail = "WHERE job = ?2 AND family = 'quantity' "
+                                        "AND (?1 = '' OR place > CAST(?1 AS INTEGER)) ORDER BY place" MOST,
+                                .mark = "place"),
     [WEB_JOB_RESULTS] = LIST("job_results", "Results", NULL, web_job_results, "v_results",
                              .tail = "WHERE job = ?2 ORDER BY kind, path" MOST),
     [WEB_JOB_DELIVERIES] = LIST("job_deliveries", "Deliveries", NULL, web_deliveries, "v_deliveries",

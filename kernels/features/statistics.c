@@ -208,7 +208,7 @@ value_list_at(const struct value_list *list, double rank)
     return list->items[list->size - 1].value;
 }
 
-static double
+double
 value_list_percentile(const struct value_list *list, double fraction)
 {
     const double rank = fraction * (list->total - 1), below = floor(rank);

@@ -58,8 +58,11 @@ enum statistic {
     STATISTICS,
 };
 
-/* Computes the statistics. The list must not be empty. Percentiles are interpolated between the two
- * nearest ranks (NumPy's default, pyradiomics). */
+/* Returns the value below which a fraction, 0 to 1, of the voxels lie, interpolated between the two nearest ranks (NumPy's
+ * default, pyradiomics). The list must not be empty. */
+double value_list_percentile(const struct value_list *list, double fraction);
+
+/* Computes the statistics. The list must not be empty. */
 void statistics_of(const struct value_list *list, struct feature_value values[STATISTICS]);
 
 /* Returns the entropy in bits of counts whose sum is not 0. */

@@ -247,7 +247,7 @@ find_feature(const struct feature_set *set, int32_t segment, const char *name)
     return NULL;
 }
 
-/* Prints selected features on one line. features.json has all. */
+/* Prints the quantities and selected features on one line. features.json has all. */
 static void
 run_print_features(const struct feature_set *set, int32_t segment)
 {
@@ -255,14 +255,17 @@ run_print_features(const struct feature_set *set, int32_t segment)
         {"mean", "mean"},       {"standard_deviation", "SD"},       {"minimum", "minimum"},
         {"maximum", "maximum"}, {"joint_entropy", "joint entropy"}, {"contrast", "contrast"}};
     const char *before = "    ";
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct feature *feature = find_feature(set, segment, names[i][0]);
-        if (!feature)
+    const size_t selected = sizeof names / sizeof names[0];
+    for (size_t i = 0; i < selected + set->count; i++) {
+        const struct feature *feature =
+            i < selected ? find_feature(set, segment, names[i][0]) : &set->items[i - selected];
+        if (!feature || (i >= selected && (feature->segment != segment || strcmp(feature->family, "quantity") != 0)))
             continue;
+        const char *name = i < selected ? names[i][1] : feature->name;
         if (feature->missing_reason[0])
-            printf("%s%s none (%s)", before, names[i][1], feature->missing_reason);
+            printf("%s%s none (%s)", before, name, feature->missing_reason);
         else
-            printf("%s%s %.6g%s%s", before, names[i][1], feature->value, strcmp(feature->unit, "1") == 0 ? "" : " ",
+            printf("%s%s %.6g%s%s", before, name, feature->value, strcmp(feature->unit, "1") == 0 ? "" : " ",
                    value_unit_spoken(feature->unit));
         before = ", ";
     }

@@ -277,3 +277,42 @@ components_free(struct components *components)
     }
     free(components);
 }
+
+/* --------------------------------------------------------------------------------- a slice -- */
+
+static int
+component_run_compare(const void *a, const void *b)
+{
+    const struct component_run *one = a, *other = b;
+    const int64_t by[3] = {one->component - other->component, one->row - other->row, one->first - other->first};
+    const int64_t least = by[0] ? by[0] : by[1] ? by[1] : by[2];
+    return (least > 0) - (least < 0);
+}
+
+int
+components_of_slice(const struct image_extent *extent, const uint64_t *rows, struct component_run **runs, size_t *count)
+{
+    const struct image_extent one = {extent->columns, extent->rows, 1};
+    const struct image_mask mask = {.bits = rows, .words_per_row = (extent->columns + 63) / 64};
+    struct components *slice;
+    *runs = NULL;
+    int rc = components_begin(&one, &mask, 1, &slice);
+    struct component_band *band = rc == 0 ? &slice->bands[0] : NULL;
+    if (rc == 0)
+        rc = band_make(slice, band);
+    if (rc == 0) {
+        band_sweep_slice(slice, band, 0);
+        *count = (size_t)band->now.rows[one.rows];
+        *runs = malloc((*count + 1) * sizeof **runs);
+        rc = *runs ? 0 : -ENOMEM;
+    }
+    for (int64_t y = 0; rc == 0 && y < one.rows; y++)
+        for (int64_t i = band->now.rows[y]; i < band->now.rows[y + 1]; i++) {
+            const struct sweep_run *run = &band->now.at[i];
+            (*runs)[i] = (struct component_run){y, run->first, run->last, sets_root(&band->sets, run->label)};
+        }
+    if (rc == 0)
+        qsort(*runs, *count, sizeof **runs, component_run_compare);
+    components_free(slice);
+    return rc;
+}

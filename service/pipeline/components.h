@@ -28,4 +28,16 @@ int components_join(const struct components *components, int64_t *count);
 
 void components_free(struct components *components); /* or NULL */
 
+/* Neighbouring voxels of a row of a slice, from first to last, and the component within the slice. */
+struct component_run {
+    int64_t row, first, last, component;
+};
+
+/*
+ * Lists the runs of a slice, whose rows begin at `rows`, in the order of components and then of rows. Voxels that share
+ * an edge belong to the same component. The caller must free *runs. Returns 0 or -ENOMEM.
+ */
+int components_of_slice(const struct image_extent *extent, const uint64_t *rows, struct component_run **runs,
+                        size_t *count);
+
 #endif

@@ -18,6 +18,7 @@
 #include "service/pipeline/grid.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/measure/measure_groups.h"
+#include "service/pipeline/measure/measure_quantities.h"
 #include "service/pipeline/results/results.h"
 #include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/segment.h"
@@ -141,7 +142,7 @@ choose_source(struct job *job)
     memcpy(report->source.straightened, job->source.grid.because, sizeof report->source.straightened);
     if (job->source.grid.straight)
         pipeline_note(report, job->source.grid.text);
-    return 0;
+    return quantities_check(job->pipeline, &job->source.grid, &report->error);
 }
 
 /* ------------------------------------------------------------------- decoding, computing ---- */
@@ -236,6 +237,7 @@ begin_volume(struct job *job)
     set_up_segmentation(job);
     int rc = segmentation_prepare(&job->segmentation, &demand, error);
     texture_groups_demand(job->pipeline, &job->source.grid, job->segmentation.bytes.passing, &demand);
+    quantities_demand(job->pipeline, &job->source.grid, &demand);
     if (rc == 0)
         rc = reserve(job, job->source.grid.stack, &demand);
     if (rc)
@@ -614,14 +616,24 @@ static int
 measure_texture(struct job *job)
 {
     struct texture_result *result = &job->texture;
-    if (job->pipeline->texture_count == 0)
+    const struct quantities_request quantities = {.pipeline = job->pipeline,
+                                                  .grid = &job->source.grid,
+                                                  .lane = job->lane,
+                                                  .voxels = job->voxels,
+                                                  .masks = job->segmentation.masks,
+                                                  .watch = job->watch};
+    if (job->pipeline->texture_count == 0 && conf_measured_regions(job->pipeline) == 0)
         return 0;
     int rc = pipeline_enter(job->watch, "texture");
-    if (rc == 0)
+    if (rc == 0 && job->pipeline->texture_count > 0)
         rc = texture_groups_measure(&job->groups, job->lane, job->voxels, job->segmentation.masks, most_of_other(job),
                                     result, &job->report->error);
     if (rc)
         tell_whose_memory(job);
+    if (rc == 0)
+        rc = quantities_measure(&quantities, &result->features, &job->report->error);
+    if (rc == 0 && feature_set_order(&result->features))
+        rc = error_set_system(&job->report->error, -ENOMEM, "measure texture");
     job->report->features = result->features;
     result->features = (struct feature_set){0};
     if (result->note[0])

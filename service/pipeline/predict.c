@@ -49,6 +49,8 @@ predict_segment(const struct conf_segment *segment)
         rate += OF_START;
     if (segment->smooth_mm > 0)
         rate += OF_SMOOTH;
+    if (segment->quantities)
+        rate += OF_TEXTURE;
     return rate + OF_STEP * (double)segment->then_count;
 }
 

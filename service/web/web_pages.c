@@ -46,7 +46,7 @@ web_view_devices(const struct web_view *view, struct error *error)
 int
 web_view_job(const struct web_view *view, struct error *error)
 {
-    static const enum report_list_name first[] = {WEB_JOB, WEB_JOB_SEGMENTS, REPORT_LIST_COUNT};
+    static const enum report_list_name first[] = {WEB_JOB, WEB_JOB_SEGMENTS, WEB_JOB_QUANTITIES, REPORT_LIST_COUNT};
 
     static const enum report_list_name rest[] = {WEB_JOB_RESULTS, WEB_JOB_DELIVERIES, WEB_JOB_EVENTS,
                                                  REPORT_LIST_COUNT};

@@ -164,7 +164,7 @@ def test_an_empty_job_is_measured_too(daemon, tmp_path):
 def test_a_pipeline_without_texture(daemon, tmp_path):
     d = measured(daemon, tmp_path, "")
     assert d.jobs()[0]["features"] == 0 and not output(d, 1, "features.json").exists()
-    assert d.ctl("features", "1").stdout == "Job 1, pipeline head-ct: no features, it has no texture group\n"
+    assert d.ctl("features", "1").stdout == "Job 1, pipeline head-ct: no features, it has neither texture nor quantities\n"
     assert json.loads(d.ctl("features", "1", "--json").stdout) == []
     assert d.ctl("features", "1", "--csv").stdout.startswith("segment_number,label,name,")
 

@@ -1,6 +1,7 @@
 /* sr_terms.c - see sr_terms.h. */
 #include "dicom/objects/sr/sr_terms.h"
 
+#include "base/quantities.h"
 #include "dicom/read/suv/suv.h"
 
 #include <math.h>
@@ -103,11 +104,41 @@ describe_setting(const struct sr_description *to, enum feature_setting setting)
     }
 }
 
-/* Adds the method of an SUV (126410 to 126415 DCM) to a measurement in its unit or in a power of it. */
+#define SCHEME_IBSI IBSI
+#define SCHEME_OWN  OWN
+#define SCHEME_DCM  "DCM"
+#define SCHEME_SCT  "SCT"
+
+/* Codes of the values of quantities (quantities.def), by name. */
+static const struct quantity_term {
+    const char *name;
+    struct coded_concept code;
+} quantity_terms[] = {
+
+#define QUANTITY_VALUE(ID, quantity, name, ibsi, scheme, code, meaning, ...) {name, {code, SCHEME_##scheme, meaning}},
+#include "base/quantities.def"
+};
+
+static const struct coded_concept quantity_methods[QUANTITY_VALUES] = {
+#define QUANTITY_METHOD(ID, code, meaning) [QUANTITY_VALUE_##ID] = {code, "DCM", meaning},
+#include "base/quantities.def"
+};
+
+/*
+ * Adds the method of a quantity, and that of an SUV (126410 to 126415 DCM) to a measurement in its unit or in a power of
+ * it.
+ */
 static void
-describe_suv(const struct sr_description *to)
+describe_method(const struct sr_description *to)
 {
     static const struct coded_concept method = {"370129005", "SCT", "Measurement Method"};
+    const struct coded_concept *concept = &to->measurement->concept;
+    for (size_t i = 0; i < QUANTITY_VALUES; i++) {
+        const struct coded_concept *code = &quantity_terms[i].code;
+        if (quantity_methods[i].value && concept->value && strcmp(concept->value, code->value) == 0 &&
+            strcmp(concept->scheme, code->scheme) == 0)
+            add_modifier(to->measurement, &method, &quantity_methods[i]);
+    }
     for (size_t i = 0; i < SUV_UNIT_COUNT; i++) {
         const struct suv_unit_row *row = &suv_unit_rows[i];
         if (strcmp(to->value_unit, row->ucum) == 0 && to->measurement->unit.value &&
@@ -121,7 +152,7 @@ sr_describe(struct sr_measurement *measurement, const char *settings, const char
             char words[FEATURE_SETTING])
 {
     const struct sr_description to = {measurement, settings, value_unit, words};
-    describe_suv(&to);
+    describe_method(&to);
     for (int place = 1; place <= FEATURE_SETTING_COUNT; place++)
         for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
             if (rows[s].place == place)
@@ -142,6 +173,10 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
 
     if (ibsi[0] != '\0')
         return (struct coded_concept){ibsi, CONCEPT_IBSI_SCHEME, meaning};
+    for (size_t i = 0; i < COUNT(quantity_terms); i++) {
+        if (strcmp(quantity_terms[i].name, name) == 0)
+            return quantity_terms[i].code;
+    }
     for (size_t i = 0; i < COUNT(others); i++) {
         if (strcmp(others[i].name, name) == 0)
             return others[i].code;

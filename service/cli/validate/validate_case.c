@@ -69,6 +69,8 @@ validate_settings(const struct validate_run *run, const struct compare_object *r
             if (pattern && segment->type.value)
                 segments[pipeline.segment_count++] = validate_reference(segment, pattern, reference->kind, labels[i]);
         }
+        for (size_t i = 0; i < pipeline.segment_count; i++)
+            segments[i].quantities = 0;
         pipeline.texture_count = 0;
         pipeline.results = CONF_RESULT_SEG;
         pipeline.review = CONF_HOLD;

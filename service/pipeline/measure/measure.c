@@ -322,12 +322,7 @@ tell_feature(const struct step *step, struct valued *valued, size_t number, stru
     memcpy(settings, told->settings, strlen(told->settings) + 1);
     if (definition->percent > 0)
         feature_put_integer(settings, FEATURE_percent, definition->percent);
-    /* The unit of the values to a power, times the definition's own; UCUM is read from the left. */
-    value_unit_raise(step->value_unit, definition->value_power, unit);
-    if (definition->unit[0] && strcmp(unit, "1") == 0)
-        snprintf(unit, FEATURE_TERM, "%s", definition->unit);
-    else if (definition->unit[0])
-        snprintf(unit + strlen(unit), FEATURE_TERM - strlen(unit), ".%s", definition->unit);
+    value_unit_times(step->value_unit, definition->value_power, definition->unit, unit);
     const struct feature feature = {
         .segment = measured->named->segment,
         .label = measured->named->label,

@@ -79,6 +79,9 @@ const char *value_unit_of(struct dicom_instance *const *instances, const struct 
 /* Writes the unit to a power: "(Bq/ml)2"; "1" for power 0. */
 void value_unit_raise(const char *base, int power, char unit[FEATURE_TERM]);
 
+/* Writes the unit to a power, times a unit: "Bq/ml.ml", "ml" for power 0; only the former for "". */
+void value_unit_times(const char *base, int power, const char *own, char unit[FEATURE_TERM]);
+
 /* Returns the unit as people write it: "HU", "" for "1"; others unchanged. */
 const char *value_unit_spoken(const char *unit);
 

@@ -28,6 +28,17 @@ value_unit_raise(const char *base, int power, char unit[FEATURE_TERM])
         snprintf(unit, FEATURE_TERM, strchr(base, '/') ? "(%s)%d" : "%s%d", base, power);
 }
 
+/* UCUM is read from the left. */
+void
+value_unit_times(const char *base, int power, const char *own, char unit[FEATURE_TERM])
+{
+    value_unit_raise(base, power, unit);
+    if (own[0] && strcmp(unit, "1") == 0)
+        snprintf(unit, FEATURE_TERM, "%s", own);
+    else if (own[0])
+        snprintf(unit + strlen(unit), FEATURE_TERM - strlen(unit), ".%s", own);
+}
+
 const char *
 value_unit_spoken(const char *unit)
 {

@@ -4,7 +4,7 @@
 static size_t
 features_wanted(const struct results *results)
 {
-    return results->request->pipeline->texture_count > 0;
+    return results->request->pipeline->texture_count > 0 || conf_measured_regions(results->request->pipeline);
 }
 
 static size_t

@@ -72,6 +72,11 @@ START_TEST(digests)
     char a[TRUST_DIGEST], b[TRUST_DIGEST];
     digest_of(PIPELINE("a", "0.0"), a);
     ck_assert_str_eq(a, digest_of(PIPELINE("b", "0.0") " series_number = 7; unreviewed = true; texture = { };", b));
+    ck_assert_str_eq(
+        a, digest_of(
+               "name = \"a\"; segments = ( { label = \"A\"; method = \"range\"; range = [ 0.0, 100.0 ]; quantities = [ "
+               "\"pd15\" ]; type = { code = \"1\"; scheme = \"SCT\"; meaning = \"x\"; }; } );",
+               b));
     ck_assert_str_ne(a, digest_of(PIPELINE("a", "1.0"), b));
     ck_assert_str_ne(a, digest_of(PIPELINE("a", "0.0") " min_slices = 9;", b));
 }

@@ -1,6 +1,7 @@
 /*
  * test_text.c - configurations and pipelines are written as text and read back.
  */
+#include "base/quantities.h"
 #include "config/config.h"
 #include "config/kinds/kinds.h"
 #include "tests/unit/config/config_files.h"
@@ -36,7 +37,8 @@ static const char everything[] =
     "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
     "        modifier = { code = \"7771000\"; scheme = \"SCT\"; meaning = \"Left\"; };\n"
     "        region = { code = \"69536005\"; scheme = \"SCT\"; meaning = \"Head\"; };\n"
-    "        color = [ 0.0, 0.5, 1.0 ]; expect = { volume_ml = [ 0.1, 1e9 ]; touches = \"none\";\n"
+    "        quantities = [ \"diameters\", \"agatston-any-slices\" ]; color = [ 0.0, 0.5, 1.0 ]; expect = { volume_ml "
+    "= [ 0.1, 1e9 ]; touches = \"none\";\n"
     "          share_of = { label = \"G\"; range = [ 0.25, 0.5 ]; }; share_of_box = [ 0.001, 0.02 "
     "]; slice_mm = [ 0.5, 3.0 ]; unit = \"[hnsf'U]\"; contrast = false; }; },\n"
     "      { label = \"F\"; method = \"fuzzy-connectedness\";\n"
@@ -73,6 +75,7 @@ START_TEST(a_configuration_survives_a_round_trip)
     ck_assert_str_eq(again->inboxes[0].move_to, "/b");
     ck_assert_int_eq(again->inboxes[1].after, CONF_DELETE);
     const struct conf_pipeline *pipeline = &again->pipelines[0];
+    ck_assert_uint_eq(pipeline->segments[0].quantities, 1u << QUANTITY_DIAMETERS | 1u << QUANTITY_AGATSTON_ANY);
     ck_assert_uint_eq(pipeline->results, CONF_RESULT_SEG | CONF_RESULT_CODES);
     ck_assert(!pipeline->omit_empty_frames);
     const struct conf_segment *segment = &pipeline->segments[0];

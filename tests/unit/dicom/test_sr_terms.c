@@ -149,6 +149,32 @@ START_TEST(concepts)
 
 END_TEST
 
+/* Codes have at most 16 characters and meanings 64 (PS3.3 8.8); only those without a scheme of DICOM or IBSI are ours. */
+START_TEST(concepts_of_quantities)
+{
+    static const struct {
+        const char *name, *ibsi, *code, *meaning, *scheme;
+    } rows[] = {
+
+#define QUANTITY_VALUE(ID, quantity, name, ibsi, scheme, code, meaning, ...) {name, ibsi, code, meaning, #scheme},
+#include "base/quantities.def"
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct coded_concept code = sr_feature_concept(rows[i].ibsi, rows[i].name, rows[i].meaning);
+        expect_code(&code, strcmp(rows[i].scheme, "OWN") == 0 ? CONCEPT_OWN_SCHEME : rows[i].scheme, rows[i].code);
+        ck_assert_str_eq(code.meaning, rows[i].meaning);
+        ck_assert_uint_le(strlen(code.value), 16);
+        ck_assert_uint_le(strlen(code.meaning), 64);
+        measurement = (struct sr_measurement){.concept = code, .unit = sr_unit("1")};
+        sr_describe(&measurement, "", "[hnsf'U]", (char[FEATURE_SETTING]){0});
+        ck_assert_uint_eq(measurement.modifier_count, strcmp(rows[i].name, "agatston") == 0);
+        if (measurement.modifier_count > 0)
+            expect_code(modifier("370129005"), "DCM", "112055");
+    }
+}
+
+END_TEST
+
 START_TEST(units)
 {
     struct coded_concept code = sr_unit("[hnsf'U]");
@@ -220,6 +246,7 @@ main(void)
     tcase_add_test(tests, a_range_with_one_end);
     tcase_add_test(tests, no_settings);
     tcase_add_test(tests, concepts);
+    tcase_add_test(tests, concepts_of_quantities);
     tcase_add_test(tests, units);
     tcase_add_test(tests, absences);
     suite_add_tcase(suite, tests);
