@@ -26,21 +26,21 @@ CT = ("laa950", "pd15", "agatston", "diameters")
 PET = ("mtv", "tlg", "suvpeak", "diameters")
 
 
-def configuration(folder, quantities, low=-5000.0, high=5000.0, extra="", segment=""):
+def configuration(folder, quantities, low=-5000.0, high=5000.0, extra="", segment="", root=""):
     """Writes a pipeline whose segment is all voxels in a range."""
     words = ", ".join(f'"{word}"' for word in quantities)
     path = folder / "quantities.conf"
-    path.write_text(f'''root = "{folder}/root"; pipelines = ( {{ name = "p"; by_hand = true; min_slices = 1; {extra}
+    path.write_text(f'''root = "{folder}/root"; {root} pipelines = ( {{ name = "p"; by_hand = true; min_slices = 1; {extra}
         segments = ( {{ label = "Part"; method = "range"; range = [ {low}, {high} ]; quantities = [ {words} ];
         {segment} {TYPE} }} ); }} );''')
     return path
 
 
-def run(source, folder, *quantities, programs=BIN, output="out", arguments=(), **options):
+def run(source, folder, *quantities, programs=BIN, output="out", **options):
     """Returns the finished program and the output folder."""
     config = configuration(folder, quantities, **options)
     done = subprocess.run([programs / "noctule", "--config", config, "run", "--pipeline", "p", "--output",
-                           folder / output, *arguments, source], text=True, capture_output=True, timeout=300)
+                           folder / output, source], text=True, capture_output=True, timeout=300)
     return done, folder / output
 
 
@@ -313,14 +313,19 @@ def test_the_report_of_ct_has_codes_and_method(tmp_path):
 
 
 @needs_emulator
-@pytest.mark.parametrize("quantities", [CT, ("diameters",)])
-def test_the_gpu_gives_the_same_bytes(tmp_path, quantities):
-    stored = np.round(2000 + 300 * blobs(12)).astype(np.uint16)
-    source = series(tmp_path / "in", stored, THIN, 1, -2500)
-    outputs = [run(source, tmp_path, *quantities, output=name, programs=programs, high=400.0, arguments=arguments)[1]
-               for name, programs, arguments in (("cpu", BIN, ()), ("gpu", EMULATED, ("--backend", "cuda")))]
-    cpu, gpu = ((output / "features.json").read_bytes() for output in outputs)
-    assert cpu == gpu and len(json.loads(cpu)) >= 2
+@pytest.mark.parametrize("kind, quantities, options", [
+    ("ct-head", CT, dict(low=-980.0, high=1000.0)), ("pet", PET, dict(low=2.0, extra='unit = "suvbw";'))])
+def test_the_gpu_gives_the_same_bytes(tmp_path, kind, quantities, options):
+    phantom(tmp_path / "in", "--kind", kind, "--size", "48x44x12", "--spacing", "1.5,1.2,3")
+    found = []
+    for backend, programs in (("cpu", BIN), ("cuda", EMULATED)):
+        done, output = run(tmp_path / "in", tmp_path, *quantities, programs=programs, output=backend,
+                           root=f'compute = {{ backend = "{backend}"; }};', **options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads((output / "job.json").read_text())["backend"] == backend
+        found.append((output / "features.json").read_bytes())
+    assert found[0] == found[1] and len(json.loads(found[0])) == 5
+    assert all(feature["value"] is not None for feature in json.loads(found[0]))
 
 
 # --- refusals ---
