@@ -16,7 +16,9 @@ from conftest import BIN, EMULATED, SETTINGS, SHARED, drop, needs_emulator, need
 from radiomics.shape import RadiomicsShape
 from scipy import ndimage
 from scipy.spatial import ConvexHull
+from test_contours import Planes, ring, structure_set
 from test_page import Site
+from test_run import seg_masks
 from test_seg import dciodvfy_remarks
 from test_sr import children, one
 from texture_runs import TYPE, assert_no_new_remarks, features, measurements_of, series
@@ -390,6 +392,42 @@ def test_the_agatston_score_needs_original_slices(tmp_path):
     words = refused(source, tmp_path, "agatston")
     assert "QUANTITY_SLICES" in words and "needs original slices, and the stack was straightened" in words
     assert measured(source, tmp_path, "diameters", low=100.0, output="any")["long_axis"] > 0
+
+
+# --- lesions ---
+
+
+def test_each_lesion_has_its_own_diameters(tmp_path):
+    """One configuration for patients with any number of lesions, also with none and without an object."""
+    stored = np.full((6, 60, 60), 1000, np.uint16) + np.arange(60, dtype=np.uint16)
+    source = series(tmp_path / "in", stored, (1.0, 1.0, 3.0), 1, -1024)
+    planes = Planes(sorted(source.glob("*.dcm")))
+    rois = {"organ": [("CLOSED_PLANAR", ring(planes, z, (30, 40), (20, 10), 60)) for z in range(6)]}
+    for number in (1, 2):
+        rois[f"lesion {number}"] = [("CLOSED_PLANAR", ring(planes, z, (18 * number, 12), (3, 4 + number), 30)) for z in (2, 3)]
+    path = structure_set(tmp_path, planes, rois)
+    config = tmp_path / "each.conf"
+    config.write_text(f'''root = "{tmp_path}/root"; pipelines = ( {{ name = "p"; by_hand = true;
+        segments = ( {{ label = "Lesions"; method = "object"; object = {{ kind = "rtstruct"; roi = "lesion*"; each = true;
+        optional = true; }}; quantities = [ "diameters", "agatston" ]; {TYPE} }}, {{ label = "All"; method = "range";
+        range = [ -5000.0, 5000.0 ]; {TYPE} }} ); }} );''')
+
+    def found(output, *given):
+        done = subprocess.run([BIN / "noctule", "--config", config, "run", "-p", "p", "-o", tmp_path / output, *given, source],
+                              text=True, capture_output=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return {(f["segment_number"], f["label"], f["name"]): f["value"] for f in features(tmp_path / output)}
+
+    values = found("with", "--object", path)
+    seg = pydicom.dcmread(tmp_path / "with" / "seg.dcm")
+    masks = seg_masks(tmp_path / "with" / "seg.dcm", planes.files)
+    assert [item.SegmentLabel for item in seg.SegmentSequence] == ["lesion 1", "lesion 2", "All"]
+    assert {key[:2] for key in values} == {(1, "lesion 1"), (2, "lesion 2")} and len(values) == 6
+    for number in (1, 2):
+        label = f"lesion {number}"
+        assert (values[number, label, "long_axis"], values[number, label, "short_axis"]) == pytest.approx(
+            diameters_of(masks[number - 1], (1, 1)), rel=1e-12)
+    assert found("without") == {}
 
 
 # --- the daemon ---

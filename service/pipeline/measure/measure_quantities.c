@@ -360,7 +360,7 @@ quantities_measure(const struct quantities_request *request, struct feature_set 
     for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
         of.wanted = pipeline->segments[i].quantities;
         of.mask = &request->masks[i];
-        if (!of.wanted)
+        if (!of.wanted || pipeline->segments[i].hidden) /* of `each`, without an object */
             continue;
         for (int v = 0; v < QUANTITY_VALUES; v++)
             of.values[v] = feature_absent(FEATURE_EMPTY_REGION);
