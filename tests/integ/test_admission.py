@@ -683,6 +683,38 @@ def test_defective_real_series_are_refused(tmp_path, folder, expected, theirs):
     assert report["code"] == expected if isinstance(expected, str) else stacks_by_name(report) == expected
 
 
+@needs_shared
+@pytest.mark.parametrize("decimals", [0, 1, 2])
+def test_real_series_with_rounded_positions_are_not_resampled(tmp_path, decimals):
+    """Slices 2.5 to 5 mm apart, whose positions are then written with few digits. A slice out of place is found."""
+    folders = ["chest/lung-kernel/dicom", "chest/low-dose-5mm/dicom", "brain/ms01-1-t1w/dicom", "mr-fmri-ge", "ct-head-5mm",
+               *(f"sarcoma/STS_001/{kind}/image" for kind in ("CT", "PET", "MR_T1"))]
+    for number, folder in enumerate(folders):
+        copies = tmp_path / str(number)
+        copies.mkdir()
+        for path in real(folder):
+            dataset = pydicom.dcmread(path)
+            dataset.ImagePositionPatient = [f"{float(x):.{decimals}f}" for x in dataset.ImagePositionPatient]
+            dataset.save_as(copies / path.name)
+        answer, _ = run_json("explain", copies)
+        stacks = [stack for series in answer["series"] for stack in series["stacks"]]
+        assert stacks and all(stack["accepted"] and not stack["straightened"] for stack in stacks), (folder, stacks)
+        if folder != "mr-fmri-ge":
+            (stack,) = stacks
+            spacing = stack["spacing_mm"][2]
+            normal = np.cross(dataset.ImageOrientationPatient[:3], dataset.ImageOrientationPatient[3:])
+            inside = sorted(copies.iterdir(), key=lambda path: np.dot(
+                normal, pydicom.dcmread(path, stop_before_pixels=True).ImagePositionPatient))
+            for path in inside[len(inside) // 2:]:
+                dataset = pydicom.dcmread(path)
+                moved = np.array(dataset.ImagePositionPatient, float) + normal * spacing / 2
+                dataset.ImagePositionPatient = [f"{x:.{decimals}f}" for x in moved]
+                dataset.save_as(path)
+            answer, _ = run_json("explain", copies)
+            assert all(stack["straightened"] or not stack["accepted"] for series in answer["series"]
+                       for stack in series["stacks"]), (folder, answer["series"][0]["stacks"])
+
+
 # ---------------------------------------------------------------------------------------- cost ----
 
 

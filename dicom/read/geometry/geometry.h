@@ -87,12 +87,19 @@
  *   within 0.02 mm. Each plane must also lie within a quarter of a step of the grid with the mean
  *   step.
  * - A stack is sheared if planes shift from one to the next by more than 0.01 of the step.
- * - The digits in the file may be coarser than that. The digits of a coordinate are the most
- *   decimals, without trailing zeros, that it has in the stack. They count along the normal, over
- *   the three coordinates. Then the regular step is the mean of the steps that the digits allow,
- *   and each step is regular within the digits. A shift within the digits is not shear, unless it
- *   adds up from the first plane to the last.
- * - No tolerance exceeds a quarter of the step.
+ * - A stack whose coordinates were rounded is even and upright. Each coordinate of each plane must
+ *   then lie within half a unit of its last digit of one line of equal steps, and the line must not
+ *   be sheared from the first plane to the last. Half of spacing_tolerance along the normal is
+ *   allowed besides. The digits of a coordinate are the most decimals, of seven digits and without
+ *   trailing zeros, that it has in the stack. Half a step must not be hidden: along the normal, the
+ *   units of the three coordinates add up to at most half of the mean step, and to at most a quarter
+ *   if a single step is irregular.
+ * - Positions closer than these units repeat, and a gap is a multiple of the regular step within
+ *   them. The regular step is then the mean of the steps that the digits allow.
+ * - No tolerance of a step exceeds a quarter of the step.
+ * - Digits of Image Orientation need no rule. Rounding to three decimals turns the normal by less than
+ *   0.003; fewer decimals are not orthonormal to 1e-3, except those that are exact. Pixel Spacing does
+ *   not enter the distance of planes.
  * - The spacing of an accepted stack is its mean step. A stack of one plane is accepted if
  *   min_planes allows it.
  *

@@ -170,19 +170,22 @@ step_after(const struct group *group, int32_t i)
 
 /* Expected steps of a stack: see "Tolerances" in geometry.h. */
 struct ruler {
-    double digit[3]; /* mm of the last digit of each coordinate; 0 if unknown: exact */
-    double regular;  /* mm; 0 with a single position */
-    double tolerance;
+    double digit[3];  /* mm of the last digit of each coordinate; 0 if unknown: exact */
+    double regular;   /* mm; 0 with a single position */
+    double median;    /* step */
+    double even;      /* max deviation of a step of an even stack */
+    double tolerance; /* of positions that repeat and of gaps: `even`, or the digits if they are coarser */
 };
 
-/* Returns the number of decimals of a text: 2 for "1.25" and "1.2500", -1 for "1e1". */
+/* Returns the number of decimals of a coordinate: 2 for 1.25, also if it is written as 1.2500 or, after single
+ * precision, as 1.25000000001. */
 static int
-decimals_of(const char *text)
+decimals_of(double coordinate)
 {
+    char text[32];
+    snprintf(text, sizeof(text), "%.7g", coordinate);
     const char *dot = strchr(text, '.');
-    size_t fraction = dot ? strspn(dot + 1, "0123456789") : 0;
-    while (fraction > 0 && dot[fraction] == '0')
-        fraction--;
+    const size_t fraction = dot ? strspn(dot + 1, "0123456789") : 0;
     const char *exponent = strpbrk(text, "eE");
     return (int)fraction - (exponent ? (int)strtol(exponent + 1, NULL, 10) : 0);
 }
@@ -221,22 +224,22 @@ static struct ruler
 find_ruler(const struct grouping *grouping, const struct group *group)
 {
     const double middle = median_step(group, grouping->scratch);
-    struct ruler ruler = {.regular = middle};
+    struct ruler ruler = {.regular = middle, .median = middle};
     double normal[3];
     for (int c = 0; c < 3; c++) {
         int most = INT_MIN;
         bool known = true;
         for (int32_t i = 0; i < group->count; i++) {
-            const char *text = group->planes[i].frame->position_text[c];
-            const int decimals = decimals_of(text);
+            const struct dicom_frame *frame = group->planes[i].frame;
+            const int decimals = decimals_of(frame->position[c]);
             most = decimals > most ? decimals : most;
-            known = known && text[0];
+            known = known && frame->position_text[c][0];
         }
         ruler.digit[c] = known ? pow(10, -most) : 0;
     }
     geometry_normal(group->planes[0].frame->orientation, normal);
     const double rounding = rounding_of_step(&ruler, normal);
-    ruler.tolerance = tolerance_for(middle, grouping->limits->spacing_tolerance);
+    ruler.even = ruler.tolerance = tolerance_for(middle, grouping->limits->spacing_tolerance);
     if (rounding <= ruler.tolerance || middle == 0)
         return ruler;
     /* The digits are coarser than the tolerance: use the mean of the steps that they allow. */
@@ -250,6 +253,60 @@ find_ruler(const struct grouping *grouping, const struct group *group)
     ruler.regular = sum / count;
     ruler.tolerance = fmin(rounding, ruler.regular / 4);
     return ruler;
+}
+
+/* Returns whether a coordinate has equal steps from plane to plane, each plane within `tolerance` of its place. The
+ * spread of the planes about a line is a convex function of its slope, so bisection finds its minimum. */
+static bool
+has_equal_steps(const struct group *group, int coordinate, double tolerance)
+{
+    const int32_t last = group->count - 1;
+    const double first = group->planes[0].frame->position[coordinate];
+    const double mean = (group->planes[last].frame->position[coordinate] - first) / last;
+    double low = mean - 2 * tolerance / last, high = mean + 2 * tolerance / last;
+    for (int turn = 0; turn < 60; turn++) {
+        const double step = (low + high) / 2;
+        double least = 0, greatest = 0;
+        int32_t at_least = 0, at_greatest = 0;
+        for (int32_t i = 1; i <= last; i++) {
+            const double off = group->planes[i].frame->position[coordinate] - first - i * step;
+            if (off < least) {
+                least = off;
+                at_least = i;
+            } else if (off > greatest) {
+                greatest = off;
+                at_greatest = i;
+            }
+        }
+        if (greatest - least <= 2 * tolerance)
+            return true;
+        if (at_greatest > at_least)
+            low = step;
+        else
+            high = step;
+    }
+    return false;
+}
+
+/* Returns whether only the rounding of their coordinates keeps the planes from equal steps: see "Tolerances" in
+ * geometry.h. */
+static bool
+is_rounded(const struct group *group, const struct ruler *ruler)
+{
+    const int32_t last = group->count - 1;
+    const double mean = (group->planes[last].position - group->planes[0].position) / last;
+    double normal[3];
+    int32_t odd = 0;
+    geometry_normal(group->planes[0].frame->orientation, normal);
+    for (int32_t i = 0; i < last; i++)
+        odd += fabs(step_after(group, i) - ruler->median) > ruler->even;
+    const double unit = rounding_of_step(ruler, normal);
+    if (unit > mean / 2 || (unit > mean / 4 && odd == 1))
+        return false;
+    for (int c = 0; c < 3; c++) /* a part in 1e6 and 1 nm: the digits are decimal, the numbers binary */
+        if (!has_equal_steps(group, c, (ruler->digit[c] + fabs(normal[c]) * ruler->even) / 2 * (1 + 1e-6) + 1e-6))
+            return false;
+    return true;
 }
 
 /* ---- positions that repeat ---- */
@@ -415,10 +472,12 @@ refuse_shear(struct verdict *verdict, const struct plane *a, const struct plane 
 
 static void
 check_tilt(struct verdict *verdict, const struct group *group, const struct ruler *ruler,
-           const struct geometry_limits *limits, struct geometry_stack *stack)
+           const struct geometry_limits *limits, bool rounded, struct geometry_stack *stack)
 {
     const struct plane *first = group->planes, *last = first + group->count - 1;
     const bool leans = !is_upright(ruler, first, last, group->count - 1, limits);
+    if (rounded && !leans)
+        return;
     /* The first pair of neighbours that is not upright or, for a shear hidden by rounding, the
      * first and last plane. */
     const struct plane *a = first, *b = last, *steepest = first;
@@ -542,7 +601,10 @@ check_positions(struct verdict *verdict, struct grouping *grouping, const struct
     const struct ruler ruler = find_ruler(grouping, group);
     if (!check_repeats(verdict, grouping, group, ruler.tolerance))
         return;
-    check_tilt(verdict, group, &ruler, grouping->limits, stack);
+    const bool rounded = is_rounded(group, &ruler);
+    check_tilt(verdict, group, &ruler, grouping->limits, rounded, stack);
+    if (rounded)
+        return;
     /* Each step must be regular, and each plane within a quarter of a step of the grid with the
      * stack's mean step. */
     const int32_t last = group->count - 1;
@@ -550,7 +612,7 @@ check_positions(struct verdict *verdict, struct grouping *grouping, const struct
     const double mean = (group->planes[last].position - start) / last;
     bool even = true;
     for (int32_t i = 0; i < last && even; i++)
-        even = !(fabs(step_after(group, i) - ruler.regular) > ruler.tolerance ||
+        even = !(fabs(step_after(group, i) - ruler.regular) > ruler.even ||
                  fabs(group->planes[i].position - start - i * mean) > mean / 4);
     if (even)
         return;
