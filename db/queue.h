@@ -496,13 +496,16 @@ struct queue_histogram {
     const int64_t *counts; /* QUEUE_CODES of them */
 };
 
-/* Distances between voxels in mm, columns first. */
+/* The images that a job measured: distances between voxels in mm, columns first, and the protocol. */
 struct queue_voxels {
     double spacing[3];        /* of the volume that the job computed on */
     double source_spacing[2]; /* of the source files */
     double source_steps[2];   /* smallest and largest distance between two slices of the source files */
     /* reason for straightening the stack; "": not straightened; NULL: not known */
     const char *straightened;
+    const char *kernel;  /* of all slices; "": none, or several; NULL: not known */
+    double kvp;          /* of all slices; 0: none, several, or not known */
+    double thickness[2]; /* mm, smallest and largest; 0: a slice has none, or not known */
 };
 
 /* A segment of a job, except hidden ones. NAN: not known. */

@@ -50,7 +50,10 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     b.found AS broken_found, b.low AS broken_low, b.high AS broken_high,
     j.rule,
     coalesce((SELECT group_concat(program, ', ') FROM job_mask WHERE job_id = j.id), '') AS programs,
-    coalesce((SELECT group_concat(run_id, ', ') FROM job_mask WHERE job_id = j.id), '') AS program_runs
+    coalesce((SELECT group_concat(run_id, ', ') FROM job_mask WHERE job_id = j.id), '') AS program_runs,
+    s.manufacturer, s.model, coalesce(j.kernel, '') AS kernel, j.kvp,
+    round(j.slice_thickness_min_mm, 6) AS slice_thickness_min_mm,
+    round(j.slice_thickness_max_mm, 6) AS slice_thickness_max_mm
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN breach b ON b.job_id = j.id AND b.place = 1
@@ -204,7 +207,10 @@ SELECT f.job_id AS job, f.segment_number AS segment, d.name, d.ibsi_code, f.valu
     round(j.spacing_z_mm, 6) AS spacing_z_mm, round(j.source_x_mm, 6) AS source_x_mm,
     round(j.source_y_mm, 6) AS source_y_mm, round(j.source_step_min_mm, 6) AS source_step_min_mm,
     round(j.source_step_max_mm, 6) AS source_step_max_mm,
-    j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because
+    j.straightened <> '' AS straightened, coalesce(j.straightened, '') AS straightened_because,
+    s.manufacturer, s.model, coalesce(j.kernel, '') AS kernel, j.kvp,
+    round(j.slice_thickness_min_mm, 6) AS slice_thickness_min_mm,
+    round(j.slice_thickness_max_mm, 6) AS slice_thickness_max_mm
 FROM feature f
 JOIN feature_definition d ON d.id = f.definition_id
 JOIN job j ON j.id = f.job_id AND j.state NOT IN ('REVIEW', 'REJECTED')

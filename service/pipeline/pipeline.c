@@ -116,6 +116,37 @@ note_stack(struct job *job)
     }
 }
 
+/* Reports the scanner and the protocol of the stack in the files. */
+static void
+describe_scan(const struct job *job, struct pipeline_source *source)
+{
+    const struct geometry_stack *stack = job->source.stack;
+    struct dicom_instance *const *instances = job->headers->instances;
+    const struct geometry_plane *plane = &stack->planes[0];
+    const struct dicom_instance *instance = instances[plane->instance];
+    const struct dicom_frame *first = &instance->frames[plane->frame];
+    char *unit;
+    memcpy(source->manufacturer, instance->about.manufacturer, sizeof source->manufacturer);
+    memcpy(source->model, instance->about.model, sizeof source->model);
+    memcpy(source->kernel, first->kernel, sizeof source->kernel);
+    source->kvp = strtod(first->energy, &unit); /* "120 kV", perhaps as others: keys.def */
+    if (strncmp(unit, " kV", 3) != 0)
+        source->kvp = 0;
+    source->thickness[0] = source->thickness[1] = first->slice_thickness;
+    for (int32_t i = 1; i < stack->plane_count; i++) {
+        plane = &stack->planes[i];
+        const struct dicom_frame *frame = &instances[plane->instance]->frames[plane->frame];
+        if (strcmp(frame->kernel, first->kernel) != 0)
+            source->kernel[0] = '\0';
+        if (strcmp(frame->energy, first->energy) != 0)
+            source->kvp = 0;
+        source->thickness[0] = fmin(source->thickness[0], frame->slice_thickness);
+        source->thickness[1] = fmax(source->thickness[1], frame->slice_thickness);
+    }
+    if (source->thickness[0] == 0) /* one has none */
+        source->thickness[1] = 0;
+}
+
 /* Selects the stack and the grid. The report describes the volume of this grid. */
 static int
 choose_source(struct job *job)
@@ -140,6 +171,7 @@ choose_source(struct job *job)
     memcpy(report->source.spacing, job->source.stack->spacing, sizeof report->source.spacing);
     memcpy(report->source.steps, job->source.grid.steps, sizeof report->source.steps);
     memcpy(report->source.straightened, job->source.grid.because, sizeof report->source.straightened);
+    describe_scan(job, &report->source);
     if (job->source.grid.straight)
         pipeline_note(report, job->source.grid.text);
     return quantities_check(job->pipeline, &job->source.grid, &report->error);

@@ -72,6 +72,10 @@ struct pipeline_source {
     double spacing[2];      /* mm between columns, rows */
     double steps[2];        /* mm, the smallest and the largest between two planes; 0: one plane */
     char straightened[128]; /* reason for straightening: "tilted by 18.5 degrees"; "" */
+    char manufacturer[SERIES_ABOUT_SIZE], model[SERIES_ABOUT_SIZE];
+    char kernel[DICOM_DS_SIZE]; /* Convolution Kernel of all planes; "": none, or several */
+    double kvp;                 /* of all planes; 0: none, or several */
+    double thickness[2];        /* mm, smallest and largest Slice Thickness; 0: a plane has none */
 };
 
 struct pipeline_report {

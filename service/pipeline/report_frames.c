@@ -81,6 +81,10 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
         .source_step_min = report->source.steps[0],
         .source_step_max = report->source.steps[1],
         .straightened = report->source.straightened,
+        .kernel = report->source.kernel,
+        .kvp = report->source.kvp,
+        .thickness_min = report->source.thickness[0],
+        .thickness_max = report->source.thickness[1],
     };
     message_write_done(writer, &message);
     for (int32_t i = 0; i < report->result_count; i++) {

@@ -2,6 +2,7 @@
 printed."""
 
 import csv
+import json
 import math
 import re
 import shutil
@@ -28,9 +29,18 @@ def measured(tmp_path_factory):
         d.start()
         for number in (1, 2):
             files = phantom(folder / f"series{number}", "--size", "48x40x8", "--seed", number)
-            for path in files[4:] if number == 2 else ():  # a larger step between the fourth and the fifth slice
+            for place, path in enumerate(files):
                 dataset = pydicom.dcmread(path)
-                dataset.ImagePositionPatient[2] += 1.5
+                if number == 1:
+                    dataset.Manufacturer, dataset.ManufacturerModelName = "Scan, Son & Co", "Uno"
+                    dataset.ConvolutionKernel, dataset.KVP = ["FC13", "soft"], "120.0"
+                    dataset.SliceThickness *= 1 + (place == 3)
+                elif place >= 4:  # a larger step between the fourth and the fifth slice
+                    dataset.ImagePositionPatient[2] += 1.5
+                if number == 2:
+                    del dataset.ConvolutionKernel, dataset.KVP
+                if number == 2 and place == 7:
+                    del dataset.SliceThickness
                 dataset.save_as(path)
             drop(files, d.inbox)
             d.wait_jobs(count=number)
@@ -77,6 +87,25 @@ def test_the_table_marks_straightened_volumes(measured):
         (told,) = measured.query(f"SELECT DISTINCT {', '.join(keys)} FROM v_features WHERE job = {row['job']}")
         assert [str(told[key]) for key in keys] == [row[key] for key in keys]
     assert float(rows[0]["spacing_z_mm"]) == pytest.approx(step)
+
+
+def test_the_table_names_the_scan(measured):
+    rows, _ = read(measured)
+    keys = ("manufacturer", "model", "kernel", "kvp", "slice_thickness_min_mm", "slice_thickness_max_mm")
+    source = pydicom.dcmread(sorted(measured.root.parent.parent.glob("series2/*"))[0])
+    thick = float(source.SliceThickness)
+    expected = {"1": ["Scan, Son & Co", "Uno", "FC13/soft", "120.0", str(thick), str(2 * thick)],
+                "2": [source.Manufacturer, source.ManufacturerModelName, "", "", "", ""]}
+    assert {row["job"] for row in rows} == set(expected)
+    for row in rows:
+        assert [row[key] for key in keys] == expected[row["job"]]
+    for job, values in expected.items():
+        for view in ("v_features", "v_jobs"):
+            (found,) = measured.query(f"SELECT DISTINCT {', '.join(keys)} FROM {view} WHERE job = {job}")
+            assert ["" if found[key] is None else str(found[key]) for key in keys] == values
+        record = json.loads((measured.root / f"outbox/{job}/job.json").read_text())["volume"]["source"]
+        assert [record[key] or "" for key in keys[:4]] == values[:3] + [float(values[3]) if values[3] else ""]
+        assert record["slice_thickness_mm"] == [float(value) if value else None for value in values[4:]]
 
 
 def test_the_table_has_every_bit(measured):

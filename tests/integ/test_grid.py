@@ -148,7 +148,11 @@ def test_uneven_planes_are_the_reference(tmp_path, mm):
     assert "21 planes 4 to 5.6 mm apart" in job["note"]
     volume = job["volume"]
     assert volume["straightened"] is True and volume["straightened_because"] == "4 to 5.6 mm apart"
-    assert volume["source"] == {"slices": 21, "spacing_mm": [2, 2], "steps_mm": pytest.approx([4, 5.6])}
+    scan = pydicom.dcmread(files[0])
+    assert volume["source"] == {
+        "slices": 21, "spacing_mm": [2, 2], "steps_mm": pytest.approx([4, 5.6]), "manufacturer": scan.Manufacturer,
+        "model": scan.ManufacturerModelName, "kernel": scan.ConvolutionKernel, "kvp": float(scan.KVP),
+        "slice_thickness_mm": [4, 4]}
     measures = seg.SharedFunctionalGroupsSequence[0].PixelMeasuresSequence[0]
     assert "SpacingBetweenSlices" not in measures, "there is not one of them"
     assert measures.SliceThickness == 4

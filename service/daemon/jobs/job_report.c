@@ -147,7 +147,10 @@ job_report_read_done(struct job_attempt *attempt, struct proto_reader *reader, s
         .voxel = {.spacing = {message->spacing_x, message->spacing_y, message->spacing_z},
                   .source_spacing = {message->source_x, message->source_y},
                   .source_steps = {message->source_step_min, message->source_step_max},
-                  .straightened = message->straightened},
+                  .straightened = message->straightened,
+                  .kernel = message->kernel,
+                  .kvp = message->kvp,
+                  .thickness = {message->thickness_min, message->thickness_max}},
     };
     attempt->results = calloc(count + 1, sizeof *attempt->results);
     if (!attempt->results)

@@ -35,6 +35,14 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     json_number(json, NULL, source->steps[0]);
     json_number(json, NULL, source->steps[1]);
     json_end_array(json);
+    json_string(json, "manufacturer", source->manufacturer);
+    json_string(json, "model", source->model);
+    json_string(json, "kernel", source->kernel);
+    json_number(json, "kvp", source->kvp > 0 ? source->kvp : NAN);
+    json_begin_array(json, "slice_thickness_mm");
+    for (int i = 0; i < 2; i++)
+        json_number(json, NULL, source->thickness[i] > 0 ? source->thickness[i] : NAN);
+    json_end_array(json);
     json_end_object(json);
     json_integer(json, "voxels", report->voxels);
     json_integer(json, "segmented_voxels", report->segmented_voxels);

@@ -287,7 +287,7 @@ CREATE TABLE "job" (
     superseded_by INTEGER REFERENCES job (id),
     removed_at TEXT,
     reviewed_at TEXT, -- when somebody accepted or rejected it
-    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '',
+    reviewed_by TEXT NOT NULL DEFAULT '', done_by_at TEXT, executor TEXT NOT NULL DEFAULT 'local' CHECK (executor IN ('local', 'slurm')), nonce TEXT NOT NULL DEFAULT '', slurm_id INTEGER, submitted_at TEXT, node TEXT NOT NULL DEFAULT '', slurm_reason TEXT NOT NULL DEFAULT '', stage TEXT NOT NULL DEFAULT '', stage_at TEXT, spacing_x_mm REAL, spacing_y_mm REAL, spacing_z_mm REAL, source_x_mm REAL, source_y_mm REAL, source_step_min_mm REAL, source_step_max_mm REAL, straightened TEXT, rule TEXT NOT NULL DEFAULT '', study_uid TEXT NOT NULL DEFAULT '', kernel TEXT, kvp REAL, slice_thickness_min_mm REAL, slice_thickness_max_mm REAL,
     FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
     CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
     CHECK ((state IN ('DONE', 'EMPTY', 'REVIEW', 'REJECTED', 'FAILED', 'CANCELLED'))

@@ -509,8 +509,9 @@ START_TEST(done_stores_figures_and_results)
                   "SELECT spacing_x_mm || ' ' || spacing_y_mm || ' ' || spacing_z_mm || ' ' || "
                   "source_x_mm || ' ' || source_y_mm || ' ' || source_step_min_mm || ' ' || "
                   "source_step_max_mm || ' ' || straightened || ' ' || straightened_because "
+                  "|| ' ' || kernel || ' ' || kvp || ' ' || slice_thickness_min_mm || ' ' || slice_thickness_max_mm "
                   "FROM v_jobs",
-                  "0.5 0.5 2.5 0.5 0.5 2.5 5.0 1 2.5 to 5 mm apart");
+                  "0.5 0.5 2.5 0.5 0.5 2.5 5.0 1 2.5 to 5 mm apart FC13 120.0 2.5 5.0");
     assert_answer(&s,
                   "SELECT group_concat(kind || ' ' || path || ' ' || size_bytes || ' ' || frames, "
                   "';') FROM (SELECT * FROM v_results ORDER BY path)",
@@ -617,9 +618,10 @@ START_TEST(unmeasured_values_are_null)
                   "SELECT (read_seconds IS NULL) || (compute_seconds IS NULL) || "
                   "(write_seconds IS NULL) || total_seconds || (voxels IS NULL) || "
                   "segmented_voxels || (peak_mib IS NULL) || (result_path IS NULL) || code || "
-                  "(source_step_min_mm IS NULL) || (straightened IS NULL) || straightened_because "
+                  "(source_step_min_mm IS NULL) || (straightened IS NULL) || straightened_because || "
+                  "kernel || (kvp IS NULL) || (slice_thickness_min_mm IS NULL) || (slice_thickness_max_mm IS NULL) "
                   "FROM v_jobs",
-                  "1110.01011EMPTY11");
+                  "1110.01011EMPTY11111");
 }
 
 END_TEST
