@@ -89,8 +89,8 @@
  * - A stack is sheared if planes shift from one to the next by more than 0.01 of the step.
  * - A stack whose coordinates were rounded is even and upright. Each coordinate of each plane must
  *   then lie within half a unit of its last digit of one line of equal steps, and the line must not
- *   be sheared from the first plane to the last. Half of spacing_tolerance along the normal is
- *   allowed besides. The digits of a coordinate are the most decimals, of seven digits and without
+ *   be sheared from the first plane to the last. If the digits are coarser than spacing_tolerance,
+ *   half of it along the normal is allowed besides. The digits of a coordinate are the most decimals, of seven digits and without
  *   trailing zeros, that it has in the stack. Half a step must not be hidden: along the normal, the
  *   units of the three coordinates add up to at most half of the mean step, and to at most a quarter
  *   if a single step is irregular.

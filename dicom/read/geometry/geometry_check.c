@@ -301,10 +301,11 @@ is_rounded(const struct group *group, const struct ruler *ruler)
     for (int32_t i = 0; i < last; i++)
         odd += fabs(step_after(group, i) - ruler->median) > ruler->even;
     const double unit = rounding_of_step(ruler, normal);
+    const double slack = unit > ruler->even ? ruler->even : 0;
     if (unit > mean / 2 || (unit > mean / 4 && odd == 1))
         return false;
     for (int c = 0; c < 3; c++) /* a part in 1e6 and 1 nm: the digits are decimal, the numbers binary */
-        if (!has_equal_steps(group, c, (ruler->digit[c] + fabs(normal[c]) * ruler->even) / 2 * (1 + 1e-6) + 1e-6))
+        if (!has_equal_steps(group, c, (ruler->digit[c] + fabs(normal[c]) * slack) / 2 * (1 + 1e-6) + 1e-6))
             return false;
     return true;
 }

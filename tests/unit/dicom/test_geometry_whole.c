@@ -480,6 +480,23 @@ START_TEST(rounding_and_half_a_step)
 
 END_TEST
 
+/* Digits that are finer than the tolerance excuse nothing: a step 1.25 % too long, with a tolerance of 1 % and of 3 %. */
+START_TEST(fine_digits_leave_the_tolerance)
+{
+    for (int percent = 1; percent <= 3; percent += 2) {
+        free_series();
+        for (int32_t i = 0; i < 6; i++)
+            add_written(axial, 0, 0, 26.6667 * i + (i > 2 ? 0.3333 : 0), 4);
+        const struct geometry_limits tolerance = {
+            .min_planes = 2, .spacing_tolerance = percent / 100.0, .straighten = true};
+        struct geometry_series *result = group_with(&tolerance);
+        ck_assert_int_eq(result->stacks->uneven, percent == 1);
+        geometry_series_free(result);
+    }
+}
+
+END_TEST
+
 /* 399 slices: of a third of a mm, and of positions that were rounded, then added to. */
 START_TEST(rounding_that_adds_up)
 {
@@ -536,6 +553,7 @@ main(void)
     tcase_add_loop_test(digits, digits_by_hand, 0, 13);
     tcase_add_test(digits, rounding_and_half_a_step);
     tcase_add_test(digits, rounding_that_adds_up);
+    tcase_add_test(digits, fine_digits_leave_the_tolerance);
     tcase_add_test(digits, rounding_does_not_hide_a_longer_step);
     tcase_add_test(digits, digits_do_not_hide_a_shear);
     return suite_run(suite);
