@@ -358,7 +358,8 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, integer, min_slices), "3", LIMITS(1, 65535),
      .help = "min number of slices; smaller stacks are rejected with TOO_FEW_SLICES"},
     {ROW(conf_pipeline, number, spacing_tolerance), "0.03", LIMITS(0, 0.5),
-     .help = "max deviation of slice distances, as a fraction of the median distance"},
+     .help = "max deviation of slice distances, as a fraction of the median distance; the rounding "
+             "of the written positions is allowed besides"},
     {ROW(conf_pipeline, choice, duplicates), "\"refuse\"", .choices = newest_choices, .later = true,
      .help = "several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or use "
              "the \"newest\" copy by creation or content time; copies have equal Instance Number, "
