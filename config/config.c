@@ -27,19 +27,6 @@ _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) && sizeof(enum conf_s
                "choices are stored as unsigned");
 _Static_assert(sizeof(struct texture_offset) == 3 * sizeof(int), "offsets are stored as int[3]");
 
-/* Makes the given root absolute, relative to the current folder. */
-static int
-conf_override_root(const char *given, char **root)
-{
-    char *here = NULL;
-    if (given[0] != '/' && !(here = getcwd(NULL, 0)))
-        return -ENOMEM;
-    *root = strdup(given);
-    int rc = *root ? option_make_absolute(root, here) : -ENOMEM;
-    free(here);
-    return rc;
-}
-
 /* Sets a missing title to the first of our titles. */
 static int
 conf_resolve_title(const struct conf *conf, char **title)
@@ -134,8 +121,17 @@ conf_load_path(const char *path, const char *root_override, struct conf **conf, 
 {
     struct source source;
     char *root = NULL;
-    if (root_override && conf_override_root(root_override, &root) < 0)
-        return source_out_of_memory(error);
+    if (root_override) { /* relative to the current folder */
+        char *here = root_override[0] != '/' ? getcwd(NULL, 0) : NULL;
+        const bool known = here || root_override[0] == '/';
+        root = known ? strdup(root_override) : NULL;
+        const bool made = root && option_make_absolute(&root, here) == 0;
+        free(here);
+        if (!made) {
+            free(root);
+            return source_out_of_memory(error);
+        }
+    }
     int rc = source_read_file(&source, path, error);
     if (findings &&
         (!(findings->files = source_list_files(&source)) || !(findings->folders = source_list_folders(&source))))

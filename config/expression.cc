@@ -161,20 +161,13 @@ class Translation
     Refusal refusal_;
 };
 
-/* Characters of UTF-8 before byte `at`, counted from 1. */
-size_t
-character_number(const std::string &text, size_t at)
-{
-    size_t number = 1;
-    for (size_t i = 0; i < at; i++)
-        number += (text[i] & '\xC0') != '\x80';
-    return number;
-}
-
 void
 write_refusal(const std::string &text, const Refusal &refusal, char *reason)
 {
-    snprintf(reason, EXPRESSION_REASON, "character %zu, \"%s\": %s", character_number(text, refusal.at),
+    size_t number = 1; /* of the character, in UTF-8 */
+    for (size_t i = 0; i < refusal.at; i++)
+        number += (text[i] & '\xC0') != '\x80';
+    snprintf(reason, EXPRESSION_REASON, "character %zu, \"%s\": %s", number,
              text.substr(refusal.at, refusal.length).c_str(), refusal.reason);
 }
 
@@ -203,20 +196,6 @@ engine_reason(const RE2 &engine)
     default:
         return nullptr;
     }
-}
-
-/* Writes the engine's reason, with the part where the text has it once. */
-void
-write_engine_refusal(const std::string &text, const RE2 &engine, char *reason)
-{
-    const char *known = engine_reason(engine);
-    const char *why = known ? known : engine.error().c_str();
-    const std::string &part = engine.error_arg();
-    const size_t at = part.empty() || part == text ? std::string::npos : text.find(part);
-    if (at != std::string::npos && text.find(part, at + 1) == std::string::npos)
-        write_refusal(text, {at, part.size(), why}, reason);
-    else
-        snprintf(reason, EXPRESSION_REASON, "%s", why);
 }
 
 RE2::Options
@@ -249,7 +228,16 @@ expression_compile(const char *text, struct expression **expression, char reason
         }
         auto made = std::make_unique<struct expression>(translation.pattern(), engine_options());
         if (!made->engine.ok()) {
-            write_engine_refusal(text, made->engine, reason);
+            /* The engine's reason, with the part where the text has it once. */
+            const char *known = engine_reason(made->engine);
+            const char *why = known ? known : made->engine.error().c_str();
+            const std::string &part = made->engine.error_arg();
+            const std::string whole = text;
+            const size_t at = part.empty() || part == whole ? std::string::npos : whole.find(part);
+            if (at != std::string::npos && whole.find(part, at + 1) == std::string::npos)
+                write_refusal(text, {at, part.size(), why}, reason);
+            else
+                snprintf(reason, EXPRESSION_REASON, "%s", why);
             return -EINVAL;
         }
         *expression = made.release();

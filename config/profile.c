@@ -81,4 +81,4 @@ profile_apply(const struct option_reader *reader, const struct option_section *s
 }
 
 /* profile_apply() has read it. It is never written, but its settings are. */
-const struct option_kind option_profile = {.has = option_never, .type = "string", .limits = " characters"};
+const struct option_kind option_profile = {.type = "string", .limits = " characters"};

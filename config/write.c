@@ -18,15 +18,6 @@ option_not_null(const struct option_writer *writer, const struct option_row *row
     return *(const void *const *)field != NULL;
 }
 
-bool
-option_never(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    (void)writer;
-    (void)row;
-    (void)field;
-    return false;
-}
-
 static bool
 write_is_marked(const struct option_mark *mark, const void *object)
 {
@@ -56,7 +47,7 @@ bool
 write_wanted(const struct option_writer *writer, const struct option_section *section, const struct option_row *row,
              const void *object)
 {
-    if (option_unmet_use(section, row, object))
+    if (!row->kind->write || option_unmet_use(section, row, object))
         return false;
     if (row->mark ? !write_is_marked(row->mark, object)
                   : row->kind->has && !row->kind->has(writer, row, option_value(row, object)))

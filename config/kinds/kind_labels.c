@@ -121,5 +121,4 @@ labelled_read(const struct option_reader *reader, const struct option_row *row, 
     return 0;
 }
 
-const struct option_kind option_labelled = {
-    .read = labelled_read, .has = option_never, .type = "string", .limits = " characters"};
+const struct option_kind option_labelled = {.read = labelled_read, .type = "string", .limits = " characters"};

@@ -53,21 +53,18 @@ number_put(FILE *out, double value)
 static void
 number_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    (void)row;
-    number_put(writer->out, *(const double *)field);
+    if (row->kind == &option_integer)
+        fprintf(writer->out, "%d", *(const int *)field);
+    else if (row->kind == &option_boolean)
+        fputs(*(const bool *)field ? "true" : "false", writer->out);
+    else
+        number_put(writer->out, *(const double *)field);
 }
 
 const struct option_kind option_number = {.read = number_read, .write = number_write, .type = "number", .limits = ""};
 
-static void
-integer_write(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    (void)row;
-    fprintf(writer->out, "%d", *(const int *)field);
-}
-
 const struct option_kind option_integer = {
-    .read = integer_read, .write = integer_write, .type = "integer", .limits = ""};
+    .read = integer_read, .write = number_write, .type = "integer", .limits = ""};
 
 static int
 boolean_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
@@ -79,14 +76,7 @@ boolean_read(const struct option_reader *reader, const struct option_row *row, c
     return 0;
 }
 
-static void
-boolean_write(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    (void)row;
-    fputs(*(const bool *)field ? "true" : "false", writer->out);
-}
-
-const struct option_kind option_boolean = {.read = boolean_read, .write = boolean_write, .type = "boolean"};
+const struct option_kind option_boolean = {.read = boolean_read, .write = number_write, .type = "boolean"};
 
 static int
 numbers_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
@@ -131,7 +121,12 @@ numbers_write(const struct option_writer *writer, const struct option_row *row, 
 static void
 numbers_describe(const struct option_row *row, char *type, size_t size)
 {
-    snprintf(type, size, row->array.uniform ? "number or %zu" : "%zu numbers", row->array.count);
+    if (row->kind == &option_numbers)
+        snprintf(type, size, row->array.uniform ? "number or %zu" : "%zu numbers", row->array.count);
+    else if (row->array.count > 1)
+        snprintf(type, size, "lists of %zu integers", row->array.count);
+    else
+        snprintf(type, size, "%s", row->array.uniform ? "integer or integers" : "integers");
 }
 
 const struct option_kind option_numbers = {
@@ -179,17 +174,9 @@ integers_write(const struct option_writer *writer, const struct option_row *row,
     fputs(width > 1 ? " )" : " ]", out);
 }
 
-static void
-integers_describe(const struct option_row *row, char *type, size_t size)
-{
-    snprintf(type, size, "%s", row->array.uniform ? "integer or integers" : "integers");
-    if (row->array.count > 1)
-        snprintf(type, size, "lists of %zu integers", row->array.count);
-}
-
 const struct option_kind option_integers = {.read = integers_read,
                                             .write = integers_write,
                                             .has = option_not_null,
                                             .clear = option_free,
-                                            .describe = integers_describe,
+                                            .describe = numbers_describe,
                                             .limits = ""};

@@ -80,10 +80,15 @@ part_clear(const struct option_row *row, void *field)
 const struct option_kind option_part = {
     .read = part_read, .write = part_write, .has = option_not_null, .clear = part_clear, .below = ".", .type = "group"};
 
+/* Reads a group as a list of one element, if the kind allows that. Such a list is also written as a group, so that old
+ * identities do not change. */
 static int
 list_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
 {
-    if (config_setting_type(setting) != CONFIG_TYPE_LIST)
+    const bool is_list = config_setting_type(setting) == CONFIG_TYPE_LIST;
+    if (!is_list && row->kind == &option_parts)
+        return read_one(reader, row, setting, row->section->size, field, group_read);
+    if (!is_list)
         return read_lose(reader, field, sizeof(char *),
                          read_fail(reader, setting, "must be a list ( { ... }, { ... } )"));
     return read_elements(reader, row, setting, row->min, row->max, row->section->size, field, group_read);
@@ -93,6 +98,10 @@ static void
 list_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
     const struct option_elements elements = option_elements(row, field);
+    if (row->kind == &option_parts && elements.count == 1) {
+        group_write(writer, row, elements.at);
+        return;
+    }
     fputs("( ", writer->out);
     for (size_t i = 0; i < elements.count; i++) {
         fputs(i ? ", " : "", writer->out);
@@ -110,28 +119,8 @@ list_clear(const struct option_row *row, void *field)
     free(elements.at);
 }
 
-/* Reads a group as a list of one element. It is also written as a group, so that old identities do
- * not change. */
-static int
-parts_read(const struct option_reader *reader, const struct option_row *row, config_setting_t *setting, void *field)
-{
-    if (config_setting_type(setting) == CONFIG_TYPE_LIST)
-        return list_read(reader, row, setting, field);
-    return read_one(reader, row, setting, row->section->size, field, group_read);
-}
-
-static void
-parts_write(const struct option_writer *writer, const struct option_row *row, const void *field)
-{
-    const struct option_elements elements = option_elements(row, field);
-    if (elements.count == 1)
-        group_write(writer, row, elements.at);
-    else
-        list_write(writer, row, field);
-}
-
-const struct option_kind option_parts = {.read = parts_read,
-                                         .write = parts_write,
+const struct option_kind option_parts = {.read = list_read,
+                                         .write = list_write,
                                          .has = option_not_null,
                                          .clear = list_clear,
                                          .below = ".",

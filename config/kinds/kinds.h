@@ -36,6 +36,7 @@ typedef int option_read(const struct option_reader *reader, const struct option_
 
 struct option_kind {
     option_read *read; /* NULL: the option is read elsewhere */
+    /* NULL: there is no member, and the option is never written */
     void (*write)(const struct option_writer *writer, const struct option_row *row, const void *field);
     /* Returns whether there is a value. NULL: always. */
     bool (*has)(const struct option_writer *writer, const struct option_row *row, const void *field);
@@ -78,8 +79,6 @@ option_elements(const struct option_row *row, const void *field)
 
 /* For kinds with a pointer member. */
 bool option_not_null(const struct option_writer *writer, const struct option_row *row, const void *field);
-/* For kinds without a member, which are never written. */
-bool option_never(const struct option_writer *writer, const struct option_row *row, const void *field);
 void option_free(const struct option_row *row, void *field);
 /* For kinds whose member is a struct with a section. */
 void option_clear_group(const struct option_row *row, void *field);
