@@ -17,7 +17,7 @@ enum : uint32_t {
 } // namespace
 
 AnswerReader::AnswerReader(const uint8_t *bytes, size_t size, const struct transfer_syntax &syntax)
-    : at_(bytes), big_endian_(syntax.big_endian)
+    : big_endian_(syntax.big_endian), at_(bytes)
 {
     levels_[0] = {false, syntax.implicit_vr, false, bytes + size, 0};
 }
@@ -53,40 +53,28 @@ AnswerReader::left() const
     return static_cast<size_t>(levels_[depth_].end - at_);
 }
 
-uint16_t
-AnswerReader::u16(const uint8_t *bytes) const
-{
-    return value_u16(bytes, big_endian_);
-}
-
-uint32_t
-AnswerReader::u32(const uint8_t *bytes) const
-{
-    return value_u32(bytes, big_endian_);
-}
-
 bool
 AnswerReader::read_head(const Level &level, Element &element)
 {
     if (left() < 8)
         return false;
-    element.tag = static_cast<uint32_t>(u16(at_)) << 16 | u16(at_ + 2);
+    element.tag = value_tag(at_, big_endian_);
     element.implicit_content = level.implicit_vr;
     if (level.implicit_vr || element.tag >> 16 == 0xFFFE) {
-        element.length = u32(at_ + 4);
+        element.length = value_u32(at_ + 4, big_endian_);
         at_ += 8;
         return true;
     }
     const uint8_t *vr = at_ + 4;
     element.implicit_content = std::memcmp(vr, "UN", 2) == 0;
     if (value_vr_form(vr) != VALUE_VR_LONG) {
-        element.length = u16(at_ + 6);
+        element.length = value_u16(at_ + 6, big_endian_);
         at_ += 8;
         return true;
     }
     if (left() < 12)
         return false;
-    element.length = u32(at_ + 8);
+    element.length = value_u32(at_ + 8, big_endian_);
     at_ += 12;
     return true;
 }

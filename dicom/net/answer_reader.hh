@@ -56,7 +56,7 @@ class AnswerReader
         return true;
     }
 
-    uint16_t u16(const uint8_t *bytes) const;
+    const bool big_endian_;
 
   private:
     struct Element {
@@ -76,7 +76,7 @@ class AnswerReader
 
     bool step();
     size_t left() const;
-    uint32_t u32(const uint8_t *bytes) const;
+
     bool read_head(const Level &level, Element &element);
     bool read_value(const Element &element);
     bool enter(const Element &element, bool is_sequence);
@@ -84,7 +84,6 @@ class AnswerReader
     bool is_wanted_item() const;
 
     const uint8_t *at_;
-    const bool big_endian_;
     Level levels_[1 + 2 * LIMIT_REPORT_DEPTH]; /* a sequence and an item per level of depth */
     size_t depth_ = 0;
 };

@@ -85,13 +85,6 @@ association_choose(const PresentationContext &context, bool (*will_do)(const cha
     return nullptr;
 }
 
-/* Accepts any syntax of instances that are dropped: they need no decoder. */
-bool
-is_any(const char *transfer_syntax)
-{
-    return command_uid_is_valid(transfer_syntax);
-}
-
 /* Returns the check for the transfer syntaxes of the abstract syntax, or nullptr if it is not accepted. */
 bool (*accepted_syntaxes(const std::string &abstract_syntax, enum dicom_admission admission,
                          bool with_commitments))(const char *)
@@ -104,23 +97,9 @@ bool (*accepted_syntaxes(const std::string &abstract_syntax, enum dicom_admissio
         return is_decodable;
     if (with_commitments && abstract_syntax == DICOM_COMMITMENT_CLASS)
         return is_plain;
-    return admission == DICOM_ADMIT_ARCHIVE && storage_class_is_other(abstract_syntax.c_str()) ? is_any : nullptr;
-}
-
-void
-answer_context(PresentationContext &context, enum dicom_admission admission, bool with_commitments)
-{
-    const auto will_do = accepted_syntaxes(context.abstract_syntax, admission, with_commitments);
-    if (!will_do) {
-        context.result = CONTEXT_ABSTRACT_SYNTAX;
-        return;
-    }
-    const std::string *transfer = association_choose(context, is_decodable);
-    if (!transfer || will_do != is_decodable)
-        transfer = association_choose(context, will_do);
-    context.result = transfer ? CONTEXT_ACCEPTED : CONTEXT_TRANSFER_SYNTAXES;
-    if (transfer)
-        context.transfer_syntax = *transfer;
+    /* Instances that are dropped may have any syntax: they need no decoder. */
+    const bool dropped = admission == DICOM_ADMIT_ARCHIVE && storage_class_is_other(abstract_syntax.c_str());
+    return dropped ? command_uid_is_valid : nullptr;
 }
 
 } // namespace
@@ -225,8 +204,19 @@ Association::reject(enum dicom_admission admission)
 int
 Association::accept(enum dicom_admission admission, bool with_commitments)
 {
-    for (PresentationContext &context : negotiation_.contexts)
-        answer_context(context, admission, with_commitments);
+    for (PresentationContext &context : negotiation_.contexts) {
+        const auto will_do = accepted_syntaxes(context.abstract_syntax, admission, with_commitments);
+        if (!will_do) {
+            context.result = CONTEXT_ABSTRACT_SYNTAX;
+            continue;
+        }
+        const std::string *transfer = association_choose(context, is_decodable);
+        if (!transfer || will_do != is_decodable)
+            transfer = association_choose(context, will_do);
+        context.result = transfer ? CONTEXT_ACCEPTED : CONTEXT_TRANSFER_SYNTAXES;
+        if (transfer)
+            context.transfer_syntax = *transfer;
+    }
     pdus_ = std::make_unique<DataPdus>(options_.max_pdu);
     /*
      * The reporting peer is the SCP of storage commitment and must propose that role; reports are also accepted without

@@ -190,12 +190,6 @@ put_text(struct command_writer *to, uint16_t element, const char *text, char pad
         to->bytes[to->size++] = (uint8_t)padding;
 }
 
-static void
-put_uid(struct command_writer *to, uint16_t element, const char *uid)
-{
-    put_text(to, element, uid, '\0');
-}
-
 /* Writes the group length first, as 0. command_finish fills it in. */
 static struct command_writer
 command_begin(uint8_t *bytes)
@@ -220,7 +214,7 @@ command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX]
 {
     const bool is_action = request->field == COMMAND_N_ACTION;
     struct command_writer to = command_begin(bytes);
-    put_uid(&to, is_action ? REQUESTED_CLASS : AFFECTED_CLASS, request->sop_class_uid);
+    put_text(&to, is_action ? REQUESTED_CLASS : AFFECTED_CLASS, request->sop_class_uid, '\0');
     command_put_number(&to, FIELD, request->field);
     command_put_number(&to, MESSAGE_ID, request->message_id);
     if (request->move_destination)
@@ -228,7 +222,7 @@ command_encode_request(const struct command *request, uint8_t bytes[COMMAND_MAX]
     if (request->field == COMMAND_C_STORE || request->field == COMMAND_C_FIND || request->field == COMMAND_C_MOVE)
         command_put_number(&to, PRIORITY, 0);
     command_put_number(&to, DATA_SET_TYPE, request->has_data_set ? COMMAND_DATA_SET : COMMAND_NO_DATA_SET);
-    put_uid(&to, is_action ? REQUESTED_INSTANCE : AFFECTED_INSTANCE, request->sop_instance_uid);
+    put_text(&to, is_action ? REQUESTED_INSTANCE : AFFECTED_INSTANCE, request->sop_instance_uid, '\0');
     if (is_action)
         command_put_number(&to, ACTION_TYPE, request->event_type);
     return command_finish(&to);
@@ -248,12 +242,12 @@ size_t
 command_encode_response(const struct command *request, uint16_t status, uint8_t bytes[COMMAND_MAX])
 {
     struct command_writer to = command_begin(bytes);
-    put_uid(&to, AFFECTED_CLASS, request->sop_class_uid);
+    put_text(&to, AFFECTED_CLASS, request->sop_class_uid, '\0');
     command_put_number(&to, FIELD, request->field | COMMAND_RESPONSE);
     command_put_number(&to, RESPONDED_ID, request->message_id);
     command_put_number(&to, DATA_SET_TYPE, COMMAND_NO_DATA_SET);
     command_put_number(&to, STATUS, status);
-    put_uid(&to, AFFECTED_INSTANCE, request->sop_instance_uid);
+    put_text(&to, AFFECTED_INSTANCE, request->sop_instance_uid, '\0');
     if (request->field == COMMAND_N_EVENT_REPORT)
         command_put_number(&to, EVENT_TYPE, request->event_type);
     return command_finish(&to);

@@ -4,6 +4,7 @@
 #include "dicom/net/answer_reader.hh"
 #include "dicom/net/command.h"
 #include "dicom/value/transfer_syntax.h"
+#include "dicom/value/value.h"
 
 namespace
 {
@@ -58,8 +59,9 @@ class ReportReader : public AnswerReader
             return command_copy_uid(reference.sop_class_uid, value, size);
         if (tag == TAG_REFERENCED_INSTANCE)
             return command_copy_uid(reference.sop_instance_uid, value, size);
-        if (tag == TAG_FAILURE_REASON && size == 2 && reference.failure_reason != 0 && u16(value) != 0)
-            reference.failure_reason = u16(value);
+        const uint16_t reason = tag == TAG_FAILURE_REASON && size == 2 ? value_u16(value, big_endian_) : 0;
+        if (reference.failure_reason != 0 && reason != 0)
+            reference.failure_reason = reason;
         return true;
     }
 

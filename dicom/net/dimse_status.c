@@ -47,19 +47,13 @@ is_final(int32_t status)
     }
 }
 
-/* Returns whether the rejection is permanent by the standard (PS3.8 9.3.4). Excludes an unknown
- * AE title, because a site may still have to add it. */
-static bool
-is_rejected_for_good(const struct dicom_answer *answer)
-{
-    const bool by_title = answer->reject_source == 1 && (answer->reject_reason == 3 || answer->reject_reason == 7);
-    return answer->reject_result == 1 && !by_title;
-}
-
 enum dicom_outcome
 dicom_outcome_of(enum code code, const struct dicom_answer *answer)
 {
-    if ((code != CODE_NONE && !code_passing(code)) || is_rejected_for_good(answer))
+    /* The standard calls a rejection permanent (PS3.8 9.3.4). An unknown AE title is an exception, because a site may
+     * still have to add it. */
+    const bool by_title = answer->reject_source == 1 && (answer->reject_reason == 3 || answer->reject_reason == 7);
+    if ((code != CODE_NONE && !code_passing(code)) || (answer->reject_result == 1 && !by_title))
         return DICOM_PERMANENT;
     if (answer->status >= 0 && is_final(answer->status))
         return DICOM_PERMANENT;

@@ -59,15 +59,6 @@ allow(struct dicom_association &association, milliseconds time)
 }
 
 void
-allow_message(struct dicom_association &association)
-{
-    Limits &limits = association.connection->limits;
-    limits.min_rate = association.min_rate;
-    limits.bounded = false;
-    association.connection->begin_message();
-}
-
-void
 disconnect(struct dicom_association &association)
 {
     if (association.open)

@@ -44,9 +44,6 @@ void clear_answer(struct dicom_answer *answer);
 /* Allows the peer this much time for the next exchanges. */
 void allow(struct dicom_association &association, std::chrono::milliseconds time);
 
-/* Starts the time of an outgoing message, which grows with the bytes sent. */
-void allow_message(struct dicom_association &association);
-
 /* Closes a broken association. Sends an abort if the peer still receives. */
 void disconnect(struct dicom_association &association);
 

@@ -21,7 +21,11 @@ scu::send_request(struct dicom_association &association, const PresentationConte
 {
     uint8_t bytes[COMMAND_MAX];
     request.message_id = association.next_message++;
-    allow_message(association);
+    /* The time of an outgoing message grows with the bytes sent. */
+    Limits &limits = association.connection->limits;
+    limits.min_rate = association.min_rate;
+    limits.bounded = false;
+    association.connection->begin_message();
     return association.connection->write_message({context.id, true, association.negotiation.max_pdu}, bytes,
                                                  command_encode_request(&request, bytes));
 }
@@ -62,15 +66,6 @@ receive_data_set(struct dicom_association &association, uint8_t context_id, std:
     return 0;
 }
 
-static const PresentationContext *
-context_of(const struct dicom_association &association, uint8_t context_id)
-{
-    for (const PresentationContext &context : association.negotiation.contexts)
-        if (context.id == context_id && context.result == CONTEXT_ACCEPTED)
-            return &context;
-    return nullptr;
-}
-
 /* Keeps a storage commitment report, and answers the event. */
 static int
 take_event(struct dicom_association &association, const PresentationContext &context, const struct command &event,
@@ -98,7 +93,10 @@ receive_message(struct dicom_association &association, struct command &command, 
     uint8_t context_id = 0;
     bytes.clear();
     int rc = association.pdus.next_command(*association.connection, context_id, command);
-    const PresentationContext *context = rc ? nullptr : context_of(association, context_id);
+    const PresentationContext *context = nullptr;
+    for (const PresentationContext &each : association.negotiation.contexts)
+        if (!context && each.id == context_id && each.result == CONTEXT_ACCEPTED)
+            context = &each;
     if (!rc && !context)
         return violate(association, "a message is on a context that was not accepted");
     if (!rc && command.has_data_set)

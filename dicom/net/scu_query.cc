@@ -57,20 +57,10 @@ class MatchReader : public AnswerReader
         return true;
     }
 
-    bool take_count(const std::string &text)
-    {
-        double number;
-        if (text.empty() || !header_parse_number(text, &number))
-            return text.empty();
-        if (!(number >= 0 && number <= INT32_MAX))
-            return false;
-        match_.instances = static_cast<int32_t>(number);
-        return true;
-    }
-
     bool take(uint32_t tag, const uint8_t *value, size_t size) override
     {
         const auto text = [&] { return header_trimmed(std::string(reinterpret_cast<const char *>(value), size)); };
+        double number;
         switch (tag) {
         case TAG_STUDY_UID:
             return command_copy_uid(match_.study_uid, value, size);
@@ -82,7 +72,12 @@ class MatchReader : public AnswerReader
             return copy(match_.modality, text());
         case TAG_STUDY_INSTANCES:
         case TAG_SERIES_INSTANCES:
-            return take_count(text());
+            if (text().empty())
+                return true;
+            if (!header_parse_number(text(), &number) || !(number >= 0 && number <= INT32_MAX))
+                return false;
+            match_.instances = static_cast<int32_t>(number);
+            return true;
         default:
             return true;
         }
@@ -172,34 +167,27 @@ query_fail_keys(struct error *error, enum code code)
                      "most 16 ASCII characters without *, ? and \\.");
 }
 
-/* A request with its identifier, and its responses up to the last. */
-class Query
-{
-  public:
+/* A request with its identifier, and its responses up to the last. Its owner reads the members, and changes none. */
+struct Query {
     Query(struct dicom_association &association, uint16_t field, const char *sop_class) : association_(association)
     {
         request_.field = field;
         request_.has_data_set = true;
         header_copy(request_.sop_class_uid, std::string(sop_class));
-        context_ = find_context(association, sop_class, nullptr);
-    }
-
-    const PresentationContext *context() const
-    {
-        return context_;
+        context = find_context(association, sop_class, nullptr);
     }
 
     int send(DcmDataset &identifier, const char *move_destination)
     {
         request_.move_destination = move_destination;
-        const int rc = send_request(association_, *context_, request_);
-        return rc ? rc : send_data_set(association_, *context_, identifier);
+        const int rc = send_request(association_, *context, request_);
+        return rc ? rc : send_data_set(association_, *context, identifier);
     }
 
     /* Reads the next response. Each has its own time limit, until the query is cancelled. */
     int next(struct command &response, std::vector<uint8_t> &bytes)
     {
-        if (!cancelled_)
+        if (!cancelled)
             allow(association_, association_.dimse_time);
         return next_response(association_, request_, response, bytes);
     }
@@ -207,24 +195,20 @@ class Query
     int cancel()
     {
         uint8_t bytes[COMMAND_MAX];
-        if (cancelled_)
+        if (cancelled)
             return 0;
         allow(association_, association_.dimse_time);
-        cancelled_ = true;
-        return association_.connection->write_message({context_->id, true, association_.negotiation.max_pdu}, bytes,
+        cancelled = true;
+        return association_.connection->write_message({context->id, true, association_.negotiation.max_pdu}, bytes,
                                                       command_encode_cancel(&request_, bytes));
     }
 
-    bool cancelled() const
-    {
-        return cancelled_;
-    }
+    const PresentationContext *context; /* nullptr if the peer does not accept one */
+    bool cancelled = false;
 
   private:
     struct dicom_association &association_;
     struct command request_ = {};
-    const PresentationContext *context_;
-    bool cancelled_ = false;
 };
 
 static int
@@ -253,16 +237,16 @@ scu_find(struct dicom_association &association, const struct dicom_query &query,
     DcmDataset identifier;
     struct command response;
     std::vector<uint8_t> bytes;
-    if (!find.context())
+    if (!find.context)
         return query_fail_context(association, "C-FIND", error);
     if (header_try([&] { return query_describe(identifier, query, true); }).bad())
         return query_fail_keys(error, CODE_FIND_REFUSED);
     int rc = find.send(identifier, nullptr);
     while (!rc && !(rc = find.next(response, bytes)) && query_is_pending(response.status)) {
         struct dicom_match match;
-        if (find.cancelled())
+        if (find.cancelled)
             continue;
-        if (!match_read(bytes, find.context()->transfer_syntax, match) || !match_agrees(query, match)) {
+        if (!match_read(bytes, find.context->transfer_syntax, match) || !match_agrees(query, match)) {
             disconnect(association);
             return error_set(error, -EREMOTEIO, CODE_FIND_FAILED,
                              "%s answered C-FIND with matches that contradict the keys. Check whether it "
@@ -336,7 +320,7 @@ scu_move(struct dicom_association &association, const struct dicom_query &query,
     DcmDataset identifier;
     struct command response;
     std::vector<uint8_t> bytes;
-    if (!move.context())
+    if (!move.context)
         return query_fail_context(association, "C-MOVE", error);
     if (header_try([&] { return query_describe(identifier, query, false); }).bad())
         return query_fail_keys(error, CODE_MOVE_REFUSED);
@@ -349,7 +333,7 @@ scu_move(struct dicom_association &association, const struct dicom_query &query,
         moved->warned = response.warned >= 0 ? response.warned : moved->warned;
         if (!query_is_pending(response.status))
             break;
-        if (!move.cancelled() && !progress(context, moved))
+        if (!move.cancelled && !progress(context, moved))
             rc = move.cancel();
     }
     if (rc)

@@ -91,25 +91,21 @@ tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &sett
     return is_given(settings.crl) ? load_revoked(context, settings.crl, error) : 0;
 }
 
-bool
-network_begin()
-{
-    /* Reverse DNS look-ups of peers are not needed, and can take half a minute. */
-    dcmDisableGethostbyaddr.set(OFTrue);
-    DcmTLSTransportLayer::initializeOpenSSL();
-    T_ASC_Network *network = nullptr;
-    if (ASC_initializeNetwork(NET_REQUESTOR, 0, 1, &network).good())
-        ASC_dropNetwork(&network);
-    return true;
-}
-
 } // namespace
 
 void
 network_ready()
 {
     /* init.cc gives the reason for not using std::call_once */
-    static const bool ready = network_begin();
+    static const bool ready = [] {
+        /* Reverse DNS look-ups of peers are not needed, and can take half a minute. */
+        dcmDisableGethostbyaddr.set(OFTrue);
+        DcmTLSTransportLayer::initializeOpenSSL();
+        T_ASC_Network *network = nullptr;
+        if (ASC_initializeNetwork(NET_REQUESTOR, 0, 1, &network).good())
+            ASC_dropNetwork(&network);
+        return true;
+    }();
     (void)ready;
 }
 
