@@ -66,13 +66,6 @@ sink_write_all(struct byte_sink *sink, const uint8_t *bytes, size_t size)
 }
 
 static void
-flush_through_cache(struct byte_sink *sink)
-{
-    sink_write_all(sink, sink->buffer, sink->used);
-    sink->used = 0;
-}
-
-static void
 sink_flush(struct byte_sink *sink)
 {
     if (sink->past_cache) {
@@ -90,7 +83,8 @@ sink_flush(struct byte_sink *sink)
         sink->used -= whole;
         memmove(sink->buffer, sink->buffer + whole, sink->used);
     } else {
-        flush_through_cache(sink);
+        sink_write_all(sink, sink->buffer, sink->used);
+        sink->used = 0;
     }
 }
 
@@ -145,6 +139,7 @@ byte_sink_finish(struct byte_sink *sink)
         sink_flush(sink);
     if (sink->direct && !set_direct(sink, false) && !sink->error)
         sink->error = -EIO;
-    flush_through_cache(sink);
+    sink_write_all(sink, sink->buffer, sink->used);
+    sink->used = 0;
     return sink->error;
 }

@@ -17,18 +17,6 @@ dataset_writer_free(struct dataset_writer *set)
     element_buffer_free(&set->elements);
 }
 
-/* Returns VR and value of an element of dicom_inherit. */
-static void
-element_value(const struct dicom_element *element, const char **vr, const char **value, size_t *size)
-{
-    const char *bytes = (const char *)element->bytes;
-    bool is_short = memcmp(bytes + 6, "\0\0", 2) != 0;
-    size_t head = is_short || element->size == 8 ? 8 : 12;
-    *vr = bytes + 4;
-    *value = bytes + (head < element->size ? head : element->size);
-    *size = element->size - (size_t)(*value - bytes);
-}
-
 /* Copies an inherited text without its padding, or "". */
 static void
 inherited_text(const struct dataset_writer *set, uint32_t tag, char *text, size_t text_size)
@@ -37,20 +25,17 @@ inherited_text(const struct dataset_writer *set, uint32_t tag, char *text, size_
     for (size_t i = 0; i < set->inherited.count; i++) {
         if (set->inherited.elements[i].tag != tag)
             continue;
-        const char *vr;
-        const char *value;
-        size_t size;
-        element_value(&set->inherited.elements[i], &vr, &value, &size);
+        const struct dicom_element *element = &set->inherited.elements[i];
+        const char *bytes = (const char *)element->bytes;
+        const bool is_short = memcmp(bytes + 6, "\0\0", 2) != 0;
+        size_t head = is_short || element->size == 8 ? 8 : 12;
+        head = head < element->size ? head : element->size;
+        const char *value = bytes + head;
+        size_t size = element->size - head;
         while (size > 0 && (value[size - 1] == ' ' || value[size - 1] == '\0'))
             size--;
         snprintf(text, text_size, "%.*s", (int)(size < text_size ? size : text_size - 1), value);
     }
-}
-
-void
-dataset_report_left_out(const struct dataset_writer *set, struct derived_summary *summary)
-{
-    memcpy(summary->left_out, set->inherited.left_out, sizeof(summary->left_out));
 }
 
 int
@@ -120,9 +105,8 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     return 0;
 }
 
-/* Writes the inherited elements below `tag`. Returns the inherited element of that tag, once, or NULL. */
-static const struct dicom_element *
-dataset_inherit(struct dataset_writer *set, uint32_t tag)
+const struct dicom_element *
+dataset_reach(struct dataset_writer *set, uint32_t tag)
 {
     while (set->next_inherited < set->inherited.count) {
         const struct dicom_element *element = &set->inherited.elements[set->next_inherited];
@@ -134,12 +118,6 @@ dataset_inherit(struct dataset_writer *set, uint32_t tag)
         element_append(&set->elements, element->bytes, element->size);
     }
     return NULL;
-}
-
-void
-dataset_reach(struct dataset_writer *set, uint32_t tag)
-{
-    (void)dataset_inherit(set, tag);
 }
 
 void
@@ -159,7 +137,7 @@ dataset_open_only_item(struct dataset_writer *set, uint32_t tag)
 void
 dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2])
 {
-    const struct dicom_element *element = dataset_inherit(set, tag);
+    const struct dicom_element *element = dataset_reach(set, tag);
     if (element)
         element_append(&set->elements, element->bytes, element->size);
     else
@@ -262,10 +240,16 @@ dataset_put_identification(struct dataset_writer *set)
     dataset_put_text(set, TAG_ManufacturerModelName, "LO", "noctuled");
 }
 
-/* Puts the programs that contributed (PS3.3 C.12.1); the purpose is of CID 7005. */
-static void
-put_contributing_equipment(struct dataset_writer *set)
+void
+dataset_put_patient_and_equipment(struct dataset_writer *set)
 {
+    dataset_put_inherited(set, TAG_PatientName, "PN");
+    dataset_put_inherited(set, TAG_PatientID, "LO");
+    dataset_put_inherited(set, TAG_PatientBirthDate, "DA");
+    dataset_put_inherited(set, TAG_PatientSex, "CS");
+    dataset_put_line(set, TAG_DeviceSerialNumber, set->source->device_serial_number);
+    dataset_put_line(set, TAG_SoftwareVersions, set->source->software_version);
+    /* The programs that contributed (PS3.3 C.12.1). The purpose is of CID 7005. */
     static const struct coded_concept purpose = {"109102", "DCM", "Processing Equipment"};
     struct element_buffer *to = &set->elements;
     if (set->source->equipment_count == 0)
@@ -282,18 +266,6 @@ put_contributing_equipment(struct dataset_writer *set)
         element_close(to, item);
     }
     element_close(to, sequence);
-}
-
-void
-dataset_put_patient_and_equipment(struct dataset_writer *set)
-{
-    dataset_put_inherited(set, TAG_PatientName, "PN");
-    dataset_put_inherited(set, TAG_PatientID, "LO");
-    dataset_put_inherited(set, TAG_PatientBirthDate, "DA");
-    dataset_put_inherited(set, TAG_PatientSex, "CS");
-    dataset_put_line(set, TAG_DeviceSerialNumber, set->source->device_serial_number);
-    dataset_put_line(set, TAG_SoftwareVersions, set->source->software_version);
-    put_contributing_equipment(set);
 }
 
 void
@@ -336,16 +308,10 @@ dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, ui
     element_close_only_item(to, item);
 }
 
-static bool
-is_set(const char *text)
-{
-    return text && text[0] != '\0';
-}
-
 bool
 dataset_code_is_complete(const struct coded_concept *code)
 {
-    return is_set(code->value) && is_set(code->scheme) && is_set(code->meaning);
+    return code->value && *code->value && code->scheme && *code->scheme && code->meaning && *code->meaning;
 }
 
 bool

@@ -58,13 +58,11 @@ void dataset_describe(struct dataset_writer *set, const char *given, const char 
 int dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error);
 void dataset_writer_free(struct dataset_writer *set);
 
-/* Copies the names of attributes left out to the summary. */
-void dataset_report_left_out(const struct dataset_writer *set, struct derived_summary *summary);
-
 int dataset_out_of_memory(const struct dataset_writer *set, struct error *error);
 
-/* Must precede an element that the caller encodes into `elements` itself. */
-void dataset_reach(struct dataset_writer *set, uint32_t tag);
+/* Writes the inherited elements below `tag`. Returns the inherited element of that tag, once, or NULL. Must precede an
+ * element that the caller encodes into `elements` itself. */
+const struct dicom_element *dataset_reach(struct dataset_writer *set, uint32_t tag);
 /* Reaches the tag, and writes the header, or opens a sequence with its only item. */
 void dataset_put_header(struct dataset_writer *set, uint32_t tag, const char vr[2], uint64_t length);
 size_t dataset_open_only_item(struct dataset_writer *set, uint32_t tag);

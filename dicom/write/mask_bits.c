@@ -10,16 +10,10 @@ last_word_mask(int32_t columns)
     return columns % 64 ? (UINT64_C(1) << columns % 64) - 1 : UINT64_MAX;
 }
 
-static int64_t
-words_of_row(int32_t columns)
-{
-    return ((int64_t)columns + 63) / 64;
-}
-
 bool
 mask_any(const struct mask_plane *plane)
 {
-    int64_t last = words_of_row(plane->columns) - 1;
+    int64_t last = ((int64_t)plane->columns + 63) / 64 - 1;
     uint64_t tail = last_word_mask(plane->columns);
     for (int32_t y = 0; y < plane->rows; y++) {
         const uint64_t *row = plane->words + y * plane->words_per_row;
@@ -35,7 +29,7 @@ mask_any(const struct mask_plane *plane)
 bool
 mask_add(const struct mask_plane *plane, uint64_t *seen)
 {
-    int64_t last = words_of_row(plane->columns) - 1;
+    int64_t last = ((int64_t)plane->columns + 63) / 64 - 1;
     uint64_t tail = last_word_mask(plane->columns);
     uint64_t twice = 0;
     for (int32_t y = 0; y < plane->rows; y++) {

@@ -47,18 +47,6 @@ PixelFile::PixelFile(const char *path, DcmItem &dataset, uint64_t frame_bits, si
     if (size < static_cast<off_t>(length_ + header_size))
         differ("the file ends within PixelData");
     start_ = static_cast<uint64_t>(size) - length_;
-    check_header();
-}
-
-PixelFile::Descriptor::~Descriptor()
-{
-    if (fd >= 0)
-        close(fd);
-}
-
-void
-PixelFile::check_header() const
-{
     const uint8_t tag[4] = {0xe0, 0x7f, 0x10, 0x00};
     uint8_t header[header_size];
     fetch(header, start_ - header_size, header_size);
@@ -67,6 +55,12 @@ PixelFile::check_header() const
         length |= uint64_t{header[8 + i]} << (8 * i);
     if (memcmp(header, tag, sizeof(tag)) != 0 || length != length_)
         differ("PixelData is not at the end of the file");
+}
+
+PixelFile::Descriptor::~Descriptor()
+{
+    if (fd >= 0)
+        close(fd);
 }
 
 const uint8_t *

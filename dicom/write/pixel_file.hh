@@ -44,7 +44,6 @@ class PixelFile
         Descriptor &operator=(const Descriptor &) = delete;
     };
 
-    void check_header() const;
     void fetch(uint8_t *place, uint64_t offset, size_t size) const;
 
     const uint64_t frame_bits_;

@@ -32,23 +32,20 @@ differ(const char *format, ...)
 
 int
 verify_caught(struct error *error, const char *path, enum code code, const char *object)
-try {
-    header_blame_memory();
-    throw;
-
-} catch (const Mismatch &mismatch) {
-    return error_set_files(error, -EBADMSG, code, path, nullptr,
-                           "The %s read back from %.80s differs from the written one: %.380s.", object,
-                           text_base_name(path), mismatch.message);
-
-} catch (const std::bad_alloc &) {
-
-    return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, nullptr,
-                           "There is not enough memory to read the %s back.", object);
-
-} catch (...) {
-
-    return error_set_files(error, -EIO, code, path, nullptr, "The %s cannot be read back.", object);
+{
+    try {
+        header_blame_memory();
+        throw;
+    } catch (const Mismatch &mismatch) {
+        return error_set_files(error, -EBADMSG, code, path, nullptr,
+                               "The %s read back from %.80s differs from the written one: %.380s.", object,
+                               text_base_name(path), mismatch.message);
+    } catch (const std::bad_alloc &) {
+        return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, nullptr,
+                               "There is not enough memory to read the %s back.", object);
+    } catch (...) {
+        return error_set_files(error, -EIO, code, path, nullptr, "The %s cannot be read back.", object);
+    }
 }
 
 DcmDataset &
@@ -177,20 +174,6 @@ expect_code(DcmItem &item, const Attribute &attribute, const coded_concept &code
     expect_text(coded, {DCM_CodingSchemeDesignator, attribute.name}, code.scheme);
 }
 
-static void
-check_equipment(DcmDataset &dataset, const struct derived_source &source)
-{
-    if (source.equipment_count == 0)
-        return;
-    const bool utf8 = is_utf8(dataset);
-    const struct derived_equipment *equipment = source.equipment;
-    for (DcmItem *item : items_of(dataset, ATTRIBUTE(ContributingEquipmentSequence), source.equipment_count)) {
-        expect_text(*item, ATTRIBUTE(Manufacturer), clean_text(equipment->name, 64, VALUE_LINE, utf8));
-        expect_text(*item, ATTRIBUTE(SoftwareVersions), clean_text(equipment->version, 64, VALUE_LINE, utf8));
-        equipment++;
-    }
-}
-
 void
 check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_identity &identity,
                const struct derived_source &source, const char *modality)
@@ -204,7 +187,15 @@ check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_
     expect_text(dataset, ATTRIBUTE(SeriesInstanceUID), identity.series_uid);
     expect_text(dataset, ATTRIBUTE(StudyInstanceUID), derived_plane_instance(&source, 0)->study_uid);
     expect_text(dataset, ATTRIBUTE(Modality), modality);
-    check_equipment(dataset, source);
+    if (source.equipment_count == 0)
+        return;
+    const bool utf8 = is_utf8(dataset);
+    const struct derived_equipment *equipment = source.equipment;
+    for (DcmItem *item : items_of(dataset, ATTRIBUTE(ContributingEquipmentSequence), source.equipment_count)) {
+        expect_text(*item, ATTRIBUTE(Manufacturer), clean_text(equipment->name, 64, VALUE_LINE, utf8));
+        expect_text(*item, ATTRIBUTE(SoftwareVersions), clean_text(equipment->version, 64, VALUE_LINE, utf8));
+        equipment++;
+    }
 }
 
 StackObject::StackObject(const struct derived_source &source, const char *path)

@@ -73,7 +73,7 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct deriv
         return error_set(error, rc, CODE_WRITE_FAILED, "Writing the %s failed after %lld bytes: %s.",
                          w->set.object.what, (long long)w->sink.total, strerror(-rc));
     *summary = (struct derived_summary){.identity = w->set.identity, .frames = frames, .bytes = w->sink.total};
-    dataset_report_left_out(&w->set, summary);
+    memcpy(summary->left_out, w->set.inherited.left_out, sizeof(summary->left_out));
     return 0;
 }
 
@@ -95,19 +95,13 @@ stack_drain(struct stack_writer *w, struct element_buffer *buffer)
     buffer->size = 0;
 }
 
-struct element_buffer *
-stack_fresh_item(struct stack_writer *w)
-{
-    w->item.size = 0;
-    return &w->item;
-}
-
 uint64_t
 stack_end_item(struct stack_writer *w, bool write)
 {
     uint64_t size = w->item.size;
     if (write)
         stack_drain(w, &w->item);
+    w->item.size = 0;
     return size;
 }
 
@@ -123,7 +117,7 @@ stream_references(struct stack_writer *w, bool write)
             continue;
         *done = 1;
         const struct dicom_instance *instance = derived_plane_instance(w->set.source, p);
-        struct element_buffer *to = stack_fresh_item(w);
+        struct element_buffer *to = &w->item;
         size_t item = element_open_item(to);
         dataset_add_reference(to, instance->sop_class_uid, instance->sop_instance_uid);
         element_close(to, item);
@@ -247,35 +241,6 @@ stack_put_relationship(struct stack_writer *w, int32_t series_number, const stru
     element_close(to, sequence);
 }
 
-/* Returns the source's method, or else that of its transfer syntax (PS3.3 C.7.6.1.1.5.1). */
-static const char *
-lossy_method(const struct dicom_instance *source)
-{
-    const struct transfer_syntax *syntax = transfer_find(source->transfer_syntax_uid);
-    if (source->lossy_method[0] != '\0' || !syntax)
-        return source->lossy_method;
-    return syntax->lossy_method;
-}
-
-/* Returns the source's ratio, or else that of its pixel data. The file's size must not be used:
- * it depends on the file meta information, and so on the way the file was received. */
-static void
-lossy_ratio(const struct dicom_instance *source, char text[DICOM_DS_SIZE])
-{
-    size_t length = strlen(source->lossy_ratio);
-    if (length > 0 && value_is_legal("DS", source->lossy_ratio, length)) {
-        memcpy(text, source->lossy_ratio, DICOM_DS_SIZE);
-        return;
-    }
-    double ratio = 1.0;
-    if (source->encapsulated_bytes > 0) {
-        double raw = (double)source->rows * (double)source->columns * (double)source->frame_count *
-                     (double)source->bits_allocated / 8.0;
-        ratio = fmax(1.0, round(raw / (double)source->encapsulated_bytes * 100.0) / 100.0);
-    }
-    value_ds_format(ratio, text);
-}
-
 void
 stack_put_lossiness(struct stack_writer *w)
 {
@@ -288,12 +253,25 @@ stack_put_lossiness(struct stack_writer *w)
         dataset_put_text(&w->set, TAG_LossyImageCompression, "CS", "00");
         return;
     }
+    /* Uses the source's ratio, or else that of its pixel data. The file's size must not be used: it depends on the file
+     * meta information, and so on the way the file was received. */
     char ratio[DICOM_DS_SIZE];
-    lossy_ratio(lossy, ratio);
+    const size_t length = strlen(lossy->lossy_ratio);
+    const double raw =
+        (double)lossy->rows * (double)lossy->columns * (double)lossy->frame_count * (double)lossy->bits_allocated / 8.0;
+    if (length > 0 && value_is_legal("DS", lossy->lossy_ratio, length))
+        memcpy(ratio, lossy->lossy_ratio, DICOM_DS_SIZE);
+    else if (lossy->encapsulated_bytes > 0)
+        value_ds_format(fmax(1.0, round(raw / (double)lossy->encapsulated_bytes * 100.0) / 100.0), ratio);
+    else
+        value_ds_format(1.0, ratio);
     dataset_put_text(&w->set, TAG_LossyImageCompression, "CS", "01");
     dataset_put_text(&w->set, TAG_LossyImageCompressionRatio, "DS", ratio);
-    if (lossy_method(lossy)[0] != '\0')
-        dataset_put_text(&w->set, TAG_LossyImageCompressionMethod, "CS", lossy_method(lossy));
+    /* Uses the source's method, or else that of its transfer syntax (PS3.3 C.7.6.1.1.5.1). */
+    const struct transfer_syntax *syntax = transfer_find(lossy->transfer_syntax_uid);
+    const char *method = lossy->lossy_method[0] != '\0' || !syntax ? lossy->lossy_method : syntax->lossy_method;
+    if (method[0] != '\0')
+        dataset_put_text(&w->set, TAG_LossyImageCompressionMethod, "CS", method);
 }
 
 void
@@ -404,13 +382,15 @@ format_length(double length, char text[VALUE_DS_SIZE])
     value_ds_format(strtod(shorter, NULL), text);
 }
 
-/* Adds Pixel Measures of one plane, in mm. Spacing Between Slices must be in all frames or in
- * none, and unevenly spaced planes have no single value. */
-static void
+/* Spacing Between Slices must be in all frames or in none, and unevenly spaced planes have no single value. */
+void
 stack_add_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
+    const bool shared = plane == STACK_SHARED;
+    if (derived_measures_differ(w->set.source) == shared)
+        return;
     const struct geometry_stack *stack = w->set.source->stack;
-    const struct dicom_frame *frame = derived_plane_frame(w->set.source, plane);
+    const struct dicom_frame *frame = derived_plane_frame(w->set.source, shared ? 0 : plane);
     char text[VALUE_DS_SIZE];
     size_t item = element_open_only_item(to, TAG_PixelMeasuresSequence);
     format_length(frame->slice_thickness > 0.0 ? frame->slice_thickness : stack->spacing[2], text);
@@ -421,20 +401,6 @@ stack_add_measures(const struct stack_writer *w, struct element_buffer *to, int3
     }
     stack_add_decimals(to, TAG_PixelSpacing, frame->spacing_text, frame->pixel_spacing, 2);
     element_close_only_item(to, item);
-}
-
-void
-stack_add_shared_measures(const struct stack_writer *w, struct element_buffer *to)
-{
-    if (!derived_measures_differ(w->set.source))
-        stack_add_measures(w, to, 0);
-}
-
-void
-stack_add_frame_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
-{
-    if (derived_measures_differ(w->set.source))
-        stack_add_measures(w, to, plane);
 }
 
 void

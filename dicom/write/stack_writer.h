@@ -69,14 +69,13 @@ void stack_put_lossiness(struct stack_writer *w);
 void stack_put_content(struct stack_writer *w, const char *label, const char *otherwise);
 
 /*
- * Puts the Per-frame Functional Groups Sequence. `encode` must add the items to stack_fresh_item's buffer, end each
+ * Puts the Per-frame Functional Groups Sequence. `encode` must add the items to the writer's `item`, end each
  * with stack_end_item, and return the sum of their sizes. It is called twice: first for the sizes, then to write. This
  * costs about a microsecond per frame. It gives the sequence an explicit length, which every reader accepts and can
  * check, and memory stays that of one item.
  */
 typedef uint64_t stack_encode_frames(void *context, bool write);
 int stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void *context);
-struct element_buffer *stack_fresh_item(struct stack_writer *w);
 uint64_t stack_end_item(struct stack_writer *w, bool write);
 
 /* Puts tag, VR and length of Pixel Data. Its `length` bytes must follow through the sink. */
@@ -89,9 +88,9 @@ void stack_add_derivation(const struct stack_writer *w, struct element_buffer *t
 void stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count);
 void stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 void stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to);
-/* Pixel Measures: shared, or of each frame if unevenly spaced planes differ in thickness
- * (derived_measures_differ). Only one of the two adds it. */
-void stack_add_shared_measures(const struct stack_writer *w, struct element_buffer *to);
-void stack_add_frame_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
+/* Adds Pixel Measures in mm: shared, or of each frame if unevenly spaced planes differ in thickness
+ * (derived_measures_differ). Only one of the two calls adds them. `plane` may be STACK_SHARED. */
+#define STACK_SHARED (-1)
+void stack_add_measures(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 
 #endif

@@ -155,7 +155,7 @@ put_shared_groups(struct pmap_writer *w)
     element_text(to, TAG_FrameLaterality, "CS", "U");
     element_close_only_item(to, anatomy);
     stack_add_plane_orientation(&w->out, to);
-    stack_add_shared_measures(&w->out, to);
+    stack_add_measures(&w->out, to, STACK_SHARED);
     element_only_texts(to, TAG_FrameVOILUTSequence, voi);
     element_only_texts(to, TAG_PixelValueTransformationSequence, identity_transformation);
     element_only_texts(to, TAG_ParametricMapFrameTypeSequence, frame_type);
@@ -193,12 +193,12 @@ encode_frame_groups(void *context, bool write)
     uint64_t size = 0;
     for (int32_t p = 0; p < w->request->source->stack->plane_count; p++) {
         const uint32_t index = (uint32_t)p + 1;
-        struct element_buffer *to = stack_fresh_item(&w->out);
+        struct element_buffer *to = &w->out.item;
         size_t groups = element_open_item(to);
         stack_add_derivation(&w->out, to, p);
         stack_add_frame_content(to, &index, 1);
         stack_add_plane_position(&w->out, to, p);
-        stack_add_frame_measures(&w->out, to, p);
+        stack_add_measures(&w->out, to, p);
         element_close(to, groups);
         size += stack_end_item(&w->out, write);
     }

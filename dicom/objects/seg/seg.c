@@ -58,17 +58,6 @@ seg_invalid_segment(const struct seg_request *request, const struct seg_segment 
     return NULL;
 }
 
-static const char *
-seg_invalid_request(const struct seg_request *request)
-{
-    const char *wrong = NULL;
-    if (request->segment_count < 1 || request->segment_count > UINT16_MAX)
-        return "no segment, or more than 65535";
-    for (int32_t i = 0; i < request->segment_count && !wrong; i++)
-        wrong = seg_invalid_segment(request, &request->segments[i]);
-    return wrong;
-}
-
 static bool
 seg_request_is_ascii(const struct seg_request *request)
 {
@@ -90,7 +79,12 @@ static int
 seg_prepare(struct seg_writer *w, int fd, struct error *error)
 {
     const struct seg_request *request = w->request;
-    int rc = stack_check(&w->out, seg_invalid_request(request), error);
+    const char *wrong = NULL;
+    if (request->segment_count < 1 || request->segment_count > UINT16_MAX)
+        wrong = "no segment, or more than 65535";
+    for (int32_t i = 0; i < request->segment_count && !wrong; i++)
+        wrong = seg_invalid_segment(request, &request->segments[i]);
+    int rc = stack_check(&w->out, wrong, error);
     if (rc)
         return rc;
     dataset_describe(&w->out.set, request->series_description, "%s segmentation%s", request->source.pipeline,

@@ -7,13 +7,6 @@
 
 static const struct coded_concept deformable_models = {"123111", "DCM", "Deformable Models"};
 
-/* Returns whether the item has the required family, name and version (PS3.3 10.16). */
-static bool
-algorithm_is_whole(const struct provenance_algorithm *algorithm)
-{
-    return algorithm->family.value && algorithm->name[0] != '\0' && algorithm->version[0] != '\0';
-}
-
 const char *
 seg_algorithm_type(const struct seg_segment *segment)
 {
@@ -61,9 +54,11 @@ seg_algorithm(const struct seg_segment *segment, size_t index, struct provenance
     const struct provenance *from = segment->provenance;
     size_t count = 0;
     for (size_t i = 0; from && i < from->algorithm_count; i++) {
-        if (!algorithm_is_whole(&from->algorithms[i]) || count++ != index)
+        const struct provenance_algorithm *each = &from->algorithms[i];
+        /* An item must have family, name and version (PS3.3 10.16). */
+        if (!each->family.value || !each->name[0] || !each->version[0] || count++ != index)
             continue;
-        *algorithm = from->algorithms[i];
+        *algorithm = *each;
         return true;
     }
     if (index > 0 || count > 0 || (from && !segment->changed))

@@ -126,7 +126,7 @@ stream_frame_groups(void *context, bool write)
             if (!plan->present[(int64_t)s * plan->plane_count + p])
                 continue;
             /* Adds the item of the Per-frame Functional Groups Sequence for one frame. */
-            struct element_buffer *to = stack_fresh_item(&w->out);
+            struct element_buffer *to = &w->out.item;
             const uint32_t indices[2] = {w->plan.segment_index[s], w->plan.plane_index[p]};
             const uint16_t number = (uint16_t)(s + 1);
             size_t groups = element_open_item(to);
@@ -134,7 +134,7 @@ stream_frame_groups(void *context, bool write)
             stack_add_derivation(&w->out, to, p);
             stack_add_frame_content(to, indices, 2);
             stack_add_plane_position(&w->out, to, p);
-            stack_add_frame_measures(&w->out, to, p);
+            stack_add_measures(&w->out, to, p);
 
             size_t item = element_open_only_item(to, TAG_SegmentIdentificationSequence);
             element_us(to, TAG_ReferencedSegmentNumber, &number, 1);
@@ -153,7 +153,7 @@ seg_put_functional_groups(struct seg_writer *w)
     struct element_buffer *to = &w->out.set.elements;
     size_t item = dataset_open_only_item(&w->out.set, TAG_SharedFunctionalGroupsSequence);
     stack_add_plane_orientation(&w->out, to);
-    stack_add_shared_measures(&w->out, to);
+    stack_add_measures(&w->out, to, STACK_SHARED);
     element_close_only_item(to, item);
     return stack_put_frame_groups(&w->out, stream_frame_groups, w);
 }

@@ -28,23 +28,20 @@ seg_plan_map(const struct seg_request *request, int32_t segment, int32_t plane)
     return request->segments[segment].map + plane * seg_plan_voxels(request);
 }
 
-/* Returns whether the frame has a voxel that is not 0. */
-static bool
-any_voxel(const struct seg_request *request, int32_t segment, int32_t plane)
-{
-    if (request->fractional)
-        return seg_fractional_any(seg_plan_map(request, segment, plane), seg_plan_voxels(request));
-    struct mask_plane mask = seg_plan_mask(request, segment, plane);
-    return mask_any(&mask);
-}
-
 /* Plans the frames of one plane. `seen` is a plane of words to find overlaps, or NULL. */
 static void
 plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t plane, uint64_t *seen, size_t seen_bytes)
 {
     bool fresh = true;
     for (int32_t s = 0; s < plan->segment_count; s++) {
-        bool any = any_voxel(request, s, plane);
+        struct mask_plane mask = {0};
+        bool any;
+        if (request->fractional) {
+            any = seg_fractional_any(seg_plan_map(request, s, plane), seg_plan_voxels(request));
+        } else {
+            mask = seg_plan_mask(request, s, plane);
+            any = mask_any(&mask);
+        }
         if (any || !request->omit_empty_frames) {
             plan->present[(int64_t)s * plan->plane_count + plane] = true;
             plan->segment_index[s] = 1;
@@ -56,7 +53,6 @@ plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t pla
         if (fresh)
             memset(seen, 0, seen_bytes);
         fresh = false;
-        struct mask_plane mask = seg_plan_mask(request, s, plane);
         plan->overlap = mask_add(&mask, seen);
     }
 }

@@ -181,7 +181,14 @@ class SegVerifier : StackObject
         const uint64_t worth = UINT64_C(1) << 25; /* bits; fewer do not justify another thread */
         const uint64_t frame_bits = static_cast<uint64_t>(voxels()) * (request_.fractional ? 8 : 1);
         const PixelFile pixels(path_, dataset_, frame_bits, frames_.size());
-        const std::vector<bool> present = mark_present();
+        std::vector<bool> present(static_cast<size_t>(request_.segment_count) *
+                                  static_cast<size_t>(stack_.plane_count));
+        for (size_t f = 0; f < frames_.size(); f++) {
+            if (present[slot(frames_[f])])
+                differ("frame %zu: plane %d of segment %d is a duplicate", f + 1, frames_[f].plane,
+                       frames_[f].segment + 1);
+            present[slot(frames_[f])] = true;
+        }
         in_parts(frames_.size(), static_cast<size_t>(worth / frame_bits + 1), threads_,
                  [&](size_t first, size_t end) { compare_frames(pixels, first, end); });
         pixels.check_padding();
@@ -192,19 +199,6 @@ class SegVerifier : StackObject
                     differ("plane %d of segment %d is missing", frame.plane, frame.segment + 1);
             }
         }
-    }
-
-    std::vector<bool> mark_present() const
-    {
-        std::vector<bool> present(static_cast<size_t>(request_.segment_count) *
-                                  static_cast<size_t>(stack_.plane_count));
-        for (size_t f = 0; f < frames_.size(); f++) {
-            if (present[slot(frames_[f])])
-                differ("frame %zu: plane %d of segment %d is a duplicate", f + 1, frames_[f].plane,
-                       frames_[f].segment + 1);
-            present[slot(frames_[f])] = true;
-        }
-        return present;
     }
 
     void compare_frames(const PixelFile &pixels, size_t first, size_t end) const
@@ -238,24 +232,21 @@ class SegVerifier : StackObject
 
     void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const
     {
+        const size_t whole = static_cast<size_t>(stack_.columns) / 8;
         uint64_t at = first_bit;
-        for (int32_t y = 0; y < stack_.rows; y++) {
+        for (int32_t y = 0; y < stack_.rows; y++, at += static_cast<uint64_t>(stack_.columns)) {
+            const uint64_t *row = row_of(frame, y);
             /* Whole bytes are compared only if both have the same bit order. */
-            if (__BYTE_ORDER != __LITTLE_ENDIAN || at % 8 != 0 || stack_.columns % 8 != 0 ||
-                std::memcmp(bytes + at / 8, row_of(frame, y), static_cast<size_t>(stack_.columns) / 8) != 0)
-                compare_row(bytes, at, frame, y);
-            at += static_cast<uint64_t>(stack_.columns);
-        }
-    }
-
-    void compare_row(const uint8_t *bytes, uint64_t at, const Frame &frame, int32_t y) const
-    {
-        const uint64_t *row = row_of(frame, y);
-        for (int32_t x = 0; x < stack_.columns; x += 64) {
-            const uint64_t difference = (bits_at(bytes, at + static_cast<uint64_t>(x)) ^ row[x / 64]) & columns_from(x);
-            if (difference != 0)
-                differ("voxel (%d, %d, %d) of segment %d differs from the mask", x + __builtin_ctzll(difference), y,
-                       frame.plane, frame.segment + 1);
+            if (__BYTE_ORDER == __LITTLE_ENDIAN && at % 8 == 0 && stack_.columns % 8 == 0 &&
+                std::memcmp(bytes + at / 8, row, whole) == 0)
+                continue;
+            for (int32_t x = 0; x < stack_.columns; x += 64) {
+                const uint64_t read = bits_at(bytes, at + static_cast<uint64_t>(x));
+                const uint64_t difference = (read ^ row[x / 64]) & columns_from(x);
+                if (difference != 0)
+                    differ("voxel (%d, %d, %d) of segment %d differs from the mask", x + __builtin_ctzll(difference), y,
+                           frame.plane, frame.segment + 1);
+            }
         }
     }
 

@@ -99,20 +99,18 @@ measurement_is_ascii(const struct sr_measurement *measurement)
 }
 
 static bool
-sr_segment_is_ascii(const struct seg_segment *segment)
-{
-    return value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
-           dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
-           dataset_code_is_ascii(&segment->region) && (!segment->provenance || seg_algorithm_is_ascii(segment));
-}
-
-static bool
 sr_request_is_ascii(const struct sr_request *request)
 {
     bool ascii = !sr_has_parameters(request) || value_text_is_ascii(request->algorithm_parameters);
     for (size_t i = 0; i < request->group_count && ascii; i++) {
         const struct sr_group *group = &request->groups[i];
-        ascii = group->segment == SR_WHOLE_VOLUME || sr_segment_is_ascii(&request->seg->segments[group->segment]);
+        if (group->segment != SR_WHOLE_VOLUME) {
+            const struct seg_segment *segment = &request->seg->segments[group->segment];
+            ascii = value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
+                    dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
+                    dataset_code_is_ascii(&segment->region) &&
+                    (!segment->provenance || seg_algorithm_is_ascii(segment));
+        }
         for (size_t k = 0; k < group->measurement_count && ascii; k++)
             ascii = measurement_is_ascii(&group->measurements[k]);
     }
@@ -198,7 +196,7 @@ sr_write(const struct sr_request *request, int fd, struct derived_summary *summa
             .identity = w.set.identity,
             .bytes = (int64_t)w.set.elements.size,
         };
-        dataset_report_left_out(&w.set, summary);
+        memcpy(summary->left_out, w.set.inherited.left_out, sizeof(summary->left_out));
     }
     free(w.sources);
     dataset_writer_free(&w.set);

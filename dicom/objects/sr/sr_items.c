@@ -100,7 +100,8 @@ sr_add_number(struct sr_writer *w, const char *relation, const struct coded_conc
 
 /* The tag of the reference is below those of the item's other attributes. */
 struct sr_branch
-sr_begin_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image)
+sr_begin_reference(struct sr_writer *w, const char *type, const struct coded_concept *concept,
+                   const struct sr_image *image)
 {
     struct element_buffer *to = &w->set.elements;
     struct sr_branch branch = {.item = element_open_item(to)};
@@ -111,26 +112,13 @@ sr_begin_image(struct sr_writer *w, const struct coded_concept *concept, const s
     if (image->segment != 0)
         element_us(to, TAG_ReferencedSegmentNumber, &image->segment, 1);
     element_close_only_item(to, reference);
-    put_head(w, SR_CONTAINS, "IMAGE", concept);
+    put_head(w, SR_CONTAINS, type, concept);
     return branch;
 }
 
 void
 sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image)
 {
-    const struct sr_branch leaf = sr_begin_image(w, concept, image);
+    const struct sr_branch leaf = sr_begin_reference(w, "IMAGE", concept, image);
     sr_end(w, &leaf);
-}
-
-struct sr_branch
-sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept, const char *class_uid,
-                   const char *instance_uid)
-{
-    struct element_buffer *to = &w->set.elements;
-    struct sr_branch item = {.item = element_open_item(to)};
-    size_t reference = element_open_only_item(to, TAG_ReferencedSOPSequence);
-    dataset_add_reference(to, class_uid, instance_uid);
-    element_close_only_item(to, reference);
-    put_head(w, SR_CONTAINS, "COMPOSITE", concept);
-    return item;
 }

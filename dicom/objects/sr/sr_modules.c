@@ -114,10 +114,18 @@ put_evidence(struct sr_writer *w)
     element_close(to, studies);
 }
 
-/* Puts the root of the content tree, which is the data set itself. */
-static void
-put_root(struct sr_writer *w)
+void
+sr_put_modules(struct sr_writer *w)
 {
+    dataset_put_file_meta(&w->set);
+    dataset_put_identification(&w->set);
+    dataset_put_header(&w->set, TAG_ReferencedPerformedProcedureStepSequence, "SQ", 0);
+    dataset_put_patient_and_equipment(&w->set);
+    /* The series. Positions are those of the SEG: a report has no Frame of Reference module. */
+    dataset_put_series(&w->set, w->request->series_number);
+    dataset_reach(&w->set, TAG_FrameOfReferenceUID);
+    dataset_reach(&w->set, TAG_PositionReferenceIndicator);
+    /* The root of the content tree is the data set itself. */
     static const struct coded_concept title = {"126000", "DCM", "Imaging Measurement Report"};
     static const struct element_row template[] = {
         {TAG_MappingResource, "CS", "DCMR"},
@@ -151,18 +159,4 @@ put_root(struct sr_writer *w)
     dataset_put_text(&w->set, TAG_VerificationFlag, "CS", "UNVERIFIED");
     dataset_reach(&w->set, TAG_ContentTemplateSequence);
     element_only_texts(&w->set.elements, TAG_ContentTemplateSequence, template);
-}
-
-void
-sr_put_modules(struct sr_writer *w)
-{
-    dataset_put_file_meta(&w->set);
-    dataset_put_identification(&w->set);
-    dataset_put_header(&w->set, TAG_ReferencedPerformedProcedureStepSequence, "SQ", 0);
-    dataset_put_patient_and_equipment(&w->set);
-    /* The series. Positions are those of the SEG: a report has no Frame of Reference module. */
-    dataset_put_series(&w->set, w->request->series_number);
-    dataset_reach(&w->set, TAG_FrameOfReferenceUID);
-    dataset_reach(&w->set, TAG_PositionReferenceIndicator);
-    put_root(w);
 }

@@ -194,8 +194,8 @@ put_where(struct sr_writer *w, const struct sr_group *group)
     struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID};
     if (origin && strcmp(origin->class_uid, SR_RTSTRUCT_CLASS) == 0) {
         char number[16];
-        struct sr_branch item =
-            sr_begin_composite(w, DCM("130488", "Region in Space"), origin->class_uid, origin->instance_uid);
+        const struct sr_image region = {.class_uid = origin->class_uid, .instance_uid = origin->instance_uid};
+        struct sr_branch item = sr_begin_reference(w, "COMPOSITE", DCM("130488", "Region in Space"), &region);
         snprintf(number, sizeof(number), "%" PRId32, origin->number);
         sr_begin_children(w, &item);
         sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("130489", "Referenced Region of Interest Identifier"), number);
@@ -211,7 +211,7 @@ put_where(struct sr_writer *w, const struct sr_group *group)
         reference.instance_uid = w->request->seg_identity->sop_instance_uid;
         reference.segment = (uint16_t)(group->segment + 1);
     }
-    struct sr_branch item = sr_begin_image(w, DCM("121191", "Referenced Segment"), &reference);
+    struct sr_branch item = sr_begin_reference(w, "IMAGE", DCM("121191", "Referenced Segment"), &reference);
     if (segment->provenance)
         sr_begin_children(w, &item);
     put_provenance(w, segment);

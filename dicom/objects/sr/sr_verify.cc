@@ -65,11 +65,7 @@ class SrVerifier
         if (sr_make_identity(&request_, &identity))
             throw std::bad_alloc();
         read_back::check_identity(file_, UID_EnhancedSRStorage, identity, seg_.source, "SR");
-        check_predecessor(identity.replaces);
-    }
-
-    void check_predecessor(const struct derived_reference *replaces)
-    {
+        const struct derived_reference *replaces = identity.replaces;
         if (!replaces) {
             if (dataset_.tagExists(DCM_PredecessorDocumentsSequence))
                 differ("PredecessorDocumentsSequence is present, but no report is replaced");

@@ -46,19 +46,11 @@ Walk::expect(const DSRCodedEntryValue &code, const Code &expected, const char *w
     schemes_.insert(scheme);
 }
 
-static uint64_t
-walk_bits_of(double number)
-{
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof(bits));
-    return bits;
-}
-
 void
 Walk::expect(const DSRNumericMeasurementValue &value, const char *name, double expected) const
 {
     Float64 number = 0.0;
-    if (value.getFloatingPointRepresentation(number).bad() || walk_bits_of(number) != walk_bits_of(expected))
+    if (value.getFloatingPointRepresentation(number).bad() || memcmp(&number, &expected, sizeof(number)) != 0)
         differ("%s: %s is %.17g instead of %.17g", where.c_str(), name, number, expected);
     OFBool good = OFFalse;
     const OFString &text = value.getNumericValue();

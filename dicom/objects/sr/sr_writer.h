@@ -79,13 +79,10 @@ struct sr_image {
     uint16_t segment;   /* 0 if it is not a reference to a segment */
 };
 
-/* Add a reference with relation CONTAINS. `concept` may be NULL. An item that is begun may get
- * children, and must be ended. */
-struct sr_branch sr_begin_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image);
+/* Add a reference with relation CONTAINS, of type IMAGE, or COMPOSITE for an instance that is not an image. `concept`
+ * may be NULL. An item that is begun may get children, and must be ended. */
+struct sr_branch sr_begin_reference(struct sr_writer *w, const char *type, const struct coded_concept *concept,
+                                    const struct sr_image *image);
 void sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image);
-
-/* Begins a reference to an instance that is not an image. The caller must add its children and end it. */
-struct sr_branch sr_begin_composite(struct sr_writer *w, const struct coded_concept *concept, const char *class_uid,
-                                    const char *instance_uid);
 
 #endif

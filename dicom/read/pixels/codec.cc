@@ -90,10 +90,19 @@ check_jpeg(const codec_frame &frame, JpegSize *size)
     return {};
 }
 
-/* Puts the attributes that the decoders use. */
-void
-codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
+std::string
+codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
 {
+    errno = 0; /* if memory is short, DCMTK later reports an invalid stream */
+    auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
+    auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag); /* of offsets: empty */
+    auto item = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
+    if (!header_is_good(item->putUint8Array(frame.bytes.data(), static_cast<unsigned long>(frame.bytes.size()))))
+        return "its compressed bytes cannot be processed";
+    sequence->insert(table.release());
+    sequence->insert(item.release());
+    DcmDataset dataset; /* the attributes that the decoders use */
+    const struct dicom_instance &instance = *frame.instance;
     const Uint16 width = bits > 8 ? 16 : 8;
     const OFCondition conditions[] = {dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1),
                                       dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2"),
@@ -106,21 +115,6 @@ codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsig
                                       dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed)};
     for (const OFCondition &condition : conditions)
         header_is_good(condition);
-}
-
-std::string
-codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
-{
-    errno = 0; /* if memory is short, DCMTK later reports an invalid stream */
-    auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
-    auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag); /* of offsets: empty */
-    auto item = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
-    if (!header_is_good(item->putUint8Array(frame.bytes.data(), static_cast<unsigned long>(frame.bytes.size()))))
-        return "its compressed bytes cannot be processed";
-    sequence->insert(table.release());
-    sequence->insert(item.release());
-    DcmDataset dataset;
-    codec_describe(dataset, *frame.instance, bits);
     DcmPixelData pixels(DCM_PixelData);
     pixels.putOriginalRepresentation(DcmXfer(frame.syntax->uid).getXfer(), nullptr, sequence.release());
     Uint32 fragment = 1;

@@ -96,40 +96,36 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
     return rc ? read_failed(pixels, rc, error) : 0;
 }
 
-/* Continues after the previous frame, or restarts. Only one inflated byte is kept. */
-int
-read_inflated(struct dicom_pixels &pixels, const Span &span, uint8_t *destination, struct error *error)
-{
-    const bool shared = pixels.inflated > 0 && pixels.inflated == span.begin + 1;
-    int64_t begin = span.begin;
-    if (shared) {
-        *destination++ = pixels.last;
-        begin++;
-    } else if (pixels.inflated < 0 || pixels.inflated > begin) {
-        stream_rewind(&pixels.stream);
-        pixels.inflated = -1;
-        if (const int rc = locate(pixels, error))
-            return rc;
-        pixels.inflated = 0; /* at the first byte of the pixels */
-    }
-    int rc = stream_skip(&pixels.stream, begin - pixels.inflated);
-    if (!rc)
-        rc = stream_read(&pixels.stream, destination, span.end - begin);
-    pixels.inflated = rc ? -1 : span.end;
-    if (rc)
-        return read_failed(pixels, rc, error);
-    if (span.end > begin)
-        pixels.last = destination[span.end - begin - 1];
-    return 0;
-}
-
 /* Reads native bytes of a frame, in file order. */
 int
 read_native(struct dicom_pixels &pixels, int32_t frame, void *destination, struct error *error)
 {
     const Span span = native_span(*pixels.instance, frame);
-    if (pixels.syntax->deflated)
-        return read_inflated(pixels, span, static_cast<uint8_t *>(destination), error);
+    if (pixels.syntax->deflated) {
+        /* Continues after the previous frame, or restarts. Only one inflated byte is kept. */
+        auto *to = static_cast<uint8_t *>(destination);
+        const bool shared = pixels.inflated > 0 && pixels.inflated == span.begin + 1;
+        int64_t begin = span.begin;
+        if (shared) {
+            *to++ = pixels.last;
+            begin++;
+        } else if (pixels.inflated < 0 || pixels.inflated > begin) {
+            stream_rewind(&pixels.stream);
+            pixels.inflated = -1;
+            if (const int rc = locate(pixels, error))
+                return rc;
+            pixels.inflated = 0; /* at the first byte of the pixels */
+        }
+        int rc = stream_skip(&pixels.stream, begin - pixels.inflated);
+        if (!rc)
+            rc = stream_read(&pixels.stream, to, span.end - begin);
+        pixels.inflated = rc ? -1 : span.end;
+        if (rc)
+            return read_failed(pixels, rc, error);
+        if (span.end > begin)
+            pixels.last = to[span.end - begin - 1];
+        return 0;
+    }
     return read_file(pixels, destination, static_cast<size_t>(span.end - span.begin), pixels.pixel_offset + span.begin,
                      error);
 }
