@@ -75,7 +75,7 @@ const struct machine machine_delivery = {
                                             "WHERE d.id = ?",
     &delivery_row_shape, queue_delivery_states};
 
-static int
+int
 edge_no_such(struct queue *queue, const struct database_shape *shape, int64_t id)
 {
     return database_refuse(&queue->db, -ENOENT, "there is no %s %lld", shape->what, (long long)id);

@@ -35,6 +35,8 @@ int edge_read_row(struct queue *queue, const struct machine *machine, int64_t id
 int edge_expect(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed, struct edge_row *row);
 /* Reads the row in a savepoint of its own: queue_leave() must follow unless this fails. */
 int edge_enter(struct queue *queue, const struct machine *machine, int64_t id, unsigned allowed, struct edge_row *row);
+/* Returns -ENOENT; the shape names the kind of row. */
+int edge_no_such(struct queue *queue, const struct database_shape *shape, int64_t id);
 /* Returns -EAGAIN with the state in the reason. */
 int edge_wrong_state(struct queue *queue, const struct edge_row *row);
 

@@ -159,26 +159,6 @@ run_revive(struct queue *queue, const struct edge_row *row, int64_t now_ms)
     return edge_taken(queue, changed, row, QUEUE_RUN_READY, "PROGRAM_PLANNED", CODE_NONE, "again", now_ms);
 }
 
-static int
-run_insert(struct queue *queue, const struct queue_need *need, int64_t settings, int64_t pipeline, int64_t now_ms,
-           int64_t *id)
-{
-    int rc = database_change(&queue->db,
-                             "INSERT INTO program_run (series_id, revision, stack, program, grid, identity, "
-                             "settings_id, pipeline_id, state, created_at, ready_at) "
-                             "SELECT k.series_id, k.revision, k.name, ?4, ?5, ?6, ?7, ?8, 'READY', ?9, ?9 "
-                             "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
-                             "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
-                             "AND s.removed_at IS NULL",
-                             VALUES(NEED_KEY(need), value_int(settings), value_int(pipeline), value_time(now_ms)));
-    if (rc <= 0)
-        return rc < 0 ? rc
-                      : database_refuse(&queue->db, -EAGAIN, "series %lld has no such stack at revision %d any more",
-                                        (long long)need->series_id, need->revision);
-    *id = sqlite3_last_insert_rowid(queue->db.handle);
-    return run_note_planned(queue, *id, need->series_id, need->program, now_ms);
-}
-
 /* An unfinished run gets the present settings: they may have other limits with the same identity. */
 static int
 run_need(struct queue *queue, const struct queue_need *need, bool revive, int64_t now_ms, int64_t *id)
@@ -190,8 +170,23 @@ run_need(struct queue *queue, const struct queue_need *need, bool revive, int64_
         rc = queue_settings_row(queue, need->pipeline, &pipeline);
     if (rc == 0)
         rc = database_get(&queue->db, "SELECT id FROM program_run WHERE " RUN_OF_NEED, VALUES(NEED_KEY(need)), id);
-    if (rc == 0)
-        return run_insert(queue, need, settings, pipeline, now_ms, id);
+    if (rc == 0) {
+        rc = database_change(&queue->db,
+                             "INSERT INTO program_run (series_id, revision, stack, program, grid, identity, "
+                             "settings_id, pipeline_id, state, created_at, ready_at) "
+                             "SELECT k.series_id, k.revision, k.name, ?4, ?5, ?6, ?7, ?8, 'READY', ?9, ?9 "
+                             "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
+                             "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
+                             "AND s.removed_at IS NULL",
+                             VALUES(NEED_KEY(need), value_int(settings), value_int(pipeline), value_time(now_ms)));
+        if (rc <= 0)
+            return rc < 0
+                       ? rc
+                       : database_refuse(&queue->db, -EAGAIN, "series %lld has no such stack at revision %d any more",
+                                         (long long)need->series_id, need->revision);
+        *id = sqlite3_last_insert_rowid(queue->db.handle);
+        return run_note_planned(queue, *id, need->series_id, need->program, now_ms);
+    }
     if (rc == 1)
         rc = edge_read_row(queue, &machine_run, *id, &row);
     if (rc == 0 && (row.state == QUEUE_RUN_CANCELLED || (revive && row.state == QUEUE_RUN_FAILED)))

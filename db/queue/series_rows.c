@@ -1,4 +1,5 @@
 /* series_rows.c - instances, series, stacks: the edges of a series (see transaction.c). */
+#include "db/queue/edges.h"
 #include "db/queue/queue_private.h"
 
 #include <errno.h>
@@ -445,18 +446,12 @@ queue_series_stacks(struct queue *queue, int64_t series_id, struct queue_stored_
                       VALUES(value_int(series_id)), &stack_shape, stacks, count);
 }
 
-static int
-no_such_series(struct queue *queue, int64_t series_id)
-{
-    return database_refuse(&queue->db, -ENOENT, "there is no series %lld", (long long)series_id);
-}
-
 int
 queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series)
 {
     int rc = queue_read_row(queue, "SELECT " SERIES_COLUMNS "WHERE id = ?", VALUES(value_int(series_id)), &series_shape,
                             series);
-    return rc == 1 ? no_such_series(queue, series_id) : rc;
+    return rc == 1 ? edge_no_such(queue, &series_shape, series_id) : rc;
 }
 
 int
@@ -546,7 +541,7 @@ series_settle(struct queue *queue, int64_t series_id, int32_t revision, const ch
         int64_t now;
         rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?", VALUES(value_int(series_id)), &now);
         if (rc <= 0)
-            return rc < 0 ? rc : no_such_series(queue, series_id);
+            return rc < 0 ? rc : edge_no_such(queue, &series_shape, series_id);
         return database_refuse(&queue->db, -EAGAIN,
                                "series %lld does not gather for revision %d: it is at revision %d%s",
                                (long long)series_id, revision, (int)now, now == revision ? " and has settled" : "");
