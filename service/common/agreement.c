@@ -162,21 +162,6 @@ agreement_slice_corners(const struct agreement_corners *corners)
     return corners->size[0] * corners->size[1];
 }
 
-/* Finds the distance along z of each corner from the surface with these codes. */
-static void
-agreement_step(struct agreement_corners *corners, const uint8_t *codes)
-{
-    const int64_t slice = agreement_slice_corners(corners), count = slice * corners->size[2];
-    for (int64_t i = 0; i < count; i++) {
-        const int before = i < slice ? NO_SURFACE : corners->steps[i - slice];
-        corners->steps[i] = agreement_is_surface(codes[i]) ? 0 : (uint16_t)(before + (before < NO_SURFACE));
-    }
-    for (int64_t i = count - slice - 1; i >= 0; i--) {
-        const int after = corners->steps[i + slice] + (corners->steps[i + slice] < NO_SURFACE);
-        corners->steps[i] = (uint16_t)(after < corners->steps[i] ? after : corners->steps[i]);
-    }
-}
-
 /* ------------------------------------------------------------------------------ distances ---- */
 
 /* Buffers of a thread, each as long as the longest line of corners, and one as large as a slice. */
@@ -287,7 +272,17 @@ agreement_sort(struct agreement_corners *corners, enum agreement_mask which)
     corners->elements = calloc((size_t)corners->count + 1, sizeof *corners->elements);
     if (!corners->elements)
         return -ENOMEM;
-    agreement_step(corners, corners->codes[!which]);
+    /* The distance along z of each corner from the other surface. */
+    const uint8_t *codes = corners->codes[!which];
+    const int64_t count = slice * corners->size[2];
+    for (int64_t i = 0; i < count; i++) {
+        const int before = i < slice ? NO_SURFACE : corners->steps[i - slice];
+        corners->steps[i] = agreement_is_surface(codes[i]) ? 0 : (uint16_t)(before + (before < NO_SURFACE));
+    }
+    for (int64_t i = count - slice - 1; i >= 0; i--) {
+        const int after = corners->steps[i + slice] + (corners->steps[i + slice] < NO_SURFACE);
+        corners->steps[i] = (uint16_t)(after < corners->steps[i] ? after : corners->steps[i]);
+    }
     parallel_run(&loop, corners->request->threads);
     if (atomic_load(&loop.failed))
         return -ENOMEM;

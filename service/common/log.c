@@ -87,20 +87,6 @@ needs_quotes(const char *value)
     return *value || length == 0;
 }
 
-/* Adds the escape sequence of a byte that a line cannot contain. */
-static void
-add_escaped(struct log_line *line, char c)
-{
-    char escape[5];
-    snprintf(escape, sizeof escape, "\\x%02x", (unsigned char)c);
-    if (c == '\n')
-        add_text(line, "\\n");
-    else if (c == '\t')
-        add_text(line, "\\t");
-    else
-        add_text(line, escape);
-}
-
 static void
 add_value(struct log_line *line, const char *value)
 {
@@ -111,8 +97,11 @@ add_value(struct log_line *line, const char *value)
     add_text(line, "\"");
     while (*value) {
         const size_t length = text_line_length(value);
-        if (length == 0)
-            add_escaped(line, *value);
+        if (length == 0) { /* a byte that a line cannot contain */
+            char escape[5];
+            snprintf(escape, sizeof escape, "\\x%02x", (unsigned char)*value);
+            add_text(line, *value == '\n' ? "\\n" : *value == '\t' ? "\\t" : escape);
+        }
         if (*value == '"' || *value == '\\')
             add_text(line, "\\");
         log_add(line, value, length);

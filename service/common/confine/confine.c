@@ -192,8 +192,7 @@ confine_landlock(void)
     return abi < 0 ? 0 : abi;
 }
 
-/* `rc`: the result of collecting the places. */
-static int
+int
 confine_to(enum confine_role role, struct places *places, int rc)
 {
     const long abi = confine_landlock();
@@ -246,12 +245,6 @@ confine_command(enum confine_role role, const struct command_places *command)
     struct places places;
     const int rc = places_of_command(role, command, &places);
     return confine_to(role, &places, rc);
-}
-
-int
-confine_program(enum confine_role role, struct places *places)
-{
-    return confine_to(role, places, 0);
 }
 
 /* ------------------------------------------------------------------------------ renewal ---- */

@@ -45,8 +45,9 @@ int confine_step(enum confine_role role, const struct step_places *step);
 /* Confines a command, with the same waits as a step. */
 int confine_command(enum confine_role role, const struct command_places *command);
 
-/* Confines a program of the site, and takes ownership of its places (places_of_program). */
-int confine_program(enum confine_role role, struct places *places);
+/* Confines a process to places, and takes ownership of them; `rc`: the result of collecting them (places_of_program).
+ * Returns it if it is not 0. */
+int confine_to(enum confine_role role, struct places *places, int rc);
 
 /* Returns the first path of `needed` that this process may not access, because it is not in the
  * list or is a different folder now. Returns NULL if there is none or the process is not confined.

@@ -24,29 +24,6 @@ html_alert_code(const char *before, const char *text, const char *more, FILE *ou
     fputs("</code>", out);
 }
 
-static void
-html_alert_ack(const struct alert *alert, FILE *out)
-{
-    fputs("Acknowledged by ", out);
-    html_untrusted(alert->ack.by, out);
-    html_alert_time(", ", alert->ack.at_ms, out);
-    html_alert_time(", until ", alert->ack.until_ms, out);
-    if (*alert->ack.reason) {
-        fputs(": ", out);
-        html_untrusted(alert->ack.reason, out);
-    }
-    html_alert_code(". ", "noctule ack --undo ", alert->id, out);
-}
-
-static void
-html_alert_remedy(const struct alert *alert, FILE *out)
-{
-    const struct alert_row *row = alert_row(alert->kind);
-    html_text(row->remedy, out);
-    if (row->may_acknowledge)
-        html_alert_code(*row->remedy ? ". To acknowledge: " : "If it is known: ", "noctule ack ", alert->id, out);
-}
-
 void
 html_alerts(const struct alerts *alerts, FILE *out)
 {
@@ -63,7 +40,21 @@ html_alerts(const struct alerts *alerts, FILE *out)
             html_alert_time(", since ", alert->since_ms, out);
             html_alert_code("<div class=\"small faint\">", alert->id, "", out);
             fputs(" ", out);
-            (alert->ack.by ? html_alert_ack : html_alert_remedy)(alert, out);
+            const struct alert_row *row = alert_row(alert->kind);
+            if (alert->ack.by) {
+                fputs("Acknowledged by ", out);
+                html_untrusted(alert->ack.by, out);
+                html_alert_time(", ", alert->ack.at_ms, out);
+                html_alert_time(", until ", alert->ack.until_ms, out);
+                fputs(*alert->ack.reason ? ": " : "", out);
+                html_untrusted(alert->ack.reason, out);
+                html_alert_code(". ", "noctule ack --undo ", alert->id, out);
+            } else {
+                html_text(row->remedy, out);
+                if (row->may_acknowledge)
+                    html_alert_code(*row->remedy ? ". To acknowledge: " : "If it is known: ", "noctule ack ", alert->id,
+                                    out);
+            }
             fputs("</div>", out);
         }
         fputs("</div></li>\n", out);

@@ -402,9 +402,10 @@ put_csv(FILE *out, const struct field *value)
     }
 }
 
-static void
-put_names(FILE *out)
+void
+feature_set_to_csv(const struct feature_set *set, FILE *out)
 {
+    struct feature_record record;
     static const struct feature none = {.label = "",
                                         .family = "",
                                         .name = "",
@@ -413,20 +414,12 @@ put_names(FILE *out)
                                         .missing_reason = "",
                                         .unit = "",
                                         .settings = ""};
-    struct feature_record record;
     record_make(&none, &record);
     for (size_t f = 0; f < FIELDS; f++) {
         const bool is_range = strcmp(record.fields[f].name, "range") == 0;
         fprintf(out, "%s%s", f > 0 ? "," : "", is_range ? "range_low,range_high" : record.fields[f].name);
     }
     fputs("\r\n", out);
-}
-
-void
-feature_set_to_csv(const struct feature_set *set, FILE *out)
-{
-    struct feature_record record;
-    put_names(out);
     for (size_t i = 0; i < set->count; i++) {
         record_make(&set->items[i], &record);
         for (size_t f = 0; f < FIELDS; f++) {

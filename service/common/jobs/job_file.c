@@ -20,33 +20,6 @@
 
 /* ------------------------------------------------------------------------------- writing ---- */
 
-static void
-put_spec(FILE *out, const struct job_spec *spec)
-{
-    fprintf(out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
-    keyed_put(out, "stack", spec->stack);
-    keyed_put(out, "output", spec->output);
-    keyed_put(out, "device", spec->device_serial_number);
-    if (spec->validated)
-        keyed_put(out, "validated", spec->validated);
-    keyed_put(out, "settings", spec->settings);
-    keyed_put_inputs(out, spec->inputs, spec->sha256, spec->input_count);
-    for (size_t i = 0; i < spec->object_count; i++)
-        keyed_put(out, "object", spec->objects[i]);
-    for (size_t i = 0; i < spec->mask_count; i++) {
-        const struct job_mask *mask = &spec->masks[i];
-        keyed_put(out, "program", mask->program);
-        keyed_put(out, "mask", mask->path);
-        keyed_put(out, "mask_sha256", mask->sha256);
-        keyed_put(out, "mask_identity", mask->identity);
-        for (size_t k = 0; k < mask->accepted_count; k++)
-            fprintf(out, "mask_accepts %d\n", mask->accepted[k]);
-    }
-    for (size_t i = 0; i < spec->earlier_count; i++)
-        keyed_put(out, "earlier", spec->earlier[i]);
-    fprintf(out, "end %zu\n", spec->input_count + spec->object_count + spec->mask_count);
-}
-
 int
 job_spec_write(const struct job_spec *spec, const char *path)
 {
@@ -54,7 +27,28 @@ job_spec_write(const struct job_spec *spec, const char *path)
     int error = text_open(&text);
     if (error)
         return error;
-    put_spec(text.out, spec);
+    fprintf(text.out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
+    keyed_put(text.out, "stack", spec->stack);
+    keyed_put(text.out, "output", spec->output);
+    keyed_put(text.out, "device", spec->device_serial_number);
+    if (spec->validated)
+        keyed_put(text.out, "validated", spec->validated);
+    keyed_put(text.out, "settings", spec->settings);
+    keyed_put_inputs(text.out, spec->inputs, spec->sha256, spec->input_count);
+    for (size_t i = 0; i < spec->object_count; i++)
+        keyed_put(text.out, "object", spec->objects[i]);
+    for (size_t i = 0; i < spec->mask_count; i++) {
+        const struct job_mask *mask = &spec->masks[i];
+        keyed_put(text.out, "program", mask->program);
+        keyed_put(text.out, "mask", mask->path);
+        keyed_put(text.out, "mask_sha256", mask->sha256);
+        keyed_put(text.out, "mask_identity", mask->identity);
+        for (size_t k = 0; k < mask->accepted_count; k++)
+            fprintf(text.out, "mask_accepts %d\n", mask->accepted[k]);
+    }
+    for (size_t i = 0; i < spec->earlier_count; i++)
+        keyed_put(text.out, "earlier", spec->earlier[i]);
+    fprintf(text.out, "end %zu\n", spec->input_count + spec->object_count + spec->mask_count);
     error = text_close(&text);
     if (error == 0)
         error = durable_write(AT_FDCWD, path, text.bytes, text.size, 0640, DURABLE_REPLACE);
@@ -90,23 +84,6 @@ job_take_program(struct job_reader *reader, const char *text)
     return keyed_take_text(&reader->text, text, &grown[spec->mask_count++].program);
 }
 
-static int
-job_take_accepted(struct job_reader *reader, const char *text, struct job_mask *mask)
-{
-    int64_t value;
-    const int rc = keyed_take_number(&reader->text, text, &value);
-    if (rc)
-        return rc;
-    if (value > UINT16_MAX)
-        return keyed_bad(&reader->text, "not a label");
-    uint16_t *grown = array_grow(mask->accepted, &reader->accepted_capacity, mask->accepted_count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    mask->accepted = grown;
-    grown[mask->accepted_count++] = (uint16_t)value;
-    return 0;
-}
-
 /* Reads a value of the last mask. */
 static int
 job_take_of_mask(struct job_reader *reader, const char *key, const char *text)
@@ -121,8 +98,21 @@ job_take_of_mask(struct job_reader *reader, const char *key, const char *text)
         return keyed_take_text(&reader->text, text, &last->sha256);
     if (strcmp(key, "mask_identity") == 0)
         return keyed_take_text(&reader->text, text, &last->identity);
-    if (strcmp(key, "mask_accepts") == 0)
-        return job_take_accepted(reader, text, last);
+    if (strcmp(key, "mask_accepts") == 0) {
+        int64_t value;
+        const int rc = keyed_take_number(&reader->text, text, &value);
+        if (rc)
+            return rc;
+        if (value > UINT16_MAX)
+            return keyed_bad(&reader->text, "not a label");
+        uint16_t *grown =
+            array_grow(last->accepted, &reader->accepted_capacity, last->accepted_count + 1, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        last->accepted = grown;
+        grown[last->accepted_count++] = (uint16_t)value;
+        return 0;
+    }
     return keyed_bad(&reader->text, "an unknown key");
 }
 

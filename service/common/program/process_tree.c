@@ -55,22 +55,6 @@ process_read(const char *pid, struct process *process)
     return true;
 }
 
-/* Marks the processes below `root`. */
-static void
-process_mark(struct process_list *list, pid_t root)
-{
-    qsort(list->items, list->count, sizeof *list->items, process_compare);
-    for (bool more = true; more;) {
-        more = false;
-        for (struct process *process = list->items; process < list->items + list->count; process++) {
-            const struct process key = {.pid = process->parent};
-            const struct process *parent = bsearch(&key, list->items, list->count, sizeof key, process_compare);
-            if (!process->below && (process->parent == root || (parent && parent->below)))
-                process->below = more = true;
-        }
-    }
-}
-
 /* Lists all processes. The caller must free the items. Without memory or /proc the list is shorter. */
 static void
 process_list(struct process_list *list, pid_t root)
@@ -88,8 +72,18 @@ process_list(struct process_list *list, pid_t root)
     }
     if (directory)
         closedir(directory);
-    if (list->count)
-        process_mark(list, root);
+    if (list->count) {
+        qsort(list->items, list->count, sizeof *list->items, process_compare);
+        for (bool more = true; more;) {
+            more = false;
+            for (struct process *process = list->items; process < list->items + list->count; process++) {
+                const struct process key = {.pid = process->parent};
+                const struct process *parent = bsearch(&key, list->items, list->count, sizeof key, process_compare);
+                if (!process->below && (process->parent == root || (parent && parent->below)))
+                    process->below = more = true;
+            }
+        }
+    }
 }
 
 /* Returns the memory of a process in which shared pages count in proportion, or -1. */

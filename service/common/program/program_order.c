@@ -144,19 +144,6 @@ program_outcome_write(const struct program_outcome *outcome, const char *path)
 /* ------------------------------------------------------------------------------- reading ---- */
 
 static int
-order_take_double(struct keyed_reader *reader, const char *text, double *value)
-{
-    char *end, *copy = NULL;
-    int rc = keyed_take_text(reader, text, &copy);
-    if (rc)
-        return rc;
-    *value = strtod(copy, &end);
-    rc = end == copy || *end || !(*value >= 0) ? keyed_bad(reader, "not a number") : 0;
-    free(copy);
-    return rc;
-}
-
-static int
 order_take_chars(struct keyed_reader *reader, const char *text, char *to, size_t size)
 {
     char *copy = NULL;
@@ -178,8 +165,17 @@ order_take_row(struct keyed_reader *reader, const struct order_field *row, const
         return keyed_take_text(reader, text, member);
     if (row->kind == ORDER_CHARS)
         return order_take_chars(reader, text, member, row->size);
-    if (row->kind == ORDER_DOUBLE)
-        return order_take_double(reader, text, member);
+    if (row->kind == ORDER_DOUBLE) {
+        double *value = member;
+        char *end, *copy = NULL;
+        int rc = keyed_take_text(reader, text, &copy);
+        if (rc)
+            return rc;
+        *value = strtod(copy, &end);
+        rc = end == copy || *end || !(*value >= 0) ? keyed_bad(reader, "not a number") : 0;
+        free(copy);
+        return rc;
+    }
     int rc = keyed_take_number(reader, text, &number);
     if (rc == 0 && row->kind == ORDER_INT && number > INT32_MAX)
         rc = keyed_bad(reader, "the number is too large");
@@ -208,23 +204,6 @@ struct order_reader {
 };
 
 static int
-order_take_accepted(struct order_reader *reader, const char *text)
-{
-    struct program_order *order = reader->order;
-    int64_t value;
-    uint16_t *grown = array_grow(order->accepted, &reader->accepted_room, order->accepted_count + 1, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    order->accepted = grown;
-    int rc = keyed_take_number(&reader->text, text, &value);
-    if (rc == 0 && value > UINT16_MAX)
-        rc = keyed_bad(&reader->text, "the number is too large");
-    if (rc == 0)
-        grown[order->accepted_count++] = (uint16_t)value;
-    return rc;
-}
-
-static int
 order_take_key(struct order_reader *reader)
 {
     struct program_order *order = reader->order;
@@ -236,8 +215,19 @@ order_take_key(struct order_reader *reader)
     const struct order_field *row = order_find_row(order_rows, COUNT(order_rows), key);
     if (row)
         return order_take_row(&reader->text, row, text, order);
-    if (strcmp(key, "accepted") == 0)
-        return order_take_accepted(reader, text);
+    if (strcmp(key, "accepted") == 0) {
+        int64_t value;
+        uint16_t *grown = array_grow(order->accepted, &reader->accepted_room, order->accepted_count + 1, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        order->accepted = grown;
+        rc = keyed_take_number(&reader->text, text, &value);
+        if (rc == 0 && value > UINT16_MAX)
+            rc = keyed_bad(&reader->text, "the number is too large");
+        if (rc == 0)
+            grown[order->accepted_count++] = (uint16_t)value;
+        return rc;
+    }
     if (strcmp(key, "input") == 0)
         return keyed_take_input(&reader->text, text, &order->inputs, &order->sha256, &order->input_count,
                                 reader->input_rooms);

@@ -166,7 +166,7 @@ sandbox_exec(const struct sandbox_order *order, struct places *places)
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, no_rights) < 0)
             rc = -errno;
         if (!rc)
-            rc = confine_program(role, places);
+            rc = confine_to(role, places, 0);
         if (!rc)
             rc = call_filter_install(role);
     }

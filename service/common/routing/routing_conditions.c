@@ -109,15 +109,6 @@ condition_equal(struct condition_check *check, const char *what, const char *wan
         condition_fail(check, "%s, not %s", missing, wanted);
 }
 
-bool
-conditions_fit_companion(const struct conf_companion *companion, const char *modality, const char *body_part,
-                         const char *description)
-{
-    return (!companion->modality || strcasecmp(companion->modality, modality) == 0) &&
-           (!companion->body_part || strcasecmp(companion->body_part, body_part) == 0) &&
-           (!companion->description || strcasestr(description, companion->description));
-}
-
 void
 conditions_describe_companion(const struct conf_companion *companion, char text[CONDITION_TEXT])
 {
@@ -135,28 +126,14 @@ conditions_describe_companion(const struct conf_companion *companion, char text[
 const struct rules_companion *
 conditions_find_companion(const struct conf_companion *wanted, const struct rules_study *study)
 {
-    for (size_t i = 0; i < study->count; i++)
-        if (conditions_fit_companion(wanted, study->series[i].modality, study->series[i].body_part,
-                                     study->series[i].description))
-            return &study->series[i];
-    return NULL;
-}
-
-/* Conditions on other series of the study. They do not decide whether the rule matches, only when its job runs. */
-static void
-conditions_of_study(struct condition_check *check, const struct conf_rule *rule, const struct rules_study *study)
-{
-    char words[CONDITION_TEXT];
-    for (size_t i = 0; i < rule->study_count && check->report; i++) {
-        conditions_describe_companion(&rule->study[i], words);
-        condition_begin(check, "waits for another series of the study: %s", words);
-        const struct rules_companion *found = study ? conditions_find_companion(&rule->study[i], study) : NULL;
-        if (study)
-            snprintf(check->note, sizeof check->note, "it is %s%s",
-                     found ? "there: " : "not there, and the job waits (STUDY_WAITING)",
-                     found ? found->series_uid : "");
-        condition_pass(check);
+    for (size_t i = 0; i < study->count; i++) {
+        const struct rules_companion *series = &study->series[i];
+        if ((!wanted->modality || strcasecmp(wanted->modality, series->modality) == 0) &&
+            (!wanted->body_part || strcasecmp(wanted->body_part, series->body_part) == 0) &&
+            (!wanted->description || strcasestr(series->description, wanted->description)))
+            return series;
     }
+    return NULL;
 }
 
 static void
@@ -470,7 +447,19 @@ conditions_check(struct condition_check *check, const struct conf_rule *rule, co
     condition_contrast(check, rule, stack->facts);
     for (size_t i = 0; i < rule->attribute_count; i++)
         condition_attribute(check, &rule->attributes[i], stack->facts);
-    conditions_of_study(check, rule, series->study);
+    /* Conditions on other series of the study do not decide whether the rule matches, only when its job runs. */
+    char words[CONDITION_TEXT];
+    for (size_t i = 0; i < rule->study_count && check->report; i++) {
+        conditions_describe_companion(&rule->study[i], words);
+        condition_begin(check, "waits for another series of the study: %s", words);
+        const struct rules_companion *found =
+            series->study ? conditions_find_companion(&rule->study[i], series->study) : NULL;
+        if (series->study)
+            snprintf(check->note, sizeof check->note, "it is %s%s",
+                     found ? "there: " : "not there, and the job waits (STUDY_WAITING)",
+                     found ? found->series_uid : "");
+        condition_pass(check);
+    }
 }
 
 bool

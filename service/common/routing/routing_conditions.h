@@ -72,9 +72,6 @@ bool conditions_hold(const struct conf_rule *rule, const struct rules_series *se
 const char *conditions_undecided(const struct conf_rule *rule, const struct rules_series *series,
                                  const struct rules_stack *stack);
 
-/* Returns whether a series matches another series that a rule requires in the study. */
-bool conditions_fit_companion(const struct conf_companion *companion, const char *modality, const char *body_part,
-                              const char *description);
 /* Returns the first series of the study that matches, or NULL. */
 const struct rules_companion *conditions_find_companion(const struct conf_companion *wanted,
                                                         const struct rules_study *study);

@@ -14,17 +14,11 @@
 #define ROUTING_UPRIGHT     4 /* tilted and unevenly spaced stacks are rejected */
 #define ROUTING_OPTION_SETS 8
 
-/* Parametric maps of patterns are written on the source's own planes, which a resampled grid does not have. */
-static inline bool
-routing_options_is_upright(const struct conf_pipeline *pipeline)
-{
-    return pipeline->tilt == CONF_TILT_REFUSE || (pipeline->results & CONF_RESULT_PMAP);
-}
-
 static inline int
 routing_options_of(const struct conf_pipeline *pipeline)
 {
-    const bool upright = routing_options_is_upright(pipeline);
+    /* Parametric maps of patterns are written on the source's own planes, which a resampled grid does not have. */
+    const bool upright = pipeline->tilt == CONF_TILT_REFUSE || (pipeline->results & CONF_RESULT_PMAP);
     return (pipeline->derived ? ROUTING_DERIVED : 0) | (pipeline->duplicates == CONF_NEWEST ? ROUTING_NEWEST : 0) |
            (upright ? ROUTING_UPRIGHT : 0);
 }

@@ -189,7 +189,7 @@ slurm_folder_read(struct slurm_folder *folder, struct error *error)
         rc = slurm_folder_read_spec(folder, error);
     if (rc == 0)
         rc = slurm_folder_take_inputs(folder, &reader, error);
-    sealed_close(&sealed);
+    proto_stream_release(&sealed.frames);
     return rc;
 }
 

@@ -13,13 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int
-manifest_refuse(struct error *error, const char *what)
-{
-    return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED,
-                     "the attempt's file " MANIFEST_FILE " %s: check the shared folder", what);
-}
-
 /* ------------------------------------------------------------------------------ reading ---- */
 
 static bool
@@ -44,7 +37,7 @@ manifest_take_files(struct manifest *manifest, struct proto_reader *reader, stru
 {
     struct message_file row;
     if (reader->rows > LIMIT_ATTEMPT_RESULTS)
-        return manifest_refuse(error, "has more files than a job can have");
+        return sealed_refuse(error, MANIFEST_FILE, "has more files than a job can have");
     manifest->files = calloc((size_t)reader->rows + 1, sizeof *manifest->files);
     if (!manifest->files)
         return error_set_system(error, -ENOMEM, "list the results");
@@ -52,7 +45,7 @@ manifest_take_files(struct manifest *manifest, struct proto_reader *reader, stru
         struct manifest_file *file = &manifest->files[manifest->count];
         if (!manifest_is_name(row.name) || row.size < 0 || !digest_is_sha256(row.sha256) ||
             manifest_has(manifest, row.name))
-            return manifest_refuse(error, "has an invalid or duplicate file name");
+            return sealed_refuse(error, MANIFEST_FILE, "has an invalid or duplicate file name");
         snprintf(file->name, sizeof file->name, "%s", row.name);
         file->digest.size = row.size;
         memcpy(file->digest.sha256, row.sha256, sizeof file->digest.sha256);
@@ -72,7 +65,7 @@ manifest_check_head(const struct manifest *manifest, const struct slurm_attempt_
                          head->attempt, head->job, head->nonce, id->number, id->nonce);
     if (manifest->count > 0 &&
         (strncmp(head->run, MANIFEST_RUN, sizeof MANIFEST_RUN - 1) != 0 || !manifest_is_name(head->run)))
-        return manifest_refuse(error, "has an invalid folder name");
+        return sealed_refuse(error, MANIFEST_FILE, "has an invalid folder name");
     return 0;
 }
 
@@ -89,10 +82,10 @@ manifest_check_done(const struct manifest *manifest, const struct proto_reader *
     memcpy(reader.bytes, frame->bytes, frame->size);
     int rc = 0;
     if (message_read_done(&reader, &done) != 0 || done.job != manifest->head.job)
-        rc = manifest_refuse(error, "has no outcome of the job");
+        rc = sealed_refuse(error, MANIFEST_FILE, "has no outcome of the job");
     while (rc == 0 && message_next_result(&reader, &result))
         if (!manifest_has(manifest, result.file))
-            rc = manifest_refuse(error, "has a result that is not one of its files");
+            rc = sealed_refuse(error, MANIFEST_FILE, "has a result that is not one of its files");
     free(reader.bytes);
     return rc;
 }
@@ -106,12 +99,12 @@ manifest_check_report(struct manifest *manifest, struct error *error)
     int more, rc = 0;
     while (rc == 0 && (more = sealed_next(&manifest->sealed, &reader)) == 1) {
         if (done || (!message_is_measurement(reader.type) && reader.type != PROTO_DONE))
-            rc = manifest_refuse(error, "has an unexpected frame");
+            rc = sealed_refuse(error, MANIFEST_FILE, "has an unexpected frame");
         else if ((done = reader.type == PROTO_DONE))
             rc = manifest_check_done(manifest, &reader, error);
     }
     if (rc == 0 && (more < 0 || !done))
-        rc = manifest_refuse(error, "ends early");
+        rc = sealed_refuse(error, MANIFEST_FILE, "ends early");
     manifest->sealed.frames.consumed = manifest->sealed.first; /* rewinds: its frames were only iterated */
     return rc;
 }
@@ -135,7 +128,7 @@ manifest_take(struct manifest *manifest, int rc, const struct slurm_attempt_id *
     struct proto_reader reader;
     if (rc == 0 &&
         (sealed_next(&manifest->sealed, &reader) != 1 || message_read_manifest(&reader, &manifest->head) != 0))
-        rc = manifest_refuse(error, "has an invalid head");
+        rc = sealed_refuse(error, MANIFEST_FILE, "has an invalid head");
     manifest->sealed.first = manifest->sealed.frames.consumed;
     if (rc == 0)
         rc = manifest_take_files(manifest, &reader, error);
@@ -200,7 +193,7 @@ manifest_free(struct manifest *manifest)
         return;
     if (manifest->folder >= 0)
         close(manifest->folder);
-    sealed_close(&manifest->sealed);
+    proto_stream_release(&manifest->sealed.frames);
     free(manifest->files);
     free(manifest);
 }

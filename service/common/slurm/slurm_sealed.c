@@ -71,7 +71,7 @@ sealed_release(struct sealed_writer *writer)
 
 /* ------------------------------------------------------------------------------ reading ---- */
 
-static int
+int
 sealed_refuse(struct error *error, const char *name, const char *what)
 {
     return error_set(error, -EBADMSG, CODE_ATTEMPT_DAMAGED, "the attempt's file %s %s: check the shared folder", name,
@@ -128,7 +128,7 @@ sealed_open(uint8_t *bytes, size_t size, const char *name, const char *role, str
     if (rc == 0)
         rc = sealed_check_hello(sealed, name, role, error);
     if (rc)
-        sealed_close(sealed);
+        proto_stream_release(&sealed->frames);
     return rc;
 }
 
@@ -187,10 +187,4 @@ sealed_next(struct sealed *sealed, struct proto_reader *reader)
 {
     const int rc = proto_next(&sealed->frames, reader);
     return rc == 0 && sealed->frames.consumed < sealed->frames.size ? -EBADMSG : rc;
-}
-
-void
-sealed_close(struct sealed *sealed)
-{
-    proto_stream_release(&sealed->frames);
 }

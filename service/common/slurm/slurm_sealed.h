@@ -38,13 +38,14 @@ struct sealed {
 /* Reads the file `name` of an open folder. Returns 0, or -ENOENT if it does not exist. Returns
  * -EBADMSG with ATTEMPT_DAMAGED if it is larger than LIMIT_ATTEMPT_MIB, cut off or altered, or if
  * its HELLO has another role. Returns -EPROTO with ATTEMPT_OTHER_VERSION if it has another dialect.
- * Returns another -errno if it cannot be read. */
+ * Returns another -errno if it cannot be read. The caller must release the frames with proto_stream_release(). */
 int sealed_read(int folder, const char *name, const char *role, struct sealed *sealed, struct error *error);
 /* Parses bytes that were already read. Takes ownership of them, also on failure. */
 int sealed_open(uint8_t *bytes, size_t size, const char *name, const char *role, struct sealed *sealed,
                 struct error *error);
 /* Returns 1 and the next frame, 0 at the end, or -EBADMSG if the rest is no frame. Reading a frame may alter it. */
 int sealed_next(struct sealed *sealed, struct proto_reader *reader);
-void sealed_close(struct sealed *sealed);
+/* Sets ATTEMPT_DAMAGED, and returns -EBADMSG. */
+int sealed_refuse(struct error *error, const char *name, const char *what);
 
 #endif

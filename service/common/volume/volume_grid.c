@@ -61,18 +61,6 @@ grid_distance(const struct volume_grid *from, const struct volume_grid *to, cons
     return largest;
 }
 
-static void
-grid_walk(const struct volume_grid *from, const struct grid_turn *turn, struct volume_walk *walk)
-{
-    const int64_t strides[3] = {1, from->size[0], from->size[0] * from->size[1]};
-    walk->first = 0;
-    for (int axis = 0; axis < 3; axis++) {
-        const int64_t stride = strides[turn->axis[axis]];
-        walk->first += turn->back[axis] ? stride * (from->size[turn->axis[axis]] - 1) : 0;
-        walk->stride[axis] = turn->back[axis] ? -stride : stride;
-    }
-}
-
 bool
 volume_grid_same(const struct volume_grid *from, const struct volume_grid *to, struct volume_walk *walk, char why[160])
 {
@@ -94,7 +82,13 @@ volume_grid_same(const struct volume_grid *from, const struct volume_grid *to, s
         smallest = distance;
         for (int axis = 0; axis < 3; axis++)
             place[axis] = voxel[axis];
-        grid_walk(from, &turn, walk);
+        const int64_t strides[3] = {1, from->size[0], from->size[0] * from->size[1]};
+        walk->first = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            const int64_t stride = strides[turn.axis[axis]];
+            walk->first += turn.back[axis] ? stride * (from->size[turn.axis[axis]] - 1) : 0;
+            walk->stride[axis] = turn.back[axis] ? -stride : stride;
+        }
     }
     if (smallest <= VOLUME_GRID_MM)
         return true;

@@ -67,12 +67,6 @@ struct nifti_head {
     bool pair; /* the voxels are in a file of their own */
 };
 
-static int
-nifti_refuse(enum code code, const char *why, struct error *error)
-{
-    return error_set(error, -EBADMSG, code, "%s", why);
-}
-
 static double
 nifti_value(const struct nifti_head *head, enum nifti_field field, int i)
 {
@@ -98,7 +92,8 @@ nifti_load(struct volume_stream *stream, struct nifti_head *head, struct error *
     head->pair = memcmp(magic, head->version == 2 ? "ni2" : "ni1", 4) == 0;
     const bool single = memcmp(magic, head->version == 2 ? "n+2" : "n+1", 4) == 0;
     if ((length != NIFTI1_SIZE && length != NIFTI2_SIZE) || (double)got < length || (!head->pair && !single))
-        return nifti_refuse(CODE_PROGRAM_OUTPUT_UNREADABLE, "the output has no header of NIfTI-1 or NIfTI-2", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE,
+                         "the output has no header of NIfTI-1 or NIfTI-2");
     return 0;
 }
 
@@ -107,11 +102,11 @@ nifti_sizes(const struct nifti_head *head, struct volume_header *header, struct 
 {
     const double axes = nifti_value(head, NIFTI_DIM, 0);
     if (!(axes >= 1 && axes <= NIFTI_AXES_MAX))
-        return nifti_refuse(CODE_PROGRAM_OUTPUT_UNREADABLE, "the number of axes is not in 1 to 7", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "the number of axes is not in 1 to 7");
     for (int axis = 0; axis < NIFTI_AXES_MAX; axis++) {
         const double size = axis < axes ? nifti_value(head, NIFTI_DIM, axis + 1) : 1;
         if (size < 1)
-            return nifti_refuse(CODE_PROGRAM_OUTPUT_UNREADABLE, "an axis has no voxels", error);
+            return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "an axis has no voxels");
         if (size > (axis < 3 ? LIMIT_VOLUME_AXIS : 1))
             return error_set(error, -EBADMSG, CODE_PROGRAM_NOT_3D, "axis %d has %.0f voxels", axis + 1, size);
         if (axis < 3)
@@ -141,7 +136,7 @@ nifti_type(const struct nifti_head *head, struct volume_header *header, struct e
     }
     for (size_t i = 0; i < sizeof components / sizeof components[0]; i++) {
         if (datatype == components[i])
-            return nifti_refuse(CODE_PROGRAM_NOT_3D, "a voxel has several components", error);
+            return error_set(error, -EBADMSG, CODE_PROGRAM_NOT_3D, "a voxel has several components");
     }
     return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "data type %.0f cannot be read", datatype);
 }
@@ -158,7 +153,7 @@ nifti_data(const struct nifti_head *head, const char *name, struct volume_header
     const double slope = nifti_value(head, NIFTI_SLOPE, 0), intercept = nifti_value(head, NIFTI_INTERCEPT, 0);
     const bool scaled = isfinite(slope) && slope != 0;
     if (scaled && !isfinite(intercept))
-        return nifti_refuse(CODE_PROGRAM_OUTPUT_UNREADABLE, "the intercept is not a number", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "the intercept is not a number");
     header->slope = scaled ? slope : 1;
     header->intercept = scaled ? intercept : 0;
     if (!head->pair)
@@ -166,7 +161,8 @@ nifti_data(const struct nifti_head *head, const char *name, struct volume_header
     const char *own = text_base_name(name);
     const size_t length = strlen(own);
     if (!text_ends_in(own, ".hdr") || length >= sizeof header->data_file)
-        return nifti_refuse(CODE_PROGRAM_OUTPUT_UNREADABLE, "a header without voxels must be a file .hdr", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE,
+                         "a header without voxels must be a file .hdr");
     memcpy(header->data_file, own, length - 3);
     memcpy(header->data_file + length - 3, "img", 4);
     return 0;
@@ -213,17 +209,17 @@ nifti_orientation(const struct nifti_head *head, struct volume_header *header, s
     const bool sform = nifti_value(head, NIFTI_SFORM, 0) > 0;
     double *to_mm = header->grid.to_mm;
     if (unit != 0 && unit != NIFTI_UNIT_MM)
-        return nifti_refuse(CODE_PROGRAM_GRID_DIFFERS, "the unit of its axes is not mm", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS, "the unit of its axes is not mm");
     if (!sform && !(nifti_value(head, NIFTI_QFORM, 0) > 0))
-        return nifti_refuse(CODE_PROGRAM_GRID_DIFFERS, "it has no orientation (sform or qform)", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS, "it has no orientation (sform or qform)");
     if (!sform && !nifti_qform(head, to_mm))
-        return nifti_refuse(CODE_PROGRAM_GRID_DIFFERS, "its qform is not a rotation", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS, "its qform is not a rotation");
     for (int i = 0; i < 12; i++) {
         const double value = sform ? nifti_value(head, NIFTI_SROW, i) : to_mm[i];
         to_mm[i] = i < 8 ? -value : value; /* RAS to LPS */
     }
     if (!volume_grid_regular(&header->grid))
-        return nifti_refuse(CODE_PROGRAM_GRID_DIFFERS, "its matrix is not finite or singular", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS, "its matrix is not finite or singular");
     return 0;
 }
 

@@ -56,15 +56,9 @@ struct nrrd_head {
 };
 
 static int
-nrrd_refuse(enum code code, const char *why, struct error *error)
-{
-    return error_set(error, -EBADMSG, code, "%s", why);
-}
-
-static int
 nrrd_damaged(const char *why, struct error *error)
 {
-    return nrrd_refuse(CODE_PROGRAM_OUTPUT_UNREADABLE, why, error);
+    return error_set(error, -EBADMSG, CODE_PROGRAM_OUTPUT_UNREADABLE, "%s", why);
 }
 
 /* Stores a line "field: value". Comments, keys with values, and other fields have no effect. Returns false if a field
@@ -205,7 +199,7 @@ nrrd_sizes(const struct nrrd_head *head, int64_t sizes[NRRD_AXES_MAX], int *coun
                              (long long)sizes[*count]);
     }
     if (large > 3)
-        return nrrd_refuse(CODE_PROGRAM_NOT_3D, "the output has more than three axes", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_NOT_3D, "the output has more than three axes");
     return *at ? nrrd_damaged("there are more sizes than axes", error) : 0;
 }
 
@@ -246,7 +240,8 @@ nrrd_axes(const char *at, const int64_t *sizes, int count, struct volume_grid *g
     for (int i = 0; i < count && at; i++) {
         at += strspn(at, " \t");
         if (strncasecmp(at, "none", 4) == 0 && sizes[i] > 1)
-            return nrrd_refuse(CODE_PROGRAM_NOT_3D, "an axis of several voxels has no direction in space", error);
+            return error_set(error, -EBADMSG, CODE_PROGRAM_NOT_3D,
+                             "an axis of several voxels has no direction in space");
         if (strncasecmp(at, "none", 4) == 0) {
             at += 4;
         } else if (axes < 3) {
@@ -258,7 +253,7 @@ nrrd_axes(const char *at, const int64_t *sizes, int count, struct volume_grid *g
     }
     return at && !*at && axes == 3
                ? 0
-               : nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "it has no three directions in space", error);
+               : error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS, "it has no three directions in space");
 }
 
 static int
@@ -275,15 +270,15 @@ nrrd_orientation(const struct nrrd_head *head, struct volume_header *header, str
         return rc;
     (void)sscanf(units, " \"mm\" \"mm\" \"mm\"%n", &length);
     if (length != (int)strlen(units))
-        return nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "the unit of its space is not mm", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS, "the unit of its space is not mm");
     const char *end = nrrd_vector(head->fields[NRRD_ORIGIN], grid->to_mm + 3);
     if (!nrrd_space(head->fields[NRRD_SPACE], factors) || !end || *end)
-        return nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "it has no origin in a space of the patient (LPS, LAS, RAS)",
-                           error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS,
+                         "it has no origin in a space of the patient (LPS, LAS, RAS)");
     for (int i = 0; i < 8; i++)
         grid->to_mm[i] *= factors[i / 4];
     if (!volume_grid_regular(grid))
-        return nrrd_refuse(CODE_PROGRAM_GRID_DIFFERS, "its directions are not finite or singular", error);
+        return error_set(error, -EBADMSG, CODE_PROGRAM_GRID_DIFFERS, "its directions are not finite or singular");
     return 0;
 }
 
