@@ -34,16 +34,6 @@ cli_load_conf(const struct cli_context *context, const char *path, struct conf_f
     return conf;
 }
 
-static bool
-cli_daemon_answers(const char *root)
-{
-    char *message, *troubles;
-    const int rc = cli_ping_daemon(root, CLI_DAEMON_SECONDS, &message, &troubles);
-    free(message);
-    free(troubles);
-    return rc == 0 || rc == -EINPROGRESS;
-}
-
 /* Uses the default root for the default file only. Another file without a root may belong to
  * another service. */
 static char *
@@ -65,12 +55,15 @@ cli_load_conf_in_force(const struct cli_context *context)
 {
     struct conf *conf = NULL;
     struct error error;
-    char *root = cli_find_root(context), *file = NULL;
-    if (root && *root && cli_daemon_answers(root) && asprintf(&file, "%s/" LAYOUT_CONFIG, root) >= 0) {
+    char *root = cli_find_root(context), *file = NULL, *message = NULL, *troubles = NULL;
+    const int rc = root && *root ? cli_ping_daemon(root, CLI_DAEMON_SECONDS, &message, &troubles) : -ENOENT;
+    if ((rc == 0 || rc == -EINPROGRESS) && asprintf(&file, "%s/" LAYOUT_CONFIG, root) >= 0) {
         if (conf_load(file, &conf, &error) < 0)
             conf = NULL;
         free(file);
     }
+    free(message);
+    free(troubles);
     free(root);
     return conf;
 }

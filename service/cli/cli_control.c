@@ -270,25 +270,19 @@ write_series(struct proto_writer *writer, enum proto_type type, const char *seri
     message_write(writer, type, &message);
 }
 
-/* Sends a request for each argument. */
+/* Sends a request for each argument, or one request without an argument. */
 static int
-control_request_each(const struct cli_call *call, const struct cli_request *request)
+control_request(const struct cli_call *call, const struct cli_request *request, bool once)
 {
-    return control_request_all(call->context->conf->root, request, call->arguments, call->count, call->options);
+    char *none = NULL;
+    return control_request_all(call->context->conf->root, request, once ? &none : call->arguments,
+                               once ? 1 : call->count, call->options);
 }
 
 int
 control_run(struct cli_call *call)
 {
-    return control_request_each(call, call->command->request);
-}
-
-/* Sends one request without an argument. */
-static int
-control_request_once(const struct cli_call *call, const struct cli_request *request)
-{
-    char *none = NULL;
-    return control_request_all(call->context->conf->root, request, &none, 1, call->options);
+    return control_request(call, call->command->request, false);
 }
 
 #define JOBS(least_)                                                                                                   \
@@ -362,7 +356,7 @@ retry_run(struct cli_call *call)
     retry->filter.state = "FAILED";
     retry->filter.current = true;
     if (!retry->failed)
-        return control_request_each(call, &request);
+        return control_request(call, &request, false);
     return control_request_matching(call->context, &request, &report_jobs, &retry->filter, retry,
                                     retry->dry_run ? "run again" : NULL);
 }
@@ -447,7 +441,7 @@ submit_run(struct cli_call *call)
     submit->filter.current = true;
     return submit->all
                ? control_request_matching(call->context, &request, &report_series, &submit->filter, submit, NULL)
-               : control_request_each(call, &request);
+               : control_request(call, &request, false);
 }
 
 const struct cli_command cli_submit = {
@@ -528,7 +522,7 @@ hold_run(struct cli_call *call)
     const struct hold *hold = call->options;
     const struct cli_request request = {call->command == &cli_hold ? PROTO_HOLD : PROTO_RELEASE,
                                         hold->kind ? hold->kind : "job", write_hold, false};
-    return hold->kind ? control_request_once(call, &request) : control_request_each(call, &request);
+    return control_request(call, &request, hold->kind != NULL);
 }
 
 #define HOLD_OPTIONS                                                                                                   \
@@ -646,7 +640,7 @@ accept_run(struct cli_call *call)
     static const struct cli_request request = {PROTO_ACCEPT, "job", write_word, false};
     struct rejection *accepted = call->options;
     if (call->count > 0)
-        return control_request_each(call, &request);
+        return control_request(call, &request, false);
     accepted->filter.state = "REVIEW";
     accepted->filter.current = true;
     return control_request_matching(call->context, &request, &report_jobs, &accepted->filter, accepted,
@@ -732,7 +726,7 @@ resend_run(struct cli_call *call)
 {
     static const struct cli_request by_number = {PROTO_RESEND, "delivery", write_resend, false};
     static const struct cli_request by_option = {PROTO_RESEND, "resend", write_resend, false};
-    return call->count > 0 ? control_request_each(call, &by_number) : control_request_once(call, &by_option);
+    return control_request(call, call->count > 0 ? &by_number : &by_option, call->count == 0);
 }
 
 const struct cli_command cli_resend = {

@@ -13,24 +13,18 @@
 
 /* -------------------------------------------------------------------------------- objects ---- */
 
-static int
-compare_open_set(const char *path, enum conf_object_kind *kind, struct object_set **set, struct error *error)
-{
-    *kind = CONF_RTSTRUCT;
-    int rc = object_set_open(*kind, path, set, error);
-    if (rc == 0 || error->code != CODE_SOP_CLASS_UNSUPPORTED)
-        return rc;
-    *kind = CONF_SEG;
-    return object_set_open(*kind, path, set, error);
-}
-
 int
 compare_object_open(const char *path, struct compare_object *object, struct error *error)
 {
     struct object_set *set;
     struct text_stream text;
     object->path = path;
-    int rc = compare_open_set(path, &object->kind, &set, error);
+    object->kind = CONF_RTSTRUCT;
+    int rc = object_set_open(object->kind, path, &set, error);
+    if (rc && error->code == CODE_SOP_CLASS_UNSUPPORTED) {
+        object->kind = CONF_SEG;
+        rc = object_set_open(object->kind, path, &set, error);
+    }
     if (rc)
         return rc;
     rc = text_open(&text);

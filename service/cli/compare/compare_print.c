@@ -174,23 +174,16 @@ compare_print_json(const struct compare_rows *rows, double tolerance_mm)
 
 /* ---------------------------------------------------------------------------------- text ---- */
 
-/* Prints the name of the file with its folder, and the regions. */
 static void
-compare_print_names(const struct compare_row *row)
+compare_print_row(const struct compare_row *row, double tolerance_mm)
 {
+    const struct agreement *agreement = &row->agreement;
     const char *path = row->paths[AGREEMENT_FOUND] ? row->paths[AGREEMENT_FOUND] : "";
     const char *name = text_base_name(path), *folder = name;
     for (int slashes = 0; folder > path && slashes < 2; slashes += folder[-1] == '/', folder -= slashes < 2)
         ;
     const bool same = strcmp(row->regions[0], row->regions[1]) == 0;
     printf("%s: %s%s%s\n", folder, row->regions[0], same ? "" : " with ", same ? "" : row->regions[1]);
-}
-
-static void
-compare_print_row(const struct compare_row *row, double tolerance_mm)
-{
-    const struct agreement *agreement = &row->agreement;
-    compare_print_names(row);
     if (row->error.code != CODE_NONE) {
         printf("  %s: %s\n", code_name(row->error.code), row->error.message);
         return;

@@ -150,17 +150,6 @@ explained_apply_rules(const struct explained_request *request, const struct rule
 
 /* ---------------------------------------------------------------------------------- jobs ---- */
 
-/* Checks whether the values of an accepted stack can be converted to the unit of the pipeline. */
-static int
-explained_check_unit(const struct headers *headers, const struct conf_pipeline *pipeline,
-                     const struct geometry_stack *stack, struct explained_job *job)
-{
-    struct suv_series suv;
-    const int rc = suv_series_make(pipeline, headers, stack, &suv, &job->geometry);
-    suv_series_release(&suv);
-    return rc == -ENOMEM ? rc : 0;
-}
-
 /* Checks the stacks with the limits of one pipeline, as a worker does. Completeness is already
  * decided. */
 static int
@@ -186,21 +175,14 @@ explained_check_jobs(struct explained *explained, const struct conf_pipeline *pi
                       "with the pipeline's own limits the series has no such stack.");
         else if (!grouped->stacks[s].accepted)
             job->geometry = grouped->stacks[s].error;
-        else
-            rc = explained_check_unit(headers, pipeline, &grouped->stacks[s], job);
+        else { /* the values must be convertible to the unit of the pipeline */
+            struct suv_series suv;
+            rc = suv_series_make(pipeline, headers, &grouped->stacks[s], &suv, &job->geometry) == -ENOMEM ? -ENOMEM : 0;
+            suv_series_release(&suv);
+        }
     }
     geometry_series_free(grouped);
     return rc;
-}
-
-static void
-explained_name_programs(const struct conf *conf, const struct conf_pipeline *pipeline, char text[CONDITION_TEXT])
-{
-    size_t used = 0;
-    for (size_t i = 0; i < conf->program_count && used < CONDITION_TEXT; i++)
-        if (conf_pipeline_names_program(pipeline, conf->programs[i].name))
-            used +=
-                (size_t)snprintf(text + used, CONDITION_TEXT - used, "%s%s", used ? ", " : "", conf->programs[i].name);
 }
 
 static int
@@ -222,7 +204,11 @@ explained_add_jobs(const struct explained_request *request, const struct rules_s
                                                     .window = pipeline->window,
                                                     .done_by = pipeline->done_by,
                                                     .stack = explained->geometry[picks[i].stack]};
-        explained_name_programs(request->conf, pipeline, explained->jobs[i].programs);
+        char *programs = explained->jobs[i].programs;
+        for (size_t k = 0, used = 0; k < request->conf->program_count && used < CONDITION_TEXT; k++)
+            if (conf_pipeline_names_program(pipeline, request->conf->programs[k].name))
+                used += (size_t)snprintf(programs + used, CONDITION_TEXT - used, "%s%s", used ? ", " : "",
+                                         request->conf->programs[k].name);
         if (lacking)
             conditions_describe_companion(lacking, explained->jobs[i].lacks);
     }

@@ -15,16 +15,6 @@
 
 /* ---------------------------------------------------------------------------------- lines ---- */
 
-static void
-text_clean(const char *text, size_t length)
-{
-    for (const char *end = text + length; text < end;) {
-        const size_t bytes = text_line_length(text);
-        fwrite(bytes ? text : " ", 1, bytes ? bytes : 1, stdout);
-        text += bytes ? bytes : 1;
-    }
-}
-
 /* "  title         the text; its rest continues below, in the same column" */
 static void
 text_wrapped(const char *title, const char *text)
@@ -39,9 +29,12 @@ text_wrapped(const char *title, const char *text)
             column = indent - 1;
         }
         putchar(' ');
-        text_clean(text, length);
         column += 1 + (int)length;
-        text += length;
+        for (const char *end = text + length; text < end;) {
+            const size_t bytes = text_line_length(text);
+            fwrite(bytes ? text : " ", 1, bytes ? bytes : 1, stdout);
+            text += bytes ? bytes : 1;
+        }
         text += strspn(text, " ");
     }
     putchar('\n');
@@ -58,12 +51,6 @@ explained_put_line(const char *title, const char *format, ...)
     text_wrapped(title, text);
 }
 
-static const char *
-plural(size_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* ---------------------------------------------------------------------------------- facts ---- */
 
 /* The distinct values of a fact, in order of first appearance. */
@@ -72,18 +59,6 @@ struct fact_values {
     size_t count;
     bool more;
 };
-
-static void
-fact_values_add(struct fact_values *values, const char text[FACT_TEXT])
-{
-    for (size_t i = 0; i < values->count; i++)
-        if (strcmp(values->texts[i], text) == 0)
-            return;
-    if (values->count == MAX_VALUES)
-        values->more = true;
-    else
-        memcpy(values->texts[values->count++], text, FACT_TEXT);
-}
 
 static void
 text_fact(const struct explained_fact_name *name, const struct fact_values *values)
@@ -121,15 +96,22 @@ text_header(const struct explained *explained)
         high = instance->instance_number > high ? instance->instance_number : high;
         for (int32_t f = 0; f < instance->frame_count; f++) {
             explained_describe(instance, &instance->frames[f], texts);
-            for (int fact = 0; fact < FACT_COUNT; fact++)
-                fact_values_add(&values[fact], texts[fact]);
+            for (int fact = 0; fact < FACT_COUNT; fact++) {
+                struct fact_values *known = &values[fact];
+                size_t at = 0;
+                while (at < known->count && strcmp(known->texts[at], texts[fact]) != 0)
+                    at++;
+                known->more |= at == MAX_VALUES;
+                if (at == known->count && at < MAX_VALUES)
+                    memcpy(known->texts[known->count++], texts[fact], FACT_TEXT);
+            }
         }
     }
     printf("Series %s\n", first->series_uid);
     explained_put_line("is", "%s, body part %s, \"%s\", number %d", first->modality,
                        first->body_part[0] ? first->body_part : "unknown", first->series_description,
                        first->series_number);
-    explained_put_line("files", "%zu with %zu image%s", headers->count, frames, plural(frames));
+    explained_put_line("files", "%zu with %zu image%s", headers->count, frames, frames == 1 ? "" : "s");
     for (int fact = 0; fact < FACT_COUNT; fact++) {
         if (fact == FACT_EXPECTED + 1 && headers->count > 1)
             explained_put_line("instance numbers", "%d to %d, in %zu files", low, high, headers->count);
@@ -160,7 +142,7 @@ text_stack(const struct explained *explained, const struct geometry_stack *stack
                        : stack->passed_over ? "  skipped"
                                             : "  refused",
                        "%s: %d slice%s of %d x %d%s: %.250s%s", stack_name(stack), stack->plane_count,
-                       plural((size_t)stack->plane_count), stack->columns, stack->rows, spacing,
+                       stack->plane_count == 1 ? "" : "s", stack->columns, stack->rows, spacing,
                        text_base_name(paths[stack->planes[0].instance]), more);
     if (!stack->accepted)
         explained_put_line("    why", "%s: %s", code_name(stack->error.code), stack->error.message);

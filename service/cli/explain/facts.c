@@ -27,19 +27,6 @@ const struct explained_fact_name explained_fact_names[FACT_COUNT] = {
 #undef KEY
 };
 
-/* Names the axis of the largest component of the normal. More than 18 degrees off every axis is
- * oblique. */
-static const char *
-fact_axis(const double o[6])
-{
-    static const char *const words[] = {"sagittal", "coronal", "axial"};
-    const double normal[3] = {o[1] * o[5] - o[2] * o[4], o[2] * o[3] - o[0] * o[5], o[0] * o[4] - o[1] * o[3]};
-    for (int axis = 0; axis < 3; axis++)
-        if (fabs(normal[axis]) > 0.951)
-            return words[axis];
-    return "oblique";
-}
-
 /* Writes the facts of the complete image. */
 static void
 facts_of_instance(const struct dicom_instance *instance, char texts[FACT_COUNT][FACT_TEXT])
@@ -70,7 +57,10 @@ void
 explained_describe(const struct dicom_instance *instance, const struct dicom_frame *frame,
                    char texts[FACT_COUNT][FACT_TEXT])
 {
+    static const char *const planes[] = {"sagittal", "coronal", "axial"};
+
     const size_t size = FACT_TEXT;
+    const char *plane = "oblique";
     double o[6];
     for (int i = 0; i < FACT_COUNT; i++)
         texts[i][0] = '\0';
@@ -82,10 +72,15 @@ explained_describe(const struct dicom_instance *instance, const struct dicom_fra
         snprintf(texts[FACT_THICKNESS], size, "%g mm", frame->slice_thickness);
     for (int i = 0; i < 6; i++) /* four decimals, without a negative zero */
         o[i] = round(frame->orientation[i] * 1e4) / 1e4 + 0.0;
+    /* The axis of the largest component of the normal. More than 18 degrees off every axis is oblique. */
+    const double *d = frame->orientation;
+    const double normal[3] = {d[1] * d[5] - d[2] * d[4], d[2] * d[3] - d[0] * d[5], d[0] * d[4] - d[1] * d[3]};
+    for (int axis = 0; axis < 3; axis++)
+        plane = fabs(normal[axis]) > 0.951 ? planes[axis] : plane;
     snprintf(texts[FACT_ORIENTATION], size, "no valid value");
     if (frame->has_orientation)
-        snprintf(texts[FACT_ORIENTATION], size, "%s (%g\\%g\\%g\\%g\\%g\\%g)", fact_axis(frame->orientation), o[0],
-                 o[1], o[2], o[3], o[4], o[5]);
+        snprintf(texts[FACT_ORIENTATION], size, "%s (%g\\%g\\%g\\%g\\%g\\%g)", plane, o[0], o[1], o[2], o[3], o[4],
+                 o[5]);
     snprintf(texts[FACT_RESCALE], size, "none");
     if (frame->has_rescale)
         snprintf(texts[FACT_RESCALE], size, "slope %g, intercept %g%s%s", frame->slope, frame->intercept,

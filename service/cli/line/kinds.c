@@ -71,17 +71,6 @@ kind_segment(struct cli_call *call, char *text, void *member)
     return 0;
 }
 
-/* Checks whether a text begins like a time. */
-static bool
-when_is_time(const char *text)
-{
-    static const char shape[] = "0000-00-00T00:00:00.000Z";
-    size_t i = 0;
-    while (text[i] && shape[i] && (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
-        i++;
-    return !text[i] && i >= 4 && i < CLI_TIME;
-}
-
 /* Returns the seconds of the unit letter of "36h", or 0 if there is no such letter. */
 static int64_t
 when_unit(const char *text)
@@ -136,7 +125,11 @@ when_take(struct cli_call *call, char *text, void *member, int direction)
     struct tm utc;
     if (strlen(text) >= CLI_TIME)
         return -EINVAL;
-    if (when_is_time(text))
+    static const char shape[] = "0000-00-00T00:00:00.000Z";
+    size_t i = 0;
+    while (text[i] && shape[i] && (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
+        i++;
+    if (!text[i] && i >= 4) /* it begins like a time */
         strcpy(when, text);
     else if (when_counted(text, direction, &then) == 0)
         strftime(when, CLI_TIME, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&then, &utc));

@@ -34,18 +34,6 @@ paragraph_word(const char *text, size_t *bytes)
     return width;
 }
 
-static void
-paragraph_print(struct paragraph *p, const char *text, size_t bytes)
-{
-    size_t length;
-    for (size_t i = 0; i < bytes; i += length) {
-        if (report_character(text + i, &length) > 0)
-            fwrite(text + i, 1, length, p->out);
-        else
-            fputc('?', p->out);
-    }
-}
-
 /* Adds words, and breaks the line before a word that does not fit. */
 static void
 paragraph_add_words(struct paragraph *p, const char *text)
@@ -60,7 +48,12 @@ paragraph_add_words(struct paragraph *p, const char *text)
             fputc(' ', p->out);
             p->column++;
         }
-        paragraph_print(p, text, bytes);
+        for (size_t i = 0, length; i < bytes; i += length) {
+            if (report_character(text + i, &length) > 0)
+                fwrite(text + i, 1, length, p->out);
+            else
+                fputc('?', p->out);
+        }
         p->column += width;
         text += bytes + (text[bytes] == ' ');
     }

@@ -52,18 +52,6 @@ validate_check(struct cli_call *call)
 
 /* ----------------------------------------------------------------------------------- child ---- */
 
-static int
-validate_collect(struct validate_run *run, const struct validate_options *options)
-{
-    int status = EXIT_OK;
-    for (size_t i = 0; i < options->references.count && status == EXIT_OK; i++)
-        status = cli_collect(&run->input.files, options->references.items[i]);
-    run->input.images = run->others = run->input.files.count;
-    for (size_t i = 0; i < options->others.count && status == EXIT_OK; i++)
-        status = cli_collect(&run->input.files, options->others.items[i]);
-    return status;
-}
-
 /* Confines the process, and opens the device. */
 static int
 validate_open(struct validate_run *run, const struct validate_options *options, struct job_device **device)
@@ -171,7 +159,12 @@ validate_child(const struct conf *conf, const struct conf_pipeline *pipeline, co
         run.request.threads = parallel_processors();
     pseudonym_key_read(conf->root, &run.key); /* without the key of a root, hashes are of this validation alone */
     dicom_init();
-    int status = validate_collect(&run, options);
+    int status = EXIT_OK;
+    for (size_t i = 0; i < options->references.count && status == EXIT_OK; i++)
+        status = cli_collect(&run.input.files, options->references.items[i]);
+    run.input.images = run.others = run.input.files.count;
+    for (size_t i = 0; i < options->others.count && status == EXIT_OK; i++)
+        status = cli_collect(&run.input.files, options->others.items[i]);
     if (status == EXIT_OK)
         status = validate_open(&run, options, &device);
     if (status == EXIT_OK)
@@ -216,25 +209,16 @@ validate_send(const struct conf *conf, const char *output)
     return status;
 }
 
-/* Finds the pipeline of this name, or else the preset. The caller must free *preset. */
-static int
-validate_find(const struct conf *conf, const char *name, struct conf **preset, const struct conf_pipeline **pipeline)
-{
-    *pipeline = conf_find_pipeline(conf, name);
-    const int status = *pipeline ? EXIT_OK : cli_load_preset(name, preset);
-    if (!*pipeline && status == EXIT_OK)
-        *pipeline = &(*preset)->pipelines[0];
-    return status;
-}
-
 static int
 validate_command(struct cli_call *call)
 {
     const struct validate_options *options = call->options;
     const struct conf *conf = call->context->conf;
-    const struct conf_pipeline *pipeline;
+    const struct conf_pipeline *pipeline = conf_find_pipeline(conf, call->arguments[0]);
     struct conf *preset = NULL;
-    int state = 0, status = validate_find(conf, call->arguments[0], &preset, &pipeline);
+    int state = 0, status = pipeline ? EXIT_OK : cli_load_preset(call->arguments[0], &preset);
+    if (preset)
+        pipeline = &preset->pipelines[0];
     const int rc = status == EXIT_OK ? file_make_path(options->output) : 0;
     if (rc) {
         cli_print_error("%s: %s", options->output, strerror(-rc));

@@ -186,16 +186,6 @@ validate_find_reference(const struct validate_run *run, const struct unit *unit)
     return found;
 }
 
-/* Returns whether the images were given with --others. */
-static bool
-validate_is_other(const struct validate_run *run, const struct unit *unit)
-{
-    for (size_t i = run->others; i < run->input.files.count; i++)
-        if (strcmp(run->input.files.paths[i], unit->paths[0]) == 0)
-            return true;
-    return false;
-}
-
 int
 validate_all(struct validate_run *run, const struct pipeline_watch *watch)
 {
@@ -207,7 +197,10 @@ validate_all(struct validate_run *run, const struct pipeline_watch *watch)
         struct unit *unit = &run->units.items[i];
         const struct dicom_instance *first = unit->headers->instances[0];
         struct validate_case *own = &run->cases[run->count];
-        *own = (struct validate_case){.unit = unit, .other = validate_is_other(run, unit)};
+        bool is_other = false; /* given with --others */
+        for (size_t k = run->others; k < run->input.files.count && !is_other; k++)
+            is_other = strcmp(run->input.files.paths[k], unit->paths[0]) == 0;
+        *own = (struct validate_case){.unit = unit, .other = is_other};
         const struct compare_object *reference = own->other ? NULL : validate_find_reference(run, unit);
         if (!own->other && !reference)
             continue;

@@ -11,12 +11,6 @@
 /* -------------------------------------------------------------------------------- decision ---- */
 
 static bool
-validate_is_done(const struct validate_case *own)
-{
-    return strcmp(own->outcome, "DONE") == 0;
-}
-
-static bool
 validate_same_images(const struct validate_case *a, const struct validate_case *b)
 {
     return strcmp(a->images.manufacturer, b->images.manufacturer) == 0 &&
@@ -38,29 +32,25 @@ validate_is_first(const struct validate_run *run, size_t number, bool in_range)
     return true;
 }
 
-static struct validate_range *
-validate_range_of(struct validate_result *result, const struct validate_case *own)
-{
-    for (size_t i = 0; i < result->range_count; i++)
-        if (validate_same_images(result->ranges[i].first, own))
-            return &result->ranges[i];
-    struct validate_range *range = &result->ranges[result->range_count++];
-    *range = (struct validate_range){.first = own, .noise = {NAN, NAN}};
-    return range;
-}
-
 static void
 validate_count(const struct validate_run *run, struct validate_result *result)
 {
     for (size_t i = 0; i < run->count; i++) {
         const struct validate_case *own = &run->cases[i];
-        const bool done = validate_is_done(own);
+        const bool done = strcmp(own->outcome, "DONE") == 0;
         result->wrong += own->wrong;
         result->others += own->other;
         result->others_done += own->other && done;
         if (own->other || !own->complete)
             continue;
-        struct validate_range *range = validate_range_of(result, own);
+        size_t at = 0;
+        while (at < result->range_count && !validate_same_images(result->ranges[at].first, own))
+            at++;
+        struct validate_range *range = &result->ranges[at];
+        if (at == result->range_count) {
+            *range = (struct validate_range){.first = own, .noise = {NAN, NAN}};
+            result->range_count++;
+        }
         result->cases++;
         result->done += done;
         result->patients += validate_is_first(run, i, false);
