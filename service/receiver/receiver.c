@@ -186,7 +186,12 @@ on_again(uv_timer_t *timer)
     struct receiver *receiver = timer->data;
     if (!receiver->paused)
         receiver_send_again(receiver, RESEND_MS);
-    if (receiver_has_bad_inbox(receiver))
+    bool lacks_inbox = false;
+    for (size_t i = 0; i < receiver->inbox_count && !lacks_inbox; i++) {
+        const char *problem = inbox_problem(receiver->inboxes[i]);
+        lacks_inbox = problem && *problem;
+    }
+    if (lacks_inbox)
         child_check_places(&receiver->child, receiver->conf);
 }
 

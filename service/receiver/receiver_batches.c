@@ -251,23 +251,12 @@ receiver_batch_add(struct receiver_batch *batch, struct import_token *item)
     batch->imports[batch->count++] = &item->import;
 }
 
-static struct receiver_batch *
-receiver_idle_batch(struct receiver *receiver)
-{
-    for (size_t i = 0; i < RECEIVER_BATCHES; i++) {
-        if (!receiver->batches[i].busy)
-            return &receiver->batches[i];
-    }
-    return NULL;
-}
-
 void
 receiver_start_batches(struct receiver *receiver)
 {
-    struct receiver_batch *batch;
-    while (!STAILQ_EMPTY(&receiver->ready) && import_tokens_room(&receiver->tokens) > 0 &&
-           (batch = receiver_idle_batch(receiver))) {
-        while (!STAILQ_EMPTY(&receiver->ready) && batch->count < RECEIVER_BATCH_FILES &&
+    for (size_t i = 0; i < RECEIVER_BATCHES; i++) {
+        struct receiver_batch *batch = &receiver->batches[i];
+        while (!batch->busy && !STAILQ_EMPTY(&receiver->ready) && batch->count < RECEIVER_BATCH_FILES &&
                import_tokens_room(&receiver->tokens) > 0) {
             /* The first file becomes an item of the batch. An unreadable file is reported at once. */
             struct ready *ready = STAILQ_FIRST(&receiver->ready);
@@ -288,7 +277,7 @@ receiver_start_batches(struct receiver *receiver)
             }
             free(ready);
         }
-        if (batch->count == 0)
+        if (batch->busy || batch->count == 0)
             continue;
         batch->receiver = receiver;
         batch->busy = true;

@@ -72,17 +72,6 @@ receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf)
     return error;
 }
 
-bool
-receiver_has_bad_inbox(const struct receiver *receiver)
-{
-    for (size_t i = 0; i < receiver->inbox_count; i++) {
-        const char *problem = inbox_problem(receiver->inboxes[i]);
-        if (problem && *problem)
-            return true;
-    }
-    return false;
-}
-
 int
 receiver_reload(void *context, struct conf *conf, struct error *error)
 {

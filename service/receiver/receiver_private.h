@@ -139,8 +139,6 @@ void receiver_inspect(struct receiver *receiver, struct proto_reader *reader);
 int receiver_apply_inboxes(struct receiver *receiver, const struct conf *conf);
 /* Returns the inbox with this path, or NULL. */
 struct inbox *receiver_find_inbox(const struct receiver *receiver, const char *path);
-/* Returns whether an inbox cannot be read at present. */
-bool receiver_has_bad_inbox(const struct receiver *receiver);
 /* Applies a new configuration; for child_role. After an error the child sends RENEW. */
 int receiver_reload(void *context, struct conf *conf, struct error *error);
 

@@ -134,24 +134,6 @@ take_reports(struct sender *sender)
         drop_association(sender);
 }
 
-/* Collects the storage classes of the task and of those queued behind it. Copies the strings under the lock. */
-static size_t
-collect_classes(struct sender *sender, const struct sender_task *task, char classes[][DICOM_UID_SIZE])
-{
-    size_t count = 1;
-    snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
-    pthread_mutex_lock(&sender->mutex);
-    for (const struct sender_task *next = sender->first; next && count < MAX_CLASSES; next = next->next) {
-        size_t known = 0;
-        while (known < count && strcmp(classes[known], next->sop_class) != 0)
-            known++;
-        if (known == count)
-            snprintf(classes[count++], DICOM_UID_SIZE, "%s", next->sop_class);
-    }
-    pthread_mutex_unlock(&sender->mutex);
-    return count;
-}
-
 static int
 connect_for(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
@@ -159,7 +141,18 @@ connect_for(struct sender *sender, const struct sender_task *task, struct send_a
     char classes[MAX_CLASSES][DICOM_UID_SIZE] = {{0}};
     struct dicom_context contexts[2 * MAX_CLASSES + 1];
     struct dicom_peer peer;
-    size_t count = 0, class_count = collect_classes(sender, task, classes);
+    /* The storage classes of the task and of those queued behind it, copied under the lock. */
+    size_t count = 0, class_count = 1;
+    snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
+    pthread_mutex_lock(&sender->mutex);
+    for (const struct sender_task *next = sender->first; next && class_count < MAX_CLASSES; next = next->next) {
+        size_t known = 0;
+        while (known < class_count && strcmp(classes[known], next->sop_class) != 0)
+            known++;
+        if (known == class_count)
+            snprintf(classes[class_count++], DICOM_UID_SIZE, "%s", next->sop_class);
+    }
+    pthread_mutex_unlock(&sender->mutex);
     for (size_t i = 0; i < class_count; i++) {
         contexts[count++] = (struct dicom_context){classes[i], DICOM_EXPLICIT_LITTLE};
         contexts[count++] = (struct dicom_context){classes[i], DICOM_IMPLICIT_LITTLE};
@@ -267,17 +260,6 @@ deliver_by_stow(struct sender *sender, const struct sender_task *task, struct se
     return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 
-static enum dicom_outcome
-sender_deliver_task(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
-{
-    const struct conf_destination *destination = sender->options.destination;
-    if (!destination->folder)
-        return destination->stow ? deliver_by_stow(sender, task, attempt) : deliver_to_ae(sender, task, attempt);
-    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
-    int rc = sender_folder_deliver(destination->folder, task->file, task->sop_instance, &attempt->error);
-    return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
-}
-
 static void
 sender_attempt(struct sender *sender, const struct sender_task *task)
 {
@@ -286,16 +268,23 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
                                                   [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
 
     static const char *const names[] = {"sent", "transient", "permanent"};
-    const char *destination = sender->options.destination->name;
+    const struct conf_destination *to = sender->options.destination;
     struct send_attempt attempt = {.store_status = -1};
     const double start = clock_seconds();
-    const enum dicom_outcome outcome = sender_deliver_task(sender, task, &attempt);
+    enum dicom_outcome outcome = DICOM_SENT;
+    if (!to->folder) {
+        outcome = to->stow ? deliver_by_stow(sender, task, &attempt) : deliver_to_ae(sender, task, &attempt);
+    } else {
+        attempt.answer = (struct dicom_answer){-1, -1, -1, -1};
+        if (sender_folder_deliver(to->folder, task->file, task->sop_instance, &attempt.error))
+            outcome = dicom_outcome_of(attempt.error.code, &attempt.answer);
+    }
     const double seconds = clock_seconds() - start;
     if (outcome == DICOM_SENT)
-        log_info("courier.sent", LOG_INT("delivery", task->delivery), LOG_STR("destination", destination),
+        log_info("courier.sent", LOG_INT("delivery", task->delivery), LOG_STR("destination", to->name),
                  LOG_INT("status", attempt.store_status), LOG_NUM("seconds", seconds));
     else
-        log_warn("courier.failed", LOG_INT("delivery", task->delivery), LOG_STR("destination", destination),
+        log_warn("courier.failed", LOG_INT("delivery", task->delivery), LOG_STR("destination", to->name),
                  LOG_STR("outcome", names[outcome]), LOG_STR("code", code_name(attempt.error.code)),
                  LOG_INT("status", attempt.store_status), LOG_STR("message", attempt.error.message),
                  LOG_NUM("seconds", seconds));

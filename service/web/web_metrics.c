@@ -170,24 +170,6 @@ web_metrics_write_number(double value, FILE *out)
 }
 
 static void
-web_metrics_write_histogram(const struct sample *sample, FILE *out)
-{
-    const double *bounds = metric_table[sample->name].bounds;
-    for (int i = 0; i < METRIC_BOUNDS && bounds[i] > 0.0; i++) {
-        char bound[TEXT_DIGITS];
-        text_digits(bounds[i], bound);
-        web_metrics_write_name(sample, "_bucket", bound, out);
-        fprintf(out, " %" PRId64 "\n", sample->below[i]);
-    }
-    web_metrics_write_name(sample, "_bucket", "+Inf", out);
-    fprintf(out, " %" PRId64 "\n", sample->count);
-    web_metrics_write_name(sample, "_sum", NULL, out);
-    web_metrics_write_number(sample->value, out);
-    web_metrics_write_name(sample, "_count", NULL, out);
-    fprintf(out, " %" PRId64 "\n", sample->count);
-}
-
-static void
 web_metrics_write_one(const struct web_metrics *metrics, enum metric_name name, FILE *out)
 {
     const struct metric *metric = &metric_table[name];
@@ -198,7 +180,19 @@ web_metrics_write_one(const struct web_metrics *metrics, enum metric_name name, 
         if (sample->name != name)
             continue;
         if (metric->bounds) {
-            web_metrics_write_histogram(sample, out);
+            const double *bounds = metric->bounds;
+            for (int k = 0; k < METRIC_BOUNDS && bounds[k] > 0.0; k++) {
+                char bound[TEXT_DIGITS];
+                text_digits(bounds[k], bound);
+                web_metrics_write_name(sample, "_bucket", bound, out);
+                fprintf(out, " %" PRId64 "\n", sample->below[k]);
+            }
+            web_metrics_write_name(sample, "_bucket", "+Inf", out);
+            fprintf(out, " %" PRId64 "\n", sample->count);
+            web_metrics_write_name(sample, "_sum", NULL, out);
+            web_metrics_write_number(sample->value, out);
+            web_metrics_write_name(sample, "_count", NULL, out);
+            fprintf(out, " %" PRId64 "\n", sample->count);
         } else {
             web_metrics_write_name(sample, "", NULL, out);
             web_metrics_write_number(sample->value, out);

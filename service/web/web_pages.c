@@ -54,6 +54,11 @@ web_view_job(const struct web_view *view, struct error *error)
     const int rc = web_view_lists(view, first, error);
     if (rc)
         return rc;
-    web_preview_section(view, web_request_number(view->request, REQUEST_id));
+    const int64_t job = web_request_number(view->request, REQUEST_id);
+    if (!*view->request->values[REQUEST_list] && web_preview_is_there(view->web, job)) {
+        fputs("<section class=\"preview\"><h2>Preview</h2>", view->out);
+        web_preview_image(view, job);
+        fputs("</section>\n", view->out);
+    }
     return web_view_lists(view, rest, error);
 }

@@ -35,13 +35,3 @@ web_preview_image(const struct web_view *view, int64_t job)
             "<img alt=\"Preview of the segments of job %" PRId64 "\" src=\"preview?id=%" PRId64 "\" loading=\"lazy\">",
             job, job);
 }
-
-void
-web_preview_section(const struct web_view *view, int64_t job)
-{
-    if (*view->request->values[REQUEST_list] || !web_preview_is_there(view->web, job))
-        return;
-    fputs("<section class=\"preview\"><h2>Preview</h2>", view->out);
-    web_preview_image(view, job);
-    fputs("</section>\n", view->out);
-}

@@ -10,30 +10,24 @@
 
 #define DAY_MS (24 * 3600 * 1000LL)
 
-/* Finds the recorded period that ended on a date, by local time. Returns 0 or -errno with a
- * message. */
-static int
-web_report_span(const struct web_view *view, const char *day, int64_t *since_ms, int64_t *until_ms, struct error *error)
-{
-    struct report_table list;
-    const struct report_query query = {.text = {day}};
-    int rc = report_page(view->web->report, WEB_NIGHT, &query, &list, error);
-    if (rc < 0)
-        return rc;
-    if (list.row_count == 0 || iso_time_to_ms(report_cell(&list, 0, "since"), since_ms) != 0 ||
-        iso_time_to_ms(report_cell(&list, 0, "until"), until_ms) != 0)
-        rc = error_set(error, -ENOENT, CODE_NONE, "no report period that ended on this date is recorded");
-    report_table_free(&list);
-    return rc;
-}
-
 int
 web_view_report(const struct web_view *view, struct error *error)
 {
     const char *day = view->request->values[REQUEST_day];
     struct report_period *period = NULL;
     int64_t until_ms = clock_unix_ms(), since_ms = until_ms - DAY_MS;
-    int rc = *day ? web_report_span(view, day, &since_ms, &until_ms, error) : 0;
+    int rc = 0;
+    if (*day) { /* the recorded period that ended on this date, by local time */
+        struct report_table list;
+        const struct report_query query = {.text = {day}};
+        rc = report_page(view->web->report, WEB_NIGHT, &query, &list, error);
+        if (rc < 0)
+            return rc;
+        if (list.row_count == 0 || iso_time_to_ms(report_cell(&list, 0, "since"), &since_ms) != 0 ||
+            iso_time_to_ms(report_cell(&list, 0, "until"), &until_ms) != 0)
+            rc = error_set(error, -ENOENT, CODE_NONE, "no report period that ended on this date is recorded");
+        report_table_free(&list);
+    }
     if (rc == 0)
         rc = report_period_read(view->web->report, since_ms, until_ms, &period, error);
     if (rc)

@@ -291,23 +291,6 @@ route_handle(struct web *web, const struct route *route, const struct web_reques
     return rc;
 }
 
-/* The reason may contain paths. Only the log and authorized users get it. */
-static void
-route_fail(const struct route *route, const struct web_request *request, int rc, const struct error *error,
-           struct web_reply *answer)
-{
-    if (rc == -ENOENT) {
-        route_refuse(route, request, NOT_FOUND, "Not found", error->message, answer);
-    } else if (rc == -ETIMEDOUT) {
-        route_refuse(route, request, UNAVAILABLE, "Too slow",
-                     "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
-    } else {
-        log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error->message));
-        route_refuse(route, request, UNAVAILABLE, "Not ready", route->open ? "see the log of noctuled" : error->message,
-                     answer);
-    }
-}
-
 enum web_server_turn
 web_turn(const char *path)
 {
@@ -331,7 +314,15 @@ web_answer(struct web *web, const struct web_request *request, struct web_reply 
         route_refuse(NULL, request, NOT_FOUND, "Not found", "this page does not exist", answer);
     } else {
         const int rc = route_handle(web, route, request, answer, &error);
-        if (rc)
-            route_fail(route, request, rc, &error, answer);
+        if (rc == -ENOENT) {
+            route_refuse(route, request, NOT_FOUND, "Not found", error.message, answer);
+        } else if (rc == -ETIMEDOUT) {
+            route_refuse(route, request, UNAVAILABLE, "Too slow",
+                         "the database query took too long; use sqlite3 instead (views v_jobs, v_series)", answer);
+        } else if (rc) { /* The reason may contain paths. Only the log and authorized users get it. */
+            log_warn("page.failed", LOG_STR("path", route->path), LOG_STR("reason", error.message));
+            route_refuse(route, request, UNAVAILABLE, "Not ready",
+                         route->open ? "see the log of noctuled" : error.message, answer);
+        }
     }
 }

@@ -78,21 +78,6 @@ static const char *const web_server_headers[][2] = {
 
 /* -------------------------------------------------------------------------------- answers ---- */
 
-static bool
-web_server_add_headers(struct MHD_Response *response, const struct web_reply *answer)
-{
-    bool all = true;
-    for (size_t i = 0; i < sizeof web_server_headers / sizeof *web_server_headers; i++)
-        all &= MHD_add_response_header(response, web_server_headers[i][0], web_server_headers[i][1]);
-    all &= MHD_add_response_header(response, "Cache-Control", answer->keeps ? "private, max-age=3600" : "no-store");
-    all &= MHD_add_response_header(response, "Content-Type", answer->type);
-    if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-        all &= MHD_add_response_header(response, "Allow", "GET, HEAD");
-    if (answer->needs_token)
-        all &= MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"Noctule\", charset=\"UTF-8\"");
-    return all;
-}
-
 /* Sends an answer. It must have all headers, because browsers enforce them. Without memory, the connection ends. */
 static enum MHD_Result
 web_server_send(struct web_server *server, struct MHD_Connection *connection, struct web_reply *answer,
@@ -104,7 +89,16 @@ web_server_send(struct web_server *server, struct MHD_Connection *connection, st
     answer->bytes = NULL; /* the response owns them */
     if (!response)
         return MHD_NO;
-    const bool complete = web_server_add_headers(response, answer);
+    bool complete = true;
+    for (size_t i = 0; i < sizeof web_server_headers / sizeof *web_server_headers; i++)
+        complete &= MHD_add_response_header(response, web_server_headers[i][0], web_server_headers[i][1]);
+    complete &=
+        MHD_add_response_header(response, "Cache-Control", answer->keeps ? "private, max-age=3600" : "no-store");
+    complete &= MHD_add_response_header(response, "Content-Type", answer->type);
+    if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        complete &= MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (answer->needs_token)
+        complete &= MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"Noctule\", charset=\"UTF-8\"");
     const enum MHD_Result queued =
         complete ? MHD_queue_response(connection, (unsigned)answer->status, response) : MHD_NO;
     MHD_destroy_response(response);
@@ -172,19 +166,6 @@ web_server_find_refusal(struct MHD_Connection *connection, const char *method, i
     return has_body ? "a request must not have a body" : NULL;
 }
 
-/* Marks the connection as complete, so that a newcomer does not replace it. Returns it, or NULL. */
-static struct web_server_client *
-web_server_note_request(struct web_server *server, struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct web_server_client *client = info ? info->socket_context : NULL;
-    pthread_mutex_lock(&server->lock);
-    if (client)
-        client->has_request = true;
-    pthread_mutex_unlock(&server->lock);
-    return client;
-}
-
 /* Suspends the connection until the second thread has made its answer. */
 static enum MHD_Result
 web_server_enqueue(struct web_server *server, const struct web_server_job *asked, enum web_server_turn turn,
@@ -221,8 +202,14 @@ web_server_on_request(void *context, struct MHD_Connection *connection, const ch
     (void)version, (void)body, (void)body_size;
     if (made)
         return made->answer.bytes ? web_server_send(server, connection, &made->answer, made->since_ms) : MHD_NO;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct web_server_client *client = info ? info->socket_context : NULL;
+    pthread_mutex_lock(&server->lock);
+    if (client)
+        client->has_request = true;
+    pthread_mutex_unlock(&server->lock);
     struct web_server_job job = {.connection = connection,
-                                 .client = web_server_note_request(server, connection),
+                                 .client = client,
                                  .request = {.path = path,
                                              .host = web_server_header(connection, "Host"),
                                              .authorization = web_server_header(connection, "Authorization")},
@@ -307,18 +294,6 @@ web_server_stop_maker(struct web_server *server)
 
 /* ---------------------------------------------------------------------------- connections ---- */
 
-static void
-web_server_name_host(struct MHD_Connection *connection, char host[INET6_ADDRSTRLEN])
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr *address = info ? info->client_addr : NULL;
-    host[0] = '\0';
-    if (address && address->sa_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, host, INET6_ADDRSTRLEN);
-    else if (address && address->sa_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, host, INET6_ADDRSTRLEN);
-}
-
 /* Finds the oldest connection of the host (NULL: of any host) without a complete request, else the
  * oldest one. Never returns the newcomer. Sets *count to the open connections of that host. The
  * caller must hold the lock. */
@@ -376,7 +351,14 @@ web_server_on_connection(void *context, struct MHD_Connection *connection, void 
         client = info ? calloc(1, sizeof *client) : NULL;
         if (client) {
             *client = (struct web_server_client){.fd = info->connect_fd, .since_ms = clock_steady_ms()};
-            web_server_name_host(connection, client->host);
+            info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+            const struct sockaddr *address = info ? info->client_addr : NULL;
+            if (address && address->sa_family == AF_INET)
+                inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr, client->host,
+                          INET6_ADDRSTRLEN);
+            else if (address && address->sa_family == AF_INET6)
+                inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, client->host,
+                          INET6_ADDRSTRLEN);
             LIST_INSERT_HEAD(&server->clients, client, next);
             web_server_make_room(server, client);
         } else if (info) {

@@ -45,8 +45,6 @@ int web_preview_find(const struct web *web, int64_t job, unsigned char **bytes, 
 bool web_preview_is_there(const struct web *web, int64_t job);
 /* Writes the image element. */
 void web_preview_image(const struct web_view *view, int64_t job);
-/* Writes a section with the image, if it exists. */
-void web_preview_section(const struct web_view *view, int64_t job);
 
 /* Styles in addition to the shared ones (html.h). */
 extern const char web_style[];

@@ -329,20 +329,6 @@ may_warn(struct inbox *inbox, int64_t *last_ms)
 }
 
 static void
-abandon_sweep(struct inbox *inbox, const struct scan_step *step)
-{
-    inbox->sweeping = inbox->entered = false;
-    snprintf(inbox->problem, sizeof inbox->problem, "%s", step->conflict ? step->conflict : strerror(-step->error));
-    const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
-    if (soon < inbox->next_sweep_ms)
-        inbox->next_sweep_ms = soon;
-    if (!may_warn(inbox, &inbox->warned_ms))
-        return;
-    log_error("inbox.unusable", LOG_STR("inbox", inbox->conf.path),
-              LOG_STR("error", step->conflict ? step->conflict : strerror(-step->error)));
-}
-
-static void
 inbox_report_folder(struct inbox *inbox, const char *relative, int error)
 {
     char *copy = strdup(relative);
@@ -375,7 +361,14 @@ after_enter(struct inbox *inbox, struct scan_step *step)
     if (step->error == -ENOENT && step->folder[0])
         return; /* removed meanwhile */
     if (step->error && !step->folder[0]) {
-        abandon_sweep(inbox, step);
+        const char *why = step->conflict ? step->conflict : strerror(-step->error);
+        const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
+        inbox->sweeping = inbox->entered = false;
+        snprintf(inbox->problem, sizeof inbox->problem, "%s", why);
+        if (soon < inbox->next_sweep_ms)
+            inbox->next_sweep_ms = soon;
+        if (may_warn(inbox, &inbox->warned_ms))
+            log_error("inbox.unusable", LOG_STR("inbox", inbox->conf.path), LOG_STR("error", why));
         return;
     }
     if (step->error == -ELOOP || step->error == -ENOTDIR)

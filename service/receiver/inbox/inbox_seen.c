@@ -71,23 +71,6 @@ seen_files_find(struct seen_files *seen_files, uint64_t key)
     return file->key ? file : NULL;
 }
 
-static int
-seen_files_grow(struct seen_files *seen_files)
-{
-    const struct seen_files old = *seen_files;
-    struct seen_file *files = calloc(old.places * 2, sizeof *files);
-    if (!files)
-        return -ENOMEM;
-    seen_files->files = files;
-    seen_files->places = old.places * 2;
-    for (size_t i = 0; i < old.places; i++) {
-        if (old.files[i].key)
-            files[seen_files_place(seen_files, old.files[i].key)] = old.files[i];
-    }
-    free(old.files);
-    return 0;
-}
-
 struct seen_file *
 seen_files_add(struct seen_files *seen_files, uint64_t key)
 {
@@ -95,8 +78,17 @@ seen_files_add(struct seen_files *seen_files, uint64_t key)
     if (seen_files->files[at].key)
         return &seen_files->files[at];
     if ((seen_files->count + 1) * 3 > seen_files->places * 2) {
-        if (seen_files_grow(seen_files) != 0)
+        const struct seen_files old = *seen_files;
+        struct seen_file *files = calloc(old.places * 2, sizeof *files);
+        if (!files)
             return NULL;
+        seen_files->files = files;
+        seen_files->places = old.places * 2;
+        for (size_t i = 0; i < old.places; i++) {
+            if (old.files[i].key)
+                files[seen_files_place(seen_files, old.files[i].key)] = old.files[i];
+        }
+        free(old.files);
         at = seen_files_place(seen_files, key);
     }
     seen_files->count++;

@@ -279,13 +279,6 @@ start_thread(struct session *session)
     return -error;
 }
 
-static void
-free_session(struct session *session)
-{
-    settings_drop(session->settings);
-    free(session);
-}
-
 int
 associations_begin(struct associations *associations, struct settings *settings, const struct connection *connection)
 {
@@ -304,7 +297,8 @@ associations_begin(struct associations *associations, struct settings *settings,
     pthread_mutex_unlock(&associations->lock);
     if (error) {
         close(connection->fd);
-        free_session(session);
+        settings_drop(session->settings);
+        free(session);
         return error;
     }
     associations->count++;
@@ -324,7 +318,8 @@ association_on_wake(uv_async_t *wake)
         ended = LIST_NEXT(session, next);
         pthread_join(session->thread, NULL); /* the thread has already finished its work */
         associations->count--;
-        free_session(session);
+        settings_drop(session->settings);
+        free(session);
     }
 }
 

@@ -42,27 +42,6 @@ callers_free(struct callers *callers)
     free(callers);
 }
 
-/* Finds or adds an entry. The caller must hold the lock. Returns NULL if there is no space; the
- * entry is added when the caller calls again. */
-static struct noted_caller *
-callers_find(struct callers *callers, const char *reason, const struct admission_caller *caller)
-{
-    for (size_t i = 0; i < callers->count; i++) {
-        struct noted_caller *noted = &callers->noted[i];
-        if (strcmp(noted->reason, reason) == 0 && strcmp(noted->calling_ae, caller->calling_ae) == 0 &&
-            strcmp(noted->called_ae, caller->called_ae) == 0 && strcmp(noted->host, caller->host) == 0)
-            return noted;
-    }
-    if (callers->count == CALLERS_MAX)
-        return NULL;
-    struct noted_caller *noted = &callers->noted[callers->count++];
-    *noted = (struct noted_caller){.reason = reason};
-    snprintf(noted->calling_ae, sizeof noted->calling_ae, "%s", caller->calling_ae);
-    snprintf(noted->called_ae, sizeof noted->called_ae, "%s", caller->called_ae);
-    snprintf(noted->host, sizeof noted->host, "%s", caller->host);
-    return noted;
-}
-
 bool
 callers_note(struct callers *callers, enum admission_verdict verdict, const struct admission_caller *caller)
 {
@@ -77,8 +56,19 @@ callers_note(struct callers *callers, enum admission_verdict verdict, const stru
     if (!reason)
         return false;
     pthread_mutex_lock(&callers->lock);
-    struct noted_caller *noted = callers_find(callers, reason, caller);
-    if (noted) {
+    struct noted_caller *noted = callers->noted;
+    const struct noted_caller *end = noted + callers->count;
+    while (noted < end && (strcmp(noted->reason, reason) != 0 || strcmp(noted->calling_ae, caller->calling_ae) != 0 ||
+                           strcmp(noted->called_ae, caller->called_ae) != 0 || strcmp(noted->host, caller->host) != 0))
+        noted++;
+    if (noted == end && callers->count < CALLERS_MAX) {
+        *noted = (struct noted_caller){.reason = reason};
+        snprintf(noted->calling_ae, sizeof noted->calling_ae, "%s", caller->calling_ae);
+        snprintf(noted->called_ae, sizeof noted->called_ae, "%s", caller->called_ae);
+        snprintf(noted->host, sizeof noted->host, "%s", caller->host);
+        callers->count++;
+    }
+    if (noted < callers->noted + callers->count) { /* a caller that finds no space is added at its next call */
         noted->count++;
         snprintf(noted->certificate, sizeof noted->certificate, "%s", caller->certificate);
     }

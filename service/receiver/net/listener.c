@@ -424,20 +424,6 @@ configure_port(struct port *port, const char *address, int number)
     uv_timer_start(&port->listener->reopen, on_reopen, REOPEN_MS, 0);
 }
 
-static void
-configure_ports(struct listener *listener)
-{
-    const struct conf_dicom *conf = &listener->settings->conf->dicom;
-    configure_port(&listener->ports[PLAIN], conf->bind, conf->port);
-    configure_port(&listener->ports[TLS], conf->bind, listener->settings->tls ? conf->tls_port : 0);
-}
-
-static void
-on_reopen(uv_timer_t *timer)
-{
-    configure_ports(timer->data);
-}
-
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 static void
@@ -477,13 +463,23 @@ listener_open(uv_loop_t *loop, struct receive_queue *queue, struct callers *call
     return 0;
 }
 
+/* Opens the ports that are configured and not open. */
+static void
+on_reopen(uv_timer_t *timer)
+{
+    struct listener *listener = timer->data;
+    const struct conf_dicom *conf = &listener->settings->conf->dicom;
+    configure_port(&listener->ports[PLAIN], conf->bind, conf->port);
+    configure_port(&listener->ports[TLS], conf->bind, listener->settings->tls ? conf->tls_port : 0);
+}
+
 void
 listener_configure(struct listener *listener, struct settings *settings)
 {
     settings_drop(listener->settings);
     listener->settings = settings_keep(settings);
     if (!listener->stopped)
-        configure_ports(listener);
+        on_reopen(&listener->reopen);
 }
 
 bool

@@ -64,19 +64,6 @@ move_to_name(int from_folder, const char *name, int to_folder, const char *targe
     return error ? error : durable_sync_folder(from_folder, ".");
 }
 
-static int
-move_into(int from_folder, const char *name, int to_folder)
-{
-    char target[NAME_MAX + 1];
-    int error = move_to_name(from_folder, name, to_folder, name);
-    for (int i = 1; error == -EEXIST && i < MAX_CLASHES; i++) {
-        if (snprintf(target, sizeof target, "%s.%d", name, i) >= (int)sizeof target)
-            return -ENAMETOOLONG;
-        error = move_to_name(from_folder, name, to_folder, target);
-    }
-    return error;
-}
-
 /* Opens the folder below move_to with the same relative path as the original's below the inbox.
  * Creates it if it is missing. */
 static int
@@ -112,7 +99,12 @@ finish_in(int folder, const char *name, const struct import_item *item, const ch
         int target = open_target(item, move_to);
         if (target < 0)
             return target;
-        int error = move_into(folder, name, target);
+        char other[NAME_MAX + 1];
+        int error = move_to_name(folder, name, target, name);
+        for (int i = 1; error == -EEXIST && i < MAX_CLASHES; i++)
+            error = snprintf(other, sizeof other, "%s.%d", name, i) >= (int)sizeof other
+                        ? -ENAMETOOLONG
+                        : move_to_name(folder, name, target, other);
         close(target);
         return error;
     }

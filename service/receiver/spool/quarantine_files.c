@@ -84,28 +84,6 @@ quarantine_find(int root, const char *original, const struct file_stamp *stamp, 
     return error;
 }
 
-static int
-reason_text(const struct quarantine_reason *reason, time_t now, struct text_stream *text)
-{
-    char when[32];
-    struct tm utc;
-    gmtime_r(&now, &utc);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    int error = text_open(text);
-    if (error)
-        return error;
-    struct json json = {.out = text->out};
-    json_begin_object(&json, NULL);
-    json_string(&json, "code", code_name(reason->code));
-    json_string(&json, "message", reason->message);
-    json_string(&json, "original_path", reason->original);
-    json_string(&json, "series_uid", reason->series_uid);
-    json_string(&json, "sop_instance_uid", reason->sop_instance_uid);
-    json_string(&json, "time", when);
-    json_end_object(&json);
-    return text_close(text);
-}
-
 int
 quarantine_explain(int root, const char *folder, const char *name, const struct quarantine_reason *reason, time_t now)
 {
@@ -116,8 +94,25 @@ quarantine_explain(int root, const char *folder, const char *name, const struct 
         return -errno;
     int error = 0;
     struct text_stream text = {0};
-    if (faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
-        error = reason_text(reason, now, &text);
+    const bool is_new = faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    if (is_new)
+        error = text_open(&text);
+    if (is_new && !error) {
+        char when[32];
+        struct tm utc;
+        struct json json = {.out = text.out};
+        gmtime_r(&now, &utc);
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+        json_begin_object(&json, NULL);
+        json_string(&json, "code", code_name(reason->code));
+        json_string(&json, "message", reason->message);
+        json_string(&json, "original_path", reason->original);
+        json_string(&json, "series_uid", reason->series_uid);
+        json_string(&json, "sop_instance_uid", reason->sop_instance_uid);
+        json_string(&json, "time", when);
+        json_end_object(&json);
+        error = text_close(&text);
+    }
     if (!error && text.bytes)
         error = durable_write(directory, file, text.bytes, text.size, 0640, DURABLE_NEW);
     free(text.bytes);
