@@ -280,43 +280,29 @@ statistics_put_moments(const struct value_list *list, struct feature_value *valu
     }
 }
 
-static void
-statistics_put_ranks(const struct value_list *list, struct feature_value *values)
+void
+statistics_of(const struct value_list *list, struct feature_value values[STATISTICS])
 {
     const double minimum = list->items[0].value, maximum = list->items[list->size - 1].value;
     const double lower = value_list_percentile(list, 0.25);
     const double upper = value_list_percentile(list, 0.75);
+    const double low = value_list_percentile(list, 0.1), high = value_list_percentile(list, 0.9);
 
+    statistics_put_moments(list, values);
     values[STATISTIC_MINIMUM] = feature_present(minimum);
     values[STATISTIC_MAXIMUM] = feature_present(maximum);
     values[STATISTIC_RANGE] = feature_present(maximum - minimum);
     values[STATISTIC_MEDIAN] = feature_present(value_list_percentile(list, 0.5));
-    values[STATISTIC_PERCENTILE_10] = feature_present(value_list_percentile(list, 0.1));
-    values[STATISTIC_PERCENTILE_90] = feature_present(value_list_percentile(list, 0.9));
+    values[STATISTIC_PERCENTILE_10] = feature_present(low);
+    values[STATISTIC_PERCENTILE_90] = feature_present(high);
     values[STATISTIC_INTERQUARTILE_RANGE] = feature_present(upper - lower);
     values[STATISTIC_QUARTILE_COEFFICIENT_OF_DISPERSION] = value_by(upper - lower, upper + lower);
-}
-
-/* The robust deviation uses the values between two percentiles. It is undefined if there are none,
- * as for two voxels with distant values. */
-static void
-statistics_put_deviations(const struct value_list *list, struct feature_value *values)
-{
-    const double low = values[STATISTIC_PERCENTILE_10].value;
-    const double high = values[STATISTIC_PERCENTILE_90].value;
-    const double robust = mean_deviation(list, low, high, mean_within(list, low, high));
-
     values[STATISTIC_MEAN_ABSOLUTE_DEVIATION] =
         feature_present(mean_deviation(list, -INFINITY, INFINITY, values[STATISTIC_MEAN].value));
-    values[STATISTIC_ROBUST_MEAN_ABSOLUTE_DEVIATION] = value_by(robust, 1);
+    /* The robust deviation uses the values between two percentiles. It is undefined if there are
+     * none, as for two voxels with distant values. */
+    values[STATISTIC_ROBUST_MEAN_ABSOLUTE_DEVIATION] =
+        value_by(mean_deviation(list, low, high, mean_within(list, low, high)), 1);
     values[STATISTIC_MEDIAN_ABSOLUTE_DEVIATION] =
         feature_present(mean_deviation(list, -INFINITY, INFINITY, values[STATISTIC_MEDIAN].value));
-}
-
-void
-statistics_of(const struct value_list *list, struct feature_value values[STATISTICS])
-{
-    statistics_put_moments(list, values);
-    statistics_put_ranks(list, values);
-    statistics_put_deviations(list, values);
 }

@@ -179,7 +179,7 @@ peaks_fetch(struct cuda_lane *lane, struct peaks_found *found, struct error *err
     const struct cuda_peaks *own = cuda_peaks_state(&lane->base);
     double *const means[] = {&found->local, &found->global}; /* PEAKS_LOCAL, PEAKS_GLOBAL */
     uint64_t numbers[PEAKS_NUMBERS];
-    const int rc = cuda_counted_fetch_last(lane, &own->counted, PEAKS_NUMBERS, numbers, error);
+    const int rc = cuda_counted_fetch(lane, &own->counted, PEAKS_NUMBERS, numbers, true, error);
 
     if (rc)
         return rc;

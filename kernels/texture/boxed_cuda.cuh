@@ -67,15 +67,4 @@ cuda_box_slice(const struct cuda_box *box, int64_t z)
     return (Level *)box->levels + z * box->slice - box->margin * box->row - BOXED_ALIGN;
 }
 
-/* Returns a voxel by its number in the box's slices from `first` on. */
-static __device__ __forceinline__ const uint16_t *
-cuda_box_voxel(const struct cuda_box *box, int64_t first, uint64_t i)
-{
-    const uint64_t columns = (uint64_t)box->size[0], rows = (uint64_t)box->size[1];
-    const uint64_t row = i / columns;
-
-    return box->levels + (first + (int64_t)(row / rows)) * box->slice + (int64_t)(row % rows) * box->row +
-           (int64_t)(i - row * columns);
-}
-
 #endif

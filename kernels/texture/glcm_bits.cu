@@ -120,12 +120,19 @@ make_planes(const struct bits_codes &codes, uint32_t planes[4])
     planes[3] = pick(lower[0], lower[1] << 1, evens);
 }
 
-/* Makes the eight masks of a lane's word. Stored values have no bit for voxels that do not
- * count. */
+static __device__ __forceinline__ uint32_t
+next_of(const struct ring &ring, uint32_t place)
+{
+    return place + ROW == ring.size ? 0 : place + ROW;
+}
+
+/* Makes the eight masks of a lane's word of the row after `here`. Stored values have no bit for
+ * voxels that do not count. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
-make_masks(const struct bits_codes &codes, uint32_t there, unsigned char *at)
+make_next(const struct bits_codes &codes, uint32_t there, const struct ring &ring)
 {
+    unsigned char *at = ring.write + next_of(ring, ring.here);
     uint32_t planes[4];
 
     make_planes(codes, planes);
@@ -164,18 +171,16 @@ to_the_left(const struct masks &masks, int i, int32_t x)
     return __funnelshift_l(i == 0 ? masks.before : masks.word[i - 1], masks.word[i], (uint32_t)x);
 }
 
-/* Adds the pairs of 256 voxels with neighbours `one` and `two` to two matrices. */
-static __device__ __forceinline__ void
-glcm_bits_multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2], int32_t sums[4])
-{
-    ptx_multiply_bits(sums, one[0], two[0], one[1], two[1], voxels[0], voxels[1]);
-}
-
-/* Counts a row's pairs. `other` is the row behind. */
+/* Counts a row's pairs. `other` is the row behind. A product adds the pairs of 256 voxels to two matrices. */
 template <int PLACES>
 static __device__ __forceinline__ void
-glcm_bits_count_row(const struct masks &own, const struct masks &other, struct product *product)
+count_here(const struct ring &ring, struct product *product)
 {
+    const struct masks own = read_masks<false, (PLACES & OWN) != 0>(*product, ring.read + ring.here);
+    struct masks other = {};
+
+    if (PLACES & OTHERS)
+        other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(*product, ring.read + ring.behind);
 #pragma unroll
     for (int i = 0; i < WORDS; i += 2) {
         uint32_t voxels[2], of[GLCM_PLACES][2];
@@ -193,16 +198,12 @@ glcm_bits_count_row(const struct masks &own, const struct masks &other, struct p
         if (i == WORDS - 2)
             voxels[1] &= product->last;
         if (PLACES & (OWN | RIGHT))
-            glcm_bits_multiply(of[GLCM_PLACE_OWN], of[GLCM_PLACE_RIGHT], voxels, product->sums[0]);
+            ptx_multiply_bits(product->sums[0], of[GLCM_PLACE_OWN][0], of[GLCM_PLACE_RIGHT][0], of[GLCM_PLACE_OWN][1],
+                              of[GLCM_PLACE_RIGHT][1], voxels[0], voxels[1]);
         if (PLACES & (ABOVE | LEFT))
-            glcm_bits_multiply(of[GLCM_PLACE_ABOVE], of[GLCM_PLACE_LEFT], voxels, product->sums[1]);
+            ptx_multiply_bits(product->sums[1], of[GLCM_PLACE_ABOVE][0], of[GLCM_PLACE_LEFT][0],
+                              of[GLCM_PLACE_ABOVE][1], of[GLCM_PLACE_LEFT][1], voxels[0], voxels[1]);
     }
-}
-
-static __device__ __forceinline__ uint32_t
-next_of(const struct ring &ring, uint32_t place)
-{
-    return place + ROW == ring.size ? 0 : place + ROW;
 }
 
 static __device__ __forceinline__ void
@@ -227,26 +228,6 @@ glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t c
     };
 
     glcm_each_row(codes, count, fetch, use);
-}
-
-/* Makes the masks of the row after `here`. */
-template <bool SHIFTED>
-static __device__ __forceinline__ void
-make_next(const struct bits_codes &codes, uint32_t there, const struct ring &ring)
-{
-    make_masks<SHIFTED>(codes, there, ring.write + next_of(ring, ring.here));
-}
-
-template <int PLACES>
-static __device__ __forceinline__ void
-count_here(const struct ring &ring, struct product *product)
-{
-    const struct masks own = read_masks<false, (PLACES & OWN) != 0>(*product, ring.read + ring.here);
-    struct masks other = {};
-
-    if (PLACES & OTHERS)
-        other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(*product, ring.read + ring.behind);
-    glcm_bits_count_row<PLACES>(own, other, product);
 }
 
 /* Counts rows first .. last - 1 of a strip. Makes the next row's masks while a row is counted. Rows
@@ -275,20 +256,6 @@ count_strip(const struct glcm_image &image, struct word word, uint32_t first, ui
     count_here<PLACES>(ring, product);
 }
 
-static __device__ __forceinline__ struct word
-find_word(const struct glcm_image &image, const struct split &split, const struct glcm_set &set, uint32_t strip)
-{
-    const uint32_t index = strip * OWN_WORDS + threadIdx.x % WARP;
-    const uint32_t slice = index / split.words, x = index % split.words * WORD;
-    struct word word;
-
-    word.at = image.rows + ((size_t)set.first_slice + slice) * image.row_count * image.pitch + x;
-    word.has[0] = slice < split.slices && x < image.pitch;
-    word.has[1] = slice < split.slices && x + WORD / 2 < image.pitch;
-    word.there = (word.has[0] ? 0x0000FFFF : 0) | (word.has[1] ? 0xFFFF0000 : 0);
-    return word;
-}
-
 template <bool SHIFTED, int PLACES>
 static __device__ __forceinline__ void
 glcm_bits_count_part(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
@@ -296,10 +263,16 @@ glcm_bits_count_part(const struct glcm_image &image, const struct split &split, 
 {
     const uint32_t first = (uint32_t)((uint64_t)image.row_count * band / split.bands);
     const uint32_t last = (uint32_t)((uint64_t)image.row_count * (band + 1) / split.bands);
-    const uint32_t lane = threadIdx.x % WARP;
+    const uint32_t lane = threadIdx.x % WARP, index = strip * OWN_WORDS + lane;
+    const uint32_t slice = index / split.words, x = index % split.words * WORD;
     const bool begins = lane % 4 == 0, ends = lane % 4 == 3;
+    struct word word;
     struct ring ring;
 
+    word.at = image.rows + ((size_t)set.first_slice + slice) * image.row_count * image.pitch + x;
+    word.has[0] = slice < split.slices && x < image.pitch;
+    word.has[1] = slice < split.slices && x + WORD / 2 < image.pitch;
+    word.there = (word.has[0] ? 0x0000FFFF : 0) | (word.has[1] ? 0xFFFF0000 : 0);
     ring.size = (PLACES & OTHERS ? (uint32_t)set.behind + SPARE_ROWS : SPARE_ROWS) * ROW;
     ring.write = masks + lane * sizeof(uint32_t);
     ring.read = masks + lane / 4 * PITCH + lane % 4 * WORDS * sizeof(uint32_t);
@@ -311,7 +284,7 @@ glcm_bits_count_part(const struct glcm_image &image, const struct split &split, 
     product->after = ends ? 0 : all_bits;
     product->first = begins && strip > 0 ? 0 : all_bits;
     product->last = ends && strip + 1 < split.strips ? 0 : all_bits;
-    count_strip<SHIFTED, PLACES>(image, find_word(image, split, set, strip), first, last, ring, product);
+    count_strip<SHIFTED, PLACES>(image, word, first, last, ring, product);
 }
 
 /* Counts a warp's part of a set. */
@@ -344,35 +317,6 @@ count_any(const struct glcm_image &image, const struct split &split, const struc
     }
 }
 
-static __device__ __forceinline__ void
-add_sums(const struct product &product, uint32_t *sums)
-{
-    const uint32_t neighbour = threadIdx.x % WARP / 4, voxel = threadIdx.x % 4 * 2;
-
-#pragma unroll
-    for (uint32_t place = 0; place < GLCM_PLACES; place++)
-#pragma unroll
-        for (uint32_t k = 0; k < 2; k++)
-            atomicAdd(&sums[(place * LEVELS + voxel + k) * LEVELS + neighbour],
-                      (uint32_t)product.sums[place / 2][place % 2 * 2 + k]);
-}
-
-static __device__ __forceinline__ void
-glcm_bits_hand_over(const struct glcm_image &image, const struct glcm_set &set, const uint32_t *sums,
-                    unsigned long long *counts)
-{
-    const uint32_t levels = image.levels;
-
-    for (uint32_t i = threadIdx.x; i < SUMS; i += THREADS) {
-        const uint32_t place = i / (LEVELS * LEVELS);
-        const uint32_t a = i / LEVELS % LEVELS >> image.surplus, b = i % LEVELS >> image.surplus;
-        const uint32_t at = set.reversed[place] ? b * levels + a : a * levels + b;
-
-        if (sums[i] != 0 && set.places >> place & 1)
-            atomicAdd(&counts[(size_t)set.matrix[place] * levels * levels + at], (unsigned long long)sums[i]);
-    }
-}
-
 /* The blocks of a set are consecutive. The counts must be 0 initially. */
 template <bool SHIFTED>
 static __global__ void
@@ -382,7 +326,7 @@ __launch_bounds__(THREADS, BLOCKS)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     const struct glcm_set &set = sets[blockIdx.x / split.blocks];
-    const uint32_t warp = threadIdx.x / WARP;
+    const uint32_t warp = threadIdx.x / WARP, neighbour = threadIdx.x % WARP / 4, voxel = threadIdx.x % 4 * 2;
     uint32_t *sums = (uint32_t *)shared;
     struct product product;
 
@@ -391,9 +335,21 @@ __launch_bounds__(THREADS, BLOCKS)
     __syncthreads();
     product = count_any<SHIFTED>(image, split, set, blockIdx.x % split.blocks * WARPS + warp,
                                  shared + SUMS * sizeof(*sums) + warp * split.kept * ROW);
-    add_sums(product, sums);
+#pragma unroll
+    for (uint32_t place = 0; place < GLCM_PLACES; place++)
+#pragma unroll
+        for (uint32_t k = 0; k < 2; k++)
+            atomicAdd(&sums[(place * LEVELS + voxel + k) * LEVELS + neighbour],
+                      (uint32_t)product.sums[place / 2][place % 2 * 2 + k]);
     __syncthreads();
-    glcm_bits_hand_over(image, set, sums, counts);
+    for (uint32_t i = threadIdx.x; i < SUMS; i += THREADS) {
+        const uint32_t place = i / (LEVELS * LEVELS), levels = image.levels;
+        const uint32_t a = i / LEVELS % LEVELS >> image.surplus, b = i % LEVELS >> image.surplus;
+        const uint32_t at = set.reversed[place] ? b * levels + a : a * levels + b;
+
+        if (sums[i] != 0 && set.places >> place & 1)
+            atomicAdd(&counts[(size_t)set.matrix[place] * levels * levels + at], (unsigned long long)sums[i]);
+    }
 }
 
 /* Returns the words of the long row of `slices` slices. */
@@ -409,42 +365,28 @@ strips_of(size_t words)
     return words <= WARP ? 1 : (words - 2 + OWN_WORDS - 1) / OWN_WORDS;
 }
 
-static bool
-are_near(const struct texture_glcm *request)
-{
-    for (size_t i = 0; i < request->offset_count; i++) {
-        const struct texture_offset *offset = &request->offsets[i];
-
-        if (offset->z != 0 || abs(offset->x) >= WORD || abs(offset->y) > MOST_BEHIND)
-            return false;
-    }
-    return true;
-}
-
 bool
 glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *image, size_t slices)
 {
     const size_t words = words_of(image, slices), voxels = image->pitch * slices;
     const size_t room = strips_of(words) * WARP * WORD;
 
+    for (size_t i = 0; i < request->offset_count; i++) {
+        const struct texture_offset *offset = &request->offsets[i];
+
+        if (offset->z != 0 || abs(offset->x) >= WORD || abs(offset->y) > MOST_BEHIND)
+            return false;
+    }
     /* If more than half of the lanes have no voxels, counting pairs of a single matrix is
      * faster. */
-    return request->levels.levels <= LEVELS && are_near(request) && words <= INT32_MAX && voxels >= room / 2;
+    return request->levels.levels <= LEVELS && words <= INT32_MAX && voxels >= room / 2;
 }
 
 cudaError_t
-glcm_bits_allow(size_t shared)
+glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share, size_t processors,
+                 const struct glcm_set *sets, unsigned long long *counts, size_t most, cudaStream_t stream)
 {
-    const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    cudaError_t error = cudaFuncSetAttribute(glcm_bits_count_sets<true>, most_of, (int)shared);
-
-    return error != cudaSuccess ? error : cudaFuncSetAttribute(glcm_bits_count_sets<false>, most_of, (int)shared);
-}
-
-/* Makes as many bands as warps run at a time. No counter of a block may overflow. */
-static struct split
-split_image(const struct glcm_image *image, size_t slices, const struct glcm_share *share, size_t processors)
-{
+    /* Make as many bands as warps run at a time. No counter of a block may overflow. */
     const size_t strips = strips_of(words_of(image, slices));
     const size_t blocks = texture_most(1, processors * BLOCKS / share->sets);
     const size_t bands = texture_most(blocks * WARPS / strips, image->row_count / ROWS_OF_BAND + 1);
@@ -456,16 +398,11 @@ split_image(const struct glcm_image *image, size_t slices, const struct glcm_sha
     split.bands = (uint32_t)(bands < image->row_count ? bands : image->row_count);
     split.blocks = (uint32_t)((split.bands * strips + WARPS - 1) / WARPS);
     split.kept = share->behind + SPARE_ROWS;
-    return split;
-}
-
-void
-glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share, size_t processors,
-                 const struct glcm_set *sets, unsigned long long *counts, cudaStream_t stream)
-{
-    const struct split split = split_image(image, slices, share, processors);
     const size_t shared = SUMS * sizeof(uint32_t) + (size_t)WARPS * split.kept * ROW;
     const auto count = image->shift != 0 ? glcm_bits_count_sets<true> : glcm_bits_count_sets<false>;
+    const cudaError_t status = cudaFuncSetAttribute(count, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
 
-    count<<<split.blocks * share->sets, THREADS, shared, stream>>>(*image, split, sets, counts);
+    if (status == cudaSuccess)
+        count<<<split.blocks * share->sets, THREADS, shared, stream>>>(*image, split, sets, counts);
+    return status;
 }

@@ -169,33 +169,24 @@ levels_at(const struct levelling *levelling, int64_t row, int64_t x)
 
 /* Writes only the zeros behind a row that has no voxel of the region. */
 static void
-level_row(const struct levelling *levelling, int64_t z, int64_t row)
-{
-    const struct kernels_lane *lane = &levelling->lane->base;
-    int64_t columns = lane->extent.columns;
-    struct glcm_row within = row_within(lane, levelling->request->region, row);
-
-    levelling->own->rows[row] = within;
-    memset(levels_at(levelling, row, columns), 0, (size_t)MARGIN << levelling->wide);
-    if (!levelling->request->region)
-        level_voxels(levelling, z, row * columns, columns, levels_at(levelling, row, 0));
-    else if (within.first < within.end)
-        for (int64_t word = 0; word < texture_words_per_row(lane); word++)
-            level_word(levelling, z, row, word, levels_at(levelling, row, word * 64));
-}
-
-static void
 level_block(void *context, int64_t i)
 {
     struct levelling *levelling = context;
+    const struct kernels_lane *lane = &levelling->lane->base;
     struct texture_block block = texture_block_at(&levelling->blocks, i);
-    int64_t voxels = 0;
+    int64_t columns = lane->extent.columns, voxels = 0;
 
     for (int64_t y = block.first; y < block.end; y++) {
         int64_t row = block.z * levelling->blocks.rows + y;
+        struct glcm_row within = row_within(lane, levelling->request->region, row);
 
-        level_row(levelling, block.z, row);
-        voxels += levelling->own->rows[row].end - levelling->own->rows[row].first;
+        levelling->own->rows[row] = within;
+        memset(levels_at(levelling, row, columns), 0, (size_t)MARGIN << levelling->wide);
+        if (!levelling->request->region)
+            level_voxels(levelling, block.z, row * columns, columns, levels_at(levelling, row, 0));
+        for (int64_t word = 0; within.first < within.end && levelling->request->region && word * 64 < columns; word++)
+            level_word(levelling, block.z, row, word, levels_at(levelling, row, word * 64));
+        voxels += within.end - within.first;
     }
     __atomic_fetch_add(&levelling->voxels, voxels, __ATOMIC_RELAXED);
 }

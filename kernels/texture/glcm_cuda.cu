@@ -35,12 +35,6 @@ divider_of(uint32_t by)
     return divider;
 }
 
-static __device__ __forceinline__ uint32_t
-divide(uint32_t number, struct divider divider)
-{
-    return (uint32_t)((uint64_t)number * divider.factor >> divider.shift);
-}
-
 struct codes {
     uint32_t word[4];
 };
@@ -85,7 +79,8 @@ __launch_bounds__(THREADS) make_codes(struct glcm_volume volume, struct glcm_sou
     }
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < volume.rows * volume.pieces.by;
          i += gridDim.x * THREADS) {
-        uint32_t y = divide(i, volume.pieces), x = (i - y * volume.pieces.by) * PER_THREAD;
+        uint32_t y = (uint32_t)((uint64_t)i * volume.pieces.factor >> volume.pieces.shift); /* i / pieces.by */
+        uint32_t x = (i - y * volume.pieces.by) * PER_THREAD;
         size_t row = (size_t)z * volume.rows + y;
         size_t from = (size_t)(source.first[2] + z) * source.rows + source.first[1] + y;
         uint32_t column = source.first[0] + x;
@@ -189,19 +184,14 @@ cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted, 
 
 int
 cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters, uint64_t *counts,
-                   struct error *error)
+                   bool last, struct error *error)
 {
+    if (last)
+        return cuda_result_copy(lane, counts, counted->counts, counters * sizeof(*counts), error);
     CUDA_FETCH(lane, counted->host_counts, counted->counts, counters);
     CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     memcpy(counts, counted->host_counts, counters * sizeof(uint64_t));
     return 0;
-}
-
-int
-cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters, uint64_t *counts,
-                        struct error *error)
-{
-    return cuda_result_copy(lane, counts, counted->counts, counters * sizeof(*counts), error);
 }
 
 struct glcm_volume
@@ -258,16 +248,6 @@ shift_of(const struct texture_levels *levels)
     return shift < 8 ? shift : 0;
 }
 
-static uint32_t
-copies_that_fit(size_t counters, size_t shared)
-{
-    uint32_t copies = WARP;
-
-    while (copies > 1 && counters * copies * sizeof(uint32_t) > shared)
-        copies /= 2;
-    return copies;
-}
-
 static void
 plan_counters(const struct texture_glcm *request, size_t shared, struct glcm_plan *plan)
 {
@@ -279,7 +259,9 @@ plan_counters(const struct texture_glcm *request, size_t shared, struct glcm_pla
         plan->shared = plan->in_turn * levels * sizeof(uint32_t);
         return;
     }
-    plan->image.copies = copies_that_fit(k * k, shared);
+    plan->image.copies = WARP;
+    while (plan->image.copies > 1 && k * k * plan->image.copies * sizeof(uint32_t) > shared)
+        plan->image.copies /= 2;
 }
 
 /* Splits few lines into many parts, so that all warps of a block have work. */
@@ -297,14 +279,6 @@ plan_lines(bool per_slice, struct glcm_image *image)
     image->parts = (uint32_t)texture_most(1, texture_least((size_t)image->length, THREADS / WARP / beside));
     image->steps = ((uint32_t)image->length + image->parts - 1) / image->parts;
     image->lines = beside * image->parts;
-}
-
-static void
-plan_bits(struct glcm_plan *plan)
-{
-    plan->volume.code_shift = GLCM_BITS_SHIFT;
-    plan->volume.none = GLCM_BITS_NONE;
-    plan->image.surplus = plan->shifted ? plan->image.shift - GLCM_BITS_SHIFT : 0;
 }
 
 /* Plans the part of the volume with codes: the region's box, aligned to whole pieces, or one voxel
@@ -354,20 +328,13 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
     plan->volume.none = plan->many ? 0 : (uint8_t)image->levels;
     plan->volume.counted = plan->many ? (uint16_t *)own->counted.region : NULL;
     plan->bits = glcm_bits_take(request, image, plan->slices);
-    if (plan->bits)
-        plan_bits(plan);
-    else
+    if (!plan->bits) {
         plan_lines(request->per_slice, image);
-}
-
-/* Spans have 31-bit numbers. More spans occur only with 2^31 rows of a few voxels. */
-static bool
-is_too_long(const struct cuda_lane *lane)
-{
-    const struct image_extent *extent = &lane->base.extent;
-    size_t spans = (cuda_glcm_of(lane)->code_pitch + PER_THREAD + A_SPAN - 1) / A_SPAN;
-
-    return spans * (size_t)extent->rows * (size_t)extent->slices > INT32_MAX;
+        return;
+    }
+    plan->volume.code_shift = GLCM_BITS_SHIFT;
+    plan->volume.none = GLCM_BITS_NONE;
+    image->surplus = plan->shifted ? image->shift - GLCM_BITS_SHIFT : 0;
 }
 
 /* Handles as many slices at a time as tables fit. */
@@ -402,49 +369,20 @@ queue_codes(struct cuda_lane *lane, const struct texture_glcm *request, struct g
     return 0;
 }
 
-static void
-launch_sets(struct cuda_lane *lane, const struct glcm_plan *plan)
-{
-    const struct cuda_glcm *own = cuda_glcm_of(lane);
-    if (plan->many) {
-        const size_t sets = plan->share.sets;
-        const dim3 grid(cuda_texture_parts(lane, sets), (unsigned)sets,
-                        (plan->image.levels + plan->in_turn - 1) / plan->in_turn);
-
-        glcm_count_many<<<grid, THREADS, plan->shared, lane->work>>>(plan->volume, plan->image.levels, plan->in_turn,
-                                                                     plan->slices, own->sets, own->counted.counts);
-    } else if (plan->bits) {
-        glcm_bits_launch(&plan->image, plan->slices, &plan->share, (size_t)cuda_device_of(&lane->base)->multiprocessors,
-                         own->sets, own->counted.counts, lane->work);
-    } else {
-        glcm_pairs_launch(&plan->image, &plan->share, own->sets, own->counted.counts, lane->work);
-    }
-}
-
-static int
-allow_shared(struct cuda_device *device, struct error *error)
-{
-    const int bytes = (int)device->shared_per_block;
-    const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
-
-    CUDA_TRY(device, glcm_pairs_allow(device->shared_per_block));
-    CUDA_TRY(device, glcm_bits_allow(device->shared_per_block));
-    CUDA_TRY(device, cudaFuncSetAttribute(glcm_count_many, most_of, bytes));
-    return 0;
-}
-
 int
 cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan, struct error *error)
 {
+    const struct image_extent *extent = &lane->base.extent;
+    const size_t spans = (cuda_glcm_of(lane)->code_pitch + PER_THREAD + A_SPAN - 1) / A_SPAN;
     int rc;
 
-    if (is_too_long(lane))
+    /* Spans have 31-bit numbers. More spans occur only with 2^31 rows of a few voxels. */
+    if (spans * (size_t)extent->rows * (size_t)extent->slices > INT32_MAX)
         return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE, "there are too many rows for the GPU");
     make_plan(lane, request, plan);
     plan->volume.table_per_slice = request->levels.table_count > 1;
-    rc = allow_shared(cuda_device_of(&lane->base), error);
-    if (rc || plan->shifted)
-        return rc;
+    if (plan->shifted)
+        return 0;
     rc = cuda_counted_region(lane, &cuda_glcm_of(lane)->counted, request->region, &plan->volume.region, error);
     return rc ? rc : queue_codes(lane, request, plan, error);
 }
@@ -471,10 +409,25 @@ int
 cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const size_t counters = count * plan->image.levels * plan->image.levels;
+    const struct cuda_glcm *own = cuda_glcm_of(lane);
+    const size_t counters = count * plan->image.levels * plan->image.levels, sets = plan->share.sets;
+    const size_t most = device->shared_per_block;
 
-    CUDA_TRY(device, cudaMemsetAsync(cuda_glcm_of(lane)->counted.counts, 0, counters * sizeof(uint64_t), lane->work));
-    launch_sets(lane, plan);
+    CUDA_TRY(device, cudaMemsetAsync(own->counted.counts, 0, counters * sizeof(uint64_t), lane->work));
+    if (plan->many) {
+        const dim3 grid(cuda_texture_parts(lane, sets), (unsigned)sets,
+                        (plan->image.levels + plan->in_turn - 1) / plan->in_turn);
+
+        CUDA_TRY(device, cudaFuncSetAttribute(glcm_count_many, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
+        glcm_count_many<<<grid, THREADS, plan->shared, lane->work>>>(plan->volume, plan->image.levels, plan->in_turn,
+                                                                     plan->slices, own->sets, own->counted.counts);
+    } else if (plan->bits) {
+        CUDA_TRY(device, glcm_bits_launch(&plan->image, plan->slices, &plan->share, (size_t)device->multiprocessors,
+                                          own->sets, own->counted.counts, most, lane->work));
+    } else {
+        CUDA_TRY(device,
+                 glcm_pairs_launch(&plan->image, &plan->share, own->sets, own->counted.counts, most, lane->work));
+    }
     CUDA_LAUNCHED(device);
     return 0;
 }
@@ -498,8 +451,8 @@ cuda_glcm_run(struct kernels_lane *base, const void *given, struct error *error)
         if (rc == 0)
             rc = cuda_glcm_count(lane, &plan, count, error);
         if (rc == 0)
-            rc = (first + count < matrices ? cuda_counted_fetch : cuda_counted_fetch_last)(
-                lane, &cuda_glcm_of(lane)->counted, count * size, asked->counts + first * size, error);
+            rc = cuda_counted_fetch(lane, &cuda_glcm_of(lane)->counted, count * size, asked->counts + first * size,
+                                    first + count >= matrices, error);
     }
     return rc;
 }

@@ -202,33 +202,6 @@ count_rows(const struct glcm_image &image, const struct glcm_set &set, const str
         });
 }
 
-/* Counts steps whose other row is that of the previous step, initially rows[1]. */
-template <bool SHIFTED, int ONE, int TWO>
-static __device__ __forceinline__ void
-count_kept_rows(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
-                struct pairs_row rows[GLCM_ROWS], uint32_t steps, int64_t stride)
-{
-    struct pairs_codes other = glcm_pairs_codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
-    struct words fetched_words[3];
-
-    glcm_each_row(
-        fetched_words, steps,
-        [&](struct words *into) {
-            *into = fetch_row(rows[GLCM_OWN]);
-            rows[GLCM_OWN].at += stride;
-        },
-        [&](const struct words &fetched) {
-            const struct pairs_codes own = glcm_pairs_codes_of<SHIFTED, true>(image, rows[GLCM_OWN], fetched);
-
-            if (SHIFTED || !is_empty(image, own)) {
-                count_words<ONE_LOW>(counting, own, move(ONE == GLCM_OWN ? own : other, set.x[0]));
-                if (TWO != GLCM_NONE)
-                    count_words<ONE_HIGH>(counting, own, move(other, set.x[1]));
-            }
-            other = own;
-        });
-}
-
 /* Counts one matrix with neighbours further away in x. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
@@ -264,17 +237,11 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set, const
         });
 }
 
-/* Return the neighbours' distance in rows along the lines, and across them. */
+/* Returns the neighbours' distance in rows along the lines. */
 static __device__ __forceinline__ int32_t
 ahead_of(const struct glcm_image &image, const struct glcm_set &set, int which)
 {
     return image.in_z ? set.z[which] : set.y[which];
-}
-
-static __device__ __forceinline__ int32_t
-aside_of(const struct glcm_image &image, const struct glcm_set &set, int which)
-{
-    return image.in_z ? set.y[which] : set.z[which];
 }
 
 /* Returns whether the row at `along` of a line has neighbours. Sets *until to the row where that
@@ -284,8 +251,9 @@ has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int w
                int32_t along, int32_t *until)
 {
     const int32_t ahead = ahead_of(image, set, which), to = along + ahead;
+    const int32_t aside = image.in_z ? set.y[which] : set.z[which]; /* distance across the lines */
 
-    if ((uint32_t)(line.other + aside_of(image, set, which)) >= image.others)
+    if ((uint32_t)(line.other + aside) >= image.others)
         return false;
     if (to < 0)
         *until = min(*until, -ahead);
@@ -355,8 +323,8 @@ count_run(const struct glcm_image &image, const struct glcm_set &set, const stru
     count_rows<SHIFTED, ONE == GLCM_FAR ? 0 : ONE, TWO>(image, set, counting, rows, steps);
 }
 
-/* Counts rows with neighbours in the previous or next row. If they are in the next row, the run
- * goes backwards. Without neighbours, a run is one row. */
+/* Counts rows with neighbours in the previous or next row, which a step has from the previous step.
+ * If they are in the next row, the run goes backwards. Without neighbours, a run is one row. */
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_kept_run(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
@@ -364,43 +332,40 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set, const
 {
     constexpr int which = ONE == 1 ? 0 : 1;
     const bool backwards = ahead_of(image, set, which) > 0;
+    const int64_t stride = backwards ? -(int64_t)image.stride : (int64_t)image.stride;
     const uint8_t *at = line.row + (size_t)(backwards ? until - 1 : first) * image.stride;
-    struct pairs_row rows[GLCM_ROWS];
+    struct pairs_row row = glcm_pairs_find_row(image, line, at, true);
+    const struct pairs_row beside =
+        glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, which, at), has[which]);
+    struct pairs_codes other = glcm_pairs_codes_of<SHIFTED, true>(image, beside, fetch_row(beside));
+    struct words fetched_words[3];
 
-    rows[GLCM_OWN] = glcm_pairs_find_row(image, line, at, true);
-    rows[1] = glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, which, at), has[which]);
-    count_kept_rows<SHIFTED, ONE, TWO>(image, set, counting, rows, (uint32_t)(until - first),
-                                       backwards ? -(int64_t)image.stride : (int64_t)image.stride);
+    glcm_each_row(
+        fetched_words, (uint32_t)(until - first),
+        [&](struct words *into) {
+            *into = fetch_row(row);
+            row.at += stride;
+        },
+        [&](const struct words &fetched) {
+            const struct pairs_codes own = glcm_pairs_codes_of<SHIFTED, true>(image, row, fetched);
+
+            if (SHIFTED || !is_empty(image, own)) {
+                count_words<ONE_LOW>(counting, own, move(ONE == GLCM_OWN ? own : other, set.x[0]));
+                if (TWO != GLCM_NONE)
+                    count_words<ONE_HIGH>(counting, own, move(other, set.x[1]));
+            }
+            other = own;
+        });
 }
 
-/* Counts rows first .. last - 1 of a line, in runs with the same neighbour rows. */
-template <bool SHIFTED, int ONE, int TWO, bool KEPT>
-static __device__ __forceinline__ void
-glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting,
-                      const struct pairs_line &line, int32_t first, int32_t last)
-{
-    while (first < last) {
-        int32_t until = last;
-        const bool has_one = has_neighbours(image, set, 0, line, first, &until);
-        const bool has_two = TWO != GLCM_NONE && has_neighbours(image, set, 1, line, first, &until);
-        const bool has[2] = {has_one, has_two};
-
-        if (KEPT && (has_one || has_two))
-            count_kept_run<SHIFTED, ONE, TWO>(image, set, counting, line, first, until, has);
-        else if (has_one || has_two)
-            count_run<SHIFTED, ONE, TWO>(image, set, counting, line, first, until, has);
-        first = until;
-    }
-}
-
-/* Counts steps first .. first + steps - 1 of line `index` of the set. */
+/* Counts steps first .. first + steps - 1 of line `index` of the set, in runs with the same neighbour rows. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
 count_steps(const struct glcm_image &image, const struct glcm_set &set, const struct counting &counting, uint32_t index,
             uint32_t first, uint32_t steps)
 {
     const uint32_t rest = index / image.across, part = rest % image.parts;
-    const int32_t begin = (int32_t)(part * image.steps + first);
+    const int32_t begin = (int32_t)(part * image.steps + first), last = min(begin + (int32_t)steps, image.length);
     struct pairs_line line;
 
     line.x = (int32_t)(index % image.across * A_SPAN + threadIdx.x % WARP * PER_THREAD);
@@ -409,23 +374,16 @@ count_steps(const struct glcm_image &image, const struct glcm_set &set, const st
     if (index >= image.lines || (uint32_t)line.other >= image.others)
         return;
     line.row = image.rows + (size_t)line.other * image.pitch * (image.in_z ? 1 : image.row_count) + (size_t)line.x;
-    glcm_pairs_count_line<SHIFTED, ONE, TWO, KEPT>(image, set, counting, line, begin,
-                                                   min(begin + (int32_t)steps, image.length));
-}
+    for (int32_t at = begin, until; at < last; at = until) {
+        until = last;
+        const bool has_one = has_neighbours(image, set, 0, line, at, &until);
+        const bool has_two = TWO != GLCM_NONE && has_neighbours(image, set, 1, line, at, &until);
+        const bool has[2] = {has_one, has_two};
 
-/* Sums and clears all copies of a counter, low and high halves. Each thread begins at another
- * bank. */
-template <bool HALVES>
-static __device__ __forceinline__ void
-take_counter(uint32_t *first, uint32_t copies, unsigned long long *low, unsigned long long *high)
-{
-    *low = *high = 0;
-    for (uint32_t i = 0; i < copies; i++) {
-        uint32_t *counter = first + ((i + threadIdx.x) & (copies - 1)), number = *counter;
-
-        *low += HALVES ? number & 0xFFFF : number;
-        *high += HALVES ? number >> 16 : 0;
-        *counter = 0;
+        if (KEPT && (has_one || has_two))
+            count_kept_run<SHIFTED, ONE, TWO>(image, set, counting, line, at, until, has);
+        else if (has_one || has_two)
+            count_run<SHIFTED, ONE, TWO>(image, set, counting, line, at, until, has);
     }
 }
 
@@ -440,6 +398,8 @@ glcm_pairs_add_pair(const struct glcm_image &image, const struct glcm_set &set, 
         atomicAdd(&counts[(size_t)set.matrix[which] * levels * levels + at], number);
 }
 
+/* Sums and clears all copies of each counter, low and high halves. Each thread begins at another
+ * bank. */
 template <bool HALVES>
 static __device__ void
 glcm_pairs_hand_over(const struct glcm_image &image, const struct glcm_set &set, uint32_t *counters,
@@ -448,9 +408,16 @@ glcm_pairs_hand_over(const struct glcm_image &image, const struct glcm_set &set,
     const uint32_t k = image.levels + 1;
 
     for (uint32_t i = threadIdx.x; i < k * k; i += THREADS) {
-        unsigned long long low, high;
+        unsigned long long low = 0, high = 0;
 
-        take_counter<HALVES>(counters + i * image.copies, image.copies, &low, &high);
+        for (uint32_t copy = 0; copy < image.copies; copy++) {
+            uint32_t *counter = counters + i * image.copies + ((copy + threadIdx.x) & (image.copies - 1));
+            const uint32_t number = *counter;
+
+            low += HALVES ? number & 0xFFFF : number;
+            high += HALVES ? number >> 16 : 0;
+            *counter = 0;
+        }
         glcm_pairs_add_pair(image, set, 0, i / k, i % k, low, counts);
         if (HALVES)
             glcm_pairs_add_pair(image, set, 1, i / k, i % k, high, counts);
@@ -540,26 +507,14 @@ __launch_bounds__(THREADS) glcm_pairs_count_sets(const __grid_constant__ struct 
 }
 
 cudaError_t
-glcm_pairs_allow(size_t shared)
-{
-    const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    cudaError_t error = cudaFuncSetAttribute(glcm_pairs_count_sets<true>, most_of, (int)shared);
-
-    return error != cudaSuccess ? error : cudaFuncSetAttribute(glcm_pairs_count_sets<false>, most_of, (int)shared);
-}
-
-bool
-glcm_pairs_near(const struct texture_offset *offset)
-{
-    return offset->x >= 0 && offset->x <= (int32_t)sizeof(uint32_t);
-}
-
-void
 glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share, const struct glcm_set *sets,
-                  unsigned long long *counts, cudaStream_t stream)
+                  unsigned long long *counts, size_t most, cudaStream_t stream)
 {
     const size_t k = image->levels + 1, shared = k * k * image->copies * sizeof(uint32_t);
     const auto count = image->shift != 0 ? glcm_pairs_count_sets<true> : glcm_pairs_count_sets<false>;
+    const cudaError_t status = cudaFuncSetAttribute(count, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
 
-    count<<<share->blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
+    if (status == cudaSuccess)
+        count<<<share->blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
+    return status;
 }

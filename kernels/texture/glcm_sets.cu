@@ -31,14 +31,15 @@ offset_of(const struct arranging *arranging, size_t i, bool *is_reversed = NULL)
     return reversed ? texture_offset{-offset.x, -offset.y, -offset.z} : offset;
 }
 
-/* A matrix per slice that is counted by the opposite offset may begin in another slice than the
+/* Returns whether a matrix can share a set: its neighbours, which are never to the left, lie in the same or the next
+ * word (glcm_pairs.cu). A matrix per slice that is counted by the opposite offset may begin in another slice than the
  * other matrix of its set. */
 static bool
 glcm_sets_is_near(const struct arranging *arranging, size_t i)
 {
     const struct texture_offset offset = offset_of(arranging, i);
 
-    return glcm_pairs_near(&offset) && (offset.z == 0 || !arranging->request->per_slice);
+    return offset.x >= 0 && offset.x <= (int32_t)sizeof(uint32_t) && (offset.z == 0 || !arranging->request->per_slice);
 }
 
 static bool
@@ -98,32 +99,21 @@ add_single(struct arranging *arranging, size_t i)
         set->kind = is_beside(arranging, i) ? GLCM_SINGLE_KEPT : GLCM_SINGLE;
 }
 
-static enum glcm_kind
-kind_of_pair(const struct arranging *arranging, size_t i, size_t j)
-{
-    const bool kept = is_beside(arranging, j);
-
-    if (!in_one_row(arranging, i, j)) {
-        if (!is_own(arranging, i))
-            return GLCM_TWO_ROWS;
-        return kept ? GLCM_ONE_OWN_KEPT : GLCM_ONE_OWN;
-    }
-    if (is_own(arranging, i))
-        return GLCM_BOTH_OWN;
-    return kept ? GLCM_ONE_ROW_KEPT : GLCM_ONE_ROW;
-}
-
 static void
 glcm_sets_add_pair(struct arranging *arranging, size_t i, size_t j)
 {
     struct glcm_set *set = &arranging->sets[arranging->pairs++];
     const bool turned = !is_own(arranging, i) && is_own(arranging, j);
     const size_t one = turned ? j : i, two = turned ? i : j;
+    const bool own = is_own(arranging, one), kept = is_beside(arranging, two);
 
     memset(set, 0, sizeof(*set));
     glcm_sets_put_matrix(arranging, one, 0, set);
     glcm_sets_put_matrix(arranging, two, 1, set);
-    set->kind = kind_of_pair(arranging, one, two);
+    if (!in_one_row(arranging, one, two))
+        set->kind = !own ? GLCM_TWO_ROWS : kept ? GLCM_ONE_OWN_KEPT : GLCM_ONE_OWN;
+    else
+        set->kind = own ? GLCM_BOTH_OWN : kept ? GLCM_ONE_ROW_KEPT : GLCM_ONE_ROW;
 }
 
 /* Pairs two matrices if 16-bit counters suffice, preferably with neighbours in one row. */
@@ -158,48 +148,32 @@ arrange(struct arranging *arranging, bool in_pairs)
             arranging->singles * sizeof(*arranging->sets));
 }
 
-/* Returns the cost: accesses to shared memory and the cache for 512 voxels, the bottleneck. */
-static uint64_t
-cost_of(const struct glcm_set *set)
-{
-    static const uint8_t costs[GLCM_KINDS] = {26, 31, 26, 33, 42, 48, 43, 47, 42, 53};
-
-    return costs[set->kind];
-}
-
-/* Gives each set a block. While processors are left, the slowest set gets another. */
-static uint32_t
-share_out(struct glcm_set *sets, size_t count, size_t processors)
-{
-    uint32_t blocks = 0;
-
-    for (size_t i = 0; i < count; i++)
-        sets[i].parts = 1;
-    for (size_t shared = count; shared < processors; shared++) {
-        struct glcm_set *slowest = sets;
-
-        for (size_t i = 1; i < count; i++)
-            if (cost_of(&sets[i]) * slowest->parts > cost_of(slowest) * sets[i].parts)
-                slowest = &sets[i];
-        slowest->parts++;
-    }
-    for (size_t i = 0; i < count; i++) {
-        sets[i].first_block = blocks;
-        blocks += sets[i].parts;
-    }
-    return blocks;
-}
-
 struct glcm_share
 glcm_arrange(const struct texture_glcm *request, size_t first, size_t count, const struct glcm_image *image,
              size_t processors, struct glcm_set *sets)
 {
+    /* Costs: accesses to shared memory and the cache for 512 voxels, the bottleneck. */
+    static const uint64_t costs[GLCM_KINDS] = {26, 31, 26, 33, 42, 48, 43, 47, 42, 53};
     struct arranging arranging = {request, first, count, sets, 0, 0, false, image->in_z};
     struct glcm_share share = {};
 
     arrange(&arranging, image->copies == WARP);
     share.sets = (uint32_t)(arranging.pairs + arranging.singles);
-    share.blocks = share_out(sets, share.sets, processors);
+    /* Give each set a block. While processors are left, the slowest set gets another. */
+    for (uint32_t i = 0; i < share.sets; i++)
+        sets[i].parts = 1;
+    for (size_t shared = share.sets; shared < processors; shared++) {
+        struct glcm_set *slowest = sets;
+
+        for (uint32_t i = 1; i < share.sets; i++)
+            if (costs[sets[i].kind] * slowest->parts > costs[slowest->kind] * sets[i].parts)
+                slowest = &sets[i];
+        slowest->parts++;
+    }
+    for (uint32_t i = 0; i < share.sets; i++) {
+        sets[i].first_block = share.blocks;
+        share.blocks += sets[i].parts;
+    }
     return share;
 }
 
@@ -213,15 +187,6 @@ place_of(const struct texture_offset *offset)
     return offset->x > 0 ? GLCM_PLACE_RIGHT : GLCM_PLACE_LEFT;
 }
 
-/* Returns whether the offset's place is free, and its row is that of the set. */
-static bool
-has_room(const struct glcm_set *set, const struct texture_offset *offset)
-{
-    const uint32_t behind = (uint32_t)-offset->y;
-
-    return !(set->places >> place_of(offset) & 1) && (behind == 0 || set->behind == 0 || set->behind == behind);
-}
-
 struct glcm_share
 glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count, struct glcm_set *sets)
 {
@@ -231,15 +196,18 @@ glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count
     for (size_t i = 0; i < count; i++) {
         const struct texture_offset offset = offset_of(&arranging, i);
         const bool begins = i == 0 || (first + i) % request->offset_count == 0;
+        const enum glcm_place place = place_of(&offset);
+        const uint32_t behind = (uint32_t)-offset.y;
         struct glcm_set *set = &sets[share.sets - (begins ? 0 : 1)];
 
-        if (begins || !has_room(set, &offset)) {
+        /* The set needs a free place, and the same row behind. */
+        if (begins || (set->places >> place & 1) || (behind != 0 && set->behind != 0 && set->behind != behind)) {
             set = &sets[share.sets++];
             memset(set, 0, sizeof(*set));
         }
-        glcm_sets_put_matrix(&arranging, i, place_of(&offset), set);
-        set->places |= 1u << place_of(&offset);
-        set->behind |= (uint32_t)-offset.y;
+        glcm_sets_put_matrix(&arranging, i, place, set);
+        set->places |= 1u << place;
+        set->behind |= behind;
         share.behind = (uint32_t)texture_most(share.behind, set->behind);
     }
     return share;

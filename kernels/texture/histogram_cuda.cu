@@ -60,12 +60,6 @@ template <typename Value> struct histogram_walk {
     uint32_t steps;          /* equal in all threads */
 };
 
-static struct cuda_counted *
-cuda_histogram_state(const struct kernels_lane *lane)
-{
-    return (struct cuda_counted *)kernels_state(lane, KERNELS_HISTOGRAM);
-}
-
 /* Returns a histogram's size in 8-byte words. */
 static __host__ __device__ __forceinline__ size_t
 histogram_size(size_t values)
@@ -128,19 +122,8 @@ histogram_fetch(const struct glcm_volume &volume, struct histogram_walk<Value> *
     }
 }
 
-/* Sums all copies of a counter. Each thread begins at another bank. */
-template <uint32_t COPIES>
-static __device__ __forceinline__ unsigned long long
-histogram_sum_copies(const uint32_t *counters, uint32_t counter)
-{
-    unsigned long long sum = 0;
-
-    for (uint32_t i = 0; i < COPIES; i++)
-        sum += counters[counter * COPIES + (i + threadIdx.x) % COPIES];
-    return sum;
-}
-
-/* Adds a block's counters for values from `lowest` on. */
+/* Adds a block's counters for values from `lowest` on. Sums all copies of a counter: each thread
+ * begins at another bank. */
 template <uint32_t COPIES>
 static __device__ __forceinline__ void
 histogram_add(const uint32_t *counters, uint32_t count, uint32_t lowest, const struct histogram_place &place)
@@ -148,8 +131,10 @@ histogram_add(const uint32_t *counters, uint32_t count, uint32_t lowest, const s
     uint32_t above = 0, end = 0;
 
     for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
-        const unsigned long long sum = histogram_sum_copies<COPIES>(counters, i);
+        unsigned long long sum = 0;
 
+        for (uint32_t copy = 0; copy < COPIES; copy++)
+            sum += counters[i * COPIES + (copy + threadIdx.x) % COPIES];
         if (sum == 0)
             continue;
         atomicAdd(&place.counts[lowest + i], sum);
@@ -189,19 +174,7 @@ histogram_end(const struct histogram_job &job, const struct histogram_place &pla
         *(volatile unsigned long long *)&host.span->ended = 1;
 }
 
-/* Returns the byte offset of the counter of a piece's value. 8-bit values need one shift. */
-template <typename Value>
-static __device__ __forceinline__ uint32_t
-histogram_offset(const struct texture_piece<Value> &piece, uint32_t k, uint32_t bias, uint32_t lowest, uint32_t count)
-{
-    const uint32_t word = piece.words[k / texture_piece<Value>::OF_WORD], byte = k % 4;
-
-    if (sizeof(Value) == 1)
-        return (byte == 0 ? word << 7 : word >> (8 * byte - 7)) & 0xFF << 7;
-    return min((piece.value(k) ^ bias) - lowest, count + SPARE_LARGER) * sizeof(uint32_t);
-}
-
-/* ALL: every voxel is in the region. */
+/* ALL: every voxel is in the region. Offsets are in bytes. That of an 8-bit value needs one shift. */
 template <bool ALL, typename Value>
 static __device__ __forceinline__ void
 histogram_count_piece(const struct texture_piece<Value> &piece, uint32_t bias, uint32_t lowest, uint32_t count,
@@ -211,7 +184,10 @@ histogram_count_piece(const struct texture_piece<Value> &piece, uint32_t bias, u
 
 #pragma unroll
     for (uint32_t k = 0; k < texture_piece<Value>::VALUES; k++) {
-        const uint32_t offset = histogram_offset(piece, k, bias, lowest, count);
+        const uint32_t word = piece.words[k / texture_piece<Value>::OF_WORD], byte = k % 4;
+        const uint32_t offset = sizeof(Value) == 1
+                                    ? (byte == 0 ? word << 7 : word >> (8 * byte - 7)) & 0xFF << 7
+                                    : min((piece.value(k) ^ bias) - lowest, count + SPARE_LARGER) * sizeof(uint32_t);
 
         atomicAdd((uint32_t *)(counters + (ALL || piece.in >> k & 1 ? offset : other)), 1u);
     }
@@ -255,7 +231,7 @@ __launch_bounds__(THREADS, histogram_kind<Value>::BLOCKS) histogram_count(struct
 static void
 cuda_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    cuda_counted_place(lane, memory, cuda_histogram_state(lane));
+    cuda_counted_place(lane, memory, (struct cuda_counted *)kernels_state(lane, KERNELS_HISTOGRAM));
 }
 
 static int64_t
@@ -267,29 +243,22 @@ histogram_clock(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Polls for the histograms for a short time: waking a sleeping thread takes as long as counting
- * one. */
-static bool
-histogram_look(const struct histogram_job *job, size_t count)
+/* Waits for the job's histograms, and copies the values that occur. First polls for a short time:
+ * waking a sleeping thread takes as long as counting a histogram. */
+static int
+histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t count, uint64_t *counts,
+               struct error *error)
 {
     const int64_t begun = histogram_clock();
     size_t there = 0;
 
+    memset(counts, 0, count * job->values * sizeof(*counts));
     do {
         const struct histogram_place place = histogram_place_of(job->host_counts, job->values, there);
 
         there += __atomic_load_n(&place.span->ended, __ATOMIC_ACQUIRE) != 0;
     } while (there < count && histogram_clock() - begun < LOOKED_FOR);
-    return there == count;
-}
-
-/* Waits for the job's histograms, and copies the values that occur. */
-static int
-histogram_take(struct cuda_lane *lane, const struct histogram_job *job, size_t count, uint64_t *counts,
-               struct error *error)
-{
-    memset(counts, 0, count * job->values * sizeof(*counts));
-    if (!histogram_look(job, count))
+    if (there < count)
         CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     for (size_t i = 0; i < count; i++) {
         const struct histogram_place place = histogram_place_of(job->host_counts, job->values, i);
@@ -323,40 +292,34 @@ run_histograms(struct cuda_lane *lane, const struct histogram_job *job, size_t c
     return histogram_take(lane, job, count, counts, error);
 }
 
-/* Limits the volume to the slices of the region's box. */
-static void
-histogram_leave_slices(const struct cuda_lane *lane, const uint64_t *region, struct glcm_volume *volume)
-{
-    const struct image_extent *extent = &lane->base.extent;
-    struct texture_box box;
-
-    texture_region_box(&lane->base, region, &box);
-    volume->voxels = (const char *)volume->voxels +
-                     (size_t)(box.first[2] * image_slice_voxels(extent)) * image_pixel_size(lane->base.pixel);
-    if (volume->region)
-        volume->region += (size_t)(box.first[2] * extent->rows) * volume->words_per_row;
-    volume->slices = (uint32_t)box.size[2];
-}
-
 static int
 cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_histogram_request *request = (const struct texture_histogram_request *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
-    const struct cuda_counted *counted = cuda_histogram_state(base);
+    const struct cuda_counted *counted = (const struct cuda_counted *)kernels_state(base, KERNELS_HISTOGRAM);
     const size_t values = texture_values(lane);
     const size_t histograms = request->per_slice ? (size_t)base->extent.slices : 1;
     const size_t batch = TEXTURE_COUNTERS / histogram_size(values);
     struct histogram_job job = {};
+    struct glcm_volume *volume = &job.volume;
     int rc;
 
     CUDA_TRY(device, cudaFuncSetAttribute(histogram_count<uint16_t>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)device->shared_per_block));
     job.volume = cuda_texture_volume(lane);
     rc = cuda_counted_region(lane, counted, request->region, &job.volume.region, error);
-    if (!request->per_slice)
-        histogram_leave_slices(lane, request->region, &job.volume);
+    if (!request->per_slice) { /* only the slices of the region's box */
+        struct texture_box box;
+
+        texture_region_box(base, request->region, &box);
+        volume->voxels = (const char *)volume->voxels +
+                         (size_t)(box.first[2] * image_slice_voxels(&base->extent)) * image_pixel_size(base->pixel);
+        if (volume->region)
+            volume->region += (size_t)(box.first[2] * base->extent.rows) * volume->words_per_row;
+        volume->slices = (uint32_t)box.size[2];
+    }
     job.slice_count = request->per_slice ? 1 : job.volume.slices;
     job.values = (uint32_t)values;
     job.window = (uint32_t)texture_least(values, device->shared_per_block / sizeof(uint32_t) - SPARES);

@@ -63,13 +63,6 @@ bits_steps_of(const struct bits_part &part, uint32_t tile, uint32_t slices)
     return outer ? slices + slices / 2 : slices;
 }
 
-/* Returns the number of windows of `columns` columns. */
-static __host__ __device__ __forceinline__ int64_t
-bits_windows(int64_t columns)
-{
-    return columns > 2 ? (columns - 2 + BITS_WINDOW - 1) / BITS_WINDOW : 1;
-}
-
 /* A window's levels: byte b of word j is voxel 8 b + j. */
 struct bits_levels {
     uint32_t word[8];
@@ -132,14 +125,6 @@ bits_look_up(const struct bits_values *values, const uint32_t word[8], struct bi
                               *(const uint32_t *)((const char *)values->level +
                                                   __dp4a(word[2 * b + j / 4], BITS_OF_LEVEL << j % 4 * 8, lane));
     }
-}
-
-static __device__ __forceinline__ void
-bits_keep(uint32_t voxels, struct bits_levels *levels)
-{
-#pragma unroll
-    for (int j = 0; j < 8; j++)
-        levels->word[j] &= (voxels >> j & 0x01010101) * 0xFF;
 }
 
 /* Makes planes for levels 1 .. 2^PLANES. The highest level has 0 in all planes. */
@@ -557,20 +542,8 @@ bits_deviate(struct bits_column<PLANES> *column, const struct bits_levels &level
     }
 }
 
-/* Counts, in three rows `apart` threads from each other, missing voxels before, at and after
- * each. */
-static __device__ __forceinline__ void
-bits_miss_rows(const uint32_t *inside, uint32_t apart, struct bits_rows *rows)
-{
-#pragma unroll
-    for (int y = 0; y < 3; y++) {
-        const uint32_t row = inside[threadIdx.x + (y - 1) * apart];
-
-        bits_add(~(row << 1), ~row, ~(row >> 1), &rows->sum[y], &rows->carry[y]);
-    }
-}
-
-/* Returns the number of missing neighbours of slice z or, with DEEP, of the previous slice. */
+/* Returns the number of missing neighbours of slice z or, with DEEP, of the previous slice. Rows are
+ * `apart` threads from each other. */
 template <bool DEEP>
 static __device__ __forceinline__ struct bits_number
 bits_miss(const struct bits_shared *shared, uint32_t z, uint32_t apart)
@@ -579,7 +552,13 @@ bits_miss(const struct bits_shared *shared, uint32_t z, uint32_t apart)
 
 #pragma unroll
     for (uint32_t s = 0; s < (DEEP ? 3 : 1); s++)
-        bits_miss_rows(shared->inside[(z - s) % BITS_INSIDE], apart, &rows[s]);
+#pragma unroll
+        for (int y = 0; y < 3; y++) {
+            const uint32_t row = shared->inside[(z - s) % BITS_INSIDE][threadIdx.x + (y - 1) * apart];
+
+            /* missing voxels before, at and after each */
+            bits_add(~(row << 1), ~row, ~(row >> 1), &rows[s].sum[y], &rows[s].carry[y]);
+        }
     return DEEP ? bits_sum_third(bits_sum_second(bits_sum_first(rows[0]), rows[1]), rows[2]) : bits_sum_rows(rows[0]);
 }
 
@@ -675,7 +654,9 @@ bits_make_next(const struct neighbours_job &job, struct bits_shared *shared, con
     if (job.bytes.region)
         inside &= __funnelshift_r(loaded.region[0], loaded.region[1], column->region_shift);
     if (inside != ~0u)
-        bits_keep(inside, &levels);
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            levels.word[j] &= (inside >> j & 0x01010101) * 0xFF;
     bits_make_planes(levels, &column->planes[2]);
     bits_hand_over(&shared->slots[slot % BITS_SLOTS], levels, column->planes[2]);
     shared->inside[slot % BITS_INSIDE][threadIdx.x] = column->planes[2].inside;
@@ -792,17 +773,6 @@ bits_flush(const struct neighbours_job &job, const struct bits_table &table, uns
     }
 }
 
-/* Fills the table with levels of values, or the identity if the bytes are levels. */
-static __device__ __forceinline__ void
-bits_make_values(const uint16_t *table, struct bits_values *values)
-{
-    for (uint32_t i = threadIdx.x; i < BITS_VALUES * BITS_LANES; i += BITS_THREADS) {
-        const uint32_t value = i / BITS_LANES;
-
-        values->level[value][i % BITS_LANES] = table ? table[value] : value;
-    }
-}
-
 /* Counts part blockIdx.x of matrix blockIdx.y: all slices of the box, or slice first +
  * blockIdx.y. */
 template <uint32_t PLANES, bool DEEP>
@@ -818,7 +788,12 @@ __launch_bounds__(BITS_THREADS)
     const uint32_t end = (uint32_t)((uint64_t)part.steps * (blockIdx.x + 1) / gridDim.x);
     struct bits_column<PLANES> column;
 
-    bits_make_values(job.bytes.table, &shared->values);
+    for (uint32_t i = threadIdx.x; i < BITS_VALUES * BITS_LANES; i += BITS_THREADS) {
+        const uint32_t value = i / BITS_LANES;
+
+        /* the identity if the bytes are levels */
+        shared->values.level[value][i % BITS_LANES] = job.bytes.table ? job.bytes.table[value] : value;
+    }
     texture_clear_counters<BITS_THREADS>((uint32_t *)&shared->table,
                                          (uint32_t)(sizeof(shared->table) / sizeof(uint32_t)));
     for (uint32_t tile = 0, before = 0; before < end; tile++) {
@@ -847,10 +822,11 @@ static struct bits_part
 bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, uint32_t *blocks)
 {
     const size_t slices = job->per_slice ? 1 : (size_t)job->box.size[2];
+    const int64_t columns = job->box.size[0];
     struct bits_part part;
     size_t most;
 
-    part.windows = (uint32_t)bits_windows(job->box.size[0]);
+    part.windows = columns > 2 ? (uint32_t)((columns - 2 + BITS_WINDOW - 1) / BITS_WINDOW) : 1;
     part.chunks = (part.windows + 31) / 32;
     part.across = (part.windows + part.chunks - 1) / part.chunks;
     part.rows = (uint32_t)texture_least((size_t)BITS_THREADS / part.across, (size_t)job->box.size[1] + 2);
@@ -866,20 +842,6 @@ bits_cut(const struct neighbours_job *job, size_t matrices, size_t processors, u
     return part;
 }
 
-/* Calls launch(kernel) with the kernel for the job. */
-template <typename Launch>
-static cudaError_t
-bits_with_kernel(const struct neighbours_job *job, const Launch &launch)
-{
-    const bool deep = job->deep != 0;
-
-    if (job->levels <= 16)
-        return launch(deep ? bits_count_part<4, true> : bits_count_part<4, false>);
-    if (job->levels <= 32)
-        return launch(deep ? bits_count_part<5, true> : bits_count_part<5, false>);
-    return launch(deep ? bits_count_part<6, true> : bits_count_part<6, false>);
-}
-
 /* Adds matrices first .. first + count - 1 to counts. */
 static cudaError_t
 bits_launch(const struct neighbours_job *job, int64_t first, size_t count, size_t processors,
@@ -889,10 +851,15 @@ bits_launch(const struct neighbours_job *job, int64_t first, size_t count, size_
     uint32_t blocks;
     const struct bits_part part = bits_cut(job, count, processors, &blocks);
     const dim3 grid(blocks, (unsigned)count);
+    const bool deep = job->deep != 0;
+    auto *const of_16 = deep ? bits_count_part<4, true> : bits_count_part<4, false>;
+    auto *const of_32 = deep ? bits_count_part<5, true> : bits_count_part<5, false>;
+    auto *const of_64 = deep ? bits_count_part<6, true> : bits_count_part<6, false>;
 
-    return bits_with_kernel(job, [&](auto *kernel) {
-        return neighbours_launch(kernel, grid, BITS_THREADS, shared, shared, stream, *job, part, first, counts);
-    });
+    return neighbours_launch(job->levels <= 16   ? of_16
+                             : job->levels <= 32 ? of_32
+                                                 : of_64,
+                             grid, BITS_THREADS, shared, shared, stream, *job, part, first, counts);
 }
 
 #endif

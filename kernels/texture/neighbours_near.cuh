@@ -50,15 +50,6 @@ near_half(uint32_t word)
     return *(const __half2 *)&word;
 }
 
-template <bool EXACT>
-static __device__ __forceinline__ __half2
-near_alike(uint32_t a, uint32_t b, __half2 alpha)
-{
-    if (EXACT)
-        return __heq2(near_half(a), near_half(b));
-    return __hle2(__habs2(__hsub2(near_half(a), near_half(b))), alpha);
-}
-
 /* Surroundings of two voxels in a slice, row by row: first as loaded words, then with the shifted
  * words. */
 struct near_slice {
@@ -94,8 +85,11 @@ near_compare(__half2 alike, uint32_t own, const struct near_slice &slice, __half
 {
 #pragma unroll
     for (int i = 0; i < 9; i++)
-        if (MIDDLE || i != 4)
-            alike = __hadd2(alike, near_alike<EXACT>(own, slice.word[i], alpha));
+        if (MIDDLE || i != 4) {
+            const __half2 a = near_half(own), b = near_half(slice.word[i]);
+
+            alike = __hadd2(alike, EXACT ? __heq2(a, b) : __hle2(__habs2(__hsub2(a, b)), alpha));
+        }
     return alike;
 }
 
@@ -135,28 +129,21 @@ near_count_voxel(const struct near_table &table, uint32_t own, uint32_t alike, u
         atomicAdd(&table.deviation[at + count - 1], from);
 }
 
-/* Counts two voxels that have all neighbours. */
-static __device__ __forceinline__ void
-near_count_full(const struct near_table &table, uint32_t own, uint32_t alike, uint32_t sum)
-{
-    const uint32_t levels = own & NEAR_LEVELS, all = levels * table.width, found = all + alike;
-    const uint32_t from = __vmaxu2(all, sum) - __vminu2(all, sum);
-    const uint32_t apart = table.copies * (uint32_t)sizeof(uint32_t);
-
-    ptx_add_shared<1>(table.alike_from + (found & 0xFFFF) * (uint32_t)sizeof(uint32_t));
-    ptx_add_shared<1>(table.alike_from + (found >> 16) * (uint32_t)sizeof(uint32_t));
-    ptx_add_shared(table.full_from + (levels & 0xFFFF) * apart, from & 0xFFFF);
-    ptx_add_shared(table.full_from + (levels >> 16) * apart, from >> 16);
-}
-
 /* The sums include the voxels themselves. `alike` does not, and must begin with NEAR_COUNT. */
 static __device__ __forceinline__ void
 near_count(const struct near_table &table, uint32_t own, __half2 alike, struct near_sums sums)
 {
     const uint32_t found = *(const uint32_t *)&alike;
 
-    if (sums.count == table.width * 0x00010001) {
-        near_count_full(table, own, found, sums.levels);
+    if (sums.count == table.width * 0x00010001) { /* both have all neighbours */
+        const uint32_t levels = own & NEAR_LEVELS, all = levels * table.width, places = all + found;
+        const uint32_t from = __vmaxu2(all, sums.levels) - __vminu2(all, sums.levels);
+        const uint32_t apart = table.copies * (uint32_t)sizeof(uint32_t);
+
+        ptx_add_shared<1>(table.alike_from + (places & 0xFFFF) * (uint32_t)sizeof(uint32_t));
+        ptx_add_shared<1>(table.alike_from + (places >> 16) * (uint32_t)sizeof(uint32_t));
+        ptx_add_shared(table.full_from + (levels & 0xFFFF) * apart, from & 0xFFFF);
+        ptx_add_shared(table.full_from + (levels >> 16) * apart, from >> 16);
         return;
     }
     near_count_voxel(table, own & 0xFFFF, (found & 0xFFFF) - NEAR_COUNT, sums.levels & 0xFFFF, sums.count & 0xFFFF);
@@ -319,18 +306,6 @@ near_cut(const struct neighbours_job *job, size_t matrices, size_t processors, s
     return part;
 }
 
-/* Calls launch(kernel) with the kernel for the job. */
-template <typename Launch>
-static cudaError_t
-near_with_kernel(const struct neighbours_job *job, const Launch &launch)
-{
-    const bool exact = job->alpha == 0;
-
-    if (job->deep != 0)
-        return launch(exact ? near_count_part<true, true> : near_count_part<false, true>);
-    return launch(exact ? near_count_part<true, false> : near_count_part<false, false>);
-}
-
 /* Adds matrices first .. first + count - 1 to counts. */
 static cudaError_t
 near_launch(const struct neighbours_job *job, int64_t first, size_t count, size_t processors,
@@ -342,10 +317,12 @@ near_launch(const struct neighbours_job *job, int64_t first, size_t count, size_
     const dim3 grid((unsigned)blocks, (unsigned)count);
 
     const size_t most = near_shared(TEXTURE_MAX_LEVELS, 27, NEAR_COPIED / TEXTURE_MAX_LEVELS);
+    const bool exact = job->alpha == 0;
+    auto *const deep = exact ? near_count_part<true, true> : near_count_part<false, true>;
+    auto *const flat = exact ? near_count_part<true, false> : near_count_part<false, false>;
 
-    return near_with_kernel(job, [&](auto *kernel) {
-        return neighbours_launch(kernel, grid, NEAR_THREADS, shared, most, stream, *job, part, first, counts);
-    });
+    return neighbours_launch(job->deep != 0 ? deep : flat, grid, NEAR_THREADS, shared, most, stream, *job, part, first,
+                             counts);
 }
 
 #endif

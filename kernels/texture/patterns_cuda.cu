@@ -78,21 +78,9 @@ cuda_patterns_bits_of(__half2 value)
 }
 
 static __device__ __forceinline__ uint32_t
-add(uint32_t a, uint32_t b)
-{
-    return cuda_patterns_bits_of(__hadd2(as_half2(a), as_half2(b)));
-}
-
-static __device__ __forceinline__ uint32_t
 subtract(uint32_t a, uint32_t b)
 {
     return cuda_patterns_bits_of(__hsub2(as_half2(a), as_half2(b)));
-}
-
-static __device__ __forceinline__ uint32_t
-cuda_patterns_multiply(uint32_t a, uint32_t b)
-{
-    return cuda_patterns_bits_of(__hmul2(as_half2(a), as_half2(b)));
 }
 
 static __device__ __forceinline__ uint32_t
@@ -114,9 +102,9 @@ template <bool INTEGER>
 static __device__ __forceinline__ uint32_t
 sum_of(uint32_t a, uint32_t b)
 {
-    const uint32_t sum = add(a, b);
+    const __half2 sum = __hadd2(as_half2(a), as_half2(b));
 
-    return INTEGER ? cuda_patterns_multiply(sum, 0x37FF37FFu) : sum;
+    return cuda_patterns_bits_of(INTEGER ? __hmul2(sum, as_half2(0x37FF37FFu)) : sum);
 }
 
 /* Returns a sum less a voxel, which counts twice unless averages are integers. */
@@ -184,17 +172,9 @@ struct signed_words {
     uint32_t even[NEIGHBOURS], odd[NEIGHBOURS];
 };
 
-/* Selects `a` where the mask is set, otherwise `b`; INVERTED: the complement. The compiler would
- * use two instructions. */
-template <bool INVERTED>
-static __device__ __forceinline__ uint32_t
-cuda_patterns_choose(uint32_t mask, uint32_t a, uint32_t b)
-{
-    return ptx_logic<(INVERTED ? 0x35 : 0xCA)>(mask, a, b);
-}
-
 /* Makes four codes, with a bit where words are NEGATIVE or where they are not. The first signs fill
- * all bits, and the others replace their own. */
+ * all bits, and the others replace their own: ptx_logic<0xCA>(mask, a, b) selects `a` where the mask
+ * is set, otherwise `b`, and 0x35 the complement. The compiler would use two instructions. */
 template <bool NEGATIVE>
 static __device__ __forceinline__ uint32_t
 cuda_patterns_codes_of(const struct signed_words &words)
@@ -204,8 +184,8 @@ cuda_patterns_codes_of(const struct signed_words &words)
 
 #pragma unroll
     for (int i = 1; i < last; i++)
-        bits = cuda_patterns_choose<false>(0x01010101u << i, negative(words.even[i], words.odd[i]), bits);
-    return cuda_patterns_choose<!NEGATIVE>(0x01010101u << last, negative(words.even[last], words.odd[last]), bits);
+        bits = ptx_logic<0xCA>(0x01010101u << i, negative(words.even[i], words.odd[i]), bits);
+    return ptx_logic<(NEGATIVE ? 0xCA : 0x35)>(0x01010101u << last, negative(words.even[last], words.odd[last]), bits);
 }
 
 /* Sets bits where the neighbours are at least (STRICT: above) two words of limits. */
@@ -292,20 +272,6 @@ wants(uint32_t wanted, int pattern)
     return (wanted >> pattern & 1) != 0;
 }
 
-/* Computes codes of four voxels of the own row, and stores them at `at` of the maps. */
-template <uint32_t WANTED, bool STRICT, bool INTEGER>
-static __device__ __forceinline__ void
-store_codes(const struct pattern_job *job, const struct window_rows &rows, size_t at)
-{
-    if (wants(WANTED, TEXTURE_LBP))
-        *(uint32_t *)(job->maps[TEXTURE_LBP] + at) =
-            compare_ring<false>(rows, rows.own.voxels[EVEN], rows.own.voxels[ODD]);
-    if (wants(WANTED, TEXTURE_TLBAP))
-        *(uint32_t *)(job->maps[TEXTURE_TLBAP] + at) = tlbap<STRICT>(job, rows);
-    if (wants(WANTED, TEXTURE_LANADP))
-        *(uint32_t *)(job->maps[TEXTURE_LANADP] + at) = lanadp<INTEGER>(rows, job->zero);
-}
-
 /*
  * Handles strip blockIdx.y of slice blockIdx.z of the part: `length` rows, or the rest rounded up
  * to a multiple of WINDOW. A strip that would pass the end begins earlier, and repeats codes of the
@@ -342,7 +308,13 @@ __launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
 
             rows[(k + 2) % WINDOW] = spread_row<INTEGER>(coming[k], window.own);
             cuda_patterns_load_row(&job, next += left > WINDOW ? job.columns : 0, x, &coming[k]);
-            store_codes<WANTED, STRICT, INTEGER>(&job, window, at);
+            if (wants(WANTED, TEXTURE_LBP)) /* codes of four voxels of the own row */
+                *(uint32_t *)(job.maps[TEXTURE_LBP] + at) =
+                    compare_ring<false>(window, window.own.voxels[EVEN], window.own.voxels[ODD]);
+            if (wants(WANTED, TEXTURE_TLBAP))
+                *(uint32_t *)(job.maps[TEXTURE_TLBAP] + at) = tlbap<STRICT>(&job, window);
+            if (wants(WANTED, TEXTURE_LANADP))
+                *(uint32_t *)(job.maps[TEXTURE_LANADP] + at) = lanadp<INTEGER>(window, job.zero);
             at += job.pitch;
         }
 }
@@ -515,20 +487,16 @@ __launch_bounds__(VOXEL_THREADS)
 
 /* A lane */
 
-static int32_t
-byte_limit(const struct texture_patterns *request, int32_t value)
-{
-    int64_t limit = (int64_t)value * request->threshold_millionths;
-
-    return (int32_t)((limit + (request->strict ? 0 : WHOLE - 1)) / WHOLE);
-}
-
 static bool
 gives_limits(const struct texture_patterns *request, uint32_t factor, uint32_t offset)
 {
-    for (uint32_t value = 0; value < 256; value++)
-        if ((int32_t)((factor * value + offset) >> 16) != byte_limit(request, (int32_t)value))
+    for (uint32_t value = 0; value < 256; value++) {
+        const int64_t product = (int64_t)value * request->threshold_millionths;
+        const int64_t limit = (product + (request->strict ? 0 : WHOLE - 1)) / WHOLE;
+
+        if ((factor * value + offset) >> 16 != limit)
             return false;
+    }
     return true;
 }
 
@@ -550,18 +518,6 @@ find_limits(const struct texture_patterns *request, struct pattern_job *job)
                 return true;
             }
     return false;
-}
-
-/* Returns the rows of codes per thread, few enough that a small image fills the GPU. */
-static uint32_t
-strip_length(const struct pattern_rows *part, size_t warps_across)
-{
-    const size_t warps = warps_across * part->rows * part->slices;
-    size_t length = texture_least(warps / ENOUGH + 1, STRIP_MOST);
-
-    if (length <= part->rows / GRID_MOST)
-        length = part->rows / GRID_MOST + 1;
-    return (uint32_t)(texture_least((length + WINDOW - 1) / WINDOW, part->rows / WINDOW) * WINDOW);
 }
 
 typedef void columns_kernel(struct pattern_job job, uint32_t length);
@@ -587,9 +543,12 @@ launch_columns(const struct pattern_job *job, cudaStream_t stream)
                                                       kernel_of<5>, kernel_of<6>, kernel_of<7>};
     const uint32_t words = job->columns / 4;
     const uint32_t threads = (uint32_t)texture_least(COLUMN_THREADS, (words + WARP - 1) / WARP * WARP);
-    const uint32_t across = (words + threads - 1) / threads;
-    const uint32_t length = strip_length(&job->part, (words + WARP - 1) / WARP);
-    const dim3 grid(across, (job->part.rows + length - 1) / length, job->part.slices);
+    const uint32_t across = (words + threads - 1) / threads, rows = job->part.rows;
+    const size_t warps = (size_t)((words + WARP - 1) / WARP) * rows * job->part.slices;
+    /* Rows of codes per thread, few enough that a small image fills the GPU. */
+    const size_t most = texture_most(texture_least(warps / ENOUGH + 1, STRIP_MOST), rows / GRID_MOST + 1);
+    const uint32_t length = (uint32_t)(texture_least((most + WINDOW - 1) / WINDOW, rows / WINDOW) * WINDOW);
+    const dim3 grid(across, (rows + length - 1) / length, job->part.slices);
     uint32_t wanted = 0;
 
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
@@ -648,23 +607,18 @@ patterns_close(struct kernels_lane *lane)
 }
 
 static int
-create_events(struct kernels_lane *lane, struct error *error)
-{
-    struct cuda_device *device = cuda_device_of(lane);
-    struct cuda_patterns *own = cuda_patterns_state(lane);
-
-    for (int i = 0; i < TEXTURE_MAP_BATCHES; i++) {
-        CUDA_TRY(device, cudaEventCreateWithFlags(&own->made[i], cudaEventDisableTiming));
-        CUDA_TRY(device, cudaEventCreateWithFlags(&own->fetched[i], cudaEventDisableTiming));
-    }
-    return 0;
-}
-
-static int
 patterns_open(struct kernels_lane *lane, struct error *error)
 {
-    int rc = create_events(lane, error);
+    struct cuda_patterns *own = cuda_patterns_state(lane);
+    int rc = 0;
 
+    for (int i = 0; i < 2 * TEXTURE_MAP_BATCHES && rc == 0; i++) {
+        cudaEvent_t *event = i % 2 ? &own->fetched[i / 2] : &own->made[i / 2];
+        const cudaError_t status = CUDA_OF(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+
+        if (status != cudaSuccess)
+            rc = cuda_failed(cuda_device_of(lane), status, "cudaEventCreateWithFlags", error);
+    }
     if (rc)
         patterns_close(lane);
     return rc;
@@ -706,18 +660,6 @@ cut_into_parts(const struct cuda_lane *lane)
     parts.across = (parts.rows + parts.rows_each - 1) / parts.rows_each;
     parts.count = (parts.slices + parts.slices_each - 1) / parts.slices_each * parts.across;
     return parts;
-}
-
-static struct pattern_rows
-part_of(const struct pattern_parts *parts, size_t index)
-{
-    struct pattern_rows part;
-
-    part.first_slice = (uint32_t)(index / parts->across) * parts->slices_each;
-    part.slices = (uint32_t)texture_least(parts->slices_each, parts->slices - part.first_slice);
-    part.first = (uint32_t)(index % parts->across) * parts->rows_each;
-    part.rows = (uint32_t)texture_least(parts->rows_each, parts->rows - part.first);
-    return part;
 }
 
 /* Regions of one pass, and whether the pass returns maps. */
@@ -792,20 +734,18 @@ queue_maps(struct cuda_lane *lane, const struct pattern_job *job, int slot, stru
     return 0;
 }
 
-static bool
-wants_maps(const struct texture_patterns *request)
+/* Runs all parts. All work is in one stream, so that a part's codes are counted and packed before
+ * the next part overwrites them. */
+static int
+run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
 {
-    bool any = false;
-
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        any |= request->maps[p];
-    return any;
-}
-
-static struct pattern_job
-job_of(const struct cuda_lane *lane, const struct texture_patterns *request)
-{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct pattern_parts parts = cut_into_parts(lane);
+    const struct texture_patterns *request = turn->request;
     struct pattern_job job = {};
+    struct pattern_rows *part = &job.part;
+    bool maps = false;
+    int rc = 0;
 
     job.voxels = lane->device_voxels;
     job.columns = (uint32_t)lane->base.extent.columns;
@@ -814,27 +754,17 @@ job_of(const struct cuda_lane *lane, const struct texture_patterns *request)
     job.strict = request->strict;
     job.integer_average = request->integer_average;
     job.threshold = request->threshold_millionths;
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+    for (int p = 0; p < TEXTURE_PATTERNS; p++) {
         if (request->wanted[p])
             job.maps[p] = map_of(lane, cuda_patterns_state(&lane->base)->maps, p);
-    return job;
-}
-
-/* Runs all parts. All work is in one stream, so that a part's codes are counted and packed before
- * the next part overwrites them. */
-static int
-run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
-{
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct pattern_parts parts = cut_into_parts(lane);
-    const bool maps = turn->maps && wants_maps(turn->request);
-    int rc = 0;
-
+        maps |= turn->maps && request->maps[p];
+    }
     for (size_t i = 0; rc == 0 && i < parts.count; i++) {
-        struct pattern_job job = job_of(lane, turn->request);
-
-        job.part = part_of(&parts, i);
-        cuda_patterns_launch(turn->request, &job, lane->base.pixel, lane->work);
+        part->first_slice = (uint32_t)(i / parts.across) * parts.slices_each;
+        part->slices = (uint32_t)texture_least(parts.slices_each, parts.slices - part->first_slice);
+        part->first = (uint32_t)(i % parts.across) * parts.rows_each;
+        part->rows = (uint32_t)texture_least(parts.rows_each, parts.rows - part->first);
+        cuda_patterns_launch(request, &job, lane->base.pixel, lane->work);
         CUDA_LAUNCHED(device);
         rc = queue_counts(lane, turn, &job, error);
         if (rc == 0 && maps)

@@ -70,12 +70,13 @@ texture_slice_has_bits(const uint64_t *slice, int64_t words)
     return any != 0;
 }
 
-/* Adds the columns of a whole slice. Returns whether it has any. */
-static bool
-slice_add_columns(const uint64_t *slice, const struct image_extent *extent, struct texture_box_ends *ends)
+bool
+texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, int64_t z,
+                      struct texture_box_ends *ends)
 {
     const int64_t words = (extent->columns + WORD - 1) / WORD;
     const uint64_t inside = ~UINT64_C(0) >> (WORD * words - extent->columns);
+    int64_t top = 0, bottom = extent->rows - 1, columns[2];
     uint64_t any = 0;
 
     for (int64_t first = 0; first < words; first += SLICE_WORDS) {
@@ -95,23 +96,13 @@ slice_add_columns(const uint64_t *slice, const struct image_extent *extent, stru
                 region_box_add(ends, 0, WORD * (first + w) + __builtin_ctzll(rows[w]),
                                WORD * (first + w) + WORD - 1 - __builtin_clzll(rows[w]));
     }
-    return any != 0;
-}
-
-bool
-texture_box_add_slice(const uint64_t *slice, const struct image_extent *extent, int64_t z,
-                      struct texture_box_ends *ends)
-{
-    const int64_t words = (extent->columns + WORD - 1) / WORD;
-    int64_t first = 0, last = extent->rows - 1, columns[2];
-
-    if (!slice_add_columns(slice, extent, ends))
+    if (any == 0)
         return false;
-    while (!texture_row_ends(slice + first * words, extent->columns, columns))
-        first++;
-    while (!texture_row_ends(slice + last * words, extent->columns, columns))
-        last--;
-    region_box_add(ends, 1, first, last);
+    while (!texture_row_ends(slice + top * words, extent->columns, columns))
+        top++;
+    while (!texture_row_ends(slice + bottom * words, extent->columns, columns))
+        bottom--;
+    region_box_add(ends, 1, top, bottom);
     region_box_add(ends, 2, z, z);
     return true;
 }

@@ -69,17 +69,6 @@ region_read_part(void *context, int64_t i)
     pthread_mutex_unlock(&reading->mutex);
 }
 
-static void
-region_read(const struct kernels_lane *lane, const uint64_t *bits, struct cuda_region *own)
-{
-    struct region_reading reading = {&lane->extent, bits, own, PTHREAD_MUTEX_INITIALIZER};
-
-    texture_box_begin(&reading.ends);
-    cpu_pool_for(cuda_device_of(lane)->pool, (lane->extent.slices + READ_SLICES - 1) / READ_SLICES, region_read_part,
-                 &reading);
-    texture_box_end(&reading.ends, &own->held.box);
-}
-
 /* Copies with threads instead of a copy engine, which would first finish the volume's slabs, needed
  * or not. */
 static __global__ void
@@ -104,11 +93,14 @@ static int
 region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t *bits, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
+    struct region_reading reading = {&lane->base.extent, bits, own, PTHREAD_MUTEX_INITIALIZER};
     const int rc = region_wait(lane, own, &own->bits_sent, error);
 
     if (rc)
         return rc;
-    region_read(&lane->base, bits, own);
+    texture_box_begin(&reading.ends);
+    cpu_pool_for(device->pool, (lane->base.extent.slices + READ_SLICES - 1) / READ_SLICES, region_read_part, &reading);
+    texture_box_end(&reading.ends, &own->held.box);
     const size_t first = (size_t)own->held.box.first[2] * own->words,
                  count = (size_t)own->held.box.size[2] * own->words;
 
@@ -123,28 +115,24 @@ region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t
 }
 
 static int
-region_hold_levels(struct cuda_lane *lane, struct cuda_region *own, const uint16_t *level_of, struct error *error)
-{
-    const size_t values = texture_values(lane);
-    const int rc = region_wait(lane, own, &own->table_sent, error);
-
-    if (rc)
-        return rc;
-    memcpy(own->host_table, level_of, values * sizeof(*level_of));
-    CUDA_SEND(lane, own->table, own->host_table, values);
-    own->table_sent = true;
-    own->held.level_of = level_of;
-    return 0;
-}
-
-static int
 cuda_region_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_hold *hold = (const struct texture_hold *)given;
     struct cuda_region *own = cuda_region_state(base);
+    struct cuda_lane *lane = cuda_lane_of(base);
+    const size_t values = texture_values(lane);
 
-    return hold->bits ? region_hold_bits(cuda_lane_of(base), own, hold->bits, error)
-                      : region_hold_levels(cuda_lane_of(base), own, hold->level_of, error);
+    if (hold->bits)
+        return region_hold_bits(lane, own, hold->bits, error);
+    const int rc = region_wait(lane, own, &own->table_sent, error);
+
+    if (rc)
+        return rc;
+    memcpy(own->host_table, hold->level_of, values * sizeof(*hold->level_of));
+    CUDA_SEND(lane, own->table, own->host_table, values);
+    own->table_sent = true;
+    own->held.level_of = hold->level_of;
+    return 0;
 }
 
 const uint64_t *

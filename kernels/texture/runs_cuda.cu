@@ -421,7 +421,7 @@ runs_run_batch(struct cuda_lane *lane, const struct runs_job *job, const struct 
     else
         runs_count_part<uint16_t><<<grid, THREADS, shared, lane->work>>>(*job, *batch, counted->counts);
     CUDA_LAUNCHED(device);
-    return (last ? cuda_counted_fetch_last : cuda_counted_fetch)(lane, counted, entries, counts, error);
+    return cuda_counted_fetch(lane, counted, entries, counts, last, error);
 }
 
 /* Runs whole slices at a time while their matrices fit in the counters, otherwise some directions

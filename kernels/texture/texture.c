@@ -109,7 +109,7 @@ texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uin
 {
     const struct texture_runs_request request = {runs, counts};
     struct texture_box box;
-    int axes = 2; /* of runs, within slices */
+    bool deep = false; /* runs lead to other slices */
     int rc = kernels_op_check(lane, KERNELS_RUNS, error);
 
     if (rc == 0)
@@ -125,10 +125,10 @@ texture_runs_run(struct kernels_lane *lane, const struct texture_runs *runs, uin
         if (texture_longest_side(direction) != 1 || (runs->per_slice && direction.z != 0))
             return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                              "direction %zu does not lead to a neighbour, or leads to another slice", i);
-        axes = direction.z != 0 ? 3 : axes;
+        deep |= direction.z != 0;
     }
     texture_region_box(lane, runs->region, &box);
-    for (int axis = 0; axis < axes; axis++)
+    for (int axis = 0; axis < 2 + deep; axis++)
         if (box.size[axis] > TEXTURE_MAX_RUN)
             return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
                              "runs in a region of %lld voxels along an axis may be longer than %d",

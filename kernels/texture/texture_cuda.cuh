@@ -203,14 +203,10 @@ const uint64_t *cuda_region_bits(const struct cuda_lane *lane, const uint64_t *r
 int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted, const uint64_t *region,
                         const uint64_t **on_device, struct error *error);
 
-/* Waits for `work`, and copies the first counters. */
+/* Waits for `work`, and copies the first counters. If it is the last work of a run, gives up the
+ * turn while it waits, if possible. */
 int cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters, uint64_t *counts,
-                       struct error *error);
-
-/* As cuda_counted_fetch, as the last work of a run. Gives up the turn while it waits, if
- * possible. */
-int cuda_counted_fetch_last(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
-                            uint64_t *counts, struct error *error);
+                       bool last, struct error *error);
 
 /* Returns the lane's volume, without codes. */
 struct glcm_volume cuda_texture_volume(const struct cuda_lane *lane);
@@ -347,15 +343,11 @@ struct glcm_share glcm_arrange(const struct texture_glcm *request, size_t first,
 struct glcm_share glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,
                                     struct glcm_set *sets);
 
-/* glcm_pairs.cu: lets its kernels use so many bytes of shared memory. */
-cudaError_t glcm_pairs_allow(size_t shared);
-
-/* Returns whether a matrix with this offset can share a set; x must be at least 0. */
-bool glcm_pairs_near(const struct texture_offset *offset);
-
-/* Adds the sets' pairs to `counts`. */
-void glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share, const struct glcm_set *sets,
-                       unsigned long long *counts, cudaStream_t stream);
+/* glcm_pairs.cu: adds the sets' pairs to `counts`. Kernels may use up to `most` bytes of shared memory, which must be
+ * the same for all lanes of a device. */
+cudaError_t glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share,
+                              const struct glcm_set *sets, unsigned long long *counts, size_t most,
+                              cudaStream_t stream);
 
 /* glcm_bits.cu: whether it counts the request faster, for matrices of `slices` slices. It needs
  * levels in the three upper bits of codes, and GLCM_BITS_NONE for voxels that do not count. */
@@ -363,11 +355,10 @@ enum { GLCM_BITS_SHIFT = 5, GLCM_BITS_NONE = 1 << 4 };
 
 bool glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *image, size_t slices);
 
-cudaError_t glcm_bits_allow(size_t shared);
-
-/* Adds the sets' pairs to `counts`. */
-void glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share, size_t processors,
-                      const struct glcm_set *sets, unsigned long long *counts, cudaStream_t stream);
+/* As glcm_pairs_launch. */
+cudaError_t glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
+                             size_t processors, const struct glcm_set *sets, unsigned long long *counts, size_t most,
+                             cudaStream_t stream);
 
 /* Computes the codes of a part of a volume. Fills `factor` and `offset` of the job. */
 void cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job, enum image_pixel pixel,

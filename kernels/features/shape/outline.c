@@ -47,22 +47,6 @@ outline_end(const struct outline *outline, int64_t y, int64_t z)
     return outline->ends + (z - outline->first + REACH) * outline->pitch + y + REACH;
 }
 
-static int
-outline_make(struct outline *outline)
-{
-    const int64_t rows = outline->extent->rows;
-    const int64_t places = (rows + 2 * REACH) * (outline->end - outline->first + 2 * REACH);
-
-    outline->pitch = rows + 2 * REACH;
-    outline->chain = malloc((size_t)rows * sizeof(*outline->chain));
-    outline->ends = malloc((size_t)places * sizeof(*outline->ends));
-    if (!outline->chain || !outline->ends)
-        return -ENOMEM;
-    for (int64_t i = 0; i < places; i++)
-        outline->ends[i] = NO_END;
-    return 0;
-}
-
 /* Returns the end of a row on the side. NULL: the whole row is in the region. */
 static int32_t
 row_end(const uint64_t *row, int64_t columns, enum hull_side side)
@@ -204,8 +188,15 @@ outline_points(const uint64_t *bits, const struct image_extent *extent, enum hul
                struct hull_point **points, size_t *count)
 {
     struct outline outline = {.extent = extent, .side = side, .first = first, .end = end};
-    int rc = outline_make(&outline);
+    const int64_t places = (extent->rows + 2 * REACH) * (end - first + 2 * REACH);
+    int rc;
 
+    outline.pitch = extent->rows + 2 * REACH;
+    outline.chain = malloc((size_t)extent->rows * sizeof(*outline.chain));
+    outline.ends = malloc((size_t)places * sizeof(*outline.ends));
+    rc = outline.chain && outline.ends ? 0 : -ENOMEM;
+    for (int64_t i = 0; i < places && rc == 0; i++)
+        outline.ends[i] = NO_END;
     if (rc == 0)
         outline_read(&outline, bits);
     for (int64_t z = first; z < end && rc == 0; z++) {

@@ -142,18 +142,6 @@ zones_fetch(struct cuda_lane *lane, const struct zones_job *job, uint32_t first,
                             error);
 }
 
-static int
-zones_fetch_all(struct cuda_lane *lane, const struct zones_job *job, struct zone_tally *tallies, struct error *error)
-{
-    size_t all = 0;
-    int rc = zones_fetch(lane, job, 0, ZONES_AT_ONCE, &all, tallies, error);
-
-    for (size_t first = ZONES_AT_ONCE; rc == 0 && first < all; first += ZONES_MOST)
-        rc = zones_fetch(lane, job, (uint32_t)first, (uint32_t)std::min(all - first, (size_t)ZONES_MOST), &all, tallies,
-                         error);
-    return rc;
-}
-
 /* With one table per slice, handles as many slices at a time as tables fit. */
 static int
 zones_queue_words(struct cuda_lane *lane, const struct texture_levels *levels, struct zones_job *job,
@@ -214,10 +202,9 @@ zones_queue_slices(struct cuda_lane *lane, const struct texture_zones *zones, st
     rc = zones_queue_words(lane, &zones->levels, job, error);
     if (rc)
         return rc;
-    CUDA_TRY(device, zones_tiles_allow(job));
     zones_whole_queue(job, lane->work);
     CUDA_LAUNCHED(device);
-    zones_tiles_queue(job, device->multiprocessors, lane->work);
+    CUDA_TRY(device, zones_tiles_queue(job, device->multiprocessors, lane->work));
     CUDA_LAUNCHED(device);
     zones_seams_queue(job, device->multiprocessors, lane->work);
     CUDA_LAUNCHED(device);
@@ -228,9 +215,15 @@ static int
 zones_run_slices(struct cuda_lane *lane, const struct texture_zones *zones, struct zones_job *job,
                  struct zone_tally *tallies, struct error *error)
 {
-    const int rc = zones_queue_slices(lane, zones, job, error);
+    int rc = zones_queue_slices(lane, zones, job, error);
+    size_t all = 0;
 
-    return rc ? rc : zones_fetch_all(lane, job, tallies, error);
+    if (rc == 0)
+        rc = zones_fetch(lane, job, 0, ZONES_AT_ONCE, &all, tallies, error);
+    for (size_t first = ZONES_AT_ONCE; rc == 0 && first < all; first += ZONES_MOST)
+        rc = zones_fetch(lane, job, (uint32_t)first, (uint32_t)std::min(all - first, (size_t)ZONES_MOST), &all, tallies,
+                         error);
+    return rc;
 }
 
 /* Runs all slices at once while other operations run. If there are too many keys, counts them again

@@ -239,13 +239,6 @@ struct zones_contacts {
     uint32_t starts; /* run starts of the other word */
 };
 
-/* A voxel must not have pairs both at its place and before it. */
-static __device__ __forceinline__ zones_contacts
-zones_contacts_of(const zones_pairs &pairs, uint32_t starts)
-{
-    return {(uint64_t)pairs.after << 32 | pairs.at | pairs.before, pairs.before, starts};
-}
-
 /* Calls visit(exists, from, to) for each pair. All lanes of the warp must take part, also those
  * without pairs left. */
 template <typename Visit>
@@ -304,12 +297,12 @@ zones_find_contacts(const zones_word<Bits> &own, const struct zones_met met[ZONE
                    after = under.pairs.at | under_after | above.pairs.at | above.pairs.after;
     const auto needed = [&](enum zones_side side, uint32_t not_at, uint32_t not_before, uint32_t not_after) {
         const zones_pairs &pairs = met[side].pairs;
+        /* A voxel must not have pairs both at its place and before it. */
+        const uint32_t at_place = pairs.at & ~(not_at | (joined & met[side].joined));
+        const uint32_t one_before = pairs.before & ~(not_before | pairs.at | joined | (bridged & pairs.after << 2));
+        const uint32_t one_after = pairs.after & ~(not_after | pairs.at | ahead);
 
-        contacts[side] =
-            zones_contacts_of({pairs.at & ~(not_at | (joined & met[side].joined)),
-                               pairs.before & ~(not_before | pairs.at | joined | (bridged & pairs.after << 2)),
-                               pairs.after & ~(not_after | pairs.at | ahead)},
-                              met[side].starts);
+        contacts[side] = {(uint64_t)one_after << 32 | at_place | one_before, one_before, met[side].starts};
     };
 
     needed(ZONES_UNDER, 0, 0, under_before & between);
@@ -464,8 +457,7 @@ void zones_words_queue(const struct zones_job *job, enum image_pixel pixel, uint
 void zones_whole_queue(const struct zones_job *job, cudaStream_t stream);
 
 /* zones_tiles.cu: processes the mixed tiles. */
-cudaError_t zones_tiles_allow(const struct zones_job *job);
-void zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream);
+cudaError_t zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream);
 
 /* zones_seams.cu: unites the tiles' numbers and counts their zones. */
 void zones_seams_queue(const struct zones_job *job, int processors, cudaStream_t stream);

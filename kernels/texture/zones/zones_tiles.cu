@@ -7,7 +7,6 @@
 #include "kernels/texture/zones/zones_cuda.cuh"
 
 #include <algorithm>
-#include <type_traits>
 
 namespace
 {
@@ -123,11 +122,6 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     __device__ __forceinline__ uint32_t z_of(uint32_t word) const
     {
         return begin.z + word / rows;
-    }
-
-    __device__ __forceinline__ bool exists(uint32_t word) const
-    {
-        return y_of(word) < job.rows && z_of(word) < job.slices;
     }
 
     __device__ __forceinline__ size_t at(uint32_t word) const
@@ -346,16 +340,6 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         });
     }
 
-    static __device__ __forceinline__ bool any_left(const struct zones_contacts contacts[ZONES_SIDES])
-    {
-        uint64_t left = 0;
-
-#pragma unroll
-        for (int i = 0; i < ZONES_SIDES; i++)
-            left |= contacts[i].left;
-        return left != 0;
-    }
-
     __device__ __forceinline__ void unite(const zones_own<Bits> &own) const
     {
         const auto both = [&](uint32_t pair) { zones_unite_numbers(forest(), pair >> TILE_SHIFT, pair & TILE_SLOT); };
@@ -523,7 +507,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     {
         uint32_t place = memory.first_label + first;
 
-        if (exists(threadIdx.x))
+        if (y_of(threadIdx.x) < job.rows && z_of(threadIdx.x) < job.slices)
             job.crossings[at(threadIdx.x)] = make_uint2(own.crossing, place);
         for (uint32_t left = own.crossing; left; left &= left - 1) {
             const uint32_t root = root_of(own, first_slot() + __ffs((int)left) - 1);
@@ -542,16 +526,6 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
         if (wanted < held)
             atomicMin(&memory.forest[root], wanted);
-    }
-
-    /* Returns the distance from the border of the volume, which is smallest at an end of the
-     * run. */
-    __device__ __forceinline__ uint32_t from_border(int bit, uint32_t run) const
-    {
-        const uint32_t x = begin.x * ZONES_WIDTH + bit, y = y_of(threadIdx.x), z = z_of(threadIdx.x);
-        const uint32_t least = min(min(x + 1, job.columns - (x + run - 1)), min(y + 1, job.rows - y));
-
-        return Flat ? least : min(least, min(z + 1, job.slices - z));
     }
 
     /* Returns the smallest of the thread's distances. */
@@ -586,10 +560,14 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     __device__ __forceinline__ uint32_t lower_by_border(const zones_own<Bits> &own) const
     {
+        const uint32_t y = y_of(threadIdx.x), z = z_of(threadIdx.x);
+        const uint32_t of_rows = min(y + 1, job.rows - y), of_slices = Flat ? ~0u : min(z + 1, job.slices - z);
         uint32_t all = TILE_FAR;
 
         each_run(own.word, own.word.starts, [&](bool is, int bit, uint32_t run) {
-            const uint32_t distance = from_border(bit, run);
+            /* The distance from the border of the volume is smallest at an end of the run. */
+            const uint32_t x = begin.x * ZONES_WIDTH + bit;
+            const uint32_t distance = min(min(x + 1, job.columns - (x + run - 1)), min(of_rows, of_slices));
 
             if (!is)
                 return;
@@ -652,9 +630,13 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
         if (!any)
             return;
         const uint32_t linked = link(own);
+        uint64_t left = 0;
 
         plant(own.bridged, (own.heads | (Distances ? own.alone : 0)) & ~linked);
-        const bool more = __syncthreads_or(any_left(own.contacts));
+#pragma unroll
+        for (int i = 0; i < ZONES_SIDES; i++)
+            left |= own.contacts[i].left;
+        const bool more = __syncthreads_or(left != 0);
 
         shorten(own.word, linked);
         __syncthreads();
@@ -709,50 +691,31 @@ __launch_bounds__(ZONES_THREADS, TILE_BLOCKS) zones_tiles(const __grid_constant_
     sizes.flush(job, 1, 0);
 }
 
-/* Calls launch(kernel, shared memory per block) for the job. */
-template <typename Launch>
-void
-with_kernel(const struct zones_job *job, const Launch &launch)
+template <uint32_t Bits, bool Flat, bool Distances>
+cudaError_t
+tiles_launch(const struct zones_job *job, int processors, cudaStream_t stream)
 {
-    const auto of_levels = [&](auto bits) {
-        constexpr uint32_t Bits = decltype(bits)::value;
+    const size_t memory = sizeof(zones_memory<Bits, Flat, Distances>);
+    const uint32_t blocks = std::min(zones_tiles_of(*job), (uint32_t)processors * TILE_BLOCKS);
+    const cudaError_t status = cudaFuncSetAttribute(zones_tiles<Bits, Flat, Distances>,
+                                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory);
 
-        if (job->flat && job->distances)
-            launch(zones_tiles<Bits, true, true>, sizeof(zones_memory<Bits, true, true>));
-        else if (job->flat)
-            launch(zones_tiles<Bits, true, false>, sizeof(zones_memory<Bits, true, false>));
-        else if (job->distances)
-            launch(zones_tiles<Bits, false, true>, sizeof(zones_memory<Bits, false, true>));
-        else
-            launch(zones_tiles<Bits, false, false>, sizeof(zones_memory<Bits, false, false>));
-    };
-
-    if (zones_bits_of(job) == ZONES_FEW_BITS)
-        of_levels(std::integral_constant<uint32_t, ZONES_FEW_BITS>());
-    else
-        of_levels(std::integral_constant<uint32_t, ZONES_MANY_BITS>());
+    if (status == cudaSuccess)
+        zones_tiles<Bits, Flat, Distances><<<blocks, ZONES_THREADS, memory, stream>>>(*job);
+    return status;
 }
 } // namespace
 
 cudaError_t
-zones_tiles_allow(const struct zones_job *job)
-{
-    cudaError_t result = cudaSuccess;
-
-    with_kernel(job, [&](auto kernel, size_t memory) {
-        result = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)memory);
-    });
-    return result;
-}
-
-void
 zones_tiles_queue(const struct zones_job *job, int processors, cudaStream_t stream)
 {
-    const uint32_t tiles = zones_tiles_of(*job);
+    const int which = (zones_bits_of(job) == ZONES_FEW_BITS ? 4 : 0) + (job->flat ? 2 : 0) + (job->distances ? 1 : 0);
+    decltype(&tiles_launch<ZONES_FEW_BITS, true, true>) const launches[] = {
+        tiles_launch<ZONES_MANY_BITS, false, false>, tiles_launch<ZONES_MANY_BITS, false, true>,
+        tiles_launch<ZONES_MANY_BITS, true, false>,  tiles_launch<ZONES_MANY_BITS, true, true>,
+        tiles_launch<ZONES_FEW_BITS, false, false>,  tiles_launch<ZONES_FEW_BITS, false, true>,
+        tiles_launch<ZONES_FEW_BITS, true, false>,   tiles_launch<ZONES_FEW_BITS, true, true>,
+    };
 
-    with_kernel(job, [&](auto kernel, size_t memory) {
-        const uint32_t blocks = std::min(tiles, (uint32_t)processors * TILE_BLOCKS);
-
-        kernel<<<blocks, ZONES_THREADS, memory, stream>>>(*job);
-    });
+    return launches[which](job, processors, stream);
 }

@@ -13,14 +13,6 @@ enum {
     WHOLE_VOXELS = ZONES_THREADS * ZONES_WIDTH,
 };
 
-__device__ __forceinline__ struct zones_place
-whole_place(const struct zones_job &job, uint32_t tile)
-{
-    const uint32_t rows = zones_rows(job), high = zones_tiles_high(job);
-
-    return {tile % job.words, tile / job.words % high * rows, tile / job.words / high * (ZONES_THREADS / rows)};
-}
-
 /* Returns the position of a word, numbered as in a tile. */
 __device__ __forceinline__ size_t
 whole_at(const struct zones_job &job, const struct zones_place &begin, uint32_t word)
@@ -50,17 +42,6 @@ whole_level(const struct zones_job &job, const struct zones_place &begin)
     return differ ? 0 : level;
 }
 
-/* Returns the distance from the border of the volume, which is smallest at an end. */
-__device__ __forceinline__ uint32_t
-whole_from_border(const struct zones_job &job, const struct zones_place &begin)
-{
-    const uint32_t rows = zones_rows(job), x = begin.x * ZONES_WIDTH;
-    const uint32_t least =
-        min(min(x + 1, job.columns - (x + ZONES_WIDTH - 1)), min(begin.y + 1, job.rows - (begin.y + rows - 1)));
-
-    return job.flat ? least : min(least, min(begin.z + 1, job.slices - (begin.z + ZONES_THREADS / rows - 1)));
-}
-
 /* All lanes of the warp must call it. */
 __device__ __forceinline__ uint32_t
 whole_by_steps(const struct zones_job &job, const struct zones_place &begin)
@@ -82,7 +63,16 @@ __device__ __forceinline__ void
 whole_tell(const struct zones_job &job, const struct zones_place &begin, uint32_t level, uint32_t number,
            uint32_t label)
 {
-    const uint32_t least = !job.distances ? 0 : job.steps ? whole_by_steps(job, begin) : whole_from_border(job, begin);
+    const uint32_t rows = zones_rows(job), x = begin.x * ZONES_WIDTH;
+    uint32_t least = 0;
+
+    if (job.distances && job.steps)
+        least = whole_by_steps(job, begin);
+    else if (job.distances) { /* from the border of the volume: smallest at an end */
+        least = min(min(x + 1, job.columns - (x + ZONES_WIDTH - 1)), min(begin.y + 1, job.rows - (begin.y + rows - 1)));
+        if (!job.flat)
+            least = min(least, min(begin.z + 1, job.slices - (begin.z + ZONES_THREADS / rows - 1)));
+    }
 
     for (uint32_t word = threadIdx.x; word < ZONES_THREADS; word += WHOLE_THREADS)
         job.crossings[whole_at(job, begin, word)] = make_uint2(1, label);
@@ -108,7 +98,9 @@ __global__ void
 __launch_bounds__(WHOLE_THREADS) zones_whole(const __grid_constant__ struct zones_job job, uint32_t tiles)
 {
     const uint32_t tile = blockIdx.x * WHOLE_THREADS + threadIdx.x, before = (1u << threadIdx.x) - 1;
-    const struct zones_place begin = whole_place(job, tile);
+    const uint32_t rows = zones_rows(job), high = zones_tiles_high(job);
+    const struct zones_place begin = {tile % job.words, tile / job.words % high * rows,
+                                      tile / job.words / high * (ZONES_THREADS / rows)};
     const uint32_t level = tile < tiles ? whole_level(job, begin) : 0;
     const uint32_t whole = __ballot_sync(~0u, level > 0), others = __ballot_sync(~0u, level == 0 && tile < tiles);
     uint32_t number = whole_take(job.numbers, whole), label = whole_take(job.label_count, whole);

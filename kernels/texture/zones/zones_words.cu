@@ -23,37 +23,14 @@ words_load(const unsigned char *from, uint32_t left, Unit (&units)[Count])
         units[k] = k * sizeof(Unit) < left ? __ldg((const Unit *)from + k) : Unit{};
 }
 
-/* Levels of stored values. 8-bit values are looked up in shared memory; levels are stored in bytes
- * if these suffice. */
-template <typename Value, uint32_t Bits> struct words_table {
-    typedef typename std::conditional<Bits == ZONES_FEW_BITS, uint8_t, uint16_t>::type code;
-    static constexpr bool own = sizeof(Value) == 1;
-
-    const struct zones_job &job;
-    const uint16_t *levels;
-    code *copy; /* the block's own: 256 entries */
-
-    /* All threads of the block must call it. */
-    __device__ __forceinline__ void fill() const
-    {
-        if (!own)
-            return;
-        __syncthreads();
-        for (uint32_t value = threadIdx.x; value < 256; value += ZONES_THREADS)
-            copy[value] = (code)__ldg(&levels[value ^ job.volume.bias]);
-        __syncthreads();
-    }
-
-    __device__ __forceinline__ uint32_t level(uint32_t value) const
-    {
-        return own ? copy[value] : __ldg(&levels[value ^ job.volume.bias]);
-    }
-};
-
 template <typename Value, uint32_t Bits> struct words_maker {
+    typedef typename std::conditional<Bits == ZONES_FEW_BITS, uint8_t, uint16_t>::type code;
+    static constexpr bool copies = sizeof(Value) == 1;
+
     const struct zones_job &job;
-    const words_table<Value, Bits> &table;
-    uint32_t x, y, z; /* of the word, in the box */
+    const uint16_t *levels; /* of stored values */
+    const code *copy;       /* the block's own levels of 8-bit values, in bytes if these suffice */
+    uint32_t x, y, z;       /* of the word, in the box */
 
     static constexpr uint32_t per_part = sizeof(uint32_t) / sizeof(Value), parts = ZONES_WIDTH / per_part;
 
@@ -102,31 +79,23 @@ template <typename Value, uint32_t Bits> struct words_maker {
         }
     }
 
-    /* Returns the voxels in the region and the box. */
-    __device__ __forceinline__ uint32_t inside() const
-    {
-        const uint32_t left = job.columns - x * ZONES_WIDTH;
-        const uint32_t bits = left < ZONES_WIDTH ? (1u << left) - 1 : ~0u;
-
-        if (!job.volume.region)
-            return bits;
-        return bits & ((const uint32_t *)(job.volume.region +
-                                          row() * job.volume.words_per_row))[job.first[0] / ZONES_WIDTH + x];
-    }
-
     __device__ __forceinline__ zones_word<Bits> make() const
     {
         zones_word<Bits> word = {};
         uint32_t values[parts], codes[8] = {}, planes[8], valid = 0;
-        const uint32_t within = inside();
+        const uint32_t left = job.columns - x * ZONES_WIDTH;
+        uint32_t within = left < ZONES_WIDTH ? (1u << left) - 1 : ~0u; /* in the region and the box */
 
+        if (job.volume.region)
+            within &= ((const uint32_t *)(job.volume.region +
+                                          row() * job.volume.words_per_row))[job.first[0] / ZONES_WIDTH + x];
         if (!within)
             return word;
         read(values);
 #pragma unroll
         for (uint32_t i = 0; i < ZONES_WIDTH; i++) {
-            const uint32_t level =
-                table.level(values[i / per_part] >> 8 * sizeof(Value) * (i % per_part) & (Value) ~(Value)0);
+            const uint32_t value = values[i / per_part] >> 8 * sizeof(Value) * (i % per_part) & (Value) ~(Value)0;
+            const uint32_t level = copies ? copy[value] : __ldg(&levels[value ^ job.volume.bias]);
 
             codes[i / 4] |= (level & 0xFF) << 8 * (i % 4);
             if (Bits != ZONES_FEW_BITS)
@@ -197,17 +166,23 @@ __global__ void
 __launch_bounds__(ZONES_THREADS, WORDS_BLOCKS)
     zones_words(const __grid_constant__ struct zones_job job, uint32_t first, uint32_t count)
 {
-    __shared__ typename words_table<Value, Bits>::code copy[256];
+    typedef words_maker<Value, Bits> maker_of;
+    __shared__ typename maker_of::code copy[256];
 
     for (uint32_t z = first + blockIdx.y; z < first + count; z += gridDim.y) {
-        const words_table<Value, Bits> table = {job, job.tables + (z - job.table_slice) * job.values, copy};
+        const uint16_t *levels = job.tables + (z - job.table_slice) * job.values;
         const uint32_t index = blockIdx.x * ZONES_THREADS + threadIdx.x, across = index / ZONES_BUNDLE,
                        y = across / job.words * ZONES_BUNDLE + index % ZONES_BUNDLE;
-        const words_maker<Value, Bits> maker = {job, table, across % job.words, y, z};
+        const maker_of maker = {job, levels, copy, across % job.words, y, z};
 
         zones_word<Bits> word = {};
 
-        table.fill();
+        if (maker_of::copies) {
+            __syncthreads();
+            for (uint32_t value = threadIdx.x; value < 256; value += ZONES_THREADS)
+                copy[value] = (typename maker_of::code)__ldg(&levels[value ^ job.volume.bias]);
+            __syncthreads();
+        }
         if (y < job.rows) {
             word = maker.make();
             maker.write(word);
