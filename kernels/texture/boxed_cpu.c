@@ -21,45 +21,39 @@ cpu_boxed_take(const struct kernels_lane *lane, struct kernels_memory *memory, s
     return kernels_take(&memory->host, (size_t)columns * (size_t)rows, (size_t)slices * size);
 }
 
-/* Fills row y of slice z of the box. Voxels outside the region stay 0. */
-static void
-boxed_fill_row(const struct boxing *boxing, int64_t y, int64_t z)
-{
-    const struct kernels_lane *lane = &boxing->lane->base;
-    const struct texture_box *box = &boxing->boxed->box;
-    const int64_t row = (box->first[2] + z) * lane->extent.rows + box->first[1] + y;
-    const bool bytes = lane->pixel == IMAGE_UINT8;
-    const uint16_t bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0; /* value ^ bias is an index of the table */
-    const void *voxels = boxing->lane->voxels.memory;
-    const size_t values = bytes ? 256 : TEXTURE_VALUES;
-    const uint16_t *level_of =
-        boxing->levels->level_of + (boxing->levels->table_count > 1 ? (size_t)(box->first[2] + z) * values : 0);
-    uint16_t *to = boxing->boxed->levels + z * boxing->boxed->slice + y * boxing->boxed->row;
-
-    for (int64_t word = box->first[0] / 64; word <= (box->first[0] + box->size[0] - 1) / 64; word++) {
-        uint64_t bits = texture_region_word(lane, boxing->region, row, word);
-
-        for (; bits; bits &= bits - 1) {
-            const int64_t x = word * 64 + __builtin_ctzll(bits), voxel = row * lane->extent.columns + x;
-
-            to[x - box->first[0]] =
-                bytes ? level_of[((const uint8_t *)voxels)[voxel]] : level_of[((const uint16_t *)voxels)[voxel] ^ bias];
-        }
-    }
-}
-
-/* Fills a slice of the box including its margin, or a slice of the margin. */
+/* Fills a slice of the box including its margin, or a slice of the margin. Voxels outside the region stay 0. */
 static void
 boxed_fill_slice(void *context, int64_t i)
 {
     const struct boxing *boxing = context;
     const struct texture_boxed *boxed = boxing->boxed;
-    const int64_t z = i - boxed->margin;
+    const struct kernels_lane *lane = &boxing->lane->base;
+    const struct texture_box *box = &boxed->box;
+    const int64_t z = i - boxed->margin, end = box->first[0] + box->size[0];
+    const bool bytes = lane->pixel == IMAGE_UINT8;
+    const uint16_t bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0; /* value ^ bias is an index of the table */
+    const void *voxels = boxing->lane->voxels.memory;
+    const size_t values = bytes ? 256 : TEXTURE_VALUES;
 
     memset(boxed->levels + z * boxed->slice - boxed->margin * (boxed->row + 1), 0,
            (size_t)boxed->slice * sizeof(*boxed->levels));
-    for (int64_t y = 0; y < boxed->box.size[1] && z >= 0 && z < boxed->box.size[2]; y++)
-        boxed_fill_row(boxing, y, z);
+    if (z < 0 || z >= box->size[2])
+        return;
+    const uint16_t *level_of =
+        boxing->levels->level_of + (boxing->levels->table_count > 1 ? (size_t)(box->first[2] + z) * values : 0);
+
+    for (int64_t y = 0; y < box->size[1]; y++) {
+        const int64_t row = (box->first[2] + z) * lane->extent.rows + box->first[1] + y;
+        uint16_t *to = boxed->levels + z * boxed->slice + y * boxed->row;
+
+        for (int64_t word = box->first[0] / 64; word <= (end - 1) / 64; word++)
+            for (uint64_t bits = texture_region_word(lane, boxing->region, row, word); bits; bits &= bits - 1) {
+                const int64_t x = word * 64 + __builtin_ctzll(bits), voxel = row * lane->extent.columns + x;
+
+                to[x - box->first[0]] = bytes ? level_of[((const uint8_t *)voxels)[voxel]]
+                                              : level_of[((const uint16_t *)voxels)[voxel] ^ bias];
+            }
+    }
 }
 
 void

@@ -158,17 +158,11 @@ read_masks(const struct product &product, const unsigned char *at)
     return masks;
 }
 
-/* Returns word i of the neighbours x (0 .. 31) voxels to the right, or to the left. */
+/* Returns word i of the neighbours x (0 .. 31) voxels to the right. */
 static __device__ __forceinline__ uint32_t
 to_the_right(const struct masks &masks, int i, int32_t x)
 {
     return __funnelshift_r(masks.word[i], i == WORDS - 1 ? masks.after : masks.word[i + 1], (uint32_t)x);
-}
-
-static __device__ __forceinline__ uint32_t
-to_the_left(const struct masks &masks, int i, int32_t x)
-{
-    return __funnelshift_l(i == 0 ? masks.before : masks.word[i - 1], masks.word[i], (uint32_t)x);
 }
 
 /* Counts a row's pairs. `other` is the row behind. A product adds the pairs of 256 voxels to two matrices. */
@@ -191,7 +185,10 @@ count_here(const struct ring &ring, struct product *product)
             of[GLCM_PLACE_OWN][k] = PLACES & OWN ? to_the_right(own, i + k, product->x[GLCM_PLACE_OWN]) : 0;
             of[GLCM_PLACE_RIGHT][k] = PLACES & RIGHT ? to_the_right(other, i + k, product->x[GLCM_PLACE_RIGHT]) : 0;
             of[GLCM_PLACE_ABOVE][k] = PLACES & ABOVE ? other.word[i + k] : 0;
-            of[GLCM_PLACE_LEFT][k] = PLACES & LEFT ? to_the_left(other, i + k, -product->x[GLCM_PLACE_LEFT]) : 0;
+            of[GLCM_PLACE_LEFT][k] = PLACES & LEFT
+                                         ? __funnelshift_l(i + k == 0 ? other.before : other.word[i + k - 1],
+                                                           other.word[i + k], (uint32_t)-product->x[GLCM_PLACE_LEFT])
+                                         : 0;
         }
         if (i == 0)
             voxels[0] &= product->first;

@@ -349,41 +349,29 @@ struct glcm_line {
     int64_t end;
 };
 
-/* Finds the row of levels of a point. Returns false if it has none. */
-static bool
-cpu_glcm_find_row(const struct counter *counter, struct texture_offset at, int64_t y, int64_t z,
-                  struct glcm_row *within, const unsigned char **row)
-{
-    const struct kernels_lane *lane = &counter->counting->lane->base;
-    const struct cpu_glcm *own = counter->counting->own;
-    struct image_extent extent = lane->extent;
-    bool wide = counter->counting->wide;
-    int64_t i = (z + at.z) * extent.rows + y + at.y;
-
-    *row = (const unsigned char *)own->empty + ((MARGIN + at.x) << wide);
-    if (z + at.z < 0 || z + at.z >= extent.slices || y + at.y < 0 || y + at.y >= extent.rows)
-        return false;
-    *within = own->rows[i];
-    if (within->first >= within->end)
-        return false;
-    *row = (const unsigned char *)own->levels + ((MARGIN + i * stride_of(lane) + at.x) << wide);
-    return true;
-}
-
-/* Returns false if no pair of the tuple can have two levels. */
+/* Finds the rows of levels of the points, or the empty row. Returns false if no pair of the tuple can have two levels. */
 static bool
 find_line(const struct counter *counter, int64_t y, int64_t z, struct glcm_line *line)
 {
     const struct tuple *tuple = counter->tuple;
-    bool both = tuple->points == 2;
+    const struct kernels_lane *lane = &counter->counting->lane->base;
+    const struct cpu_glcm *own = counter->counting->own;
+    struct image_extent extent = lane->extent;
+    bool both = tuple->points == 2, wide = counter->counting->wide;
     int found = 0;
 
     for (int i = 0; i < tuple->points; i++) {
-        struct glcm_row within;
+        const struct texture_offset at = tuple->at[i];
+        int64_t row = (z + at.z) * extent.rows + y + at.y;
 
-        if (!cpu_glcm_find_row(counter, tuple->at[i], y, z, &within, &line->row[i]))
+        line->row[i] = (const unsigned char *)own->empty + ((MARGIN + at.x) << wide);
+        if (z + at.z < 0 || z + at.z >= extent.slices || y + at.y < 0 || y + at.y >= extent.rows)
             continue;
-        int64_t first = within.first - tuple->at[i].x, end = within.end - tuple->at[i].x;
+        int64_t first = own->rows[row].first - at.x, end = own->rows[row].end - at.x;
+
+        if (first >= end)
+            continue;
+        line->row[i] = (const unsigned char *)own->levels + ((MARGIN + row * stride_of(lane) + at.x) << wide);
         if (found == 0 || (both ? first > line->first : first < line->first))
             line->first = first;
         if (found == 0 || (both ? end < line->end : end > line->end))

@@ -237,21 +237,15 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set, const
         });
 }
 
-/* Returns the neighbours' distance in rows along the lines. */
-static __device__ __forceinline__ int32_t
-ahead_of(const struct glcm_image &image, const struct glcm_set &set, int which)
-{
-    return image.in_z ? set.z[which] : set.y[which];
-}
-
 /* Returns whether the row at `along` of a line has neighbours. Sets *until to the row where that
  * changes, if it is earlier. */
 static __device__ __forceinline__ bool
 has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int which, const struct pairs_line &line,
                int32_t along, int32_t *until)
 {
-    const int32_t ahead = ahead_of(image, set, which), to = along + ahead;
-    const int32_t aside = image.in_z ? set.y[which] : set.z[which]; /* distance across the lines */
+    /* the neighbours' distance in rows along the lines, and across them */
+    const int32_t ahead = image.in_z ? set.z[which] : set.y[which], to = along + ahead;
+    const int32_t aside = image.in_z ? set.y[which] : set.z[which];
 
     if ((uint32_t)(line.other + aside) >= image.others)
         return false;
@@ -331,7 +325,7 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set, const
                const struct pairs_line &line, int32_t first, int32_t until, const bool has[2])
 {
     constexpr int which = ONE == 1 ? 0 : 1;
-    const bool backwards = ahead_of(image, set, which) > 0;
+    const bool backwards = (image.in_z ? set.z[which] : set.y[which]) > 0;
     const int64_t stride = backwards ? -(int64_t)image.stride : (int64_t)image.stride;
     const uint8_t *at = line.row + (size_t)(backwards ? until - 1 : first) * image.stride;
     struct pairs_row row = glcm_pairs_find_row(image, line, at, true);
@@ -458,19 +452,6 @@ glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set
     }
 }
 
-/* Finds the block's set. Either all sets have one block, or few sets have several. */
-static __device__ struct glcm_set
-find_set(const struct glcm_share &share, const struct glcm_set *sets, uint32_t *found)
-{
-    if (share.blocks == share.sets)
-        return sets[blockIdx.x];
-    for (uint32_t i = threadIdx.x; i < share.sets; i += THREADS)
-        if (blockIdx.x - sets[i].first_block < sets[i].parts)
-            *found = i;
-    __syncthreads();
-    return sets[*found];
-}
-
 /* Each block counts a part of a set. The counts must be 0 initially. */
 template <bool SHIFTED>
 static __global__ void
@@ -479,7 +460,13 @@ __launch_bounds__(THREADS) glcm_pairs_count_sets(const __grid_constant__ struct 
                                                  const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) uint32_t counters[];
-    const struct glcm_set set = find_set(share, sets, counters);
+    const bool several = share.blocks != share.sets; /* few sets have several blocks; otherwise all have one */
+
+    for (uint32_t i = threadIdx.x; several && i < share.sets; i += THREADS)
+        if (blockIdx.x - sets[i].first_block < sets[i].parts)
+            counters[0] = i;
+    __syncthreads();
+    const struct glcm_set set = sets[several ? counters[0] : blockIdx.x];
     const uint32_t part = blockIdx.x - set.first_block, parts = set.parts;
     const uint32_t k = image.levels + 1;
 

@@ -44,12 +44,6 @@ struct near_table {
     uint32_t alike_from, full_from; /* addresses for a level 0 */
 };
 
-static __device__ __forceinline__ __half2
-near_half(uint32_t word)
-{
-    return *(const __half2 *)&word;
-}
-
 /* Surroundings of two voxels in a slice, row by row: first as loaded words, then with the shifted
  * words. */
 struct near_slice {
@@ -86,7 +80,7 @@ near_compare(__half2 alike, uint32_t own, const struct near_slice &slice, __half
 #pragma unroll
     for (int i = 0; i < 9; i++)
         if (MIDDLE || i != 4) {
-            const __half2 a = near_half(own), b = near_half(slice.word[i]);
+            const __half2 a = *(const __half2 *)&own, b = *(const __half2 *)&slice.word[i];
 
             alike = __hadd2(alike, EXACT ? __heq2(a, b) : __hle2(__habs2(__hsub2(a, b)), alpha));
         }

@@ -53,24 +53,6 @@ struct strip {
     uint8_t codes[TEXTURE_PATTERNS][STRIP]; /* of the strip's columns; undefined on edges and beyond */
 };
 
-/* ---------------------------------------------------------------------- the threshold ---- */
-
-/* Computes the comparison lane for each largest value of a window, as a lane. */
-static void
-fill_bounds(enum image_pixel pixel, const struct texture_patterns *request, int16_t *bounds)
-{
-    int32_t count = pixel == IMAGE_UINT8 ? BINS : TEXTURE_VALUES;
-    /* The bias is the difference between a stored value and its lane. */
-    int32_t smallest = pixel == IMAGE_INT16 ? INT16_MIN : 0, bias = pixel == IMAGE_UINT16 ? 0x8000 : 0;
-
-    for (int32_t value = smallest; value < smallest + count; value++) {
-        int64_t product = (int64_t)value * request->threshold_millionths, rest = product % WHOLE;
-        int64_t bound = product / WHOLE + (request->strict ? -(rest < 0) : rest > 0); /* rounded down or up */
-
-        bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
-    }
-}
-
 /* ------------------------------------------------------------------------------ codes ---- */
 
 /* Loads the strip's part of a row as lanes, with one more column at each end. */
@@ -271,13 +253,22 @@ cpu_patterns_run(struct kernels_lane *lane, const void *given, struct error *err
     const struct texture_patterns *request = given;
     const struct cpu_patterns *own = kernels_state(lane, KERNELS_PATTERNS);
     struct patterning patterning = {.lane = cpu_lane_of(lane), .own = own, .request = request, .maps = true};
+    int32_t values = lane->pixel == IMAGE_UINT8 ? BINS : TEXTURE_VALUES;
+    int32_t smallest = lane->pixel == IMAGE_INT16 ? INT16_MIN : 0;
+    int32_t bias = lane->pixel == IMAGE_UINT16 ? 0x8000 : 0; /* a stored value less its lane */
 
     (void)error;
     if (request->region_count > 0)
         memset(request->histograms, 0, request->region_count * TEXTURE_PATTERNS * BINS * sizeof(*request->histograms));
     if (lane->extent.columns < 3 || lane->extent.rows < 3)
         return 0;
-    fill_bounds(lane->pixel, request, own->bounds);
+    /* Compute the comparison lane for each largest value of a window, as a lane. */
+    for (int32_t value = smallest; value < smallest + values; value++) {
+        int64_t product = (int64_t)value * request->threshold_millionths, rest = product % WHOLE;
+        int64_t bound = product / WHOLE + (request->strict ? -(rest < 0) : rest > 0); /* rounded down or up */
+
+        own->bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
+    }
     patterning.blocks =
         texture_blocks_of(lane->extent.columns, lane->extent.rows - 2, lane->extent.slices, TEXTURE_BLOCK_VOXELS);
     do {

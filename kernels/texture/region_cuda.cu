@@ -78,60 +78,42 @@ __launch_bounds__(PULL_THREADS) region_pull(const uint64_t *from, uint64_t *to, 
         to[i] = from[i];
 }
 
-/* Waits until the host memory that is about to be written has been sent. */
-static int
-region_wait(struct cuda_lane *lane, struct cuda_region *own, bool *sent, struct error *error)
-{
-    if (*sent)
-        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
-    if (*sent)
-        own->bits_sent = own->table_sent = false;
-    return 0;
-}
-
-static int
-region_hold_bits(struct cuda_lane *lane, struct cuda_region *own, const uint64_t *bits, struct error *error)
-{
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    struct region_reading reading = {&lane->base.extent, bits, own, PTHREAD_MUTEX_INITIALIZER};
-    const int rc = region_wait(lane, own, &own->bits_sent, error);
-
-    if (rc)
-        return rc;
-    texture_box_begin(&reading.ends);
-    cpu_pool_for(device->pool, (lane->base.extent.slices + READ_SLICES - 1) / READ_SLICES, region_read_part, &reading);
-    texture_box_end(&reading.ends, &own->held.box);
-    const size_t first = (size_t)own->held.box.first[2] * own->words,
-                 count = (size_t)own->held.box.size[2] * own->words;
-
-    CUDA_TRY(device, cudaMemsetAsync(own->bits, 0, own->words * (size_t)lane->base.extent.slices * sizeof(*own->bits),
-                                     lane->work));
-    region_pull<<<(unsigned)(device->multiprocessors * PULL_BLOCKS), PULL_THREADS, 0, lane->work>>>(
-        own->host_bits + first, own->bits + first, count);
-    CUDA_LAUNCHED(device);
-    own->bits_sent = true;
-    own->held.bits = bits;
-    return 0;
-}
-
 static int
 cuda_region_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_hold *hold = (const struct texture_hold *)given;
     struct cuda_region *own = cuda_region_state(base);
     struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_device *device = cuda_device_of(base);
     const size_t values = texture_values(lane);
 
-    if (hold->bits)
-        return region_hold_bits(lane, own, hold->bits, error);
-    const int rc = region_wait(lane, own, &own->table_sent, error);
+    /* Wait until the host memory that is about to be written has been sent. */
+    if (hold->bits ? own->bits_sent : own->table_sent) {
+        CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+        own->bits_sent = own->table_sent = false;
+    }
+    if (!hold->bits) {
+        memcpy(own->host_table, hold->level_of, values * sizeof(*hold->level_of));
+        CUDA_SEND(lane, own->table, own->host_table, values);
+        own->table_sent = true;
+        own->held.level_of = hold->level_of;
+        return 0;
+    }
+    struct region_reading reading = {&base->extent, hold->bits, own, PTHREAD_MUTEX_INITIALIZER};
 
-    if (rc)
-        return rc;
-    memcpy(own->host_table, hold->level_of, values * sizeof(*hold->level_of));
-    CUDA_SEND(lane, own->table, own->host_table, values);
-    own->table_sent = true;
-    own->held.level_of = hold->level_of;
+    texture_box_begin(&reading.ends);
+    cpu_pool_for(device->pool, (base->extent.slices + READ_SLICES - 1) / READ_SLICES, region_read_part, &reading);
+    texture_box_end(&reading.ends, &own->held.box);
+    const size_t first = (size_t)own->held.box.first[2] * own->words,
+                 count = (size_t)own->held.box.size[2] * own->words;
+
+    CUDA_TRY(device,
+             cudaMemsetAsync(own->bits, 0, own->words * (size_t)base->extent.slices * sizeof(*own->bits), lane->work));
+    region_pull<<<(unsigned)(device->multiprocessors * PULL_BLOCKS), PULL_THREADS, 0, lane->work>>>(
+        own->host_bits + first, own->bits + first, count);
+    CUDA_LAUNCHED(device);
+    own->bits_sent = true;
+    own->held.bits = hold->bits;
     return 0;
 }
 

@@ -94,39 +94,34 @@ runs_count_voxels(void *context, int64_t z)
 }
 
 static void
-runs_count_block(const struct running *job, int64_t i, uint32_t *table)
-{
-    const struct texture_runs *request = job->request;
-    const size_t direction = (size_t)(i / job->blocks.count);
-    const struct texture_offset *offset = &request->directions[direction];
-    const int64_t step = offset->z * job->boxed.slice + offset->y * job->boxed.row + offset->x;
-    const struct texture_block block = texture_block_at(&job->blocks, i % job->blocks.count);
-    const size_t slice = request->per_slice ? (size_t)(job->boxed.box.first[2] + block.z) : 0;
-    uint64_t *counts = job->counts + (slice * request->direction_count + direction) *
-                                         (size_t)(request->levels.levels * request->longest);
-
-    for (int64_t y = block.first; y < block.end; y++)
-        runs_count_row(job, job->boxed.levels + block.z * job->boxed.slice + y * job->boxed.row, step, table, counts);
-    const size_t used = (size_t)job->request->levels.levels * RUNS_SHORT;
-
-    for (size_t k = 0; k < used; k++)
-        if (table[k] > 0)
-            runs_add(job, (int64_t)(k / RUNS_SHORT) + 1, (int64_t)(k % RUNS_SHORT), table[k], counts);
-    memset(table, 0, used * sizeof(*table));
-}
-
-static void
 runs_count_blocks(void *context)
 {
     struct running *job = context;
+    const struct texture_runs *request = job->request;
+    const struct texture_boxed *boxed = &job->boxed;
+    const size_t used = (size_t)request->levels.levels * RUNS_SHORT;
     uint32_t *table =
         job->own->tables + __atomic_fetch_add(&job->table, 1, __ATOMIC_RELAXED) * TEXTURE_MAX_LEVELS * RUNS_SHORT;
-    const int64_t blocks = job->blocks.count * (int64_t)job->request->direction_count;
+    const int64_t blocks = job->blocks.count * (int64_t)request->direction_count;
     int64_t i;
 
     memset(table, 0, sizeof(*table) * TEXTURE_MAX_LEVELS * RUNS_SHORT);
-    while ((i = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < blocks)
-        runs_count_block(job, i, table);
+    while ((i = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < blocks) {
+        const size_t direction = (size_t)(i / job->blocks.count);
+        const struct texture_offset *offset = &request->directions[direction];
+        const int64_t step = offset->z * boxed->slice + offset->y * boxed->row + offset->x;
+        const struct texture_block block = texture_block_at(&job->blocks, i % job->blocks.count);
+        const size_t slice = request->per_slice ? (size_t)(boxed->box.first[2] + block.z) : 0;
+        uint64_t *counts = job->counts + (slice * request->direction_count + direction) *
+                                             (size_t)(request->levels.levels * request->longest);
+
+        for (int64_t y = block.first; y < block.end; y++)
+            runs_count_row(job, boxed->levels + block.z * boxed->slice + y * boxed->row, step, table, counts);
+        for (size_t k = 0; k < used; k++)
+            if (table[k] > 0)
+                runs_add(job, (int64_t)(k / RUNS_SHORT) + 1, (int64_t)(k % RUNS_SHORT), table[k], counts);
+        memset(table, 0, used * sizeof(*table));
+    }
 }
 
 static void

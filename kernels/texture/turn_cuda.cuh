@@ -17,17 +17,9 @@ turn_bytes(const uint32_t from[4], uint32_t to[4])
     to[3] = ptx_permute<0x7632>(high[0], high[1]);
 }
 
-/* Selects bits of the first where MASK is set, otherwise of the second. The compiler would use two
- * operations. */
-template <uint32_t MASK>
-static __device__ __forceinline__ uint32_t
-turn_choose(uint32_t first, uint32_t second)
-{
-    return ptx_logic<0xCA>(MASK, first, second);
-}
-
 /* Exchanges bits of words `APART` from each other. `MASK` selects the bits that stay in the first
- * one. */
+ * one: ptx_logic<0xCA> selects bits of the second argument where it is set, otherwise of the third.
+ * The compiler would use two operations. */
 template <uint32_t APART, uint32_t MASK>
 static __device__ __forceinline__ void
 turn_exchange(uint32_t word[8])
@@ -38,8 +30,8 @@ turn_exchange(uint32_t word[8])
             continue;
         const uint32_t first = word[j], second = word[j + APART];
 
-        word[j] = turn_choose<MASK>(first, second << APART);
-        word[j + APART] = turn_choose<MASK>(first >> APART, second);
+        word[j] = ptx_logic<0xCA>(MASK, first, second << APART);
+        word[j + APART] = ptx_logic<0xCA>(MASK, first >> APART, second);
     }
 }
 

@@ -19,29 +19,23 @@ zone_tally_find(const struct zone_tally *tally, uint64_t key)
     return &tally->zones[at];
 }
 
-static int
-zone_tally_grow(struct zone_tally *tally)
-{
-    struct zone_tally grown = {.room = tally->room ? 2 * tally->room : ZONE_TALLY_FIRST, .used = tally->used};
-
-    grown.zones = calloc(grown.room, sizeof(*grown.zones));
-    if (!grown.zones)
-        return -ENOMEM;
-    for (size_t i = 0; i < tally->room; i++)
-        if (tally->zones[i].count > 0)
-            *zone_tally_find(&grown, tally->zones[i].key) = tally->zones[i];
-    free(tally->zones);
-    *tally = grown;
-    return 0;
-}
-
 int
 zone_tally_add(struct zone_tally *tally, uint64_t key, uint64_t count)
 {
     struct texture_zone *zone;
 
-    if (2 * tally->used >= tally->room && zone_tally_grow(tally))
-        return -ENOMEM;
+    if (2 * tally->used >= tally->room) {
+        struct zone_tally grown = {.room = tally->room ? 2 * tally->room : ZONE_TALLY_FIRST, .used = tally->used};
+
+        grown.zones = calloc(grown.room, sizeof(*grown.zones));
+        if (!grown.zones)
+            return -ENOMEM;
+        for (size_t i = 0; i < tally->room; i++)
+            if (tally->zones[i].count > 0)
+                *zone_tally_find(&grown, tally->zones[i].key) = tally->zones[i];
+        free(tally->zones);
+        *tally = grown;
+    }
     zone = zone_tally_find(tally, key);
     tally->used += zone->count == 0;
     zone->key = key;

@@ -56,20 +56,6 @@ zones_number(const struct zoning *job, int64_t x, int64_t y, int64_t z)
 
 /* -------------------------------------------------------------------------- the unions ---- */
 
-/* Returns the neighbours in `alike` that are connected to the first of them. */
-static unsigned
-zones_together(const unsigned touching[ZONES_BEFORE], unsigned alike)
-{
-    unsigned found = alike & -alike, before = 0;
-
-    while (found != before) {
-        before = found;
-        for (unsigned left = before; left; left &= left - 1)
-            found |= alike & touching[__builtin_ctz(left)];
-    }
-    return found;
-}
-
 static int
 cpu_zones_open(struct kernels_lane *lane, struct error *error)
 {
@@ -85,8 +71,17 @@ cpu_zones_open(struct kernels_lane *lane, struct error *error)
                 touches &= abs(zones_before[i][axis] - zones_before[j][axis]) <= 1;
             touching[i] |= (unsigned)touches << j;
         }
-    for (unsigned alike = 1; alike < 1u << ZONES_BEFORE; alike++)
-        own->fewest[alike] = (uint16_t)((alike & -alike) | own->fewest[alike & ~zones_together(touching, alike)]);
+    for (unsigned alike = 1; alike < 1u << ZONES_BEFORE; alike++) {
+        const unsigned first = alike & -alike;
+        unsigned together = first, before = 0; /* the neighbours that are connected to the first */
+
+        while (together != before) {
+            before = together;
+            for (unsigned left = before; left; left &= left - 1)
+                together |= alike & touching[__builtin_ctz(left)];
+        }
+        own->fewest[alike] = (uint16_t)(first | own->fewest[alike & ~together]);
+    }
     return 0;
 }
 

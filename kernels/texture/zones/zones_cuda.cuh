@@ -95,17 +95,11 @@ zones_rows(const struct zones_job &job)
 }
 
 static __host__ __device__ __forceinline__ uint32_t
-zones_tiles_high(const struct zones_job &job)
-{
-    return (job.rows - 1) / zones_rows(job) + 1;
-}
-
-static __host__ __device__ __forceinline__ uint32_t
 zones_tiles_of(const struct zones_job &job)
 {
-    const uint32_t slices = ZONES_THREADS / zones_rows(job);
+    const uint32_t rows = zones_rows(job), slices = ZONES_THREADS / rows;
 
-    return job.words * zones_tiles_high(job) * ((job.slices - 1) / slices + 1);
+    return job.words * ((job.rows - 1) / rows + 1) * ((job.slices - 1) / slices + 1);
 }
 
 /* Words */
@@ -131,29 +125,10 @@ template <uint32_t Bits> struct zones_word {
     }
 };
 
-/* A word in memory. */
+/* A word in memory: `count` quads with its planes, valid voxels and starts, in this order. */
 template <uint32_t Bits> struct zones_record {
     static constexpr uint32_t count = (Bits + 5) / 4;
-    uint4 quads[count];
 };
-
-template <uint32_t Bits>
-static __device__ __forceinline__ zones_record<Bits>
-zones_record_of(const zones_word<Bits> &word)
-{
-    zones_record<Bits> record;
-    uint32_t parts[4 * record.count] = {};
-
-#pragma unroll
-    for (uint32_t p = 0; p < Bits; p++)
-        parts[p] = word.plane[p];
-    parts[Bits] = word.valid;
-    parts[Bits + 1] = word.starts;
-#pragma unroll
-    for (uint32_t q = 0; q < record.count; q++)
-        record.quads[q] = make_uint4(parts[4 * q], parts[4 * q + 1], parts[4 * q + 2], parts[4 * q + 3]);
-    return record;
-}
 
 template <uint32_t Bits>
 static __device__ __forceinline__ zones_word<Bits>
@@ -191,11 +166,6 @@ zones_start(uint32_t starts, int bit)
  * after. */
 struct zones_pairs {
     uint32_t at, before, after;
-
-    __device__ __forceinline__ uint32_t any() const
-    {
-        return at | before | after;
-    }
 };
 
 /* Shifts word a, since it is compared with several others. */
@@ -312,12 +282,12 @@ zones_find_contacts(const zones_word<Bits> &own, const struct zones_met met[ZONE
 }
 
 /* Links the root of the larger number below the other number's parent or root (Rem 1976). Shortens
- * the paths on the way. */
-template <typename Forest>
+ * the paths on the way. peek(number) reads a parent. hung(root) follows the link of a root. */
+template <typename Peek, typename Hung>
 static __device__ __forceinline__ void
-zones_unite_numbers(const Forest &forest, uint32_t a, uint32_t b)
+zones_unite_numbers(uint32_t *parents, const Peek &peek, const Hung &hung, uint32_t a, uint32_t b)
 {
-    uint32_t over_a = forest.peek(a), over_b = forest.peek(b);
+    uint32_t over_a = peek(a), over_b = peek(b);
 
     while (over_a != over_b) {
         if (over_a < over_b) {
@@ -329,15 +299,17 @@ zones_unite_numbers(const Forest &forest, uint32_t a, uint32_t b)
             over_b = over;
         }
         if (a == over_a) {
-            over_a = forest.hang(a, over_b);
-            if (a == over_a)
+            over_a = atomicCAS(&parents[a], a, over_b);
+            if (a == over_a) {
+                hung(a);
                 return;
+            }
             continue;
         }
-        const uint32_t next = forest.peek(over_a);
+        const uint32_t next = peek(over_a);
 
         if (next != over_a)
-            forest.raise(a, next);
+            parents[a] = next;
         a = over_a;
         over_a = next;
     }

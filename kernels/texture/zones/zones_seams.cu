@@ -15,25 +15,6 @@ enum {
     SEAM_AT_ONCE = 4, /* numbers per thread */
 };
 
-struct seam_forest {
-    uint32_t *parents;
-
-    __device__ __forceinline__ uint32_t peek(uint32_t id) const
-    {
-        return __ldca(&parents[id]);
-    }
-
-    __device__ __forceinline__ void raise(uint32_t id, uint32_t above) const
-    {
-        parents[id] = above;
-    }
-
-    __device__ __forceinline__ uint32_t hang(uint32_t root, uint32_t below) const
-    {
-        return atomicCAS(&parents[root], root, below);
-    }
-};
-
 /* Places of two runs' labels. */
 struct seam_pair {
     uint32_t a, b;
@@ -56,7 +37,8 @@ struct seam_queue {
         const uint32_t a = __ldg(&job.labels[pair.a]), b = __ldg(&job.labels[pair.b]);
 
         if (a != b)
-            zones_unite_numbers(seam_forest{job.parents}, a, b);
+            zones_unite_numbers(
+                job.parents, [&](uint32_t id) { return __ldca(&job.parents[id]); }, [](uint32_t) {}, a, b);
     }
 
     __device__ __forceinline__ void push(bool is, const seam_pair &pair)
@@ -70,13 +52,6 @@ struct seam_queue {
     }
 };
 
-template <uint32_t Bits>
-__device__ __forceinline__ zones_word<Bits>
-seam_word(const struct zones_job &job, size_t at)
-{
-    return zones_word_of<Bits>(job.records + at * zones_record<Bits>::count);
-}
-
 /* Unites a word, if `is`, with the neighbours in `wanted`. Neighbours in `known` are of its own
  * tile. All lanes of the warp must call it. */
 template <uint32_t Bits>
@@ -88,13 +63,16 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
     const auto away = [&](enum zones_side side) {
         return (ptrdiff_t)zones_side_y(side) + (ptrdiff_t)zones_side_z(side) * job.rows;
     };
+    const auto word_at = [&](size_t word) {
+        return zones_word_of<Bits>(job.records + word * zones_record<Bits>::count);
+    };
     zones_word<Bits> own = {};
     struct zones_met met[ZONES_SIDES] = {};
     struct zones_contacts contacts[ZONES_SIDES];
     uint32_t bridged = 0;
 
     if (is && wanted)
-        own = seam_word<Bits>(job, at);
+        own = word_at(at);
     if (!__any_sync(~0u, own.valid != 0))
         return;
 #pragma unroll
@@ -102,7 +80,7 @@ seam_unite_word(struct seam_queue *queue, bool is, uint32_t x, uint32_t y, uint3
         const enum zones_side side = (enum zones_side)i;
 
         if (own.valid && (wanted | known) >> i & 1 && y + zones_side_y(side) < job.rows)
-            met[i] = zones_met_of(own, seam_word<Bits>(job, at + away(side)));
+            met[i] = zones_met_of(own, word_at(at + away(side)));
         bridged |= wanted >> i & 1 ? 0 : zones_bridged(met[i]);
     }
     zones_find_contacts(own, met, bridged, contacts);
@@ -138,20 +116,6 @@ seam_blocks(uint32_t count)
     return (count + ZONES_THREADS - 1) / ZONES_THREADS;
 }
 
-/* Unites the first slice of tiles with the previous slice. */
-template <uint32_t Bits>
-__device__ __forceinline__ void
-seam_slices(struct seam_queue *queue, uint32_t index, uint32_t count)
-{
-    const struct zones_job &job = queue->job;
-    const uint32_t seams = (job.slices - 1) / ZONES_DEEP_SLICES;
-    const uint32_t y = index % job.rows, seam = index / job.rows % seams, x = index / job.rows / seams;
-    const bool first = y % ZONES_DEEP_ROWS == 0 && y > 0;
-
-    seam_unite_word<Bits>(queue, index < count, x, y, (seam + 1) * ZONES_DEEP_SLICES,
-                          UNDER | AHEAD | BEHIND | (first ? ABOVE : 0), ABOVE);
-}
-
 /* Unites the first and last rows of tiles with those of neighbouring tiles. */
 template <uint32_t Bits, bool Flat>
 __device__ __forceinline__ void
@@ -163,7 +127,7 @@ seam_rows(struct seam_queue *queue, uint32_t index, uint32_t count)
     const bool last = index % sides == 1;
     const uint32_t seam = index / sides % seams, z = index / sides / seams % job.slices,
                    x = index / sides / seams / job.slices, y = (seam + 1) * rows - last;
-    const bool done = !Flat && z > 0 && z % ZONES_DEEP_SLICES == 0; /* handled by seam_slices */
+    const bool done = !Flat && z > 0 && z % ZONES_DEEP_SLICES == 0; /* handled by the seam of slices */
     const bool deep = !Flat && z > 0;
 
     seam_unite_word<Bits>(queue, index < count && !done, x, y, z,
@@ -228,9 +192,14 @@ __launch_bounds__(ZONES_THREADS) seam_unite(const __grid_constant__ struct zones
                    all = rows + seam_blocks(share.columns);
 
     for (uint32_t block = blockIdx.x; block < all; block += gridDim.x)
-        if (!Flat && block < slices)
-            seam_slices<Bits>(&queue, block * ZONES_THREADS + threadIdx.x, share.slices);
-        else if (block < rows)
+        if (!Flat && block < slices) { /* the first slice of tiles with the previous slice */
+            const uint32_t index = block * ZONES_THREADS + threadIdx.x, seams = (job.slices - 1) / ZONES_DEEP_SLICES;
+            const uint32_t y = index % job.rows, seam = index / job.rows % seams, x = index / job.rows / seams;
+            const bool first = y % ZONES_DEEP_ROWS == 0 && y > 0;
+
+            seam_unite_word<Bits>(&queue, index < share.slices, x, y, (seam + 1) * ZONES_DEEP_SLICES,
+                                  UNDER | AHEAD | BEHIND | (first ? ABOVE : 0), ABOVE);
+        } else if (block < rows)
             seam_rows<Bits, Flat>(&queue, (block - slices) * ZONES_THREADS + threadIdx.x, share.rows);
         else
             seam_columns<Flat>(&queue, (block - rows) * ZONES_THREADS + threadIdx.x, share.columns);

@@ -44,45 +44,6 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_memory {
     uint32_t nearest;
 };
 
-struct zones_forest {
-    uint32_t *memory, *hung;
-
-    __device__ __forceinline__ uint32_t peek(uint32_t slot) const
-    {
-        return *(const volatile uint32_t *)&memory[slot];
-    }
-
-    __device__ __forceinline__ void raise(uint32_t slot, uint32_t above) const
-    {
-        memory[slot] = above;
-    }
-
-    /* Returns the parent of the root. */
-    __device__ __forceinline__ uint32_t hang(uint32_t root, uint32_t below) const
-    {
-        const uint32_t over = atomicCAS(&memory[root], root, below);
-
-        if (over == root)
-            atomicOr(&hung[root / TILE_PITCH], 1u << root % TILE_PITCH);
-        return over;
-    }
-
-    /* Returns the root of a linked slot. All lanes of the warp must call it, until each has found
-     * its root. Roots may already hold counts. */
-    __device__ __forceinline__ uint32_t root(bool is, uint32_t slot) const
-    {
-        uint32_t over = is ? peek(slot) & TILE_SLOT : slot;
-
-        for (;;) {
-            const uint32_t next = is ? peek(over) & TILE_SLOT : over;
-
-            if (!__any_sync(~0u, next != over))
-                return over;
-            over = next;
-        }
-    }
-};
-
 /* A thread's word, and its relation to its neighbours. */
 template <uint32_t Bits> struct zones_own {
     zones_word<Bits> word;
@@ -103,9 +64,24 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     static constexpr uint32_t rows = Flat ? ZONES_FLAT_ROWS : ZONES_DEEP_ROWS, slices = Flat ? 1 : ZONES_DEEP_SLICES,
                               quads = zones_record<Bits>::count, pitch = zones_memory<Bits, Flat, Distances>::pitch;
 
-    __device__ __forceinline__ zones_forest forest() const
+    __device__ __forceinline__ uint32_t peek(uint32_t slot) const
     {
-        return {memory.forest, memory.hung};
+        return *(const volatile uint32_t *)&memory.forest[slot];
+    }
+
+    /* Returns the root of a linked slot. All lanes of the warp must call it, until each has found
+     * its root. Roots may already hold counts. */
+    __device__ __forceinline__ uint32_t root(bool is, uint32_t slot) const
+    {
+        uint32_t over = is ? peek(slot) & TILE_SLOT : slot;
+
+        for (;;) {
+            const uint32_t next = is ? peek(over) & TILE_SLOT : over;
+
+            if (!__any_sync(~0u, next != over))
+                return over;
+            over = next;
+        }
     }
 
     /* Returns the first slot of the thread's word. */
@@ -207,8 +183,10 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             zones_met there = zones_met_of(own.word, word_at((uint32_t)((int)place + dy + dz * (int)pitch)));
             const uint32_t within = y + dy < rows && z + dz < slices ? ~0u : 0;
 
-            alike |= there.pairs.any();
-            crossing |= there.pairs.any() & ~within;
+            const uint32_t any = there.pairs.at | there.pairs.before | there.pairs.after;
+
+            alike |= any;
+            crossing |= any & ~within;
             there.pairs.at &= within;
             there.pairs.before &= within;
             there.pairs.after &= within;
@@ -326,23 +304,28 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
             return;
         each_run(own, linked, [&](bool is, int bit, uint32_t) {
             const uint32_t slot = first_slot() + bit;
-            uint32_t over = is ? forest().peek(slot) : slot;
+            uint32_t over = is ? peek(slot) : slot;
 
             for (;;) {
-                const uint32_t next = is ? forest().peek(over) : over;
+                const uint32_t next = is ? peek(over) : over;
 
                 if (!__any_sync(~0u, next != over))
                     return;
                 over = next;
                 if (is)
-                    forest().raise(slot, over);
+                    memory.forest[slot] = over;
             }
         });
     }
 
     __device__ __forceinline__ void unite(const zones_own<Bits> &own) const
     {
-        const auto both = [&](uint32_t pair) { zones_unite_numbers(forest(), pair >> TILE_SHIFT, pair & TILE_SLOT); };
+        const auto both = [&](uint32_t pair) {
+            zones_unite_numbers(
+                memory.forest, [&](uint32_t slot) { return peek(slot); },
+                [&](uint32_t slot) { atomicOr(&memory.hung[slot / TILE_PITCH], 1u << slot % TILE_PITCH); },
+                pair >> TILE_SHIFT, pair & TILE_SLOT);
+        };
         zones_queue<uint32_t> queue = {memory.queues[threadIdx.x / 32], 0};
 
 #pragma unroll
@@ -394,14 +377,14 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
     __device__ __forceinline__ void count(const zones_own<Bits> &own, uint32_t hung) const
     {
         each_run(own.word, hung, [&](bool is, int bit, uint32_t run) {
-            const uint32_t slot = first_slot() + bit, root = forest().root(is, slot);
+            const uint32_t slot = first_slot() + bit, over = root(is, slot);
 
             if (!is)
                 return;
-            memory.forest[slot] = root;
-            atomicAdd(&memory.forest[root], voxels(own, bit, run));
-            if (own.reaching >> bit & 1 && !(forest().peek(root) & TILE_REACHES))
-                atomicOr(&memory.forest[root], TILE_REACHES);
+            memory.forest[slot] = over;
+            atomicAdd(&memory.forest[over], voxels(own, bit, run));
+            if (own.reaching >> bit & 1 && !(peek(over) & TILE_REACHES))
+                atomicOr(&memory.forest[over], TILE_REACHES);
         });
     }
 
@@ -520,8 +503,7 @@ template <uint32_t Bits, bool Flat, bool Distances> struct zones_tile {
 
     __device__ __forceinline__ void lower(const zones_own<Bits> &own, uint32_t slot, uint32_t distance) const
     {
-        const uint32_t root = root_of(own, slot);
-        const uint32_t held = *(const volatile uint32_t *)&memory.forest[root];
+        const uint32_t root = root_of(own, slot), held = peek(root);
         const uint32_t wanted = (held & (TILE_REACHES | TILE_SLOT)) | distance << TILE_SHIFT;
 
         if (wanted < held)

@@ -98,7 +98,7 @@ __global__ void
 __launch_bounds__(WHOLE_THREADS) zones_whole(const __grid_constant__ struct zones_job job, uint32_t tiles)
 {
     const uint32_t tile = blockIdx.x * WHOLE_THREADS + threadIdx.x, before = (1u << threadIdx.x) - 1;
-    const uint32_t rows = zones_rows(job), high = zones_tiles_high(job);
+    const uint32_t rows = zones_rows(job), high = (job.rows - 1) / rows + 1;
     const struct zones_place begin = {tile % job.words, tile / job.words % high * rows,
                                       tile / job.words / high * (ZONES_THREADS / rows)};
     const uint32_t level = tile < tiles ? whole_level(job, begin) : 0;

@@ -121,12 +121,18 @@ template <typename Value, uint32_t Bits> struct words_maker {
 
     __device__ __forceinline__ void write(const zones_word<Bits> &word) const
     {
-        const zones_record<Bits> record = zones_record_of(word);
-        uint4 *to = job.records + zones_word_at(job, x, y, z) * record.count;
+        constexpr uint32_t quads = zones_record<Bits>::count;
+        uint4 *to = job.records + zones_word_at(job, x, y, z) * quads;
+        uint32_t record[4 * quads] = {};
 
 #pragma unroll
-        for (uint32_t q = 0; q < record.count; q++)
-            to[q] = record.quads[q];
+        for (uint32_t p = 0; p < Bits; p++)
+            record[p] = word.plane[p];
+        record[Bits] = word.valid;
+        record[Bits + 1] = word.starts;
+#pragma unroll
+        for (uint32_t q = 0; q < quads; q++)
+            to[q] = make_uint4(record[4 * q], record[4 * q + 1], record[4 * q + 2], record[4 * q + 3]);
         if (x > 0)
             half(x - 1, 1) = level(word, 0);
         else
