@@ -349,7 +349,8 @@ struct glcm_line {
     int64_t end;
 };
 
-/* Finds the rows of levels of the points, or the empty row. Returns false if no pair of the tuple can have two levels. */
+/* Finds the rows of levels of the points, or the empty row. Returns false if no pair of the tuple can
+ * have two levels. */
 static bool
 find_line(const struct counter *counter, int64_t y, int64_t z, struct glcm_line *line)
 {
