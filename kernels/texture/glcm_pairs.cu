@@ -452,6 +452,19 @@ glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set
     }
 }
 
+/* Finds the block's set. Either all sets have one block, or few sets have several. */
+static __device__ struct glcm_set
+find_set(const struct glcm_share &share, const struct glcm_set *sets, uint32_t *found)
+{
+    if (share.blocks == share.sets)
+        return sets[blockIdx.x];
+    for (uint32_t i = threadIdx.x; i < share.sets; i += THREADS)
+        if (blockIdx.x - sets[i].first_block < sets[i].parts)
+            *found = i;
+    __syncthreads();
+    return sets[*found];
+}
+
 /* Each block counts a part of a set. The counts must be 0 initially. */
 template <bool SHIFTED>
 static __global__ void
@@ -460,13 +473,7 @@ __launch_bounds__(THREADS) glcm_pairs_count_sets(const __grid_constant__ struct 
                                                  const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) uint32_t counters[];
-    const bool several = share.blocks != share.sets; /* few sets have several blocks; otherwise all have one */
-
-    for (uint32_t i = threadIdx.x; several && i < share.sets; i += THREADS)
-        if (blockIdx.x - sets[i].first_block < sets[i].parts)
-            counters[0] = i;
-    __syncthreads();
-    const struct glcm_set set = sets[several ? counters[0] : blockIdx.x];
+    const struct glcm_set set = find_set(share, sets, counters);
     const uint32_t part = blockIdx.x - set.first_block, parts = set.parts;
     const uint32_t k = image.levels + 1;
 
