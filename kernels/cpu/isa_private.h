@@ -360,14 +360,24 @@ beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
 #undef NEIGHBOURS
 }
 
-/* Returns the integer below or above an average, or the average itself if it is an integer or is rounded. */
+/* Returns the integer below an average, or the average itself if it is an integer or is rounded. */
 INLINE int16_t
-average_of(int16_t a, int16_t b, enum isa_average average, bool above)
+average_below(int16_t a, int16_t b, enum isa_average average)
 {
-    int16_t floor = (int16_t)((a & b) + ((a ^ b) >> 1)), ceiling = (int16_t)((a | b) - ((a ^ b) >> 1));
-    bool up = average == ISA_EXACT ? above : average == ISA_TRUNCATED && floor < 0;
+    int16_t floor = (int16_t)((a & b) + ((a ^ b) >> 1)), ceiling;
 
-    return up ? ceiling : floor;
+    if (average != ISA_TRUNCATED)
+        return floor;
+    ceiling = (int16_t)((a | b) - ((a ^ b) >> 1));
+    return floor < 0 ? ceiling : floor;
+}
+
+INLINE int16_t
+average_above(int16_t a, int16_t b, enum isa_average average)
+{
+    if (average == ISA_EXACT)
+        return (int16_t)((a | b) - ((a ^ b) >> 1));
+    return average_below(a, b, average);
 }
 
 /* Returns all ones, unless n lies between the two averages. */
@@ -386,8 +396,7 @@ adjacent16_some(const struct isa_windows *windows, enum isa_average average, uin
     for (int64_t i = 0; i < windows->count; i++) {
         int16_t n0 = b[i + 2], n1 = a[i + 2], n2 = a[i + 1], n3 = a[i];
         int16_t n4 = b[i], n5 = c[i], n6 = c[i + 1], n7 = c[i + 2];
-#define SIDE(K, N, NEXT)                                                                                               \
-    int16_t low##K = average_of(N, NEXT, average, false), high##K = average_of(N, NEXT, average, true)
+#define SIDE(K, N, NEXT) int16_t low##K = average_below(N, NEXT, average), high##K = average_above(N, NEXT, average)
         SIDE(0, n0, n1);
         SIDE(1, n1, n2);
         SIDE(2, n2, n3);

@@ -22,24 +22,6 @@ level_set_shape_is_sound(const struct kernels_shape *shape)
 }
 
 static int
-level_set_check_label(const struct kernels_level_set_label *label, size_t index, int64_t slices, struct error *error)
-{
-    if (!label->ranges || (label->range_count != 1 && label->range_count != (size_t)slices))
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                         "label %zu has %zu ranges; it needs 1 or one for each of %lld slices", index,
-                         label->range_count, (long long)slices);
-    if (!label->shapes && label->shape_count > 0)
-        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "label %zu has no shapes", index);
-    for (size_t i = 0; i < label->shape_count; i++)
-        if (!level_set_shape_is_sound(&label->shapes[i]))
-            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
-                             "shape %zu of label %zu has an unknown kind, or a number that is "
-                             "negative or not finite",
-                             i, index);
-    return 0;
-}
-
-static int
 level_set_check(const struct kernels_lane *lane, const struct level_set_request *request, struct error *error)
 {
     const struct kernels_level_set_demand *demand =
@@ -49,9 +31,20 @@ level_set_check(const struct kernels_lane *lane, const struct level_set_request 
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%zu labels are named where memory was reserved for %zu",
                          request->count, demand->labels);
     for (size_t i = 0; i < request->count; i++) {
-        int rc = level_set_check_label(&request->labels[i], i, lane->extent.slices, error);
-        if (rc)
-            return rc;
+        const struct kernels_level_set_label *label = &request->labels[i];
+
+        if (!label->ranges || (label->range_count != 1 && label->range_count != (size_t)lane->extent.slices))
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                             "label %zu has %zu ranges; it needs 1 or one for each of %lld slices", i,
+                             label->range_count, (long long)lane->extent.slices);
+        if (!label->shapes && label->shape_count > 0)
+            return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "label %zu has no shapes", i);
+        for (size_t s = 0; s < label->shape_count; s++)
+            if (!level_set_shape_is_sound(&label->shapes[s]))
+                return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                                 "shape %zu of label %zu has an unknown kind, or a number that is "
+                                 "negative or not finite",
+                                 s, i);
     }
     return 0;
 }

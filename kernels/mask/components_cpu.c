@@ -227,13 +227,18 @@ least_number(const struct mask_component *components, int64_t own, const int64_t
     return 64 * word + (uint64_t)__builtin_ctzll(~taken[word]);
 }
 
-/* Assigns as few numbers as possible to components that are numbered individually. */
-static int64_t
-share_numbers(const struct mask_labels *labels, const int64_t apart[3], struct mask_component *components)
+int64_t
+mask_number(const struct mask_labels *labels, const int64_t apart[3], struct mask_component *components)
 {
     struct mask_boxing boxing = {labels, components};
-    uint64_t *slots = labels->runs.slots, most = 0;
+    uint64_t *slots = labels->runs.slots, number = 0, most = 0;
 
+    for (int64_t run = 0; run < labels->count; run++)
+        if (slots[run] & root_flag)
+            slots[run] = root_flag | number++;
+    if (labels->found == 0 || labels->found > MASK_COMPONENTS)
+        return labels->found;
+    /* Assign as few numbers as possible to components that are numbered individually. */
     for (int64_t i = 0; i < labels->found; i++)
         components[i] = (struct mask_component){{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}, 0};
     cpu_pool_for(labels->volume->pool, mask_blocks(labels->volume), box_block, &boxing);
@@ -245,19 +250,6 @@ share_numbers(const struct mask_labels *labels, const int64_t apart[3], struct m
         if (slots[run] & root_flag)
             slots[run] = root_flag | components[slots[run] & ~root_flag].number;
     return (int64_t)most + 1;
-}
-
-int64_t
-mask_number(const struct mask_labels *labels, const int64_t apart[3], struct mask_component *components)
-{
-    uint64_t number = 0;
-
-    for (int64_t run = 0; run < labels->count; run++)
-        if (labels->runs.slots[run] & root_flag)
-            labels->runs.slots[run] = root_flag | number++;
-    if (labels->found == 0 || labels->found > MASK_COMPONENTS)
-        return labels->found;
-    return share_numbers(labels, apart, components);
 }
 
 /* Parts */
