@@ -22,7 +22,6 @@ extern const struct cli_alert_word cli_alert_words[];
 /* Collects the alerts of the daemon, then those of the database. If report is NULL, only the daemon
  * is queried. Returns 0 or -errno with a message. The caller must clear the list in either case. */
 int cli_alerts_collect(struct cli_alerts *alerts, const struct conf *conf, struct report *report, struct error *error);
-void cli_alerts_clear(struct cli_alerts *alerts);
 
 /* Returns "Known" for an acknowledged alert, else the heading of its severity. */
 const char *cli_alert_heading(const struct alert *alert);

@@ -45,21 +45,6 @@ echo_ae(const struct conf *conf, bool with_tls, double seconds, struct dicom_pee
     return rc;
 }
 
-static int
-echo_stow(const struct conf_destination *destination, double seconds, char *answer, size_t size, struct error *error)
-{
-    struct conf_destination bounded = *destination;
-    struct stow *stow;
-    bounded.connect_seconds = echo_within(destination->connect_seconds, seconds);
-    bounded.dimse_seconds = echo_within(destination->dimse_seconds, seconds);
-    int rc = stow_open(&bounded, &stow, error);
-    if (rc)
-        return rc;
-    rc = stow_echo(stow, answer, size, error);
-    stow_close(stow);
-    return rc;
-}
-
 int
 cli_echo_destination(const struct conf *conf, const struct conf_destination *destination, double seconds, char *answer,
                      size_t size, struct error *error)
@@ -76,8 +61,18 @@ cli_echo_destination(const struct conf *conf, const struct conf_destination *des
         snprintf(answer, size, "this user can write the folder %s", folder);
         return 0;
     }
-    return destination->stow ? echo_stow(destination, seconds, answer, size, error)
-                             : echo_ae(conf, destination->tls, seconds, &peer, answer, size, error);
+    if (!destination->stow)
+        return echo_ae(conf, destination->tls, seconds, &peer, answer, size, error);
+    struct conf_destination bounded = *destination;
+    struct stow *stow;
+    bounded.connect_seconds = echo_within(destination->connect_seconds, seconds);
+    bounded.dimse_seconds = echo_within(destination->dimse_seconds, seconds);
+    int rc = stow_open(&bounded, &stow, error);
+    if (rc)
+        return rc;
+    rc = stow_echo(stow, answer, size, error);
+    stow_close(stow);
+    return rc;
 }
 
 int

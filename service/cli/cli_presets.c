@@ -76,30 +76,6 @@ shipped_append(char text[MAX_TEXT], const char *line)
     snprintf(text + used, MAX_TEXT - used, "%s%.*s", used > 0 ? " " : "", (int)strcspn(line, "\n"), line);
 }
 
-/* Reads a line of the head. *into is the text that the next line may continue. */
-static void
-shipped_read_line(struct shipped *shipped, const char *line, char **into)
-{
-    const size_t length = strlen(shipped->name);
-    if (strncmp(line, "#   ", 4) == 0 && *into) {
-        shipped_append(*into, line + 4);
-        return;
-    }
-    if (strncmp(line, "# ", 2) == 0 && strncmp(line + 2, shipped->name, length) == 0 &&
-        strncmp(line + 2 + length, ": ", 2) == 0) {
-        *into = shipped->title;
-        shipped_append(*into, line + 4 + length);
-    }
-    EACH_KEY(i, shipped->shelf)
-    {
-        const char *head = shipped->shelf->keys[i].head;
-        if (strncmp(line, head, strlen(head)) == 0) {
-            *into = shipped->texts[i];
-            shipped_append(*into, line + strlen(head));
-        }
-    }
-}
-
 /* Returns 0 or -errno. */
 static int
 shipped_read(struct shipped *shipped)
@@ -108,8 +84,26 @@ shipped_read(struct shipped *shipped)
     FILE *file = fopen(shipped->path, "re");
     if (!file)
         return -errno;
-    while (fgets(line, sizeof(line), file) && line[0] == '#')
-        shipped_read_line(shipped, line, &into);
+    const size_t length = strlen(shipped->name);
+    while (fgets(line, sizeof(line), file) && line[0] == '#') {
+        if (strncmp(line, "#   ", 4) == 0 && into) { /* it continues the text of the last line */
+            shipped_append(into, line + 4);
+            continue;
+        }
+        if (strncmp(line, "# ", 2) == 0 && strncmp(line + 2, shipped->name, length) == 0 &&
+            strncmp(line + 2 + length, ": ", 2) == 0) {
+            into = shipped->title;
+            shipped_append(into, line + 4 + length);
+        }
+        EACH_KEY(i, shipped->shelf)
+        {
+            const char *head = shipped->shelf->keys[i].head;
+            if (strncmp(line, head, strlen(head)) == 0) {
+                into = shipped->texts[i];
+                shipped_append(into, line + strlen(head));
+            }
+        }
+    }
     const int rc = ferror(file) ? -EIO : 0;
     fclose(file);
     return rc;

@@ -187,7 +187,8 @@ status_draw(struct cli_call *call)
     const int rc = status->conf ? status_output(status) : status_refuse(status, &status->refused);
     conf_free(status->conf);
     status->conf = NULL;
-    cli_alerts_clear(&status->alerts);
+    alerts_clear(&status->alerts.list);
+    status->alerts = (struct cli_alerts){0};
     return rc;
 }
 

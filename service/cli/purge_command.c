@@ -38,24 +38,6 @@ purge_is_of_patient(const struct purge *purge, const char *root, const char *pat
     return strcmp(identity.patient_id, purge->patient) == 0;
 }
 
-static int
-purge_match(const struct purge *purge, const char *root, struct report *report, const char *series_uid, bool *matches,
-            struct error *error)
-{
-    char **paths;
-    size_t count;
-    const struct report_filter filter = {.series = series_uid};
-    int rc = report_keys(report, &report_telling_files, &filter, &paths, &count, error);
-    *matches = false;
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        *matches = *matches || purge_is_of_patient(purge, root, paths[i]);
-        free(paths[i]);
-    }
-    if (rc == 0)
-        free(paths);
-    return rc;
-}
-
 /* Keeps the series of the patient only. */
 static int
 purge_choose_patient(struct purge *purge, const char *root, struct report *report, struct error *error)
@@ -65,8 +47,18 @@ purge_choose_patient(struct purge *purge, const char *root, struct report *repor
     dicom_init();
     for (size_t i = 0; i < purge->count; i++) {
         bool matches = false;
-        if (rc == 0)
-            rc = purge_match(purge, root, report, purge->keys[i], &matches, error);
+        if (rc == 0) {
+            char **paths;
+            size_t count = 0;
+            const struct report_filter filter = {.series = purge->keys[i]};
+            rc = report_keys(report, &report_telling_files, &filter, &paths, &count, error);
+            for (size_t k = 0; rc == 0 && k < count; k++) {
+                matches = matches || purge_is_of_patient(purge, root, paths[k]);
+                free(paths[k]);
+            }
+            if (rc == 0)
+                free(paths);
+        }
         if (matches)
             purge->keys[kept++] = purge->keys[i];
         else

@@ -55,23 +55,6 @@ quarantine_check(struct cli_call *call)
     return EXIT_OK;
 }
 
-static int
-quarantine_print(const struct cli_call *call, struct report *report, struct error *error)
-{
-    const struct quarantine *options = call->options;
-    int64_t number = 0;
-    int rc = 0;
-    if (quarantine_lists(call))
-        return report_list(report, &report_quarantine, &options->filter, stdout, options->json, error);
-    for (int i = 1; i < call->count && rc == 0; i++) {
-        if (i > 1 && !options->json)
-            putchar('\n');
-        cli_parse_number(call->arguments[i], &number);
-        rc = report_quarantined(report, number, stdout, options->json, error);
-    }
-    return rc;
-}
-
 static void
 write_quarantine(struct proto_writer *writer, enum proto_type type, const char *argument, const void *options)
 {
@@ -86,13 +69,23 @@ static int
 quarantine_run(struct cli_call *call)
 {
     static const struct cli_request request = {PROTO_QUARANTINE, "file", write_quarantine, false};
+    const struct quarantine *options = call->options;
     if (quarantine_lists(call) || quarantine_is(call, "show")) {
         struct report *report;
         struct error error = {0};
         int status = cli_open_report(call->context->conf, &report);
         if (status != EXIT_OK)
             return status;
-        const int rc = quarantine_print(call, report, &error);
+        int rc = 0;
+        if (quarantine_lists(call))
+            rc = report_list(report, &report_quarantine, &options->filter, stdout, options->json, &error);
+        for (int i = 1; i < call->count && rc == 0 && !quarantine_lists(call); i++) {
+            int64_t number = 0;
+            if (i > 1 && !options->json)
+                putchar('\n');
+            cli_parse_number(call->arguments[i], &number);
+            rc = report_quarantined(report, number, stdout, options->json, &error);
+        }
         report_close(report);
         if (rc == 0)
             return EXIT_OK;

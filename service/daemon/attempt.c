@@ -6,16 +6,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-static size_t
-attempt_bucket(int64_t id)
-{
-    return (uint64_t)id % ATTEMPT_BUCKETS;
-}
-
 void
 attempt_add(struct attempts *attempts, struct attempt *attempt, int64_t id)
 {
-    struct attempt **bucket = &attempts->buckets[attempt_bucket(id)];
+    struct attempt **bucket = &attempts->buckets[(uint64_t)id % ATTEMPT_BUCKETS];
     *attempt = (struct attempt){
         .next = attempts->first, .link = &attempts->first, .next_in_bucket = *bucket, .all = attempts, .id = id};
     if (attempt->next)
@@ -38,7 +32,7 @@ attempt_end(struct attempt *attempt)
 void
 attempt_drop(struct attempt *attempt)
 {
-    struct attempt **link = &attempt->all->buckets[attempt_bucket(attempt->id)];
+    struct attempt **link = &attempt->all->buckets[(uint64_t)attempt->id % ATTEMPT_BUCKETS];
     while (*link != attempt)
         link = &(*link)->next_in_bucket;
     *link = attempt->next_in_bucket;
@@ -106,7 +100,7 @@ attempts_write(struct attempts *attempts)
 struct attempt *
 attempts_find(const struct attempts *attempts, int64_t id)
 {
-    struct attempt *attempt = attempts->buckets[attempt_bucket(id)];
+    struct attempt *attempt = attempts->buckets[(uint64_t)id % ATTEMPT_BUCKETS];
     while (attempt && attempt->id != id)
         attempt = attempt->next_in_bucket;
     return attempt;

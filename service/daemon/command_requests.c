@@ -163,20 +163,6 @@ handle_submit(struct core *core, const struct control_request *request, struct a
     return submit_series(core, message, by, &answer->body);
 }
 
-/* Returns 0, or -EINVAL with a message if the pipeline or destination is not configured. */
-static int
-hold_is_configured(struct core *core, const struct message_hold *message, struct answer *answer)
-{
-    const bool pipeline = strcmp(message->kind, "pipeline") == 0;
-    if (pipeline
-            ? conf_find_pipeline(core->conf, message->name) != NULL
-            : strcmp(message->kind, "destination") != 0 || conf_find_destination(core->conf, message->name) != NULL)
-        return 0;
-    answer_set(answer, "%s: the configuration has no %s %s",
-               code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION), message->kind, message->name);
-    return -EINVAL;
-}
-
 static int
 handle_hold(struct core *core, const struct control_request *request, struct answer *answer)
 {
@@ -187,9 +173,16 @@ handle_hold(struct core *core, const struct control_request *request, struct ans
     log_info(holds ? "control.hold" : "control.release", LOG_STR("kind", message->kind), LOG_STR("name", message->name),
              LOG_STR("by", by));
     const struct queue_hold hold = {message->kind, message->name, by, message->reason};
-    int error = holds ? hold_is_configured(core, message, answer) : 0;
-    if (!error)
-        error = (holds ? queue_hold : queue_release)(core->queue, &hold, clock_unix_ms());
+    const bool pipeline = strcmp(message->kind, "pipeline") == 0;
+    const bool destination = strcmp(message->kind, "destination") == 0;
+    if (holds && ((pipeline && !conf_find_pipeline(core->conf, message->name)) ||
+                  (destination && !conf_find_destination(core->conf, message->name)))) {
+        answer_set(answer, "%s: the configuration has no %s %s",
+                   code_name(pipeline ? CODE_NO_SUCH_PIPELINE : CODE_NO_SUCH_DESTINATION), message->kind,
+                   message->name);
+        return -EINVAL;
+    }
+    int error = (holds ? queue_hold : queue_release)(core->queue, &hold, clock_unix_ms());
     if (error)
         return error;
     due_now(&core->jobs_due);

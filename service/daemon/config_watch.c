@@ -84,10 +84,3 @@ config_watch_fault(const struct config_watch *watch)
 {
     return watch->since_ms && strcmp(watch->fault.message, watch->refused.message) != 0 ? watch->fault.message : NULL;
 }
-
-void
-config_watch_clear(struct config_watch *watch)
-{
-    free(watch->paths);
-    *watch = (struct config_watch){0};
-}

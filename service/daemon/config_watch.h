@@ -28,6 +28,5 @@ void config_watch_loaded(struct config_watch *watch, const struct error *refused
 void config_watch_check(struct config_watch *watch);
 /* Returns why noctuled would not start with the file, or NULL. The fault of the last reload does not count. */
 const char *config_watch_fault(const struct config_watch *watch);
-void config_watch_clear(struct config_watch *watch);
 
 #endif

@@ -40,31 +40,26 @@ core_is_transient(int error)
     }
 }
 
-/* Returns the reason for failed writes, for people. */
-static const char *
-core_failure_text(int error)
-{
-    return error == -EUCLEAN ? "SQLite reports damage (if it persists, restore a backup)" : strerror(-error);
-}
-
 bool
 core_failed(struct core *core, int error, const char *action)
 {
     if (!error)
         return false;
+    const char *text =
+        error == -EUCLEAN ? "SQLite reports damage (if it persists, restore a backup)" : strerror(-error);
     /* While writes fail, each call fails every second: only the first is an error in the log. */
-    log_write(core->db_failed ? LOG_DEBUG : LOG_ERROR, "queue.failed",
-              LOG_FIELDS(LOG_STR("what", action), LOG_STR("error", core_failure_text(error)),
-                         LOG_STR("reason", queue_reason(core->queue))));
+    log_write(
+        core->db_failed ? LOG_DEBUG : LOG_ERROR, "queue.failed",
+        LOG_FIELDS(LOG_STR("what", action), LOG_STR("error", text), LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
     /* Damage may affect only this connection: the probe opens a new one. During a start it is taken as real. */
     if (!core->db_failed && (core_is_transient(error) || error == -EUCLEAN)) {
         core->db_failed = true;
         core->db_failed_since_ms = clock_unix_ms();
-        snprintf(core->db_failure, sizeof core->db_failure, "%s", core_failure_text(error));
+        snprintf(core->db_failure, sizeof core->db_failure, "%s", text);
     }
     if (core->db_failed)
-        core->on_db_failure(core, core_failure_text(error));
+        core->on_db_failure(core, text);
     if (core->db_failed && !uv_is_active((uv_handle_t *)&core->probe))
         uv_timer_start(&core->probe, core->probe.timer_cb, PROBE_MILLIS, 0);
     return true;

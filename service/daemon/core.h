@@ -19,6 +19,7 @@
 struct answer;
 struct slurm_executor;
 struct senders;
+struct commitments;
 struct deliveries;
 struct inspections;
 struct jobs;
@@ -58,6 +59,7 @@ struct core {
     struct program_checks *program_checks; /* of programs */
     struct senders *senders;
     struct deliveries *deliveries;
+    struct commitments *commitments; /* of deliveries */
     struct pulls *pulls;
     struct retention *retention;
     struct report_schedule *reports;

@@ -420,28 +420,6 @@ daemon_note_reload(const char *part, int error)
         log_error("reload.failed", LOG_STR("what", part), LOG_STR("error", strerror(-error)));
 }
 
-/* Loads the configuration, checks it and writes it for the children. Returns NULL with a logged error if it is
- * rejected. The caller must free *files. */
-static struct conf *
-daemon_load_config(struct daemon *daemon, char **files, struct error *error)
-{
-    struct conf *fresh = NULL;
-    if (configured_read(daemon->options->config_file, daemon->options->root, &fresh, files, error))
-        return NULL;
-    int rc = 0;
-    if (strcmp(fresh->root, daemon->core.conf->root) != 0)
-        rc = error_set(error, -EINVAL, CODE_NONE, "root cannot change while noctuled runs (%s to %s)",
-                       daemon->core.conf->root, fresh->root);
-    else if ((rc = configured_write(&daemon->configured, daemon->root, fresh)))
-        error_set(error, rc, CODE_NONE, "the configuration cannot be written for the child processes: %s",
-                  strerror(-rc));
-    if (!rc)
-        return fresh;
-    log_error("config.refused", LOG_STR("reason", error->message));
-    conf_free(fresh);
-    return NULL;
-}
-
 /* Replaces the configuration in force. */
 static void
 daemon_take_config(struct daemon *daemon, struct conf *fresh)
@@ -480,7 +458,21 @@ daemon_reload(struct daemon *daemon, const char *cause, const char *by, struct e
     char *files = NULL;
     notify_reloading();
     daemon->reloading = true;
-    struct conf *fresh = daemon_load_config(daemon, &files, error);
+    struct conf *fresh = NULL;
+    int rc = configured_read(daemon->options->config_file, daemon->options->root, &fresh, &files, error);
+    const bool is_read = rc == 0;
+    if (is_read && strcmp(fresh->root, core->conf->root) != 0)
+        rc = error_set(error, -EINVAL, CODE_NONE, "root cannot change while noctuled runs (%s to %s)", core->conf->root,
+                       fresh->root);
+    else if (is_read && (rc = configured_write(&daemon->configured, daemon->root, fresh)))
+        error_set(error, rc, CODE_NONE, "the configuration cannot be written for the child processes: %s",
+                  strerror(-rc));
+    if (rc && is_read) {
+        log_error("config.refused", LOG_STR("reason", error->message));
+        conf_free(fresh);
+    }
+    if (rc)
+        fresh = NULL;
     if (core_change(core))
         core_failed(core, daemon_store_configuration(daemon, cause, by, files, fresh ? "" : error->message),
                     "store the outcome of a reload");
@@ -872,7 +864,7 @@ daemon_main(const struct daemon_options *options)
         configured_free(&daemon->configured);
         free(daemon->database);
         free(daemon->root);
-        config_watch_clear(&core->config_watch);
+        free(core->config_watch.paths);
         conf_free(core->conf);
     }
     free(daemon->files);

@@ -49,13 +49,6 @@ site_command_end(struct site_command *command)
     uv_close((uv_handle_t *)&command->deadline, site_command_on_close);
 }
 
-/* Signals the whole process group. */
-static void
-site_command_kill(const struct site_command *command, int number)
-{
-    kill(-command->process.pid, number);
-}
-
 static void
 site_command_finish(struct site_command *command)
 {
@@ -92,7 +85,7 @@ site_command_on_deadline(uv_timer_t *timer)
         site_command_finish(command); /* another process keeps its output open */
         return;
     }
-    site_command_kill(command, command->late ? SIGKILL : SIGTERM);
+    kill(-command->process.pid, command->late ? SIGKILL : SIGTERM);
     command->late = true;
     uv_timer_start(timer, site_command_on_deadline, TERM_MILLIS, 0);
 }
@@ -112,7 +105,7 @@ site_command_on_exit(uv_process_t *process, int64_t exit_status, int signal_numb
     command->exit_status = exit_status;
     command->signal = signal_number;
     if (command->late)
-        site_command_kill(command, SIGKILL); /* processes of the group that ignored SIGTERM */
+        kill(-command->process.pid, SIGKILL); /* processes of the group that ignored SIGTERM */
     uv_timer_start(&command->deadline, site_command_on_deadline, OUTPUT_MILLIS, 0);
     site_command_finish_if_over(command);
 }
@@ -210,6 +203,6 @@ site_command_cancel(struct site_command *command)
     if (!command)
         return;
     if (command->process.pid > 0 && !command->exited)
-        site_command_kill(command, SIGKILL);
+        kill(-command->process.pid, SIGKILL);
     site_command_end(command);
 }

@@ -86,20 +86,6 @@ compare_draw(const struct compare_volume *volume, struct object_set *set, const 
     return rc ? rc : object_region_make(&search, region, error);
 }
 
-static int
-compare_measure(const struct compare_request *request, const struct compare_volume *volume,
-                const struct object_region *regions, struct agreement *agreement, struct error *error)
-{
-    const struct geometry_stack *stack = volume->grid.stack;
-    struct agreement_request measure = {.extent = {stack->columns, stack->rows, stack->plane_count},
-                                        .tolerance_mm = request->tolerance_mm,
-                                        .threads = request->threads};
-    memcpy(measure.spacing, stack->spacing, sizeof measure.spacing);
-    for (int side = 0; side < AGREEMENT_MASKS; side++)
-        measure.masks[side] = regions[side].mask;
-    return agreement_measure(&measure, agreement, error);
-}
-
 void
 compare_pair(const struct compare_request *request, const struct compare_volume *volume,
              struct object_set *const sets[AGREEMENT_MASKS], const struct conf_object wanted[AGREEMENT_MASKS],
@@ -112,8 +98,16 @@ compare_pair(const struct compare_request *request, const struct compare_volume 
         rc = compare_draw(volume, sets[side], &wanted[side], &regions[side], &row->error);
         snprintf(row->regions[side], sizeof row->regions[side], "%s", regions[side].name);
     }
-    if (rc == 0)
-        compare_measure(request, volume, regions, &row->agreement, &row->error);
+    if (rc == 0) {
+        const struct geometry_stack *stack = volume->grid.stack;
+        struct agreement_request measure = {.extent = {stack->columns, stack->rows, stack->plane_count},
+                                            .tolerance_mm = request->tolerance_mm,
+                                            .threads = request->threads};
+        memcpy(measure.spacing, stack->spacing, sizeof measure.spacing);
+        for (int side = 0; side < AGREEMENT_MASKS; side++)
+            measure.masks[side] = regions[side].mask;
+        agreement_measure(&measure, &row->agreement, &row->error);
+    }
     for (int side = 0; side < AGREEMENT_MASKS && !masks; side++) {
         free(own[side].bits);
         free(own[side].grid_bits);

@@ -121,23 +121,6 @@ compare_put_measures(struct json *json, const struct compare_row *row)
 }
 
 static void
-compare_put_row(struct json *json, const struct compare_row *row)
-{
-    json_begin_object(json, NULL);
-    json_string(json, "series_uid", row->series_uid);
-    json_string(json, "found", row->paths[AGREEMENT_FOUND]);
-    json_string(json, "reference", row->paths[AGREEMENT_REFERENCE]);
-    if (row->error.code == CODE_NONE) {
-        compare_put_measures(json, row);
-    } else {
-        json_string(json, "region", row->regions[AGREEMENT_FOUND]);
-        json_string(json, "reference_region", row->regions[AGREEMENT_REFERENCE]);
-        json_error(json, &row->error);
-    }
-    json_end_object(json);
-}
-
-static void
 compare_put_summary(void *context, const struct compare_row *like, const struct compare_summary *summary)
 {
     struct json *json = context;
@@ -163,8 +146,21 @@ compare_print_json(const struct compare_rows *rows, double tolerance_mm)
     json_begin_object(&json, NULL);
     json_exact(&json, "tolerance_mm", tolerance_mm);
     json_begin_array(&json, "regions");
-    for (size_t i = 0; i < rows->count; i++)
-        compare_put_row(&json, &rows->items[i]);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct compare_row *row = &rows->items[i];
+        json_begin_object(&json, NULL);
+        json_string(&json, "series_uid", row->series_uid);
+        json_string(&json, "found", row->paths[AGREEMENT_FOUND]);
+        json_string(&json, "reference", row->paths[AGREEMENT_REFERENCE]);
+        if (row->error.code == CODE_NONE) {
+            compare_put_measures(&json, row);
+        } else {
+            json_string(&json, "region", row->regions[AGREEMENT_FOUND]);
+            json_string(&json, "reference_region", row->regions[AGREEMENT_REFERENCE]);
+            json_error(&json, &row->error);
+        }
+        json_end_object(&json);
+    }
     json_end_array(&json);
     json_begin_array(&json, "summary");
     compare_each_summary(rows, compare_put_summary, &json);

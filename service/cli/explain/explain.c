@@ -201,7 +201,7 @@ put_extent(const struct explained_request *request, const struct explained *expl
     const size_t count = explained->files->headers.count;
     size_t named = 0;
     for (size_t i = 0; i < count; i++)
-        named += explained_is_named(explained, i);
+        named += input_collect_has(explained->named, explained->files->paths[i]);
     if (named > 0 && named < count)
         explained_put_line("note",
                            "the result covers the series in the folder of the given files, with %zu other file%s",

@@ -250,12 +250,6 @@ explained_make(const struct explained_request *request, const struct sorted_seri
     return rc;
 }
 
-bool
-explained_is_named(const struct explained *explained, size_t i)
-{
-    return input_collect_has(explained->named, explained->files->paths[i]);
-}
-
 void
 explained_free(struct explained *explained)
 {

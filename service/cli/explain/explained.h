@@ -85,9 +85,6 @@ int explained_make(const struct explained_request *request, const struct sorted_
                    struct explained *explained);
 void explained_free(struct explained *explained);
 
-/* Checks whether file i of the series was given by name. */
-bool explained_is_named(const struct explained *explained, size_t i);
-
 #define EXPLAINED_TEXT  256
 #define EXPLAINED_WORDS 400 /* an object description with its finding */
 

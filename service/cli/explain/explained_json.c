@@ -133,7 +133,7 @@ explained_to_json(const struct explained *explained, struct json *json)
         json_string(json, "file", explained->files->paths[i]);
         json_string(json, "sop_instance_uid", instance->sop_instance_uid);
         json_integer(json, "instance_number", instance->instance_number);
-        json_boolean(json, "named", explained_is_named(explained, i));
+        json_boolean(json, "named", input_collect_has(explained->named, explained->files->paths[i]));
         json_begin_array(json, "images");
         for (int32_t f = 0; f < instance->frame_count; f++)
             explanation_frame(json, explained, i, f);

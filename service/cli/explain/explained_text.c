@@ -184,7 +184,7 @@ text_file(const struct explained *explained, size_t i)
 {
     const struct dicom_instance *instance = explained->files->headers.instances[i];
     const char *name = text_base_name(explained->files->paths[i]);
-    const char *title = explained_is_named(explained, i) ? "named file" : "file";
+    const char *title = input_collect_has(explained->named, explained->files->paths[i]) ? "named file" : "file";
     const struct explained_place place = explained->places[i][0];
     if (place.stack < 0)
         explained_put_line(title, "%.300s: number %d", name, instance->instance_number);
@@ -269,7 +269,8 @@ explained_to_text(const struct explained *explained)
     text_header(explained);
     text_stacks(explained);
     for (size_t i = 0; i < count; i++)
-        if (count <= MAX_FILES || (explained->named->count <= MAX_FILES && explained_is_named(explained, i)))
+        if (count <= MAX_FILES ||
+            (explained->named->count <= MAX_FILES && input_collect_has(explained->named, explained->files->paths[i])))
             text_file(explained, i);
     text_rules(explained);
     printf("  jobs: %zu\n", explained->result.count);

@@ -71,23 +71,6 @@ kind_segment(struct cli_call *call, char *text, void *member)
     return 0;
 }
 
-/* Returns the seconds of the unit letter of "36h", or 0 if there is no such letter. */
-static int64_t
-when_unit(const char *text)
-{
-    const size_t length = strlen(text);
-    switch (length ? text[length - 1] : 0) {
-    case 'm':
-        return 60;
-    case 'h':
-        return 3600;
-    case 'd':
-        return 86400;
-    default:
-        return 0;
-    }
-}
-
 /* Parses "today", "yesterday", or a duration such as "36h": ago, or from now if direction is 1.
  * Returns 0 or -EINVAL. */
 static int
@@ -106,7 +89,9 @@ when_counted(const char *text, int direction, time_t *then)
         *then = mktime(&day);
         return 0;
     }
-    const int64_t unit = when_unit(text);
+    const size_t length = strlen(text);
+    const char letter = length ? text[length - 1] : 0; /* the unit of "36h" */
+    const int64_t unit = letter == 'm' ? 60 : letter == 'h' ? 3600 : letter == 'd' ? 86400 : 0;
     snprintf(digits, sizeof digits, "%.*s", (int)strlen(text) - 1, text);
     if (unit == 0 || cli_parse_number(digits, &count) < 0 || count > 1000000)
         return -EINVAL;

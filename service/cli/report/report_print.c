@@ -110,7 +110,7 @@ report_print_make(struct cli_call *call, struct report *database, int64_t since_
         status = rc == -EINVAL ? EXIT_USAGE : EXIT_DATABASE;
     }
     report_period_free(period);
-    cli_alerts_clear(&alerts);
+    alerts_clear(&alerts.list);
     return status;
 }
 

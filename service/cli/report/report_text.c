@@ -20,27 +20,15 @@ struct paragraph {
     int indent, column;
 };
 
-static int
-paragraph_word(const char *text, size_t *bytes)
-{
-    int width = 0;
-    size_t length;
-    *bytes = 0;
-    while (text[*bytes] && text[*bytes] != ' ') {
-        report_character(text + *bytes, &length);
-        *bytes += length;
-        width++;
-    }
-    return width;
-}
-
 /* Adds words, and breaks the line before a word that does not fit. */
 static void
 paragraph_add_words(struct paragraph *p, const char *text)
 {
     while (*text) {
-        size_t bytes;
-        const int width = paragraph_word(text, &bytes);
+        size_t bytes = 0, length;
+        int width = 0; /* of the next word, in characters */
+        for (; text[bytes] && text[bytes] != ' '; bytes += length, width++)
+            report_character(text + bytes, &length);
         if (width > 0 && p->column > p->indent && p->column + 1 + width > LINE_WIDTH) {
             fprintf(p->out, "\n%*s", p->indent, "");
             p->column = p->indent;
@@ -48,7 +36,7 @@ paragraph_add_words(struct paragraph *p, const char *text)
             fputc(' ', p->out);
             p->column++;
         }
-        for (size_t i = 0, length; i < bytes; i += length) {
+        for (size_t i = 0; i < bytes; i += length) {
             if (report_character(text + i, &length) > 0)
                 fwrite(text + i, 1, length, p->out);
             else

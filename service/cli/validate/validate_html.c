@@ -60,27 +60,6 @@ validate_put_ranges(const struct validate_result *result, FILE *out)
 }
 
 static void
-validate_put_regions(const struct validate_case *own, FILE *out)
-{
-    for (size_t i = 0; i < own->rows.count; i++) {
-        const struct compare_row *row = &own->rows.items[i];
-        fputs("<tr><td></td>", out);
-        validate_put_cell(row->regions[AGREEMENT_FOUND], out);
-        if (row->error.code != CODE_NONE) {
-            validate_put_cell(row->error.message, out);
-        } else {
-            fputs("<td></td>", out);
-            validate_put_number(4, row->agreement.dice, out);
-            validate_put_number(4, row->agreement.surface_dice, out);
-            validate_put_number(2, row->agreement.distance_95, out);
-            validate_put_number(4, row->agreement.ratio, out);
-            validate_put_number(2, row->agreement.bias_ml, out);
-        }
-        fputs("</tr>\n", out);
-    }
-}
-
-static void
 validate_put_cases(const struct validate_run *run, FILE *out)
 {
     static const char *const heads[] = {"case",      "outcome, segment", "checks",    "Dice", "surface Dice",
@@ -93,7 +72,22 @@ validate_put_cases(const struct validate_run *run, FILE *out)
         fprintf(out, "<td>%s%s%s</td>", own->outcome, own->other ? ", other region" : "", own->wrong ? ", WRONG" : "");
         validate_put_cell(own->checks, out);
         fputs("</tr>\n", out);
-        validate_put_regions(own, out);
+        for (size_t k = 0; k < own->rows.count; k++) {
+            const struct compare_row *row = &own->rows.items[k];
+            fputs("<tr><td></td>", out);
+            validate_put_cell(row->regions[AGREEMENT_FOUND], out);
+            if (row->error.code != CODE_NONE) {
+                validate_put_cell(row->error.message, out);
+            } else {
+                fputs("<td></td>", out);
+                validate_put_number(4, row->agreement.dice, out);
+                validate_put_number(4, row->agreement.surface_dice, out);
+                validate_put_number(2, row->agreement.distance_95, out);
+                validate_put_number(4, row->agreement.ratio, out);
+                validate_put_number(2, row->agreement.bias_ml, out);
+            }
+            fputs("</tr>\n", out);
+        }
     }
     fputs("</table>\n", out);
 }

@@ -90,27 +90,23 @@ validate_decide(const struct validate_run *run, struct validate_result *result)
 
 /* ------------------------------------------------------------------------------------ text ---- */
 
-static void
-validate_print_case(const struct validate_case *own, FILE *out)
-{
-    fprintf(out, "%s: %s%s%s%s\n", own->unit->output, own->outcome, own->wrong ? ", WRONG" : "",
-            *own->checks ? ": " : "", own->checks);
-    for (size_t i = 0; i < own->rows.count; i++) {
-        const struct compare_row *row = &own->rows.items[i];
-        if (row->error.code != CODE_NONE)
-            fprintf(out, "  %s: %s: %s\n", row->regions[0], code_name(row->error.code), row->error.message);
-        else
-            fprintf(out, "  %s: Dice %.4f, surface Dice %.4f, 95 %% surface distance %.2f mm, bias %+.2f ml\n",
-                    row->regions[0], row->agreement.dice, row->agreement.surface_dice, row->agreement.distance_95,
-                    row->agreement.bias_ml);
-    }
-}
-
 void
 validate_print(const struct validate_run *run, const struct validate_result *result, FILE *out)
 {
-    for (size_t i = 0; i < run->count; i++)
-        validate_print_case(&run->cases[i], out);
+    for (size_t i = 0; i < run->count; i++) {
+        const struct validate_case *own = &run->cases[i];
+        fprintf(out, "%s: %s%s%s%s\n", own->unit->output, own->outcome, own->wrong ? ", WRONG" : "",
+                *own->checks ? ": " : "", own->checks);
+        for (size_t k = 0; k < own->rows.count; k++) {
+            const struct compare_row *row = &own->rows.items[k];
+            if (row->error.code != CODE_NONE)
+                fprintf(out, "  %s: %s: %s\n", row->regions[0], code_name(row->error.code), row->error.message);
+            else
+                fprintf(out, "  %s: Dice %.4f, surface Dice %.4f, 95 %% surface distance %.2f mm, bias %+.2f ml\n",
+                        row->regions[0], row->agreement.dice, row->agreement.surface_dice, row->agreement.distance_95,
+                        row->agreement.bias_ml);
+        }
+    }
     for (size_t i = 0; i < result->range_count; i++) {
         const struct validate_range *range = &result->ranges[i];
         const struct trust_images *images = &range->first->images;

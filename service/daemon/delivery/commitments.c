@@ -136,7 +136,11 @@ commitment_report_may_write(const struct attempt *base)
     struct queue_delivery delivery;
     for (size_t i = 0; i < report->count; i++) {
         const char *instance = report->items[i].sop_instance_uid;
-        if (!delivery_attempts_carry(report->commitments->deliveries, instance))
+        /* the outcome of a delivery of this instance is still open or unrecorded */
+        const struct attempt *other = report->commitments->deliveries->first;
+        while (other && strcmp(((const struct delivery_attempt *)other)->delivery.sop_instance_uid, instance) != 0)
+            other = other->next;
+        if (!other)
             continue;
         if (queue_find_commitment(base->all->core->queue, report->transaction_uid, instance, &delivery))
             return false;

@@ -37,7 +37,6 @@ struct deliveries {
     const char **blocked;          /* room for the name of each destination */
     bool outdated;                 /* there was no memory to follow the configuration: no delivery starts */
     struct attempts attempts;
-    struct commitments *commitments;
 };
 
 /* ------------------------------------------------------------------------------ targets ---- */
@@ -226,7 +225,7 @@ deliveries_before_commit(struct deliveries *deliveries)
     if (core->db_failed && !core->probing)
         return;
     attempts_write(&deliveries->attempts);
-    commitments_write(deliveries->commitments);
+    commitments_write(deliveries->core->commitments);
     if (core->draining || core->db_failed || deliveries->outdated || !due_take(&core->deliveries_due))
         return; /* the end of each of these conditions triggers another check */
     const size_t blocked = deliveries_blocked(deliveries);
@@ -257,7 +256,7 @@ deliveries_tick(struct deliveries *deliveries)
 {
     if (deliveries->outdated)
         (void)deliveries_reload(deliveries);
-    commitments_tick(deliveries->commitments);
+    commitments_tick(deliveries->core->commitments);
 }
 
 /* ------------------------------------------------------------------------------- frames ---- */
@@ -302,7 +301,7 @@ deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader)
     if (reader->type == PROTO_DELIVERED)
         deliveries_handle_delivered(deliveries, reader);
     else if (reader->type == PROTO_COMMITTED)
-        commitments_handle(deliveries->commitments, reader, false);
+        commitments_handle(deliveries->core->commitments, reader, false);
     else
         reader->error = -EBADMSG;
 }
@@ -330,18 +329,6 @@ deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct poo
     due_now(&deliveries->core->deliveries_due);
 }
 
-void
-deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader)
-{
-    commitments_handle(deliveries->commitments, reader, true);
-}
-
-void
-deliveries_receiver_gone(struct deliveries *deliveries)
-{
-    commitments_receiver_gone(deliveries->commitments);
-}
-
 const char *
 deliveries_served_from(const struct deliveries *deliveries, int slot)
 {
@@ -361,7 +348,7 @@ deliveries_close(struct deliveries *deliveries)
 {
     if (!deliveries)
         return;
-    commitments_close(deliveries->commitments);
+    commitments_close(deliveries->core->commitments);
     attempts_free(&deliveries->attempts);
     senders_free(&deliveries->targets);
     free(deliveries->blocked);
@@ -376,7 +363,7 @@ deliveries_open(struct core *core, struct deliveries **out)
         return -ENOMEM;
     deliveries->core = core;
     deliveries->attempts = (struct attempts){.core = core, .type = &delivery_attempt_type};
-    int error = commitments_open(core, &deliveries->attempts, &deliveries->commitments);
+    int error = commitments_open(core, &deliveries->attempts, &core->commitments);
     if (!error)
         error = deliveries_reload(deliveries);
     if (error) {

@@ -18,10 +18,6 @@ void deliveries_close(struct deliveries *deliveries);
 void deliveries_sender_gone(struct deliveries *deliveries, int slot, const struct pool_gone *gone);
 void deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader);
 
-/* Handles the receiver's COMMITTED, and the end of the receiver, which also ends the peer's association. */
-void deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader);
-void deliveries_receiver_gone(struct deliveries *deliveries);
-
 /* Sets core->deliveries_due to now and allows the probe of each open circuit breaker. */
 void deliveries_retry_now(struct deliveries *deliveries);
 /* Records finished deliveries and starts due ones. Must be called before a commit. */

@@ -83,15 +83,6 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
     return 0;
 }
 
-bool
-delivery_attempts_carry(const struct attempts *attempts, const char *sop_instance_uid)
-{
-    const struct attempt *base = attempts->first;
-    while (base && strcmp(((const struct delivery_attempt *)base)->delivery.sop_instance_uid, sop_instance_uid) != 0)
-        base = base->next;
-    return base != NULL;
-}
-
 int
 delivery_try_later(struct core *core, const struct queue_delivery *delivery, const struct queue_attempt *answer)
 {
@@ -111,19 +102,6 @@ delivery_try_later(struct core *core, const struct queue_delivery *delivery, con
 }
 
 static int
-delivery_attempt_write_permanent(const struct delivery_attempt *attempt)
-{
-    const struct core *core = attempt->base.all->core;
-    const struct queue_delivery *delivery = &attempt->delivery;
-    const struct conf_destination *destination = conf_find_destination(core->conf, delivery->destination);
-    if (attempt->answer.code != CODE_NO_PRESENTATION_CONTEXT || !destination || !destination->fallback)
-        return queue_fail_delivery(core->queue, delivery->id, &attempt->answer, clock_unix_ms());
-    log_info("delivery.redirected", LOG_INT("delivery", delivery->id), LOG_STR("destination", delivery->destination),
-             LOG_STR("fallback", destination->fallback));
-    return queue_redirect_delivery(core->queue, delivery->id, destination->fallback, &attempt->answer, clock_unix_ms());
-}
-
-static int
 delivery_attempt_fail(struct attempt *base, enum code code, const char *message)
 {
     const struct queue_attempt answer = {-1, code, message};
@@ -135,6 +113,7 @@ delivery_attempt_write(struct attempt *base)
 {
     const struct delivery_attempt *attempt = (const struct delivery_attempt *)base;
     struct core *core = base->all->core;
+    const struct conf_destination *destination = conf_find_destination(core->conf, attempt->delivery.destination);
     const int64_t now_ms = clock_unix_ms();
     int rc = -EINVAL;
     switch (attempt->end) {
@@ -147,7 +126,13 @@ delivery_attempt_write(struct attempt *base)
         rc = delivery_try_later(core, &attempt->delivery, &attempt->answer);
         break;
     case PROTO_DELIVERY_PERMANENT:
-        rc = delivery_attempt_write_permanent(attempt);
+        if (attempt->answer.code == CODE_NO_PRESENTATION_CONTEXT && destination && destination->fallback) {
+            log_info("delivery.redirected", LOG_INT("delivery", base->id),
+                     LOG_STR("destination", attempt->delivery.destination), LOG_STR("fallback", destination->fallback));
+            rc = queue_redirect_delivery(core->queue, base->id, destination->fallback, &attempt->answer, now_ms);
+        } else {
+            rc = queue_fail_delivery(core->queue, base->id, &attempt->answer, now_ms);
+        }
         break;
     case PROTO_DELIVERY_RETURNED:
         rc = queue_return_delivery(core->queue, base->id, attempt->answer.message, now_ms);

@@ -39,9 +39,6 @@ void delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_d
 /* Ends the attempt with its current outcome: see attempt.h. */
 void delivery_attempt_end(struct delivery_attempt *attempt);
 
-/* Returns whether the outcome of a delivery of this instance is still open or unrecorded. */
-bool delivery_attempts_carry(const struct attempts *attempts, const char *sop_instance_uid);
-
 /* Sets the delivery to DELAYED in the open batch, with a delay that grows with the attempts, or to FAILED after
  * delivery.give_up_seconds since since_ms (queue.h). Also used for a SENT delivery whose commitment failed. */
 int delivery_try_later(struct core *core, const struct queue_delivery *delivery, const struct queue_attempt *answer);

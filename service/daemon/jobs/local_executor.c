@@ -90,21 +90,6 @@ local_charge_overdue(struct job_attempt *attempt)
     job_attempt_end(attempt, JOB_END_CRASHED, true);
 }
 
-static void
-local_charge_crash(struct job_attempt *attempt, bool was_alone, const struct pool_gone *gone)
-{
-    if (*gone->why)
-        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker was ended in attempt %d: %s", attempt->number,
-                               gone->why);
-    else if (gone->signal)
-        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker died in attempt %d of signal %d (%s)",
-                               attempt->number, gone->signal, strsignal(gone->signal));
-    else
-        job_attempt_set_reason(attempt, CODE_CRASHED, "the worker ended in attempt %d with status %d", attempt->number,
-                               (int)gone->exit_status);
-    job_attempt_end(attempt, JOB_END_CRASHED, was_alone);
-}
-
 /* Returns whether the worker ended because of another job, or was ended by the daemon. */
 static bool
 local_is_innocent(const struct local_executor *local, size_t worker, const struct pool_gone *gone)
@@ -130,8 +115,18 @@ local_executor_worker_gone(struct local_executor *local, size_t worker, const st
             local_charge_overdue(attempt);
         else if (innocent || !attempt->started)
             job_attempt_return(attempt, "the worker was stopped");
-        else
-            local_charge_crash(attempt, alone, gone);
+        else {
+            if (*gone->why)
+                job_attempt_set_reason(attempt, CODE_CRASHED, "the worker was ended in attempt %d: %s", attempt->number,
+                                       gone->why);
+            else if (gone->signal)
+                job_attempt_set_reason(attempt, CODE_CRASHED, "the worker died in attempt %d of signal %d (%s)",
+                                       attempt->number, gone->signal, strsignal(gone->signal));
+            else
+                job_attempt_set_reason(attempt, CODE_CRASHED, "the worker ended in attempt %d with status %d",
+                                       attempt->number, (int)gone->exit_status);
+            job_attempt_end(attempt, JOB_END_CRASHED, alone);
+        }
     }
     local->workers[worker].lost_together = 0;
 }

@@ -73,12 +73,6 @@ workers_is_backend(const struct workers *workers, const char *name)
     return strcmp(workers->core->conf->compute.backend, name) == 0;
 }
 
-static uint64_t
-workers_now(const struct workers *workers)
-{
-    return uv_now(&workers->core->loop);
-}
-
 /* ------------------------------------------------------------------------------ reporting --- */
 
 /* Describes the problem if every device has failed too often to wait for; "" otherwise. */
@@ -194,7 +188,7 @@ workers_apply_found(struct workers *workers)
             core_note(workers->core, "DEVICE_MISSING", detail);
     }
     if (choice.chosen_count == 0 && workers_is_backend(workers, "cuda")) {
-        workers->probe_again_at = workers_now(workers) + AGAIN_MILLIS;
+        workers->probe_again_at = uv_now(&workers->core->loop) + AGAIN_MILLIS;
         log_warn("compute.no_gpu", LOG_INT("found", workers->found.count), LOG_INT("again_ms", AGAIN_MILLIS));
     }
     if (choice.chosen_count > 0 || workers_is_backend(workers, "cuda"))
@@ -209,7 +203,7 @@ static void
 workers_start_probe(struct workers *workers)
 {
     workers->probe_again_at = 0;
-    workers->probe_overdue_at = workers_now(workers) + PROBE_MILLIS;
+    workers->probe_overdue_at = uv_now(&workers->core->loop) + PROBE_MILLIS;
     workers->stale = workers->probing;
     if (workers->probing)
         return;
@@ -281,7 +275,7 @@ workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
 void
 workers_tick(struct workers *workers)
 {
-    uint64_t at = workers_now(workers);
+    uint64_t at = uv_now(&workers->core->loop);
     if (workers->core->draining)
         return;
     if (workers->probe_overdue_at && at > workers->probe_overdue_at) {
@@ -301,7 +295,7 @@ void
 workers_ready(struct workers *workers, size_t number)
 {
     workers->items[number].lost = false;
-    workers->items[number].ready_at = workers_now(workers);
+    workers->items[number].ready_at = uv_now(&workers->core->loop);
     workers_notify(workers);
 }
 
@@ -388,7 +382,8 @@ workers_device(const struct workers *workers, size_t number, char uuid[KERNELS_U
 bool
 workers_may_lend(const struct workers *workers, size_t number)
 {
-    return workers_usable(workers, number) && workers_now(workers) >= workers->items[number].ready_at + LEND_MILLIS;
+    return workers_usable(workers, number) &&
+           uv_now(&workers->core->loop) >= workers->items[number].ready_at + LEND_MILLIS;
 }
 
 void

@@ -11,12 +11,6 @@
 #define RESERVE_MILLIS 600000              /* for lanes to leave the memory */
 #define KEPT_BYTES     (INT64_C(64) << 20) /* a smaller difference is not reported */
 
-static void
-program_name_copy(char name[65], const char *from)
-{
-    snprintf(name, 65, "%s", from);
-}
-
 static struct program_grant *
 program_gpu_find(struct program_gpus *gpus, int64_t run)
 {
@@ -61,7 +55,7 @@ program_gpu_reserve(struct program_gpus *gpus, size_t worker, int64_t before, co
         asked->token = message.token;
     } else {
         *probe = (struct program_probe){.token = message.token, .before = before};
-        program_name_copy(probe->program, program);
+        snprintf(probe->program, sizeof probe->program, "%s", program);
     }
     message_write_reserve(&writer, &message);
     pool_send(gpus->core->pool, workers_slot(gpus->core->workers, worker), &writer); /* or when it is ready */
@@ -74,7 +68,7 @@ program_gpu_return(struct program_gpus *gpus, struct program_grant *grant)
     *grant = gpus->grants[--gpus->count];
     if (was.whole) {
         if (was.is_used)
-            program_name_copy(gpus->lent_for[was.worker], was.program);
+            snprintf(gpus->lent_for[was.worker], sizeof gpus->lent_for[was.worker], "%s", was.program);
         workers_return(gpus->core->workers, was.worker);
     } else {
         const bool was_alone = program_gpu_shares(gpus, was.worker) == 0;
@@ -84,21 +78,6 @@ program_gpu_return(struct program_gpus *gpus, struct program_grant *grant)
 }
 
 /* ------------------------------------------------------------------------------- asking ---- */
-
-/* Asks warm processes without a run to end, so that their shares return. */
-static void
-program_gpu_cool(struct program_gpus *gpus)
-{
-    for (size_t i = 0; i < gpus->count; i++) {
-        struct program_grant *grant = &gpus->grants[i];
-        struct proto_writer writer;
-        if (grant->run || grant->is_ended || grant->is_cooling)
-            continue;
-        grant->is_cooling = true;
-        message_write_program_cool(&writer, &(struct message_program_cool){.program = grant->program});
-        pool_send(gpus->core->pool, grant->slot, &writer);
-    }
-}
 
 /* Chooses the GPU with the most bytes left. whole: without shares. Returns 0, -EAGAIN if none is free now, -ENOMEM if no
  * GPU is large enough, or -ENODEV. */
@@ -138,8 +117,16 @@ program_gpu_ask(struct program_gpus *gpus, int64_t run, const struct conf_progra
     if (is_taken)
         return 0;
     const int rc = program_gpu_choose(gpus, whole, bytes, &worker);
-    if (rc == -EAGAIN)
-        program_gpu_cool(gpus);
+    /* Without room, asks warm processes without a run to end, so that their shares return. */
+    for (size_t i = 0; i < gpus->count && rc == -EAGAIN; i++) {
+        struct program_grant *grant = &gpus->grants[i];
+        struct proto_writer writer;
+        if (grant->run || grant->is_ended || grant->is_cooling)
+            continue;
+        grant->is_cooling = true;
+        message_write_program_cool(&writer, &(struct message_program_cool){.program = grant->program});
+        pool_send(gpus->core->pool, grant->slot, &writer);
+    }
     if (rc)
         return rc == -EAGAIN ? 0 : rc;
     struct program_grant *grant = &gpus->grants[gpus->count++];
@@ -150,7 +137,7 @@ program_gpu_ask(struct program_gpus *gpus, int64_t run, const struct conf_progra
                                     .bytes = bytes,
                                     .is_wanted = true,
                                     .asked_at = uv_now(&gpus->core->loop)};
-    program_name_copy(grant->program, program->name);
+    snprintf(grant->program, sizeof grant->program, "%s", program->name);
     if (whole)
         workers_lend(gpus->core->workers, worker);
     else
@@ -211,21 +198,16 @@ program_gpu_holds(const struct program_gpus *gpus, int slot, int64_t run)
 
 /* ----------------------------------------------------------------------------- returning --- */
 
-static void
-program_grant_end(struct program_grant *grant)
-{
-    grant->run = 0;
-    grant->is_ended = true;
-}
-
 void
 program_gpu_end(struct program_gpus *gpus, int64_t run, bool stays_warm)
 {
     struct program_grant *grant = program_gpu_find(gpus, run);
     if (grant && stays_warm && !grant->whole && !grant->is_cold)
         grant->run = 0;
-    else if (grant)
-        program_grant_end(grant);
+    else if (grant) {
+        grant->run = 0;
+        grant->is_ended = true;
+    }
 }
 
 void
@@ -236,8 +218,10 @@ program_gpu_cold(struct program_gpus *gpus, int slot, const char *program)
         if (grant->slot != slot || (program && strcmp(grant->program, program) != 0))
             continue;
         grant->is_cold = true;
-        if (!program || !grant->run)
-            program_grant_end(grant);
+        if (!program || !grant->run) {
+            grant->run = 0;
+            grant->is_ended = true;
+        }
     }
     due_now(&gpus->core->programs_due);
 }

@@ -300,19 +300,6 @@ programs_leave_to_carriers(const struct programs *programs, struct queue_run **r
     return rc ? rc : programs_find_ready(programs, "", runs, count);
 }
 
-/* Adds the kind of a run that waits: its program, and where its next attempt computes. */
-static int
-programs_add_waiting(char waiting[WAITING_SIZE], const struct queue_run *run)
-{
-    char line[160];
-    const int length = snprintf(line, sizeof line, "\n%s %s\n", run->program, run->ran_as);
-    const size_t used = strlen(waiting);
-    if (strstr(waiting, line) || length < 0 || used + (size_t)length >= WAITING_SIZE)
-        return 0;
-    memcpy(waiting + used, line, (size_t)length + 1);
-    return 1;
-}
-
 /* Starts each of the first runs that can start, except the kinds in `waiting`, and adds kinds that must wait. Returns
  * whether other kinds may follow, or -errno. */
 static int
@@ -328,7 +315,13 @@ programs_start_first(struct programs *programs, char waiting[WAITING_SIZE])
         bool waits;
         rc = programs_consider(programs, &runs[i], &waits);
         rc = rc == -EAGAIN ? 0 : rc; /* it changed in the same batch */
-        added += waits ? programs_add_waiting(waiting, &runs[i]) : 0;
+        char line[160];              /* the kind of a run: its program, and where its next attempt computes */
+        const int length = snprintf(line, sizeof line, "\n%s %s\n", runs[i].program, runs[i].ran_as);
+        const size_t used = strlen(waiting);
+        if (!waits || strstr(waiting, line) || length < 0 || used + (size_t)length >= WAITING_SIZE)
+            continue;
+        memcpy(waiting + used, line, (size_t)length + 1);
+        added++;
     }
     queue_runs_free(runs, count);
     return rc ? rc : added > 0;

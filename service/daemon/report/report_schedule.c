@@ -82,21 +82,6 @@ report_schedule_on_done(void *context, const char *failure)
     report_schedule_note_outcome(schedule, failure);
 }
 
-/* Sets the path of noctule in the daemon's own folder. */
-static int
-report_schedule_find_program(char path[PATH_MAX])
-{
-    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (length < 0)
-        return -errno;
-    path[length] = '\0';
-    char *name = strrchr(path, '/') + 1;
-    if (name + sizeof "noctule" > path + PATH_MAX)
-        return -ENAMETOOLONG;
-    strcpy(name, "noctule");
-    return 0;
-}
-
 static void
 report_schedule_start_command(struct report_schedule *schedule, const struct queue_night *period, char *config_file)
 {
@@ -115,8 +100,17 @@ report_schedule_start_command(struct report_schedule *schedule, const struct que
     schedule->id = period->id;
     /* the command was configured at the end of the period */
     int rc = core->conf->report.command ? 0 : -ENOEXEC;
-    if (!rc)
-        rc = report_schedule_find_program(program);
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (!rc && length < 0)
+        rc = -errno;
+    if (!rc) { /* noctule is in the daemon's own folder */
+        program[length] = '\0';
+        char *name = strrchr(program, '/') + 1;
+        if (name + sizeof "noctule" > program + sizeof program)
+            rc = -ENAMETOOLONG;
+        else
+            strcpy(name, "noctule");
+    }
     if (!rc)
         rc = iso_time_from_ms(period->since_ms, since);
     if (!rc)

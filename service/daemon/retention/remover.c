@@ -22,12 +22,6 @@ remover_is_original(const struct remover_item *item)
     return item->removal.path[0] == '/';
 }
 
-static void
-remover_aside(const struct remover_item *item, char name[ASIDE_NAME])
-{
-    snprintf(name, ASIDE_NAME, LAYOUT_REMOVED "/%" PRId64, item->removal.id);
-}
-
 void
 remover_take(struct remover_item *item, const struct queue_removal *removal, const struct conf *conf)
 {
@@ -88,7 +82,7 @@ remover_set_aside(const char *root, struct remover_item *item)
         item->error = -errno;
         return;
     }
-    remover_aside(item, aside);
+    snprintf(aside, sizeof aside, LAYOUT_REMOVED "/%" PRId64, item->removal.id);
     /* A daemon that was killed may have renamed it before. */
     if (renameat(base, path, base, aside) != 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
         item->error = -errno;
@@ -105,7 +99,7 @@ remover_delete_item(int base, const struct remover_item *item, atomic_bool *stop
     const int error = durable_sync_folder(base, folder);
     if (!error && strchr(folder, '/'))
         unlinkat(base, folder, AT_REMOVEDIR); /* a day's folder in quarantine/, once it is empty */
-    remover_aside(item, aside);
+    snprintf(aside, sizeof aside, LAYOUT_REMOVED "/%" PRId64, item->removal.id);
     return error && error != -ENOENT ? error : file_remove(base, aside, stop);
 }
 

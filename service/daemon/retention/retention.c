@@ -216,13 +216,6 @@ retention_delete(uv_work_t *work)
 }
 
 static void
-retention_free(struct retention *retention)
-{
-    retention_free_sources(retention);
-    free(retention);
-}
-
-static void
 retention_on_deleted(uv_work_t *work, int status)
 {
     struct retention *retention = work->data;
@@ -239,9 +232,10 @@ retention_on_deleted(uv_work_t *work, int status)
         remover_release(item);
     }
     retention->count = 0;
-    if (retention->timer_gone)
-        retention_free(retention);
-    else
+    if (retention->timer_gone) {
+        retention_free_sources(retention);
+        free(retention);
+    } else
         retention_wait(retention, retention->low ? STEP_LOW_MILLIS : STEP_MILLIS);
 }
 
@@ -402,8 +396,10 @@ retention_on_closed(uv_handle_t *handle)
 {
     struct retention *retention = handle->data;
     retention->timer_gone = true;
-    if (!retention->working)
-        retention_free(retention);
+    if (!retention->working) {
+        retention_free_sources(retention);
+        free(retention);
+    }
 }
 
 void

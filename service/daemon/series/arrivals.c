@@ -13,6 +13,7 @@
 #include "service/common/slurm/slurm_digest.h"
 #include "service/common/wire/messages.h"
 #include "service/daemon/daemon.h"
+#include "service/daemon/delivery/commitments.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/awaited.h"
 #include "service/daemon/retention/retention.h"
@@ -301,7 +302,7 @@ arrivals_frame(struct core *core, struct proto_reader *reader)
     else if (reader->type == PROTO_RECEIVING)
         arrivals_handle_receiving(core, reader);
     else if (reader->type == PROTO_COMMITTED)
-        deliveries_committed(core->deliveries, reader);
+        commitments_handle(core->commitments, reader, true);
     else
         reader->error = -EBADMSG;
 }
@@ -319,7 +320,7 @@ void
 arrivals_receiver_gone(struct core *core, const struct pool_gone *gone)
 {
     core->reception = (struct receiver_state){.since_ms = clock_unix_ms()};
-    deliveries_receiver_gone(core->deliveries);
+    commitments_receiver_gone(core->commitments);
     inspections_listening(core->inspections, false);
     /* A lack of resources is not the fault of the files that it read. */
     inspections_receiver_gone(core->inspections, gone->exit_status != EX_TEMPFAIL);

@@ -118,19 +118,6 @@ inspections_plan(struct inspections *all, const struct queue_series *series, con
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
 }
 
-/* Returns whether the inspection's result still applies. If slices arrived, a missing one returned
- * or the rules changed, it is requested again. */
-static bool
-inspection_is_current(const struct conf *conf, const struct queue_series *series,
-                      const struct series_inspection *inspection)
-{
-    const struct rules_series subject = routing_subject(conf, series);
-    return series->revision == inspection->revision && series->instances == inspection->instances &&
-           series->last_seen_ms == inspection->last_seen_ms &&
-           (*series->missing_accepted_by != 0) == inspection->allow_missing &&
-           routing_option_sets(conf, &subject, NULL) == inspection->judgements;
-}
-
 static void
 inspection_settle(struct inspections *all, struct series_inspection *inspection, struct queue_stack *stacks,
                   const struct rules_facts *facts, size_t count)
@@ -143,7 +130,13 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
     int error = queue_get_series(core->queue, inspected.series_id, &series);
     if (core_failed(core, error, "read a series"))
         return;
-    if (inspection_is_current(core->conf, &series, &inspected) && core_change(core)) {
+    /* The series and the rules must not have changed since the request. */
+    const struct rules_series subject = routing_subject(core->conf, &series);
+    const bool is_current = series.revision == inspected.revision && series.instances == inspected.instances &&
+                            series.last_seen_ms == inspected.last_seen_ms &&
+                            (*series.missing_accepted_by != 0) == inspected.allow_missing &&
+                            routing_option_sets(core->conf, &subject, NULL) == inspected.judgements;
+    if (is_current && core_change(core)) {
         error = settle_series(core, &series, inspected.evidence, stacks, facts, count);
         if (error && error != -EAGAIN) {
             batch_abort(core->batch, error);
@@ -199,23 +192,6 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     return pool_send(core->pool, core->receiver, &writer);
 }
 
-/* Checks the size before any file is opened. Returns 0, -E2BIG with the reason, or another
- * -errno. */
-static int
-inspection_check_size(struct core *core, const struct series_inspection *inspection, struct error *why)
-{
-    struct queue_series series;
-    int64_t bytes;
-    int error = queue_get_series(core->queue, inspection->series_id, &series);
-    if (error)
-        return error;
-    error = queue_series_bytes(core->queue, series.id, &bytes);
-    if (!error)
-        error = series_size_check(&core->conf->series, series.series_uid, series.instances, bytes, why);
-    queue_series_clear(&series);
-    return error;
-}
-
 static void
 inspection_request(struct inspections *all, struct series_inspection *inspection)
 {
@@ -224,8 +200,18 @@ inspection_request(struct inspections *all, struct series_inspection *inspection
         inspections_check_within(all, (int64_t)(inspection->again_at - now));
         return;
     }
+    /* The size is checked before any file is opened. */
+    struct core *core = all->core;
+    struct queue_series series;
     struct error why;
-    int error = inspection_check_size(all->core, inspection, &why);
+    int64_t bytes;
+    int error = queue_get_series(core->queue, inspection->series_id, &series);
+    if (!error) {
+        error = queue_series_bytes(core->queue, series.id, &bytes);
+        if (!error)
+            error = series_size_check(&core->conf->series, series.series_uid, series.instances, bytes, &why);
+        queue_series_clear(&series);
+    }
     if (error == -E2BIG) {
         inspection_refuse(all, inspection, why.code, why.message);
         return;

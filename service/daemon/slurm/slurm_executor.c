@@ -174,20 +174,6 @@ slurm_stop(struct executor *base, struct job_attempt *attempt)
         slurm_end(slurm, attempt, JOB_END_CANCELLED, true);
 }
 
-static bool
-slurm_may_poll(const struct slurm_executor *slurm, uint64_t now)
-{
-    if (slurm->polling || now < slurm->poll_due)
-        return false;
-    if (slurm->unreachable)
-        return true;
-    for (const struct slurm_task *task = slurm->tasks.first; task; task = task->next) {
-        if (task->phase == TASK_SUBMITTED || task->phase == TASK_UNSURE)
-            return true;
-    }
-    return false;
-}
-
 static void
 slurm_tick(struct executor *base)
 {
@@ -201,7 +187,10 @@ slurm_tick(struct executor *base)
     if (!slurm_is_ready(slurm))
         return;
     slurm_submit_picked(slurm);
-    if (slurm_may_poll(slurm, now))
+    bool has_news = slurm->unreachable; /* a poll may change the state of a task, or show that Slurm works again */
+    for (const struct slurm_task *task = slurm->tasks.first; task && !has_news; task = task->next)
+        has_news = task->phase == TASK_SUBMITTED || task->phase == TASK_UNSURE;
+    if (has_news && !slurm->polling && now >= slurm->poll_due)
         slurm_send_poll(slurm);
     else if (slurm->polling && now > slurm->polled_at + ANSWER_MS)
         pool_kill(core->pool, slurm->slot, "it does not come back: the share hangs, perhaps");

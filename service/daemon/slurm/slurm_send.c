@@ -15,12 +15,6 @@ slurm_is_ready(const struct slurm_executor *slurm)
     return slurm->slot >= 0 && pool_ready(slurm->base.core->pool, slurm->slot);
 }
 
-static int
-slurm_send(const struct slurm_executor *slurm, struct proto_writer *writer)
-{
-    return pool_send(slurm->base.core->pool, slurm->slot, writer);
-}
-
 static void
 slurm_send_task(struct slurm_executor *slurm, struct slurm_task *task)
 {
@@ -43,7 +37,7 @@ slurm_send_task(struct slurm_executor *slurm, struct slurm_task *task)
     free(exclude);
     if (!whole)
         proto_release(&writer); /* no memory: the next tick tries again */
-    else if (slurm_send(slurm, &writer) == 0)
+    else if (pool_send(slurm->base.core->pool, slurm->slot, &writer) == 0)
         task->phase = TASK_SENT;
 }
 
@@ -75,7 +69,7 @@ slurm_send_poll(struct slurm_executor *slurm)
 {
     struct proto_writer writer;
     message_write_poll(&writer, &(struct message_poll){.number = slurm->polls + 1});
-    if (slurm_send(slurm, &writer))
+    if (pool_send(slurm->base.core->pool, slurm->slot, &writer))
         return;
     slurm->polls++;
     slurm->polling = true;
@@ -96,7 +90,7 @@ slurm_collect(struct slurm_executor *slurm)
             message_write_collect(
                 &writer,
                 &(struct message_collect){.job = attempt->base.id, .number = attempt->number, .nonce = task->nonce});
-            if (slurm_send(slurm, &writer))
+            if (pool_send(slurm->base.core->pool, slurm->slot, &writer))
                 return;
             attempt->collecting = true;
             attempt->requested_at = uv_now(&slurm->base.core->loop);
@@ -112,7 +106,8 @@ slurm_send_cancel(const struct slurm_executor *slurm, int64_t slurm_id)
 {
     struct proto_writer writer;
     message_write_cancel_task(&writer, &(struct message_cancel_task){.slurm_id = slurm_id});
-    slurm_send(slurm, &writer); /* on failure, the next poll shows the task and repeats this */
+    pool_send(slurm->base.core->pool, slurm->slot,
+              &writer); /* on failure, the next poll shows the task and repeats this */
 }
 
 void
@@ -123,5 +118,5 @@ slurm_send_dismiss(const struct slurm_executor *slurm, const struct job_attempt 
     message_add_dismissed(
         &writer, &(struct message_dismissed){
                      .job = attempt->base.id, .number = attempt->number, .nonce = attempt->place.nonce, .well = well});
-    slurm_send(slurm, &writer); /* on failure, the next process lists the folder again */
+    pool_send(slurm->base.core->pool, slurm->slot, &writer); /* on failure, the next process lists the folder again */
 }
