@@ -14,6 +14,8 @@
 /* Tolerance for whole numbers of slices, so that rounding does not add a slice. */
 #define WHOLE 1e-6
 
+enum { GRID_EDGE = 12 }; /* as SciPy */
+
 /* ------------------------------------------------------------------------------ the planes -- */
 
 static int
@@ -281,6 +283,7 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
                   : differ    ? RESAMPLE_RESCALED
                               : RESAMPLE_REAL,
     };
+    grid->edge = wanted->interpolation == INTERPOLATION_CUBIC ? GRID_EDGE : 0;
     grid_fill_instances(grid);
     rc = grid_fill_stack(grid, error);
     if (rc == 0)

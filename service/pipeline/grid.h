@@ -24,7 +24,8 @@
  * the working grid (IBSI 2.4), whose slices are then the planes. Values are rounded to stored
  * values, or are real-world values as doubles (`real`): so rescales may differ by slice. If padding
  * contributes to a voxel, it gets a padding value that no voxel has, or NAN. A voxel belongs to a region if its linearly interpolated mask is at least one half. No voxel is outside.
- * grid->straight is false.
+ * grid->straight is false. A spline runs through the source continued by 12 samples of its ends
+ * (as SciPy's mode "nearest" and MIRP), since mirrored ends would move values near them.
  *
  * Masks and maps return to the planes by the nearest voxel of the grid. Regions drawn on the planes
  * reach the grid in the same way (kernels_resample_drawn), so that they would return unchanged on
@@ -57,6 +58,7 @@ struct grid {
     struct image_planes planes; /* the source's */
     struct resample_grid to;
     struct resample_demand demand; /* required from a lane with the source's volume */
+    int64_t edge;                  /* samples by which the ends of the source continue there, for a spline */
     bool real;                     /* the values are not rounded */
     void *voxels;                  /* after resampling: stack->pixel, or doubles if real, x fastest */
     struct geometry_stack own;
@@ -121,6 +123,10 @@ grid_first_instance(const struct grid *grid)
  */
 int grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
                   struct error *error);
+
+/* Returns the extent of the source's volume in the lane, and copies the volume there. */
+struct image_extent grid_source_extent(const struct grid *grid);
+void grid_copy_source(const struct grid *grid, const void *voxels, void *place);
 
 /* Fills a grid of other voxels. Returns GRID_VALUES_FULL also if a spline exceeds 16-bit pixels. */
 int grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,

@@ -82,18 +82,80 @@ grid_find_padding(const struct grid *grid, const void *voxels, const struct imag
 
 /* -------------------------------------------------------------------------------- resampling -- */
 
+struct image_extent
+grid_source_extent(const struct grid *grid)
+{
+    const struct image_extent *from = &grid->planes.extent;
+    const int64_t more = 2 * grid->edge;
+    return (struct image_extent){from->columns + more, from->rows + more, from->slices + more};
+}
+
+/* Returns the sample of the source at an index along an axis of its extended volume. */
+static int64_t
+grid_source_at(const struct grid *grid, int64_t i, int64_t samples)
+{
+    const int64_t at = i - grid->edge;
+    return at < 0 ? 0 : at < samples ? at : samples - 1;
+}
+
+void
+grid_copy_source(const struct grid *grid, const void *voxels, void *place)
+{
+    const struct image_extent *from = &grid->planes.extent, to = grid_source_extent(grid);
+    const size_t size = image_pixel_size(grid->source->pixel);
+    char *next = place;
+    for (int64_t row = 0; row < to.rows * to.slices; row++) {
+        const int64_t y = grid_source_at(grid, row % to.rows, from->rows);
+        const int64_t z = grid_source_at(grid, row / to.rows, from->slices);
+        const char *line = (const char *)voxels + (size_t)((z * from->rows + y) * from->columns) * size;
+        for (int64_t x = 0; x < grid->edge; x++, next += size)
+            memcpy(next, line, size);
+        memcpy(next, line, (size_t)from->columns * size);
+        next += (size_t)from->columns * size;
+        for (int64_t x = 0; x < grid->edge; x++, next += size)
+            memcpy(next, line + (size_t)(from->columns - 1) * size, size);
+    }
+}
+
 static int
 grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const struct image_rescale *rescales,
          const void **voxels, struct error *error)
 {
-    const struct resample_request request = {
-        .planes = &grid->planes,
-        .grid = &grid->to,
+    struct image_planes planes = grid->planes;
+    struct resample_grid to = grid->to;
+    struct resample_request request = {
+        .planes = &planes,
+        .grid = &to,
         .order = grid->demand.order,
         .outside = outside,
         .rescales = rescales,
     };
-    return kernels_resample(lane, &request, voxels, error);
+    if (grid->edge == 0)
+        return kernels_resample(lane, &request, voxels, error);
+    /* The extended source: its planes, and its rescales. The grid begins as far from its first voxel. */
+    planes.extent = grid_source_extent(grid);
+    double *origins = calloc((size_t)planes.extent.slices, 3 * sizeof *origins);
+    struct image_rescale *more = calloc((size_t)planes.extent.slices, sizeof *more);
+    const double step = grid->source->spacing[2], edge = (double)grid->edge;
+    double normal[3];
+    image_planes_normal(&planes, normal);
+    for (int64_t z = 0; z < planes.extent.slices && origins && more; z++) {
+        for (int i = 0; i < 3; i++)
+            origins[3 * z + i] = grid->origins[i] + ((double)z - edge) * step * normal[i] -
+                                 edge * (planes.spacing[0] * planes.axes[i] + planes.spacing[1] * planes.axes[3 + i]);
+        if (rescales)
+            more[z] = rescales[grid_source_at(grid, z, grid->planes.extent.slices)];
+    }
+    planes.origins = origins;
+    request.rescales = rescales ? more : NULL;
+    to.origin[0] += edge * planes.spacing[0];
+    to.origin[1] += edge * planes.spacing[1];
+    to.origin[2] += edge * step;
+    const int rc = origins && more ? kernels_resample(lane, &request, voxels, error)
+                                   : error_set_system(error, -ENOMEM, "resample the volume");
+    free(origins);
+    free(more);
+    return rc;
 }
 
 /*
@@ -106,7 +168,7 @@ grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t
 {
     struct resample_demand demand = grid->demand;
     struct kernels_demand all = {.of = {[KERNELS_RESAMPLE] = &demand}, .most_bytes = most_bytes};
-    const struct image_extent *from = &grid->planes.extent;
+    const struct image_extent *from = &grid->planes.extent, extent = grid_source_extent(grid);
     /* The weights of a spline have signs. */
     const enum image_pixel pixel = demand.order == RESAMPLE_CUBIC ? IMAGE_INT16 : IMAGE_UINT16;
     const uint16_t mark = (uint16_t)image_pixel_range(pixel).hi;
@@ -114,12 +176,17 @@ grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t
     const void *spread;
     demand.pixel = pixel;
     demand.values = RESAMPLE_STORED;
-    int rc = kernels_volume_begin(lane, *from, pixel, &all, &marks, error);
+    int rc = kernels_volume_begin(lane, extent, pixel, &all, &marks, error);
     if (rc)
         return rc;
-    for (int64_t i = 0; i < image_voxels(from); i++)
-        ((uint16_t *)marks)[i] = bits[i / 64] >> (i % 64) & 1 ? mark : 0;
-    rc = kernels_volume_ready(lane, 0, from->slices, error);
+    for (int64_t i = 0; i < image_voxels(&extent); i++) {
+        const int64_t x = grid_source_at(grid, i % extent.columns, from->columns);
+        const int64_t y = grid_source_at(grid, i / extent.columns % extent.rows, from->rows);
+        const int64_t z = grid_source_at(grid, i / image_slice_voxels(&extent), from->slices);
+        const int64_t at = (z * from->rows + y) * from->columns + x;
+        ((uint16_t *)marks)[i] = bits[at / 64] >> (at % 64) & 1 ? mark : 0;
+    }
+    rc = kernels_volume_ready(lane, 0, extent.slices, error);
     if (rc == 0)
         rc = grid_run(grid, lane, 0, NULL, &spread, error);
     /* Both kinds of pixels have 16 bits. */

@@ -133,8 +133,8 @@ def test_absent_values_have_a_reason(run, tmp_path, aggregation, glcm):
 
 @pytest.mark.parametrize("glcm, advice", [
     ('discretisation = "paper"; levels = 8;', "fixed-bin-number"),
-    ('discretisation = "fixed-bin-size"; bin_width = 0.1;', "bin_width"),
-    ('discretisation = "pyradiomics-bin-width"; bin_width = 0.1;', "bin_width"),
+    ('discretisation = "fixed-bin-size"; bin_width = 0.0001;', "bin_width"),
+    ('discretisation = "pyradiomics-bin-width"; bin_width = 0.0001;', "bin_width"),
 ])
 def test_values_without_levels(run, tmp_path, glcm, advice):
     source = sparse(tmp_path / "in")

@@ -42,9 +42,16 @@ def grid_of(stack, mm):
     return {"extent": extent, "spacing": spacing, "origin": origin}
 
 
+EDGE = 12  # samples by which the ends continue before a spline runs through them, as in SciPy and MIRP
+
+
 def interpolated(stack, values, grid, order):
-    stack.values = values
-    return numpy_cubic(stack, grid) if order == 3 else numpy_linear(stack, grid, order)
+    if order != 3:
+        stack.values = values
+        return numpy_linear(stack, grid, order)
+    stack.values = np.pad(values, EDGE, mode="edge")
+    own = (*stack.spacing, stack.step)
+    return numpy_cubic(stack, {**grid, "origin": [first + EDGE * mm for first, mm in zip(grid["origin"], own)]})
 
 
 def assert_values(found, values):

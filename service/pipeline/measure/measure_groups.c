@@ -62,7 +62,7 @@ begin_source(const struct texture_groups *groups, const struct grid *grid, int64
 {
     const struct kernels_demand demand = {.of = {[KERNELS_RESAMPLE] = &grid->demand},
                                           .most_bytes = most_beside(grid, groups->pipeline, most_bytes)};
-    return kernels_volume_begin(groups->lane, grid->planes.extent, grid->source->pixel, &demand, voxels, error);
+    return kernels_volume_begin(groups->lane, grid_source_extent(grid), grid->source->pixel, &demand, voxels, error);
 }
 
 /* Begins the resampled volume, for measuring. */
@@ -196,15 +196,14 @@ interpolate(const struct texture_groups *groups, size_t group, const void *voxel
 {
     struct grid *grid = &groups->grids[group];
     const int64_t most = most_beside(grid, groups->pipeline, most_bytes);
-    const int64_t count = image_voxels(&grid->planes.extent);
     void *place;
     int rc = tell_why_more(grid, begin_source(groups, grid, most_bytes, &place, error), error);
     if (rc)
         return rc;
-    memcpy(place, voxels, (size_t)count * image_pixel_size(grid->source->pixel));
-    rc = kernels_volume_ready(groups->lane, 0, grid->planes.extent.slices, error);
+    grid_copy_source(grid, voxels, place);
+    rc = kernels_volume_ready(groups->lane, 0, grid_source_extent(grid).slices, error);
     if (rc == 0)
-        rc = grid_interpolate(grid, groups->lane, place, most, error);
+        rc = grid_interpolate(grid, groups->lane, voxels, most, error);
     if (rc || grid->real) /* each region begins the volume of its levels */
         return rc;
     rc = tell_why_more(grid, begin_spaced(groups, group, most_bytes, &place, error), error);
