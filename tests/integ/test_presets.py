@@ -90,7 +90,7 @@ def filled(mask):
 
 
 @pytest.mark.parametrize("preset, kind", [
-    ("head-ct", "ct-head"), ("lung", "chest"), ("emphysema", "chest"), ("fat", "body"), ("body", "body")])
+    ("head-ct", "ct-head"), ("lung", "chest"), ("emphysema", "chest"), ("fat", "body"), ("body", "body"), ("bone", "body")])
 def test_presets_without_validation_end_in_review(config, series, tmp_path, preset, kind):
     """Also on sites that deliver unexpected results. Only `unreviewed` accepts such presets."""
     held = tmp_path / "noctule.conf"
