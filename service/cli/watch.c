@@ -115,26 +115,6 @@ screen_skip(const char *text)
     return bytes;
 }
 
-/* Breaks a line after a word if it is wider than the screen. */
-static void
-screen_wrap_line(const char *line, size_t length, size_t columns, FILE *out)
-{
-    size_t begin = 0, space = 0, width = 0;
-    for (size_t i = screen_skip(line); i < length; i += 1 + screen_skip(line + i + 1)) {
-        if (line[i] == ' ')
-            space = i;
-        if (++width <= columns)
-            continue;
-        /* a break after the label of the first line would not make room */
-        const size_t end = space > (begin ? begin : WRAP_INDENT) ? space : i;
-        fprintf(out, "%.*s\n%*s", (int)(end - begin), line + begin, WRAP_INDENT, "");
-        begin = end + (line[end] == ' ');
-        width = WRAP_INDENT + (i >= begin ? i - begin + 1 : 0);
-        space = begin;
-    }
-    fprintf(out, "%.*s\n", (int)(length - begin), line + begin);
-}
-
 /* Breaks all lines that are too wide. Without memory, lines are cut at the edge of the screen. */
 static void
 screen_wrap(struct screen *screen)
@@ -146,8 +126,23 @@ screen_wrap(struct screen *screen)
     if (!out)
         return;
     for (const char *line = screen->text; *line; line += strcspn(line, "\n") + 1) {
-        screen_wrap_line(line, strcspn(line, "\n"), (size_t)columns, out);
-        if (line[strcspn(line, "\n")] == '\0')
+        /* A line that is wider than the screen is broken after a word. */
+        const size_t length = strcspn(line, "\n");
+        size_t begin = 0, space = 0, width = 0;
+        for (size_t i = screen_skip(line); i < length; i += 1 + screen_skip(line + i + 1)) {
+            if (line[i] == ' ')
+                space = i;
+            if (++width <= (size_t)columns)
+                continue;
+            /* a break after the label of the first line would not make room */
+            const size_t end = space > (begin ? begin : WRAP_INDENT) ? space : i;
+            fprintf(out, "%.*s\n%*s", (int)(end - begin), line + begin, WRAP_INDENT, "");
+            begin = end + (line[end] == ' ');
+            width = WRAP_INDENT + (i >= begin ? i - begin + 1 : 0);
+            space = begin;
+        }
+        fprintf(out, "%.*s\n", (int)(length - begin), line + begin);
+        if (line[length] == '\0')
             break;
     }
     if (fclose(out) == 0) {

@@ -54,8 +54,17 @@ alerts_add_child(void *context, const struct pool_alert *child)
 }
 
 static void
-alerts_add_reception(const struct core *core, struct alerts *alerts)
+alerts_add_own(const struct core *core, struct alerts *alerts)
 {
+    if (core->draining)
+        alerts_add(alerts, ALERT_stopping, "", ALERT_BROKEN, core->draining_since_ms, "noctuled is stopping");
+    if (core->db_failed)
+        alerts_add(alerts, ALERT_database, "", ALERT_BROKEN, core->db_failed_since_ms,
+                   "the database cannot be written: %s; senders must retry, jobs wait", core->db_failure);
+    if (core->disk_low)
+        alerts_add(alerts, ALERT_disk, "", ALERT_BROKEN, core->disk_low_since_ms,
+                   "less than min_free_mib (%g MiB) is free; senders must retry%s", core->conf->min_free_mib,
+                   core->disk_spent ? ", jobs wait" : "");
     const struct receiver_state *reception = &core->reception;
     if (*reception->problem) {
         char id[] = "reception", text[sizeof reception->problem];
@@ -70,21 +79,6 @@ alerts_add_reception(const struct core *core, struct alerts *alerts)
     } else if (!reception->open) {
         alerts_add(alerts, ALERT_starting, "", ALERT_BROKEN, reception->since_ms, "no data is received yet");
     }
-}
-
-static void
-alerts_add_own(const struct core *core, struct alerts *alerts)
-{
-    if (core->draining)
-        alerts_add(alerts, ALERT_stopping, "", ALERT_BROKEN, core->draining_since_ms, "noctuled is stopping");
-    if (core->db_failed)
-        alerts_add(alerts, ALERT_database, "", ALERT_BROKEN, core->db_failed_since_ms,
-                   "the database cannot be written: %s; senders must retry, jobs wait", core->db_failure);
-    if (core->disk_low)
-        alerts_add(alerts, ALERT_disk, "", ALERT_BROKEN, core->disk_low_since_ms,
-                   "less than min_free_mib (%g MiB) is free; senders must retry%s", core->conf->min_free_mib,
-                   core->disk_spent ? ", jobs wait" : "");
-    alerts_add_reception(core, alerts);
     pool_each_alert(core->pool, alerts_add_child, &(struct alerts_raising){core, alerts});
     int64_t since_ms;
     const char *problem = slurm_executor_problem(core->slurm, &since_ms);

@@ -119,13 +119,6 @@ slot_set_deadline(struct slot *slot, uint64_t millis)
 }
 
 static void
-slot_await_frame(struct slot *slot)
-{
-    slot->late = false;
-    slot_set_deadline(slot, slot->pool->timing.silence * 3 / 4);
-}
-
-static void
 slot_end_child(struct slot *slot, const char *why)
 {
     if (slot->state == SLOT_EMPTY || slot->term_sent || slot->exited)
@@ -269,7 +262,8 @@ slot_handle_hello(struct slot *slot, struct proto_reader *reader)
     slot->state = SLOT_READY;
     slot->ready_at = slot_now(slot);
     slot->gone.was_ready = true;
-    slot_await_frame(slot);
+    slot->late = false;
+    slot_set_deadline(slot, slot->pool->timing.silence * 3 / 4);
     log_info("child.ready", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
              LOG_INT("pid", slot->process->pid));
     if (slot->outdated)
@@ -290,8 +284,10 @@ slot_on_frame(void *context, struct channel *channel, struct proto_reader *reade
         slot_handle_hello(slot, reader);
         return;
     }
-    if (slot->state == SLOT_READY || slot->state == SLOT_LEAVING)
-        slot_await_frame(slot);
+    if (slot->state == SLOT_READY || slot->state == SLOT_LEAVING) {
+        slot->late = false;
+        slot_set_deadline(slot, slot->pool->timing.silence * 3 / 4);
+    }
     if (reader->type != PROTO_RENEW) {
         if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
             slot->pool->events.frame(slot->pool->events.context, slot->index, reader);

@@ -91,13 +91,6 @@ site_command_on_deadline(uv_timer_t *timer)
 }
 
 static void
-site_command_finish_if_over(struct site_command *command)
-{
-    if (command->exited && command->silent)
-        site_command_finish(command);
-}
-
-static void
 site_command_on_exit(uv_process_t *process, int64_t exit_status, int signal_number)
 {
     struct site_command *command = process->data;
@@ -107,7 +100,8 @@ site_command_on_exit(uv_process_t *process, int64_t exit_status, int signal_numb
     if (command->late)
         kill(-command->process.pid, SIGKILL); /* processes of the group that ignored SIGTERM */
     uv_timer_start(&command->deadline, site_command_on_deadline, OUTPUT_MILLIS, 0);
-    site_command_finish_if_over(command);
+    if (command->silent)
+        site_command_finish(command);
 }
 
 static void
@@ -126,7 +120,8 @@ site_command_on_output(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer
     if (size < 0) {
         command->silent = true;
         uv_read_stop(stream);
-        site_command_finish_if_over(command);
+        if (command->exited)
+            site_command_finish(command);
         return;
     }
     const size_t taken = (size_t)size < room ? (size_t)size : room;

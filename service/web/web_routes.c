@@ -162,24 +162,6 @@ frame_menu(const struct route *here, const struct web_request *request, const st
 }
 
 static void
-frame_refresh(const struct route *here, const struct web_request *request, FILE *out)
-{
-    if (!here || !here->refreshes)
-        return;
-    const char *address = here->path[1] ? here->path + 1 : "./";
-    if (*request->values[REQUEST_still])
-        fprintf(out,
-                "<p class=\"refresh faint small\">This page is not refreshed: <a "
-                "href=\"%s\">refresh it every %d s</a></p>\n",
-                address, REFRESH_SECONDS);
-    else
-        fprintf(out,
-                "<p class=\"refresh faint small\">This page is refreshed every %d s: <a "
-                "href=\"%s?still=1\">stop</a></p>\n",
-                REFRESH_SECONDS, address);
-}
-
-static void
 frame_write(const struct route *here, const char *title, const struct web_request *request, const struct alerts *alerts,
             const char *content, FILE *out)
 {
@@ -197,7 +179,17 @@ frame_write(const struct route *here, const char *title, const struct web_reques
             title);
     frame_menu(here, request, alerts, out);
     fprintf(out, "<main id=\"content\"><h1>%s</h1>\n%s", title, content);
-    frame_refresh(here, request, out);
+    const char *address = here && here->path[1] ? here->path + 1 : "./";
+    if (here && here->refreshes && *request->values[REQUEST_still])
+        fprintf(out,
+                "<p class=\"refresh faint small\">This page is not refreshed: <a "
+                "href=\"%s\">refresh it every %d s</a></p>\n",
+                address, REFRESH_SECONDS);
+    else if (here && here->refreshes)
+        fprintf(out,
+                "<p class=\"refresh faint small\">This page is refreshed every %d s: <a "
+                "href=\"%s?still=1\">stop</a></p>\n",
+                REFRESH_SECONDS, address);
     fputs("<footer class=\"faint small\">Noctule " NOCTULE_VERSION ", read-only</footer>"
           "</main></body></html>\n",
           out);

@@ -72,20 +72,6 @@ compare_objects_share(const struct compare_object *a, const struct compare_objec
 
 /* ---------------------------------------------------------------------------------- pairs ---- */
 
-static int
-compare_draw(const struct compare_volume *volume, struct object_set *set, const struct conf_object *wanted,
-             struct object_region *region, struct error *error)
-{
-    const struct conf_segment segment = {.label = (char *)"compared", .object = *wanted};
-    const struct object_search search = {.segmentation = &volume->segmentation,
-                                         .segment = &segment,
-                                         .set = set,
-                                         .item = object_search_next(wanted, set, 0)};
-    snprintf(region->name, sizeof region->name, "%s", set->items[search.item].name);
-    int rc = object_search_check(&search, set, search.item, error);
-    return rc ? rc : object_region_make(&search, region, error);
-}
-
 void
 compare_pair(const struct compare_request *request, const struct compare_volume *volume,
              struct object_set *const sets[AGREEMENT_MASKS], const struct conf_object wanted[AGREEMENT_MASKS],
@@ -95,7 +81,15 @@ compare_pair(const struct compare_request *request, const struct compare_volume 
     int rc = 0;
     for (int side = 0; side < AGREEMENT_MASKS && rc == 0; side++) {
         row->paths[side] = sets[side]->path;
-        rc = compare_draw(volume, sets[side], &wanted[side], &regions[side], &row->error);
+        const struct conf_segment segment = {.label = (char *)"compared", .object = wanted[side]};
+        const struct object_search search = {.segmentation = &volume->segmentation,
+                                             .segment = &segment,
+                                             .set = sets[side],
+                                             .item = object_search_next(&wanted[side], sets[side], 0)};
+        snprintf(regions[side].name, sizeof regions[side].name, "%s", sets[side]->items[search.item].name);
+        rc = object_search_check(&search, sets[side], search.item, &row->error);
+        if (rc == 0)
+            rc = object_region_make(&search, &regions[side], &row->error);
         snprintf(row->regions[side], sizeof row->regions[side], "%s", regions[side].name);
     }
     if (rc == 0) {

@@ -352,10 +352,13 @@ explain_run(struct cli_call *call)
     dicom_init();
     if (status == EXIT_OK)
         status = explain_collect(explain, call->arguments, call->count);
-    if (status == EXIT_OK)
-        explained_objects_open(&explain->objects, explain->conf);
-    if (status == EXIT_OK)
+    if (status == EXIT_OK) {
+        struct error error;
+        explain->objects = (struct explained_objects){.conf = explain->conf};
+        if (cli_try_report(explain->conf, &explain->objects.report, &error) < 0)
+            explain->objects.report = NULL;
         status = explain_sort(explain);
+    }
     if (status == EXIT_OK)
         status = explain_print(explain);
     explained_objects_close(&explain->objects);

@@ -11,15 +11,6 @@
 #include <string.h>
 
 void
-explained_objects_open(struct explained_objects *objects, const struct conf *conf)
-{
-    struct error error;
-    *objects = (struct explained_objects){.conf = conf};
-    if (cli_try_report(conf, &objects->report, &error) < 0)
-        objects->report = NULL;
-}
-
-void
 explained_objects_close(struct explained_objects *objects)
 {
     for (size_t i = 0; objects->rows && i < objects->found.count; i++)

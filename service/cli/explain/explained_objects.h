@@ -23,8 +23,6 @@ struct explained_objects {
     } * rows;
 };
 
-/* Opens an empty list. */
-void explained_objects_open(struct explained_objects *objects, const struct conf *conf);
 void explained_objects_close(struct explained_objects *objects);
 
 /* Finds the stored rows of the objects. Must be called once, after all were added to `found`.

@@ -87,8 +87,7 @@ text_header(const struct explained *explained)
     const struct dicom_instance *first = headers->instances[0];
     int32_t low = INT32_MAX, high = INT32_MIN;
     size_t frames = 0;
-    for (int fact = 0; fact < FACT_COUNT; fact++)
-        values[fact].count = values[fact].more = 0;
+    memset(values, 0, sizeof values);
     for (size_t i = 0; i < headers->count; i++) {
         const struct dicom_instance *instance = headers->instances[i];
         frames += (size_t)instance->frame_count;

@@ -20,15 +20,17 @@ struct paragraph {
     int indent, column;
 };
 
-/* Adds words, and breaks the line before a word that does not fit. */
+/* Adds a text with its times as local ones, and breaks the line before a word that does not fit. */
 static void
-paragraph_add_words(struct paragraph *p, const char *text)
+paragraph_add(struct paragraph *p, const char *text)
 {
-    while (*text) {
+    char *localised = iso_time_localise(text);
+    const char *rest = localised ? localised : text;
+    while (*rest) {
         size_t bytes = 0, length;
         int width = 0; /* of the next word, in characters */
-        for (; text[bytes] && text[bytes] != ' '; bytes += length, width++)
-            report_character(text + bytes, &length);
+        for (; rest[bytes] && rest[bytes] != ' '; bytes += length, width++)
+            report_character(rest + bytes, &length);
         if (width > 0 && p->column > p->indent && p->column + 1 + width > LINE_WIDTH) {
             fprintf(p->out, "\n%*s", p->indent, "");
             p->column = p->indent;
@@ -37,22 +39,14 @@ paragraph_add_words(struct paragraph *p, const char *text)
             p->column++;
         }
         for (size_t i = 0; i < bytes; i += length) {
-            if (report_character(text + i, &length) > 0)
-                fwrite(text + i, 1, length, p->out);
+            if (report_character(rest + i, &length) > 0)
+                fwrite(rest + i, 1, length, p->out);
             else
                 fputc('?', p->out);
         }
         p->column += width;
-        text += bytes + (text[bytes] == ' ');
+        rest += bytes + (rest[bytes] == ' ');
     }
-}
-
-/* Adds a text with its times as local ones. */
-static void
-paragraph_add(struct paragraph *p, const char *text)
-{
-    char *localised = iso_time_localise(text);
-    paragraph_add_words(p, localised ? localised : text);
     free(localised);
 }
 
@@ -113,21 +107,6 @@ text_list(const struct report_table *table, FILE *out)
         fprintf(out, "  See %s\n", table->list->hint);
 }
 
-static void
-text_alert(const struct alert *alert, FILE *out)
-{
-    char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
-    struct paragraph p = paragraph_begin(out, LABEL, cli_alert_heading(alert));
-    paragraph_add(&p, alert->text);
-    fputc('\n', out);
-    if (remedy) {
-        p = paragraph_begin(out, LABEL, "");
-        paragraph_add(&p, remedy);
-        fputc('\n', out);
-    }
-    free(remedy);
-}
-
 void
 report_write_text(const struct report_content *report, FILE *out)
 {
@@ -138,8 +117,19 @@ report_write_text(const struct report_content *report, FILE *out)
     shown_time(period->until, until);
     fprintf(out, "Noctule, %s to %s\n%s\n\n", since, until,
             report->attention ? "An operator must act." : "Nothing needs attention.");
-    for (size_t i = 0; i < alerts->count; i++)
-        text_alert(&alerts->items[i], out);
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert *alert = &alerts->items[i];
+        char *remedy = alert->severity == ALERT_WAITS ? NULL : cli_alert_remedy(alert);
+        struct paragraph p = paragraph_begin(out, LABEL, cli_alert_heading(alert));
+        paragraph_add(&p, alert->text);
+        fputc('\n', out);
+        if (remedy) {
+            p = paragraph_begin(out, LABEL, "");
+            paragraph_add(&p, remedy);
+            fputc('\n', out);
+        }
+        free(remedy);
+    }
     fputs(alerts->count > 0 ? "\n" : "", out);
     for (int i = 0; i < PERIOD_COUNT; i++)
         if (period->tables[i].list->shape == REPORT_FIGURES)

@@ -224,13 +224,17 @@ validate_command(struct cli_call *call)
         cli_print_error("%s: %s", options->output, strerror(-rc));
         status = EXIT_PARTIAL;
     }
+    if (status != EXIT_OK) {
+        conf_free(preset);
+        return status;
+    }
     fflush(stdout);
-    const pid_t child = status == EXIT_OK ? fork() : -1;
+    const pid_t child = fork();
     if (child == 0)
         _exit(validate_child(conf, pipeline, options));
-    if (status == EXIT_OK && (child < 0 || waitpid(child, &state, 0) < 0 || !WIFEXITED(state)))
+    if (child < 0 || waitpid(child, &state, 0) < 0 || !WIFEXITED(state))
         status = EXIT_PARTIAL;
-    else if (status == EXIT_OK)
+    else
         status = WEXITSTATUS(state);
     if ((status == EXIT_OK || status == EXIT_REVIEW) && !options->dry_run) {
         const int sent = validate_send(conf, options->output);

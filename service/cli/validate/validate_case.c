@@ -198,8 +198,8 @@ validate_all(struct validate_run *run, const struct pipeline_watch *watch)
         const struct dicom_instance *first = unit->headers->instances[0];
         struct validate_case *own = &run->cases[run->count];
         bool is_other = false; /* given with --others */
-        for (size_t k = run->others; k < run->input.files.count && !is_other; k++)
-            is_other = strcmp(run->input.files.paths[k], unit->paths[0]) == 0;
+        for (size_t k = run->others; k < run->input.files.count; k++)
+            is_other |= strcmp(run->input.files.paths[k], unit->paths[0]) == 0;
         *own = (struct validate_case){.unit = unit, .other = is_other};
         const struct compare_object *reference = own->other ? NULL : validate_find_reference(run, unit);
         if (!own->other && !reference)

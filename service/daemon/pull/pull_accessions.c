@@ -55,10 +55,28 @@ pull_accessions_store(const struct core *core, int64_t batch, const char *const 
     return rc;
 }
 
+/* Reads the line of this number. Returns 0, -EBADMSG for an invalid line, or -ENOENT. */
+static int
+accessions_read_line(FILE *file, int32_t line, char accession[PULL_ACCESSION_SIZE])
+{
+    char text[64];
+    while (fgets(text, sizeof text, file)) {
+        char *end;
+        text[strcspn(text, "\n")] = '\0';
+        if (strtol(text, &end, 10) != line || end == text || *end != ' ')
+            continue;
+        if (!pull_accession_fits(end + 1))
+            return -EBADMSG;
+        strcpy(accession, end + 1);
+        return 0;
+    }
+    return ferror(file) ? -EIO : -ENOENT;
+}
+
 int
 pull_accessions_find(const struct core *core, int64_t batch, int32_t line, char accession[PULL_ACCESSION_SIZE])
 {
-    char name[32], text[64];
+    char name[32];
     const int folder = accessions_open(core);
     if (folder < 0)
         return folder;
@@ -72,18 +90,7 @@ pull_accessions_find(const struct core *core, int64_t batch, int32_t line, char 
             close(fd);
         return rc ? rc : -ENOMEM;
     }
-    rc = -ENOENT;
-    while (rc == -ENOENT && fgets(text, sizeof text, file)) {
-        char *end;
-        text[strcspn(text, "\n")] = '\0';
-        if (strtol(text, &end, 10) != line || end == text || *end != ' ')
-            continue;
-        rc = pull_accession_fits(end + 1) ? 0 : -EBADMSG;
-        if (!rc)
-            strcpy(accession, end + 1);
-    }
-    if (rc == -ENOENT && ferror(file))
-        rc = -EIO;
+    rc = accessions_read_line(file, line, accession);
     fclose(file);
     return rc;
 }

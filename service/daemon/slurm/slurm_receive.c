@@ -45,15 +45,6 @@ slurm_set_submitted(struct slurm_executor *slurm, struct slurm_task *task, int64
         slurm_send_cancel(slurm, slurm_id);
 }
 
-/* Sets whether Slurm is unreachable. Meanwhile no job is picked for it: queued jobs may run here. */
-static void
-slurm_set_unreachable(struct slurm_executor *slurm, bool unreachable)
-{
-    if (slurm->unreachable && !unreachable)
-        due_now(&slurm->base.core->jobs_due);
-    slurm->unreachable = unreachable;
-}
-
 static void
 slurm_handle_submitted(struct slurm_executor *slurm, struct proto_reader *reader)
 {
@@ -69,7 +60,7 @@ slurm_handle_submitted(struct slurm_executor *slurm, struct proto_reader *reader
         slurm_set_submitted(slurm, task, message.slurm_id);
     } else if (message.unsure) {
         slurm_report_problem(slurm, message.code, message.message);
-        slurm_set_unreachable(slurm, true);
+        slurm->unreachable = true;
         task->phase = TASK_UNSURE;
         task->first_poll = slurm->polls + 1;
     } else if (message.code != CODE_NONE) {
@@ -186,7 +177,8 @@ slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
     slurm->polling = false;
     slurm->complete_poll = message.number;
     slurm->poll_due = uv_now(&core->loop) + (uint64_t)(1000 * core->conf->compute.slurm.poll_seconds);
-    slurm_set_unreachable(slurm, message.code != CODE_NONE);
+    const bool was_unreachable = slurm->unreachable;
+    slurm->unreachable = message.code != CODE_NONE;
     if (slurm->unreachable) {
         slurm_report_problem(slurm, message.code, message.message);
         /* submitted attempts may continue and write manifests meanwhile */
@@ -195,6 +187,8 @@ slurm_handle_tasks(struct slurm_executor *slurm, struct proto_reader *reader)
         slurm_collect(slurm);
         return;
     }
+    if (was_unreachable)
+        due_now(&slurm->base.core->jobs_due);
     if (!slurm->hold_until) /* the last rejection must stay visible */
         slurm_report_problem(slurm, CODE_NONE, "");
     slurm_on_complete_poll(slurm);

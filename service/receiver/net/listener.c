@@ -251,13 +251,6 @@ on_readable(uv_poll_t *poll, int status, int events)
 }
 
 static void
-listener_poll(struct listener_pending *pending)
-{
-    pending->postponed = false;
-    uv_poll_start(&pending->poll, UV_READABLE | UV_DISCONNECT, on_readable);
-}
-
-static void
 listener_on_tick(uv_timer_t *tick)
 {
     struct listener *listener = tick->data;
@@ -266,7 +259,8 @@ listener_on_tick(uv_timer_t *tick)
         next = pending->next;
         if (now < pending->deadline_ms) {
             if (pending->postponed)
-                listener_poll(pending);
+                uv_poll_start(&pending->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+            pending->postponed = false;
             continue;
         }
         if (!pending->leaving) {
@@ -325,7 +319,8 @@ listener_add_pending(struct listener *listener, const struct connection *connect
     listener->newest = pending;
     if (listener->waiting++ == 0)
         uv_timer_start(&listener->tick, listener_on_tick, TICK_MS, TICK_MS);
-    listener_poll(pending);
+    pending->postponed = false;
+    uv_poll_start(&pending->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     struct listener_pending *surplus = listener_find_surplus(listener, connection->host);
     if (surplus)
         listener_displace(surplus);
