@@ -203,7 +203,7 @@ inspection_request(struct inspections *all, struct series_inspection *inspection
     /* The size is checked before any file is opened. */
     struct core *core = all->core;
     struct queue_series series;
-    struct error why;
+    struct error why = {.code = CODE_NONE};
     int64_t bytes;
     int error = queue_get_series(core->queue, inspection->series_id, &series);
     if (!error) {
