@@ -113,6 +113,14 @@ check_method(const struct conf_segment *segment, const struct option_spot *spot)
     check_grid(segment, spot);
 }
 
+/* A segment of a SEG takes its codes from there. An optional one needs its own type. */
+static bool
+takes_type_of_seg(const struct conf_segment *segment)
+{
+    return segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG && !segment->object.optional &&
+           !segment->object.unite;
+}
+
 static void
 check_segment(const void *object, const struct option_spot *spot)
 {
@@ -124,12 +132,8 @@ check_segment(const void *object, const struct option_spot *spot)
         option_refuse(spot, "connectedness_map", "a hidden segment is not written: remove one of the two");
     if (segment->hidden && segment->quantities)
         option_refuse(spot, "quantities", "a hidden segment is not measured: remove one of the two");
-    /* A segment of a SEG takes its codes from there. An optional one needs its own type. */
-    if (!segment->hidden && !segment->type.value &&
-        !(segment->method == CONF_OBJECT && segment->object.kind == CONF_SEG && !segment->object.optional &&
-          !segment->object.unite) &&
-        !LOST(spot, segment->hidden) && !LOST(spot, segment->type) && !LOST(spot, segment->method) &&
-        !LOST(spot, segment->object))
+    if (!segment->hidden && !segment->type.value && !takes_type_of_seg(segment) && !LOST(spot, segment->hidden) &&
+        !LOST(spot, segment->type) && !LOST(spot, segment->method) && !LOST(spot, segment->object))
         option_refuse(spot, "type", "is missing; only hidden segments and segments of a SEG object may omit it");
 }
 

@@ -62,12 +62,32 @@ sort_keys(uint64_t *keys, uint64_t *other, size_t count)
     return keys;
 }
 
+/* Lists each value of the sorted keys once, with its count. The list has no items if memory is short. */
+static void
+value_list_count(const uint64_t *sorted, size_t count, struct value_list *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++)
+        kept += i == 0 || sorted[i] != sorted[i - 1];
+    list->items = malloc((kept + 1) * sizeof(*list->items));
+    for (size_t i = 0; list->items && i < count; i++) {
+        const uint64_t bits_of = sorted[i] ^ (sorted[i] >> 63 ? UINT64_C(1) << 63 : UINT64_MAX);
+
+        if (i == 0 || sorted[i] != sorted[i - 1]) {
+            list->items[list->size].count = 0;
+            memcpy(&list->items[list->size++].value, &bits_of, sizeof(double));
+        }
+        list->items[list->size - 1].count++;
+    }
+}
+
 int
 value_list_of_reals(const double *reals, const struct image_extent *extent, const uint64_t *bits,
                     struct value_list *list)
 {
     const int64_t columns = extent->columns, rows = extent->rows * extent->slices, words = (columns + 63) / 64;
-    size_t count = 0, kept = 0;
+    size_t count = 0;
 
     *list = (struct value_list){.size = 0};
     for (int64_t y = 0; y < rows; y++)
@@ -88,20 +108,7 @@ value_list_of_reals(const double *reals, const struct image_extent *extent, cons
             *next ^= *next >> 63 ? UINT64_MAX : UINT64_C(1) << 63;
             next++;
         }
-    const uint64_t *const sorted = sort_keys(keys, keys + count, count);
-
-    for (size_t i = 0; i < count; i++)
-        kept += i == 0 || sorted[i] != sorted[i - 1];
-    list->items = malloc((kept + 1) * sizeof(*list->items));
-    for (size_t i = 0; list->items && i < count; i++) {
-        const uint64_t bits_of = sorted[i] ^ (sorted[i] >> 63 ? UINT64_C(1) << 63 : UINT64_MAX);
-
-        if (i == 0 || sorted[i] != sorted[i - 1]) {
-            list->items[list->size].count = 0;
-            memcpy(&list->items[list->size++].value, &bits_of, sizeof(double));
-        }
-        list->items[list->size - 1].count++;
-    }
+    value_list_count(sort_keys(keys, keys + count, count), count, list);
     list->total = (double)count;
     free(keys);
     return list->items ? 0 : -ENOMEM;

@@ -122,6 +122,26 @@ cohort_paths(const struct run_cohort *cohort, char *paths[COHORT_TABLES])
     return 0;
 }
 
+/* Records each file that is no image and cannot be read, for the table of failures. */
+static int
+cohort_add_refused(struct run_cohort *cohort, const struct headers *headers, char *const *paths)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < headers->count; i++) {
+        const struct error *error = &headers->errors[i];
+        if (headers->rc[i] == 0 || input_sorted_is_other(error))
+            continue;
+        rc = queue_add_quarantine(cohort->queue,
+                                  &(struct queue_quarantine){.path = paths[i],
+                                                             .series_uid = "",
+                                                             .sop_instance_uid = "",
+                                                             .code = error->code,
+                                                             .message = error->message},
+                                  clock_unix_ms());
+    }
+    return rc;
+}
+
 int
 run_cohort_add(struct run_cohort *cohort, const struct units *units, const struct headers *headers, char *const *paths)
 {
@@ -140,18 +160,8 @@ run_cohort_add(struct run_cohort *cohort, const struct units *units, const struc
             count++;
         rc = cohort_add_series(cohort, &units->items[i], count, &cohort->series[i]);
     }
-    for (size_t i = 0; rc == 0 && i < headers->count; i++) {
-        const struct error *error = &headers->errors[i];
-        if (headers->rc[i] == 0 || input_sorted_is_other(error))
-            continue;
-        rc = queue_add_quarantine(cohort->queue,
-                                  &(struct queue_quarantine){.path = paths[i],
-                                                             .series_uid = "",
-                                                             .sop_instance_uid = "",
-                                                             .code = error->code,
-                                                             .message = error->message},
-                                  clock_unix_ms());
-    }
+    if (rc == 0)
+        rc = cohort_add_refused(cohort, headers, paths);
     return cohort_complain(cohort, rc == 0 ? queue_commit(cohort->queue) : rc);
 }
 

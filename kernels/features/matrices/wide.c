@@ -244,6 +244,28 @@ wide_flood(const struct wide *wide, bool in_slice, const int64_t from[3], struct
     return size;
 }
 
+/* Makes the keys of all zones. Returns the number of zones. */
+static size_t
+wide_find_zones(const struct wide *wide, const struct texture_zones *request, struct wide_work *work)
+{
+    size_t count = 0;
+
+    WIDE_EACH(*wide, at)
+    {
+        const uint64_t slice = request->per_slice ? (uint64_t)at[2] : 0;
+        const uint64_t group = slice << WIDE_ZONE_LEVEL_BITS | wide->levels[wide_index(wide, at)];
+        uint32_t distance;
+
+        if (work->seen[wide_index(wide, at)])
+            continue;
+        const uint64_t size = wide_flood(wide, request->in_slice, at, work, &distance);
+
+        work->keys[TEXTURE_ZONE_SIZES][count] = group << WIDE_ZONE_VALUE_BITS | size;
+        work->keys[TEXTURE_ZONE_DISTANCES][count++] = group << WIDE_ZONE_VALUE_BITS | distance;
+    }
+    return count;
+}
+
 int
 wide_zones(const struct feature_region *region, const struct texture_zones *request,
            struct texture_zone_list lists[TEXTURE_ZONE_KINDS], struct error *error)
@@ -268,19 +290,7 @@ wide_zones(const struct feature_region *region, const struct texture_zones *requ
     if (!work.keys[0] || !work.keys[1] || !work.stack || !work.seen || (request->distances && !work.distances))
         rc = -ENOMEM;
     else
-        WIDE_EACH(wide, at)
-        {
-            const uint64_t slice = request->per_slice ? (uint64_t)at[2] : 0;
-            const uint64_t group = slice << WIDE_ZONE_LEVEL_BITS | wide.levels[wide_index(&wide, at)];
-            uint32_t distance;
-
-            if (work.seen[wide_index(&wide, at)])
-                continue;
-            const uint64_t size = wide_flood(&wide, request->in_slice, at, &work, &distance);
-
-            work.keys[TEXTURE_ZONE_SIZES][count] = group << WIDE_ZONE_VALUE_BITS | size;
-            work.keys[TEXTURE_ZONE_DISTANCES][count++] = group << WIDE_ZONE_VALUE_BITS | distance;
-        }
+        count = wide_find_zones(&wide, request, &work);
     for (int kind = 0; kind < TEXTURE_ZONE_KINDS && rc == 0; kind++)
         if (kind == TEXTURE_ZONE_SIZES || request->distances)
             rc = wide_list(work.keys[kind], count, &lists[kind]);
