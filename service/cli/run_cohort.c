@@ -179,7 +179,10 @@ cohort_finish_job(struct run_cohort *cohort, int64_t job_id, const struct unit *
         .voxel = {.spacing = {report->spacing[0], report->spacing[1], report->spacing[2]},
                   .source_spacing = {report->source.spacing[0], report->source.spacing[1]},
                   .source_steps = {report->source.steps[0], report->source.steps[1]},
-                  .straightened = report->source.straightened},
+                  .straightened = report->source.straightened,
+                  .kernel = report->source.kernel,
+                  .kvp = report->source.kvp,
+                  .thickness = {report->source.thickness[0], report->source.thickness[1]}},
         .features = report->features.items,
         .feature_count = report->features.count};
     const struct queue_result folder = {
