@@ -344,7 +344,7 @@ def test_an_incomplete_file_fails_the_run(run, tmp_path, regions, results, victi
     ("glcm = { };", ("sr",), '"sr"'),
     ("glcm = { };", ("seg", "pmap"), "patterns"),
     ("glcm = { levels = 1; };", ("seg",), "levels"),
-    ("glcm = { levels = 257; };", ("seg",), "levels"),
+    ("glcm = { levels = 65537; };", ("seg",), "levels"),
     ('glcm = { discretisation = "fixed-bin-size"; };', ("seg",), "bin_width"),
     ('glcm = { aggregation = "2d-averaged"; offsets = ( [ 1, 0, 1 ] ); };', ("seg",), "slice"),
     ("glcm = { offsets = ( [ 0, 0, 0 ] ); };", ("seg",), "offsets"),

@@ -106,7 +106,8 @@ END_TEST
 START_TEST(a_job_without_features_has_a_reason)
 {
     assert_printed(2, REPORT_ALL_SEGMENTS, "Job 2, pipeline head-ct: no features yet, the job is RUNNING\n");
-    assert_printed(3, REPORT_ALL_SEGMENTS, "Job 3, pipeline head-ct: no features, it has neither texture nor quantities\n");
+    assert_printed(3, REPORT_ALL_SEGMENTS,
+                   "Job 3, pipeline head-ct: no features, it has neither texture nor quantities\n");
     assert_printed(3, 1, "Job 3, pipeline head-ct: no features, it has neither texture nor quantities\n");
     assert_printed(4, REPORT_ALL_SEGMENTS,
                    "Job 4, pipeline head-ct: no features, the job is FAILED (FILE_UNREADABLE)\n");
