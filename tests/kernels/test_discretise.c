@@ -205,7 +205,9 @@ START_TEST(too_many_levels)
         settings.bin_width = 1;
         ck_assert_int_eq(levels_of(&settings, &as_stored, 1, 0, 255), 256);
         ck_assert_int_eq(level(255), 256);
-        ck_assert_int_eq(error_of(&settings, 0, 256), -ERANGE);
+        ck_assert_int_eq(levels_of(&settings, &as_stored, 1, 0, 256), 257);
+        ck_assert_int_eq(levels_of(&settings, &as_stored, 1, -32768, 32767), 65536);
+        settings.bin_width = 0.5;
         ck_assert_int_eq(error_of(&settings, -32768, 32767), -ERANGE);
         settings.bin_width = 0;
         ck_assert_int_eq(error_of(&settings, 0, 255), -ERANGE);
