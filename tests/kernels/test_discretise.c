@@ -215,7 +215,7 @@ START_TEST(too_many_levels)
         ck_assert_int_eq(error_of(&settings, 0, 255), -ERANGE);
     }
     settings.kind = DISCRETISATION_FIXED_BIN_NUMBER;
-    settings.levels = 257;
+    settings.levels = 65537;
     ck_assert_int_eq(error_of(&settings, 0, 255), -ERANGE);
     settings.levels = 0;
     ck_assert_int_eq(error_of(&settings, 0, 255), -ERANGE);
