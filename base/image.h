@@ -6,6 +6,7 @@
 #ifndef NOCTULE_BASE_IMAGE_H
 #define NOCTULE_BASE_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,6 +79,13 @@ image_value(const void *voxels, enum image_pixel pixel, int64_t i)
     if (pixel == IMAGE_UINT8)
         return ((const uint8_t *)voxels)[i];
     return pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
+}
+
+/* Returns whether a voxel is in a region, whose rows of `columns` bits begin at whole words. NULL: all voxels are. */
+static inline bool
+image_has(const uint64_t *region, int64_t columns, int64_t row, int64_t x)
+{
+    return !region || region[row * ((columns + 63) / 64) + x / 64] >> x % 64 & 1;
 }
 
 /* Returns the smallest and the largest value of a pixel type. */

@@ -1,4 +1,4 @@
-/* quantities.h - quantities of a segment, and what they need of the images (quantities.def). */
+/* quantities.h - quantities of a segment, and the images that they need (quantities.def). */
 #ifndef NOCTULE_BASE_QUANTITIES_H
 #define NOCTULE_BASE_QUANTITIES_H
 

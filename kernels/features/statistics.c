@@ -86,13 +86,13 @@ int
 value_list_of_reals(const double *reals, const struct image_extent *extent, const uint64_t *bits,
                     struct value_list *list)
 {
-    const int64_t columns = extent->columns, rows = extent->rows * extent->slices, words = (columns + 63) / 64;
+    const int64_t columns = extent->columns, rows = extent->rows * extent->slices;
     size_t count = 0;
 
     *list = (struct value_list){.size = 0};
     for (int64_t y = 0; y < rows; y++)
         for (int64_t x = 0; x < columns; x++)
-            count += (!bits || bits[y * words + x / 64] >> x % 64 & 1) && !isnan(reals[y * columns + x]);
+            count += image_has(bits, columns, y, x) && !isnan(reals[y * columns + x]);
     uint64_t *keys = malloc((2 * count + 1) * sizeof(*keys)), *next = keys;
 
     if (!keys)
@@ -102,7 +102,7 @@ value_list_of_reals(const double *reals, const struct image_extent *extent, cons
         for (int64_t x = 0; x < columns; x++) {
             const double value = reals[y * columns + x] + 0.0; /* not -0 */
 
-            if ((bits && !(bits[y * words + x / 64] >> x % 64 & 1)) || isnan(value))
+            if (!image_has(bits, columns, y, x) || isnan(value))
                 continue;
             memcpy(next, &value, sizeof(*next));
             *next ^= *next >> 63 ? UINT64_MAX : UINT64_C(1) << 63;

@@ -131,7 +131,7 @@ int
 peaks_of_reals(const struct peaks *peaks, const double *reals, const struct image_extent *extent,
                struct peaks_found *found)
 {
-    const int64_t rows = extent->rows * extent->slices, columns = extent->columns, words = (columns + 63) / 64;
+    const int64_t rows = extent->rows * extent->slices, columns = extent->columns;
     struct peaks_ball ball;
     double largest = 0;
     int exponent;
@@ -155,8 +155,7 @@ peaks_of_reals(const struct peaks *peaks, const double *reals, const struct imag
         for (int64_t x = 0; x < columns; x++) {
             const double value = reals[y * columns + x];
 
-            if ((peaks->region && !(peaks->region[y * words + x / 64] >> x % 64 & 1)) || !(value >= peaks->kept[0]) ||
-                !(value <= peaks->kept[1]))
+            if (!image_has(peaks->region, columns, y, x) || !(value >= peaks->kept[0]) || !(value <= peaks->kept[1]))
                 continue;
             const double mean =
                 peaks_mean_of_reals(&ball, extent, before, (int64_t[3]){x, y % extent->rows, y / extent->rows}, scale);

@@ -1,6 +1,6 @@
 /*
- * cohort_tables.h - writes the tables of a cohort (db/report.h) into files, and prints on standard error who is missing
- * and in which form patients are named.
+ * cohort_tables.h - writes the tables of a cohort (db/report.h) into files, and prints the missing patients, and the form
+ * in which patients are named, on standard error.
  */
 #ifndef NOCTULE_SERVICE_CLI_COHORT_TABLES_H
 #define NOCTULE_SERVICE_CLI_COHORT_TABLES_H

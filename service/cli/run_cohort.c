@@ -57,17 +57,9 @@ cohort_add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t 
 {
     const struct dicom_instance *first = unit->headers->instances[0];
     struct series_about about = first->about;
-    char source[sizeof unit->group + 8], word[PSEUDONYM_SIZE];
+    char source[sizeof unit->group + 8];
     enum queue_arrival arrival;
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < SERIES_ABOUT_COUNT; i++)
-        if (series_about_identifies(i) && cohort->identifiers != CONF_IDENTIFIERS_PLAIN) {
-            char *value = series_about_value(&about, i);
-            *word = '\0';
-            if (cohort->identifiers == CONF_IDENTIFIERS_HASHED)
-                rc = pseudonym_of(&cohort->key, value, word);
-            strcpy(value, word);
-        }
+    const int rc = pseudonym_of_series(&cohort->key, cohort->identifiers, &about);
     snprintf(source, sizeof source, "folder:%s", unit->group);
     const struct queue_instance instance = {.sop_instance_uid = first->sop_instance_uid,
                                             .sop_class_uid = first->sop_class_uid,
@@ -85,7 +77,7 @@ cohort_add_instance(struct run_cohort *cohort, const struct unit *unit, int64_t 
     return rc ? rc : queue_add_instance(cohort->queue, &instance, clock_unix_ms(), &arrival, series_id);
 }
 
-/* Adds the series of the units from `first` to `end`, which are its stacks. */
+/* Adds the series of `count` units, which are its stacks. */
 static int
 cohort_add_series(struct run_cohort *cohort, const struct unit *first, size_t count, int64_t *series)
 {
@@ -122,7 +114,7 @@ cohort_paths(const struct run_cohort *cohort, char *paths[COHORT_TABLES])
     return 0;
 }
 
-/* Records each file that is no image and cannot be read, for the table of failures. */
+/* Records each file that cannot be read, for the table of failures. */
 static int
 cohort_add_refused(struct run_cohort *cohort, const struct headers *headers, char *const *paths)
 {

@@ -73,3 +73,21 @@ pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[
         sprintf(word + 2 + 2 * i, "%02x", digest[i]);
     return 0;
 }
+
+int
+pseudonym_of_series(const struct pseudonym_key *key, enum conf_identifiers form, struct series_about *about)
+{
+    char word[PSEUDONYM_SIZE];
+    int rc = 0;
+    for (int i = 0; !rc && i < SERIES_ABOUT_COUNT; i++) {
+        char *value = series_about_value(about, i);
+        if (!series_about_identifies(i) || form == CONF_IDENTIFIERS_PLAIN)
+            continue;
+        *word = '\0';
+        if (form == CONF_IDENTIFIERS_HASHED)
+            rc = pseudonym_of(key, value, word);
+        if (!rc)
+            strcpy(value, word);
+    }
+    return rc;
+}

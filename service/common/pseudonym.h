@@ -7,6 +7,9 @@
 #ifndef NOCTULE_SERVICE_COMMON_PSEUDONYM_H
 #define NOCTULE_SERVICE_COMMON_PSEUDONYM_H
 
+#include "base/series_about.h"
+#include "config/config.h"
+
 #include <stdint.h>
 
 #define PSEUDONYM_SIZE 27 /* "h:", 24 hexadecimal digits, and the terminator */
@@ -24,5 +27,8 @@ int pseudonym_key_make(const char *root, struct pseudonym_key *key);
 
 /* Computes the pseudonym of an identifier; "" stays "". */
 int pseudonym_of(const struct pseudonym_key *key, const char *identifier, char word[PSEUDONYM_SIZE]);
+
+/* Changes the identifying search fields of a series to the form that `identifiers` requires. */
+int pseudonym_of_series(const struct pseudonym_key *key, enum conf_identifiers form, struct series_about *about);
 
 #endif

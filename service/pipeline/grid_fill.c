@@ -252,9 +252,10 @@ grid_check_swing(const struct grid *grid, struct error *error)
     return 0;
 }
 
-/* Resamples to real-world values. Slices with one rescale are interpolated first. */
+/* Resamples to real-world values, NAN at padding (`bits`). Slices with one rescale are interpolated first. */
 static int
-grid_run_real(struct grid *grid, struct kernels_lane *lane, struct error *error)
+grid_run_real(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits, int64_t most_bytes,
+              struct error *error)
 {
     const struct geometry_stack *source = grid->source;
     const int64_t count = image_voxels(&grid->to.extent);
@@ -272,17 +273,35 @@ grid_run_real(struct grid *grid, struct kernels_lane *lane, struct error *error)
     for (int64_t i = 0; i < count && rc == 0 && !each; i++)
         values[i] = rescales[0].slope * values[i] + rescales[0].intercept;
     free(rescales);
-    return rc;
+    return rc == 0 && bits ? grid_spread_padding(grid, lane, bits, 0, most_bytes, error) : rc;
+}
+
+/* Resamples to stored values. `bits` has the padding, NULL: there is none. */
+static int
+grid_run_stored(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits, int64_t most_bytes,
+                struct error *error)
+{
+    const struct image_range none = {.lo = 1, .hi = 0};
+    int32_t outside;
+    const void *resampled;
+    int rc = grid_run(grid, lane, 0, NULL, &resampled, error); /* no voxel is outside */
+    if (rc == 0)
+        memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
+    /* Voxels between padding and values get a value that no other voxel has. */
+    if (rc == 0 && bits)
+        rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel, image_voxels(&grid->to.extent), &outside, error);
+    if (rc == 0 && bits)
+        rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
+    if (rc == 0 && bits)
+        grid_set_padding(grid, &none, outside);
+    return rc || grid->demand.order != RESAMPLE_CUBIC ? rc : grid_check_swing(grid, error);
 }
 
 int
 grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes,
                  struct error *error)
 {
-    const struct image_range none = {.lo = 1, .hi = 0};
     uint64_t *bits = NULL;
-    int32_t outside = 0;
-    const void *resampled;
     grid_fill_instances(grid); /* the source's padding may be known only here */
     const struct image_range padding = grid_source_padding(grid);
     for (size_t i = 0; i < grid->own_instances.count; i++)
@@ -291,21 +310,11 @@ grid_interpolate(struct grid *grid, struct kernels_lane *lane, const void *voxel
     int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);
-    if (rc == 0 && grid->real)
-        rc = grid_run_real(grid, lane, error);
-    else if (rc == 0)
-        rc = grid_run(grid, lane, 0, NULL, &resampled, error); /* no voxel is outside */
-    if (rc == 0 && !grid->real)
-        memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
-    /* Voxels between padding and values get a value that no other voxel has. */
-    if (rc == 0 && bits && !grid->real)
-        rc = grid_find_outside(grid, grid->voxels, grid->demand.pixel, image_voxels(&grid->to.extent), &outside, error);
-    if (rc == 0 && bits)
-        rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
-    if (rc == 0 && bits && !grid->real)
-        grid_set_padding(grid, &none, outside);
+    if (rc == 0)
+        rc = grid->real ? grid_run_real(grid, lane, bits, most_bytes, error)
+                        : grid_run_stored(grid, lane, bits, most_bytes, error);
     free(bits);
-    return rc || grid->real || grid->demand.order != RESAMPLE_CUBIC ? rc : grid_check_swing(grid, error);
+    return rc;
 }
 
 void

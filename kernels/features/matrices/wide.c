@@ -165,15 +165,12 @@ wide_sweep(const struct image_extent *extent, int axis, uint32_t *distances)
 static uint32_t *
 wide_distances(const struct feature_region *region, const struct image_extent *extent, bool in_slice)
 {
-    const int64_t columns = extent->columns, words = (columns + 63) / 64;
+    const int64_t columns = extent->columns;
     uint32_t *distances = malloc((size_t)image_voxels(extent) * sizeof(*distances));
 
     for (int64_t row = 0; distances && row < extent->rows * extent->slices; row++)
-        for (int64_t x = 0; x < columns; x++) {
-            const bool inside = !region->bits || region->bits[row * words + x / 64] >> x % 64 & 1;
-
-            distances[row * columns + x] = inside ? UINT32_MAX : 0;
-        }
+        for (int64_t x = 0; x < columns; x++)
+            distances[row * columns + x] = image_has(region->bits, columns, row, x) ? UINT32_MAX : 0;
     for (int axis = 0; distances && axis < (in_slice ? 2 : 3); axis++)
         wide_sweep(extent, axis, distances);
     return distances;

@@ -354,7 +354,7 @@ hull_keep(struct hull_work *work, struct hull *hull)
     memset(work->rim_of, 0xFF, (size_t)work->count * sizeof(*work->rim_of));
     for (int32_t f = 0; f < work->facet_count; f++) {
         const struct hull_facet *facet = &work->facets[f];
-        int far = 0; /* which corner is at infinity; 3: none */
+        int far = 0; /* the corner at infinity; 3: no corner */
 
         if (facet->gone)
             continue;

@@ -226,14 +226,13 @@ weights_add_reals(const struct form *form, int64_t z, struct weights *weights)
 {
     const struct feature_region *region = form->region;
     const struct feature_volume *volume = region->volume;
-    const int64_t words = (volume->columns + 63) / 64;
 
     for (int64_t y = 0; y < volume->rows; y++)
         for (int64_t x = 0; x < volume->columns; x++) {
             const int64_t row = z * volume->rows + y;
             const double value = volume->reals[row * volume->columns + x];
 
-            if ((region->bits && !(region->bits[row * words + x / 64] >> x % 64 & 1)) || !(value >= region->kept[0]) ||
+            if (!image_has(region->bits, volume->columns, row, x) || !(value >= region->kept[0]) ||
                 !(value <= region->kept[1]))
                 continue;
             weights->voxels++;

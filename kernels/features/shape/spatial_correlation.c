@@ -82,7 +82,6 @@ static double *
 box_values(const struct feature_region *region, const struct texture_box *box)
 {
     const struct feature_volume *volume = region->volume;
-    const int64_t words = (volume->columns + 63) / 64;
     const enum image_pixel pixel = kernels_volume_pixel(volume->lane);
     const void *voxels = kernels_volume_voxels(volume->lane);
     double *values = malloc((size_t)(box->size[0] * box->size[1] * box->size[2]) * sizeof(*values)), *next = values;
@@ -97,7 +96,7 @@ box_values(const struct feature_region *region, const struct texture_box *box)
             const int32_t stored = volume->reals ? 0 : image_value(voxels, pixel, i);
 
             *next = NAN;
-            if (region->bits && !(region->bits[line * words + x / 64] >> x % 64 & 1))
+            if (!image_has(region->bits, volume->columns, line, x))
                 continue;
             if (volume->reals && volume->reals[i] >= region->kept[0] && volume->reals[i] <= region->kept[1])
                 *next = volume->reals[i];

@@ -117,7 +117,7 @@ program_gpu_ask(struct program_gpus *gpus, int64_t run, const struct conf_progra
     if (is_taken)
         return 0;
     const int rc = program_gpu_choose(gpus, whole, bytes, &worker);
-    /* Without room, asks warm processes without a run to end, so that their shares return. */
+    /* Without room, ends warm processes that have no run, so that their shares return. */
     for (size_t i = 0; i < gpus->count && rc == -EAGAIN; i++) {
         struct program_grant *grant = &gpus->grants[i];
         struct proto_writer writer;

@@ -80,26 +80,6 @@ arrivals_path_is_below_root(const char *path)
     return *path && *path != '/' && strncmp(path, "../", 3) != 0 && !strstr(path, "/../");
 }
 
-/* Changes the search attributes of the series to the form that `identifiers` requires. */
-static int
-arrivals_about(struct core *core, struct series_about *about)
-{
-    const enum conf_identifiers form = core->conf->identifiers;
-    char word[PSEUDONYM_SIZE];
-    int rc = 0;
-    for (int i = 0; !rc && i < SERIES_ABOUT_COUNT; i++) {
-        char *value = series_about_value(about, i);
-        if (!series_about_identifies(i) || form == CONF_IDENTIFIERS_PLAIN)
-            continue;
-        *word = '\0';
-        if (form == CONF_IDENTIFIERS_HASHED)
-            rc = pseudonym_of(&core->pseudonym_key, value, word);
-        if (!rc)
-            strcpy(value, word);
-    }
-    return rc;
-}
-
 /* Adds an annotation object. It creates no series and no job by itself. */
 static void
 arrivals_add_object(struct core *core, const struct message_arrived *message)
@@ -164,7 +144,7 @@ arrivals_add_instance(struct core *core, const struct message_arrived *message, 
     };
     enum queue_arrival arrival;
     int64_t series_id;
-    int error = arrivals_about(core, about);
+    int error = pseudonym_of_series(&core->pseudonym_key, core->conf->identifiers, about);
     if (!error)
         error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
     if (core_failed(core, error, "store an instance"))

@@ -157,7 +157,7 @@ fill_wide(struct step *step, struct feature_region *region)
 {
     const struct feature_volume *volume = &step->volume;
     const struct discretisation_options *options = &volume->options->levels;
-    const int64_t columns = volume->columns, words = (columns + 63) / 64, rows = volume->rows * volume->slices;
+    const int64_t columns = volume->columns, rows = volume->rows * volume->slices;
     const void *voxels = kernels_volume_voxels(step->request->lane);
     const enum image_pixel pixel = kernels_volume_pixel(step->request->lane);
     step->wide = calloc((size_t)(rows * columns), sizeof *step->wide);
@@ -170,8 +170,7 @@ fill_wide(struct step *step, struct feature_region *region)
             const int64_t i = row * columns + x;
             const int32_t stored = image_value(voxels, pixel, i);
             /* With reals, the stored values are 1 in the intensity mask. */
-            if ((region->bits && !(region->bits[row * words + x / 64] >> x % 64 & 1)) ||
-                !feature_region_keeps(region, z, stored))
+            if (!image_has(region->bits, columns, row, x) || !feature_region_keeps(region, z, stored))
                 continue;
             const double value = volume->reals ? volume->reals[i] : rescale->slope * stored + rescale->intercept;
             step->wide[i] = discretise_value(options, region->extremes[0], region->extremes[1], value);
@@ -225,7 +224,7 @@ fill_levels(struct step *step, struct feature_region *region)
     const struct feature_volume *volume = &step->volume;
     const struct discretisation_options *options = &volume->options->levels;
     const double lo = region->extremes[0], hi = region->extremes[1];
-    const int64_t columns = volume->columns, words = (columns + 63) / 64;
+    const int64_t columns = volume->columns;
     const bool levels = step->levels_wanted && discretise_count(options, lo, hi, &region->levels) == 0 &&
                         region->levels <= TEXTURE_MAX_LEVELS;
     void *voxels;
@@ -237,8 +236,7 @@ fill_levels(struct step *step, struct feature_region *region)
     for (int64_t row = 0; row < volume->rows * volume->slices; row++)
         for (int64_t x = 0; x < columns; x++) {
             const double value = volume->reals[row * columns + x];
-            if ((region->bits && !(region->bits[row * words + x / 64] >> x % 64 & 1)) || !(value >= region->kept[0]) ||
-                !(value <= region->kept[1]))
+            if (!image_has(region->bits, columns, row, x) || !(value >= region->kept[0]) || !(value <= region->kept[1]))
                 continue;
             const uint16_t level = levels ? (uint16_t)discretise_value(options, lo, hi, value) : 1;
             ((uint16_t *)voxels)[row * columns + x] = level;

@@ -142,7 +142,7 @@ quantity_is_wanted(const struct quantified *of, enum quantity quantity)
     return (of->wanted & 1u << quantity) != 0;
 }
 
-/* Computes what follows from the values of the voxels, whatever their places. */
+/* Measures the values of the voxels, independent of their places. */
 static void
 measure_values(struct quantified *of, const struct value_list *list)
 {

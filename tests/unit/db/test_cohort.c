@@ -263,9 +263,9 @@ START_TEST(jobs_and_series_without_a_row_are_listed)
                                         .file_b = "y.dcm"};
     patient_job("1.1", "A", true);       /* in the table */
     patient_job("1.2", PSEUDONYM, true); /* in the table */
-    patient_job("1.3", "A", false);      /* a failed job of a patient who is in the table */
+    patient_job("1.3", "A", false);      /* a failed job of a patient in the table */
     patient_job("1.4", "B", false);      /* the only job of its patient */
-    patient_series("1.5", "CT", "A");    /* being received, of a patient who is in the table: not listed */
+    patient_series("1.5", "CT", "A");    /* being received, of a patient in the table: not listed */
     patient_series("1.6", "MR", "C");    /* another modality: not listed */
     patient_series("1.7", "CT", "D");    /* being received */
     ck_assert_int_eq(queue_settle(s.queue, patient_series("1.8", "CT", "D"), 1, "", &refused, 1, SAMPLE_NOW), 0);

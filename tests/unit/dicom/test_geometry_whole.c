@@ -480,7 +480,7 @@ START_TEST(rounding_and_half_a_step)
 
 END_TEST
 
-/* Digits that are finer than the tolerance excuse nothing: a step 1.25 % too long, with a tolerance of 1 % and of 3 %. */
+/* Digits finer than the tolerance must not excuse a step: one 1.25 % too long, with a tolerance of 1 % and of 3 %. */
 START_TEST(fine_digits_leave_the_tolerance)
 {
     for (int percent = 1; percent <= 3; percent += 2) {

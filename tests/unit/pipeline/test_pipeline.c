@@ -5,6 +5,7 @@
 #include "kernels/op.h"
 #include "service/common/jobs/job_output.h"
 #include "tests/unit/job_sample.h"
+#include "tests/unit/pipeline/job_compute.h"
 
 #include <check.h>
 #include <errno.h>
@@ -22,23 +23,16 @@ static struct pipeline_compute compute;
 static void
 set_up(void)
 {
-    struct error error = {0};
-    const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     dicom_init();
     signal(SIGXFSZ, SIG_IGN);
     job_sample_make(&sample);
-    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
-    compute = (struct pipeline_compute){.device = device, .valuing = valuing_open(), .threads = 2};
-    ck_assert_ptr_nonnull(compute.valuing);
-    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, &error), 0);
+    job_compute_open(&device, &compute);
 }
 
 static void
 tear_down(void)
 {
-    valuing_close(compute.valuing);
-    kernels_lane_close(compute.lane);
-    kernels_device_close(device);
+    job_compute_close(device, &compute);
     job_sample_remove(&sample);
 }
 

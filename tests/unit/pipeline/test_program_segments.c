@@ -4,6 +4,7 @@
 
 #include "service/common/volume/mask_file.h"
 #include "tests/unit/job_sample.h"
+#include "tests/unit/pipeline/job_compute.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -53,13 +54,9 @@ write_mask(const struct volume_grid *grid, int columns)
 static void
 set_up(void)
 {
-    struct error error = {0};
-    const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     dicom_init();
     job_sample_make(&sample);
-    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
-    compute = (struct pipeline_compute){.device = device, .valuing = valuing_open(), .threads = 2};
-    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, &error), 0);
+    job_compute_open(&device, &compute);
     snprintf(mask_path, sizeof mask_path, "%s/mask", sample.folder);
     memset(identity, 'c', sizeof identity - 1);
     mask = (struct job_mask){.program = program, .path = mask_path, .sha256 = mask_sha256, .identity = identity};
@@ -71,9 +68,7 @@ set_up(void)
 static void
 tear_down(void)
 {
-    valuing_close(compute.valuing);
-    kernels_lane_close(compute.lane);
-    kernels_device_close(device);
+    job_compute_close(device, &compute);
     job_sample_remove(&sample);
 }
 
