@@ -427,6 +427,9 @@ enum conf_where { CONF_ANYWHERE, CONF_HERE, CONF_ON_SLURM };
 /* Handling of a result outside the limits of `expect`: hold it for review, or deliver it. */
 enum conf_review { CONF_HOLD, CONF_DELIVER };
 
+/* SOP class of the report. */
+enum conf_sr_class { CONF_SR_ENHANCED, CONF_SR_COMPREHENSIVE_3D };
+
 enum conf_result { /* OR-able, in the order of the option's words */
                    CONF_RESULT_SEG = 1 << 0,
                    CONF_RESULT_CODES = 1 << 1,
@@ -465,6 +468,7 @@ struct conf_pipeline {
     struct texture_options *texture; /* one element per set of measurements */
     size_t texture_count;
     unsigned results; /* enum conf_result */
+    enum conf_sr_class sr_class;
     /* Each voxel belongs to at most one of the CONF_FUZZY segments. */
     bool relative_connectedness;
     bool omit_empty_frames;

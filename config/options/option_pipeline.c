@@ -40,7 +40,8 @@ static void
 check_report(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     bool any = false, of_objects = true;
-    if (LOST(spot, pipeline->results) || LOST_ANY(spot, pipeline->texture, pipeline->texture_count))
+    if (LOST(spot, pipeline->results) || LOST(spot, pipeline->sr_class) ||
+        LOST_ANY(spot, pipeline->texture, pipeline->texture_count))
         return;
     for (size_t g = 0; g < pipeline->texture_count; g++)
         any |= texture_has_features(&pipeline->texture[g]);
@@ -48,10 +49,11 @@ check_report(const struct conf_pipeline *pipeline, const struct option_spot *spo
         any |= pipeline->segments[i].quantities != 0;
         of_objects &= pipeline->segments[i].hidden || conf_segment_is_object(&pipeline->segments[i]);
     }
-    if (!any)
+    const bool lists = pipeline->sr_class == CONF_SR_COMPREHENSIVE_3D && (pipeline->results & CONF_RESULT_SEG);
+    if (!any && !lists)
         option_refuse(spot, "results",
                       "\"sr\" requires measurements: give texture families, first_order or glcm, or quantities of a "
-                      "segment");
+                      "segment; only sr_class = \"comprehensive-3d\" with \"seg\" requires none");
     else if ((conf_measured_regions(pipeline) & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG) &&
              !of_objects && !LOST_ANY(spot, pipeline->segments, pipeline->segment_count))
         option_refuse(spot, "results",
@@ -315,6 +317,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
         check_report(pipeline, spot);
 }
 
+static const char *const sr_class_choices[] = {"enhanced", "comprehensive-3d", NULL};
 static const char *const review_choices[] = {"hold", "deliver", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
@@ -351,6 +354,11 @@ static const struct option_row pipeline_rows[] = {
      .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes "
              "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
              "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns"},
+    {ROW(conf_pipeline, choice, sr_class), "\"enhanced\"", .choices = sr_class_choices, .later = true,
+     .help =
+         "SOP class of \"sr\": \"enhanced\", Enhanced SR; or \"comprehensive-3d\", Comprehensive 3D SR, which is the "
+         "root of the results: it refers to all other DICOM objects of the job, and also lists segments that have no "
+         "measurement"},
     {ROW(conf_pipeline, boolean, relative_connectedness), "false",
      .help = "assign each voxel to the fuzzy connectedness segment that it is connected to most "
              "strongly; to no segment if two are equal"},

@@ -465,10 +465,11 @@ queue_earlier_results(struct queue *queue, int64_t job_id, char ***earlier, size
 {
     return queue_list(queue,
                       "SELECT f.name || ' ' || f.sop || ' ' || f.series || ' ' || f.study "
-                      "|| coalesce(' ' || r.sop_instance_uid || ' ' || r.series_uid || ' ' || o.study_uid, '') "
+                      "|| ' ' || f.class || coalesce(' ' || r.sop_instance_uid || ' ' || r.series_uid || ' ' "
+                      "|| o.study_uid || ' ' || r.sop_class_uid, '') "
                       "FROM (SELECT replace(r.path, 'outbox/' || r.job_id || '/', '') AS name, max(r.id), "
-                      "  r.sop_instance_uid AS sop, r.series_uid AS series, o.study_uid AS study, r.replaces "
-                      "  AS replaces FROM job n "
+                      "  r.sop_instance_uid AS sop, r.series_uid AS series, o.study_uid AS study, "
+                      "  r.sop_class_uid AS class, r.replaces AS replaces FROM job n "
                       "  JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
                       "  AND o.pipeline = n.pipeline AND o.id < n.id AND o.state = 'DONE' "
                       "  JOIN result r ON r.job_id = o.id AND +r.sop_instance_uid <> '' "

@@ -15,6 +15,7 @@ extern "C" {
 /* An earlier result of the same kind, series and pipeline. */
 struct derived_reference {
     const char *sop_instance_uid, *series_uid, *study_uid;
+    const char *class_uid; /* NULL: that of the new object */
 };
 
 struct derived_earlier {

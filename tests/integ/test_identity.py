@@ -16,7 +16,7 @@ import pytest
 from conftest import BIN, Orthanc, debian_orthanc, phantom, put, storescp, storescu, wait_for
 from objects import save, structure_set
 from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian
-from test_again import change_pipeline
+from test_again import change, change_pipeline, reload
 from test_deliveries import destinations, objects, to_archive, to_folder
 from test_receive import NEWEST, corrected
 from test_sr import assert_dciodvfy_is_content
@@ -331,6 +331,39 @@ def test_a_changed_pipeline_replaces_its_results(first, daemon, tmp_path):
     for name in KINDS:
         before, after = (pydicom.dcmread(outbox(d, job)[name]) for job in (1, 2))
         assert replaced_by(after) == [before.SOPInstanceUID] != [after.SOPInstanceUID]
+
+
+def listed(report, key):
+    return [(sop.ReferencedSOPClassUID, sop.ReferencedSOPInstanceUID) for study in report[key].value
+            for one in study.ReferencedSeriesSequence for sop in one.ReferencedSOPSequence]
+
+
+def test_a_report_of_another_class_replaces_the_report(first, daemon, tmp_path):
+    """The root of the results refers to all other objects of its job. It replaces an Enhanced SR, and is replaced by
+    one, with the class of the replaced report."""
+    files, _ = first
+    d = daemon(quiet=60.0, pipeline_extra=ALL + 'sr_class = "enhanced";').start()
+    put(files, d.inbox / "a")
+    d.wait_jobs()
+    classes = ('"enhanced"', '"comprehensive-3d"')
+    for job in 2, 3:
+        change(d, *(f"sr_class = {name}" for name in classes))
+        reload(d)
+        d.ctl("retry", "--current", str(job - 1))
+        d.wait_jobs(job)
+        classes = classes[::-1]
+    enhanced, root, again = ({name: pydicom.dcmread(path) for name, path in outbox(d, job).items()} for job in (1, 2, 3))
+    assert [each["sr.dcm"].SOPClassUID[-2:] for each in (enhanced, root, again)] == ["22", "34", "22"]
+    for before, after in (enhanced, root), (root, again):
+        assert listed(after["sr.dcm"], "PredecessorDocumentsSequence") == [
+            (before["sr.dcm"].SOPClassUID, before["sr.dcm"].SOPInstanceUID)]
+    expected = {(one.SOPClassUID, one.SOPInstanceUID) for one in map(pydicom.dcmread, files)} | {
+        (root[name].SOPClassUID, root[name].SOPInstanceUID) for name in KINDS if name != "sr.dcm"}
+    evidence = listed(root["sr.dcm"], "CurrentRequestedProcedureEvidenceSequence")
+    assert set(evidence) == expected and len(evidence) == len(expected)
+    assert_dciodvfy_is_content(outbox(d, 2)["sr.dcm"])
+    rows = d.query("SELECT job, kind FROM v_results ORDER BY job, kind")
+    assert [row["kind"] for row in rows] == ["pmap", "seg", "sr"] * 3
 
 
 def test_a_crash_does_not_change_the_replaced_object(first, daemon, tmp_path):

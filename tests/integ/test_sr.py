@@ -24,6 +24,11 @@ IBSI_CODES = ["GYBY", "60VM", "UR99", "TU9B", "TF7R", "D3YU", "NTRS", "ZGXS", "O
 AGGREGATION = (("5QB6", "IBSI", "Texture matrix aggregation"), ("IAZD", "IBSI", "3D merged"))
 VOLUME = -1  # in place of a segment
 DISCRETISATION = (("DISCRETISATION", "99NOCTULE", "Discretisation"), ("K15C", "IBSI", "Fixed bin number"))
+CLASSES = {"enhanced": highdicom.sr.EnhancedSR, "3d": highdicom.sr.Comprehensive3DSR,
+           "root": highdicom.sr.Comprehensive3DSR}
+# The objects beside the segmentation that write_seg --kind root refers to: class, instance and series.
+OTHERS = [("1.2.840.10008.5.1.4.1.1.481.3", "2.25.11", "2.25.10"), ("1.2.840.10008.5.1.4.1.1.7.4", "2.25.21", "2.25.20"),
+          ("1.2.840.10008.5.1.4.1.1.7.4", "2.25.22", "2.25.20")]
 DIRECTIONS = ("DIRECTIONS", "99NOCTULE", "Directions")
 LEVELS = (32.0, ("LEVELS", "99NOCTULE", "Number of grey levels"), ("1", "no units"))
 
@@ -114,13 +119,14 @@ def assert_dciodvfy_is_content(path):
     assert remarks == [], "\n".join(remarks)
 
 
-def assert_dsrdump_shows(path, groups):
+def assert_dsrdump_shows(path, groups, kind):
     done = subprocess.run(["dsrdump", "+Pc", "+Pu", "+Pl", path], capture_output=True, text=True, errors="replace")
     assert done.returncode == 0, done.stderr
     complaints = [line for line in done.stderr.splitlines() if "VR checker" not in line and "ISO_IR" not in line]
     assert complaints == []
     tree = done.stdout
-    assert "Enhanced SR Document" in tree and "UNVERIFIED" in tree and "COMPLETE" in tree
+    assert ("Enhanced SR Document" if kind == "enhanced" else "Comprehensive 3D SR Document") in tree
+    assert "UNVERIFIED" in tree and "COMPLETE" in tree
     assert tree.count("<contains CONTAINER:(125007,DCM,") == len(groups)
     everything = [measurement for measurements in groups.values() for measurement in measurements]
     absent = [measurement for measurement in everything if measurement.value is None]
@@ -130,8 +136,8 @@ def assert_dsrdump_shows(path, groups):
         assert measurement.reason in tree or not measurement.reason.isascii()
 
 
-def assert_header(report, seg, source, summary):
-    assert report.SOPClassUID == "1.2.840.10008.5.1.4.1.1.88.22"
+def assert_header(report, seg, source, summary, kind):
+    assert report.SOPClassUID == f"1.2.840.10008.5.1.4.1.1.88.{22 if kind == 'enhanced' else 34}"
     assert (report.SOPInstanceUID, report.SeriesInstanceUID) == (summary["sop_instance_uid"], summary["series_uid"])
     assert len({report.SeriesInstanceUID, seg.SeriesInstanceUID, source.SeriesInstanceUID}) == 3
     for name in ("PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "StudyDate",
@@ -148,7 +154,7 @@ def assert_header(report, seg, source, summary):
     assert (template.MappingResource, template.TemplateIdentifier) == ("DCMR", "1500")
 
 
-def assert_evidence(report, seg, sources, of_segments):
+def assert_evidence(report, seg, sources, of_segments, kind):
     assert len(report.CurrentRequestedProcedureEvidenceSequence) == 1
     study = report.CurrentRequestedProcedureEvidenceSequence[0]
     assert study.StudyInstanceUID == seg.StudyInstanceUID
@@ -158,7 +164,11 @@ def assert_evidence(report, seg, sources, of_segments):
     assert len(evidence) == len(set(evidence))
     if of_segments:
         expected.add((seg.SeriesInstanceUID, seg.SOPClassUID, seg.SOPInstanceUID))
+    if kind == "root":
+        expected |= {(series, of_class, instance) for of_class, instance, series in OTHERS}
     assert set(evidence) == expected
+    series = [series.SeriesInstanceUID for series in study.ReferencedSeriesSequence]
+    assert len(series) == len(set(series))
 
 
 def assert_context(report):
@@ -169,9 +179,19 @@ def assert_context(report):
     assert code_of(one(report, "CODE", "121058").ConceptCodeSequence)[1] in ("LN", "SCT")
 
 
-def assert_library(report, planes):
+def assert_results(group, seg):
+    references = [(item.ValueType, item.ReferencedSOPSequence[0]) for item in children(group)]
+    assert [(reference.ReferencedSOPClassUID, reference.ReferencedSOPInstanceUID) for _, reference in references] == [
+        (seg.SOPClassUID, seg.SOPInstanceUID), *[other[:2] for other in OTHERS]]
+    assert [value_type for value_type, _ in references] == ["IMAGE", "COMPOSITE", "IMAGE", "IMAGE"]
+
+
+def assert_library(report, planes, seg, kind):
     library = one(report, "CONTAINER", "111028")
-    group = one(library, "CONTAINER", "126200")
+    group, *results = children(library, "CONTAINER", "126200")
+    assert len(results) == (kind == "root")
+    for of_results in results:
+        assert_results(of_results, seg)
     images = [child.ReferencedSOPSequence[0] for child in children(group, "IMAGE")]
     expected = list(dict.fromkeys(plane.source.SOPInstanceUID for plane in planes))  # in ascending position
     assert [image.ReferencedSOPInstanceUID for image in images] == expected
@@ -277,8 +297,8 @@ def assert_highdicom_measures(group, measurements):
         assert [evaluation.value.value for evaluation in evaluations] == absent
 
 
-def assert_highdicom_reads(path, seg, planes, groups):
-    content = highdicom.sr.EnhancedSR.from_dataset(pydicom.dcmread(path)).content
+def assert_highdicom_reads(path, seg, planes, groups, kind):
+    content = CLASSES[kind].from_dataset(pydicom.dcmread(path)).content
     assert isinstance(content, highdicom.sr.MeasurementReport)
     assert content.get_planar_roi_measurement_groups() == []
     of_images = content.get_image_measurement_groups()
@@ -305,23 +325,24 @@ def assert_highdicom_reads(path, seg, planes, groups):
         assert_highdicom_measures(found, measurements)
 
 
-def judge(written, paths, groups, own=False, volume="test-pipeline: whole volume"):
+def judge(written, paths, groups, own=False, volume="test-pipeline: whole volume", kind="enhanced"):
     """Checks all requirements of every report."""
     path, seg_path, summary = written
     planes = planes_of(paths)
     assert_dciodvfy_is_content(path)
     assert_dcmdump_reads(path)
-    assert_dsrdump_shows(path, groups)
+    assert_dsrdump_shows(path, groups, kind)
     assert path.stat().st_size == summary["bytes"]
     report, seg = pydicom.dcmread(path), pydicom.dcmread(seg_path)
     assert all(len(text) <= 16 for text in decimal_strings(report))
-    assert_header(report, seg, planes[0].source, summary)
-    assert_evidence(report, seg, [plane.source for plane in planes], set(groups) != {VOLUME})
+    assert_header(report, seg, planes[0].source, summary, kind)
+    of_segments = kind == "root" or set(groups) != {VOLUME}
+    assert_evidence(report, seg, [plane.source for plane in planes], of_segments, kind)
     assert_context(report)
-    assert_library(report, planes)
+    assert_library(report, planes, seg, kind)
     assert_schemes(report, own)
     assert_groups(report, seg, planes, groups, volume)
-    assert_highdicom_reads(path, seg, planes, groups)
+    assert_highdicom_reads(path, seg, planes, groups, kind)
     return report
 
 
@@ -345,6 +366,46 @@ def test_texture_of_the_volume(tmp_path, source, segments):
     groups = {index: glcm(index + 1) for index in [VOLUME, *segments]}
     judge(write(tmp_path, paths, apart(2, 7, 40, 41), groups), paths, groups)
     assert (b"1.2.840.10008.5.1.4.1.1.66.4" in (tmp_path / "sr.dcm").read_bytes()) == bool(segments)
+
+
+def content_of(item):
+    """Returns a content item with its children, without what UIDs of other objects and its place decide."""
+    whole = item.to_json_dict()
+    whole.pop("0040A730", None)
+    return whole, [content_of(child) for child in item.get("ContentSequence", [])]
+
+
+def assert_same_content(report, enhanced):
+    """Compares all content besides the UIDs of the reports and the list of results."""
+    for one_report in (report, enhanced):
+        library = one(one_report, "CONTAINER", "111028")
+        del library.ContentSequence[1:]
+    assert [content_of(item) for item in children(report)] == [content_of(item) for item in children(enhanced)]
+
+
+@pytest.mark.parametrize("kind", ["3d", "root"])
+@pytest.mark.parametrize("source", [classic, enhanced])
+@pytest.mark.parametrize("regions", [[0, 1], [VOLUME, 0], [VOLUME]])
+def test_comprehensive_3d(tmp_path, kind, source, regions):
+    """The content of an Enhanced SR in the other class, and as the root of the results of a job."""
+    paths = source(tmp_path / "in", 7, 40, 41)
+    groups = {index: glcm(index + 1, own=True) for index in regions}
+    groups[regions[0]][3] = Measurement(None, groups[regions[0]][3].concept, reason="ONE_GREY_LEVEL")
+    written = write(tmp_path, paths, apart(2, 7, 40, 41), groups, options=["--kind", kind])
+    report = judge(written, paths, groups, own=True, kind=kind)
+    (tmp_path / "enhanced").mkdir()
+    other = write(tmp_path / "enhanced", paths, apart(2, 7, 40, 41), groups)[0]
+    assert_same_content(report, pydicom.dcmread(other))
+    assert report.SOPInstanceUID != pydicom.dcmread(other).SOPInstanceUID
+
+
+def test_a_root_without_measurements(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    groups = {0: [], 1: glcm(2), 2: []}
+    written = write(tmp_path, paths, apart(3, 5, 40, 41), groups, options=["--kind", "root"])
+    judge(written, paths, groups, kind="root")
+    page = subprocess.run(["dsr2html", written[0], tmp_path / "report.html"], capture_output=True, text=True)
+    assert page.returncode == 0, page.stderr
 
 
 def test_settings_of_the_private_scheme(tmp_path):

@@ -41,7 +41,7 @@ defined() { # NAMES FILE
 compare 'storage classes' "$(rows dicom/value/storage_class.c)" "$(section 2.1.2 | uids)"
 compare 'transfer syntaxes' "$(rows dicom/value/transfer_syntax.c)" "$(section 2.1.4 | uids)"
 compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg.h
-    defined SR_SOP_CLASS dicom/objects/sr/sr.h
+    defined 'SR_SOP_CLASS|SR_3D_SOP_CLASS' dicom/objects/sr/sr.h
     defined PMAP_SOP_CLASS dicom/objects/pmap/pmap.h
     defined 'DICOM_FIND_CLASS|DICOM_MOVE_CLASS' dicom/net/scu_query.h
     defined 'DICOM_VERIFICATION_CLASS|DICOM_COMMITMENT_CLASS|DICOM_COMMITMENT_INSTANCE' dicom/net/scp.h)" "$(section 2.1.3 | uids)"

@@ -35,19 +35,26 @@ struct options {
     bool modifier;            /* gives every segment a laterality and a region */
     const char *measurements; /* for a report; NULL: no report */
     const char *report;
+    const char *kind; /* of the report: "enhanced", "3d", or "root" of the SEG and of objects that do not exist */
 };
 
 static int
 parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"label", required_argument, NULL, 'l'},       {"description", required_argument, NULL, 'd'},
-        {"stack", required_argument, NULL, 's'},       {"pipeline", required_argument, NULL, 'p'},
-        {"keep-empty-frames", no_argument, NULL, 'k'}, {"fractional", no_argument, NULL, 'f'},
-        {"modifier", no_argument, NULL, 'm'},          {"measurements", required_argument, NULL, 'M'},
-        {"report", required_argument, NULL, 'r'},      {NULL, 0, NULL, 0},
+        {"label", required_argument, NULL, 'l'},
+        {"description", required_argument, NULL, 'd'},
+        {"stack", required_argument, NULL, 's'},
+        {"pipeline", required_argument, NULL, 'p'},
+        {"keep-empty-frames", no_argument, NULL, 'k'},
+        {"fractional", no_argument, NULL, 'f'},
+        {"modifier", no_argument, NULL, 'm'},
+        {"measurements", required_argument, NULL, 'M'},
+        {"report", required_argument, NULL, 'r'},
+        {"kind", required_argument, NULL, 'K'},
+        {NULL, 0, NULL, 0},
     };
-    *options = (struct options){.description = "", .pipeline = "test-pipeline"};
+    *options = (struct options){.description = "", .pipeline = "test-pipeline", .kind = "enhanced"};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option == 'l' && options->label_count < MAX_SEGMENTS)
@@ -68,6 +75,8 @@ parse(int argc, char **argv, struct options *options)
             options->measurements = optarg;
         else if (option == 'r')
             options->report = optarg;
+        else if (option == 'K')
+            options->kind = optarg;
         else
             return -1;
     }
@@ -200,6 +209,12 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
     bool of_segments = false;
     for (size_t i = 0; i < measurements.group_count; i++)
         of_segments |= measurements.groups[i].segment != SR_WHOLE_VOLUME;
+    const struct sr_result results[] = {
+        {SEG_SOP_CLASS_UID, identity.sop_instance_uid, identity.series_uid},
+        {"1.2.840.10008.5.1.4.1.1.481.3", "2.25.11", "2.25.10"},
+        {"1.2.840.10008.5.1.4.1.1.7.4", "2.25.21", "2.25.20"},
+        {"1.2.840.10008.5.1.4.1.1.7.4", "2.25.22", "2.25.20"},
+    };
     const struct sr_request request = {
         .seg = seg,
         .seg_identity = of_segments ? &identity : NULL,
@@ -207,6 +222,9 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
         .group_count = measurements.group_count,
         .series_description = options->description,
         .series_number = 6001,
+        .comprehensive_3d = strcmp(options->kind, "enhanced") != 0,
+        .results = results,
+        .result_count = strcmp(options->kind, "root") == 0 ? 4 : 0,
     };
     int fd = object_create(options->report);
     const double start = seconds();
@@ -229,7 +247,7 @@ main(int argc, char **argv)
     if (first < 0) {
         fprintf(stderr, "usage: write_seg [--label TEXT]... [--description TEXT] [--stack NAME] "
                         "[--pipeline NAME] [--keep-empty-frames] [--fractional] [--modifier] "
-                        "[--measurements FILE --report OUTPUT] MASKS OUTPUT INPUT...\n");
+                        "[--measurements FILE --report OUTPUT [--kind enhanced|3d|root]] MASKS OUTPUT INPUT...\n");
         return 2;
     }
     dicom_init();

@@ -51,7 +51,7 @@ invalid_group(const struct sr_request *request, const struct sr_group *group)
         if (dataset_code_is_partial(&segment->modifier) || dataset_code_is_partial(&segment->region))
             return "a segment with an incomplete code";
     }
-    if (group->measurement_count == 0)
+    if (group->measurement_count == 0 && !(request->comprehensive_3d && group->segment != SR_WHOLE_VOLUME))
         return "a group without a measurement";
     for (size_t i = 0; i < group->measurement_count; i++) {
         const char *what = invalid_measurement(&group->measurements[i]);
@@ -75,8 +75,13 @@ sr_invalid_request(const struct sr_request *request)
         if (what)
             return what;
     }
+    if (request->result_count > 0 && !request->comprehensive_3d)
+        return "an Enhanced SR as the root of results";
+    bool listed = request->result_count == 0;
+    for (size_t i = 0; i < request->result_count && request->seg_identity; i++)
+        listed |= strcmp(request->results[i].instance_uid, request->seg_identity->sop_instance_uid) == 0;
     if (sr_refers_to_segments(request) &&
-        (!request->seg_identity || request->seg_identity->sop_instance_uid[0] == '\0' ||
+        (!listed || !request->seg_identity || request->seg_identity->sop_instance_uid[0] == '\0' ||
          request->seg_identity->series_uid[0] == '\0'))
         return "a segmentation without identity";
     return NULL;
@@ -159,7 +164,7 @@ write_report(struct sr_writer *w, int fd, struct error *error)
     w->set.source = &request->seg->source;
     w->set.object = (struct dataset_object){
         .what = "report",
-        .sop_class_uid = SR_SOP_CLASS,
+        .sop_class_uid = sr_class(request),
         .modality = "SR",
         .own_codes = sr_uses(request, CONCEPT_OWN_SCHEME),
         .ibsi_codes = sr_uses(request, CONCEPT_IBSI_SCHEME),

@@ -1,10 +1,11 @@
 /*
- * sr.h - measurements as a DICOM Structured Report (Enhanced SR, TID 1500 of PS3.16): a measurement
- * group of TID 1411 for each segment of a SEG object, and of TID 1501 for the whole volume.
+ * sr.h - measurements as a DICOM Structured Report (TID 1500 of PS3.16): a measurement group of TID 1411 for each
+ * segment of a SEG object, and of TID 1501 for the whole volume.
  *
- * Enhanced SR Storage suffices for references to segments and images. Our own writer encodes the report and passes it
- * to a byte sink. DCMTK reads it back. Memory to write: the size of the file, about 0.5 KiB per source instance and 1
- * KiB per measurement with four settings. Memory to read back: 28 times as much. Any thread.
+ * Enhanced SR Storage suffices for references to segments and images. Comprehensive 3D SR Storage has the same content,
+ * and may be the root of the results of a job: it refers to all other objects. Our own writer encodes the report and
+ * passes it to a byte sink. DCMTK reads it back. Memory to write: the size of the file, about 0.5 KiB per source
+ * instance and 1 KiB per measurement with four settings. Memory to read back: 28 times as much. Any thread.
  */
 #ifndef NOCTULE_DICOM_OBJECTS_SR_SR_H
 #define NOCTULE_DICOM_OBJECTS_SR_SR_H
@@ -16,7 +17,8 @@
 extern "C" {
 #endif
 
-#define SR_SOP_CLASS "1.2.840.10008.5.1.4.1.1.88.22"
+#define SR_SOP_CLASS    "1.2.840.10008.5.1.4.1.1.88.22"
+#define SR_3D_SOP_CLASS "1.2.840.10008.5.1.4.1.1.88.34"
 
 /* Each setting is at most one modifier and one parameter. The method of an SUV is one modifier more. */
 #define SR_MAX_MODIFIERS  (FEATURE_SETTING_COUNT + 1)
@@ -66,7 +68,12 @@ struct sr_measurement {
 struct sr_group {
     int32_t segment; /* index into the SEG request's segments, from 0, or SR_WHOLE_VOLUME */
     const struct sr_measurement *measurements;
-    size_t measurement_count; /* at least 1 */
+    size_t measurement_count; /* at least 1; a segment of a Comprehensive 3D SR may have none */
+};
+
+/* Another object of the job, in the study of the source. Strings are borrowed. */
+struct sr_result {
+    const char *class_uid, *instance_uid, *series_uid;
 };
 
 struct sr_request {
@@ -75,14 +82,18 @@ struct sr_request {
      * stack, equipment, pipeline and time are read, and there may be no segments. The SEG is not needed either if all
      * measured segments have an origin. Then the groups refer to the objects from which the segments were taken. A
      * region of an RT Structure Set is 130488, DCM, "Region in Space" (TID 1411). Its number is a HAS CONCEPT MOD,
-     * because Enhanced SR does not allow HAS PROPERTIES there (PS3.3 A.35.2.3.1.2).
+     * because neither class allows HAS PROPERTIES there (PS3.3 A.35.2.3.1.2, A.35.13.3.1.2).
      */
     const struct seg_request *seg;
     const struct derived_identity *seg_identity; /* of the SEG; NULL without SEG */
     const struct derived_earlier *earlier;       /* earlier reports; NULL without any */
     /* In any order. The report has the groups of segments first, as TID 1500 does. */
     const struct sr_group *groups;
-    size_t group_count;               /* at least 1 */
+    size_t group_count;    /* at least 1 */
+    bool comprehensive_3d; /* else Enhanced SR */
+    /* Comprehensive 3D SR only: all other objects of the job, the SEG included, those of a series one after the other. */
+    const struct sr_result *results;
+    size_t result_count;
     const char *algorithm_parameters; /* of the measurements as a whole; NULL or "" if absent */
     const char *series_description;   /* "": "<pipeline> measurements" */
     int32_t series_number;

@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *
+sr_class(const struct sr_request *request)
+{
+    return request->comprehensive_3d ? SR_3D_SOP_CLASS : SR_SOP_CLASS;
+}
+
 const struct seg_origin *
 sr_origin(const struct sr_request *request, const struct sr_group *group)
 {
@@ -148,6 +154,11 @@ sr_make_uid(const struct sr_naming *naming, const char *role, const struct deriv
         uid_name_number(name, (int64_t)group->measurement_count);
         for (size_t i = 0; i < group->measurement_count; i++)
             name_measurement(name, &group->measurements[i]);
+    }
+    if (request->comprehensive_3d) {
+        uid_name_text(name, SR_3D_SOP_CLASS);
+        for (size_t i = 0; i < request->result_count; i++)
+            uid_name_text(name, request->results[i].instance_uid);
     }
     uid_name_text(name, replaces ? replaces->sop_instance_uid : "");
     return uid_name_end(name, uid);

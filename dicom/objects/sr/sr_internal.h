@@ -10,13 +10,16 @@ extern "C" {
 
 #define SR_RTSTRUCT_CLASS "1.2.840.10008.5.1.4.1.1.481.3"
 
+/* Returns the SOP class of the report. */
+const char *sr_class(const struct sr_request *request);
+
 /* Returns the annotation object to which a group refers, or NULL if it refers to the SEG or to no object. */
 const struct seg_origin *sr_origin(const struct sr_request *request, const struct sr_group *group);
 
 /* Returns the same, but NULL if an earlier group refers to that object. */
 const struct seg_origin *sr_new_origin(const struct sr_request *request, size_t group);
 
-/* Returns whether the report refers to the SEG. */
+/* Returns whether a group refers to the SEG. */
 bool sr_refers_to_segments(const struct sr_request *request);
 
 /* Returns Tracking Identifier and Unique Identifier of a group: those of its segment, or of the

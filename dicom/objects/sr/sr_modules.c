@@ -57,6 +57,22 @@ add_sop_item(struct element_buffer *to, const char *class_uid, const char *insta
     element_close(to, item);
 }
 
+/* Adds the series of the job's other objects. Those of a series follow each other. */
+static void
+add_result_series(struct element_buffer *to, const struct sr_request *request)
+{
+    for (size_t i = 0; i < request->result_count;) {
+        const char *series_uid = request->results[i].series_uid;
+        size_t item = element_open_item(to);
+        size_t sequence = element_open_sequence(to, TAG_ReferencedSOPSequence);
+        for (; i < request->result_count && strcmp(request->results[i].series_uid, series_uid) == 0; i++)
+            add_sop_item(to, request->results[i].class_uid, request->results[i].instance_uid);
+        element_close(to, sequence);
+        element_text(to, TAG_SeriesInstanceUID, "UI", series_uid);
+        element_close(to, item);
+    }
+}
+
 static void
 add_origin_series(struct element_buffer *to, const struct seg_origin *origin)
 {
@@ -85,9 +101,10 @@ put_evidence(struct sr_writer *w)
     element_close(to, sequence);
     element_text(to, TAG_SeriesInstanceUID, "UI", sr_source(w, 0)->series_uid);
     element_close(to, item);
-    /* The study's other evidence: the SEG and annotation objects. */
+    /* The study's other evidence: the SEG or all objects of the job, and annotation objects. */
     const struct derived_identity *seg = w->request->seg_identity;
-    if (sr_refers_to_segments(w->request)) {
+    add_result_series(to, w->request);
+    if (sr_refers_to_segments(w->request) && w->request->result_count == 0) {
         const struct seg_origin own = {
             .class_uid = SEG_SOP_CLASS_UID, .instance_uid = seg->sop_instance_uid, .series_uid = seg->series_uid};
         add_origin_series(to, &own);
@@ -145,7 +162,8 @@ sr_put_modules(struct sr_writer *w)
         size_t study = dataset_open_only_item(&w->set, TAG_PredecessorDocumentsSequence);
         size_t series = element_open_only_item(to, TAG_ReferencedSeriesSequence);
         size_t item = element_open_only_item(to, TAG_ReferencedSOPSequence);
-        dataset_add_reference(to, SR_SOP_CLASS, replaced->sop_instance_uid);
+        dataset_add_reference(to, replaced->class_uid ? replaced->class_uid : sr_class(w->request),
+                              replaced->sop_instance_uid);
         dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &purpose);
         element_close_only_item(to, item);
         element_text(to, TAG_SeriesInstanceUID, "UI", replaced->series_uid);

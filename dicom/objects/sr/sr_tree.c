@@ -66,6 +66,17 @@ put_image_library(struct sr_writer *w)
         sr_add_image(w, NULL, &image);
     }
     sr_end(w, &group);
+    if (w->request->result_count > 0) {
+        group = sr_begin_container(w, DCM("126200", "Image Library Group"));
+        for (size_t i = 0; i < w->request->result_count; i++) {
+            const struct sr_result *result = &w->request->results[i];
+            const struct sr_image image = {.class_uid = result->class_uid, .instance_uid = result->instance_uid};
+            const bool is_image = strcmp(result->class_uid, SR_RTSTRUCT_CLASS) != 0;
+            const struct sr_branch leaf = sr_begin_reference(w, is_image ? "IMAGE" : "COMPOSITE", NULL, &image);
+            sr_end(w, &leaf);
+        }
+        sr_end(w, &group);
+    }
     sr_end(w, &library);
 }
 

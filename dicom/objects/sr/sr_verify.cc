@@ -64,7 +64,8 @@ class SrVerifier
         struct derived_identity identity;
         if (sr_make_identity(&request_, &identity))
             throw std::bad_alloc();
-        read_back::check_identity(file_, UID_EnhancedSRStorage, identity, seg_.source, "SR");
+        const char *own = request_.comprehensive_3d ? UID_Comprehensive3DSRStorage : UID_EnhancedSRStorage;
+        read_back::check_identity(file_, own, identity, seg_.source, "SR");
         const struct derived_reference *replaces = identity.replaces;
         if (!replaces) {
             if (dataset_.tagExists(DCM_PredecessorDocumentsSequence))
@@ -74,7 +75,7 @@ class SrVerifier
         DcmItem &study = item_of(dataset_, ATTRIBUTE(PredecessorDocumentsSequence));
         expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the predecessor"}, replaces->study_uid);
         check_series(item_of(study, ATTRIBUTE(ReferencedSeriesSequence)), replaces->series_uid,
-                     {std::string(UID_EnhancedSRStorage) + ' ' + replaces->sop_instance_uid});
+                     {std::string(replaces->class_uid ? replaces->class_uid : own) + ' ' + replaces->sop_instance_uid});
     }
 
     void check_evidence()
@@ -96,15 +97,23 @@ class SrVerifier
         }
         DcmItem &study = *studies[0];
         expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"}, sources_[0]->study_uid);
-        const bool of_segments = sr_refers_to_segments(&request_);
+        std::vector<std::pair<std::string, std::set<std::string>>> own; /* series of the job, with their objects */
+        for (size_t i = 0; i < request_.result_count; i++) {
+            const struct sr_result &result = request_.results[i];
+            if (own.empty() || own.back().first != result.series_uid)
+                own.push_back({result.series_uid, {}});
+            own.back().second.insert(std::string(result.class_uid) + ' ' + result.instance_uid);
+        }
+        if (own.empty() && sr_refers_to_segments(&request_))
+            own.push_back({request_.seg_identity->series_uid,
+                           {std::string(UID_SegmentationStorage) + ' ' + request_.seg_identity->sop_instance_uid}});
         const std::vector<DcmItem *> series =
-            items_of(study, ATTRIBUTE(ReferencedSeriesSequence), (of_segments ? 2 : 1) + beside.size());
+            items_of(study, ATTRIBUTE(ReferencedSeriesSequence), 1 + own.size() + beside.size());
         check_series(*series[0], sources_[0]->series_uid, images);
-        if (of_segments)
-            check_series(*series[1], request_.seg_identity->series_uid,
-                         {std::string(UID_SegmentationStorage) + ' ' + request_.seg_identity->sop_instance_uid});
+        for (size_t i = 0; i < own.size(); i++)
+            check_series(*series[1 + i], own[i].first, own[i].second);
         for (size_t i = 0; i < beside.size(); i++)
-            check_origin(*series[(of_segments ? 2 : 1) + i], *beside[i]);
+            check_origin(*series[1 + own.size() + i], *beside[i]);
     }
 
     void check_origin(DcmItem &series, const struct seg_origin &origin)
@@ -208,6 +217,18 @@ class SrVerifier
         for (const struct dicom_instance *source : sources_)
             walk.image(nullptr, {source->sop_class_uid, source->sop_instance_uid, 0, {}});
         walk.up();
+        if (request_.result_count > 0) {
+            walk.container(CODE_DCM_ImageLibraryGroup);
+            for (size_t i = 0; i < request_.result_count; i++) {
+                const struct sr_result &result = request_.results[i];
+                const Reference reference = {result.class_uid, result.instance_uid, 0, {}};
+                if (strcmp(result.class_uid, UID_RTStructureSetStorage) == 0)
+                    walk.composite(nullptr, reference);
+                else
+                    walk.image(nullptr, reference);
+            }
+            walk.up();
+        }
         walk.up();
     }
 
@@ -249,7 +270,8 @@ class SrVerifier
                               static_cast<uint16_t>(group.segment + 1),
                               {}});
         else if (strcmp(origin->class_uid, UID_RTStructureSetStorage) == 0) {
-            walk.composite({"130488", "DCM", "Region in Space"}, {origin->class_uid, origin->instance_uid, 0, {}});
+            const Code region("130488", "DCM", "Region in Space");
+            walk.composite(&region, {origin->class_uid, origin->instance_uid, 0, {}});
             walk.down();
             walk.text(DSRTypes::RT_hasConceptMod, {"130489", "DCM", "Referenced Region of Interest Identifier"},
                       std::to_string(origin->number));

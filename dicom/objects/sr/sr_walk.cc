@@ -165,9 +165,9 @@ Walk::uid(DSRTypes::E_RelationshipType relation, const Code &concept, const std:
 }
 
 void
-Walk::composite(const Code &concept, const Reference &expected)
+Walk::composite(const Code *concept, const Reference &expected)
 {
-    DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Composite, &concept);
+    DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Composite, concept);
     DSRCompositeReferenceValue &reference = *item.getCompositeReferencePtr();
     if (reference.getSOPClassUID() != expected.class_uid.c_str() ||
         reference.getSOPInstanceUID() != expected.instance_uid.c_str())

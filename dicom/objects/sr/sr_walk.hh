@@ -58,7 +58,7 @@ class Walk
     void uid(DSRTypes::E_RelationshipType relation, const Code &concept, const std::string &expected);
     /* `concept` is NULL for an item without name. */
     void image(const Code *concept, const Reference &expected);
-    void composite(const Code &concept, const Reference &expected);
+    void composite(const Code *concept, const Reference &expected);
 
     /* Returns the schemes of all codes read so far. */
     const std::set<std::string> &schemes() const;

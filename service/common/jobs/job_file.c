@@ -123,7 +123,7 @@ job_take_earlier(struct job_reader *reader, const char *text)
     size_t words = 1;
     for (const char *blank = text; (blank = strchr(blank, ' ')); blank++)
         words++;
-    if (words != 4 && words != 7)
+    if (words != 5 && words != 9 && words != 4 && words != 7) /* the last two: without classes, of version 0.2.0 */
         return keyed_bad(&reader->text, "not a file name with the UIDs of one or two results");
     return keyed_take_item(&reader->text, text, &spec->earlier, &spec->earlier_count, &reader->earlier_capacity);
 }

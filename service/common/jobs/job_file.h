@@ -20,7 +20,7 @@
  *     mask /var/lib/noctule/programs/12/mask
  *     mask_sha256 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865
  *     mask_identity 53c234e5e8472b6ac51c1ae1cab3fe06fad053beb8ebfd8977b010655bfdd3c3
- *     earlier seg.dcm 2.25.7 2.25.8 1.2.3 2.25.5 2.25.6 1.2.3
+ *     earlier sr.dcm 2.25.7 2.25.8 1.2.3 1.2.840.10008.5.1.4.1.1.88.34 2.25.5 2.25.6 1.2.3 1.2.840.10008.5.1.4.1.1.88.22
  *     end 3
  *
  * A line that begins with a tab continues the value of the line before it, after a line break.
@@ -29,8 +29,8 @@
  *
  * `end` gives the number of inputs plus objects plus masks. A file without it was cut off. `validated` is
  * optional. `sha256` is optional and belongs to the input before it. The lines of a mask follow its `program`. `earlier` is optional. It names a result that this
- * pipeline has already made of the series: its file name and its SOP Instance, Series Instance and
- * Study Instance UID. If that result replaced another one, the UIDs of the replaced one follow.
+ * pipeline has already made of the series: its file name and its SOP Instance, Series Instance,
+ * Study Instance and SOP Class UID. If that result replaced another one, the UIDs of the replaced one follow.
  */
 #ifndef NOCTULE_SERVICE_COMMON_JOBS_JOB_FILE_H
 #define NOCTULE_SERVICE_COMMON_JOBS_JOB_FILE_H

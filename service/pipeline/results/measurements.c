@@ -7,10 +7,11 @@
 #include <stdlib.h>
 
 int
-measurements_make(const struct feature_set *set, const char *value_unit, struct measurements *measurements)
+measurements_make(const struct feature_set *set, size_t listed, const char *value_unit,
+                  struct measurements *measurements)
 {
     *measurements = (struct measurements){
-        .groups = calloc(set->count + 1, sizeof *measurements->groups),
+        .groups = calloc(set->count + listed + 1, sizeof *measurements->groups),
         .items = calloc(set->count + 1, sizeof *measurements->items),
         .words = calloc(set->count + 1, sizeof *measurements->words),
     };
@@ -35,6 +36,13 @@ measurements_make(const struct feature_set *set, const char *value_unit, struct 
             group->measurements = measurement;
         }
         group->measurement_count++;
+    }
+    for (size_t s = 0, measured = measurements->group_count; s < listed; s++) {
+        bool has_group = false;
+        for (size_t g = 0; g < measured; g++)
+            has_group |= measurements->groups[g].segment == (int32_t)s;
+        if (!has_group)
+            measurements->groups[measurements->group_count++].segment = (int32_t)s;
     }
     return 0;
 }

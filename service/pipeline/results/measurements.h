@@ -17,11 +17,12 @@ struct measurements {
 };
 
 /*
- * Converts a set of at least one feature, in which the features of a region follow each other.
- * `value_unit` is the UCUM unit of the image's values. The set and the unit must outlive the
+ * Converts a set in which the features of a region follow each other. The first `listed` segments get a group also
+ * without features, after those with features. `value_unit` is the UCUM unit of the image's values. The set and the unit must outlive the
  * measurements. Returns 0 or -ENOMEM.
  */
-int measurements_make(const struct feature_set *set, const char *value_unit, struct measurements *measurements);
+int measurements_make(const struct feature_set *set, size_t listed, const char *value_unit,
+                      struct measurements *measurements);
 void measurements_free(struct measurements *measurements);
 
 #endif

@@ -175,11 +175,13 @@ results_take_earlier(struct results *results)
     for (size_t i = 0; i < spec->earlier_count; i++) {
         struct earlier *earlier = &results->earlier[i];
         char(*uids)[DICOM_UID_SIZE] = earlier->uids;
-        const int count = sscanf(spec->earlier[i], "%63s %64s %64s %64s %64s %64s %64s", earlier->file, uids[0],
-                                 uids[1], uids[2], uids[3], uids[4], uids[5]);
-        earlier->objects.latest = (struct derived_reference){uids[0], uids[1], uids[2]};
-        if (count == 7)
-            earlier->objects.replaced = (struct derived_reference){uids[3], uids[4], uids[5]};
+        const int count = sscanf(spec->earlier[i], "%63s %64s %64s %64s %64s %64s %64s %64s %64s", earlier->file,
+                                 uids[0], uids[1], uids[2], uids[3], uids[4], uids[5], uids[6], uids[7]);
+        const int each = count % 4 == 1 ? 4 : 3; /* UIDs of an object: 3 in the files of version 0.2.0 */
+        earlier->objects.latest = (struct derived_reference){uids[0], uids[1], uids[2], each == 4 ? uids[3] : NULL};
+        if (count > 5)
+            earlier->objects.replaced =
+                (struct derived_reference){uids[each], uids[each + 1], uids[each + 2], each == 4 ? uids[7] : NULL};
     }
     return 0;
 }

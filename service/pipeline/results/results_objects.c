@@ -117,7 +117,37 @@ series_number(const struct seg_request *seg, int32_t ordinal)
 static size_t
 sr_wanted(const struct results *results)
 {
-    return (results->request->pipeline->results & CONF_RESULT_SR) && results->report->features.count > 0;
+    const struct conf_pipeline *pipeline = results->request->pipeline;
+    return pipeline->sr_class == CONF_SR_ENHANCED && (pipeline->results & CONF_RESULT_SR) &&
+           results->report->features.count > 0;
+}
+
+/* The root of the results (IHE AI Results) refers to all other objects, and is written after them. */
+static size_t
+root_wanted(const struct results *results)
+{
+    const struct conf_pipeline *pipeline = results->request->pipeline;
+    return pipeline->sr_class == CONF_SR_COMPREHENSIVE_3D && (pipeline->results & CONF_RESULT_SR) &&
+           (results->report->features.count > 0 || seg_wanted(results));
+}
+
+/*
+ * Returns the objects that were written before the report. When it is read back, the results have it, too. The caller must
+ * free the list. Returns NULL if memory is short.
+ */
+static struct sr_result *
+root_list(const struct results *results, struct sr_request *report)
+{
+    const struct pipeline_report *written = results->report;
+    struct sr_result *list = calloc((size_t)written->result_count + 1, sizeof *list);
+    for (int32_t i = 0; list && i < written->result_count; i++) {
+        const struct pipeline_result *result = &written->results[i];
+        if (result->sop_class_uid[0] && strcmp(result->sop_class_uid, SR_3D_SOP_CLASS) != 0)
+            list[report->result_count++] =
+                (struct sr_result){result->sop_class_uid, result->sop_instance_uid, result->series_uid};
+    }
+    report->results = list;
+    return list;
 }
 
 static int
@@ -131,10 +161,13 @@ sr_make(const struct results *results, struct result_file *file)
     struct derived_identity identity;
     struct measurements measurements;
     char parameters[sizeof request->grid->text + sizeof results->report->suv.text + 2];
+    const bool root = request->pipeline->sr_class == CONF_SR_COMPREHENSIVE_3D;
+    struct sr_result *list = NULL;
     size_t groups = 0;
     int rc = 0;
     seg_identify(&seg, &identity);
-    if (measurements_make(&results->report->features, unit, &measurements) || !identity.sop_instance_uid[0])
+    if (measurements_make(&results->report->features, root ? results->segment_count : 0, unit, &measurements) ||
+        !identity.sop_instance_uid[0])
         rc = error_set_system(error, -ENOMEM, "make the report");
     /* A report without a SEG cannot refer to a segment whose region is in no object. */
     for (size_t i = 0; i < measurements.group_count; i++) {
@@ -144,7 +177,7 @@ sr_make(const struct results *results, struct result_file *file)
     }
     snprintf(parameters, sizeof parameters, "%s%s%s", request->grid->text,
              request->grid->text[0] && results->report->suv.given ? "; " : "", results->report->suv.text);
-    const struct sr_request report = {
+    struct sr_request report = {
         .seg = &seg,
         .seg_identity = has_seg ? &identity : NULL,
         .earlier = earlier_of(results, file->name),
@@ -153,9 +186,13 @@ sr_make(const struct results *results, struct result_file *file)
         .algorithm_parameters = parameters,
         .series_description = "",
         .series_number = series_number(&seg, 1),
+        .comprehensive_3d = root,
     };
+    if (rc == 0 && root && !(list = root_list(results, &report)))
+        rc = error_set_system(error, -ENOMEM, "list the results");
     if (rc == 0)
         rc = file->path ? sr_verify(&report, file->path, error) : sr_write(&report, file->fd, &file->summary, error);
+    free(list);
     measurements_free(&measurements);
     return rc;
 }
@@ -286,6 +323,7 @@ const struct result_row result_objects[] = {
     {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted, .make = fractional_make},
     {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
+    {"sr", "sr.dcm", SR_3D_SOP_CLASS, root_wanted, .make = sr_make},
     {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, .make = codes_make},
     {.file = NULL},
 };

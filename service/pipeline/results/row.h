@@ -58,7 +58,7 @@ struct results {
 /* The object that an earlier job of the series and pipeline made, by file name. */
 struct earlier {
     char file[64];
-    char uids[6][DICOM_UID_SIZE];
+    char uids[8][DICOM_UID_SIZE];
     struct derived_earlier objects; /* for the UIDs above */
 };
 

@@ -206,8 +206,8 @@ START_TEST(the_file_is_readable_text)
         .masks = &(struct job_mask){(char[]){"name = \"p\";\ncpus = 2;"}, (char[]){"/programs/12/mask"},
                                     (char[]){"4355"}, (char[]){""}, (uint16_t[]){7}, 1},
         .mask_count = 1,
-        .earlier = (char *[]){(char[]){"seg.dcm 2.25.1 2.25.2 1.2.3"}, (char[]){"sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 "
-                                                                                "2.25.7 1.2.3"}},
+        .earlier = (char *[]){(char[]){"seg.dcm 2.25.1 2.25.2 1.2.3"},
+                              (char[]){"sr.dcm 2.25.4 2.25.5 1.2.3 1.2.34 2.25.6 2.25.7 1.2.3 1.2.22"}},
         .earlier_count = 2};
     char text[400] = "";
     ck_assert_int_eq(job_spec_write(&spec, path), 0);
@@ -218,7 +218,7 @@ START_TEST(the_file_is_readable_text)
                            "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\n"
                            "object /in/rs.dcm\nprogram name = \"p\";\n\tcpus = 2;\nmask /programs/12/mask\n"
                            "mask_sha256 4355\nmask_identity \nmask_accepts 7\nearlier seg.dcm 2.25.1 2.25.2 1.2.3\n"
-                           "earlier sr.dcm 2.25.4 2.25.5 1.2.3 2.25.6 2.25.7 1.2.3\nend 3\n");
+                           "earlier sr.dcm 2.25.4 2.25.5 1.2.3 1.2.34 2.25.6 2.25.7 1.2.3 1.2.22\nend 3\n");
     assert_round_trip(&spec);
 }
 
@@ -268,7 +268,7 @@ START_TEST(damage_is_refused_with_its_line)
         {"noctule-job 1\n\tx\n", "line 2: neither"},
         {"noctule-job 1\ncolour red\n", "line 2: an unknown key"},
         {"noctule-job 1\nearlier seg.dcm 2.25.1 2.25.2\n", "line 2: not a file name"},
-        {"noctule-job 1\nearlier seg.dcm 2.25.1 2.25.2 1.2 2.25.3\n", "line 2: not a file name"},
+        {"noctule-job 1\nearlier seg.dcm 2.25.1 2.25.2 1.2 1.2.34 2.25.3\n", "line 2: not a file name"},
         {"noctule-job 1\nstack a\\\n", "line 2: an invalid escape"},
         {"noctule-job 1\nstack a\\x0\n", "line 2: an invalid escape"},
         {"noctule-job 1\nstack a\\x00\n", "line 2: an invalid escape"},

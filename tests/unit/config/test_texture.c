@@ -307,6 +307,7 @@ static const char *const good[] = {
     PIPELINE("texture = { }; results = [ \"seg\", \"sr\" ];"),
     PIPELINE("texture = { first_order = false; glcm = { }; }; results = [ \"seg\", \"sr\" ];"),
     PIPELINE("texture = { regions = [ \"volume\" ]; }; results = [ \"sr\" ];"),
+    PIPELINE("sr_class = \"comprehensive-3d\"; results = [ \"seg\", \"sr\" ];"),
     PIPELINE("texture = { patterns = [ \"lbp\" ]; }; results = [ \"pmap\" ];"),
 };
 
@@ -439,6 +440,8 @@ static const struct {
      "pipelines[0].results: \"sr\" requires measurements: give texture families, first_order or "
      "glcm",
      PIPELINE("\nresults = [ \"seg\", \"sr\" ];")},
+    {2, "pipelines[0].results: \"sr\" requires measurements",
+     PIPELINE("sr_class = \"comprehensive-3d\";\nresults = [ \"sr\" ];")},
     {2,
      "pipelines[0].results: \"sr\" requires measurements: give texture families, first_order or "
      "glcm",
@@ -506,6 +509,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "  color = [ 0.9, 0.3, 0.2 ];\n"
                            "} );\n"
                            "results = [ \"seg\" ];\n"
+                           "sr_class = \"enhanced\";\n"
                            "relative_connectedness = false;\n"
                            "omit_empty_frames = true;\n"
                            "min_slices = 3;\n"

@@ -549,7 +549,7 @@ run_again(int64_t job)
     const struct queue_retry retry = {.job_id = job, .again = true};
     ck_assert_int_eq(queue_retry_job(s.queue, &retry, SAMPLE_NOW, &next, &running), 0);
     free(running.at);
-    expect_earlier(next, "seg.dcm 2.25.1 2.25.2 1.2.3\n");
+    expect_earlier(next, "seg.dcm 2.25.1 2.25.2 1.2.3 1.2.840.10008.5.1.4.1.1.66.4\n");
     ck_assert_int_eq(queue_start_job(s.queue, next, "worker-0", 0, SAMPLE_NOW), 0);
     return next;
 }
@@ -578,6 +578,7 @@ START_TEST(a_result_replaces_an_earlier_one)
         results[i].series_uid = i == 0 ? "2.25.4" : "2.25.6";
     }
     results[0].replaces = "2.25.1";
+    results[1].sop_class_uid = "1.2.840.10008.5.1.4.1.1.88.34";
     ck_assert_int_eq(queue_finish_job(s.queue, second,
                                       &(struct queue_finish){QUEUE_DONE, &sample_figures, results, 2, CODE_NONE, ""},
                                       SAMPLE_NOW),
@@ -591,8 +592,9 @@ START_TEST(a_result_replaces_an_earlier_one)
     const struct queue_retry retry = {.job_id = second, .again = true};
     ck_assert_int_eq(queue_retry_job(s.queue, &retry, SAMPLE_NOW, &third, &running), 0);
     free(running.at);
-    expect_earlier(third, "seg.dcm 2.25.3 2.25.4 1.2.3 2.25.1 2.25.2 1.2.3\n"
-                          "sr.dcm 2.25.5 2.25.6 1.2.3\n");
+    expect_earlier(third, "seg.dcm 2.25.3 2.25.4 1.2.3 1.2.840.10008.5.1.4.1.1.66.4 "
+                          "2.25.1 2.25.2 1.2.3 1.2.840.10008.5.1.4.1.1.66.4\n"
+                          "sr.dcm 2.25.5 2.25.6 1.2.3 1.2.840.10008.5.1.4.1.1.88.34\n");
     expect_earlier(sample_job(s.queue, "1.2.4"), "");
 }
 

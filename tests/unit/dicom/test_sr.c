@@ -445,10 +445,46 @@ START_TEST(invalid_requests_are_refused)
     sample.measurements[3].words.text = "of no concept";
     expect_invalid("a textual setting");
     sample.measurements[3].words.text = NULL;
+    /* The root of results is a Comprehensive 3D SR, and lists the segmentation that it refers to. */
+    const struct sr_result other = {"1.2.840.10008.5.1.4.1.1.30", "2.25.31", "2.25.30"};
+    sample.request.results = &other;
+    sample.request.result_count = 1;
+    expect_invalid("an Enhanced SR as the root");
+    sample.request.comprehensive_3d = true;
+    expect_invalid("without identity");
+    sample.request.result_count = 0;
     sample.identity.sop_instance_uid[0] = '\0';
     expect_invalid("without identity");
     sample.request.seg_identity = NULL;
     expect_invalid("without identity");
+}
+
+END_TEST
+
+/* The class, and each object that a root lists, are part of the identity. */
+START_TEST(identity_of_a_root)
+{
+    struct derived_identity kinds[4];
+    struct sr_result results[] = {{SEG_SOP_CLASS_UID, sample.identity.sop_instance_uid, sample.identity.series_uid},
+                                  {"1.2.840.10008.5.1.4.1.1.30", "2.25.31", "2.25.30"}};
+    sample.request.results = results;
+    for (int kind = 0; kind < 4; kind++) {
+        sample.request.comprehensive_3d = kind > 0;
+        sample.request.result_count = kind > 1 ? 2 : 0;
+        results[1].instance_uid = kind == 3 ? "2.25.32" : "2.25.31";
+        written_take(&object);
+        kinds[kind] = object.summary.identity;
+        for (int other = 0; other < kind; other++)
+            ck_assert_str_ne(kinds[kind].sop_instance_uid, kinds[other].sop_instance_uid);
+    }
+    ck_assert_int_eq(written_count_text(&object, "2.25.32"), 2);
+    ck_assert_int_eq(written_count_text(&object, "2.25.30"), 1);
+    /* Another class than its own is that of the replaced report. */
+    const struct derived_earlier earlier = {.latest = {"2.25.41", "2.25.40", "1.2.3.4.7", SR_SOP_CLASS}};
+    sample.request.earlier = &earlier;
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, SR_SOP_CLASS), 1);
+    ck_assert_int_eq(written_count_text(&object, SR_3D_SOP_CLASS), 2); /* file meta information, data set */
 }
 
 END_TEST
@@ -497,6 +533,7 @@ main(void)
     tcase_add_test(tests, the_file);
     tcase_add_test(tests, the_same_bytes_again);
     tcase_add_test(tests, identity);
+    tcase_add_test(tests, identity_of_a_root);
     tcase_add_test(tests, used_coding_schemes_are_listed);
     tcase_add_test(tests, extreme_values);
     tcase_add_test(tests, absent_values);

@@ -130,6 +130,35 @@ START_TEST(references)
 
 END_TEST
 
+/* The objects of the job that a root lists, in its evidence and in its image library. */
+START_TEST(references_of_a_root)
+{
+    const struct sr_result results[] = {
+        {SEG_SOP_CLASS_UID, sample.identity.sop_instance_uid, sample.identity.series_uid},
+        {"1.2.840.10008.5.1.4.1.1.481.3", "2.25.31", "2.25.30"},
+        {"1.2.840.10008.5.1.4.1.1.7.4", "2.25.33", "2.25.32"},
+        {"1.2.840.10008.5.1.4.1.1.7.4", "2.25.34", "2.25.32"},
+    };
+    sample.request.comprehensive_3d = true;
+    sample.request.results = results;
+    sample.request.result_count = 4;
+    sample.groups[1].measurement_count = 0;
+    written_take(&object);
+    static const char *const instances[] = {"2.25.31", "2.25.33", "2.25.34"};
+    for (size_t i = 0; i < 3; i++) {
+        written_expect_damage(&object, written_find_text(&object, instances[i], 1) + 6, 1, "the evidence lists");
+        written_expect_damage(&object, written_find_text(&object, instances[i], 2) + 6, 1, "it refers to");
+    }
+    written_expect_damage(&object, written_find_text(&object, "2.25.32", 1) + 6, 1, "SeriesInstanceUID of");
+    written_expect_damage(&object, written_find_text(&object, sample.identity.sop_instance_uid, 2) + 8, 1,
+                          "it refers to");
+    written_expect_damage(&object, written_find_text(&object, "1.2.840.10008.5.1.4.1.1.88.34", 2) + 28, 6,
+                          "SOPClassUID");
+    written_expect_damage(&object, written_find_text(&object, "Image Library Group", 2), 1, "a concept name");
+}
+
+END_TEST
+
 /* Frames 5, 4 and 3 of five, and their instance. */
 START_TEST(references_of_the_volume)
 {
@@ -230,6 +259,7 @@ main(void)
     tcase_add_test(tests, reasons_for_absent_values);
     tcase_add_test(tests, identifiers_of_the_segment);
     tcase_add_test(tests, references);
+    tcase_add_test(tests, references_of_a_root);
     tcase_add_test(tests, references_of_the_volume);
     tcase_add_test(tests, identifiers_of_the_report);
     tcase_add_test(tests, undeclared_coding_schemes);

@@ -54,7 +54,7 @@ START_TEST(each_name_has_a_code)
         struct feature feature = texture(1, aggregation_names[a], ways[a % 4]);
         const struct feature_set set = {.items = &feature, .count = 1};
         struct measurements measurements;
-        ck_assert_int_eq(measurements_make(&set, "[hnsf'U]", &measurements), 0);
+        ck_assert_int_eq(measurements_make(&set, 0, "[hnsf'U]", &measurements), 0);
         expect_modifier(&measurements.items[0], "5QB6", aggregation_codes[a]);
         expect_modifier(&measurements.items[0], "4R0B", NULL);
         measurements_free(&measurements);
@@ -75,7 +75,7 @@ START_TEST(every_feature_has_a_short_code)
         feature.ibsi = definition->ibsi;
         const struct feature_set set = {.items = &feature, .count = 1};
         struct measurements measurements;
-        ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
+        ck_assert_int_eq(measurements_make(&set, 0, "1", &measurements), 0);
         const char *code = measurements.items[0].concept.value;
         ck_assert_msg(code[0] != '\0' && strlen(code) <= 16, "%s", code);
         measurements_free(&measurements);
@@ -93,7 +93,7 @@ START_TEST(each_absence_has_a_text)
         feature.missing_reason = name;
         const struct feature_set set = {.items = &feature, .count = 1};
         struct measurements measurements;
-        ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
+        ck_assert_int_eq(measurements_make(&set, 0, "1", &measurements), 0);
         const char *words = measurements.items[0].absence;
         ck_assert(name[0] == '\0' ? words[0] == '\0' : strchr(words, ' ') != NULL);
         measurements_free(&measurements);
@@ -110,7 +110,7 @@ START_TEST(a_group_for_each_region)
     features[4].value = 2.5;
     const struct feature_set set = {.items = features, .count = 5};
     struct measurements measurements;
-    ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
+    ck_assert_int_eq(measurements_make(&set, 0, "1", &measurements), 0);
     ck_assert_uint_eq(measurements.group_count, 3);
     static const int32_t segments[3] = {0, 2, SR_WHOLE_VOLUME};
     static const size_t counts[3] = {2, 2, 1};
@@ -119,6 +119,14 @@ START_TEST(a_group_for_each_region)
         ck_assert_uint_eq(measurements.groups[g].measurement_count, counts[g]);
     }
     ck_assert_double_eq(measurements.groups[2].measurements[0].value, 2.5);
+    measurements_free(&measurements);
+    /* The root of results also lists the second and the fourth segment. */
+    ck_assert_int_eq(measurements_make(&set, 4, "1", &measurements), 0);
+    ck_assert_uint_eq(measurements.group_count, 5);
+    for (int g = 0; g < 2; g++) {
+        ck_assert_int_eq(measurements.groups[3 + g].segment, 1 + 2 * g);
+        ck_assert_uint_eq(measurements.groups[3 + g].measurement_count, 0);
+    }
     measurements_free(&measurements);
 }
 
