@@ -119,7 +119,7 @@ def assert_dciodvfy_is_content(path):
     assert remarks == [], "\n".join(remarks)
 
 
-def assert_dsrdump_shows(path, groups, kind):
+def assert_dsrdump_shows(path, groups, kind="enhanced"):
     done = subprocess.run(["dsrdump", "+Pc", "+Pu", "+Pl", path], capture_output=True, text=True, errors="replace")
     assert done.returncode == 0, done.stderr
     complaints = [line for line in done.stderr.splitlines() if "VR checker" not in line and "ISO_IR" not in line]
