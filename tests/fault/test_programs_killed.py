@@ -197,8 +197,17 @@ def check(d, voxels, folder):
     check_database(d)
     check_events(d)
     check_leftovers(d)
-    wait_for(lambda: not [pid for pid, (_, command) in processes().items() if str(folder).encode() in command], SECONDS,
-             "the end of every process")
+    left = {}
+
+    def all_ended():
+        left.clear()
+        left.update({pid: found for pid, found in processes().items() if str(folder).encode() in found[1]})
+        return not left
+
+    try:
+        wait_for(all_ended, SECONDS, "the end of every process")
+    finally:
+        print("".join(f"still runs: {pid}, parent {parent}, {command}\n" for pid, (parent, command) in left.items()), end="")
 
 
 def test_kills_leave_one_mask_and_one_result(tmp_path):
