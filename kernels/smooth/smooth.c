@@ -7,21 +7,33 @@
 #include <stdlib.h>
 
 int
-smooth_weights(double sigma, int32_t weights[SMOOTH_MAX_RADIUS + 1])
+smooth_gaussian(double sigma, double weights[SMOOTH_MAX_RADIUS + 1])
 {
     const double reach = floor(3 * sigma + 0.5);
-    int radius, others = 0;
-    double sum = 0, gauss[SMOOTH_MAX_RADIUS + 1];
+    int radius;
+    double sum = 0;
 
     if (!(reach >= 0 && reach <= SMOOTH_MAX_RADIUS))
         return -1;
     radius = (int)reach;
     for (int i = 0; i <= radius; i++)
-        gauss[i] = i > 0 ? exp(-(double)i * (double)i / (2 * sigma * sigma)) : 1;
+        weights[i] = i > 0 ? exp(-(double)i * (double)i / (2 * sigma * sigma)) : 1;
     for (int i = -radius; i <= radius; i++)
-        sum += gauss[abs(i)];
+        sum += weights[abs(i)];
+    for (int i = 0; i <= radius; i++)
+        weights[i] /= sum;
+    return radius;
+}
+
+int
+smooth_weights(double sigma, int32_t weights[SMOOTH_MAX_RADIUS + 1])
+{
+    double gauss[SMOOTH_MAX_RADIUS + 1];
+    const int radius = smooth_gaussian(sigma, gauss);
+    int others = 0;
+
     for (int i = 1; i <= radius; i++) {
-        weights[i] = (int32_t)floor(SMOOTH_UNIT * (gauss[i] / sum) + 0.5);
+        weights[i] = (int32_t)floor(SMOOTH_UNIT * gauss[i] + 0.5);
         others += weights[i];
     }
     weights[0] = SMOOTH_UNIT - 2 * others;

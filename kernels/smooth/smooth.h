@@ -44,7 +44,8 @@ struct smooth_request {
 /* Filters the volume. Returns -E2BIG with VOLUME_TOO_LARGE above SMOOTH_MAX_RADIUS; -EINVAL, -EBUSY. */
 int smooth_run(struct kernels_lane *lane, const struct smooth_request *request, struct error *error);
 
-/* Writes the weights 0 .. radius of one side and returns the radius, or -1 above SMOOTH_MAX_RADIUS. */
+/* Write the weights 0 .. radius of one side and return the radius, or -1 above SMOOTH_MAX_RADIUS: g(i), and integers. */
+int smooth_gaussian(double sigma_voxels, double weights[SMOOTH_MAX_RADIUS + 1]);
 int smooth_weights(double sigma_voxels, int32_t weights[SMOOTH_MAX_RADIUS + 1]);
 
 #ifdef __cplusplus

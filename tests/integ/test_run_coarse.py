@@ -152,13 +152,6 @@ def test_blocks_of_one_voxel_change_nothing(run, tmp_path, kind, more):  # noqa:
     assert told[0]["voxels"] == told[1]["voxels"] and told[2]["voxels"] == told[3]["voxels"]
 
 
-def test_slices_of_different_rescale_are_refused(run, tmp_path):  # noqa: F811
-    phantom(tmp_path / "in", "--kind", "pet", "--size", "32x32x8")
-    for option in ("grid_mm = 2.0;", "smooth_mm = 2.0;"):
-        result = run(segment("A", f"method = \"range\"; range = [ 0.0, 1e6 ]; {option}"), tmp_path / "out", tmp_path / "in", status=1)
-        assert "RESCALE_VARIES" in result.stdout + result.stderr
-
-
 def test_memory_is_limited(run, tmp_path):  # noqa: F811
     """The limit is for both grids together."""
     phantom(tmp_path / "in", "--size", "128x128x40")

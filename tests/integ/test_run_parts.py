@@ -115,13 +115,6 @@ def test_components_are_dropped_by_their_means(run, tmp_path, connectivity):  # 
     assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], expected)
 
 
-def test_means_need_one_rescale(run, tmp_path):  # noqa: F811
-    write(tmp_path / "in", two_lungs(True), spacing=SPACING)
-    result = run(segment("Air", 'method = "range"; range = [ -1000, -400 ]; then = ( { drop_mean_below = -900; } );'),
-                 tmp_path / "out", tmp_path / "in", status=1)
-    assert "RESCALE_VARIES" in result.stderr and "drop_mean_below" in result.stderr
-
-
 def test_disks(run, tmp_path):  # noqa: F811
     datasets, values = write(tmp_path / "in", two_lungs(True), spacing=SPACING)
     run(segment("Air", 'method = "range"; range = [ -1000, -400 ]; then = ( { open_mm = 4; space = "slice"; } );'),

@@ -54,8 +54,10 @@ segmentation_count_bytes(struct segmentation *segmentation)
         if (!segment_is_here(segmentation, i))
             continue;
         const struct segment_bytes own = method->bytes ? method->bytes(segmentation, i) : (struct segment_bytes){0};
+        const int64_t steps = sets_bytes(segmentation, i);
         bytes->lasting += own.lasting + (method->find ? segment_mask_bytes(segmentation->stack) : 0);
         bytes->passing = own.passing > bytes->passing ? own.passing : bytes->passing;
+        bytes->passing = steps > bytes->passing ? steps : bytes->passing;
     }
 }
 

@@ -3,13 +3,15 @@
 
 #include "base/error.h"
 #include "service/pipeline/measure/measure.h"
-#include "service/pipeline/segment/segment_ranges.h"
+#include "service/pipeline/rescaled_series.h"
 #include "service/pipeline/volume.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HOUNSFIELD_UNIT 0.125 /* of real values, HU */
 
 enum { FINEST_SCALE = 64 };
 
@@ -44,33 +46,74 @@ coarse_volume_lay_out(struct coarse_volume *coarse, const struct segmentation *f
     return 0;
 }
 
-/* Fills the request, and the instance that gives the blocks their meaning. */
-static int
-coarse_volume_scale(struct coarse_volume *coarse, const struct segmentation *fine, struct coarse_request *request,
-                    struct error *error)
+/* Finds the unit and the origin of the blocks of real values: 1/8 HU, or one for which all values fit. */
+static struct image_rescale
+coarse_volume_scale_real(struct rescaled_series *series, bool is_hounsfield)
 {
-    const struct geometry_plane *first = &fine->stack->planes[0];
-    struct dicom_instance *own = &coarse->instance;
-    struct image_range limits;
-    *request = (struct coarse_request){.grid = coarse->blocks, .scale = FINEST_SCALE, .blocks = coarse->voxels};
-    const int rc = ranges_limits(fine->instances, fine->stack, &limits, &request->padding, error);
-    if (rc)
-        return rc;
-    const struct image_rescale rescale = volume_rescale(fine->instances, first);
-    const bool is_hounsfield = strcmp(value_unit_of(fine->instances, fine->stack), "[hnsf'U]") == 0;
+    const struct image_rescale of = series->rescale;
+    const double span = series->highest - series->lowest;
+    struct image_rescale scale = {.slope = span / UINT16_MAX};
+    if (is_hounsfield)
+        return (struct image_rescale){HOUNSFIELD_UNIT / of.slope, (0 - of.intercept) / of.slope};
+    if (series->values.whole)
+        for (scale.slope = 1; scale.slope * UINT16_MAX < span;)
+            scale.slope *= 2;
+    scale.intercept = series->lowest - INT16_MIN * scale.slope;
+    return scale;
+}
+
+/* Sets the values of blocks that are means of real values. Returns their rescale. */
+static struct image_rescale
+coarse_volume_set_real(struct rescaled_series *series, bool is_hounsfield)
+{
+    const struct image_rescale scale = coarse_volume_scale_real(series, is_hounsfield), of = series->rescale;
+    for (int64_t z = 0; z < series->values.extent.slices; z++) {
+        series->rescales[z].slope /= scale.slope;
+        series->rescales[z].intercept = (series->rescales[z].intercept - scale.intercept) / scale.slope;
+    }
+    series->values.padded = (series->values.padded - scale.intercept) / scale.slope;
+    return (struct image_rescale){of.slope * scale.slope, of.slope * scale.intercept + of.intercept};
+}
+
+/* Sets the values of blocks that are means of stored values. Returns their rescale. */
+static struct image_rescale
+coarse_volume_set_stored(const struct rescaled_series *series, bool is_hounsfield, struct coarse_request *request)
+{
+    const struct image_range limits = series->limits;
+    const struct image_rescale rescale = series->rescale;
     request->lo = limits.lo;
     request->hi = limits.hi;
+    request->padding = series->padding;
     request->offset = limits.lo + (limits.hi - limits.lo + 1) / 2;
     if (is_hounsfield)
         request->offset = (int32_t)lround(fmin(fmax(-rescale.intercept / rescale.slope, limits.lo), limits.hi));
     while ((limits.hi - request->offset) * request->scale > INT16_MAX ||
            (limits.lo - request->offset) * request->scale < INT16_MIN)
         request->scale /= 2;
+    return (struct image_rescale){rescale.slope / request->scale, rescale.slope * request->offset + rescale.intercept};
+}
+
+/* Fills the request or the values of the slices, and the instance that gives the blocks their meaning. */
+static int
+coarse_volume_scale(struct coarse_volume *coarse, const struct segmentation *fine, const struct kernels_lane *lane,
+                    struct coarse_request *request, struct rescaled_series *series, struct error *error)
+{
+    const struct geometry_plane *first = &fine->stack->planes[0];
+    struct dicom_instance *own = &coarse->instance;
+    *request = (struct coarse_request){.grid = coarse->blocks, .scale = FINEST_SCALE, .blocks = coarse->voxels};
+    int rc = rescaled_series_make(fine->instances, fine->stack, lane, series, error);
+    if (rc == 0)
+        rc = rescaled_series_limit(fine->instances, fine->stack, series, error);
+    if (rc)
+        return rc;
+    const bool is_hounsfield = strcmp(value_unit_of(fine->instances, fine->stack), "[hnsf'U]") == 0;
+    const struct image_rescale rescale = series->is_apart ? coarse_volume_set_real(series, is_hounsfield)
+                                                          : coarse_volume_set_stored(series, is_hounsfield, request);
     *own = *fine->instances[first->instance];
     coarse->frame = own->frames[first->frame];
     coarse->frame.has_rescale = true;
-    coarse->frame.slope = rescale.slope / request->scale;
-    coarse->frame.intercept = rescale.slope * request->offset + rescale.intercept;
+    coarse->frame.slope = rescale.slope;
+    coarse->frame.intercept = rescale.intercept;
     own->frames = &coarse->frame;
     own->frame_count = 1;
     own->pixel = IMAGE_INT16;
@@ -97,10 +140,12 @@ coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, s
 {
     struct kernels_demand demand = {.of = {NULL}, .most_bytes = most_bytes};
     struct coarse_request request;
+    struct rescaled_series series = {.is_apart = false};
     coarse->lane = lane;
     int rc = coarse_volume_lay_out(coarse, fine, error);
     if (rc == 0)
-        rc = coarse_volume_scale(coarse, fine, &request, error);
+        rc = coarse_volume_scale(coarse, fine, NULL, &request, &series, error);
+    rescaled_series_release(&series);
     if (rc)
         return rc;
     coarse->grid = (struct grid){.instances = coarse->instances,
@@ -214,11 +259,14 @@ coarse_volume_run(struct coarse_volume *coarse, struct segmentation *fine, struc
                   struct error *error)
 {
     struct coarse_request request;
-    int rc = coarse_volume_scale(coarse, fine, &request, error); /* the padding may be known only now */
+    struct rescaled_series series;
+    int rc = coarse_volume_scale(coarse, fine, lane, &request, &series, error); /* the padding may be known only now */
     if (rc == 0)
         rc = segmentation_begin(&coarse->segmentation, coarse->lane, error);
     if (rc == 0)
-        rc = coarse_run(lane, &request, error);
+        rc = series.is_apart ? rescaled_blocks(&series.values, &coarse->blocks, coarse->voxels, error)
+                             : coarse_run(lane, &request, error);
+    rescaled_series_release(&series);
     if (rc == 0)
         rc = kernels_volume_ready(coarse->lane, 0, coarse->stack.plane_count, error);
     if (rc == 0)

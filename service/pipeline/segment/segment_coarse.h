@@ -4,7 +4,10 @@
  *
  * The values are signed 16-bit. Their unit is a stored value of the images, divided by the largest power of two up to 64 that
  * fits. HU are limited to -1024 .. 3071 first, and 0 HU is the value 0: of CT with a slope of 1, the unit is 1/8 HU. Padding
- * counts as the lowest value. All slices must have the same rescale, with a positive slope, and the same padding.
+ * counts as the lowest value. All slices must have the same padding.
+ *
+ * Slices with rescales of their own (rescaled_series.h) are averaged as real values. If these are integers, the unit is the
+ * smallest power of two for which all fit. Otherwise it is 1/8 HU, or 1/65535 of the values that the slices can have.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_COARSE_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_COARSE_H
@@ -29,8 +32,7 @@ bool coarse_volume_is_wanted(const struct conf_pipeline *pipeline);
 
 /*
  * Prepares the coarse grid of a segmentation of the images' voxels, in a lane of its own, with at most `most_bytes` (0: the
- * free memory). Release it also after an error: -EINVAL with RESCALE_VARIES or
- * PADDING_MIXED, and errors of kernels_volume_begin() and segmentation_prepare().
+ * free memory). Release it also after an error: errors of rescaled_series_limit(), kernels_volume_begin() and segmentation_prepare().
  */
 int coarse_volume_prepare(struct coarse_volume *coarse, struct segmentation *fine, struct kernels_lane *lane,
                           int64_t most_bytes, struct error *error);

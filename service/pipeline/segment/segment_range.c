@@ -2,6 +2,7 @@
  * segment_range.c - segments of all voxels in a range of values (segment_ranges.h). A mask begins
  * with the range (kernels/mask/mask.h), so the method has no region to find.
  */
+#include "service/pipeline/rescaled_series.h"
 #include "service/pipeline/segment/segment_coarse.h"
 #include "service/pipeline/segment/segment_level_set.h"
 #include "service/pipeline/segment/segment_ranges.h"
@@ -174,9 +175,13 @@ range_bytes(const struct segmentation *segmentation, size_t segment)
     const int64_t mask = segment_mask_bytes(segmentation->stack);
     const int64_t region = own->smooth_mm > 0 || own->shape_count > 0 ? mask : 0;
     const bool is_bounded = own->refine || own->shape_count > 0 || own->from;
-    return (struct segment_bytes){.lasting = region,
-                                  .passing = ranges_bytes(segmentation, segment) +
-                                             (own->smooth_mm > 0 && is_bounded ? mask : 0)};
+    const struct geometry_stack *stack = segmentation->stack;
+    const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    const bool is_apart = rescaled_series_is_apart(segmentation->instances, stack);
+    int64_t passing = ranges_bytes(segmentation, segment);
+    if (own->smooth_mm > 0)
+        passing += (is_bounded ? mask : 0) + (is_apart ? rescaled_smooth_bytes(&extent) : 0);
+    return (struct segment_bytes){.lasting = region, .passing = passing};
 }
 
 const struct segment_method segment_range = {

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "kernels/mask/relative.h"
 #include "kernels/texture/texture.h"
-#include "service/pipeline/measure/measure.h"
+#include "service/pipeline/rescaled_series.h"
 #include "service/pipeline/volume.h"
 
 #include <errno.h>
@@ -159,50 +159,38 @@ ranges_find(struct segmentation *segmentation, size_t number, struct kernels_lan
 }
 
 int
-ranges_limits(struct dicom_instance *const *instances, const struct geometry_stack *stack, struct image_range *limits,
-              struct image_range *padding, struct error *error)
-{
-    static const double hounsfield[2] = {-1024, 3071};
-    const struct geometry_plane *planes = stack->planes;
-    const struct image_rescale rescale = volume_rescale(instances, &planes[0]);
-    *padding = volume_padding(instances[planes[0].instance]);
-    *limits = image_pixel_range(stack->pixel);
-    for (int32_t z = 0; z < stack->plane_count; z++) {
-        const char *const path = instances[planes[z].instance]->path;
-        const struct image_rescale own = volume_rescale(instances, &planes[z]);
-        const struct image_range other = volume_padding(instances[planes[z].instance]);
-        if (own.slope != rescale.slope || own.intercept != rescale.intercept || !(own.slope > 0))
-            return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, instances[planes[0].instance]->path, path,
-                                   "grid_mm and smooth_mm require one rescale with a positive slope for all slices");
-        if (other.lo != padding->lo || other.hi != padding->hi)
-            return error_set_files(error, -EINVAL, CODE_PADDING_MIXED, instances[planes[0].instance]->path, path,
-                                   "grid_mm and smooth_mm require the same padding for all slices");
-    }
-    if (strcmp(value_unit_of(instances, stack), "[hnsf'U]") == 0)
-        *limits = volume_stored_range(hounsfield, rescale.slope, rescale.intercept, *limits);
-    if (!volume_range_is_empty(*limits))
-        return 0;
-    return error_set(error, -EINVAL, CODE_RESCALE_INVALID, "the rescale leaves no stored value from -1024 to 3071 HU");
-}
-
-int
 ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
               const uint64_t *region, uint64_t *bits, struct error *error)
 {
     const struct conf_segment *own = &segmentation->pipeline->segments[segment];
     const struct geometry_stack *stack = segmentation->stack;
-    struct image_range limits;
-    struct smooth_request request = {.sigma_mm = own->smooth_mm, .region = region, .bits = bits};
-    int rc = ranges_limits(segmentation->instances, stack, &limits, &request.padding, error);
-    if (rc)
-        return rc;
-    const struct image_rescale rescale = volume_rescale(segmentation->instances, &stack->planes[0]);
-    request.lo = limits.lo;
-    request.hi = limits.hi;
-    request.range = volume_stored_range(segmentation->ranges[segment].ends, rescale.slope, rescale.intercept,
-                                        image_pixel_range(stack->pixel));
-    if (!volume_range_is_empty(request.range))
-        rc = smooth_run(lane, &request, error);
+    const double *ends = segmentation->ranges[segment].ends;
+    struct rescaled_series series;
+    int rc = rescaled_series_make(segmentation->instances, stack, lane, &series, error);
+    if (rc == 0)
+        rc = rescaled_series_limit(segmentation->instances, stack, &series, error);
+    if (rc == 0 && series.is_apart) {
+        struct rescaled_filter filter = {.sigma_mm = own->smooth_mm,
+                                         .rescale = series.rescale,
+                                         .range = {ends[0], ends[1]},
+                                         .region = region,
+                                         .bits = bits};
+        memcpy(filter.spacing, stack->spacing, sizeof filter.spacing);
+        rc = rescaled_smooth(&series.values, &filter, error);
+    } else if (rc == 0) {
+        const struct smooth_request request = {.sigma_mm = own->smooth_mm,
+                                               .lo = series.limits.lo,
+                                               .hi = series.limits.hi,
+                                               .padding = series.padding,
+                                               .range = volume_stored_range(ends, series.rescale.slope,
+                                                                            series.rescale.intercept,
+                                                                            image_pixel_range(stack->pixel)),
+                                               .region = region,
+                                               .bits = bits};
+        if (!volume_range_is_empty(request.range))
+            rc = smooth_run(lane, &request, error);
+    }
+    rescaled_series_release(&series);
     return rc;
 }
 

@@ -36,15 +36,8 @@ int ranges_make(const struct segmentation *segmentation, size_t segment, struct 
                 struct image_range *hole, struct error *error);
 
 /*
- * Finds the stored values that a filter clips to: HU -1024 .. 3071, or all that the pixels can have; and the common padding.
- * Returns -EINVAL with RESCALE_VARIES or PADDING_MIXED if slices differ, or if the slope is not positive.
- */
-int ranges_limits(struct dicom_instance *const *instances, const struct geometry_stack *stack,
-                  struct image_range *limits, struct image_range *padding, struct error *error);
-
-/*
  * Fills `bits` with the voxels of a segment with smooth_mm: those of `region` (NULL: all) whose filtered value is
- * in range. Returns errors of ranges_limits() and smooth_run().
+ * in range. Returns errors of rescaled_series_limit(), smooth_run() and rescaled_smooth().
  */
 int ranges_smooth(const struct segmentation *segmentation, size_t segment, struct kernels_lane *lane,
                   const uint64_t *region, uint64_t *bits, struct error *error);

@@ -2,7 +2,7 @@
 #include "service/pipeline/segment/segment_sets.h"
 
 #include "base/error.h"
-#include "service/pipeline/volume.h"
+#include "service/pipeline/rescaled_series.h"
 
 #include <errno.h>
 #include <math.h>
@@ -154,23 +154,59 @@ sets_make_start(const struct segmentation *segmentation, size_t number, struct k
     return rc;
 }
 
-/* Converts the value of a step to stored values. */
+/* Keeps the components of a mask by their real means: a copy that the caller must free. */
 static int
-set_stored(const struct segmentation *segmentation, struct kernels_mask_step *step, struct error *error)
+set_keep_means(const struct rescaled_series *series, const struct kernels_mask_step *step, const uint64_t *mask,
+               uint64_t **kept, struct error *error)
 {
-    const struct geometry_stack *stack = segmentation->stack;
-    const struct image_rescale rescale = volume_rescale(segmentation->instances, &stack->planes[0]);
-    bool alike = rescale.slope > 0;
-    for (int32_t z = 1; z < stack->plane_count; z++) {
-        const struct image_rescale other = volume_rescale(segmentation->instances, &stack->planes[z]);
-        alike &= other.slope == rescale.slope && other.intercept == rescale.intercept;
+    const struct image_extent *extent = &series->values.extent;
+    const int64_t words = (extent->columns + 63) / 64 * extent->rows * extent->slices;
+    uint64_t *made = calloc((size_t)words, sizeof *made);
+    const int rc = made ? rescaled_keep_means(&series->values, mask, step->corners, step->amount, made, error)
+                        : error_set_system(error, -ENOMEM, "hold the masks");
+    free(*kept);
+    *kept = made;
+    return rc;
+}
+
+/* Makes a mask with its steps. Means of real values are measured between two runs of the lane. */
+static int
+set_run(const struct segmentation *segmentation, size_t number, struct kernels_lane *lane,
+        struct kernels_mask_request request, struct kernels_mask_step *steps, struct error *error)
+{
+    const struct kernels_mask_step *const end = steps + request.step_count;
+    struct rescaled_series series = {.is_apart = false};
+    struct kernels_mask_result result;
+    uint64_t *kept = NULL;
+    int rc = 0;
+    for (struct kernels_mask_step *step = steps; step < end && rc == 0; step++) {
+        if (step->kind != KERNELS_MASK_DROP_MEAN_BELOW)
+            continue;
+        if (series.rescale.slope == 0)
+            rc = rescaled_series_make(segmentation->instances, segmentation->stack, lane, &series, error);
+        if (rc == 0)
+            step->amount = (step->amount - series.rescale.intercept) / series.rescale.slope;
+        if (rc || !series.is_apart)
+            continue;
+        request.steps = steps;
+        request.step_count = (size_t)(step - steps);
+        rc = kernels_mask_run(lane, segmentation->places[number], &request, &result, error);
+        if (rc == 0)
+            rc = set_keep_means(&series, step, result.mask.bits, &kept, error);
+        request.range_count = request.any_of_count = 0;
+        request.padding = (struct image_range){1, 0};
+        request.found = kept;
+        steps = step + 1;
     }
-    if (!alike)
-        return error_set_files(
-            error, -EINVAL, CODE_RESCALE_VARIES, segmentation->instances[stack->planes[0].instance]->path, NULL,
-            "drop_mean_below needs one Rescale Slope above 0 and one Rescale Intercept in all slices");
-    step->amount = (step->amount - rescale.intercept) / rescale.slope;
-    return 0;
+    request.steps = steps;
+    request.step_count = (size_t)(end - steps);
+    if (rc == 0)
+        rc = kernels_mask_run(lane, segmentation->places[number], &request, &result, error);
+    if (rc == 0)
+        segmentation->masks[number] = result.mask;
+    rescaled_series_release(&series);
+    free(kept);
+    return rc;
 }
 
 int
@@ -188,7 +224,6 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
     struct kernels_mask_step *steps = calloc(1 + segment->then_count, sizeof *steps);
     struct kernels_mask_request request = {
         .any_of = any_of, .within = within, .minus = minus, .steps = steps, .padding = {1, 0}};
-    struct kernels_mask_result result;
     int rc = 0;
     if (!any_of || !within || !minus || !steps) {
         rc = error_set_system(error, -ENOMEM, "make the masks");
@@ -202,22 +237,30 @@ sets_make(struct segmentation *segmentation, size_t number, struct kernels_lane 
     set_add(segmentation, segment->within, segment->within_count, within, &request.within_count);
     set_add(segmentation, segment->intersect, segment->intersect_count, within, &request.within_count);
     set_add(segmentation, segment->minus, segment->minus_count, minus, &request.minus_count);
-    for (size_t i = 0; i < segment->then_count && rc == 0; i++) {
+    for (size_t i = 0; i < segment->then_count; i++)
         steps[i] = set_step(&segment->then[i]);
-        if (steps[i].kind == KERNELS_MASK_DROP_MEAN_BELOW)
-            rc = set_stored(segmentation, &steps[i], error);
-    }
     request.step_count = segment->then_count;
-    if (rc == 0)
-        rc = kernels_mask_run(lane, segmentation->places[number], &request, &result, error);
-    if (rc == 0)
-        segmentation->masks[number] = result.mask;
+    rc = set_run(segmentation, number, lane, request, steps, error);
 out:
     free(any_of);
     free(within);
     free(minus);
     free(steps);
     return rc;
+}
+
+int64_t
+sets_bytes(const struct segmentation *segmentation, size_t number)
+{
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const struct geometry_stack *stack = segmentation->stack;
+    const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    bool measures = false;
+    for (size_t i = 0; i < segment->then_count; i++)
+        measures |= set_step(&segment->then[i]).kind == KERNELS_MASK_DROP_MEAN_BELOW;
+    return measures && rescaled_series_is_apart(segmentation->instances, stack)
+               ? rescaled_means_bytes(&extent) + segment_mask_bytes(stack)
+               : 0;
 }
 
 static void

@@ -23,6 +23,9 @@ int sets_make_start(const struct segmentation *segmentation, size_t segment, str
 /* Makes a segment's mask from its region and the masks that it uses. */
 int sets_make(struct segmentation *segmentation, size_t segment, struct kernels_lane *lane, struct error *error);
 
+/* Returns the bytes that the steps of a segment need outside of the lane. */
+int64_t sets_bytes(const struct segmentation *segmentation, size_t segment);
+
 /* Appends the limits and steps to the segment's Algorithm Parameters. */
 void sets_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
 
