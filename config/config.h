@@ -483,6 +483,7 @@ struct conf_pipeline {
     bool unreviewed;          /* deliver results of segments with `trust` without a validation */
     char *series_description; /* "": derived from the name */
     int series_number;
+    double preview_window[2]; /* centre and width of the grey window of pictures; width 0: chosen from the images */
     /* The members below are no part of the results' identity (conf_pipeline_identity). */
 #define CONF_PATIENCE_SECONDS 86400.0 /* the default of patience_seconds */
     double patience_seconds;          /* max wait for missing annotation objects */

@@ -309,6 +309,8 @@ check_pipeline(const void *object, const struct option_spot *spot)
     if (k == pipeline->segment_count && k > 0)
         option_refuse(spot, "segments", "all of them are hidden: the pipeline has no result; show at least one");
     check_expectations(&segments, pipeline);
+    if (pipeline->preview_window[1] < 0)
+        option_refuse(spot, "preview_window", "the width is negative: give [ centre, width ]");
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);
@@ -398,6 +400,11 @@ static const struct option_row pipeline_rows[] = {
      .help = "Series Description (0008,103E) of the results; empty: derived from the name"},
     {ROW(conf_pipeline, integer, series_number), "9000", LIMITS(0, 2147483647),
      .help = "Series Number (0020,0011) of the results"},
+    {ROW(conf_pipeline, numbers, preview_window), "[ 0.0, 0.0 ]", LIMITS(-1e9, 1e9), .array = {.count = 2},
+     .later = true,
+     .help =
+         "centre and width of the grey window of preview.png, in the unit of the values; width 0: the window of the "
+         "images, or one that shows the values of the segments"},
     {ROW(conf_pipeline, number, memory_mib), "0.0", LIMITS(0, 16777216), .later = true,
      .help = "max memory of a job, at most jobs.memory_mib; a job that needs more fails at once; "
              "0: jobs.memory_mib"},

@@ -176,7 +176,7 @@ def test_a_period_with_every_kind_of_event(night, tmp_path, monkeypatch):
 
     # A preview that is too large, or is not a file, is left out. The page has all other content.
     preview = d.root / review["preview_path"]
-    preview.write_bytes(preview.read_bytes().ljust(257 * 1024, b"\0"))
+    preview.write_bytes(preview.read_bytes().ljust(1025 * 1024, b"\0"))
     assert "img" not in page_of(d, tmp_path / "night.html").tags
     preview.unlink()
     preview.symlink_to("/etc/passwd")

@@ -523,17 +523,20 @@ def preview(folder):
 
 def test_the_preview_shows_slices_in_proportion_with_outlines(run, tmp_path):
     """40 x 80 pixels of 3 mm by 1 mm: slices are half as high again as they are wide."""
-    phantom(tmp_path / "in", "--size", "80x40x3", "--spacing", "1,3,5")
+    files = phantom(tmp_path / "in", "--size", "80x40x3", "--spacing", "1,3,5")
     run("ball", tmp_path / "out", tmp_path / "in")
     picture = preview(tmp_path / "out")
-    slices = json.loads((tmp_path / "out" / "job.json").read_text())["results"][0]["frames"]
-    row = picture[-4 - 18 - 144]  # through the middle of the slices, above the line of the window
-    columns = np.flatnonzero((row != 24).any(axis=1))
-    tiles = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)
-    rows = np.flatnonzero((picture[:-18, 4 + 90] != 24).any(axis=1))
-    assert len(tiles) == slices
-    assert {len(t) for t in tiles} == {192} and (rows >= picture.shape[0] - 4 - 18 - 288).sum() == 288
-    assert (np.ptp(picture, axis=2) > 60).sum() > 100, "no coloured outline"
+    end = picture.shape[0] - 11 - 43 - 43 - 11  # of the slices: above a margin, two lines of text and a gap
+    assert picture.shape[1] == 1170
+    slices = sorted((pydicom.dcmread(f) for f in files), key=lambda d: d.ImagePositionPatient[2])
+    for tile, dataset in enumerate(slices):  # of 375 pixels on a grid; images of 312 x 468 are in their middle
+        left = 11 + tile * (375 + 11)
+        tissue = dataset.pixel_array > dataset.pixel_array.min() + 500  # the head, whose outer part is in the segment
+        outline = np.ptp(picture[end - 468:end, left + 31:left + 31 + 312], axis=2) > 60
+        for axis, scale in ((0, 312 / 80), (1, 468 / 40)):
+            head, drawn = (np.flatnonzero(mask.any(axis=axis)) for mask in (tissue, outline))
+            assert abs(drawn[0] - head[0] * scale) <= 2 and abs(drawn[-1] + 1 - (head[-1] + 1) * scale) <= 2
+        assert (picture[end - 469 - 40:end - 468, left + 374] == 23).all()  # the line of the caption
 
 
 def test_monochrome1_is_inverted_in_the_preview_alone(run, tmp_path):
@@ -547,7 +550,8 @@ def test_monochrome1_is_inverted_in_the_preview_alone(run, tmp_path):
     run("ball", tmp_path / "b", tmp_path / "in")
     a, b = (pydicom.dcmread(tmp_path / n / "seg.dcm") for n in "ab")
     assert a.PixelData == b.PixelData
-    a, b = preview(tmp_path / "a"), preview(tmp_path / "b")
+    # The middle of the last slice, where no letters are; 375 pixels per side, above two lines of text.
+    a, b = (preview(tmp_path / n)[-108 - 300:-108 - 75, 11 + 75:11 + 300] for n in "ab")
     grey = (np.ptp(a, axis=2) == 0) & (np.ptp(b, axis=2) == 0) & (a[..., 0] != b[..., 0])
     assert grey.mean() > 0.5
     assert (abs(a[grey] + b[grey] - 255) <= 1).all()

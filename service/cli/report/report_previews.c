@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define MAX_PREVIEWS      12
-#define MAX_PREVIEW_BYTES (256 * 1024)
-#define MAX_BYTES         (2 * 1024 * 1024)
+#define MAX_PREVIEW_BYTES (1024 * 1024)
+#define MAX_BYTES         (6 * 1024 * 1024)
 
 static void
 preview_caption(const struct report_table *table, size_t row, FILE *out)

@@ -153,6 +153,11 @@ int
 grey_window_choose(const struct grey_window_request *request, struct grey_window *window)
 {
     struct shown_values shown;
+    if (request->set[1] > 0) {
+        const double center = request->set[0], half = request->set[1] / 2;
+        *window = (struct grey_window){center - half, center + half, center, 2 * half, GREY_WINDOW_OF_PIPELINE};
+        return 0;
+    }
     const int rc = take_shown_values(request, &shown);
     if (rc)
         return rc;
@@ -166,6 +171,7 @@ void
 grey_window_describe(const struct grey_window *window, const char *unit, char *text, size_t size)
 {
     static const char *const origins[] = {
+        [GREY_WINDOW_OF_PIPELINE] = "set by the pipeline",
         [GREY_WINDOW_OF_IMAGES] = "of the images",
         [GREY_WINDOW_OF_SEGMENTS] = "by the segments' values",
         [GREY_WINDOW_OF_EVERYTHING] = "by all values",

@@ -1,6 +1,8 @@
 /*
  * grey_window.h - chooses the grey window of a preview.
  *
+ * A pipeline may set it (preview_window). Else the values decide.
+ *
  * The window of the images (PS3.3 C.11.2, see dicom.h) is used on three conditions. All displayed
  * slices have the same one. At least half of the displayed segmented tissue lies within it (without
  * a segment, a twentieth of all voxels). It is at most sixteen times as wide as the spread of the
@@ -16,6 +18,7 @@
 #include "service/pipeline/results/panel.h"
 
 enum grey_window_origin {
+    GREY_WINDOW_OF_PIPELINE,
     GREY_WINDOW_OF_IMAGES,
     GREY_WINDOW_OF_SEGMENTS,
     GREY_WINDOW_OF_EVERYTHING,
@@ -34,6 +37,7 @@ struct grey_window_request {
     int slice_count;
     const struct image_mask *const *masks;
     size_t mask_count;
+    const double *set; /* centre and width; width 0: chosen here */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -47,11 +47,27 @@ distance(struct rgb a, struct rgb b)
     return red * red + green * green + blue * blue;
 }
 
-uint8_t
-indexed_png_color(struct indexed_png *picture, int first, struct rgb color)
+void
+indexed_png_start(struct indexed_png *picture)
 {
-    int nearest = first;
-    for (int i = first; i < picture->colors; i++) {
+    for (int i = 0; i < INDEXED_PNG_GREYS; i++) {
+        const uint8_t grey = (uint8_t)((255 * i + (INDEXED_PNG_GREYS - 1) / 2) / (INDEXED_PNG_GREYS - 1));
+        picture->palette[i] = (struct rgb){grey, grey, grey};
+    }
+    picture->colors = INDEXED_PNG_GREYS;
+}
+
+uint8_t
+indexed_png_grey(int level)
+{
+    return (uint8_t)((level * (INDEXED_PNG_GREYS - 1) + 127) / 255);
+}
+
+uint8_t
+indexed_png_color(struct indexed_png *picture, struct rgb color)
+{
+    int nearest = INDEXED_PNG_GREYS;
+    for (int i = INDEXED_PNG_GREYS; i < picture->colors; i++) {
         if (distance(picture->palette[i], color) < distance(picture->palette[nearest], color))
             nearest = i;
     }

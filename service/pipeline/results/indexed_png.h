@@ -1,6 +1,6 @@
 /*
- * indexed_png.h - PNG pictures of up to 256 colours: one byte per pixel, a third of the data of
- * RGB.
+ * indexed_png.h - PNG pictures of 112 greys and up to 144 colours: one byte per pixel, a third of the
+ * data of RGB.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_INDEXED_PNG_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_INDEXED_PNG_H
@@ -8,9 +8,15 @@
 #include <stdint.h>
 
 #define INDEXED_PNG_COLORS 256
+#define INDEXED_PNG_GREYS  112 /* the first entries, from black to white; 224 make noisy slices a sixth larger */
 
 struct rgb {
     uint8_t r, g, b;
+};
+
+/* A rectangle of pixels, which must lie within the picture. */
+struct box {
+    int left, top, width, height;
 };
 
 struct indexed_png {
@@ -20,11 +26,14 @@ struct indexed_png {
     int colors; /* number of used entries */
 };
 
-/*
- * Returns the index of a colour; adds the colour if there is room, else returns the nearest.
- * Entries below `first` (at most 255) are not considered.
- */
-uint8_t indexed_png_color(struct indexed_png *picture, int first, struct rgb color);
+/* Fills the palette with the greys. */
+void indexed_png_start(struct indexed_png *picture);
+
+/* Returns the index of a colour; adds the colour if there is room, else returns the nearest that was added. */
+uint8_t indexed_png_color(struct indexed_png *picture, struct rgb color);
+
+/* Returns the index of the grey that is nearest to 0 (black) to 255 (white). */
+uint8_t indexed_png_grey(int level);
 
 /*
  * Writes the file to `fd`, compressed by up to `threads` threads; the bytes do not depend on their

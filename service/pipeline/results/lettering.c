@@ -1,123 +1,197 @@
 /* lettering.c - see lettering.h. */
 #include "service/pipeline/results/lettering.h"
 
-#include <stddef.h>
+#include "base/text.h"
+#include "service/pipeline/results/font.h"
 
-/* From ' ' to '~', one byte per row, the leftmost dot in bit 4. */
-static const uint8_t letters[95][LETTERING_HEIGHT] = {
-    {0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00}, {0x04, 0x04, 0x04, 0x04, 0x04, 0x00, 0x04},
-    {0x0a, 0x0a, 0x0a, 0x00, 0x00, 0x00, 0x00}, {0x0a, 0x0a, 0x1f, 0x0a, 0x1f, 0x0a, 0x0a},
-    {0x04, 0x0f, 0x14, 0x0e, 0x05, 0x1e, 0x04}, {0x18, 0x19, 0x02, 0x04, 0x08, 0x13, 0x03},
-    {0x0c, 0x12, 0x14, 0x08, 0x15, 0x12, 0x0d}, {0x04, 0x04, 0x08, 0x00, 0x00, 0x00, 0x00},
-    {0x02, 0x04, 0x08, 0x08, 0x08, 0x04, 0x02}, {0x08, 0x04, 0x02, 0x02, 0x02, 0x04, 0x08},
-    {0x00, 0x04, 0x15, 0x0e, 0x15, 0x04, 0x00}, {0x00, 0x04, 0x04, 0x1f, 0x04, 0x04, 0x00},
-    {0x00, 0x00, 0x00, 0x00, 0x0c, 0x04, 0x08}, {0x00, 0x00, 0x00, 0x0e, 0x00, 0x00, 0x00},
-    {0x00, 0x00, 0x00, 0x00, 0x00, 0x0c, 0x0c}, {0x01, 0x01, 0x02, 0x04, 0x08, 0x10, 0x10},
-    {0x0e, 0x11, 0x13, 0x15, 0x19, 0x11, 0x0e}, {0x04, 0x0c, 0x04, 0x04, 0x04, 0x04, 0x0e},
-    {0x0e, 0x11, 0x01, 0x02, 0x04, 0x08, 0x1f}, {0x1f, 0x02, 0x04, 0x02, 0x01, 0x11, 0x0e},
-    {0x02, 0x06, 0x0a, 0x12, 0x1f, 0x02, 0x02}, {0x1f, 0x10, 0x1e, 0x01, 0x01, 0x11, 0x0e},
-    {0x06, 0x08, 0x10, 0x1e, 0x11, 0x11, 0x0e}, {0x1f, 0x01, 0x02, 0x04, 0x08, 0x08, 0x08},
-    {0x0e, 0x11, 0x11, 0x0e, 0x11, 0x11, 0x0e}, {0x0e, 0x11, 0x11, 0x0f, 0x01, 0x02, 0x0c},
-    {0x00, 0x0c, 0x0c, 0x00, 0x0c, 0x0c, 0x00}, {0x00, 0x0c, 0x0c, 0x00, 0x0c, 0x04, 0x08},
-    {0x02, 0x04, 0x08, 0x10, 0x08, 0x04, 0x02}, {0x00, 0x00, 0x1f, 0x00, 0x1f, 0x00, 0x00},
-    {0x08, 0x04, 0x02, 0x01, 0x02, 0x04, 0x08}, {0x0e, 0x11, 0x01, 0x02, 0x04, 0x00, 0x04},
-    {0x0e, 0x11, 0x17, 0x15, 0x17, 0x10, 0x0e}, {0x0e, 0x11, 0x11, 0x1f, 0x11, 0x11, 0x11},
-    {0x1e, 0x11, 0x11, 0x1e, 0x11, 0x11, 0x1e}, {0x0e, 0x11, 0x10, 0x10, 0x10, 0x11, 0x0e},
-    {0x1e, 0x11, 0x11, 0x11, 0x11, 0x11, 0x1e}, {0x1f, 0x10, 0x10, 0x1e, 0x10, 0x10, 0x1f},
-    {0x1f, 0x10, 0x10, 0x1e, 0x10, 0x10, 0x10}, {0x0e, 0x11, 0x10, 0x17, 0x11, 0x11, 0x0f},
-    {0x11, 0x11, 0x11, 0x1f, 0x11, 0x11, 0x11}, {0x0e, 0x04, 0x04, 0x04, 0x04, 0x04, 0x0e},
-    {0x07, 0x02, 0x02, 0x02, 0x02, 0x12, 0x0c}, {0x11, 0x12, 0x14, 0x18, 0x14, 0x12, 0x11},
-    {0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x1f}, {0x11, 0x1b, 0x15, 0x15, 0x11, 0x11, 0x11},
-    {0x11, 0x11, 0x19, 0x15, 0x13, 0x11, 0x11}, {0x0e, 0x11, 0x11, 0x11, 0x11, 0x11, 0x0e},
-    {0x1e, 0x11, 0x11, 0x1e, 0x10, 0x10, 0x10}, {0x0e, 0x11, 0x11, 0x11, 0x15, 0x12, 0x0d},
-    {0x1e, 0x11, 0x11, 0x1e, 0x14, 0x12, 0x11}, {0x0f, 0x10, 0x10, 0x0e, 0x01, 0x01, 0x1e},
-    {0x1f, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04}, {0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x0e},
-    {0x11, 0x11, 0x11, 0x11, 0x11, 0x0a, 0x04}, {0x11, 0x11, 0x11, 0x15, 0x15, 0x1b, 0x11},
-    {0x11, 0x11, 0x0a, 0x04, 0x0a, 0x11, 0x11}, {0x11, 0x11, 0x0a, 0x04, 0x04, 0x04, 0x04},
-    {0x1f, 0x01, 0x02, 0x04, 0x08, 0x10, 0x1f}, {0x0e, 0x08, 0x08, 0x08, 0x08, 0x08, 0x0e},
-    {0x10, 0x10, 0x08, 0x04, 0x02, 0x01, 0x01}, {0x0e, 0x02, 0x02, 0x02, 0x02, 0x02, 0x0e},
-    {0x04, 0x0a, 0x11, 0x00, 0x00, 0x00, 0x00}, {0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x1f},
-    {0x08, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00}, {0x00, 0x00, 0x0e, 0x01, 0x0f, 0x11, 0x0f},
-    {0x10, 0x10, 0x1e, 0x11, 0x11, 0x11, 0x1e}, {0x00, 0x00, 0x0e, 0x11, 0x10, 0x11, 0x0e},
-    {0x01, 0x01, 0x0f, 0x11, 0x11, 0x11, 0x0f}, {0x00, 0x00, 0x0e, 0x11, 0x1f, 0x10, 0x0e},
-    {0x06, 0x08, 0x1c, 0x08, 0x08, 0x08, 0x08}, {0x00, 0x00, 0x0f, 0x11, 0x0f, 0x01, 0x0e},
-    {0x10, 0x10, 0x1e, 0x11, 0x11, 0x11, 0x11}, {0x04, 0x00, 0x0c, 0x04, 0x04, 0x04, 0x0e},
-    {0x02, 0x00, 0x06, 0x02, 0x02, 0x12, 0x0c}, {0x10, 0x10, 0x12, 0x14, 0x18, 0x14, 0x12},
-    {0x0c, 0x04, 0x04, 0x04, 0x04, 0x04, 0x0e}, {0x00, 0x00, 0x1a, 0x15, 0x15, 0x15, 0x15},
-    {0x00, 0x00, 0x1e, 0x11, 0x11, 0x11, 0x11}, {0x00, 0x00, 0x0e, 0x11, 0x11, 0x11, 0x0e},
-    {0x00, 0x00, 0x1e, 0x11, 0x1e, 0x10, 0x10}, {0x00, 0x00, 0x0f, 0x11, 0x0f, 0x01, 0x01},
-    {0x00, 0x00, 0x16, 0x19, 0x10, 0x10, 0x10}, {0x00, 0x00, 0x0f, 0x10, 0x0e, 0x01, 0x1e},
-    {0x08, 0x08, 0x1c, 0x08, 0x08, 0x09, 0x06}, {0x00, 0x00, 0x11, 0x11, 0x11, 0x13, 0x0d},
-    {0x00, 0x00, 0x11, 0x11, 0x11, 0x0a, 0x04}, {0x00, 0x00, 0x11, 0x11, 0x15, 0x15, 0x0a},
-    {0x00, 0x00, 0x11, 0x0a, 0x04, 0x0a, 0x11}, {0x00, 0x00, 0x11, 0x11, 0x0f, 0x01, 0x0e},
-    {0x00, 0x00, 0x1f, 0x02, 0x04, 0x08, 0x1f}, {0x02, 0x04, 0x04, 0x08, 0x04, 0x04, 0x02},
-    {0x04, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04}, {0x08, 0x04, 0x04, 0x02, 0x04, 0x04, 0x08},
-    {0x00, 0x00, 0x08, 0x15, 0x02, 0x00, 0x00},
+#include <ft2build.h>
+#include FT_FREETYPE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GLYPHS = 256, /* characters whose glyphs are kept: Latin-1 */
+    NARROW = 90,  /* width in percent of that of the font: DejaVu Sans Condensed */
+    ELLIPSIS = 0x2026,
+    UNKNOWN = 0xfffd, /* replaces bytes that are not UTF-8, and control characters */
 };
 
-/* U+00C0 to U+00FF. */
-static const char unaccented[] = "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYPs"
-                                 "aaaaaaaceeeeiiiidnooooo/ouuuuypy";
+/* A drawn character. */
+struct glyph {
+    bool made;
+    int advance;   /* pixels to the next character */
+    int left, top; /* of the picture, from the pen to the right and upwards */
+    int width, height;
+    uint8_t *coverage; /* 0 to 255, width x height */
+};
 
-/* Returns the letter at *text and advances *text. Accepts invalid UTF-8. */
-static char
-next_letter(const char **text)
-{
-    const uint8_t first = (uint8_t) * (*text)++;
-    if (first < 0x80)
-        return first >= ' ' && first <= '~' ? (char)first : '?';
-    const uint8_t second = (uint8_t) * *text;
-    while (((uint8_t) * *text & 0xc0) == 0x80)
-        (*text)++;
-    return first == 0xc3 && (second & 0xc0) == 0x80 ? unaccented[second & 0x3f] : '?';
-}
+struct lettering {
+    FT_Library library;
+    FT_Face face;
+    int ascent, descent; /* pixels above and below the base line */
+    struct glyph glyphs[GLYPHS];
+    struct glyph other; /* the latest character beyond those */
+};
 
-int
-lettering_width(const char *text, int dot)
+struct lettering *
+lettering_new(int size)
 {
-    int count = 0;
-    while (*text) {
-        next_letter(&text);
-        count++;
+    struct lettering *lettering = calloc(1, sizeof *lettering);
+    const FT_Long bytes = (FT_Long)(font_file_end - font_file);
+    if (!lettering)
+        return NULL;
+    if (FT_Init_FreeType(&lettering->library) ||
+        FT_New_Memory_Face(lettering->library, font_file, bytes, 0, &lettering->face) ||
+        FT_Set_Char_Size(lettering->face, size * 64 * NARROW / 100, size * 64, 72, 72)) {
+        lettering_free(lettering);
+        return NULL;
     }
-    return count > 0 ? (count * LETTERING_ADVANCE - 1) * dot + 2 : 0;
-}
-
-int
-lettering_fit(const char *text, int width)
-{
-    return lettering_width(text, 2) <= width ? 2 : 1;
-}
-
-/* A square. */
-static void
-draw_dot(struct indexed_png *picture, const struct box *box, int left, int top, int size, uint8_t color)
-{
-    for (int y = top < 0 ? 0 : top; y < top + size && y < box->height; y++) {
-        uint8_t *row = picture->pixels + (size_t)(box->top + y) * (size_t)picture->width;
-        for (int x = left < 0 ? 0 : left; x < left + size && x < box->width; x++)
-            row[box->left + x] = color;
-    }
-}
-
-/* Draws each dot with a margin of `margin` pixels. */
-static void
-draw_letter(struct indexed_png *picture, const struct box *box, const uint8_t *rows, int left, int dot, int margin,
-            uint8_t color)
-{
-    for (int y = 0; y < LETTERING_HEIGHT; y++)
-        for (int x = 0; x < LETTERING_ADVANCE - 1; x++)
-            if (rows[y] >> (4 - x) & 1)
-                draw_dot(picture, box, left + x * dot + 1 - margin, y * dot + 1 - margin, dot + 2 * margin, color);
+    lettering->ascent = (int)(lettering->face->size->metrics.ascender + 63) / 64;
+    lettering->descent = (int)(-lettering->face->size->metrics.descender + 63) / 64;
+    return lettering;
 }
 
 void
-lettering_draw(struct indexed_png *picture, const struct box *box, const char *text, const struct lettering *lettering)
+lettering_free(struct lettering *lettering)
 {
-    const int dot = lettering->dot;
-    for (int left = 0; *text && left < box->width; left += LETTERING_ADVANCE * dot) {
-        const uint8_t *rows = letters[next_letter(&text) - ' '];
-        draw_letter(picture, box, rows, left, dot, 1, lettering->shadow);
-        draw_letter(picture, box, rows, left, dot, 0, lettering->color);
+    if (!lettering)
+        return;
+    for (int i = 0; i < GLYPHS; i++)
+        free(lettering->glyphs[i].coverage);
+    free(lettering->other.coverage);
+    FT_Done_Face(lettering->face);
+    FT_Done_FreeType(lettering->library);
+    free(lettering);
+}
+
+int
+lettering_line(const struct lettering *lettering)
+{
+    return lettering->ascent + lettering->descent + lettering->descent / 2;
+}
+
+/* Returns the character at *text and advances *text. */
+static uint32_t
+next_character(const char **text)
+{
+    const uint8_t *bytes = (const uint8_t *)*text;
+    const size_t length = text_line_length(*text);
+    uint32_t character = length > 1 ? bytes[0] & (0x7fu >> length) : bytes[0];
+    for (size_t i = 1; i < length; i++)
+        character = character << 6 | (bytes[i] & 0x3f);
+    *text += length > 0 ? length : 1;
+    return length > 0 ? character : UNKNOWN;
+}
+
+/* Draws a character. Without memory it has its width only, or none. */
+static void
+make_glyph(struct lettering *lettering, uint32_t character, struct glyph *glyph)
+{
+    const FT_GlyphSlot slot = lettering->face->glyph;
+    free(glyph->coverage);
+    *glyph = (struct glyph){.made = true};
+    if (FT_Load_Char(lettering->face, character, FT_LOAD_NO_HINTING | FT_LOAD_NO_BITMAP))
+        return;
+    glyph->advance = (int)(slot->advance.x + 32) / 64;
+    if (FT_Render_Glyph(slot, FT_RENDER_MODE_NORMAL))
+        return;
+    const FT_Bitmap *bitmap = &slot->bitmap;
+    const size_t width = bitmap->width, height = bitmap->rows;
+    glyph->coverage = malloc(width * height + 1);
+    if (!glyph->coverage)
+        return;
+    for (size_t y = 0; y < height; y++)
+        memcpy(glyph->coverage + y * width, bitmap->buffer + (ptrdiff_t)y * bitmap->pitch, width);
+    glyph->left = slot->bitmap_left;
+    glyph->top = slot->bitmap_top;
+    glyph->width = (int)width;
+    glyph->height = (int)height;
+}
+
+static const struct glyph *
+glyph_of(struct lettering *lettering, uint32_t character)
+{
+    struct glyph *glyph = character < GLYPHS ? &lettering->glyphs[character] : &lettering->other;
+    if (!glyph->made || character >= GLYPHS)
+        make_glyph(lettering, character, glyph);
+    return glyph;
+}
+
+int
+lettering_width(struct lettering *lettering, const char *text)
+{
+    int width = 0;
+    while (*text)
+        width += glyph_of(lettering, next_character(&text))->advance;
+    return width;
+}
+
+void
+lettering_cut(struct lettering *lettering, char *text, int width)
+{
+    const char *at = text, *end = text;
+    int used = glyph_of(lettering, ELLIPSIS)->advance;
+    if (lettering_width(lettering, text) <= width)
+        return;
+    while (*at && (used += glyph_of(lettering, next_character(&at))->advance) <= width)
+        end = at;
+    strcpy(text + (end - text), "\xe2\x80\xa6");
+}
+
+/* Blends a grey over a pixel. Colours give way where the letter covers most of the pixel. */
+static uint8_t
+blend(uint8_t pixel, uint8_t ink, int coverage)
+{
+    if (pixel >= INDEXED_PNG_GREYS)
+        return coverage >= 128 ? ink : pixel;
+    const int change = (ink - pixel) * coverage;
+    return (uint8_t)(pixel + (change + (change < 0 ? -127 : 127)) / 255);
+}
+
+/* Draws a glyph whose pen is at (x, y) of the box. */
+static void
+draw_glyph(struct indexed_png *picture, const struct box *box, const struct glyph *glyph, int x, int y, uint8_t ink)
+{
+    const uint8_t *coverage = glyph->coverage;
+    for (int row = y - glyph->top; coverage && row < y - glyph->top + glyph->height; row++) {
+        uint8_t *pixels = picture->pixels + (ptrdiff_t)(box->top + row) * picture->width + box->left;
+        for (int i = x + glyph->left; i < x + glyph->left + glyph->width; i++, coverage++)
+            if (row >= 0 && row < box->height && i >= 0 && i < box->width)
+                pixels[i] = blend(pixels[i], ink, *coverage);
     }
+}
+
+static void
+draw_line(struct lettering *lettering, struct indexed_png *picture, const struct box *box, const char *text, int x,
+          int y, uint8_t ink)
+{
+    while (*text) {
+        const struct glyph *glyph = glyph_of(lettering, next_character(&text));
+        draw_glyph(picture, box, glyph, x, y, ink);
+        x += glyph->advance;
+    }
+}
+
+void
+lettering_draw(struct lettering *lettering, struct indexed_png *picture, const struct box *box, const char *text,
+               struct ink ink)
+{
+    const int y = (box->height - lettering->ascent - lettering->descent) / 2 + lettering->ascent, most = ink.border;
+    for (int down = -most; down <= most; down++)
+        for (int right = -most; right <= most; right++)
+            if ((down || right) && down * down + right * right <= most * most + 1)
+                draw_line(lettering, picture, box, text, most + right, y + down, ink.edge);
+    draw_line(lettering, picture, box, text, most, y, ink.ink);
+}
+
+void
+lettering_version(const struct lettering *lettering, char text[LETTERING_VERSION_SIZE])
+{
+    FT_Int version[3];
+    FT_Library_Version(lettering->library, &version[0], &version[1], &version[2]);
+    snprintf(text, LETTERING_VERSION_SIZE, "%s of %td bytes, FreeType %d.%d.%d", lettering->face->family_name,
+             font_file_end - font_file, version[0], version[1], version[2]);
 }

@@ -1,38 +1,49 @@
 /*
- * lettering.h - draws short texts into a picture: printable ASCII in letters of 5 x 7 dots.
+ * lettering.h - draws texts into a picture with FreeType, in DejaVu Sans, one size per object.
  *
- * Other characters are replaced: letters of Latin-1 by the letter without accent, all others by
- * "?". Drawing stays within the given box, so several threads may draw into boxes of one picture.
+ * The program contains the font file (font.c), so that a sandboxed process needs no file and all machines draw from the
+ * same outlines. Glyphs are neither hinted nor drawn by floating point: the same version of FreeType gives the same
+ * pixels. lettering_version() names it for identities.
+ *
+ * Characters are set one after another: there are no ligatures and no right-to-left order. A character that the font
+ * lacks, such as those of Chinese, is drawn as an empty box. One thread per object.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_RESULTS_LETTERING_H
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_LETTERING_H
 
 #include "service/pipeline/results/indexed_png.h"
 
-#define LETTERING_ADVANCE 6 /* dots from one letter to the next */
-#define LETTERING_HEIGHT  7 /* dots */
+#include <stddef.h>
 
-/* A rectangle of pixels, which must lie within the picture. */
-struct box {
-    int left, top, width, height;
-};
+struct lettering;
 
-struct lettering {
-    uint8_t color, shadow; /* indices of the palette; the shadow is a border of one pixel */
-    int dot;               /* pixels */
-};
+/* Makes letters of `size` pixels per em. Returns NULL if memory is short. */
+struct lettering *lettering_new(int size);
+void lettering_free(struct lettering *lettering);
+
+/* Returns the distance in pixels between lines of text. */
+int lettering_line(const struct lettering *lettering);
+
+/* Returns the width in pixels of a text (UTF-8). */
+int lettering_width(struct lettering *lettering, const char *text);
+
+/* Cuts a text that is wider than `width`, and ends it with an ellipsis. The text must have room for 4 more bytes. */
+void lettering_cut(struct lettering *lettering, char *text, int width);
 
 /*
- * Returns the width in pixels of a text (UTF-8) with `dot` pixels per dot, with its shadow. The
- * height includes the two pixels of the shadow.
+ * Draws a text from the left edge of the box, in the middle of its height; pixels beyond the box are not drawn. `ink`
+ * and `edge` are greys of the palette; a border of `edge` is drawn around the letters, if its width is not 0.
  */
-int lettering_width(const char *text, int dot);
+struct ink {
+    uint8_t ink, edge;
+    int border; /* pixels */
+};
 
-/* Returns the size of a dot, 2 or 1, at which a text fits into a width; 1 if it does not fit. */
-int lettering_fit(const char *text, int width);
+void lettering_draw(struct lettering *lettering, struct indexed_png *picture, const struct box *box, const char *text,
+                    struct ink ink);
 
-/* Draws at the upper left corner of the box; cuts off text without room. */
-void lettering_draw(struct indexed_png *picture, const struct box *box, const char *text,
-                    const struct lettering *lettering);
+/* Writes the name of the font and the version of FreeType. */
+#define LETTERING_VERSION_SIZE 64
+void lettering_version(const struct lettering *lettering, char text[LETTERING_VERSION_SIZE]);
 
 #endif

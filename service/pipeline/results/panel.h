@@ -12,7 +12,7 @@
 
 #include "base/image.h"
 #include "dicom/read/geometry/geometry.h"
-#include "service/pipeline/results/lettering.h"
+#include "service/pipeline/results/indexed_png.h"
 #include "service/pipeline/results/preview_resample.h"
 
 /* All borrowed, except the output of panel_volume_make(). */
@@ -40,8 +40,9 @@ struct panel_span {
 struct panel {
     int across, down, through; /* different axes */
     bool from_right, from_below;
-    int32_t at;     /* voxel on the axis through */
-    struct box box; /* in the picture */
+    bool reformatted; /* shown in the usual orientation, instead of as acquired */
+    int32_t at;       /* voxel on the axis through */
+    struct box box;   /* in the picture */
 
     int32_t columns, rows;                      /* voxels across and down */
     int32_t *voxel_across, *voxel_down;         /* coordinates, from the left and from the top */
@@ -61,7 +62,7 @@ int32_t panel_voxels(const struct geometry_stack *stack, int axis);
 double panel_spacing(const struct geometry_stack *stack, int axis);
 
 /*
- * Completes a panel whose first six members are set. Returns 0 or -ENOMEM; call panel_free() in
+ * Completes a panel whose first seven members are set. Returns 0 or -ENOMEM; call panel_free() in
  * both cases.
  */
 int panel_make(const struct panel_volume *volume, struct panel *panel);

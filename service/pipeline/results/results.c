@@ -87,7 +87,7 @@ results_describe_segment(struct results *results, size_t i)
         results_take_codes(region->provenance, &results->segments[n]);
     if (results->placed.maps[i])
         results->fractional_segments[results->fractional_count++] = results->segments[n];
-    results->preview_segments[n] = (struct preview_segment){
+    results->preview_segments[n] = (struct drawing_segment){
         .mask = &found->masks[i],
         .color = {segment->color[0], segment->color[1], segment->color[2]},
         .label = segment->label,
@@ -408,7 +408,7 @@ results_write_objects(const struct results *results)
 struct preview_task {
     pthread_t thread;
     bool running;
-    struct preview_request request;
+    struct drawing_request request;
     struct output *output;
     int fd;
     int rc;
@@ -440,15 +440,17 @@ preview_start(struct results *results, struct preview_task *task)
     for (size_t i = 0; i < breaches; i++)
         results->warnings[results->warning_count++] = report->breaches.at[i].text;
     memset(task, 0, sizeof *task);
-    task->request = (struct preview_request){.instances = request->grid->instances,
-                                             .stack = request->grid->stack,
-                                             .voxels = request->voxels,
-                                             .segments = results->preview_segments,
-                                             .segment_count = results->segment_count,
-                                             .warnings = results->warnings,
-                                             .warning_count = results->warning_count,
-                                             .note = request->grid->text,
-                                             .threads = request->threads};
+    task->request =
+        (struct drawing_request){.instances = request->grid->instances,
+                                 .stack = request->grid->stack,
+                                 .voxels = request->voxels,
+                                 .segments = results->preview_segments,
+                                 .segment_count = results->segment_count,
+                                 .warnings = results->warnings,
+                                 .warning_count = results->warning_count,
+                                 .note = request->grid->text,
+                                 .window = {request->pipeline->preview_window[0], request->pipeline->preview_window[1]},
+                                 .threads = request->threads};
     task->output = request->output;
     int rc = output_create(request->output, "preview.png", &task->fd);
     if (rc)

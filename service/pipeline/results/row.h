@@ -45,7 +45,7 @@ struct results {
     char remark[288]; /* note that it is delivered despite a broken expectation; else "" */
     /* One per segment that is not hidden, in the pipeline's order. */
     size_t segment_count;
-    struct preview_segment *preview_segments;
+    struct drawing_segment *preview_segments;
     const char **warnings; /* broken expectations, below a heading */
     size_t warning_count;
     struct seg_segment *segments;

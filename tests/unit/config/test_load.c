@@ -573,6 +573,8 @@ static const struct {
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ ]; } );"},
     {1, "pipelines[0].results[0]: must be \"seg\", \"codes\", \"sr\" or \"pmap\"",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ \"rtss\" ]; } );"},
+    {1, "pipelines[0].preview_window: the width is negative: give [ centre, width ]",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); preview_window = [ 40.0, -80.0 ]; } );"},
     {1, "pipelines[0].omit_empty_frames: must be true or false",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); omit_empty_frames = 1; } );"},
     {2, "rules[0].pipeline: there is no pipeline named \"b\"", PIPELINE(SEGMENT) "rules = ( { pipeline = \"b\"; } );"},

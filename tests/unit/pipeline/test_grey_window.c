@@ -22,6 +22,7 @@ struct sample {
 };
 
 static struct sample sample;
+static double set[2]; /* by the pipeline */
 
 static void
 set_window(int slice, double low, double high)
@@ -38,6 +39,7 @@ static void
 setup(void)
 {
     memset(&sample, 0, sizeof sample);
+    set[0] = set[1] = 0;
     for (int i = 0; i < 2 * SIDE * SIDE; i++)
         sample.voxels[i] = (int16_t)(i % SIDE);
     for (int i = 0; i < 2 * SIDE; i++)
@@ -73,7 +75,7 @@ static struct grey_window
 choose(bool segmented)
 {
     const struct image_mask *const masks[] = {&sample.mask};
-    const struct grey_window_request request = {&sample.volume, sample.panels, 2, masks, segmented};
+    const struct grey_window_request request = {&sample.volume, sample.panels, 2, masks, segmented, set};
     struct grey_window window;
     ck_assert_int_eq(grey_window_choose(&request, &window), 0);
     return window;
@@ -136,12 +138,31 @@ START_TEST(without_a_segment_all_voxels_count)
 
 END_TEST
 
+START_TEST(a_window_of_the_pipeline_comes_first)
+{
+    set_window(0, 0, 20);
+    set_window(1, 0, 20);
+    set[0] = -600;
+    set[1] = 1500;
+    struct grey_window window = choose(true);
+    ck_assert_int_eq(window.origin, GREY_WINDOW_OF_PIPELINE);
+    ck_assert_double_eq(window.low, -1350);
+    ck_assert_double_eq(window.high, 150);
+    ck_assert_double_eq(window.center, -600);
+    ck_assert_double_eq(window.width, 1500);
+}
+
+END_TEST
+
 START_TEST(a_window_is_printed_as_centre_and_width)
 {
     char text[80];
     const struct grey_window own = {0, 79, 40, 80, GREY_WINDOW_OF_IMAGES};
     const struct grey_window chosen = {0.5, 4.5, 2.5, 4, GREY_WINDOW_OF_SEGMENTS};
     const struct grey_window all = {0, 4095, 2047.5, 4095, GREY_WINDOW_OF_EVERYTHING};
+    const struct grey_window set_one = {-1350, 150, -600, 1500, GREY_WINDOW_OF_PIPELINE};
+    grey_window_describe(&set_one, "[hnsf'U]", text, sizeof text);
+    ck_assert_str_eq(text, "Window C -600 W 1500 HU, set by the pipeline");
     grey_window_describe(&own, "[hnsf'U]", text, sizeof text);
     ck_assert_str_eq(text, "Window C 40 W 80 HU, of the images");
     grey_window_describe(&chosen, "g/ml", text, sizeof text);
@@ -162,6 +183,7 @@ main(void)
                         sizeof windows / sizeof windows[0]);
     tcase_add_test(tests, different_windows_are_ignored);
     tcase_add_test(tests, without_a_segment_all_voxels_count);
+    tcase_add_test(tests, a_window_of_the_pipeline_comes_first);
     tcase_add_test(tests, a_window_is_printed_as_centre_and_width);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

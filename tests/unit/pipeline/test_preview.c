@@ -5,8 +5,8 @@
 #include "service/pipeline/results/preview.h"
 
 #include "service/pipeline/results/indexed_png.h"
-#include "service/pipeline/results/lettering.h"
 #include "service/pipeline/results/preview_resample.h"
+#include "service/pipeline/results/sheet.h"
 #include "tests/share.h"
 
 #include <check.h>
@@ -110,8 +110,9 @@ static void
 make_picture(struct indexed_png *picture)
 {
     *picture = (struct indexed_png){.width = WIDTH, .height = HEIGHT, .pixels = pixels};
-    for (int i = 0; i < 200; i++)
-        indexed_png_color(picture, 0, (struct rgb){(uint8_t)i, (uint8_t)(255 - i), (uint8_t)(i * 7)});
+    indexed_png_start(picture);
+    for (int i = 0; i < 30; i++)
+        indexed_png_color(picture, (struct rgb){(uint8_t)i, (uint8_t)(255 - i), (uint8_t)(i * 7)});
     for (int i = 0; i < HEIGHT * WIDTH; i++)
         pixels[i] = (uint8_t)((i * i / 50 + i) % picture->colors);
 }
@@ -164,15 +165,20 @@ END_TEST
 
 START_TEST(a_colour_is_found_added_or_approximated)
 {
-    struct indexed_png picture = {.colors = 0};
-    for (int i = 0; i < INDEXED_PNG_COLORS; i++) {
-        ck_assert_int_eq(indexed_png_color(&picture, 0, (struct rgb){(uint8_t)i, 0, 0}), i);
-        ck_assert_int_eq(indexed_png_color(&picture, 0, (struct rgb){(uint8_t)(i / 2), 0, 0}), i / 2);
+    enum { OWN = INDEXED_PNG_COLORS - INDEXED_PNG_GREYS };
+
+    struct indexed_png picture;
+    indexed_png_start(&picture);
+    for (int i = 0; i < OWN; i++) {
+        ck_assert_int_eq(indexed_png_color(&picture, (struct rgb){(uint8_t)i, 0, 0}), INDEXED_PNG_GREYS + i);
+        ck_assert_int_eq(indexed_png_color(&picture, (struct rgb){(uint8_t)(i / 2), 0, 0}), INDEXED_PNG_GREYS + i / 2);
     }
-    ck_assert_uint_eq(indexed_png_color(&picture, 0, (struct rgb){77, 0, 0}), 77);
-    ck_assert_uint_eq(indexed_png_color(&picture, 0, (struct rgb){77, 3, 1}), 77);
-    ck_assert_uint_eq(indexed_png_color(&picture, 100, (struct rgb){77, 0, 0}), 100);
+    ck_assert_uint_eq(indexed_png_color(&picture, (struct rgb){21, 0, 0}), INDEXED_PNG_GREYS + 21);
+    ck_assert_uint_eq(indexed_png_color(&picture, (struct rgb){21, 3, 1}), INDEXED_PNG_GREYS + 21);
+    ck_assert_uint_eq(indexed_png_color(&picture, (struct rgb){200, 0, 0}), INDEXED_PNG_COLORS - 1);
     ck_assert_int_eq(picture.colors, INDEXED_PNG_COLORS);
+    for (int level = 0; level < 256; level++)
+        ck_assert_int_le(abs(picture.palette[indexed_png_grey(level)].g - level), 2);
 }
 
 END_TEST
@@ -181,7 +187,18 @@ END_TEST
 
 #define SIDE   40 /* voxels of 1 mm */
 #define VOXELS (SIDE * SIDE * SIDE)
-#define PANEL  384 /* pixels per side of its three planes, PANEL / SIDE per voxel */
+
+/* The layout of a sheet, in pixels: three columns in a width of 1170, in letters of 33 per em. */
+enum {
+    WIDE = 1170,
+    GAP = 11,
+    LINE = 43,                     /* 31 above the base line, 8 below it, and 4 */
+    TILE = (WIDE - 4 * GAP) / 3,   /* 375 */
+    ROW = LINE + TILE + GAP,       /* a caption and a tile */
+    PLANES_TOP = GAP + LINE + 5,   /* below a legend of one line */
+    SLICES_TOP = PLANES_TOP + ROW, /* below the planes */
+    END = 2 * LINE + GAP,          /* the grey window, and "Not for diagnosis." */
+};
 
 struct scene {
     int16_t voxels[VOXELS];
@@ -192,7 +209,7 @@ struct scene {
     struct dicom_instance *instances[1];
     struct geometry_stack stack;
     struct image_mask mask;
-    struct preview_segment segments[12];
+    struct drawing_segment segments[12];
     size_t segment_count;
     const char *warnings[2];
     size_t warning_count;
@@ -234,21 +251,27 @@ make_scene(struct scene *scene)
     scene->note = "";
     for (int i = 0; i < 12; i++)
         scene->segments[i] =
-            (struct preview_segment){.mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .millilitres = 12.76};
+            (struct drawing_segment){.mask = &scene->mask, .color = {1, 0, 0}, .label = "Box", .millilitres = 12.76};
+}
+
+static struct drawing_request
+request_of(struct scene *scene, int threads)
+{
+    return (struct drawing_request){.instances = scene->instances,
+                                    .stack = &scene->stack,
+                                    .voxels = scene->voxels,
+                                    .segments = scene->segments,
+                                    .segment_count = scene->segment_count,
+                                    .warnings = scene->warnings,
+                                    .warning_count = scene->warning_count,
+                                    .note = scene->note,
+                                    .threads = threads};
 }
 
 static struct drawn
 draw(struct scene *scene, int threads)
 {
-    const struct preview_request request = {.instances = scene->instances,
-                                            .stack = &scene->stack,
-                                            .voxels = scene->voxels,
-                                            .segments = scene->segments,
-                                            .segment_count = scene->segment_count,
-                                            .warnings = scene->warnings,
-                                            .warning_count = scene->warning_count,
-                                            .note = scene->note,
-                                            .threads = threads};
+    const struct drawing_request request = request_of(scene, threads);
     struct drawn drawn;
     png_image image = {.version = PNG_IMAGE_VERSION};
     int fd = memfd_create("preview", MFD_CLOEXEC);
@@ -282,36 +305,76 @@ pixel_at(const struct drawn *drawn, int x, int y)
     return rgb[0] << 16 | rgb[1] << 8 | rgb[2];
 }
 
-enum { RED = 0xff0000, LIGHT = 0xebebeb, WARNING = 0xffc400 };
+enum { RED = 0xff0000, LIGHT = 0xededed, WARNING = 0xffc400 };
 
-/* Returns whether a text is in a box of the sheet, in letters of this many pixels per dot. */
-static bool
-text_is_at(const struct drawn *drawn, const uint8_t *text, int width, int height, int left, int top)
+/* A drawn text, trimmed to its letters. */
+struct wanted {
+    uint8_t pixels[64 * 1200];
+    int left, top, width, height;
+    int light_x, light_y; /* a light pixel */
+};
+
+enum { WANTED_GROUND = 100, WANTED_WIDTH = 1200 };
+
+/* Draws a text over grey. Where it is light or black, the sheet must be so. */
+static void
+make_wanted(const char *text, struct wanted *wanted)
 {
-    for (int i = 0; i < width * height; i++) {
-        const int there = pixel_at(drawn, left + i % width, top + i / width);
-        const bool lettered = there == LIGHT || there == WARNING;
-        if (text[i] == 2 ? there != 0 : (text[i] == 1) != lettered)
-            return false;
+    struct lettering *lettering = lettering_new(33);
+    struct indexed_png picture = {.width = WANTED_WIDTH, .height = 64, .pixels = wanted->pixels};
+    const int border = strlen(text) <= 2 ? LINE / 16 : 0; /* letters of directions */
+    ck_assert_ptr_nonnull(lettering);
+    memset(wanted->pixels, indexed_png_grey(WANTED_GROUND), sizeof wanted->pixels);
+    lettering_draw(lettering, &picture, &(struct box){0, 0, WANTED_WIDTH, 64}, text,
+                   (struct ink){indexed_png_grey(237), 0, border});
+    lettering_free(lettering);
+    int right = 0, bottom = 0;
+    wanted->left = wanted->top = INT32_MAX;
+    for (int i = 0; i < WANTED_WIDTH * 64; i++) {
+        const int x = i % WANTED_WIDTH, y = i / WANTED_WIDTH;
+        if (wanted->pixels[i] == indexed_png_grey(WANTED_GROUND))
+            continue;
+        wanted->left = x < wanted->left ? x : wanted->left;
+        wanted->top = y < wanted->top ? y : wanted->top;
+        right = x > right ? x : right;
+        bottom = y > bottom ? y : bottom;
     }
+    for (int i = 0; i < WANTED_WIDTH * 64; i++)
+        if (wanted->pixels[i] == indexed_png_grey(237)) {
+            wanted->light_x = i % WANTED_WIDTH - wanted->left;
+            wanted->light_y = i / WANTED_WIDTH - wanted->top;
+        }
+    wanted->width = right - wanted->left + 1;
+    wanted->height = bottom - wanted->top + 1;
+}
+
+/* Returns whether a text is at a place of the sheet. */
+static bool
+text_is_at(const struct drawn *drawn, const struct wanted *wanted, int left, int top)
+{
+    for (int y = 0; y < wanted->height; y++)
+        for (int x = 0; x < wanted->width; x++) {
+            const int there = pixel_at(drawn, left + x, top + y);
+            const int ink = wanted->pixels[(wanted->top + y) * WANTED_WIDTH + wanted->left + x];
+            /* The edge of a letter over another ground may be a level away. */
+            if ((ink == indexed_png_grey(237) && (there & 0xff) < (LIGHT & 0xff) - 4) ||
+                (ink == 0 && there > 0x040404) || (ink == indexed_png_grey(WANTED_GROUND) && there == LIGHT))
+                return false;
+        }
     return true;
 }
 
 static bool
 has_text(const struct drawn *drawn, const char *text, struct box box)
 {
-    const int width = lettering_width(text, 2), height = 2 * LETTERING_HEIGHT + 2;
-    uint8_t *wanted = calloc((size_t)(width * height), 1);
-    ck_assert_ptr_nonnull(wanted);
-    struct indexed_png picture = {.width = width, .height = height, .pixels = wanted};
-    lettering_draw(&picture, &(struct box){0, 0, width, height}, text,
-                   &(struct lettering){.color = 1, .shadow = 2, .dot = 2});
-    bool found = false;
-    for (int y = box.top; y + height <= box.top + box.height && !found; y++)
-        for (int x = box.left; x + width <= box.left + box.width && !found; x++)
-            found = text_is_at(drawn, wanted, width, height, x, y);
-    free(wanted);
-    return found;
+    static struct wanted wanted;
+    make_wanted(text, &wanted);
+    for (int y = box.top; y + wanted.height <= box.top + box.height; y++)
+        for (int x = box.left; x + wanted.width <= box.left + box.width; x++)
+            if ((pixel_at(drawn, x + wanted.light_x, y + wanted.light_y) & 0xff) >= (LIGHT & 0xff) - 4 &&
+                text_is_at(drawn, &wanted, x, y))
+                return true;
+    return false;
 }
 
 static bool
@@ -333,27 +396,27 @@ START_TEST(any_number_of_threads_draws_the_same_image)
 
 END_TEST
 
-/* The outline must run inside the segment, one pixel wide: of 22 x 29 voxels of 288 / 40 pixels. */
+/* The outline must run inside the segment, two pixels wide: of 22 x 29 voxels of TILE / SIDE pixels. */
 START_TEST(the_outline_is_the_border_of_the_segment)
 {
     static struct scene scene;
     make_scene(&scene);
     struct drawn drawn = draw(&scene, 2);
-    const int top = drawn.height - 18 - 4 - 288; /* of the last row of slices */
+    const int top = SLICES_TOP + 3 * ROW + LINE; /* of the last row of slices */
     int red = 0, left = INT32_MAX, right = 0;
-    for (int y = 0; y < 288; y++) {
-        for (int x = 0; x < 288; x++) {
-            if (pixel_at(&drawn, x + 4, y + top) == RED) {
+    for (int y = 0; y < TILE; y++) {
+        for (int x = 0; x < TILE; x++) {
+            if (pixel_at(&drawn, x + GAP, y + top) == RED) {
                 red++;
                 left = x < left ? x : left;
                 right = x > right ? x : right;
             }
         }
     }
-    const int width = right - left + 1, height = red / 2 - width + 2;
-    ck_assert_double_eq_tol(left, 8 * 288.0 / SIDE, 1);
-    ck_assert_double_eq_tol(width, 22 * 288.0 / SIDE, 1);
-    ck_assert_double_eq_tol(height, 29 * 288.0 / SIDE, 1);
+    const int width = right - left + 1, height = red / 4 - width + 4;
+    ck_assert_double_eq_tol(left, 8 * (double)TILE / SIDE, 1);
+    ck_assert_double_eq_tol(width, 22 * (double)TILE / SIDE, 1);
+    ck_assert_double_eq_tol(height, 29 * (double)TILE / SIDE, 2);
     drawn_free(&drawn);
 }
 
@@ -368,13 +431,14 @@ START_TEST(legend_window_and_positions_are_printed)
     for (int z = 1; z < SIDE; z++)
         scene.planes[z].position = z - 17.5;
     struct drawn drawn = draw(&scene, 2);
-    ck_assert(says(&drawn, "Lasion [1/2] ? 12.8 ml"));
-    ck_assert_int_eq(pixel_at(&drawn, 4 + 7, 4 + 7), RED);
-    ck_assert(says(&drawn, "11/40 F7.5 mm"));
-    ck_assert(says(&drawn, "30/40 H11.5 mm"));
-    ck_assert(says(&drawn, "axial 20 H1.5 mm"));
+    ck_assert(says(&drawn, "L\xc3\xa4sion [1/2] \xe2\x82\xac 12.8 ml"));
+    ck_assert_int_eq(pixel_at(&drawn, GAP + 13, GAP + LINE / 2), RED);
+    ck_assert(says(&drawn, "11/40, F7.5 mm"));
+    ck_assert(says(&drawn, "30/40, H11.5 mm"));
+    ck_assert(says(&drawn, "axial 20, H1.5 mm"));
     ck_assert(says(&drawn, "by the segments' values"));
-    ck_assert(!says(&drawn, "10/40"));
+    ck_assert(says(&drawn, "Not for diagnosis."));
+    ck_assert(!says(&drawn, "10/40,"));
     drawn_free(&drawn);
 }
 
@@ -426,18 +490,18 @@ make_block(struct scene *scene, const double axes[9])
 static void
 find_light(const struct drawn *drawn, int plane, double *x, double *y)
 {
-    const int left = 4 + plane * (PANEL + 4), top = 4 + 18 + 18;
+    const int left = GAP + plane * (TILE + GAP), top = PLANES_TOP + LINE;
     double sum_x = 0, sum_y = 0, count = 0;
-    for (int i = 0; i < PANEL * PANEL; i++) {
-        if (pixel_at(drawn, left + i % PANEL, top + i / PANEL) != 0xffffff)
+    for (int i = 0; i < TILE * TILE; i++) {
+        if (pixel_at(drawn, left + i % TILE, top + i / TILE) != 0xffffff)
             continue;
-        sum_x += i % PANEL;
-        sum_y += i / PANEL;
+        sum_x += i % TILE;
+        sum_y += i / TILE;
         count++;
     }
     ck_assert_double_gt(count, 100);
-    *x = sum_x / count / PANEL;
-    *y = sum_y / count / PANEL;
+    *x = sum_x / count / TILE;
+    *y = sum_y / count / TILE;
 }
 
 START_TEST(planes_have_the_usual_orientation)
@@ -467,10 +531,9 @@ START_TEST(edges_have_the_letters_of_their_direction)
     make_scene(&scene);
     make_block(&scene, acquisitions[_i].axes);
     struct drawn drawn = draw(&scene, 2);
-    const int top = 4 + 18 + 18 + PANEL + 4 + 18;
-    const struct box first = {4, top, 288, 288};
-    ck_assert(has_text(&drawn, acquisitions[_i].left, (struct box){first.left, first.top, 60, first.height}));
-    ck_assert(has_text(&drawn, acquisitions[_i].above, (struct box){first.left, first.top, first.width, 30}));
+    const struct box first = {GAP, SLICES_TOP + LINE, TILE, TILE};
+    ck_assert(has_text(&drawn, acquisitions[_i].left, (struct box){first.left, first.top, 80, first.height}));
+    ck_assert(has_text(&drawn, acquisitions[_i].above, (struct box){first.left, first.top, first.width, LINE + 4}));
     drawn_free(&drawn);
 }
 
@@ -484,28 +547,29 @@ START_TEST(a_thin_volume_has_only_slices)
     scene.stack.plane_count = 3;
     memset(scene.bits, 0xff, sizeof scene.bits);
     struct drawn drawn = draw(&scene, 2);
-    ck_assert(says(&drawn, "3/3 H2.0 mm"));
+    ck_assert(says(&drawn, "3/3, H2.0 mm"));
     ck_assert(!says(&drawn, "axial"));
-    ck_assert_int_eq(drawn.width, 3 * (288 + 4) + 4);
-    ck_assert_int_eq(drawn.height, 4 + 18 + 18 + 288 + 4 + 18);
+    ck_assert_int_eq(drawn.width, WIDE);
+    ck_assert_int_eq(drawn.height, PLANES_TOP + ROW + END);
     drawn_free(&drawn);
 }
 
 END_TEST
 
-/* Slices narrower than their captions, at distances that make only some captions long. */
+/* Positions that make only some captions too long: then none has the number of slices. */
 START_TEST(captions_have_the_same_format)
 {
     static struct scene scene;
     make_scene(&scene);
     scene.stack.plane_count = 3;
-    scene.stack.columns = SIDE / 4;
+    memcpy(scene.stack.axes, (double[9]){0.8, 0.6, 0, 0, 0, -1, -0.6, 0.8, 0}, sizeof scene.stack.axes);
     memset(scene.bits, 0xff, sizeof scene.bits);
     for (int z = 0; z < 3; z++)
-        scene.planes[z].position = z == 2 ? 12345 : z;
+        scene.planes[z].position = z == 2 ? 12345678 : z;
     struct drawn drawn = draw(&scene, 2);
-    ck_assert(says(&drawn, "1/3 H0.0 mm"));
-    ck_assert(says(&drawn, "3/3 H12345.0 mm"));
+    ck_assert(says(&drawn, "1, 0.0 mm to PR"));
+    ck_assert(says(&drawn, "3, 12345678.0 mm to PR"));
+    ck_assert(!says(&drawn, "1/3, 0.0 mm to PR"));
     drawn_free(&drawn);
 }
 
@@ -519,12 +583,15 @@ START_TEST(an_only_slice_is_large)
     scene.stack.spacing[0] = 0.5;
     scene.segment_count = 0;
     struct drawn drawn = draw(&scene, 2);
-    ck_assert(says(&drawn, "1/1 H0.0 mm"));
+    ck_assert(says(&drawn, "1/1, H0.0 mm"));
     ck_assert(says(&drawn, "by all values"));
-    ck_assert_int_eq(drawn.width, 592);
-    ck_assert_int_eq(drawn.height, 4 + 18 + 576 + 4 + 18);
-    ck_assert_int_eq(pixel_at(&drawn, 4 + 288, 4 + 18 + 100), 0x181818); /* half the width */
-    ck_assert_int_ne(pixel_at(&drawn, 4 + 287, 4 + 18 + 100), 0x181818);
+    const int side = WIDE - 2 * GAP; /* half as wide as high: between black sides */
+    ck_assert_int_eq(drawn.width, WIDE);
+    ck_assert_int_eq(drawn.height, GAP + LINE + side + GAP + END);
+    ck_assert_int_eq(pixel_at(&drawn, GAP + side / 4 - 2, GAP + LINE + 100), 0);
+    ck_assert_int_ne(pixel_at(&drawn, GAP + side / 4 + 2, GAP + LINE + 100), 0);
+    ck_assert_int_ne(pixel_at(&drawn, GAP + 3 * side / 4 - 2, GAP + LINE + 100), 0);
+    ck_assert_int_eq(pixel_at(&drawn, GAP + 3 * side / 4 + 2, GAP + LINE + 100), 0);
     drawn_free(&drawn);
 }
 
@@ -543,8 +610,9 @@ START_TEST(uneven_planes_have_their_positions)
         scene.voxels[i] = 1000;
     struct drawn drawn = draw(&scene, 2);
     int dark = 0, light = 0;
-    const int left = 4 + PANEL + 4 + 10; /* coronal, next to the segment */
-    for (int y = 4 + 18 + 18; y < 4 + 18 + 18 + PANEL; y++) {
+    const int left = GAP + TILE + GAP + 50; /* coronal, between the letter and the segment */
+    const int height = 383;                 /* 21 steps of 1.95 mm, where 40 mm are TILE pixels */
+    for (int y = PLANES_TOP + LINE; y < PLANES_TOP + LINE + height; y++) {
         light += pixel_at(&drawn, left, y) > 0xf00000 / 2;
         dark += pixel_at(&drawn, left, y) < 0xf00000 / 2;
     }
@@ -554,7 +622,7 @@ START_TEST(uneven_planes_have_their_positions)
 
 END_TEST
 
-/* One voxel in 512 columns must be visible, although 288 pixels show only every second one. */
+/* One voxel in 512 columns must be visible, although 375 pixels show fewer. */
 START_TEST(small_segments_are_visible)
 {
     static struct scene scene;
@@ -566,7 +634,7 @@ START_TEST(small_segments_are_visible)
     for (int i = (int)test_share_first(); i < 512; i += (int)test_share()) {
         memset(bits, 0, sizeof bits);
         bits[i / 64] = UINT64_C(1) << (i % 64);
-        const struct preview_request request = {.instances = scene.instances,
+        const struct drawing_request request = {.instances = scene.instances,
                                                 .stack = &scene.stack,
                                                 .voxels = voxels,
                                                 .segments = scene.segments,
@@ -584,7 +652,7 @@ START_TEST(small_segments_are_visible)
         image.format = PNG_FORMAT_RGB;
         uint8_t *rgb = malloc(PNG_IMAGE_SIZE(image));
         ck_assert_int_ne(png_image_finish_read(&image, NULL, rgb, 0, NULL), 0);
-        const uint8_t *row = rgb + 3 * (size_t)image.width * (4 + 18 + 18 + 40);
+        const uint8_t *row = rgb + 3 * (size_t)image.width * (PLANES_TOP + LINE + 40);
         int red = 0;
         for (uint32_t x = 0; x < image.width; x++)
             red += row[3 * x] == 255 && row[3 * x + 1] == 0;
@@ -605,30 +673,30 @@ START_TEST(warnings_are_on_top)
     scene.warnings[1] = "Box: volume 12.8 ml, expected 900 to 1900 ml";
     scene.warning_count = 2;
     struct drawn drawn = draw(&scene, 2);
-    ck_assert(has_text(&drawn, scene.warnings[0], (struct box){4, 4, drawn.width - 4, 18}));
-    ck_assert(has_text(&drawn, scene.warnings[1], (struct box){4, 22, drawn.width - 4, 18}));
-    ck_assert_int_eq(pixel_at(&drawn, 4 + 1, 4 + 1), WARNING);
-    ck_assert_int_eq(pixel_at(&drawn, 4 + 7, 4 + 36 + 7), RED);
+    ck_assert(has_text(&drawn, scene.warnings[0], (struct box){GAP, GAP, WIDE - GAP, LINE}));
+    ck_assert(has_text(&drawn, scene.warnings[1], (struct box){GAP, GAP + LINE, WIDE - GAP, LINE}));
+    ck_assert_int_eq(pixel_at(&drawn, GAP + 1, GAP + 1), WARNING);
+    ck_assert_int_eq(pixel_at(&drawn, GAP + 1, GAP + 2 * LINE - 1), WARNING);
+    ck_assert_int_eq(pixel_at(&drawn, GAP + 13, GAP + 2 * LINE + GAP + LINE / 2), RED);
     drawn_free(&drawn);
 }
 
 END_TEST
 
-/* 592 pixels have room for 48 letters. */
 START_TEST(long_warnings_are_broken_and_a_note_ends_the_sheet)
 {
     static struct scene scene;
     make_scene(&scene);
     scene.stack.plane_count = 1;
     scene.segment_count = 0;
-    scene.warnings[0] = "Box: reaches the edge of the volume (lowest slice), expected to reach none";
+    scene.warnings[0] = "Box: reaches the edge of the volume (lowest slice and highest slice), expected to reach none";
     scene.warning_count = 1;
     scene.note = "straightened";
     struct drawn drawn = draw(&scene, 2);
-    ck_assert_int_eq(drawn.height, 4 + 2 * 18 + 18 + 576 + 4 + 2 * 18);
-    ck_assert(has_text(&drawn, "Box: reaches the edge of the volume (lowest", (struct box){4, 4, 588, 18}));
-    ck_assert(has_text(&drawn, "slice), expected to reach none", (struct box){4, 22, 588, 18}));
-    ck_assert(has_text(&drawn, "straightened", (struct box){4, drawn.height - 18, 588, 18}));
+    ck_assert_int_eq(drawn.height, GAP + 2 * LINE + GAP + LINE + WIDE - 2 * GAP + GAP + LINE + END);
+    ck_assert(says(&drawn, "Box: reaches the edge of the volume (lowest slice and highest slice),"));
+    ck_assert(says(&drawn, "expected to reach none"));
+    ck_assert(has_text(&drawn, "straightened", (struct box){0, drawn.height - END, WIDE, LINE}));
     drawn_free(&drawn);
 }
 
@@ -641,9 +709,9 @@ START_TEST(used_colours_are_replaced)
     scene.segment_count = 12;
     struct drawn drawn = draw(&scene, 2);
     int colours[12], count = 0;
-    for (int y = 4; y < 4 + 6 * 18; y += 18)
-        for (int x = 4; x < drawn.width; x++) {
-            const int there = pixel_at(&drawn, x, y + 2), red = there >> 16;
+    for (int y = GAP; y < GAP + 4 * LINE; y += LINE)
+        for (int x = GAP; x < drawn.width; x++) {
+            const int there = pixel_at(&drawn, x, y + LINE / 2), red = there >> 16;
             bool known = red == (there & 255) && red == (there >> 8 & 255);
             for (int i = 0; i < count; i++)
                 known = known || colours[i] == there;
@@ -652,6 +720,128 @@ START_TEST(used_colours_are_replaced)
         }
     ck_assert_int_eq(count, 12);
     ck_assert_int_eq(colours[0], RED);
+    drawn_free(&drawn);
+}
+
+END_TEST
+
+/* ----------------------------------------------------------------------------------- layout - */
+
+static bool
+boxes_meet(const struct box *a, const struct box *b)
+{
+    return a->left < b->left + b->width && b->left < a->left + a->width && a->top < b->top + b->height &&
+           b->top < a->top + a->height;
+}
+
+static void
+check_inside(const struct box *box, const struct sheet_format *format, int height)
+{
+    ck_assert(box->left >= 0 && box->left + box->width <= format->width);
+    ck_assert(box->top >= 0 && box->top + box->height <= height);
+}
+
+/* Checks that texts fit into their boxes, and that neither texts nor tiles meet, nor leave the sheet. */
+static void
+check_layout(const struct sheet *sheet)
+{
+    const int tiles = sheet->plane_count + sheet->slice_count, texts = (int)sheet->text_count + 1;
+    struct box boxes[256];
+    int count = 0;
+    ck_assert_int_le(tiles + texts, 256);
+    for (int i = 0; i < texts - 1; i++) {
+        const struct sheet_text *text = &sheet->texts[i];
+        const int width = lettering_width(sheet->lettering, text->text) + (text->swatch < 0 ? 0 : sheet->line);
+        ck_assert_msg(width <= text->box.width, "%s: %d of %d pixels", text->text, width, text->box.width);
+        ck_assert_int_ge(text->box.height, sheet->line);
+        boxes[count++] = text->box;
+    }
+    boxes[count++] = sheet->window;
+    for (int i = 0; i < tiles; i++) {
+        const struct box *panel = &sheet->panels[i].box, *tile = &sheet->tiles[i];
+        ck_assert(panel->left >= tile->left && panel->left + panel->width <= tile->left + tile->width);
+        ck_assert(panel->top >= tile->top && panel->top + panel->height <= tile->top + tile->height);
+        boxes[count++] = *tile;
+    }
+    for (int i = 0; i < count; i++) {
+        check_inside(&boxes[i], &sheet->format, sheet->height);
+        for (int j = 0; j < i; j++)
+            ck_assert_msg(!boxes_meet(&boxes[i], &boxes[j]), "%d and %d of %d", i, j, count);
+    }
+    if (sheet->format.height > 0)
+        ck_assert_int_le(sheet->height, sheet->format.height);
+}
+
+static unsigned
+random_below(unsigned *state, unsigned end)
+{
+    *state = *state * 1103515245u + 12345u;
+    return (*state >> 16) % end;
+}
+
+/* Changes the scene: its size and directions, long labels, many segments, long warnings, a note. */
+static void
+vary_scene(struct scene *scene, unsigned seed)
+{
+    static const char *const texts[] = {"Box", "Left lung without its vessels and bronchi, as far as they are seen",
+                                        "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
+                                        "\xe8\x82\xba \xe2\x80\x93 poumon \xc3\xa0 gauche"};
+    unsigned state = seed;
+    make_scene(scene);
+    scene->stack.columns = 1 + (int)random_below(&state, SIDE);
+    scene->stack.rows = 1 + (int)random_below(&state, SIDE);
+    scene->stack.plane_count = 1 + (int)random_below(&state, SIDE);
+    for (int axis = 0; axis < 3; axis++)
+        scene->stack.spacing[axis] = 0.2 + random_below(&state, 40) / 10.0;
+    for (int z = 0; z < SIDE; z++)
+        scene->planes[z].position = z * scene->stack.spacing[2] - random_below(&state, 2) * 10000.0;
+    scene->stack.has_geometry = random_below(&state, 8) > 0;
+    memcpy(scene->stack.axes, acquisitions[random_below(&state, sizeof acquisitions / sizeof acquisitions[0])].axes,
+           sizeof scene->stack.axes);
+    scene->segment_count = random_below(&state, 13);
+    for (size_t i = 0; i < scene->segment_count; i++) {
+        scene->segments[i].label = texts[random_below(&state, 4)];
+        scene->segments[i].millilitres = random_below(&state, 3) * 1234.5;
+    }
+    scene->warning_count = random_below(&state, 3);
+    for (size_t i = 0; i < scene->warning_count; i++)
+        scene->warnings[i] = texts[random_below(&state, 4)];
+    scene->note = texts[random_below(&state, 2)];
+}
+
+START_TEST(texts_do_not_overlap)
+{
+    static const struct sheet_format formats[] = {
+        {.width = WIDE, .letters = 33, .outline = 2},
+        {.width = 512, .height = 640, .letters = 18, .outline = 1},
+        {.width = 1024, .height = 560, .letters = 18, .outline = 1},
+    };
+    static struct scene scene;
+    for (unsigned seed = 0; seed < 150; seed++) {
+        vary_scene(&scene, seed);
+        const struct drawing_request request = request_of(&scene, 1);
+        struct drawing drawing;
+        struct sheet sheet;
+        ck_assert_int_eq(drawing_open(&request, &drawing), 0);
+        ck_assert_int_eq(sheet_open(&drawing, &formats[seed % 3], &sheet), 0);
+        check_layout(&sheet);
+        sheet_close(&sheet);
+        drawing_close(&drawing);
+    }
+}
+
+END_TEST
+
+/* 11 pixels per em on a telephone of 390 pixels. */
+START_TEST(texts_are_readable_on_a_telephone)
+{
+    static struct scene scene;
+    make_scene(&scene);
+    struct drawn drawn = draw(&scene, 2);
+    static struct wanted wanted; /* drawn at 33 pixels per em */
+    make_wanted("Not for diagnosis.", &wanted);
+    ck_assert(says(&drawn, "Not for diagnosis."));
+    ck_assert_double_ge(33.0 * 390 / drawn.width, 11);
     drawn_free(&drawn);
 }
 
@@ -680,6 +870,8 @@ main(void)
     tcase_add_test(tests, small_segments_are_visible);
     tcase_add_test(tests, warnings_are_on_top);
     tcase_add_test(tests, long_warnings_are_broken_and_a_note_ends_the_sheet);
+    tcase_add_test(tests, texts_do_not_overlap);
+    tcase_add_test(tests, texts_are_readable_on_a_telephone);
     tcase_add_test(tests, used_colours_are_replaced);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,4 +1,4 @@
-/* The parts of sheets: directions as letters, texts as dots, extents of segments. */
+/* The parts of sheets: directions as letters, texts in the font, extents of segments. */
 #include "service/pipeline/results/extent.h"
 #include "service/pipeline/results/lettering.h"
 #include "service/pipeline/results/orientation.h"
@@ -64,95 +64,128 @@ END_TEST
 
 /* ----------------------------------------------------------------------------------- texts - */
 
-#define WIDTH  64
-#define HEIGHT 24
+#define WIDTH  400
+#define HEIGHT 60
 
 static uint8_t pixels[HEIGHT * WIDTH];
+static struct lettering *lettering;
 
 static void
-letter(const char *text, struct box box, int dot)
+letter(const char *text, struct box box, int border)
 {
     struct indexed_png picture = {.width = WIDTH, .height = HEIGHT, .pixels = pixels};
-    const struct lettering lettering = {.color = 2, .shadow = 1, .dot = dot};
-    memset(pixels, 0, sizeof pixels);
-    lettering_draw(&picture, &box, text, &lettering);
+    const struct ink ink = {.ink = indexed_png_grey(255), .edge = 0, .border = border};
+    memset(pixels, indexed_png_grey(100), sizeof pixels);
+    lettering_draw(lettering, &picture, &box, text, ink);
 }
 
-static void
-check_rows(const char *const *rows, int count, int left, int top)
+/* The em of DejaVu Sans is 2048 units. Its "H" is 1493 high, has stems of 202, and advances by 1540. */
+START_TEST(letters_have_the_shape_of_the_font)
 {
-    for (int y = 0; y < count; y++)
-        for (int x = 0; rows[y][x]; x++)
-            ck_assert_msg((pixels[(top + y) * WIDTH + left + x] == 2) == (rows[y][x] == '#'), "column %d of row %d", x,
-                          y);
-}
-
-START_TEST(letters_are_drawn_dot_by_dot)
-{
-    static const char *const rows[] = {".#####..###..", ".#.....#...#.", ".#.....#..##.", ".####..#.#.#.",
-                                       ".#.....##..#.", ".#.....#...#.", ".#......###.."};
-    letter("F0", (struct box){3, 2, 40, 12}, 1);
-    check_rows(rows, 7, 3, 3);
-    ck_assert_int_eq(pixels[2 * WIDTH + 3], 1); /* the shadow's corner */
-    ck_assert_int_eq(pixels[(3 + 7) * WIDTH + 4], 1);
-    ck_assert_int_eq(lettering_width("F0", 1), 13);
+    lettering = lettering_new(33);
+    const int size = 33, grey = indexed_png_grey(100), white = indexed_png_grey(255);
+    int top = HEIGHT, bottom = 0, white_in_row = 0;
+    letter("HH", (struct box){5, 5, WIDTH - 10, HEIGHT - 10}, 0);
+    for (int i = 0; i < WIDTH * HEIGHT; i++) {
+        if (pixels[i] == grey)
+            continue;
+        top = i / WIDTH < top ? i / WIDTH : top;
+        bottom = i / WIDTH > bottom ? i / WIDTH : bottom;
+    }
+    ck_assert_double_eq_tol(bottom - top + 1, 1493.0 / 2048 * size, 1);
+    for (int x = 0; x < WIDTH; x++) /* above the bars: four stems */
+        white_in_row += pixels[(top + 4) * WIDTH + x] - grey;
+    ck_assert_double_eq_tol((double)white_in_row / (white - grey), 4 * 202.0 / 2048 * size * 0.9, 0.2);
+    ck_assert_double_eq_tol(lettering_width(lettering, "HH"), 2 * 1540.0 / 2048 * size * 0.9, 1);
+    lettering_free(lettering);
 }
 
 END_TEST
 
 START_TEST(drawing_is_clipped_to_the_box)
 {
-    const struct box box = {10, 5, 17, 9};
+    lettering = lettering_new(33);
+    const struct box box = {10, 5, 57, 19};
     letter("MWMWMWMW@@@", box, 2);
     int inside = 0;
     for (int i = 0; i < WIDTH * HEIGHT; i++) {
         const int x = i % WIDTH - box.left, y = i / WIDTH - box.top;
         const bool within = x >= 0 && x < box.width && y >= 0 && y < box.height;
-        ck_assert(within || pixels[i] == 0);
-        inside += pixels[i] != 0;
+        ck_assert(within || pixels[i] == indexed_png_grey(100));
+        inside += pixels[i] != indexed_png_grey(100);
     }
-    ck_assert_int_gt(inside, 50);
+    ck_assert_int_gt(inside, 200);
+    lettering_free(lettering);
 }
 
 END_TEST
 
-START_TEST(other_characters_are_approximated_in_ascii)
+/* The border is black around white letters, and colours under letters give way to them. */
+START_TEST(letters_have_a_border_of_their_own)
+{
+    lettering = lettering_new(33);
+    letter("I", (struct box){5, 5, 50, 50}, 2);
+    int black = 0, white = 0;
+    for (int x = 0; x < 30; x++) {
+        black += pixels[30 * WIDTH + x] == 0;
+        white += pixels[30 * WIDTH + x] == indexed_png_grey(255);
+    }
+    ck_assert_int_ge(white, 2);
+    ck_assert_int_ge(black, 2);
+    struct indexed_png picture = {.width = WIDTH, .height = HEIGHT, .pixels = pixels};
+    memset(pixels, INDEXED_PNG_GREYS + 3, sizeof pixels);
+    lettering_draw(lettering, &picture, &(struct box){0, 0, WIDTH, HEIGHT}, "Outline", (struct ink){.ink = 7});
+    for (int i = 0; i < WIDTH * HEIGHT; i++)
+        ck_assert(pixels[i] == INDEXED_PNG_GREYS + 3 || pixels[i] == 7);
+    lettering_free(lettering);
+}
+
+END_TEST
+
+START_TEST(invalid_bytes_become_replacement_characters)
 {
     static uint8_t plain[HEIGHT * WIDTH];
 
     static const struct {
         const char *text, *as;
     } texts[] = {
-        {"\xc3\x84\xc3\xb6\xc3\x9f", "Aos"},
-        {"\xe2\x82\xac", "?"},
-        {"a\xf0\x9f\x98\x80"
-         "b",
-         "a?b"},
-        {"a\tb", "a?b"},
-        {"\xff\x80x", "?x"},
-        {"\xc3", "?"},
+        {"a\tb", "a\xef\xbf\xbd"
+                 "b"},
+        {"\xff\x80x", "\xef\xbf\xbd\xef\xbf\xbdx"},
+        {"\xc3", "\xef\xbf\xbd"},
     };
-
+    const struct box all = {0, 0, WIDTH, HEIGHT};
+    lettering = lettering_new(33);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        letter(texts[i].as, (struct box){0, 0, WIDTH, HEIGHT}, 1);
+        letter(texts[i].as, all, 0);
         memcpy(plain, pixels, sizeof plain);
-        letter(texts[i].text, (struct box){0, 0, WIDTH, HEIGHT}, 1);
+        letter(texts[i].text, all, 0);
         ck_assert_mem_eq(pixels, plain, sizeof plain);
-        ck_assert_int_eq(lettering_width(texts[i].text, 2), lettering_width(texts[i].as, 2));
     }
+    letter("\xc3\x84", all, 0); /* not the letter without its accent */
+    memcpy(plain, pixels, sizeof plain);
+    letter("A", all, 0);
+    ck_assert_mem_ne(pixels, plain, sizeof plain);
+    lettering_free(lettering);
 }
 
 END_TEST
 
-START_TEST(each_letter_has_a_distinct_shape)
+START_TEST(long_texts_end_in_an_ellipsis)
 {
-    static uint8_t drawn[95][HEIGHT * WIDTH];
-    for (int c = 0; c < 95; c++) {
-        letter((char[]){(char)(' ' + c), '\0'}, (struct box){0, 0, 8, 9}, 1);
-        memcpy(drawn[c], pixels, sizeof pixels);
-        for (int other = 0; other < c; other++)
-            ck_assert_msg(memcmp(drawn[c], drawn[other], sizeof pixels) != 0, "%c and %c", ' ' + c, ' ' + other);
-    }
+    char text[64] = "Left lung", cut[64] = "Lungs of the left and of the right side",
+         umlauts[64] = "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4";
+    lettering = lettering_new(33);
+    lettering_cut(lettering, text, lettering_width(lettering, text));
+    ck_assert_str_eq(text, "Left lung");
+    lettering_cut(lettering, cut, 200);
+    ck_assert_int_le(lettering_width(lettering, cut), 200);
+    ck_assert_int_gt(lettering_width(lettering, cut), 150);
+    ck_assert(strncmp(cut, "Lungs of the left", strlen(cut) - 3) == 0);
+    ck_assert_str_eq(cut + strlen(cut) - 3, "\xe2\x80\xa6");
+    lettering_cut(lettering, umlauts, lettering_width(lettering, umlauts) - 1);
+    ck_assert_str_eq(umlauts, "\xc3\xa4\xc3\xa4\xe2\x80\xa6");
+    lettering_free(lettering);
 }
 
 END_TEST
@@ -248,10 +281,11 @@ main(void)
     tcase_add_loop_test(tests, directions_have_letters, 0, sizeof directions / sizeof directions[0]);
     tcase_add_test(tests, positions_are_printed_from_the_origin);
     tcase_add_test(tests, each_axis_has_one_patient_axis);
-    tcase_add_test(tests, letters_are_drawn_dot_by_dot);
+    tcase_add_test(tests, letters_have_the_shape_of_the_font);
     tcase_add_test(tests, drawing_is_clipped_to_the_box);
-    tcase_add_test(tests, other_characters_are_approximated_in_ascii);
-    tcase_add_test(tests, each_letter_has_a_distinct_shape);
+    tcase_add_test(tests, letters_have_a_border_of_their_own);
+    tcase_add_test(tests, invalid_bytes_become_replacement_characters);
+    tcase_add_test(tests, long_texts_end_in_an_ellipsis);
     tcase_add_test(tests, an_empty_segment_extends_over_all_slices);
     tcase_add_test(tests, the_fullest_planes_are_found);
     tcase_add_test(tests, the_middle_of_equally_full_planes_is_chosen);
