@@ -3,11 +3,9 @@
 
 #include "base/error.h"
 #include "kernels/smooth/smooth.h"
-#include "service/common/parallel.h"
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 /* Values are in 1/8 HU. */
@@ -18,8 +16,7 @@ enum {
     FIRST_HU = -200,
     LAST_FAT_BIN = 31,
     FIRST_SOFT_BIN = 36,
-    LEAST_DIFFERENCES = 500,
-    COUNTING_THREADS = 8, /* each has counts of its own */
+    LEAST_DIFFERENCES = 500
 };
 
 /* Numbers of values, by value. */
@@ -60,52 +57,6 @@ value_counts_double_median(const struct value_counts *counts)
     return value_counts_rank(counts, (counts->total - 1) / 2) + value_counts_rank(counts, counts->total / 2);
 }
 
-/* Counts values of the voxels of a slice, with a mask. */
-typedef void values_of_slice(const struct expect_look *look, const struct image_mask *mask, int64_t z,
-                             struct value_counts *counts);
-
-struct values_loop {
-    const struct expect_look *look;
-    const struct image_mask *mask;
-    values_of_slice *count;
-    struct value_counts *counts; /* of all threads, under the lock */
-    pthread_mutex_t lock;
-};
-
-static void
-values_share(struct parallel *loop, void *context)
-{
-    struct values_loop *all = context;
-    struct value_counts own = {.size = all->counts->size, .offset = all->counts->offset};
-    int64_t z;
-    own.of = calloc((size_t)own.size, sizeof *own.of);
-    if (!own.of)
-        parallel_fail(loop);
-    while (parallel_take(loop, &z))
-        all->count(all->look, all->mask, z, &own);
-    pthread_mutex_lock(&all->lock);
-    for (int64_t i = 0; own.of && i < own.size; i++)
-        all->counts->of[i] += own.of[i];
-    all->counts->total += own.total;
-    pthread_mutex_unlock(&all->lock);
-    free(own.of);
-}
-
-/* Counts values from lowest to highest in all slices. The caller must free counts->of, also after an error. */
-static int
-values_count(const struct expect_look *look, const struct image_mask *mask, values_of_slice *count, int64_t lowest,
-             int64_t highest, struct value_counts *counts)
-{
-    struct values_loop all = {look, mask, count, counts, PTHREAD_MUTEX_INITIALIZER};
-    struct parallel loop = {.count = look->volume->extent.slices, .body = values_share, .context = &all};
-    const int threads = look->volume->threads;
-    const int rc = value_counts_make(look, lowest, highest, counts);
-    if (rc)
-        return rc;
-    parallel_run(&loop, threads < COUNTING_THREADS ? threads : COUNTING_THREADS);
-    return atomic_load(&loop.failed) ? error_set_system(look->error, -ENOMEM, "measure the values of the images") : 0;
-}
-
 /* ----------------------------------------------------------------------------------- the scale */
 
 /* Returns the bits of a word that are voxels of the row. */
@@ -116,17 +67,24 @@ values_of_row(const struct image_extent *extent, int64_t word)
     return left >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << left) - 1;
 }
 
-/* Counts the values outside of the mask. */
-static void
-values_outside(const struct expect_look *look, const struct image_mask *mask, int64_t z, struct value_counts *counts)
+/* Counts the values outside of a mask, and those of the segment within 200 HU of water. */
+static int64_t
+values_count(const struct expect_look *look, const struct image_mask *grown, struct value_counts *air)
 {
     const struct image_extent *extent = &look->volume->extent;
-    const int64_t words = mask->words_per_row;
-    for (int64_t i = z * extent->rows * words; i < (z + 1) * extent->rows * words; i++) {
+    const struct image_mask *own = &look->volume->masks[look->segment];
+    const int64_t words = own->words_per_row;
+    int64_t soft = 0;
+    for (int64_t i = 0; i < extent->rows * extent->slices * words; i++) {
         const int16_t *values = (const int16_t *)look->volume->voxels + i / words * extent->columns + 64 * (i % words);
-        for (uint64_t bits = values_of_row(extent, i % words) & ~mask->bits[i]; bits; bits &= bits - 1)
-            value_counts_add(counts, values[__builtin_ctzll(bits)], 1);
+        for (uint64_t bits = values_of_row(extent, i % words) & ~grown->bits[i]; bits; bits &= bits - 1)
+            value_counts_add(air, values[__builtin_ctzll(bits)], 1);
+        for (uint64_t bits = own->bits[i]; bits; bits &= bits - 1) {
+            const int16_t value = values[__builtin_ctzll(bits)];
+            soft += value > -200 * HU && value < 200 * HU;
+        }
     }
+    return soft;
 }
 
 /* Compares a number; `what` begins the text. */
@@ -168,26 +126,19 @@ static int
 look_at_frame(const struct expect_look *look, const uint64_t histogram[BINS])
 {
     static const struct kernels_mask_step grow = {.kind = KERNELS_MASK_GROW, .amount = LOOK_AIR_MM};
-    static const struct image_range near_water = {-200 * HU + 1, 200 * HU - 1};
     const struct expect_volume *volume = look->volume;
     const struct image_mask *own = &volume->masks[look->segment];
-    const struct kernels_mask_request soft_request = {
-        .ranges = &near_water, .range_count = 1, .padding = {1, 0}, .found = own->bits};
     const struct kernels_mask_request request = {
         .padding = {1, 0}, .found = own->bits, .steps = &grow, .step_count = 1};
     const double ml = volume->spacing[0] * volume->spacing[1] * volume->spacing[2] / 1000;
-    struct image_mask soft_values, grown;
+    struct image_mask grown;
     struct value_counts air = {0};
-    int rc = look_make(look, 0, &soft_request, &soft_values);
+    int rc = look_make(look, 0, &request, &grown);
     if (rc == 0)
-        rc = look_make(look, 0, &request, &grown);
-    if (rc == 0)
-        rc = values_count(look, &grown, values_outside, INT16_MIN, INT16_MAX, &air);
-    if (rc) {
-        free(air.of);
+        rc = value_counts_make(look, INT16_MIN, INT16_MAX, &air);
+    if (rc)
         return rc;
-    }
-    const double soft = (double)soft_values.voxels / (double)own->voxels;
+    const double soft = (double)values_count(look, &grown, &air) / (double)own->voxels;
     const double share = (double)air.total / (double)image_voxels(&volume->extent);
     look_at_frame_number(look, 0.5, 1000, (double)own->voxels * ml / 1000, "not a body: ", " l");
     look_at_frame_number(look, 0.02, 1, share, "air around it is not seen: share of the images ", "");
@@ -205,11 +156,11 @@ look_at_frame(const struct expect_look *look, const uint64_t histogram[BINS])
 /* Counts second differences along rows, 2 v(x) - v(x - 1) - v(x + 1), of voxels that lie in the mask
  * with both neighbours. */
 static void
-noise_count(const struct expect_look *look, const struct image_mask *soft, int64_t z, struct value_counts *counts)
+noise_count(const struct expect_look *look, const struct image_mask *soft, struct value_counts *counts)
 {
     const struct image_extent *extent = &look->volume->extent;
     const int64_t words = soft->words_per_row;
-    for (int64_t i = z * extent->rows * words; i < (z + 1) * extent->rows * words; i++) {
+    for (int64_t i = 0; i < extent->rows * extent->slices * words; i++) {
         const int64_t w = i % words;
         const int16_t *values = (const int16_t *)look->volume->voxels + i / words * extent->columns + 64 * w;
         const uint64_t before = w > 0 ? soft->bits[i - 1] >> 63 : 0,
@@ -258,11 +209,10 @@ look_at_noise(const struct expect_look *look, const uint64_t *soft_values, doubl
     char number[LOOK_NUMBER];
     int rc = look_make(look, 0, &request, &soft);
     if (rc == 0)
-        rc = values_count(look, &soft, noise_count, -LARGEST, LARGEST, &counts);
-    if (rc) {
-        free(counts.of);
+        rc = value_counts_make(look, -LARGEST, LARGEST, &counts);
+    if (rc)
         return rc;
-    }
+    noise_count(look, &soft, &counts);
     if (counts.total < LEAST_DIFFERENCES)
         look_add(look, &(struct expect_breach){.expectation = "noise"},
                  "its noise is not known: there is too little soft tissue");

@@ -31,7 +31,6 @@ struct leak {
     size_t within_count;
     struct image_range *ranges, *paddings; /* one per plane; the ranges are those of the limit */
     uint64_t *bits;
-    uint64_t *waiting;           /* neighbours of the region that a higher limit may add */
     int64_t count, most;         /* voxels of the region; with more than `most` it leaks, and grows no further */
     int64_t *grown, grown_count; /* its voxels outside of `from`, in the order of growth */
 };
@@ -64,7 +63,7 @@ leak_word(const struct leak *leak, const int64_t at[3])
     return (size_t)((at[2] * leak->size[1] + at[1]) * leak->words_per_row + at[0] / 64);
 }
 
-/* Adds a voxel to the region if it belongs to it, and to the waiting ones if its value is above the limit. */
+/* Adds a voxel to the region, if it belongs to it. */
 static void
 leak_add(struct leak *leak, const int64_t at[3])
 {
@@ -72,18 +71,14 @@ leak_add(struct leak *leak, const int64_t at[3])
     const uint64_t bit = UINT64_C(1) << at[0] % 64;
     const int64_t place = (at[2] * leak->size[1] + at[1]) * leak->size[0] + at[0];
     const struct image_range range = leak->ranges[at[2]], padding = leak->paddings[at[2]];
-    uint64_t open = leak->count <= leak->most ? ~(leak->bits[word] | leak->waiting[word]) & bit : 0;
+    uint64_t open = leak->count <= leak->most ? ~leak->bits[word] & bit : 0;
     for (size_t i = 0; i < leak->within_count; i++)
         open &= leak->within[i][word];
     if (!open)
         return;
     const int32_t value = image_value(leak->voxels, leak->segmentation->stack->pixel, place);
-    if (value >= padding.lo && value <= padding.hi)
+    if (value < range.lo || value > range.hi || (value >= padding.lo && value <= padding.hi))
         return;
-    if (value < range.lo || value > range.hi) {
-        leak->waiting[word] |= bit;
-        return;
-    }
     leak->bits[word] |= bit;
     leak->grown[leak->grown_count++] = place;
     leak->count++;
@@ -102,35 +97,19 @@ leak_add_around(struct leak *leak, const int64_t at[3])
         }
 }
 
-/* Calls leak_add_around for each voxel of `from`, or else leak_add for each waiting voxel. */
-static void
-leak_begin(struct leak *leak, const uint64_t *from)
-{
-    const uint64_t *bits = from ? from : leak->waiting;
-    for (int64_t row = 0; row < leak->size[1] * leak->size[2]; row++)
-        for (int64_t w = 0; w < leak->words_per_row; w++) {
-            uint64_t word = bits[row * leak->words_per_row + w];
-            if (!from)
-                leak->waiting[row * leak->words_per_row + w] = 0;
-            for (; word; word &= word - 1) {
-                const int64_t at[3] = {64 * w + __builtin_ctzll(word), row % leak->size[1], row / leak->size[1]};
-                if (from)
-                    leak_add_around(leak, at);
-                else
-                    leak_add(leak, at);
-            }
-        }
-}
-
-/* Grows the region to a limit. `from`: of the first one. */
+/* Grows the region to a limit. */
 static void
 leak_grow(struct leak *leak, const uint64_t *from)
 {
-    int64_t next = leak->grown_count;
-    leak_begin(leak, from);
-    for (; next < leak->grown_count; next++) {
-        const int64_t row = leak->grown[next] / leak->size[0];
-        const int64_t at[3] = {leak->grown[next] % leak->size[0], row % leak->size[1], row / leak->size[1]};
+    for (int64_t row = 0; row < leak->size[1] * leak->size[2]; row++)
+        for (int64_t w = 0; w < leak->words_per_row; w++)
+            for (uint64_t word = from[row * leak->words_per_row + w]; word; word &= word - 1) {
+                const int64_t at[3] = {64 * w + __builtin_ctzll(word), row % leak->size[1], row / leak->size[1]};
+                leak_add_around(leak, at);
+            }
+    for (int64_t i = 0; i < leak->grown_count; i++) {
+        const int64_t row = leak->grown[i] / leak->size[0];
+        const int64_t at[3] = {leak->grown[i] % leak->size[0], row % leak->size[1], row / leak->size[1]};
         leak_add_around(leak, at);
     }
 }
@@ -196,7 +175,7 @@ leak_try_limits(struct leak *leak, const uint64_t *from)
         const int64_t count = leak->count, grown_count = leak->grown_count;
         leak_set_limit(leak, limit);
         leak->most = leak_most(leak, count);
-        leak_grow(leak, i == 0 ? from : NULL);
+        leak_grow(leak, from);
         if (leak_is_one(leak, count, leak->count)) {
             leak_take_back(leak, grown_count);
             break;
@@ -233,11 +212,10 @@ leak_find(struct segmentation *segmentation, size_t number, struct kernels_lane 
                         .paddings = calloc((size_t)stack->plane_count, sizeof *leak.paddings),
                         .grown = malloc((size_t)leak_room(stack, &segment->leak) * sizeof *leak.grown),
                         .bits = bits,
-                        .waiting = calloc(segment_mask_words(stack), sizeof *leak.waiting),
                         .count = segmentation->masks[conf_find_segment(segmentation->pipeline, segment->from)].voxels};
     int rc = 0;
     (void)lane;
-    if (leak.within && leak.ranges && leak.paddings && leak.grown && leak.waiting) {
+    if (leak.within && leak.ranges && leak.paddings && leak.grown) {
         leak.within_count = sets_within(segmentation, number, leak.within);
         own->at[segment_place(segmentation, number)] = leak_try_limits(&leak, segment_from(segmentation, number));
     } else {
@@ -247,7 +225,6 @@ leak_find(struct segmentation *segmentation, size_t number, struct kernels_lane 
     free(leak.ranges);
     free(leak.paddings);
     free(leak.grown);
-    free(leak.waiting);
     return rc;
 }
 
@@ -255,8 +232,7 @@ static struct segment_bytes
 leak_bytes(const struct segmentation *segmentation, size_t number)
 {
     const struct conf_leak *conf = &segmentation->pipeline->segments[number].leak;
-    return (struct segment_bytes){.passing = leak_room(segmentation->stack, conf) * (int64_t)sizeof(int64_t) +
-                                             segment_mask_bytes(segmentation->stack)};
+    return (struct segment_bytes){.passing = leak_room(segmentation->stack, conf) * (int64_t)sizeof(int64_t)};
 }
 
 static void
