@@ -186,7 +186,7 @@ START_TEST(references_to_replaced_objects)
     struct derived_earlier earlier = {0};
     seg_identify(&sample.request, &first);
     ck_assert_ptr_null(first.replaces);
-    earlier.latest = (struct derived_reference){first.sop_instance_uid, first.series_uid, "1.2.3.4.1"};
+    earlier.latest = (struct derived_reference){first.sop_instance_uid, first.series_uid, "1.2.3.4.1", NULL};
     sample.request.source.earlier = &earlier;
     seg_identify(&sample.request, &again);
     ck_assert_ptr_null(again.replaces);
@@ -202,7 +202,7 @@ START_TEST(references_to_replaced_objects)
     written_expect_same_again(&object);
 
     earlier.replaced = earlier.latest;
-    earlier.latest = (struct derived_reference){second.sop_instance_uid, second.series_uid, "1.2.3.4.1"};
+    earlier.latest = (struct derived_reference){second.sop_instance_uid, second.series_uid, "1.2.3.4.1", NULL};
     seg_identify(&sample.request, &again);
     ck_assert_ptr_eq(again.replaces, &earlier.replaced);
     ck_assert_str_eq(again.sop_instance_uid, second.sop_instance_uid);
