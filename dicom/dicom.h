@@ -23,6 +23,8 @@ extern "C" {
 
 #define DICOM_IMPLICIT_LITTLE "1.2.840.10008.1.2"
 #define DICOM_EXPLICIT_LITTLE "1.2.840.10008.1.2.1"
+#define DICOM_DEFLATED_LITTLE "1.2.840.10008.1.2.1.99"
+#define DICOM_RLE_LOSSLESS    "1.2.840.10008.1.2.5"
 
 #define DICOM_UID_SIZE        65 /* 64 characters and the NUL (PS3.5 9.1) */
 #define DICOM_CS_SIZE         17

@@ -5,13 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 enum {
     CAPACITY = 512 * 1024, /* beyond 256 KiB the cost of the system call is negligible */
     DIRECT = 64 * 1024,    /* from here on, a copy costs more than a separate system call */
     /* O_DIRECT requires addresses, offsets and sizes that are multiples of this */
     BLOCK = 4096,
+    DEFLATE_LEVEL = 6,
+    DEFLATE_PART = 1 << 30, /* zlib counts in 32 bits */
 };
+
+struct byte_deflater {
+    z_stream zlib;
+    int64_t begun;                       /* bytes appended before it */
+    int64_t stored;                      /* bytes that it made */
+    uint8_t reserved[BYTE_SINK_RESERVE]; /* of byte_sink_reserve */
+};
+
+static void
+sink_end_deflater(struct byte_sink *sink)
+{
+    if (sink->deflater)
+        deflateEnd(&sink->deflater->zlib);
+    free(sink->deflater);
+    sink->deflater = NULL;
+}
 
 int
 byte_sink_open(struct byte_sink *sink, int fd, bool past_cache)
@@ -24,6 +43,7 @@ byte_sink_open(struct byte_sink *sink, int fd, bool past_cache)
 void
 byte_sink_restart(struct byte_sink *sink, int fd)
 {
+    sink_end_deflater(sink);
     *sink = (struct byte_sink){.fd = fd,
                                .buffer = sink->buffer,
                                .wants_past_cache = sink->wants_past_cache,
@@ -33,6 +53,7 @@ byte_sink_restart(struct byte_sink *sink, int fd)
 void
 byte_sink_close(struct byte_sink *sink)
 {
+    sink_end_deflater(sink);
     free(sink->buffer);
     sink->buffer = NULL;
 }
@@ -88,10 +109,10 @@ sink_flush(struct byte_sink *sink)
     }
 }
 
-void
-byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size)
+/* Appends bytes as they are, without counting them. */
+static void
+sink_store(struct byte_sink *sink, const void *bytes, size_t size)
 {
-    sink->total += (int64_t)size;
     if (sink->past_cache) { /* only full buffers bypass the cache */
         const uint8_t *from = bytes;
         while (size > 0) {
@@ -117,9 +138,58 @@ byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size)
     sink->used += size;
 }
 
+/* Deflates straight into the buffer. `flush` is zlib's. */
+static void
+sink_deflate(struct byte_sink *sink, const uint8_t *from, size_t size, int flush)
+{
+    z_stream *zlib = &sink->deflater->zlib;
+    int rc = Z_OK;
+    while (size > 0 || (flush == Z_FINISH && rc != Z_STREAM_END)) {
+        if (sink->used == CAPACITY)
+            sink_flush(sink);
+        const size_t part = size < DEFLATE_PART ? size : DEFLATE_PART;
+        const size_t room = CAPACITY - sink->used;
+        zlib->next_in = (Bytef *)(uintptr_t)from; /* zlib does not change it */
+        zlib->avail_in = (uInt)part;
+        zlib->next_out = sink->buffer + sink->used;
+        zlib->avail_out = (uInt)room;
+        rc = deflate(zlib, flush);
+        from += part - zlib->avail_in;
+        size -= part - zlib->avail_in;
+        sink->used += room - zlib->avail_out;
+        sink->deflater->stored += (int64_t)(room - zlib->avail_out);
+    }
+}
+
+void
+byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size)
+{
+    sink->total += (int64_t)size;
+    if (sink->deflater)
+        sink_deflate(sink, bytes, size, Z_NO_FLUSH);
+    else
+        sink_store(sink, bytes, size);
+}
+
+int
+byte_sink_deflate(struct byte_sink *sink)
+{
+    struct byte_deflater *deflater = calloc(1, sizeof(*deflater));
+    if (!deflater ||
+        deflateInit2(&deflater->zlib, DEFLATE_LEVEL, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+        free(deflater);
+        return -ENOMEM;
+    }
+    deflater->begun = sink->total;
+    sink->deflater = deflater;
+    return 0;
+}
+
 uint8_t *
 byte_sink_reserve(struct byte_sink *sink, size_t size)
 {
+    if (sink->deflater)
+        return sink->deflater->reserved;
     if (size > CAPACITY - sink->used)
         sink_flush(sink);
     return sink->buffer + sink->used;
@@ -128,13 +198,23 @@ byte_sink_reserve(struct byte_sink *sink, size_t size)
 void
 byte_sink_commit(struct byte_sink *sink, size_t size)
 {
-    sink->used += size;
     sink->total += (int64_t)size;
+    if (sink->deflater)
+        sink_deflate(sink, sink->deflater->reserved, size, Z_NO_FLUSH);
+    else
+        sink->used += size;
 }
 
 int
 byte_sink_finish(struct byte_sink *sink)
 {
+    if (sink->deflater) {
+        sink_deflate(sink, (const uint8_t *)"", 0, Z_FINISH);
+        /* The data set of a file has an even length. */
+        const int64_t odd = sink->deflater->stored % 2;
+        sink_store(sink, "", (size_t)odd);
+        sink->saved = sink->total - sink->deflater->begun - sink->deflater->stored - odd;
+    }
     if (sink->past_cache && sink->used >= DIRECT)
         sink_flush(sink);
     if (sink->direct && !set_direct(sink, false) && !sink->error)

@@ -15,12 +15,16 @@
 extern "C" {
 #endif
 
+struct byte_deflater;
+
 struct byte_sink {
     int fd;
     int error; /* 0, or the first -errno */
     uint8_t *buffer;
     size_t used;
-    int64_t total; /* bytes appended, written or still buffered */
+    int64_t total;                  /* bytes appended, written or still buffered; before they were deflated */
+    int64_t saved;                  /* by deflating, once the sink is finished: total - saved bytes are in the file */
+    struct byte_deflater *deflater; /* NULL: the bytes are written as they are */
     bool wants_past_cache;
     bool past_cache; /* cleared once the file system refuses */
     bool direct;     /* O_DIRECT is set on the descriptor */
@@ -37,6 +41,8 @@ struct byte_sink {
 int byte_sink_open(struct byte_sink *sink, int fd, bool past_cache);
 /* Starts another file with the same buffer. Allocating a buffer per file costs more than the copy. */
 void byte_sink_restart(struct byte_sink *sink, int fd);
+/* Deflates all bytes that follow (raw deflate, PS3.5 A.5). Returns 0 or -ENOMEM. */
+int byte_sink_deflate(struct byte_sink *sink);
 void byte_sink_close(struct byte_sink *sink); /* frees; does not write */
 
 void byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size);

@@ -189,7 +189,8 @@ dataset_put_file_meta(struct dataset_writer *set)
     const struct file_meta meta = {
         .sop_class_uid = set->object.sop_class_uid,
         .sop_instance_uid = set->identity.sop_instance_uid,
-        .transfer_syntax_uid = DICOM_EXPLICIT_LITTLE,
+        .transfer_syntax_uid =
+            set->object.transfer_syntax_uid ? set->object.transfer_syntax_uid : DICOM_EXPLICIT_LITTLE,
     };
     file_meta_append(&set->elements, &meta);
 }

@@ -29,6 +29,7 @@ enum {
 struct dataset_object {
     const char *what; /* "segmentation", for messages */
     const char *sop_class_uid;
+    const char *transfer_syntax_uid; /* NULL: Explicit VR Little Endian */
     const char *modality;
     const char *description;    /* Series Description; see dataset_describe */
     bool own_codes, ibsi_codes; /* contains codes of CONCEPT_OWN_SCHEME, CONCEPT_IBSI_SCHEME */

@@ -36,6 +36,14 @@ derived_measures_differ(const struct derived_source *source)
     return false;
 }
 
+const char *
+derived_transfer_syntax(const struct derived_source *source, bool has_bytes)
+{
+    if (source->compression == DERIVED_UNCOMPRESSED)
+        return DICOM_EXPLICIT_LITTLE;
+    return source->compression == DERIVED_RLE && has_bytes ? DICOM_RLE_LOSSLESS : DICOM_DEFLATED_LITTLE;
+}
+
 static int
 compare_source_frames(const void *a, const void *b)
 {

@@ -23,6 +23,9 @@ struct derived_earlier {
     struct derived_reference replaced; /* replaced by the latest one; NULLs if it replaced none */
 };
 
+/* Encoding of an image object. RLE is for pixels of whole bytes; objects of bits are deflated instead. */
+enum derived_compression { DERIVED_UNCOMPRESSED, DERIVED_RLE, DERIVED_DEFLATED };
+
 /* A program besides Noctule that made a part of the object. Strings are borrowed, UTF-8. */
 struct derived_equipment {
     const char *name, *version;
@@ -48,6 +51,8 @@ struct derived_source {
     const char *remark;
     const struct derived_equipment *equipment; /* items of the Contributing Equipment Sequence */
     size_t equipment_count;
+    /* No part of the identity: an object keeps its UIDs in another transfer syntax. */
+    enum derived_compression compression;
 };
 
 /* UIDs of an object. Empty strings if memory was short. */
@@ -70,6 +75,9 @@ const struct dicom_instance *derived_plane_instance(const struct derived_source 
 const struct dicom_frame *derived_plane_frame(const struct derived_source *source, int32_t plane);
 /* Returns whether planes need Pixel Measures of their own: unevenly spaced planes differ in thickness. */
 bool derived_measures_differ(const struct derived_source *source);
+
+/* Returns the UID of the transfer syntax of an image object. `has_bytes`: its frames may be in RLE. */
+const char *derived_transfer_syntax(const struct derived_source *source, bool has_bytes);
 
 /* Kind of object. Its UIDs name a role between `before` and `after`: "SEG instance" (series, dimensions). */
 struct derived_kind {

@@ -1,99 +1,248 @@
 #include "dicom/write/pixel_file.hh"
 
-#include "dicom/read/scan/stream.h"
+#include "dicom/read/header.hh"
 #include "dicom/write/read_back.hh"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <fcntl.h>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 
 namespace read_back
 {
 
-/* tag, VR, two reserved bytes, length */
-constexpr size_t header_size = 12;
-
 namespace
 {
 
-/* Returns the length of the value, which must be that of the frames. */
+constexpr size_t ahead_max = 8; /* bytes that callers may read after a frame */
+
+/* Returns the length of the value of native pixel data. */
 uint64_t
-length_of(DcmItem &dataset, uint64_t frame_bits, size_t frames)
+native_length(const PixelLayout &layout)
 {
-    DcmElement *pixels = nullptr;
-    if (dataset.findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
-        differ("PixelData is missing");
-    const uint64_t length = (frame_bits * frames + 15) / 16 * 2;
-    if (pixels->getLength() != length)
-        differ("PixelData has %u bytes instead of %llu", static_cast<unsigned>(pixels->getLength()),
-               static_cast<unsigned long long>(length));
-    return length;
-}
-
-} // namespace
-
-PixelFile::PixelFile(const char *path, DcmItem &dataset, uint64_t frame_bits, size_t frames)
-    : frame_bits_(frame_bits), frames_(frames),
-      length_(length_of(dataset, frame_bits, frames)), file_{open(path, O_RDONLY | O_CLOEXEC)}
-{
-    if (file_.fd < 0)
-        differ("PixelData cannot be read: %s", strerror(errno));
-    const off_t size = lseek(file_.fd, 0, SEEK_END);
-    if (size < static_cast<off_t>(length_ + header_size))
-        differ("the file ends within PixelData");
-    start_ = static_cast<uint64_t>(size) - length_;
-    const uint8_t tag[4] = {0xe0, 0x7f, 0x10, 0x00};
-    uint8_t header[header_size];
-    fetch(header, start_ - header_size, header_size);
-    uint64_t length = 0;
-    for (size_t i = 0; i < 4; i++)
-        length |= uint64_t{header[8 + i]} << (8 * i);
-    if (memcmp(header, tag, sizeof(tag)) != 0 || length != length_)
-        differ("PixelData is not at the end of the file");
-}
-
-PixelFile::Descriptor::~Descriptor()
-{
-    if (fd >= 0)
-        close(fd);
-}
-
-const uint8_t *
-PixelFile::read(size_t frame, std::vector<uint8_t> &buffer, unsigned &first_bit) const
-{
-    const uint64_t block = 4096; /* alignment at which the kernel copies fast */
-    const uint64_t begin = frame * frame_bits_;
-    const uint64_t first = start_ + begin / 8;
-    const uint64_t end = start_ + (begin + frame_bits_ + 7) / 8;
-    const size_t ahead = static_cast<size_t>(first % block);
-    const size_t size = ahead + static_cast<size_t>(end - first);
-    buffer.resize(std::max(buffer.size(), size + 8));
-    fetch(buffer.data(), first - ahead, size);
-    first_bit = static_cast<unsigned>(begin % 8);
-    return buffer.data() + ahead;
+    return (layout.frame_bits() * layout.frames + 15) / 16 * 2;
 }
 
 void
-PixelFile::check_padding() const
+check_length(uint64_t length, const PixelLayout &layout)
 {
-    const uint64_t end = frames_ * frame_bits_;
-    uint8_t rest[2] = {0, 0};
-    fetch(rest, start_ + end / 8, static_cast<size_t>(length_ - end / 8));
-    if (rest[0] >> end % 8 != 0 || rest[1] != 0)
+    if (length != native_length(layout))
+        differ("PixelData has %llu bytes instead of %llu", static_cast<unsigned long long>(length),
+               static_cast<unsigned long long>(native_length(layout)));
+}
+
+/* Checks the bytes from that of the last frame's end: no bit follows. */
+void
+check_padding(const uint8_t *rest, size_t count, unsigned first_bit)
+{
+    bool zero = count == 0 || rest[0] >> first_bit == 0;
+    for (size_t i = 1; i < count; i++)
+        zero = zero && rest[i] == 0;
+    if (!zero)
         differ("the padding after the last frame is not zero");
 }
 
 void
-PixelFile::fetch(uint8_t *place, uint64_t offset, size_t size) const
+check_read(int rc)
 {
-    const int rc = stream_read_at(file_.fd, place, size, static_cast<int64_t>(offset));
     if (rc)
         differ("PixelData cannot be read: %s", rc == -ENODATA ? "the file has become shorter" : strerror(-rc));
+}
+
+/* Throws the failure of a function of the reader of images. */
+void
+check_error(int rc, const struct error &error)
+{
+    if (rc == -ENOMEM)
+        throw std::bad_alloc();
+    if (rc)
+        differ("%.200s", error.message);
+}
+
+void
+check_open(struct stream &stream, const char *path)
+{
+    if (const int rc = stream_open(&stream, path))
+        differ("PixelData cannot be read: %s", strerror(-rc));
+}
+
+/* Reads the file from any place. */
+class NativeReader : public PixelReader
+{
+  public:
+    NativeReader(const PixelLayout &layout, DcmItem &dataset) : layout_(layout)
+    {
+        DcmElement *pixels = nullptr;
+        if (dataset.findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
+            differ("PixelData is missing");
+        check_length(pixels->getLength(), layout);
+        check_open(stream_, layout.path);
+        close_.reset(&stream_);
+        const int64_t header_size = 12; /* tag, VR, two reserved bytes, length */
+        const auto length = static_cast<int64_t>(native_length(layout));
+        if (stream_.file_size < length + header_size)
+            differ("the file ends within PixelData");
+        start_ = stream_.file_size - length;
+        const uint8_t tag[4] = {0xe0, 0x7f, 0x10, 0x00};
+        uint8_t header[header_size];
+        check_read(stream_read_at(stream_.fd, header, sizeof header, start_ - header_size));
+        uint64_t stated = 0;
+        for (size_t i = 0; i < 4; i++)
+            stated |= uint64_t{header[8 + i]} << (8 * i);
+        if (memcmp(header, tag, sizeof(tag)) != 0 || stated != native_length(layout))
+            differ("PixelData is not at the end of the file");
+    }
+
+    const uint8_t *read(size_t frame, unsigned &first_bit) override
+    {
+        const int64_t block = 4096; /* alignment at which the kernel copies fast */
+        const uint64_t begin = frame * layout_.frame_bits();
+        const uint64_t bits_end = begin + layout_.frame_bits();
+        const bool last = frame + 1 == layout_.frames;
+        const int64_t first = start_ + static_cast<int64_t>(begin / 8);
+        const int64_t end = last ? stream_.file_size : start_ + static_cast<int64_t>((bits_end + 7) / 8);
+        const auto ahead = static_cast<size_t>(first % block);
+        const size_t size = ahead + static_cast<size_t>(end - first);
+        buffer_.resize(std::max(buffer_.size(), size + ahead_max));
+        check_read(stream_read_at(stream_.fd, buffer_.data(), size, first - static_cast<int64_t>(ahead)));
+        first_bit = static_cast<unsigned>(begin % 8);
+        const uint8_t *bytes = buffer_.data() + ahead;
+        if (last) {
+            const auto frame_end = static_cast<size_t>(bits_end / 8 - begin / 8);
+            check_padding(bytes + frame_end, static_cast<size_t>(end - first) - frame_end,
+                          static_cast<unsigned>(bits_end % 8));
+        }
+        return bytes;
+    }
+
+  private:
+    const PixelLayout layout_;
+    struct stream stream_ = {};
+    HeaderOwner<struct stream, stream_close> close_;
+    int64_t start_ = 0; /* file offset of the value */
+    std::vector<uint8_t> buffer_;
+};
+
+/* Walks the file to the begin of its pixel data. */
+void
+scan_to_pixels(struct stream &stream, const char *path, struct scan &scan)
+{
+    struct error error = {};
+    const struct scan_wanted wanted = scan_wanted_of(nullptr, 0, 0);
+    check_error(scan_file(&stream, path, &wanted, &scan, &error), error);
+    if (scan.pixel_tag != SCAN_TAG_PIXELS)
+        differ("PixelData is missing");
+}
+
+/* Inflates the file. */
+class DeflatedReader : public PixelReader
+{
+  public:
+    explicit DeflatedReader(const PixelLayout &layout) : layout_(layout)
+    {
+        struct scan scan = {};
+        const HeaderOwner<struct scan, scan_release> release(&scan);
+        check_open(stream_, layout.path);
+        close_.reset(&stream_);
+        scan_to_pixels(stream_, layout.path, scan);
+        check_length(static_cast<uint64_t>(scan.pixel_length), layout);
+        buffer_.resize(static_cast<size_t>(layout.frame_bits() / 8) + 2 + ahead_max);
+    }
+
+    const uint8_t *read(size_t frame, unsigned &first_bit) override
+    {
+        const uint64_t begin = frame * layout_.frame_bits();
+        const uint64_t end = begin + layout_.frame_bits();
+        /* The byte that the frame shares with the previous one has been inflated. */
+        buffer_[0] = last_;
+        const size_t kept = begin % 8 == 0 ? 0 : 1;
+        const auto size = static_cast<size_t>((end + 7) / 8 - begin / 8);
+        check_read(stream_read(&stream_, buffer_.data() + kept, static_cast<int64_t>(size - kept)));
+        last_ = buffer_[size - 1];
+        first_bit = static_cast<unsigned>(begin % 8);
+        if (frame + 1 == layout_.frames)
+            check_end(end);
+        return buffer_.data();
+    }
+
+  private:
+    void check_end(uint64_t end)
+    {
+        uint8_t rest[2] = {last_, 0};
+        const auto after = static_cast<size_t>(native_length(layout_) - (end + 7) / 8);
+        int rc = 0;
+        check_read(stream_read(&stream_, rest + 1, static_cast<int64_t>(after)));
+        check_padding(rest, 1 + after, end % 8 == 0 ? 8 : static_cast<unsigned>(end % 8));
+        if (stream_peek(&stream_, 1, &rc) || rc != -ENODATA)
+            differ("PixelData is not at the end of the file");
+    }
+
+    const PixelLayout layout_;
+    struct stream stream_ = {};
+    HeaderOwner<struct stream, stream_close> close_;
+    uint8_t last_ = 0;
+    std::vector<uint8_t> buffer_;
+};
+
+class RleReader : public PixelReader
+{
+  public:
+    explicit RleReader(const PixelLayout &layout)
+    {
+        struct stream stream = {};
+        struct error error = {};
+        check_open(stream, layout.path);
+        image_.file_size = stream.file_size;
+        stream_close(&stream);
+        path_ = layout.path;
+        image_.path = &path_[0];
+        header_copy(image_.transfer_syntax_uid, layout.transfer_syntax_uid);
+        image_.rows = layout.rows;
+        image_.columns = layout.columns;
+        image_.bits_allocated = image_.bits_stored = layout.bits;
+        image_.high_bit = layout.bits - 1;
+        image_.pixel = layout.bits == 16 ? IMAGE_UINT16 : IMAGE_UINT8;
+        image_.frame_count = static_cast<int32_t>(layout.frames);
+        image_.pixel_offset = -1;
+        struct dicom_pixels *pixels = nullptr;
+        check_error(dicom_pixels_open(&image_, &pixels, &error), error);
+        pixels_.reset(pixels);
+        buffer_.resize(static_cast<size_t>(layout.frame_bits() / 8) + ahead_max);
+    }
+
+    const uint8_t *read(size_t frame, unsigned &first_bit) override
+    {
+        struct error error = {};
+        first_bit = 0;
+        check_error(dicom_pixels_read(pixels_.get(), static_cast<int32_t>(frame), buffer_.data(), &error), error);
+        return buffer_.data();
+    }
+
+  private:
+    std::string path_;
+    struct dicom_instance image_ = {};
+    HeaderOwner<struct dicom_pixels, dicom_pixels_close> pixels_;
+    std::vector<uint8_t> buffer_;
+};
+
+} // namespace
+
+bool
+PixelReader::in_order(const PixelLayout &layout)
+{
+    return strcmp(layout.transfer_syntax_uid, DICOM_DEFLATED_LITTLE) == 0;
+}
+
+std::unique_ptr<PixelReader>
+PixelReader::open(const PixelLayout &layout, DcmItem &dataset)
+{
+    if (in_order(layout))
+        return std::make_unique<DeflatedReader>(layout);
+    if (strcmp(layout.transfer_syntax_uid, DICOM_RLE_LOSSLESS) == 0)
+        return std::make_unique<RleReader>(layout);
+    return std::make_unique<NativeReader>(layout, dataset);
 }
 
 void

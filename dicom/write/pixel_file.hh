@@ -2,10 +2,15 @@
  * pixel_file.hh - reads back the pixel data of an object frame by frame, in several threads if that
  * is faster; private to dicom/, C++.
  *
- * DCMTK finds the element and its length. The bytes are read from the end of the file, where the element must be.
+ * Without compression, DCMTK finds the element and its length, and the bytes are read from the end of the file, where
+ * the element must be. A deflated data set is inflated once, from its begin to its end. RLE frames are decoded by the
+ * reader of images.
  */
 #ifndef NOCTULE_DICOM_WRITE_PIXEL_FILE_HH
 #define NOCTULE_DICOM_WRITE_PIXEL_FILE_HH
+
+#include "dicom/dicom.h"
+#include "dicom/read/scan/stream.h"
 
 #include "dcmtk/config/osconfig.h"
 #include "dcmtk/dcmdata/dctk.h"
@@ -13,44 +18,41 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace read_back
 {
 
-class PixelFile
+/* Frames of one sample per pixel, of 1, 8 or 16 bits. */
+struct PixelLayout {
+    const char *path, *transfer_syntax_uid;
+    int32_t rows, columns;
+    int32_t bits;
+    size_t frames;
+
+    uint64_t frame_bits() const
+    {
+        return static_cast<uint64_t>(rows) * static_cast<uint64_t>(columns) * static_cast<uint64_t>(bits);
+    }
+};
+
+/* Reads frames, in one thread. */
+class PixelReader
 {
   public:
-    /* Throws a difference if the pixel data is not `frames` frames, padded to an even length. */
-    PixelFile(const char *path, DcmItem &dataset, uint64_t frame_bits, size_t frames);
+    /* Returns the reader of this file. Throws a difference if the pixel data is not the layout's frames, padded to an
+     * even length. `dataset` has been read by DCMTK. */
+    static std::unique_ptr<PixelReader> open(const PixelLayout &layout, DcmItem &dataset);
 
-    /* Reads a frame's bytes into the buffer and returns their place. Eight more bytes may be
-     * read. Sets the first bit of the frame. Any thread. */
-    const uint8_t *read(size_t frame, std::vector<uint8_t> &buffer, unsigned &first_bit) const;
+    /* Returns whether frames must be read in order, by one reader. */
+    static bool in_order(const PixelLayout &layout);
 
-    /* Checks that only zero bits follow the last frame. */
-    void check_padding() const;
+    virtual ~PixelReader() = default;
 
-  private:
-    struct Descriptor {
-        const int fd;
-
-        explicit Descriptor(int from) : fd(from)
-        {
-        }
-
-        ~Descriptor();
-        Descriptor(const Descriptor &) = delete;
-        Descriptor &operator=(const Descriptor &) = delete;
-    };
-
-    void fetch(uint8_t *place, uint64_t offset, size_t size) const;
-
-    const uint64_t frame_bits_;
-    const size_t frames_;
-    const uint64_t length_; /* of the value */
-    const Descriptor file_;
-    uint64_t start_; /* file offset of the value */
+    /* Returns the place of a frame's bytes, until the next call. Eight more bytes may be read. Sets the first bit of
+     * the frame. After the last frame, checks that only zero bits follow. */
+    virtual const uint8_t *read(size_t frame, unsigned &first_bit) = 0;
 };
 
 /* Calls work(first, end) for parts of 0 .. count - 1, of at least `least` each, in up to

@@ -49,13 +49,19 @@ verify_caught(struct error *error, const char *path, enum code code, const char 
 }
 
 DcmDataset &
-load_file(DcmFileFormat &file, const char *path)
+load_file(DcmFileFormat &file, const char *path, const char *transfer_syntax_uid)
 {
-    const OFCondition status = header_try([&] { return file.loadFile(path, EXS_Unknown, EGL_noChange); });
+    const DcmXfer expected(transfer_syntax_uid);
+    const bool is_native = expected.getXfer() == EXS_LittleEndianExplicit;
+    const OFCondition status = header_try([&] {
+        return is_native ? file.loadFile(path, EXS_Unknown, EGL_noChange)
+                         : file.loadFileUntilTag(path, EXS_Unknown, EGL_noChange, DCM_MaxReadLength, ERM_autoDetect,
+                                                 DCM_PixelData);
+    });
     if (status.bad())
         differ("it cannot be read: %s", status.text());
-    if (file.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
-        differ("its transfer syntax is not Explicit VR Little Endian");
+    if (file.getDataset()->getOriginalXfer() != expected.getXfer())
+        differ("its transfer syntax is not %s", expected.getXferName());
     return *file.getDataset();
 }
 
@@ -198,8 +204,10 @@ check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_
     }
 }
 
-StackObject::StackObject(const struct derived_source &source, const char *path)
-    : source_(source), stack_(*source.stack), path_(path), dataset_(load_file(file_, path))
+StackObject::StackObject(const struct derived_source &source, bool has_bytes, const char *path)
+    : source_(source), stack_(*source.stack), path_(path),
+      transfer_syntax_uid_(derived_transfer_syntax(&source, has_bytes)),
+      dataset_(load_file(file_, path, transfer_syntax_uid_))
 {
     for (int32_t p = 0; p < stack_.plane_count; p++)
         planes_.emplace(source_key(derived_plane_instance(&source, p)->sop_instance_uid, stack_.planes[p].frame), p);
@@ -215,8 +223,14 @@ StackObject::check_identity(const char *sop_class, const struct derived_identity
     expect_text(dataset_, ATTRIBUTE(FrameOfReferenceUID), uid);
 }
 
+PixelLayout
+StackObject::layout(int32_t bits, size_t frames) const
+{
+    return {path_, transfer_syntax_uid_, stack_.rows, stack_.columns, bits, frames};
+}
+
 void
-StackObject::check_image(int64_t bits)
+StackObject::check_image(int32_t bits)
 {
     expect_text(dataset_, ATTRIBUTE(PhotometricInterpretation), "MONOCHROME2");
     expect_number(dataset_, ATTRIBUTE(SamplesPerPixel), 1);

@@ -10,6 +10,7 @@
 
 #include "dicom/value/value.h"
 #include "dicom/write/derived.h"
+#include "dicom/write/pixel_file.hh"
 
 #include "dcmtk/config/osconfig.h"
 #include "dcmtk/dcmdata/dctk.h"
@@ -49,8 +50,8 @@ verify(struct error *error, const char *path, enum code code, const char *object
     }
 }
 
-/* Opens an object in Explicit VR Little Endian. Long values, such as pixels, stay in the file. */
-DcmDataset &load_file(DcmFileFormat &file, const char *path);
+/* Opens an object in this transfer syntax. Long values, such as pixels, stay in the file. Compressed ones are not read. */
+DcmDataset &load_file(DcmFileFormat &file, const char *path, const char *transfer_syntax_uid);
 /* Returns whether its texts are UTF-8. Otherwise they are ASCII. */
 bool is_utf8(DcmDataset &dataset);
 /* Returns the text as value_text_clean writes it in such an object. */
@@ -85,12 +86,14 @@ void expect_code(DcmItem &item, const Attribute &attribute, const coded_concept 
 class StackObject
 {
   protected:
-    StackObject(const struct derived_source &source, const char *path);
+    /* `has_bytes`: see derived_transfer_syntax. */
+    StackObject(const struct derived_source &source, bool has_bytes, const char *path);
 
     /* Checks the object's UIDs and its Frame of Reference. */
     void check_identity(const char *sop_class, const struct derived_identity &identity, const char *modality);
     /* Checks for unsigned pixels with `bits` bits allocated and stored. */
-    void check_image(int64_t bits);
+    void check_image(int32_t bits);
+    PixelLayout layout(int32_t bits, size_t frames) const;
     /* Checks Plane Orientation and Pixel Measures. Returns the groups. */
     DcmItem &check_shared_groups();
     /* Checks that each source instance is referenced once, and besides these only the object
@@ -108,7 +111,7 @@ class StackObject
 
     const struct derived_source &source_;
     const struct geometry_stack &stack_;
-    const char *path_;
+    const char *path_, *transfer_syntax_uid_;
     DcmFileFormat file_;
     DcmDataset &dataset_;
 

@@ -5,6 +5,7 @@
 #include "dicom/value/tags.h"
 #include "dicom/value/transfer_syntax.h"
 #include "dicom/write/derived.h"
+#include "dicom/write/rle_encode.h"
 
 #include <errno.h>
 #include <math.h>
@@ -47,6 +48,7 @@ stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *erro
     int rc = dataset_writer_open(&w->set, ascii, error);
     if (rc)
         return rc;
+    w->set.object.transfer_syntax_uid = derived_transfer_syntax(source, w->object.has_bytes);
     w->referenced = calloc((size_t)source->instance_count, sizeof(*w->referenced));
     if (!w->referenced || derived_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
         byte_sink_open(&w->sink, fd, false))
@@ -72,7 +74,8 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct deriv
     if (rc)
         return error_set(error, rc, CODE_WRITE_FAILED, "Writing the %s failed after %lld bytes: %s.",
                          w->set.object.what, (long long)w->sink.total, strerror(-rc));
-    *summary = (struct derived_summary){.identity = w->set.identity, .frames = frames, .bytes = w->sink.total};
+    *summary =
+        (struct derived_summary){.identity = w->set.identity, .frames = frames, .bytes = w->sink.total - w->sink.saved};
     memcpy(summary->left_out, w->set.inherited.left_out, sizeof(summary->left_out));
     return 0;
 }
@@ -83,6 +86,7 @@ stack_writer_close(struct stack_writer *w)
     byte_sink_close(&w->sink);
     element_buffer_free(&w->item);
     free(w->referenced);
+    free(w->encoded);
     dataset_writer_free(&w->set);
 }
 
@@ -204,6 +208,8 @@ stack_put_head(struct stack_writer *w)
 {
     dataset_put_file_meta(&w->set);
     stack_drain(w, &w->set.elements);
+    if (strcmp(w->set.object.transfer_syntax_uid, DICOM_DEFLATED_LITTLE) == 0 && byte_sink_deflate(&w->sink))
+        return -ENOMEM;
     dataset_put_text(&w->set, TAG_ImageType, "CS", w->object.image_type);
     w->set.object.own_codes |= w->set.identity.replaces != NULL;
     dataset_put_identification(&w->set);
@@ -313,11 +319,48 @@ stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void
     return 0;
 }
 
+bool
+stack_is_rle(const struct stack_writer *w)
+{
+    return strcmp(w->set.object.transfer_syntax_uid, DICOM_RLE_LOSSLESS) == 0;
+}
+
 void
 stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length)
 {
-    dataset_put_header(&w->set, TAG_PixelData, vr, length);
+    if (stack_is_rle(w)) {
+        dataset_put_header(&w->set, TAG_PixelData, "OB", UINT32_MAX);
+        element_item_header(&w->set.elements, 0);
+    } else {
+        dataset_put_header(&w->set, TAG_PixelData, vr, length);
+    }
     stack_drain(w, &w->set.elements);
+}
+
+int
+stack_put_rle_frame(struct stack_writer *w, const uint8_t *bytes, size_t size)
+{
+    const struct geometry_stack *stack = w->set.source->stack;
+    const struct rle_frame frame = {bytes, size, (size_t)stack->columns, (size_t)stack->rows};
+    if (!w->encoded)
+        w->encoded = malloc(rle_encoded_max(&frame));
+    if (!w->encoded)
+        return -ENOMEM;
+    const size_t length = rle_encode(&frame, w->encoded);
+    element_item_header(&w->item, (uint32_t)length);
+    stack_drain(w, &w->item);
+    byte_sink_append(&w->sink, w->encoded, length);
+    return 0;
+}
+
+void
+stack_end_pixels(struct stack_writer *w, int64_t begun)
+{
+    static const uint8_t sequence_delimitation[8] = {0xFE, 0xFF, 0xDD, 0xE0};
+    if (stack_is_rle(w))
+        byte_sink_append(&w->sink, sequence_delimitation, sizeof(sequence_delimitation));
+    else if ((w->sink.total - begun) % 2)
+        byte_sink_append(&w->sink, "", 1);
 }
 
 void

@@ -21,6 +21,7 @@ struct stack_object {
     const char *image_type;
     const struct coded_concept *derivation;
     enum code too_large, invalid; /* codes of these failures */
+    bool has_bytes;               /* frames may be in RLE: see derived_transfer_syntax */
 };
 
 struct stack_writer {
@@ -30,6 +31,7 @@ struct stack_writer {
     struct element_buffer item; /* one item of a long sequence */
     uint8_t *referenced;        /* per instance: its item has been encoded in this pass */
     struct byte_sink sink;
+    uint8_t *encoded; /* a frame in RLE */
 };
 
 /* Checks a writer whose source and object are set. `wrong` is the result of the kind's own check
@@ -78,8 +80,16 @@ typedef uint64_t stack_encode_frames(void *context, bool write);
 int stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void *context);
 uint64_t stack_end_item(struct stack_writer *w, bool write);
 
-/* Puts tag, VR and length of Pixel Data. Its `length` bytes must follow through the sink. */
+/* Returns whether frames are in RLE, and the caller must put them with stack_put_rle_frame. */
+bool stack_is_rle(const struct stack_writer *w);
+
+/* Puts tag, VR and length of Pixel Data. Its `length` bytes must follow through the sink. In RLE only the tag, and an
+ * empty Basic Offset Table. */
 void stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length);
+/* Puts a frame as one fragment. `bytes` has its pixels of `size` (1 or 2) bytes. Returns 0 or -ENOMEM. */
+int stack_put_rle_frame(struct stack_writer *w, const uint8_t *bytes, size_t size);
+/* Must follow the pixels: pads them to an even length, or ends the fragments. `begun` is the sink's total before them. */
+void stack_end_pixels(struct stack_writer *w, int64_t begun);
 
 /* --- functional groups, into an open item --- */
 

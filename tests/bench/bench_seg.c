@@ -1,6 +1,6 @@
 /*
  * bench_seg.c - times writing and reading back segmentation objects of 512 x 512 frames that contain spheres: BINARY,
- * or FRACTIONAL with a fading border. Also measures their peak memory. Prints a JSON line per case. Times are
+ * FRACTIONAL with a fading border, or LABELMAP; native, in RLE, or deflated. Also measures their peak memory. Prints a JSON line per case. Times are
  * medians; CPU times are minima.
  *
  *   bench_seg [FOLDER [REPEATS [THREADS]]]   FOLDER for the objects, e.g. a tmpfs; /dev/shm; THREADS read back
@@ -133,8 +133,12 @@ check(int rc, const struct error *error)
 struct bench_case {
     int32_t planes;
     int32_t segments;
-    bool fractional;
+    enum seg_type type;
+    enum derived_compression compression;
 };
+
+static const char *const types[] = {"BINARY", "FRACTIONAL", "LABELMAP"};
+static const char *const compressions[] = {"none", "rle", "deflated"};
 
 static void
 run_case(const char *folder, const struct bench_case *bench, int repeats, int threads)
@@ -143,7 +147,7 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
                                      .rows = SIDE,
                                      .planes = bench->planes,
                                      .segments = bench->segments,
-                                     .fractional = bench->fractional};
+                                     .fractional = bench->type == SEG_FRACTIONAL};
     struct seg_sample sample;
     struct derived_summary summary = {0};
     struct error error = {.code = CODE_WRITE_FAILED};
@@ -153,7 +157,10 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
 
     seg_sample_make(&sample, &shape);
     snprintf(sample.target, sizeof(sample.target), "%s/bench_seg-%d.dcm", folder, (int)getpid());
-    if (bench->fractional)
+    sample.request.type = bench->type;
+    sample.request.overlap_last = true;
+    sample.request.source.compression = bench->compression;
+    if (bench->type == SEG_FRACTIONAL)
         draw_fading_spheres(&sample);
     else
         draw_spheres(&sample);
@@ -176,14 +183,15 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
             grown_verify = peak_kib() - between;
         }
     }
-    printf("{\"bench\": \"seg\", \"type\": \"%s\", \"planes\": %d, \"segments\": %d, \"frames\": "
-           "%lld, "
-           "\"bytes\": %lld, \"write_s\": %.4f, \"sync_s\": %.4f, \"verify_s\": %.4f, "
-           "\"write_processor_s\": %.4f, \"verify_processor_s\": %.4f, "
-           "\"write_peak_kib\": %ld, \"verify_peak_kib\": %ld}\n",
-           bench->fractional ? "FRACTIONAL" : "BINARY", bench->planes, bench->segments, (long long)summary.frames,
-           (long long)summary.bytes, median_wall(&write), median_wall(&sync), median_wall(&verify),
-           least_processor(&write), least_processor(&verify), grown_write, grown_verify);
+    printf(
+        "{\"bench\": \"seg\", \"type\": \"%s\", \"compression\": \"%s\", \"planes\": %d, \"segments\": %d, \"frames\": "
+        "%lld, "
+        "\"bytes\": %lld, \"write_s\": %.4f, \"sync_s\": %.4f, \"verify_s\": %.4f, "
+        "\"write_processor_s\": %.4f, \"verify_processor_s\": %.4f, "
+        "\"write_peak_kib\": %ld, \"verify_peak_kib\": %ld}\n",
+        types[bench->type], compressions[bench->compression], bench->planes, bench->segments, (long long)summary.frames,
+        (long long)summary.bytes, median_wall(&write), median_wall(&sync), median_wall(&verify),
+        least_processor(&write), least_processor(&verify), grown_write, grown_verify);
     fflush(stdout);
     seg_sample_free(&sample);
 }
@@ -206,8 +214,19 @@ int
 main(int argc, char **argv)
 {
     static const struct bench_case cases[] = {
-        {300, 1, false}, {1000, 1, false}, {5000, 1, false}, {1000, 5, false},
-        {300, 1, true},  {1000, 1, true},  {1000, 3, true},
+        {300, 1, SEG_BINARY, 0},
+        {1000, 1, SEG_BINARY, 0},
+        {5000, 1, SEG_BINARY, 0},
+        {1000, 5, SEG_BINARY, 0},
+        {1000, 5, SEG_BINARY, DERIVED_DEFLATED},
+        {300, 1, SEG_FRACTIONAL, 0},
+        {1000, 1, SEG_FRACTIONAL, 0},
+        {1000, 3, SEG_FRACTIONAL, 0},
+        {1000, 3, SEG_FRACTIONAL, DERIVED_RLE},
+        {1000, 5, SEG_LABELMAP, 0},
+        {300, 5, SEG_LABELMAP, DERIVED_RLE},
+        {1000, 5, SEG_LABELMAP, DERIVED_RLE},
+        {1000, 5, SEG_LABELMAP, DERIVED_DEFLATED},
     };
     const char *folder = argc > 1 ? argv[1] : "/dev/shm";
     int repeats = argc > 2 ? atoi(argv[2]) : 9;

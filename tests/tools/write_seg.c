@@ -5,7 +5,7 @@
  *   write_seg [OPTION...] MASKS OUTPUT INPUT...
  *
  * MASKS has one byte per voxel (0: outside), columns fastest, then rows, planes in ascending position, and segments.
- * With --fractional, it has maps: two bytes per voxel, little endian. With --measurements and --report, also writes
+ * With --fractional, it has maps: two bytes per voxel, little endian. --labelmap writes a label map instead. With --measurements and --report, also writes
  * and reads back a measurement report of the segmentation (format of the measurements: measurements.h). On an error,
  * prints code and message to standard error and exits with 1.
  */
@@ -31,7 +31,8 @@ struct options {
     const char *stack; /* name of the stack; NULL: the only one */
     const char *pipeline;
     bool keep_empty_frames;
-    bool fractional;
+    bool fractional, labelmap, overlap_last;
+    enum derived_compression compression;
     bool modifier;            /* gives every segment a laterality and a region */
     const char *measurements; /* for a report; NULL: no report */
     const char *report;
@@ -51,6 +52,10 @@ parse(int argc, char **argv, struct options *options)
         {"modifier", no_argument, NULL, 'm'},
         {"measurements", required_argument, NULL, 'M'},
         {"report", required_argument, NULL, 'r'},
+        {"labelmap", no_argument, NULL, 'b'},
+        {"overlap-last", no_argument, NULL, 'o'},
+        {"rle", no_argument, NULL, 'R'},
+        {"deflated", no_argument, NULL, 'D'},
         {"kind", required_argument, NULL, 'K'},
         {NULL, 0, NULL, 0},
     };
@@ -69,6 +74,12 @@ parse(int argc, char **argv, struct options *options)
             options->keep_empty_frames = true;
         else if (option == 'f')
             options->fractional = true;
+        else if (option == 'b')
+            options->labelmap = true;
+        else if (option == 'o')
+            options->overlap_last = true;
+        else if (option == 'R' || option == 'D')
+            options->compression = option == 'R' ? DERIVED_RLE : DERIVED_DEFLATED;
         else if (option == 'm')
             options->modifier = true;
         else if (option == 'M')
@@ -246,7 +257,8 @@ main(int argc, char **argv)
     int first = parse(argc, argv, &options);
     if (first < 0) {
         fprintf(stderr, "usage: write_seg [--label TEXT]... [--description TEXT] [--stack NAME] "
-                        "[--pipeline NAME] [--keep-empty-frames] [--fractional] [--modifier] "
+                        "[--pipeline NAME] [--keep-empty-frames] [--fractional | --labelmap [--overlap-last]] "
+                        "[--rle | --deflated] [--modifier] "
                         "[--measurements FILE --report OUTPUT [--kind enhanced|3d|root]] MASKS OUTPUT INPUT...\n");
         return 2;
     }
@@ -262,7 +274,9 @@ main(int argc, char **argv)
     request.segments = segments;
     request.segment_count = options.label_count;
     request.omit_empty_frames = !options.keep_empty_frames;
-    request.fractional = options.fractional;
+    request.type = options.fractional ? SEG_FRACTIONAL : options.labelmap ? SEG_LABELMAP : SEG_BINARY;
+    request.overlap_last = options.overlap_last;
+    request.source.compression = options.compression;
     write_and_verify(&request, argv[first + 1]);
     if (options.report)
         report_and_verify(&request, &options);

@@ -6,7 +6,6 @@
  */
 #include "dicom/objects/pmap/pmap.h"
 
-#include "dicom/write/pixel_file.hh"
 #include "dicom/write/read_back.hh"
 
 #include <vector>
@@ -22,7 +21,7 @@ class PmapVerifier : StackObject
 {
   public:
     PmapVerifier(const struct pmap_request &request, const char *path)
-        : StackObject(*request.source, path), request_(request)
+        : StackObject(*request.source, false, path), request_(request)
     {
     }
 
@@ -103,12 +102,11 @@ class PmapVerifier : StackObject
 
     void check_pixels()
     {
-        const uint64_t frame_bits = static_cast<uint64_t>(stack_.rows) * static_cast<uint64_t>(stack_.columns) * 16;
-        const PixelFile pixels(path_, dataset_, frame_bits, static_cast<size_t>(stack_.plane_count));
-        std::vector<uint8_t> buffer;
+        const std::unique_ptr<PixelReader> pixels =
+            PixelReader::open(layout(16, static_cast<size_t>(stack_.plane_count)), dataset_);
         unsigned first_bit = 0;
         for (int32_t plane = 0; plane < stack_.plane_count; plane++) {
-            const uint8_t *bytes = pixels.read(static_cast<size_t>(plane), buffer, first_bit);
+            const uint8_t *bytes = pixels->read(static_cast<size_t>(plane), first_bit);
             for (int32_t y = 0; y < stack_.rows; y++) {
                 for (int32_t x = 0; x < stack_.columns; x++, bytes += 2) {
                     const unsigned value = bytes[0] | static_cast<unsigned>(bytes[1]) << 8;

@@ -1,5 +1,5 @@
 /*
- * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL; writes them as a stream and reads them back.
+ * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY, FRACTIONAL or LABELMAP; writes them as a stream and reads them back.
  *
  * Pure C. Besides the caller's masks and maps, memory does not depend on the number of frames. Every write is checked.
  */
@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-#define SEG_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.4"
+#define SEG_SOP_CLASS_UID          "1.2.840.10008.5.1.4.1.1.66.4"
+#define SEG_LABELMAP_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.7"
 
 /* The annotation object, and the region in it, from which a segment was taken unchanged. Strings are borrowed. */
 struct seg_origin {
@@ -43,7 +44,7 @@ struct seg_segment {
     const struct provenance *provenance;
     bool changed;
     /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]. Bits
-     * beyond the columns are ignored. BINARY objects only. */
+     * beyond the columns are ignored. Not in FRACTIONAL objects. */
     const uint64_t *bits;
     int64_t words_per_row;
     /* Fuzzy connectedness of voxel (x, y, z), 0 to 65535, is map[(z * rows + y) * columns + x].
@@ -51,17 +52,28 @@ struct seg_segment {
     const uint16_t *map;
 };
 
+enum seg_type {
+    SEG_BINARY, /* from the segments' bits */
+    /*
+     * From the segments' maps as 8-bit probabilities (PS3.3 C.8.20.2): round(connectedness * 255 / 65535), halves up,
+     * of 255. A frame whose stored values are all 0 counts as empty.
+     */
+    SEG_FRACTIONAL,
+    /*
+     * From the segments' bits: one frame per plane, whose pixels are segment numbers, in 8 bits up to 255 segments,
+     * else in 16. 0 is the background, which is a segment of its own (PS3.3 C.8.20.2.3).
+     */
+    SEG_LABELMAP,
+};
+
 struct seg_request {
     struct derived_source source;
     const struct seg_segment *segments;
     int32_t segment_count;
     bool omit_empty_frames;
-    /*
-     * false: BINARY, from the segments' bits. true: FRACTIONAL (PS3.3 C.8.20.2), from the segments' maps as 8-bit
-     * probabilities: round(connectedness * 255 / 65535), halves up, of 255. A frame whose stored values are all 0
-     * counts as empty. The two objects of one job differ in all UIDs, because a series has one segmentation.
-     */
-    bool fractional;
+    /* The objects of one job differ in all UIDs, because a series has one segmentation. */
+    enum seg_type type;
+    bool overlap_last;              /* LABELMAP: a voxel of several segments has the number of the last one */
     const char *series_description; /* "": "<pipeline> segmentation[, fractional]" */
     int32_t series_number;
 };
@@ -103,10 +115,13 @@ bool seg_algorithm_is_ascii(const struct seg_segment *segment);
  * and rename it. Inherited attributes are read from the first plane's file (dicom_inherit). Positions need a frame of
  * reference; if the source has no Frame of Reference UID, one is derived from its series. Codes: those of
  * dicom_inherit; WRITE_FAILED (with errno: -ENOSPC, -EIO and so on); SEG_TOO_LARGE (more than 2^32 - 2 bytes of pixel
- * data, PS3.5 7.1); SEG_EMPTY if no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
+ * data, PS3.5 7.1); SEGMENTS_OVERLAP (LABELMAP without overlap_last: names both labels and a voxel); SEG_EMPTY if no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
  * SEG_REQUEST_INVALID, a defect of the caller.
  */
 int seg_write(const struct seg_request *request, int fd, struct derived_summary *summary, struct error *error);
+
+/* Returns the bits per pixel of the object: 1, 8 or 16. */
+uint16_t seg_bits(const struct seg_request *request);
 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer. Compares every voxel,

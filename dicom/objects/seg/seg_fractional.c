@@ -27,16 +27,21 @@ convert_run(uint8_t *restrict values, const uint16_t *restrict voxels)
 }
 
 void
+seg_fractional_fill(uint8_t *values, const uint16_t *voxels, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + RUN <= count; i += RUN)
+        convert_run(values + i, voxels + i);
+    for (; i < count; i++)
+        values[i] = seg_fractional_value(voxels[i]);
+}
+
+void
 seg_fractional_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count)
 {
     while (count > 0) {
         int64_t part = count < BYTE_SINK_RESERVE ? count : BYTE_SINK_RESERVE;
-        uint8_t *values = byte_sink_reserve(sink, (size_t)part);
-        int64_t i = 0;
-        for (; i + RUN <= part; i += RUN)
-            convert_run(values + i, voxels + i);
-        for (; i < part; i++)
-            values[i] = seg_fractional_value(voxels[i]);
+        seg_fractional_fill(byte_sink_reserve(sink, (size_t)part), voxels, part);
         byte_sink_commit(sink, (size_t)part);
         voxels += part;
         count -= part;

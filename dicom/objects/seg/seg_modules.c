@@ -1,13 +1,12 @@
 /*
  * seg_modules.c - parts that only segmentation objects have (PS3.3 A.51.3, A.51.5): segments,
- * functional groups and pixels. Each group of tags is in ascending order.
+ * and functional groups. Each group of tags is in ascending order.
  */
 #include "dicom/objects/seg/seg_writer.h"
 
 #include "base/limits.h"
 #include "dicom/value/tags.h"
 #include "dicom/value/value.h"
-#include "dicom/write/mask_bits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -88,14 +87,36 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     return error;
 }
 
+/* Every pixel value of a label map must be described, also that of the voxels in no segment (PS3.3 C.8.20.2.3). */
+static void
+add_background(const struct seg_writer *w, struct element_buffer *to)
+{
+    static const struct coded_concept background = {"125040", "DCM", "Background"};
+    static const uint16_t number = 0;
+    static const uint16_t black[3] = {0, 0x8080, 0x8080};
+    size_t item = element_open_item(to);
+    dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyCategoryCodeSequence, &background);
+    element_us(to, TAG_SegmentNumber, &number, 1);
+    element_text(to, TAG_SegmentLabel, "LO", "Background");
+    element_text(to, TAG_SegmentAlgorithmType, "CS", "AUTOMATIC");
+    element_text(to, TAG_SegmentAlgorithmName, "LO", "Noctule");
+    element_us(to, TAG_RecommendedDisplayCIELabValue, black, 3);
+    dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyTypeCodeSequence, &background);
+    element_close(to, item);
+}
+
 int
 seg_put_segments(struct seg_writer *w)
 {
-    bool fractional = w->request->fractional;
+    static const char *const types[] = {"BINARY", "FRACTIONAL", "LABELMAP"};
+    const enum seg_type type = w->request->type;
+    const bool fractional = type == SEG_FRACTIONAL;
     int error = 0;
-    dataset_put_text(&w->out.set, TAG_SegmentationType, "CS", fractional ? "FRACTIONAL" : "BINARY");
+    dataset_put_text(&w->out.set, TAG_SegmentationType, "CS", types[type]);
     dataset_reach(&w->out.set, TAG_SegmentSequence);
     size_t sequence = element_open_sequence(&w->out.set.elements, TAG_SegmentSequence);
+    if (type == SEG_LABELMAP)
+        add_background(w, &w->out.set.elements);
     for (int32_t i = 0; i < w->request->segment_count && !error; i++)
         error = add_segment(w, &w->out.set.elements, i);
     element_close(&w->out.set.elements, sequence);
@@ -104,7 +125,7 @@ seg_put_segments(struct seg_writer *w)
         dataset_put_text(&w->out.set, TAG_SegmentationFractionalType, "CS", "PROBABILITY");
     }
     /* Probabilities have no sharp borders. */
-    const char *overlap = w->plan.overlap ? "YES" : "NO";
+    const char *overlap = w->plan.overlap >= 0 && type == SEG_BINARY ? "YES" : "NO";
     if (fractional && w->request->segment_count > 1)
         overlap = "UNDEFINED";
     dataset_put_text(&w->out.set, TAG_SegmentsOverlap, "CS", overlap);
@@ -120,6 +141,7 @@ stream_frame_groups(void *context, bool write)
 {
     struct seg_writer *w = context;
     const struct seg_plan *plan = &w->plan;
+    const bool labelmap = w->request->type == SEG_LABELMAP;
     uint64_t size = 0;
     for (int32_t s = 0; s < plan->segment_count; s++) {
         for (int32_t p = 0; p < plan->plane_count; p++) {
@@ -132,13 +154,15 @@ stream_frame_groups(void *context, bool write)
             size_t groups = element_open_item(to);
 
             stack_add_derivation(&w->out, to, p);
-            stack_add_frame_content(to, indices, 2);
+            stack_add_frame_content(to, indices + labelmap, 2 - labelmap);
             stack_add_plane_position(&w->out, to, p);
             stack_add_measures(&w->out, to, p);
 
-            size_t item = element_open_only_item(to, TAG_SegmentIdentificationSequence);
-            element_us(to, TAG_ReferencedSegmentNumber, &number, 1);
-            element_close_only_item(to, item);
+            if (!labelmap) {
+                size_t item = element_open_only_item(to, TAG_SegmentIdentificationSequence);
+                element_us(to, TAG_ReferencedSegmentNumber, &number, 1);
+                element_close_only_item(to, item);
+            }
 
             element_close(to, groups);
             size += stack_end_item(&w->out, write);
@@ -156,37 +180,4 @@ seg_put_functional_groups(struct seg_writer *w)
     stack_add_measures(&w->out, to, STACK_SHARED);
     element_close_only_item(to, item);
     return stack_put_frame_groups(&w->out, stream_frame_groups, w);
-}
-
-uint64_t
-seg_pixel_data_length(const struct seg_writer *w)
-{
-    uint64_t voxels = (uint64_t)w->plan.frames * (uint64_t)seg_plan_voxels(w->request);
-    if (w->request->fractional)
-        return (voxels + 1) / 2 * 2;
-    return (voxels + 15) / 16 * 2;
-}
-
-void
-seg_put_pixel_data(struct seg_writer *w)
-{
-    const struct seg_plan *plan = &w->plan;
-    struct mask_packer packer = {.sink = &w->out.sink};
-    stack_put_pixel_header(&w->out, "OB", seg_pixel_data_length(w));
-    int64_t start = w->out.sink.total;
-    for (int32_t s = 0; s < plan->segment_count; s++) {
-        for (int32_t p = 0; p < plan->plane_count && !w->out.sink.error; p++) {
-            if (!plan->present[(int64_t)s * plan->plane_count + p])
-                continue;
-            if (w->request->fractional) {
-                seg_fractional_append(&w->out.sink, seg_plan_map(w->request, s, p), seg_plan_voxels(w->request));
-            } else {
-                const struct mask_plane mask = seg_plan_mask(w->request, s, p);
-                mask_pack(&packer, &mask);
-            }
-        }
-    }
-    mask_pack_finish(&packer);
-    if ((w->out.sink.total - start) % 2)
-        byte_sink_append(&w->out.sink, "", 1);
 }

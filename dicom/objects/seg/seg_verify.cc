@@ -2,13 +2,12 @@
  * seg_verify.cc - reads a segmentation object back with DCMTK and compares it with the request.
  *
  * This file shares only names with the writer (seg.h). DCMTK's parser reads the attributes (read_back.hh), and frames
- * are found by their source references. Bits are extracted by a function of this file, because that of DCMTK 3.6.7 is
+ * are found by their source references. In a label map, labels are compared from the last segment to the first. Bits are extracted by a function of this file, because that of DCMTK 3.6.7 is
  * wrong for frames that do not end on a byte. Probabilities are compared by their distance from the map. DCMTK leaves
  * the pixel data in the file; one frame per thread is in memory.
  */
 #include "dicom/objects/seg/seg.h"
 
-#include "dicom/write/pixel_file.hh"
 #include "dicom/write/read_back.hh"
 
 #include <algorithm>
@@ -67,7 +66,8 @@ class SegVerifier : StackObject
 {
   public:
     SegVerifier(const struct seg_request &request, const char *path, int threads)
-        : StackObject(request.source, path), request_(request), threads_(threads)
+        : StackObject(request.source, request.type != SEG_BINARY, path), request_(request), threads_(threads),
+          labelmap_(request.type == SEG_LABELMAP), bits_(seg_bits(&request))
     {
     }
 
@@ -75,13 +75,18 @@ class SegVerifier : StackObject
     {
         if (seg_identify(&request_, &identity_))
             throw std::bad_alloc();
-        StackObject::check_identity(SEG_SOP_CLASS_UID, identity_, "SEG");
-        expect_text(dataset_, ATTRIBUTE(SegmentationType), request_.fractional ? "FRACTIONAL" : "BINARY");
-        if (request_.fractional) {
+        StackObject::check_identity(labelmap_ ? SEG_LABELMAP_SOP_CLASS_UID : SEG_SOP_CLASS_UID, identity_, "SEG");
+        static const char *const types[] = {"BINARY", "FRACTIONAL", "LABELMAP"};
+        expect_text(dataset_, ATTRIBUTE(SegmentationType), types[request_.type]);
+        if (labelmap_) {
+            expect_text(dataset_, ATTRIBUTE(SegmentsOverlap), "NO");
+            expect_number(dataset_, ATTRIBUTE(PixelPaddingValue), 0);
+        }
+        if (request_.type == SEG_FRACTIONAL) {
             expect_text(dataset_, ATTRIBUTE(SegmentationFractionalType), "PROBABILITY");
             expect_number(dataset_, ATTRIBUTE(MaximumFractionalValue), 255);
         }
-        StackObject::check_image(request_.fractional ? 8 : 1);
+        StackObject::check_image(bits_);
         check_segments();
         check_shared_groups();
         check_referenced_series(identity_.replaces);
@@ -96,8 +101,13 @@ class SegVerifier : StackObject
         const bool utf8 = is_utf8(dataset_);
         const struct seg_segment *segment = request_.segments;
         int64_t number = 0;
-        for (DcmItem *item :
-             items_of(dataset_, ATTRIBUTE(SegmentSequence), static_cast<size_t>(request_.segment_count))) {
+        const size_t before = labelmap_ ? 1 : 0; /* the background comes first */
+        std::vector<DcmItem *> items =
+            items_of(dataset_, ATTRIBUTE(SegmentSequence), before + static_cast<size_t>(request_.segment_count));
+        if (labelmap_)
+            check_background(*items[0]);
+        items.erase(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(before));
+        for (DcmItem *item : items) {
             expect_number(*item, ATTRIBUTE(SegmentNumber), ++number);
             expect_text(*item, ATTRIBUTE(SegmentLabel), clean_text(segment->label, 64, VALUE_LINE, utf8));
             expect_code(*item, ATTRIBUTE(SegmentedPropertyCategoryCodeSequence), segment->category);
@@ -105,6 +115,13 @@ class SegVerifier : StackObject
             check_algorithms(*item, *segment, utf8);
             segment++;
         }
+    }
+
+    static void check_background(DcmItem &item)
+    {
+        expect_number(item, ATTRIBUTE(SegmentNumber), 0);
+        expect_code(item, ATTRIBUTE(SegmentedPropertyCategoryCodeSequence), {"125040", "DCM", ""});
+        expect_code(item, ATTRIBUTE(SegmentedPropertyTypeCodeSequence), {"125040", "DCM", ""});
     }
 
     static void check_algorithms(DcmItem &item, const struct seg_segment &segment, bool utf8)
@@ -133,6 +150,12 @@ class SegVerifier : StackObject
     Frame check_frame(DcmItem &item)
     {
         const int32_t plane = plane_of(item);
+        if (labelmap_) {
+            if (item.tagExists(DCM_SegmentIdentificationSequence))
+                differ("SegmentIdentificationSequence is present in a label map");
+            indices_.insert(indices_.end(), {1, indices_of(item, 1)[0]});
+            return {0, plane};
+        }
         Uint16 number = 0;
         DcmItem &segment = item_of(item, ATTRIBUTE(SegmentIdentificationSequence));
         if (segment.findAndGetUint16(DCM_ReferencedSegmentNumber, number).bad() || number < 1 ||
@@ -159,7 +182,7 @@ class SegVerifier : StackObject
     /* Checks Dimension Index Values: equal for equal segments and planes, and ascending with them. */
     void check_dimensions() const
     {
-        std::vector<uint32_t> segments(static_cast<size_t>(request_.segment_count));
+        std::vector<uint32_t> segments(layers());
         std::vector<uint32_t> planes(static_cast<size_t>(stack_.plane_count));
         for (size_t f = 0; f < frames_.size(); f++) {
             uint32_t &segment = segments[static_cast<size_t>(frames_[f].segment)];
@@ -179,21 +202,19 @@ class SegVerifier : StackObject
     void check_pixels()
     {
         const uint64_t worth = UINT64_C(1) << 25; /* bits; fewer do not justify another thread */
-        const uint64_t frame_bits = static_cast<uint64_t>(voxels()) * (request_.fractional ? 8 : 1);
-        const PixelFile pixels(path_, dataset_, frame_bits, frames_.size());
-        std::vector<bool> present(static_cast<size_t>(request_.segment_count) *
-                                  static_cast<size_t>(stack_.plane_count));
+        const PixelLayout frames = layout(bits_, frames_.size());
+        std::vector<bool> present(layers() * static_cast<size_t>(stack_.plane_count));
         for (size_t f = 0; f < frames_.size(); f++) {
             if (present[slot(frames_[f])])
                 differ("frame %zu: plane %d of segment %d is a duplicate", f + 1, frames_[f].plane,
                        frames_[f].segment + 1);
             present[slot(frames_[f])] = true;
         }
-        in_parts(frames_.size(), static_cast<size_t>(worth / frame_bits + 1), threads_,
-                 [&](size_t first, size_t end) { compare_frames(pixels, first, end); });
-        pixels.check_padding();
+        in_parts(frames_.size(), static_cast<size_t>(worth / frames.frame_bits() + 1),
+                 PixelReader::in_order(frames) ? 1 : threads_,
+                 [&](size_t first, size_t end) { compare_frames(frames, first, end); });
         /* Omitted frames must have no voxel. If empty frames are kept, no frame may be omitted. */
-        for (Frame frame = {0, 0}; frame.segment < request_.segment_count; frame.segment++) {
+        for (Frame frame = {0, 0}; frame.segment < static_cast<int32_t>(layers()); frame.segment++) {
             for (frame.plane = 0; frame.plane < stack_.plane_count; frame.plane++) {
                 if (!present[slot(frame)] && (!request_.omit_empty_frames || !is_empty(frame)))
                     differ("plane %d of segment %d is missing", frame.plane, frame.segment + 1);
@@ -201,14 +222,16 @@ class SegVerifier : StackObject
         }
     }
 
-    void compare_frames(const PixelFile &pixels, size_t first, size_t end) const
+    void compare_frames(const PixelLayout &frames, size_t first, size_t end)
     {
-        std::vector<uint8_t> buffer;
+        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames, dataset_);
         for (size_t f = first; f < end; f++) {
             unsigned first_bit = 0;
-            const uint8_t *bytes = pixels.read(f, buffer, first_bit);
-            if (request_.fractional)
+            const uint8_t *bytes = pixels->read(f, first_bit);
+            if (request_.type == SEG_FRACTIONAL)
                 compare_map(bytes, frames_[f]);
+            else if (labelmap_)
+                compare_labels(bytes, frames_[f].plane);
             else
                 compare_mask(bytes, first_bit, frames_[f]);
         }
@@ -228,6 +251,44 @@ class SegVerifier : StackObject
         differ("voxel (%d, %d, %d) of segment %d is %u of 255 instead of %u of 65535",
                static_cast<int>(i % stack_.columns), static_cast<int>(i / stack_.columns), frame.plane,
                frame.segment + 1, static_cast<unsigned>(values[i]), static_cast<unsigned>(map[i]));
+    }
+
+    unsigned label_at(const uint8_t *labels, int64_t voxel) const
+    {
+        return bits_ == 8 ? labels[voxel] : labels[2 * voxel] | static_cast<unsigned>(labels[2 * voxel + 1]) << 8;
+    }
+
+    void compare_labels(const uint8_t *labels, int32_t plane) const
+    {
+        for (int32_t y = 0; y < stack_.rows; y++)
+            for (int32_t x = 0; x < stack_.columns; x += 64)
+                compare_labels_of_word(labels, plane, y, x);
+    }
+
+    /* Compares up to 64 voxels from column x on. The last segment that has a voxel has its label. */
+    void compare_labels_of_word(const uint8_t *labels, int32_t plane, int32_t y, int32_t x) const
+    {
+        const int64_t first = static_cast<int64_t>(y) * stack_.columns + x;
+        const int32_t count = std::min(stack_.columns - x, 64);
+        uint64_t left = columns_from(x);
+        for (int32_t s = request_.segment_count; s-- > 0;) {
+            uint64_t mine = row_of({s, plane}, y)[x / 64] & left;
+            left &= ~mine;
+            for (; mine != 0; mine &= mine - 1)
+                expect_label(labels, first, __builtin_ctzll(mine), plane, s + 1);
+        }
+        for (int32_t i = 0; i < count; i++)
+            if (left >> i & 1)
+                expect_label(labels, first, i, plane, 0);
+    }
+
+    void expect_label(const uint8_t *labels, int64_t first, int32_t offset, int32_t plane, int32_t expected) const
+    {
+        const int64_t voxel = first + offset;
+        const unsigned label = label_at(labels, voxel);
+        if (label != static_cast<unsigned>(expected))
+            differ("voxel (%d, %d, %d) has label %u instead of %d", static_cast<int>(voxel % stack_.columns),
+                   static_cast<int>(voxel / stack_.columns), plane, label, expected);
     }
 
     void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const
@@ -253,18 +314,28 @@ class SegVerifier : StackObject
     /* Returns whether the frame's stored values are all zero. */
     bool is_empty(const Frame &frame) const
     {
-        if (!request_.fractional) {
-            for (int32_t y = 0; y < stack_.rows; y++) {
-                for (int32_t x = 0; x < stack_.columns; x += 64) {
-                    if ((row_of(frame, y)[x / 64] & columns_from(x)) != 0)
-                        return false;
-                }
-            }
+        if (labelmap_) {
+            for (int32_t s = 0; s < request_.segment_count; s++)
+                if (!is_empty_mask({s, frame.plane}))
+                    return false;
             return true;
         }
+        if (request_.type == SEG_BINARY)
+            return is_empty_mask(frame);
         const uint16_t *map = map_of(frame);
         return std::all_of(map, map + voxels(),
                            [](uint16_t value) { return level_distance(0, value) <= max_distance; });
+    }
+
+    bool is_empty_mask(const Frame &frame) const
+    {
+        for (int32_t y = 0; y < stack_.rows; y++) {
+            for (int32_t x = 0; x < stack_.columns; x += 64) {
+                if ((row_of(frame, y)[x / 64] & columns_from(x)) != 0)
+                    return false;
+            }
+        }
+        return true;
     }
 
     /* Returns the bits of the word at column x that are columns. */
@@ -290,6 +361,12 @@ class SegVerifier : StackObject
         return static_cast<int64_t>(stack_.rows) * stack_.columns;
     }
 
+    /* Returns the number of frames that a plane may have. */
+    size_t layers() const
+    {
+        return labelmap_ ? 1 : static_cast<size_t>(request_.segment_count);
+    }
+
     size_t slot(const Frame &frame) const
     {
         return static_cast<size_t>(frame.segment) * static_cast<size_t>(stack_.plane_count) +
@@ -299,6 +376,8 @@ class SegVerifier : StackObject
     const struct seg_request &request_;
     struct derived_identity identity_ = {};
     const int threads_;
+    const bool labelmap_;
+    const int32_t bits_; /* per pixel */
     std::vector<Frame> frames_;
     std::vector<uint32_t> indices_; /* two Dimension Index Values per frame */
 };

@@ -12,7 +12,7 @@
 /* --- frames --- */
 
 struct seg_plan {
-    int32_t segment_count;
+    int32_t segment_count; /* 1 in a LABELMAP, whose frames have all segments */
     int32_t plane_count;
     bool *present; /* present[segment * plane_count + plane]: the frame is written */
     /* Dimension Index Values (PS3.3 C.7.6.17.1): ordinals from 1, without gaps, of segments and
@@ -21,13 +21,20 @@ struct seg_plan {
     uint32_t *segment_index;
     uint32_t *plane_index;
     int64_t frames;
-    bool overlap; /* a voxel is in two segments; always false for maps */
+    int32_t overlap; /* first plane with a voxel in two segments, or -1; always -1 for maps */
 };
 
 /* Return the voxels of one plane: of a BINARY object, or of a FRACTIONAL one (rows * columns of them). */
 struct mask_plane seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane);
 const uint16_t *seg_plan_map(const struct seg_request *request, int32_t segment, int32_t plane);
 int64_t seg_plan_voxels(const struct seg_request *request); /* number per plane */
+
+/* Sets the segments and the voxel (column and row) of the plane's first voxel that is in two segments, if any. */
+struct seg_overlap {
+    int32_t first, second, column, row;
+};
+
+bool seg_find_overlap(const struct seg_request *request, int32_t plane, struct seg_overlap *found);
 
 /* Returns 0 or -ENOMEM. */
 int seg_plan_make(const struct seg_request *request, struct seg_plan *plan);
@@ -54,7 +61,8 @@ seg_fractional_value(uint16_t connectedness)
 /* Returns whether any stored value is not 0. */
 bool seg_fractional_any(const uint16_t *voxels, int64_t count);
 
-/* Appends the stored values, one byte each. */
+/* Write or append the stored values, one byte each. */
+void seg_fractional_fill(uint8_t *values, const uint16_t *voxels, int64_t count);
 void seg_fractional_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count);
 
 /* --- the object --- */
@@ -63,9 +71,10 @@ struct seg_writer {
     const struct seg_request *request;
     struct stack_writer out;
     struct seg_plan plan;
+    uint8_t *frame; /* pixels of one frame of a LABELMAP, or of one to encode */
 };
 
-/* Returns the bytes of Pixel Data, an even number, for less than 2^31 frames. */
+/* Returns the bytes of Pixel Data without compression, an even number, for less than 2^31 frames. */
 uint64_t seg_pixel_data_length(const struct seg_writer *w);
 
 /* Put the parts of the object that no other kind has, in tag order. Each returns 0, -ENOMEM, or
@@ -73,6 +82,6 @@ uint64_t seg_pixel_data_length(const struct seg_writer *w);
  * encoding errors. */
 int seg_put_segments(struct seg_writer *w);
 int seg_put_functional_groups(struct seg_writer *w);
-void seg_put_pixel_data(struct seg_writer *w);
+int seg_put_pixel_data(struct seg_writer *w);
 
 #endif

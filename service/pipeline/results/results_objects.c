@@ -101,7 +101,7 @@ fractional_make(const struct results *results, struct result_file *file)
     struct seg_request request = seg_request_of(results, file->name);
     request.segments = results->fractional_segments;
     request.segment_count = results->fractional_count;
-    request.fractional = true;
+    request.type = SEG_FRACTIONAL;
     return seg_file(results, &request, file);
 }
 

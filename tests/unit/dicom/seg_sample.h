@@ -254,7 +254,7 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
         .segments = sample->segments,
         .segment_count = shape->segments,
         .omit_empty_frames = true,
-        .fractional = shape->fractional,
+        .type = shape->fractional ? SEG_FRACTIONAL : SEG_BINARY,
         .series_description = "",
         .series_number = 1001,
     };

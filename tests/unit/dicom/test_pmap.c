@@ -175,7 +175,7 @@ START_TEST(identity_follows_from_the_inputs)
     /* What the segmentation does with its frames is nothing to a map. */
     sample.stack.request = source;
     sample.stack.request.omit_empty_frames = !source.omit_empty_frames;
-    sample.stack.request.fractional = !source.fractional;
+    sample.stack.request.type = SEG_FRACTIONAL;
     pmap_identify(&sample.request, &other);
     ck_assert_mem_eq(&base, &other, offsetof(struct derived_identity, replaces));
     written_take(&object);

@@ -229,7 +229,7 @@ START_TEST(identity_is_equal_across_releases)
 
     for (int i = 0; i < 2; i++) {
         struct derived_identity identity;
-        sample.request.fractional = i == 1;
+        sample.request.type = i == 1 ? SEG_FRACTIONAL : SEG_BINARY;
         seg_identify(&sample.request, &identity);
         ck_assert_str_eq(identity.sop_instance_uid, expected[i].sop_instance_uid);
         ck_assert_str_eq(identity.series_uid, expected[i].series_uid);
@@ -590,7 +590,7 @@ START_TEST(voxels_of_the_other_type)
     ck_assert_int_eq(written_try(&object, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
     sample.segments[0].map = map;
-    sample.request.fractional = false; /* there are no masks */
+    sample.request.type = SEG_BINARY; /* there are no masks */
     ck_assert_int_eq(written_try(&object, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
 }
