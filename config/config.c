@@ -438,7 +438,7 @@ conf_inbox_is(const struct conf_inbox *inbox, const char *name)
 }
 
 /* Writes a pipeline without its destinations, times and executor, which do not change results. The
- * identity also omits the limits of jobs. */
+ * identity also omits the limits of jobs, and the compression. */
 static char *
 conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
 {
@@ -451,6 +451,7 @@ conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
     if (identity) { /* values at their default are not written */
         settings.memory_mib = settings.deadline_seconds = 0;
         settings.patience_seconds = CONF_PATIENCE_SECONDS;
+        settings.compression = CONF_COMPRESSION_NONE;
     }
     return write_section(&option_pipeline, &settings, identity);
 }

@@ -435,7 +435,14 @@ enum conf_result { /* OR-able, in the order of the option's words */
                    CONF_RESULT_CODES = 1 << 1,
                    CONF_RESULT_SR = 1 << 2,
                    CONF_RESULT_PMAP = 1 << 3,
+                   CONF_RESULT_LABELMAP = 1 << 4,
 };
+
+/* Handling of a voxel of several segments in a label map: refuse the object, or use the last segment. */
+enum conf_overlap { CONF_OVERLAP_REFUSE, CONF_OVERLAP_LAST };
+
+/* Encoding of segmentations and maps, in the order of enum derived_compression. */
+enum conf_compression { CONF_COMPRESSION_NONE, CONF_COMPRESSION_RLE, CONF_COMPRESSION_DEFLATED };
 
 /* Handling of a stack that is sheared or unevenly spaced. */
 enum conf_tilt { CONF_TILT_STRAIGHTEN, CONF_TILT_REFUSE };
@@ -472,6 +479,7 @@ struct conf_pipeline {
     /* Each voxel belongs to at most one of the CONF_FUZZY segments. */
     bool relative_connectedness;
     bool omit_empty_frames;
+    enum conf_overlap overlap;
     int min_slices;           /* stacks of fewer slices are rejected with TOO_FEW_SLICES */
     double spacing_tolerance; /* relative */
     enum conf_newest duplicates;
@@ -486,11 +494,12 @@ struct conf_pipeline {
     double preview_window[2]; /* centre and width of the grey window of pictures; width 0: chosen from the images */
     /* The members below are no part of the results' identity (conf_pipeline_identity). */
 #define CONF_PATIENCE_SECONDS 86400.0 /* the default of patience_seconds */
-    double patience_seconds;          /* max wait for missing annotation objects */
-    double memory_mib;                /* of a job; 0: the value of struct conf_jobs */
-    double deadline_seconds;          /* the same */
-    bool by_hand;                     /* no rule needs to name this pipeline */
-    char **deliver;                   /* names of destinations, and CONF_SENDER */
+    enum conf_compression compression;
+    double patience_seconds; /* max wait for missing annotation objects */
+    double memory_mib;       /* of a job; 0: the value of struct conf_jobs */
+    double deadline_seconds; /* the same */
+    bool by_hand;            /* no rule needs to name this pipeline */
+    char **deliver;          /* names of destinations, and CONF_SENDER */
     size_t deliver_count;
     /* The next three are no part of a job's settings either: conf_pipeline_to_text omits them. */
     struct conf_window *window;  /* NULL: at any time */

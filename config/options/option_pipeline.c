@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL};
+static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", NULL};
 
 /* Allows one group with patterns and one kind of matrices: their files do not name the group. Parametric maps need
  * patterns. */
@@ -322,6 +322,8 @@ check_pipeline(const void *object, const struct option_spot *spot)
 static const char *const sr_class_choices[] = {"enhanced", "comprehensive-3d", NULL};
 static const char *const review_choices[] = {"hold", "deliver", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
+static const char *const overlap_choices[] = {"refuse", "last", NULL};
+static const char *const compression_choices[] = {"none", "rle", "deflated", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
 
 static const char *const unit_choices[] = {"images",
@@ -355,7 +357,8 @@ static const struct option_row pipeline_rows[] = {
     {ROW(conf_pipeline, flags, results), "[ \"seg\" ]", .choices = result_choices,
      .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes "
              "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
-             "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns"},
+             "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns; \"labelmap\", a DICOM Label Map "
+             "Segmentation, with one frame per slice for all segments"},
     {ROW(conf_pipeline, choice, sr_class), "\"enhanced\"", .choices = sr_class_choices, .later = true,
      .help =
          "SOP class of \"sr\": \"enhanced\", Enhanced SR; or \"comprehensive-3d\", Comprehensive 3D SR, which is the "
@@ -365,6 +368,13 @@ static const struct option_row pipeline_rows[] = {
      .help = "assign each voxel to the fuzzy connectedness segment that it is connected to most "
              "strongly; to no segment if two are equal"},
     {ROW(conf_pipeline, boolean, omit_empty_frames), "true", .help = "omit frames without a voxel of the segment"},
+    {ROW(conf_pipeline, choice, overlap), "\"refuse\"", .choices = overlap_choices, .later = true,
+     .help = "a voxel of several segments in \"labelmap\": \"refuse\" the job with SEGMENTS_OVERLAP, or use the "
+             "\"last\" of these segments, in the order of segments"},
+    {ROW(conf_pipeline, choice, compression), "\"none\"", .choices = compression_choices, .later = true,
+     .help = "encoding of segmentations and parametric maps: \"none\"; \"rle\", RLE Lossless for pixels of 8 or 16 "
+             "bits in segmentations, and \"deflated\" for the others, because RLE cannot hold pixels of one bit; "
+             "\"deflated\", Deflated Explicit VR Little Endian; UIDs stay the same"},
     {ROW(conf_pipeline, integer, min_slices), "3", LIMITS(1, 65535),
      .help = "min number of slices; smaller stacks are rejected with TOO_FEW_SLICES"},
     {ROW(conf_pipeline, number, spacing_tolerance), "0.03", LIMITS(0, 0.5),

@@ -475,8 +475,9 @@ results_lack_voxels(const struct results *results)
             voxels += results->placed.masks[i].voxels;
     if (results->report->segmented_voxels > 0 && voxels > 0)
         return false;
-    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) || results->fractional_count > 0 ||
-           pipeline->texture_count == 0 || (conf_measured_regions(pipeline) & CONF_SEGMENTS);
+    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_LABELMAP | CONF_RESULT_CODES)) ||
+           results->fractional_count > 0 || pipeline->texture_count == 0 ||
+           (conf_measured_regions(pipeline) & CONF_SEGMENTS);
 }
 
 static int

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEG_SOP_CLASS "1.2.840.10008.5.1.4.1.1.66.4"
-
 /* ---------------------------------------------------------------------------- segmentations -- */
 
 static const struct derived_earlier *
@@ -49,6 +47,7 @@ seg_request_of(const struct results *results, const char *file)
                 .remark = results->remark,
                 .equipment = results->equipment,
                 .equipment_count = results->equipment_count,
+                .compression = (enum derived_compression)pipeline->compression,
             },
         .segments = results->segments,
         .segment_count = (int32_t)results->segment_count,
@@ -102,6 +101,21 @@ fractional_make(const struct results *results, struct result_file *file)
     request.segments = results->fractional_segments;
     request.segment_count = results->fractional_count;
     request.type = SEG_FRACTIONAL;
+    return seg_file(results, &request, file);
+}
+
+static size_t
+labelmap_wanted(const struct results *results)
+{
+    return (results->request->pipeline->results & CONF_RESULT_LABELMAP) != 0;
+}
+
+static int
+labelmap_make(const struct results *results, struct result_file *file)
+{
+    struct seg_request request = seg_request_of(results, file->name);
+    request.type = SEG_LABELMAP;
+    request.overlap_last = results->request->pipeline->overlap == CONF_OVERLAP_LAST;
     return seg_file(results, &request, file);
 }
 
@@ -319,8 +333,9 @@ codes_make(const struct results *results, struct result_file *file)
 }
 
 const struct result_row result_objects[] = {
-    {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, .make = seg_make},
-    {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted, .make = fractional_make},
+    {"seg", "seg.dcm", SEG_SOP_CLASS_UID, seg_wanted, .make = seg_make},
+    {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS_UID, fractional_wanted, .make = fractional_make},
+    {"labelmap", "labelmap.dcm", SEG_LABELMAP_SOP_CLASS_UID, labelmap_wanted, .make = labelmap_make},
     {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
     {"sr", "sr.dcm", SR_3D_SOP_CLASS, root_wanted, .make = sr_make},

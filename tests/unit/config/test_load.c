@@ -568,10 +568,10 @@ static const struct {
     {1, "shapes[0].radius_mm: must be a number, or [ ... ] of 3", WITH_SHAPE(CENTER "radius_mm = [ 1, 2 ];")},
     {1, "shapes[0].radius_voxels: a sphere has one radius", WITH_SHAPE(CENTER "radius_voxels = [ 1, 2, 3 ];")},
     {1,
-     "pipelines[0].results: must be [ ... ] with at least one of \"seg\", \"codes\", \"sr\" or "
-     "\"pmap\"",
+     "pipelines[0].results: must be [ ... ] with at least one of \"seg\", \"codes\", \"sr\", "
+     "\"pmap\" or \"labelmap\"",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ ]; } );"},
-    {1, "pipelines[0].results[0]: must be \"seg\", \"codes\", \"sr\" or \"pmap\"",
+    {1, "pipelines[0].results[0]: must be \"seg\", \"codes\", \"sr\", \"pmap\" or \"labelmap\"",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ \"rtss\" ]; } );"},
     {1, "pipelines[0].preview_window: the width is negative: give [ centre, width ]",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); preview_window = [ 40.0, -80.0 ]; } );"},
