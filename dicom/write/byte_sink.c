@@ -138,6 +138,27 @@ sink_store(struct byte_sink *sink, const void *bytes, size_t size)
     sink->used += size;
 }
 
+/* Gives zlib input, and the rest of the buffer. The caller must call sink_made after the call of zlib. */
+static void
+sink_feed(struct byte_sink *sink, const uint8_t *from, size_t size)
+{
+    z_stream *zlib = &sink->deflater->zlib;
+    if (sink->used == CAPACITY)
+        sink_flush(sink);
+    zlib->next_in = (Bytef *)(uintptr_t)from; /* zlib does not change it */
+    zlib->avail_in = (uInt)size;
+    zlib->next_out = sink->buffer + sink->used;
+    zlib->avail_out = (uInt)(CAPACITY - sink->used);
+}
+
+static void
+sink_made(struct byte_sink *sink)
+{
+    const size_t used = CAPACITY - sink->deflater->zlib.avail_out;
+    sink->deflater->stored += (int64_t)(used - sink->used);
+    sink->used = used;
+}
+
 /* Deflates straight into the buffer. `flush` is zlib's. */
 static void
 sink_deflate(struct byte_sink *sink, const uint8_t *from, size_t size, int flush)
@@ -145,20 +166,24 @@ sink_deflate(struct byte_sink *sink, const uint8_t *from, size_t size, int flush
     z_stream *zlib = &sink->deflater->zlib;
     int rc = Z_OK;
     while (size > 0 || (flush == Z_FINISH && rc != Z_STREAM_END)) {
-        if (sink->used == CAPACITY)
-            sink_flush(sink);
         const size_t part = size < DEFLATE_PART ? size : DEFLATE_PART;
-        const size_t room = CAPACITY - sink->used;
-        zlib->next_in = (Bytef *)(uintptr_t)from; /* zlib does not change it */
-        zlib->avail_in = (uInt)part;
-        zlib->next_out = sink->buffer + sink->used;
-        zlib->avail_out = (uInt)room;
+        sink_feed(sink, from, part);
         rc = deflate(zlib, flush);
+        sink_made(sink);
         from += part - zlib->avail_in;
         size -= part - zlib->avail_in;
-        sink->used += room - zlib->avail_out;
-        sink->deflater->stored += (int64_t)(room - zlib->avail_out);
     }
+}
+
+void
+byte_sink_deflate_runs(struct byte_sink *sink)
+{
+    int rc;
+    do {
+        sink_feed(sink, (const uint8_t *)"", 0);
+        rc = deflateParams(&sink->deflater->zlib, DEFLATE_LEVEL, Z_RLE);
+        sink_made(sink);
+    } while (rc == Z_BUF_ERROR); /* zlib needs more room for what it holds */
 }
 
 void

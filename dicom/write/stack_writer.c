@@ -335,6 +335,8 @@ stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length
         dataset_put_header(&w->set, TAG_PixelData, vr, length);
     }
     stack_drain(w, &w->set.elements);
+    if (w->sink.deflater)
+        byte_sink_deflate_runs(&w->sink);
 }
 
 int

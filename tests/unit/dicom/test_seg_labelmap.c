@@ -370,6 +370,8 @@ START_TEST(deflated_sink)
             byte_sink_append(&sink, bytes + done, part);
         }
         done += part;
+        if (part > 1000 && part < 4000)
+            byte_sink_deflate_runs(&sink);
     }
     ck_assert_int_eq(byte_sink_finish(&sink), 0);
     ck_assert_int_eq(sink.total, sizeof bytes);
