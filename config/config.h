@@ -447,6 +447,9 @@ enum conf_compression { CONF_COMPRESSION_NONE, CONF_COMPRESSION_RLE, CONF_COMPRE
 /* Handling of a stack that is sheared or unevenly spaced. */
 enum conf_tilt { CONF_TILT_STRAIGHTEN, CONF_TILT_REFUSE };
 
+/* Frames of the segmentations of a straightened stack: the source's planes, or the slices of the upright grid. */
+enum conf_seg_grid { CONF_SEG_SOURCE, CONF_SEG_UPRIGHT };
+
 /* Unit of the values of a pipeline: that of the images, or a standardised uptake value of PET (suv_units.def). */
 enum conf_unit_of_values {
     CONF_UNIT_OF_IMAGES,
@@ -485,6 +488,7 @@ struct conf_pipeline {
     enum conf_newest duplicates;
     enum conf_tilt tilt;
     double grid_mm; /* slice distance of a straightened stack; 0: that of its closest planes */
+    enum conf_seg_grid seg_grid;
     enum conf_unit_of_values unit;
     bool derived; /* accept reformats, projections and maps as images */
     enum conf_review review;

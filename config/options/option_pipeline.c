@@ -282,6 +282,18 @@ check_quantities(const struct conf_pipeline *pipeline, const struct option_spot 
         }
 }
 
+/* Reports an upright grid of stacks that the pipeline refuses. */
+static void
+check_seg_grid(const struct conf_pipeline *pipeline, const struct option_spot *spot)
+{
+    if (pipeline->seg_grid != CONF_SEG_UPRIGHT || LOST(spot, pipeline->tilt) || LOST(spot, pipeline->results))
+        return;
+    if (pipeline->tilt == CONF_TILT_REFUSE)
+        option_refuse(spot, "seg_grid", "\"upright\" requires tilt = \"straighten\"");
+    else if (pipeline->results & CONF_RESULT_PMAP)
+        option_refuse(spot, "seg_grid", "\"upright\" is not allowed with \"pmap\", which refuses such stacks");
+}
+
 static void
 check_pipeline(const void *object, const struct option_spot *spot)
 {
@@ -314,6 +326,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
     for (size_t i = 0; i < pipeline->segment_count; i++)
         check_sender(pipeline, i, spot);
     check_groups(pipeline, spot);
+    check_seg_grid(pipeline, spot);
     check_quantities(pipeline, spot);
     if (pipeline->results & CONF_RESULT_SR)
         check_report(pipeline, spot);
@@ -325,6 +338,8 @@ static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const overlap_choices[] = {"refuse", "last", NULL};
 static const char *const compression_choices[] = {"none", "rle", "deflated", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
+
+static const char *const seg_grid_choices[] = {"source", "upright", NULL};
 
 static const char *const unit_choices[] = {"images",
 #define SUV_UNIT(id, option, ...) option,
@@ -391,6 +406,9 @@ static const struct option_row pipeline_rows[] = {
     {"grid", &option_group, .offset = 0, "{ }", .section = &grid_section, .later = true,
      .help = "grid of a straightened stack; pixels as in its planes; values between planes are "
              "interpolated linearly and rounded to stored values"},
+    {ROW(conf_pipeline, choice, seg_grid), "\"source\"", .choices = seg_grid_choices, .later = true,
+     .help = "frames of the segmentations of a straightened stack: its \"source\" slices, to which each frame refers, "
+             "or the slices of its \"upright\" grid, which viewers load as a volume; no effect on other stacks"},
     {ROW(conf_pipeline, choice, unit), "\"images\"", .choices = unit_choices, .later = true,
      .help = "unit of the values that ranges, expectations, measurements and programs use: \"images\", that of the "
              "headers; or a standardised uptake value of PET, computed per slice from the headers, which must have all "

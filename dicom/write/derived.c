@@ -14,16 +14,22 @@ struct source_frame {
     int32_t frame;
 };
 
+const struct geometry_stack *
+derived_images(const struct derived_source *source)
+{
+    return source->images ? source->images : source->stack;
+}
+
 const struct dicom_instance *
 derived_plane_instance(const struct derived_source *source, int32_t plane)
 {
-    return source->instances[source->stack->planes[plane].instance];
+    return source->instances[derived_images(source)->planes[plane].instance];
 }
 
 const struct dicom_frame *
 derived_plane_frame(const struct derived_source *source, int32_t plane)
 {
-    return &derived_plane_instance(source, plane)->frames[source->stack->planes[plane].frame];
+    return &derived_plane_instance(source, plane)->frames[derived_images(source)->planes[plane].frame];
 }
 
 bool
@@ -57,13 +63,13 @@ compare_source_frames(const void *a, const void *b)
 static int
 name_source_frames(const struct derived_source *source, struct uid_name *name)
 {
-    int32_t count = source->stack->plane_count;
+    int32_t count = derived_images(source)->plane_count;
     struct source_frame *frames = malloc((size_t)count * sizeof(*frames));
     if (!frames)
         return -ENOMEM;
     for (int32_t i = 0; i < count; i++) {
         frames[i].instance = derived_plane_instance(source, i);
-        frames[i].frame = source->stack->planes[i].frame;
+        frames[i].frame = derived_images(source)->planes[i].frame;
     }
     qsort(frames, (size_t)count, sizeof(*frames), compare_source_frames);
     uid_name_number(name, count);
@@ -223,7 +229,7 @@ void
 derived_latest_time(const struct derived_source *source, char text[DICOM_DS_SIZE])
 {
     text[0] = '\0';
-    for (int32_t p = 0; p < source->stack->plane_count; p++) {
+    for (int32_t p = 0; p < derived_images(source)->plane_count; p++) {
         keep_later(text, derived_plane_frame(source, p)->acquired);
         keep_later(text, derived_plane_instance(source, p)->content);
         keep_later(text, derived_plane_instance(source, p)->created);

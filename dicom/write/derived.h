@@ -35,7 +35,10 @@ struct derived_equipment {
 struct derived_source {
     struct dicom_instance *const *instances; /* all instances that the stack refers to */
     int32_t instance_count;
-    const struct geometry_stack *stack;
+    const struct geometry_stack *stack; /* of the frames to write */
+    /* The planes of the source, if the frames are those of a grid to which it was resampled; NULL: those of `stack`.
+     * A frame of the grid has no source image of its own. */
+    const struct geometry_stack *images;
     const char *pipeline; /* name; part of the identity */
     /* Resolved pipeline and annotation objects used, with their digests, as text; part of the identity. */
     const char *pipeline_settings;
@@ -70,7 +73,9 @@ struct derived_summary {
     char left_out[DICOM_LEFT_OUT_SIZE]; /* attributes that were not inherited: see dicom_inherit */
 };
 
-/* Return the plane's instance and frame. */
+/* Returns the planes of the source. */
+const struct geometry_stack *derived_images(const struct derived_source *source);
+/* Return the instance and frame of a plane of the source. */
 const struct dicom_instance *derived_plane_instance(const struct derived_source *source, int32_t plane);
 const struct dicom_frame *derived_plane_frame(const struct derived_source *source, int32_t plane);
 /* Returns whether planes need Pixel Measures of their own: unevenly spaced planes differ in thickness. */

@@ -209,7 +209,7 @@ StackObject::StackObject(const struct derived_source &source, bool has_bytes, co
       transfer_syntax_uid_(derived_transfer_syntax(&source, has_bytes)),
       dataset_(load_file(file_, path, transfer_syntax_uid_))
 {
-    for (int32_t p = 0; p < stack_.plane_count; p++)
+    for (int32_t p = 0; p < stack_.plane_count && !source.images; p++)
         planes_.emplace(source_key(derived_plane_instance(&source, p)->sop_instance_uid, stack_.planes[p].frame), p);
 }
 
@@ -251,7 +251,9 @@ StackObject::check_measures(DcmItem &groups, int32_t plane) const
         expect_decimal(measures, ATTRIBUTE(PixelSpacing), frame.pixel_spacing[i], i);
     if (decimal_of(measures, ATTRIBUTE(SliceThickness)) <= 0.0)
         differ("SliceThickness is not positive");
-    if (frame.slice_thickness > 0.0)
+    if (source_.images)
+        expect_decimal(measures, ATTRIBUTE(SliceThickness), stack_.spacing[2]);
+    else if (frame.slice_thickness > 0.0)
         expect_decimal(measures, ATTRIBUTE(SliceThickness), frame.slice_thickness);
     if (stack_.plane_count > 1 && !stack_.uneven)
         expect_decimal(measures, ATTRIBUTE(SpacingBetweenSlices), stack_.spacing[2]);
@@ -271,14 +273,39 @@ StackObject::check_shared_groups()
         check_measures(groups, 0);
     else if (groups.tagExists(DCM_PixelMeasuresSequence))
         differ("PixelMeasuresSequence is shared by planes of several thicknesses");
+    if (source_.images)
+        check_shared_derivation(groups);
+    else if (groups.tagExists(DCM_DerivationImageSequence))
+        differ("DerivationImageSequence is shared by frames with source images of their own");
     return groups;
+}
+
+/* Checks for one reference to each source image, without a claim that pixels have the same place. */
+void
+StackObject::check_shared_derivation(DcmItem &groups) const
+{
+    std::unordered_map<std::string, std::string> expected; /* frame numbers by instance */
+    for (int32_t p = 0; p < source_.images->plane_count; p++) {
+        std::string &numbers = expected[derived_plane_instance(&source_, p)->sop_instance_uid];
+        numbers += (numbers.empty() ? "" : "\\") + std::to_string(source_.images->planes[p].frame + 1);
+    }
+    DcmItem &derivation = item_of(groups, ATTRIBUTE(DerivationImageSequence));
+    for (DcmItem *image : items_of(derivation, ATTRIBUTE(SourceImageSequence), expected.size())) {
+        const auto found = expected.find(text_of(*image, ATTRIBUTE(ReferencedSOPInstanceUID)));
+        if (found == expected.end())
+            differ("SourceImageSequence has an image that is not a source, or is a duplicate");
+        expect_text(*image, ATTRIBUTE(SpatialLocationsPreserved), "NO");
+        if (image->tagExists(DCM_ReferencedFrameNumber))
+            expect_text(*image, ATTRIBUTE(ReferencedFrameNumber), found->second);
+        expected.erase(found);
+    }
 }
 
 void
 StackObject::check_referenced_series(const struct derived_reference *replaces)
 {
     std::unordered_set<std::string> expected;
-    for (int32_t p = 0; p < stack_.plane_count; p++)
+    for (int32_t p = 0; p < derived_images(&source_)->plane_count; p++)
         expected.insert(derived_plane_instance(&source_, p)->sop_instance_uid);
 
     const bool beside = replaces && strcmp(replaces->study_uid, derived_plane_instance(&source_, 0)->study_uid) == 0;
@@ -349,9 +376,35 @@ StackObject::tile_of(DcmItem &frame, const std::string &uid) const
     return -1;
 }
 
+/* Returns the slice of a resampled grid at the frame's position. */
+int32_t
+StackObject::slice_of(DcmItem &frame) const
+{
+    DcmItem &position = item_of(frame, ATTRIBUTE(PlanePositionSequence));
+    const double *normal = stack_.axes + 6;
+    double along = 0;
+    for (unsigned long i = 0; i < 3; i++) {
+        Float64 value;
+        if (position.findAndGetFloat64(DCM_ImagePositionPatient, value, i).bad())
+            differ("ImagePositionPatient is missing");
+        along += (value - stack_.origin[i]) * normal[i];
+    }
+    const double slice = std::round(along / stack_.spacing[2]);
+    if (!(slice >= 0 && slice < stack_.plane_count))
+        differ("its position is outside the grid");
+    for (unsigned long i = 0; i < 3; i++)
+        expect_decimal(position, ATTRIBUTE(ImagePositionPatient),
+                       stack_.origin[i] + slice * stack_.spacing[2] * normal[i], i);
+    if (frame.tagExists(DCM_DerivationImageSequence))
+        differ("it has a source image of its own, which a frame of a resampled grid has not");
+    return static_cast<int32_t>(slice);
+}
+
 int32_t
 StackObject::plane_of(DcmItem &frame) const
 {
+    if (source_.images)
+        return slice_of(frame);
     DcmItem &derivation = item_of(frame, ATTRIBUTE(DerivationImageSequence));
     DcmItem &source = item_of(derivation, ATTRIBUTE(SourceImageSequence));
     const std::string uid = text_of(source, ATTRIBUTE(ReferencedSOPInstanceUID));

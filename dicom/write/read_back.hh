@@ -102,8 +102,11 @@ class StackObject
     /* Calls check(item) for each item of the per-frame groups. There must be `count` of them (0:
      * one or more). Adds the frame to a difference. */
     void check_each_frame(int32_t count, const std::function<void(DcmItem &)> &check);
-    /* Returns the plane that a frame's Derivation Image refers to. Its Plane Position must be present. */
+    /* Returns the plane that a frame's Derivation Image refers to, or on a resampled grid the one at its Plane
+     * Position, which must be present. */
     int32_t plane_of(DcmItem &frame) const;
+    int32_t slice_of(DcmItem &frame) const;
+    void check_shared_derivation(DcmItem &groups) const;
     int32_t tile_of(DcmItem &frame, const std::string &uid) const;
     void check_measures(DcmItem &groups, int32_t plane) const;
     /* Returns the Dimension Index Values of a frame, which must be `count` of them. */

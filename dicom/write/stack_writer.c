@@ -2,6 +2,7 @@
 #include "dicom/write/stack_writer.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "dicom/value/tags.h"
 #include "dicom/value/transfer_syntax.h"
 #include "dicom/write/derived.h"
@@ -115,8 +116,9 @@ stream_references(struct stack_writer *w, bool write)
 {
     uint64_t size = 0;
     memset(w->referenced, 0, (size_t)w->set.source->instance_count);
-    for (int32_t p = 0; p < w->set.source->stack->plane_count; p++) {
-        uint8_t *done = &w->referenced[w->set.source->stack->planes[p].instance];
+    const struct geometry_stack *images = derived_images(w->set.source);
+    for (int32_t p = 0; p < images->plane_count; p++) {
+        uint8_t *done = &w->referenced[images->planes[p].instance];
         if (*done)
             continue;
         *done = 1;
@@ -251,7 +253,7 @@ void
 stack_put_lossiness(struct stack_writer *w)
 {
     const struct dicom_instance *lossy = NULL;
-    for (int32_t p = 0; p < w->set.source->stack->plane_count && !lossy; p++) {
+    for (int32_t p = 0; p < derived_images(w->set.source)->plane_count && !lossy; p++) {
         if (derived_plane_instance(w->set.source, p)->lossy)
             lossy = derived_plane_instance(w->set.source, p);
     }
@@ -365,9 +367,61 @@ stack_end_pixels(struct stack_writer *w, int64_t begun)
         byte_sink_append(&w->sink, "", 1);
 }
 
+/* Adds the frames of an instance that the stack uses, if it does not use all. */
+static void
+stack_add_frame_numbers(const struct stack_writer *w, struct element_buffer *to, int32_t instance)
+{
+    const struct geometry_stack *images = derived_images(w->set.source);
+    const int32_t all = w->set.source->instances[instance]->frame_count;
+    struct text_stream text;
+    int32_t count = 0;
+    if (text_open(&text)) {
+        element_fail(to, -ENOMEM);
+        return;
+    }
+    for (int32_t p = 0; p < images->plane_count; p++)
+        if (images->planes[p].instance == instance)
+            fprintf(text.out, "%s%d", count++ ? "\\" : "", images->planes[p].frame + 1);
+    if (text_close(&text))
+        element_fail(to, -ENOMEM);
+    else if (count < all)
+        element_text(to, TAG_ReferencedFrameNumber, "IS", text.bytes);
+    free(text.bytes);
+}
+
+void
+stack_add_shared_derivation(const struct stack_writer *w, struct element_buffer *to)
+{
+    const struct derived_source *source = w->set.source;
+    if (!source->images)
+        return;
+    size_t derivation = element_open_only_item(to, TAG_DerivationImageSequence);
+    size_t sequence = element_open_sequence(to, TAG_SourceImageSequence);
+    memset(w->referenced, 0, (size_t)source->instance_count);
+    for (int32_t p = 0; p < source->images->plane_count; p++) {
+        const int32_t instance = source->images->planes[p].instance;
+        const struct dicom_instance *image = source->instances[instance];
+        if (w->referenced[instance])
+            continue;
+        w->referenced[instance] = 1;
+        size_t item = element_open_item(to);
+        dataset_add_reference(to, image->sop_class_uid, image->sop_instance_uid);
+        if (image->multi_frame)
+            stack_add_frame_numbers(w, to, instance);
+        element_text(to, TAG_SpatialLocationsPreserved, "CS", "NO");
+        dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
+        element_close(to, item);
+    }
+    element_close(to, sequence);
+    dataset_add_code(&w->set, to, TAG_DerivationCodeSequence, w->object.derivation);
+    element_close_only_item(to, derivation);
+}
+
 void
 stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
+    if (w->set.source->images)
+        return;
     const struct dicom_instance *source = derived_plane_instance(w->set.source, plane);
     size_t derivation = element_open_only_item(to, TAG_DerivationImageSequence);
     size_t item = element_open_only_item(to, TAG_SourceImageSequence);
@@ -410,9 +464,18 @@ stack_add_decimals(struct element_buffer *to, uint32_t tag, const char (*texts)[
 void
 stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
-    const struct dicom_frame *frame = derived_plane_frame(w->set.source, plane);
+    static const char no_text[3][DICOM_DS_SIZE] = {"", "", ""};
+    const struct geometry_stack *grid = w->set.source->images ? w->set.source->stack : NULL;
+    const struct dicom_frame *frame = grid ? NULL : derived_plane_frame(w->set.source, plane);
     size_t item = element_open_only_item(to, TAG_PlanePositionSequence);
-    stack_add_decimals(to, TAG_ImagePositionPatient, frame->position_text, frame->position, 3);
+    if (frame) {
+        stack_add_decimals(to, TAG_ImagePositionPatient, frame->position_text, frame->position, 3);
+    } else {
+        double position[3];
+        for (int i = 0; i < 3; i++)
+            position[i] = grid->origin[i] + plane * grid->spacing[2] * grid->axes[6 + i];
+        stack_add_decimals(to, TAG_ImagePositionPatient, no_text, position, 3);
+    }
     element_close_only_item(to, item);
 }
 
@@ -438,7 +501,8 @@ stack_add_measures(const struct stack_writer *w, struct element_buffer *to, int3
     const struct dicom_frame *frame = derived_plane_frame(w->set.source, shared ? 0 : plane);
     char text[VALUE_DS_SIZE];
     size_t item = element_open_only_item(to, TAG_PixelMeasuresSequence);
-    format_length(frame->slice_thickness > 0.0 ? frame->slice_thickness : stack->spacing[2], text);
+    const bool is_own = frame->slice_thickness > 0.0 && !w->set.source->images;
+    format_length(is_own ? frame->slice_thickness : stack->spacing[2], text);
     element_text(to, TAG_SliceThickness, "DS", text);
     if (stack->plane_count > 1 && !stack->uneven) {
         format_length(stack->spacing[2], text);

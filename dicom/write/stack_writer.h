@@ -93,6 +93,8 @@ void stack_end_pixels(struct stack_writer *w, int64_t begun);
 
 /* --- functional groups, into an open item --- */
 
+/* Adds references to all source images, for all frames of a resampled grid. Other frames have one source frame each. */
+void stack_add_shared_derivation(const struct stack_writer *w, struct element_buffer *to);
 /* Adds a reference to the one source frame of this plane. */
 void stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane);
 void stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count);

@@ -176,6 +176,7 @@ seg_put_functional_groups(struct seg_writer *w)
 {
     struct element_buffer *to = &w->out.set.elements;
     size_t item = dataset_open_only_item(&w->out.set, TAG_SharedFunctionalGroupsSequence);
+    stack_add_shared_derivation(&w->out, to);
     stack_add_plane_orientation(&w->out, to);
     stack_add_measures(&w->out, to, STACK_SHARED);
     element_close_only_item(to, item);

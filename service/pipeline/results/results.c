@@ -85,8 +85,14 @@ results_describe_segment(struct results *results, size_t i)
     };
     if (region && region->provenance)
         results_take_codes(region->provenance, &results->segments[n]);
-    if (results->placed.maps[i])
-        results->fractional_segments[results->fractional_count++] = results->segments[n];
+    results->grid_segments[n] = results->segments[n];
+    results->grid_segments[n].bits = found->masks[i].bits;
+    results->grid_segments[n].words_per_row = found->masks[i].words_per_row;
+    results->grid_segments[n].map = found->maps[i];
+    if (results->placed.maps[i]) {
+        results->fractional_segments[results->fractional_count] = results->segments[n];
+        results->fractional_grid_segments[results->fractional_count++] = results->grid_segments[n];
+    }
     results->preview_segments[n] = (struct drawing_segment){
         .mask = &found->masks[i],
         .color = {segment->color[0], segment->color[1], segment->color[2]},
@@ -235,11 +241,14 @@ results_describe_segments(struct results *results)
     const size_t count = pipeline->segment_count;
     results->segments = calloc(count, sizeof *results->segments);
     results->fractional_segments = calloc(count, sizeof *results->fractional_segments);
+    results->grid_segments = calloc(count, sizeof *results->grid_segments);
+    results->fractional_grid_segments = calloc(count, sizeof *results->fractional_grid_segments);
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
     if (results->report->breaches.count > 0 && !results->report->review)
         snprintf(results->remark, sizeof results->remark, "Not as expected: %s", results->report->breaches.at[0].text);
-    if (!results->segments || !results->fractional_segments || !results->preview_segments || !results->parameters)
+    if (!results->segments || !results->fractional_segments || !results->grid_segments ||
+        !results->fractional_grid_segments || !results->preview_segments || !results->parameters)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
     int rc = results_make_identity(results);
     if (rc == 0)
@@ -463,7 +472,7 @@ preview_start(struct results *results, struct preview_task *task)
 
 /*
  * Returns whether results need a voxel in a segment, and no voxel is on a plane: those between two
- * planes of a straightened stack are lost. Measures of the whole volume need none.
+ * planes of a straightened stack are lost, unless segmentations are on its grid. Measures of the whole volume need none.
  */
 static bool
 results_lack_voxels(const struct results *results)
@@ -473,7 +482,7 @@ results_lack_voxels(const struct results *results)
     for (size_t i = 0; i < results->placed.count; i++)
         if (!pipeline->segments[i].hidden)
             voxels += results->placed.masks[i].voxels;
-    if (results->report->segmented_voxels > 0 && voxels > 0)
+    if (results->report->segmented_voxels > 0 && (voxels > 0 || results_are_upright(results)))
         return false;
     return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_LABELMAP | CONF_RESULT_CODES)) ||
            results->fractional_count > 0 || pipeline->texture_count == 0 ||
@@ -519,6 +528,8 @@ results_write(const struct results_request *request, struct pipeline_report *rep
         rc = results_write_all(&results);
     on_planes_release(&results.placed);
     free(results.fractional_segments);
+    free(results.grid_segments);
+    free(results.fractional_grid_segments);
     free(results.preview_segments);
     free(results.warnings);
     free(results.segments);

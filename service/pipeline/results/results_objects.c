@@ -59,6 +59,19 @@ seg_request_of(const struct results *results, const char *file)
     return seg;
 }
 
+/* Describes a segmentation object, which may be on the upright grid. */
+static struct seg_request
+seg_request_of_object(const struct results *results, const char *file)
+{
+    struct seg_request seg = seg_request_of(results, file);
+    if (results_are_upright(results)) {
+        seg.source.images = seg.source.stack;
+        seg.source.stack = results->request->grid->stack;
+        seg.segments = results->grid_segments;
+    }
+    return seg;
+}
+
 int
 results_identify(struct results *results)
 {
@@ -83,7 +96,7 @@ seg_wanted(const struct results *results)
 static int
 seg_make(const struct results *results, struct result_file *file)
 {
-    const struct seg_request request = seg_request_of(results, file->name);
+    const struct seg_request request = seg_request_of_object(results, file->name);
     return seg_file(results, &request, file);
 }
 
@@ -97,8 +110,8 @@ fractional_wanted(const struct results *results)
 static int
 fractional_make(const struct results *results, struct result_file *file)
 {
-    struct seg_request request = seg_request_of(results, file->name);
-    request.segments = results->fractional_segments;
+    struct seg_request request = seg_request_of_object(results, file->name);
+    request.segments = results_are_upright(results) ? results->fractional_grid_segments : results->fractional_segments;
     request.segment_count = results->fractional_count;
     request.type = SEG_FRACTIONAL;
     return seg_file(results, &request, file);

@@ -52,6 +52,8 @@ struct results {
     struct on_planes placed;
     char (*parameters)[SEGMENT_DESCRIPTION];
     struct seg_segment *fractional_segments; /* those with a connectedness map */
+    /* The same two lists with the voxels of the grid, for segmentations on it (seg_grid = "upright"). */
+    struct seg_segment *grid_segments, *fractional_grid_segments;
     int32_t fractional_count;
 };
 
@@ -89,6 +91,13 @@ struct result_row {
 
 /* Reports that a file cannot be made or finished. The name is enough, the folder is known. */
 int results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name);
+
+/* Returns whether segmentations are written on the upright grid of a straightened stack. */
+static inline bool
+results_are_upright(const struct results *results)
+{
+    return results->request->grid->straight && results->request->pipeline->seg_grid == CONF_SEG_UPRIGHT;
+}
 
 /* Computes the identity from which all UIDs follow. Returns 0 or -ENOMEM. */
 int results_identify(struct results *results);
