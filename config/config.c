@@ -397,6 +397,17 @@ conf_find_destination(const struct conf *conf, const char *name)
     return i < conf->destination_count ? &conf->destinations[i] : NULL;
 }
 
+void
+conf_takes(const struct conf_destination *destination, char text[CONF_TAKES])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; result_choices[i] && used < CONF_TAKES; i++)
+        if (destination->takes & 1u << i)
+            used += (size_t)snprintf(text + used, CONF_TAKES - used, "%s%s ", used > 0 ? "" : " ",
+                                     1u << i == CONF_RESULT_SEG ? "seg seg-fractional" : result_choices[i]);
+}
+
 const struct conf_source *
 conf_find_source(const struct conf *conf, const char *name)
 {

@@ -444,6 +444,8 @@ enum conf_overlap { CONF_OVERLAP_REFUSE, CONF_OVERLAP_LAST };
 /* Encoding of segmentations and maps, in the order of enum derived_compression. */
 enum conf_compression { CONF_COMPRESSION_NONE, CONF_COMPRESSION_RLE, CONF_COMPRESSION_DEFLATED };
 
+#define CONF_RESULT_FILES (CONF_RESULT_CODES | 1u << 7) /* those that are no DICOM objects: codes, nifti */
+
 /* Handling of a stack that is sheared or unevenly spaced. */
 enum conf_tilt { CONF_TILT_STRAIGHTEN, CONF_TILT_REFUSE };
 
@@ -684,6 +686,7 @@ struct conf_destination {
     bool commit;           /* a result is SENT only after its storage commitment */
     double commit_seconds; /* timeout of the commitment */
     char *fallback;        /* the destination of results that this one does not support */
+    unsigned takes;        /* enum conf_result: the kinds of results that it gets; 0: all DICOM objects */
     double connect_seconds, dimse_seconds;
     double min_kib_per_second; /* of a message after its first dimse_seconds; 0: any */
     double idle_seconds;       /* time that an unused association stays open */
@@ -922,6 +925,10 @@ bool conf_segment_looks(const struct conf_segment *segment);
 const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const char *name);
 const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);
 const struct conf_source *conf_find_source(const struct conf *conf, const char *name);
+/* Writes the kinds of v_results that the destination takes, each between blanks: " seg seg-fractional sr "; "": all
+ * DICOM objects. */
+#define CONF_TAKES 128
+void conf_takes(const struct conf_destination *destination, char text[CONF_TAKES]);
 /* Returns the first AE with that title; resolves CONF_SENDER. */
 const struct conf_destination *conf_find_destination_ae(const struct conf *conf, const char *ae_title);
 /* Returns whether the web UI listens on a loopback address. */

@@ -555,6 +555,8 @@ struct queue_result {
     int64_t size;
     int64_t frames;
     const char *const *destinations; /* names: each makes a PENDING delivery; duplicates count once */
+    /* the kinds that each takes, between blanks: " seg sr "; "": all DICOM objects; NULL: all "" */
+    const char *const *takes;
     size_t destination_count;
 };
 
@@ -582,12 +584,12 @@ int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_fin
 
 /*
  * A person's decision on a result under review. Accept: REVIEW -> DONE with the deliveries of its
- * DICOM results, or EMPTY without results; earlier jobs are superseded now. Returns -ESTALE if the
+ * results (struct queue_result), or EMPTY without results; earlier jobs are superseded now. Returns -ESTALE if the
  * series has a newer revision. Reject: REVIEW -> REJECTED; no delivery is made, and the files stay
  * as long as the images.
  */
-int queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations, size_t destination_count,
-                     const char *by, int64_t now_ms);
+int queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations, const char *const *takes,
+                     size_t destination_count, const char *by, int64_t now_ms);
 int queue_reject_job(struct queue *queue, int64_t job_id, const char *reason, const char *by, int64_t now_ms);
 
 /* RUNNING -> FAILED. */
@@ -723,6 +725,7 @@ struct queue_delivery {
     int64_t due_ms;                         /* PENDING, DELAYED: next attempt */
     char *kind, *path;                      /* of the result; the path is relative to the root */
     char *sop_class_uid, *sop_instance_uid; /* "" for files that are not DICOM */
+    char *source;                           /* SERIES_UID.PIPELINE.JOB, for the name of such a file in a folder */
 };
 
 void queue_delivery_clear(struct queue_delivery *delivery);
@@ -748,6 +751,8 @@ struct queue_attempt {
     int32_t dimse_status;
     enum code code;
     const char *message; /* may be "" */
+    /* the object as it was sent; NULL or "": not known */
+    const char *sent_class, *sent_syntax, *sent_instance;
 };
 
 /* SENDING -> SENT. transaction_uid: of the requested storage commitment; "": not requested. */

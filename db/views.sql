@@ -167,7 +167,8 @@ SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r
     r.created_at, j.superseded_by, j.removed_at, j.state, r.replaces,
     -- The latest object that names this one as replaced; '': none.
     coalesce((SELECT sop_instance_uid FROM result WHERE replaces = r.sop_instance_uid AND replaces <> ''
-        ORDER BY id DESC LIMIT 1), '') AS replaced_by
+        ORDER BY id DESC LIMIT 1), '') AS replaced_by,
+    r.not_taken_by
 FROM result r
 JOIN job j ON j.id = r.job_id
 JOIN series s ON s.id = j.series_id;
@@ -235,7 +236,9 @@ SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.
     s.series_uid, j.pipeline, j.superseded_by,
     coalesce((SELECT group_concat(h.kind, ', ') FROM hold h
         WHERE d.state IN ('PENDING', 'DELAYED')
-        AND (h.kind = 'queue' OR h.kind = 'destination' AND h.name = d.destination)), '') AS held
+        AND (h.kind = 'queue' OR h.kind = 'destination' AND h.name = d.destination)), '') AS held,
+    d.sent_sop_class_uid AS sent_sop_class, d.sent_transfer_syntax_uid AS sent_transfer_syntax,
+    d.sent_sop_instance_uid AS sent_sop_instance_uid
 FROM delivery d
 JOIN job j ON j.id = d.job_id
 JOIN series s ON s.id = j.series_id;

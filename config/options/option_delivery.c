@@ -79,6 +79,8 @@ check_destination(const void *object, const struct option_spot *spot)
     else
         check_destination_way(destination, OF_AN_AE, "an AE", spot);
     option_check_host(destination->host, spot);
+    if (!destination->folder && (destination->takes & CONF_RESULT_FILES))
+        option_refuse(spot, "takes", "\"codes\" and \"nifti\" are no DICOM objects: only a folder takes them");
     if (destination->stow)
         check_stow(destination, spot);
 }
@@ -109,6 +111,9 @@ static const struct option_row destination_rows[] = {
      .help = "timeout of the storage commitment; after it, the result is sent again"},
     {ROW(conf_destination, text, fallback), "", LIMITS(1, 64), .form = &form_name,
      .help = "destination of results that this AE cannot store; without it, their delivery fails"},
+    {ROW(conf_destination, flags, takes), "", .choices = result_choices,
+     .help = "kinds of results to deliver, as in results of a pipeline; \"seg\" includes connectedness maps; only a "
+             "folder may take \"codes\" and \"nifti\"; by default all DICOM objects"},
     CONNECT_ROW(conf_destination),
     {ROW(conf_destination, number, dimse_seconds), "60.0", LIMITS(0.1, 3600),
      .help = "timeout of the answer to a DICOM message or to a STOW-RS request"},
@@ -161,6 +166,64 @@ check_fallback(const struct conf *conf, size_t i, const struct option_spot *spot
                       "leads back to this destination: remove one fallback of the cycle");
 }
 
+/* Returns whether results of the pipeline may reach a destination: by its name, as the sender of a series, or as the
+ * fallback of another one. */
+static bool
+pipeline_reaches(const struct conf *conf, const struct conf_pipeline *pipeline, size_t destination)
+{
+    const struct conf_destination *reached = &conf->destinations[destination];
+    for (size_t i = 0; i < pipeline->deliver_count; i++) {
+        const char *name = pipeline->deliver[i];
+        for (size_t k = 0; k < conf->destination_count; k++) {
+            const struct conf_destination *first = &conf->destinations[k], *at = first;
+            if (!option_is_same(name, first->name) && !(option_is_same(name, CONF_SENDER) && first->ae_title))
+                continue;
+            for (size_t steps = 0; at && at != reached && steps < conf->destination_count; steps++)
+                at = at->fallback ? conf_find_destination(conf, at->fallback) : NULL;
+            if (at == reached)
+                return true;
+        }
+    }
+    return false;
+}
+
+static unsigned
+pipeline_makes(const struct conf_pipeline *pipeline)
+{
+    unsigned makes = pipeline->results;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        makes |= pipeline->segments[i].connectedness_map ? CONF_RESULT_SEG : 0;
+    return makes;
+}
+
+/* Checks that `takes` names only kinds that a pipeline makes, and some kind of each pipeline. */
+static void
+check_takes(const struct conf *conf, size_t i, const struct option_spot *spot)
+{
+    const struct conf_destination *destination = &conf->destinations[i];
+    unsigned makes = 0;
+    size_t pipelines = 0;
+    if (!destination->takes || LOST_ANY(spot, conf->pipelines, conf->pipeline_count) ||
+        LOST_ANY(spot, conf->destinations, conf->destination_count))
+        return;
+    for (size_t k = 0; k < conf->pipeline_count; k++) {
+        const struct conf_pipeline *pipeline = &conf->pipelines[k];
+        if (!pipeline_reaches(conf, pipeline, i))
+            continue;
+        makes |= pipeline_makes(pipeline);
+        pipelines++;
+        if (option_wants_warnings(spot) && !(pipeline_makes(pipeline) & destination->takes))
+            option_warn(spot, ELEMENT("destinations", i, ".takes"), "has no result of the pipeline \"%s\"",
+                        pipeline->name);
+    }
+    for (unsigned kind = 0; pipelines > 0 && result_choices[kind]; kind++)
+        if (destination->takes & ~makes & 1u << kind)
+            option_refuse(spot, ELEMENT("destinations", i, ".takes"),
+                          "no pipeline that delivers to \"%s\" makes \"%s\": add it to results of the pipeline, or "
+                          "remove it here",
+                          destination->name, result_choices[kind]);
+}
+
 /* Checks that no destination folder lies in an inbox, else results would be received again. */
 static void
 check_destination_folders(const struct conf *conf, size_t i, const struct option_spot *spot)
@@ -190,6 +253,7 @@ option_check_destinations(const struct conf *conf, const struct option_spot *spo
     for (size_t i = 0; i < conf->destination_count; i++) {
         check_fallback(conf, i, spot);
         check_destination_folders(conf, i, spot);
+        check_takes(conf, i, spot);
     }
     /* Report only the first destination, because one correction fixes all. */
     for (size_t i = 0; i < conf->destination_count; i++)

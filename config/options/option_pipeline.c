@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", NULL};
+const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", NULL};
 
 /* Allows one group with patterns and one kind of matrices: their files do not name the group. Parametric maps need
  * patterns. */

@@ -60,6 +60,7 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
     }
 
 extern const char *const newest_choices[];
+extern const char *const result_choices[]; /* of enum conf_result, which are also kinds in v_results */
 
 /* The row of an inbox, and of a peer. */
 #define RESENT_ROW(type)                                                                                               \

@@ -12,7 +12,8 @@ queue_find_commitment(struct queue *queue, const char *transaction_uid, const ch
     int rc =
         queue_read_row(queue,
                        "SELECT " DELIVERY_COLUMNS "WHERE transaction_uid = ? "
-                       "AND transaction_uid <> '' AND sop_instance_uid = ? "
+                       "AND transaction_uid <> '' "
+                       "AND iif(sent_sop_instance_uid = '', sop_instance_uid, sent_sop_instance_uid) = ? "
                        "AND state = 'SENT' ORDER BY id LIMIT 1",
                        VALUES(value_text(transaction_uid), value_text(sop_instance_uid)), &delivery_shape, delivery);
     if (rc == 1)

@@ -49,7 +49,7 @@
 
 /*
  * Adds no row if this result has a delivery to the destination. The state is SENT if an earlier job
- * sent the same object there and no answer is outstanding.
+ * sent the same object there and no answer is outstanding. Files that are not DICOM have no UID that would tell.
  */
 static int
 add_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
@@ -60,15 +60,18 @@ add_delivery(struct queue *queue, int64_t result_id, const char *destination, in
         database_change(&queue->db,
                         "INSERT INTO delivery (job_id, result_id, destination, kind, path, sop_class_uid, "
                         "sop_instance_uid, state, due_at, created_at, since_at, sent_at, commitment, requested_at, "
-                        "committed_at) "
+                        "committed_at, sent_sop_class_uid, sent_transfer_syntax_uid, sent_sop_instance_uid) "
                         "SELECT r.job_id, r.id, ?2, r.kind, r.path, r.sop_class_uid, r.sop_instance_uid, "
                         "coalesce(o.state, 'PENDING'), ?3, ?3, ?3, o.sent_at, coalesce(o.commitment, 'NONE'), "
-                        "o.requested_at, o.committed_at FROM result r LEFT JOIN delivery o ON o.id = "
+                        "o.requested_at, o.committed_at, coalesce(o.sent_sop_class_uid, ''), "
+                        "coalesce(o.sent_transfer_syntax_uid, ''), coalesce(o.sent_sop_instance_uid, '') FROM result r "
+                        "LEFT JOIN delivery o ON o.id = "
                         "(SELECT d.id FROM job n JOIN job p ON p.series_id = n.series_id "
                         " AND p.revision = n.revision AND p.stack = n.stack AND p.pipeline = n.pipeline "
                         " AND p.id < n.id "
                         " JOIN delivery d ON d.job_id = p.id AND d.destination = ?2 "
-                        " AND d.sop_instance_uid = r.sop_instance_uid AND +d.state = 'SENT' "
+                        " AND d.sop_instance_uid = r.sop_instance_uid AND r.sop_instance_uid <> '' "
+                        " AND +d.state = 'SENT' "
                         " AND d.commitment IN ('NONE', 'COMMITTED') WHERE n.id = r.job_id LIMIT 1) "
                         "WHERE r.id = ?1 ON CONFLICT DO NOTHING",
                         VALUES(value_int(result_id), value_text(destination), value_time(now_ms)));
@@ -81,12 +84,34 @@ add_delivery(struct queue *queue, int64_t result_id, const char *destination, in
                               row.state == QUEUE_DELIVERY_SENT ? "it has the same object already" : "", now_ms);
 }
 
+/* Returns 1 if a destination takes the result, or 0 after adding its name to not_taken_by of a kind that it does not
+ * take. `takes`: as of struct queue_result. */
+static int
+result_is_taken(struct queue *queue, int64_t result_id, const char *destination, const char *takes)
+{
+    int64_t taken;
+    int rc = database_get(&queue->db,
+                          "SELECT iif(?2 = '', sop_instance_uid <> '', instr(?2, ' ' || kind || ' ') > 0) FROM result "
+                          "WHERE id = ?1",
+                          VALUES(value_int(result_id), value_text(takes)), &taken);
+    if (rc < 0 || taken)
+        return rc < 0 ? rc : 1;
+    return database_run(&queue->db,
+                        "UPDATE result SET not_taken_by = not_taken_by || iif(not_taken_by = '', '', ', ') || ?2 "
+                        "WHERE id = ?1 AND ?3 <> '' AND instr(', ' || not_taken_by || ',', ', ' || ?2 || ',') = 0",
+                        VALUES(value_int(result_id), value_text(destination), value_text(takes)));
+}
+
 int
 queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result, int64_t now_ms)
 {
     int rc = 0;
-    for (size_t i = 0; rc >= 0 && i < result->destination_count; i++)
-        rc = add_delivery(queue, result_id, result->destinations[i], now_ms);
+    for (size_t i = 0; rc >= 0 && i < result->destination_count; i++) {
+        const char *destination = result->destinations[i];
+        rc = result_is_taken(queue, result_id, destination, result->takes ? result->takes[i] : "");
+        if (rc == 1)
+            rc = add_delivery(queue, result_id, destination, now_ms);
+    }
     return rc;
 }
 
@@ -174,6 +199,12 @@ queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
         queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_SENDING, "DELIVERY_STARTED", CODE_NONE, words, now_ms));
 }
 
+static const char *
+given(const char *text)
+{
+    return text ? text : "";
+}
+
 int
 queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
                     const char *transaction_uid, int64_t now_ms)
@@ -182,11 +213,15 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
     int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
     if (rc < 0)
         return rc;
-    int changed = database_change(&queue->db,
-                                  "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
-                                  "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
-                                  VALUES(EDGE_GUARD(&row), value_time(now_ms), value_known(attempt->dimse_status),
-                                         value_text(code_name(attempt->code)), value_text(attempt->message)));
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
+                        "code = ?5, message = ?6, sent_sop_class_uid = ?7, sent_transfer_syntax_uid = ?8, "
+                        "sent_sop_instance_uid = ?9 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(&row), value_time(now_ms), value_known(attempt->dimse_status),
+                               value_text(code_name(attempt->code)), value_text(attempt->message),
+                               value_text(given(attempt->sent_class)), value_text(given(attempt->sent_syntax)),
+                               value_text(given(attempt->sent_instance))));
     rc = attempt_ended(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT", attempt, now_ms);
     if (rc == 0 && transaction_uid && transaction_uid[0]) {
         /* SENT; commitment NONE -> REQUESTED: the attempt that just ended requested it. */

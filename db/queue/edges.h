@@ -124,7 +124,10 @@ int job_first_runs(struct queue *queue, int64_t now_ms, int64_t ageing_ms, size_
     FIELD(TEXT, kind, "kind")                                                                                          \
     FIELD(TEXT, path, "path")                                                                                          \
     FIELD(TEXT, sop_class_uid, "sop_class_uid")                                                                        \
-    FIELD(TEXT, sop_instance_uid, "sop_instance_uid")
+    FIELD(TEXT, sop_instance_uid, "sop_instance_uid")                                                                  \
+    FIELD(TEXT, source,                                                                                                \
+          "(SELECT s.series_uid || '.' || j.pipeline || '.' || j.id "                                                  \
+          "FROM job j JOIN series s ON s.id = j.series_id WHERE j.id = job_id)")
 #define DELIVERY_COLUMNS DELIVERY_FIELDS(DATABASE_COLUMN) "NULL FROM delivery "
 
 extern const struct database_shape job_shape, delivery_shape;

@@ -11,8 +11,8 @@
 /* ---------------------------------------------------------------------------------- accepted -- */
 
 int
-queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations, size_t destination_count,
-                 const char *by, int64_t now_ms)
+queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destinations, const char *const *takes,
+                 size_t destination_count, const char *by, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_REVIEW), &row);
@@ -41,11 +41,11 @@ queue_accept_job(struct queue *queue, int64_t job_id, const char *const *destina
         rc = edge_taken(queue, changed, &row, (int)to, "JOB_ACCEPTED", CODE_NONE, words, now_ms);
     }
     if (rc == 0) {
-        /* Only DICOM results are delivered. */
         struct queue_ids results;
-        const struct queue_result routes = {.destinations = destinations, .destination_count = destination_count};
-        rc = queue_list(queue, "SELECT id FROM result WHERE job_id = ? AND sop_instance_uid <> '' ORDER BY id",
-                        VALUES(value_int(job_id)), &database_id, &results.at, &results.count);
+        const struct queue_result routes = {
+            .destinations = destinations, .takes = takes, .destination_count = destination_count};
+        rc = queue_list(queue, "SELECT id FROM result WHERE job_id = ? ORDER BY id", VALUES(value_int(job_id)),
+                        &database_id, &results.at, &results.count);
         for (size_t i = 0; rc == 0 && i < results.count; i++)
             rc = queue_add_deliveries(queue, results.at[i], &routes, now_ms);
         free(results.at);

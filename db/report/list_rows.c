@@ -1146,6 +1146,7 @@ static const struct report_column show_results[] = {
     COLUMN(frames, "FRAMES", NUMBER),
     COLUMN(path, "PATH", TEXT),
     COLUMN(sop_instance_uid, "SOP INSTANCE", TEXT),
+    AS(not_taken_by, "NOT TAKEN BY", DROP, "nullif(not_taken_by, '')"),
 };
 
 static const struct report_column show_events[] = {

@@ -320,9 +320,9 @@ dicom_connect(const struct dicom_peer *peer, const struct dicom_context *context
 }
 
 bool
-dicom_accepts(const struct dicom_association *association, const char *sop_class)
+dicom_accepts(const struct dicom_association *association, const char *sop_class, const char *transfer_syntax)
 {
-    return find_context(*association, sop_class, nullptr) != nullptr;
+    return find_context(*association, sop_class, transfer_syntax) != nullptr;
 }
 
 bool

@@ -65,12 +65,20 @@ struct dicom_association;
  */
 int dicom_connect(const struct dicom_peer *peer, const struct dicom_context *contexts, size_t count,
                   struct dicom_association **association, struct dicom_answer *answer, struct error *error);
-/* Returns whether the peer accepted a context for this SOP class. */
-bool dicom_accepts(const struct dicom_association *association, const char *sop_class);
+/* Returns whether the peer accepted a context for this SOP class and transfer syntax (NULL: any). */
+bool dicom_accepts(const struct dicom_association *association, const char *sop_class, const char *transfer_syntax);
 bool dicom_is_open(const struct dicom_association *association);
 
+/* The form in which an object is stored or sent. */
+struct dicom_form {
+    char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE], transfer_syntax[DICOM_UID_SIZE];
+};
+
+/* Reads the file meta information of a DICOM file. Codes: FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY. */
+int dicom_read_form(const char *path, struct dicom_form *form, struct error *error);
+
 /*
- * Sends the data set of a DICOM file. If the peer accepted the file's transfer syntax for its class, the bytes are sent
+ * Sends the data set of a DICOM file, and returns the form that was sent. If the peer accepted the file's transfer syntax for its class, the bytes are sent
  * unchanged. Otherwise uncompressed data is encoded in an accepted uncompressed syntax, with equal values. Pixels are
  * streamed; memory does not grow with their size.
  *
@@ -78,8 +86,8 @@ bool dicom_is_open(const struct dicom_association *association);
  * has the status. Codes: NO_PRESENTATION_CONTEXT, STORE_REFUSED (permanent failure status), STORE_FAILED (any other
  * failure status), PEER_ABORTED, FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
  */
-int dicom_store_file(struct dicom_association *association, const char *path, struct dicom_answer *answer,
-                     struct error *error);
+int dicom_store_file(struct dicom_association *association, const char *path, struct dicom_form *sent,
+                     struct dicom_answer *answer, struct error *error);
 
 /* An instance in a storage commitment request. */
 struct dicom_reference {

@@ -137,7 +137,8 @@ send_transcoded(struct dicom_association &association, const PresentationContext
 }
 
 static int
-scu_store(struct dicom_association &association, const char *path, struct dicom_answer *answer, struct error *error)
+scu_store(struct dicom_association &association, const char *path, struct dicom_form *sent, struct dicom_answer *answer,
+          struct error *error)
 {
     struct part10 file(path);
     int rc = open_part10(file, error);
@@ -160,6 +161,9 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
     request.has_data_set = true;
     header_copy(request.sop_class_uid, file.sop_class);
     header_copy(request.sop_instance_uid, file.sop_instance);
+    header_copy(sent->sop_class, file.sop_class);
+    header_copy(sent->sop_instance, file.sop_instance);
+    header_copy(sent->transfer_syntax, context->transfer_syntax);
     int unreadable = 0;
     rc = send_request(association, *context, request);
     if (!rc)
@@ -184,9 +188,23 @@ scu_store(struct dicom_association &association, const char *path, struct dicom_
 }
 
 int
-dicom_store_file(struct dicom_association *association, const char *path, struct dicom_answer *answer,
-                 struct error *error)
+dicom_store_file(struct dicom_association *association, const char *path, struct dicom_form *sent,
+                 struct dicom_answer *answer, struct error *error)
 {
     clear_answer(answer);
-    return header_guard(path, error, [&] { return scu_store(*association, path, answer, error); });
+    return header_guard(path, error, [&] { return scu_store(*association, path, sent, answer, error); });
+}
+
+int
+dicom_read_form(const char *path, struct dicom_form *form, struct error *error)
+{
+    return header_guard(path, error, [&] {
+        struct part10 file(path);
+        if (const int rc = open_part10(file, error))
+            return rc;
+        header_copy(form->sop_class, file.sop_class);
+        header_copy(form->sop_instance, file.sop_instance);
+        header_copy(form->transfer_syntax, file.syntax);
+        return 0;
+    });
 }

@@ -254,7 +254,8 @@ handle_accept(struct core *core, const struct control_request *request, struct a
         return error;
     error = routes_find(core, message->job, &routes);
     if (!error)
-        error = queue_accept_job(core->queue, message->job, routes.destinations, routes.count, by, clock_unix_ms());
+        error = queue_accept_job(core->queue, message->job, routes.destinations, routes.takes, routes.count, by,
+                                 clock_unix_ms());
     if (!error)
         error = queue_get_job(core->queue, message->job, &job);
     if (!error) {

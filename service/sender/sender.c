@@ -21,13 +21,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Limit of storage classes proposed on one association: those of the queued deliveries. */
-#define MAX_CLASSES 8
+/* Limit of queued deliveries whose classes and transfer syntaxes are proposed on one association. */
+#define MAX_PROPOSED 8
 
 struct sender_task {
     struct sender_task *next;
     int64_t delivery;
-    char *file, *sop_class, *sop_instance;
+    char *file, *name, *sop_class, *sop_instance; /* as of DELIVER */
 };
 
 struct sender {
@@ -47,7 +47,9 @@ struct sender {
 
 /* The outcome of one delivery. */
 struct send_attempt {
-    struct error error; /* code NONE: success */
+    struct error error;     /* code NONE: success */
+    struct dicom_form own;  /* of an object */
+    struct dicom_form sent; /* after success */
     struct dicom_answer answer;
     int32_t store_status;
     enum proto_commitment commitment;
@@ -69,6 +71,9 @@ send_delivered(struct sender *sender, const struct sender_task *task, enum proto
         .message = attempt->error.message,
         .commitment = attempt->commitment,
         .transaction_uid = attempt->commitment == PROTO_COMMITMENT_REQUESTED ? attempt->transaction : "",
+        .sent_sop_class = attempt->sent.sop_class,
+        .sent_transfer_syntax = attempt->sent.transfer_syntax,
+        .sent_sop_instance = attempt->sent.sop_instance,
     };
     message_write_delivered(&writer, &message);
     sender->options.events.frame(sender->options.events.context, &writer);
@@ -134,44 +139,78 @@ take_reports(struct sender *sender)
         drop_association(sender);
 }
 
+/* The presentation contexts to propose. */
+struct proposal {
+    struct dicom_context contexts[3 * MAX_PROPOSED + 1];
+    size_t count;
+};
+
+static void
+proposal_add(struct proposal *proposal, const char *sop_class, const char *syntax)
+{
+    for (size_t i = 0; i < proposal->count; i++)
+        if (strcmp(proposal->contexts[i].sop_class, sop_class) == 0 &&
+            strcmp(proposal->contexts[i].transfer_syntax, syntax) == 0)
+            return;
+    proposal->contexts[proposal->count++] = (struct dicom_context){sop_class, syntax};
+}
+
+/* Adds the contexts for an object. Its own transfer syntax comes first. */
+static void
+proposal_add_object(struct proposal *proposal, const struct dicom_form *own)
+{
+    const bool implicit = strcmp(own->transfer_syntax, DICOM_IMPLICIT_LITTLE) == 0;
+    if (!implicit)
+        proposal_add(proposal, own->sop_class, own->transfer_syntax);
+    proposal_add(proposal, own->sop_class, DICOM_EXPLICIT_LITTLE);
+    proposal_add(proposal, own->sop_class, DICOM_IMPLICIT_LITTLE);
+}
+
+/* Reads the forms of the deliveries that are queued. One that cannot be read fails when it is sent. Returns their
+ * number. */
+static size_t
+read_queued_forms(struct sender *sender, struct dicom_form forms[MAX_PROPOSED - 1])
+{
+    char *files[MAX_PROPOSED - 1];
+    size_t count = 0, read = 0;
+    struct error ignored;
+    pthread_mutex_lock(&sender->mutex);
+    for (const struct sender_task *next = sender->first; next && count < MAX_PROPOSED - 1; next = next->next)
+        files[count++] = strdup(next->file);
+    pthread_mutex_unlock(&sender->mutex);
+    for (size_t i = 0; i < count; i++) {
+        read += files[i] && dicom_read_form(files[i], &forms[read], &ignored) == 0;
+        free(files[i]);
+    }
+    return read;
+}
+
 static int
-connect_for(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+connect_for(struct sender *sender, struct send_attempt *attempt)
 {
     const struct conf_destination *destination = sender->options.destination;
-    char classes[MAX_CLASSES][DICOM_UID_SIZE] = {{0}};
-    struct dicom_context contexts[2 * MAX_CLASSES + 1];
+    struct dicom_form forms[MAX_PROPOSED] = {attempt->own};
+    struct proposal proposal = {.count = 0};
     struct dicom_peer peer;
-    /* The storage classes of the task and of those queued behind it, copied under the lock. */
-    size_t count = 0, class_count = 1;
-    snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
-    pthread_mutex_lock(&sender->mutex);
-    for (const struct sender_task *next = sender->first; next && class_count < MAX_CLASSES; next = next->next) {
-        size_t known = 0;
-        while (known < class_count && strcmp(classes[known], next->sop_class) != 0)
-            known++;
-        if (known == class_count)
-            snprintf(classes[class_count++], DICOM_UID_SIZE, "%s", next->sop_class);
-    }
-    pthread_mutex_unlock(&sender->mutex);
-    for (size_t i = 0; i < class_count; i++) {
-        contexts[count++] = (struct dicom_context){classes[i], DICOM_EXPLICIT_LITTLE};
-        contexts[count++] = (struct dicom_context){classes[i], DICOM_IMPLICIT_LITTLE};
-    }
+    const size_t count = 1 + read_queued_forms(sender, forms + 1);
+    for (size_t i = 0; i < count; i++)
+        proposal_add_object(&proposal, &forms[i]);
     if (destination->commit)
-        contexts[count++] = (struct dicom_context){DICOM_COMMITMENT_CLASS, DICOM_IMPLICIT_LITTLE};
+        proposal_add(&proposal, DICOM_COMMITMENT_CLASS, DICOM_IMPLICIT_LITTLE);
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
     int rc = describe_peer(sender, &peer, &attempt->error);
     if (rc)
         return rc;
-    return dicom_connect(&peer, contexts, count, &sender->association, &attempt->answer, &attempt->error);
+    return dicom_connect(&peer, proposal.contexts, proposal.count, &sender->association, &attempt->answer,
+                         &attempt->error);
 }
 
 /* ---------------------------------------------------------------------------- delivering ---- */
 
 static int
-sender_commit(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+sender_commit(struct sender *sender, struct send_attempt *attempt)
 {
-    const struct dicom_reference reference = {task->sop_class, task->sop_instance};
+    const struct dicom_reference reference = {attempt->sent.sop_class, attempt->sent.sop_instance};
     uint8_t bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return error_set_system(&attempt->error, -EIO, "get random bytes");
@@ -187,14 +226,14 @@ sender_commit(struct sender *sender, const struct sender_task *task, struct send
 /* Requests storage commitment. The object stays stored in any case. Some peers abort instead of rejecting the request.
  * It is repeated once on a new association, since the connection may also have been lost by chance. */
 static void
-ask_commitment(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+ask_commitment(struct sender *sender, struct send_attempt *attempt)
 {
-    int rc = sender_commit(sender, task, attempt);
+    int rc = sender_commit(sender, attempt);
     if (rc && !dicom_is_open(sender->association)) {
         drop_association(sender);
-        rc = connect_for(sender, task, attempt);
+        rc = connect_for(sender, attempt);
         if (rc == 0)
-            rc = sender_commit(sender, task, attempt);
+            rc = sender_commit(sender, attempt);
     }
     if (!rc)
         return;
@@ -213,16 +252,16 @@ send_once(struct sender *sender, const struct sender_task *task, struct send_att
 {
     int rc = 0;
     if (!sender->association)
-        rc = connect_for(sender, task, attempt);
+        rc = connect_for(sender, attempt);
     if (rc)
         return rc;
-    rc = dicom_store_file(sender->association, task->file, &attempt->answer, &attempt->error);
+    rc = dicom_store_file(sender->association, task->file, &attempt->sent, &attempt->answer, &attempt->error);
     attempt->store_status = attempt->answer.status;
     crash_point("courier_after_store");
     if (rc == 0)
         attempt->error = (struct error){0};
     if (rc == 0 && sender->options.destination->commit)
-        ask_commitment(sender, task, attempt);
+        ask_commitment(sender, attempt);
     sender->last_use = clock_seconds();
     return rc;
 }
@@ -233,14 +272,13 @@ static enum dicom_outcome
 deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     take_reports(sender);
-    if (sender->association && !dicom_accepts(sender->association, task->sop_class))
+    if (sender->association && !dicom_accepts(sender->association, task->sop_class, NULL))
         drop_association(sender);
     const bool reused = sender->association != NULL;
     int rc = send_once(sender, task, attempt);
     if (rc && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
         take_reports(sender); /* also drops the association */
-        memset(attempt, 0, sizeof *attempt);
-        attempt->store_status = -1;
+        *attempt = (struct send_attempt){.own = attempt->own, .store_status = -1};
         rc = send_once(sender, task, attempt);
     }
     return rc == 0 ? DICOM_SENT : dicom_outcome_of(attempt->error.code, &attempt->answer);
@@ -249,15 +287,39 @@ deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send
 static enum dicom_outcome
 deliver_by_stow(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
-    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
     int rc = sender->stow ? 0 : stow_open(sender->options.destination, &sender->stow, &attempt->error);
     if (rc == 0)
         rc = stow_store(sender->stow, task->file, task->sop_instance, &attempt->answer, &attempt->error);
     attempt->store_status = attempt->answer.status;
     crash_point("courier_after_store");
-    if (rc == 0)
+    if (rc == 0) {
         attempt->error = (struct error){0};
+        attempt->sent = attempt->own;
+    }
     return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
+}
+
+static enum dicom_outcome
+deliver_to_folder(const struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    const char *folder = sender->options.destination->folder;
+    char name[SENDER_NAME];
+    snprintf(name, sizeof name, "%s%s", *task->name ? task->name : task->sop_instance, *task->name ? "" : ".dcm");
+    if (sender_folder_deliver(folder, task->file, name, &attempt->error))
+        return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    attempt->sent = attempt->own;
+    return DICOM_SENT;
+}
+
+static enum dicom_outcome
+sender_send(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    const struct conf_destination *to = sender->options.destination;
+    if (*task->sop_instance && dicom_read_form(task->file, &attempt->own, &attempt->error))
+        return dicom_outcome_of(attempt->error.code, &attempt->answer);
+    if (to->folder)
+        return deliver_to_folder(sender, task, attempt);
+    return to->stow ? deliver_by_stow(sender, task, attempt) : deliver_to_ae(sender, task, attempt);
 }
 
 static void
@@ -269,16 +331,11 @@ sender_attempt(struct sender *sender, const struct sender_task *task)
 
     static const char *const names[] = {"sent", "transient", "permanent"};
     const struct conf_destination *to = sender->options.destination;
-    struct send_attempt attempt = {.store_status = -1};
+    struct send_attempt attempt = {.answer = {-1, -1, -1, -1}, .store_status = -1};
     const double start = clock_seconds();
-    enum dicom_outcome outcome = DICOM_SENT;
-    if (!to->folder) {
-        outcome = to->stow ? deliver_by_stow(sender, task, &attempt) : deliver_to_ae(sender, task, &attempt);
-    } else {
-        attempt.answer = (struct dicom_answer){-1, -1, -1, -1};
-        if (sender_folder_deliver(to->folder, task->file, task->sop_instance, &attempt.error))
-            outcome = dicom_outcome_of(attempt.error.code, &attempt.answer);
-    }
+    const enum dicom_outcome outcome = sender_send(sender, task, &attempt);
+    if (outcome != DICOM_SENT)
+        attempt.sent = (struct dicom_form){"", "", ""};
     const double seconds = clock_seconds() - start;
     if (outcome == DICOM_SENT)
         log_info("courier.sent", LOG_INT("delivery", task->delivery), LOG_STR("destination", to->name),
@@ -298,6 +355,7 @@ static void
 free_task(struct sender_task *task)
 {
     free(task->file);
+    free(task->name);
     free(task->sop_class);
     free(task->sop_instance);
     free(task);
@@ -391,17 +449,17 @@ fail_wake:
 }
 
 int
-sender_deliver(struct sender *sender, int64_t delivery, const char *file, const char *sop_class,
-               const char *sop_instance)
+sender_deliver(struct sender *sender, const struct message_deliver *order)
 {
     struct sender_task *task = calloc(1, sizeof *task);
     if (!task)
         return -ENOMEM;
-    task->delivery = delivery;
-    task->file = strdup(file);
-    task->sop_class = strdup(sop_class);
-    task->sop_instance = strdup(sop_instance);
-    if (!task->file || !task->sop_class || !task->sop_instance) {
+    task->delivery = order->delivery;
+    task->file = strdup(order->file);
+    task->name = strdup(order->name);
+    task->sop_class = strdup(order->sop_class);
+    task->sop_instance = strdup(order->sop_instance);
+    if (!task->file || !task->name || !task->sop_class || !task->sop_instance) {
         free_task(task);
         return -ENOMEM;
     }

@@ -34,8 +34,7 @@ struct sender_options {
 int sender_open(const struct sender_options *options, struct sender **sender);
 
 /* Queues a delivery. It is answered by exactly one DELIVERED. Returns 0 or -ENOMEM. */
-int sender_deliver(struct sender *sender, int64_t delivery, const char *file, const char *sop_class,
-                   const char *sop_instance);
+int sender_deliver(struct sender *sender, const struct message_deliver *order);
 
 /* Finishes the current delivery, returns the others and ends. May be called again. */
 void sender_stop(struct sender *sender);
@@ -45,9 +44,11 @@ void sender_close(struct sender *sender);
 
 /* ------------------------------------------------------------------------ sender_folder.c ---- */
 
-/* Copies `file`. An existing file with the same bytes counts as delivered. One with other bytes
+#define SENDER_NAME 240 /* max bytes of a file name in a folder, with its end */
+
+/* Copies `file` to the folder under this name. An existing file with the same bytes counts as delivered. One with other bytes
  * stays, and the call fails. Creates the folder if it is missing. Blocks. Returns 0, or -errno with
  * a code: FOLDER_CONFLICT (-EEXIST), FOLDER_UNWRITABLE, DISK_FULL or FILE_UNREADABLE. */
-int sender_folder_deliver(const char *folder, const char *file, const char *sop_instance, struct error *error);
+int sender_folder_deliver(const char *folder, const char *file, const char *name, struct error *error);
 
 #endif

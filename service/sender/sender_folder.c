@@ -1,5 +1,4 @@
-/* sender_folder.c - a folder as a destination: writes FOLDER/<SOP Instance UID>.dcm atomically and
- * synced. Declared in sender.h. */
+/* sender_folder.c - a folder as a destination: writes files atomically and synced. Declared in sender.h. */
 #include "service/sender/sender.h"
 
 #include "base/durable.h"
@@ -13,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Size of ".<UID>.dcm.part", a name that readers of the folder must skip. */
-#define PART_SIZE (DICOM_UID_SIZE + 16)
+/* Size of ".NAME.part", a name that readers of the folder must skip. */
+#define PART_SIZE (SENDER_NAME + 8)
 
 static int
 fail_folder(struct error *error, int rc, const char *folder)
@@ -48,12 +47,11 @@ compare(int source, int base, const char *name, const char *folder, struct error
 }
 
 static int
-deliver(int source, int base, const char *folder, const char *file, const char *sop_instance, struct error *error)
+deliver(int source, int base, const char *folder, const char *file, const char *name, struct error *error)
 {
-    char name[PART_SIZE], part[PART_SIZE];
+    char part[PART_SIZE];
     bool read_failed = false;
-    snprintf(name, sizeof name, "%s.dcm", sop_instance);
-    snprintf(part, sizeof part, ".%s.dcm.part", sop_instance);
+    snprintf(part, sizeof part, ".%s.part", name);
     int rc = durable_create(base, part, 0640);
     if (rc >= 0)
         rc = durable_finish(rc, file_copy(source, rc, &read_failed));
@@ -72,7 +70,7 @@ deliver(int source, int base, const char *folder, const char *file, const char *
 }
 
 int
-sender_folder_deliver(const char *folder, const char *file, const char *sop_instance, struct error *error)
+sender_folder_deliver(const char *folder, const char *file, const char *name, struct error *error)
 {
     int source = open(file, O_RDONLY | O_CLOEXEC);
     if (source < 0)
@@ -82,7 +80,7 @@ sender_folder_deliver(const char *folder, const char *file, const char *sop_inst
         base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         base = base < 0 ? -errno : base;
     }
-    int rc = base < 0 ? fail_folder(error, base, folder) : deliver(source, base, folder, file, sop_instance, error);
+    int rc = base < 0 ? fail_folder(error, base, folder) : deliver(source, base, folder, file, name, error);
     if (base >= 0)
         close(base);
     close(source);

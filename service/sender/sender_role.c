@@ -155,6 +155,13 @@ open_entry(struct sender_process *process, const struct conf_destination *destin
     return 0;
 }
 
+static bool
+is_file_name(const char *name)
+{
+    const size_t length = strlen(name);
+    return length > 0 && length < SENDER_NAME && *name != '.' && !strchr(name, '/');
+}
+
 static void
 handle_deliver(struct sender_process *process, struct proto_reader *reader)
 {
@@ -163,13 +170,14 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
     struct sender *sender;
     if (message_read_deliver(reader, &message) != 0)
         return;
-    if (*message.file != '/' || !text_is_uid(message.sop_class) ||
-        !text_is_uid(message.sop_instance)) { /* become a file name */
+    const struct conf_destination *destination = conf_find_destination(process->settings->conf, message.destination);
+    const bool is_object = text_is_uid(message.sop_class) && text_is_uid(message.sop_instance);
+    if (*message.file != '/' || (!is_object && !is_file_name(message.name))) { /* the UID becomes a file name */
         reader->error = -EBADMSG;
         return;
     }
-    const struct conf_destination *destination = conf_find_destination(process->settings->conf, message.destination);
-    if (!destination || process->child.draining) { /* RELOAD removed its destination, or the process is ending */
+    /* RELOAD removed its destination, or replaced a folder by an AE, or the process is ending. */
+    if (!destination || (!is_object && !destination->folder) || process->child.draining) {
         const struct message_delivered untried = {
             .delivery = message.delivery,
             .outcome = PROTO_DELIVERY_RETURNED,
@@ -180,8 +188,7 @@ handle_deliver(struct sender_process *process, struct proto_reader *reader)
         };
         message_write_delivered(&writer, &untried);
         child_send(&process->child, &writer);
-    } else if (open_entry(process, destination, &sender) != 0 ||
-               sender_deliver(sender, message.delivery, message.file, message.sop_class, message.sop_instance) != 0) {
+    } else if (open_entry(process, destination, &sender) != 0 || sender_deliver(sender, &message) != 0) {
         child_fail(&process->child, "no memory or thread for a delivery");
     }
 }

@@ -185,6 +185,21 @@ explained_check_jobs(struct explained *explained, const struct conf_pipeline *pi
     return rc;
 }
 
+static void
+explained_list_takers(const struct conf *conf, const struct conf_pipeline *pipeline, char text[CONDITION_TEXT])
+{
+    size_t used = 0;
+    char takes[CONF_TAKES];
+    for (size_t i = 0; i < pipeline->deliver_count && used < CONDITION_TEXT; i++) {
+        const struct conf_destination *destination = conf_find_destination(conf, pipeline->deliver[i]);
+        if (destination && destination->takes) {
+            conf_takes(destination, takes);
+            used += (size_t)snprintf(text + used, CONDITION_TEXT - used, "%s%s takes%.*s", used ? ", " : "",
+                                     destination->name, (int)strlen(takes) - 1, takes);
+        }
+    }
+}
+
 static int
 explained_add_jobs(const struct explained_request *request, const struct rules_series *subject,
                    struct explained *explained)
@@ -209,6 +224,7 @@ explained_add_jobs(const struct explained_request *request, const struct rules_s
             if (conf_pipeline_names_program(pipeline, request->conf->programs[k].name))
                 used += (size_t)snprintf(programs + used, CONDITION_TEXT - used, "%s%s", used ? ", " : "",
                                          request->conf->programs[k].name);
+        explained_list_takers(request->conf, pipeline, explained->jobs[i].takers);
         if (lacking)
             conditions_describe_companion(lacking, explained->jobs[i].lacks);
     }

@@ -47,6 +47,7 @@ struct explained_job {
     struct error geometry;         /* result with the pipeline's own limits and unit; CODE_NONE: accepted */
     char lacks[CONDITION_TEXT];    /* the series of the study that it would wait for, or "" */
     char programs[CONDITION_TEXT]; /* names of programs whose masks it would wait for, or "" */
+    char takers[CONDITION_TEXT];   /* destinations with `takes`, and the kinds of results that each gets, or "" */
 };
 
 struct explained {

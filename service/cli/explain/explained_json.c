@@ -106,6 +106,7 @@ explanation_outcome(struct json *json, const struct explained *explained)
             json_string(json, "done_by", job->done_by->text);
         json_string(json, "waits_for_series", job->lacks);
         json_string(json, "programs", job->programs);
+        json_string(json, "takes", job->takers);
         json_boolean(json, "accepted", job->geometry.code == CODE_NONE);
         json_error(json, &job->geometry);
         json_end_object(json);

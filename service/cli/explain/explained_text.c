@@ -248,14 +248,14 @@ text_job(const struct explained_job *job)
     const struct conf_window *window = job->window, *done_by = job->done_by;
     const bool is_open = window && time_window_is_open(window->times, clock_unix_ms());
     if (job->geometry.code == CODE_NONE)
-        explained_put_line("  job", "%s on %s, priority %d%s%s%s%s%s%s%s%s", job->pipeline, stack_name(job->stack),
-                           job->priority,
-                           !window   ? ""
-                           : is_open ? ", in its window, "
-                                     : ", would wait for its window, ",
-                           window ? window->text : "", done_by ? ", deadline " : "", done_by ? done_by->text : "",
-                           job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks,
-                           job->programs[0] ? ", after the programs: " : "", job->programs);
+        explained_put_line(
+            "  job", "%s on %s, priority %d%s%s%s%s%s%s%s%s%s%s", job->pipeline, stack_name(job->stack), job->priority,
+            !window   ? ""
+            : is_open ? ", in its window, "
+                      : ", would wait for its window, ",
+            window ? window->text : "", done_by ? ", deadline " : "", done_by ? done_by->text : "",
+            job->lacks[0] ? ", would wait for another series of the study: " : "", job->lacks,
+            job->programs[0] ? ", after the programs: " : "", job->programs, job->takers[0] ? "; " : "", job->takers);
     else
         explained_put_line("  job", "%s on %s would be refused: %s: %s", job->pipeline, stack_name(job->stack),
                            code_name(job->geometry.code), job->geometry.message);

@@ -98,7 +98,7 @@ commitment_report_write_refusal(struct core *core, const struct commitment_repor
     char message[128];
     snprintf(message, sizeof message, "the destination does not commit to the object: failure reason 0x%04" PRIX64,
              (uint64_t)item->reason & UINT16_MAX);
-    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_FAILED, message};
+    const struct queue_attempt attempt = {.dimse_status = -1, .code = CODE_COMMITMENT_FAILED, .message = message};
     error = queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid, false, attempt.code,
                                      message, clock_unix_ms());
     if (!error)
@@ -207,7 +207,7 @@ commitments_find_overdue(struct core *core, const struct conf_destination *desti
     if (error)
         return error;
     snprintf(message, sizeof message, "no storage commitment within %g s", destination->commit_seconds);
-    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_TIMEOUT, message};
+    const struct queue_attempt attempt = {.dimse_status = -1, .code = CODE_COMMITMENT_TIMEOUT, .message = message};
     for (size_t i = 0; i < count && !error && core_change(core); i++) {
         log_warn("commitment.overdue", LOG_INT("delivery", overdue[i].id),
                  LOG_STR("destination", overdue[i].destination));

@@ -15,6 +15,7 @@
 #include "service/daemon/delivery/deliveries.h"
 
 #include "base/test_hook.h"
+#include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 
@@ -22,6 +23,7 @@
 #include "service/daemon/delivery/delivery_attempt.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,11 +138,14 @@ deliveries_on_commit(void *context, int status)
     }
     crash_point("daemon_after_sending_before_deliver");
     struct proto_writer writer;
-    char *file = core_path(core, delivery->path);
+    char *file = core_path(core, delivery->path), name[NAME_MAX + 1] = "";
+    if (!*delivery->sop_instance_uid)
+        snprintf(name, sizeof name, "%s.%s", delivery->source, text_base_name(delivery->path));
     if (file)
         message_write_deliver(&writer, &(struct message_deliver){.delivery = delivery->id,
                                                                  .destination = delivery->destination,
                                                                  .file = file,
+                                                                 .name = name,
                                                                  .sop_class = delivery->sop_class_uid,
                                                                  .sop_instance = delivery->sop_instance_uid});
     const int error = file ? pool_send(core->pool, attempt->sender, &writer) : -ENOMEM;
@@ -164,8 +169,9 @@ deliveries_start(struct deliveries *deliveries, struct queue_delivery *delivery)
     if (!core_change(core))
         return 0; /* core.c logs this and retries */
     if (!target) {
-        const struct queue_attempt attempt = {-1, CODE_NO_SUCH_DESTINATION,
-                                              "the destination is not configured any more"};
+        const struct queue_attempt attempt = {.dimse_status = -1,
+                                              .code = CODE_NO_SUCH_DESTINATION,
+                                              .message = "the destination is not configured any more"};
         due_now(&core->deliveries_due);
         log_warn("delivery.failed", LOG_INT("delivery", delivery->id), LOG_STR("destination", delivery->destination),
                  LOG_STR("code", code_name(attempt.code)));

@@ -70,10 +70,11 @@ void senders_free(struct sender_targets *targets);
 
 /* ---------------------------------------------------------------------- delivery_routes.c ---- */
 
-/* Names of destinations, valid as long as the configuration in force. */
+/* Destinations, valid as long as the configuration in force, and the kinds that each takes (conf_takes). */
 struct routes {
-    const char **destinations;
+    const char **destinations, **takes;
     size_t count;
+    char (*texts)[CONF_TAKES]; /* the storage of `takes` */
 };
 
 /* Finds the destinations under `deliver` of the job's pipeline in the configuration in force. If the sending AE is not

@@ -2,6 +2,7 @@
 #include "service/daemon/delivery/delivery_attempt.h"
 
 #include "base/test_hook.h"
+#include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/backoff.h"
@@ -40,7 +41,7 @@ delivery_attempt_set_outcome(struct delivery_attempt *attempt, enum proto_delive
                              const char *message)
 {
     attempt->end = end;
-    attempt->answer = (struct queue_attempt){-1, code, message};
+    attempt->answer = (struct queue_attempt){.dimse_status = -1, .code = code, .message = message};
     attempt->transaction_uid = "";
 }
 
@@ -63,6 +64,12 @@ delivery_attempt_end(struct delivery_attempt *attempt)
                          LOG_STR("message", attempt->answer.message)));
 }
 
+static bool
+is_uid_or_empty(const char *text)
+{
+    return !*text || text_is_uid(text);
+}
+
 int
 delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader, struct message_delivered *message)
 {
@@ -71,13 +78,21 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
         message->dimse_status < -1 || message->dimse_status > UINT16_MAX ||
         message->commitment < PROTO_COMMITMENT_NONE || message->commitment > PROTO_COMMITMENT_REFUSED ||
         (message->commitment != PROTO_COMMITMENT_NONE && message->outcome != PROTO_DELIVERY_SENT) ||
-        requested != (*message->transaction_uid != 0))
+        requested != (*message->transaction_uid != 0) || !is_uid_or_empty(message->sent_sop_class) ||
+        !is_uid_or_empty(message->sent_transfer_syntax) || !is_uid_or_empty(message->sent_sop_instance))
         return -EBADMSG;
     attempt->frame = message_keep_delivered(reader, message);
     if (!attempt->frame)
         return -ENOMEM;
     attempt->end = (enum proto_delivery)message->outcome;
-    attempt->answer = (struct queue_attempt){(int32_t)message->dimse_status, message->code, message->message};
+    attempt->answer = (struct queue_attempt){
+        .dimse_status = (int32_t)message->dimse_status,
+        .code = message->code,
+        .message = message->message,
+        .sent_class = message->sent_sop_class,
+        .sent_syntax = message->sent_transfer_syntax,
+        .sent_instance = message->sent_sop_instance,
+    };
     attempt->transaction_uid = message->transaction_uid;
     attempt->commitment_refused = message->commitment == PROTO_COMMITMENT_REFUSED;
     return 0;
@@ -93,7 +108,8 @@ delivery_try_later(struct core *core, const struct queue_delivery *delivery, con
         char message[MESSAGE_BYTES];
         snprintf(message, sizeof message, "%s%sgiven up after %.1f hours", answer->message,
                  *answer->message ? "; " : "", age_seconds / 3600);
-        const struct queue_attempt last = {answer->dimse_status, answer->code, message};
+        const struct queue_attempt last = {
+            .dimse_status = answer->dimse_status, .code = answer->code, .message = message};
         return queue_fail_delivery(core->queue, delivery->id, &last, now_ms);
     }
     int64_t wait_ms =
@@ -104,8 +120,23 @@ delivery_try_later(struct core *core, const struct queue_delivery *delivery, con
 static int
 delivery_attempt_fail(struct attempt *base, enum code code, const char *message)
 {
-    const struct queue_attempt answer = {-1, code, message};
+    const struct queue_attempt answer = {.dimse_status = -1, .code = code, .message = message};
     return queue_fail_delivery(base->all->core->queue, base->id, &answer, clock_unix_ms());
+}
+
+/* Returns the destination of an object that this one cannot store, or NULL if there is none that takes its kind. */
+static const char *
+delivery_fallback(const struct conf *conf, const struct queue_delivery *delivery)
+{
+    const struct conf_destination *destination = conf_find_destination(conf, delivery->destination);
+    const struct conf_destination *fallback =
+        destination && destination->fallback ? conf_find_destination(conf, destination->fallback) : NULL;
+    char takes[CONF_TAKES], kind[CONF_TAKES];
+    if (!fallback)
+        return NULL;
+    conf_takes(fallback, takes);
+    snprintf(kind, sizeof kind, " %s ", delivery->kind);
+    return takes[0] && !strstr(takes, kind) ? NULL : fallback->name;
 }
 
 static int
@@ -113,7 +144,7 @@ delivery_attempt_write(struct attempt *base)
 {
     const struct delivery_attempt *attempt = (const struct delivery_attempt *)base;
     struct core *core = base->all->core;
-    const struct conf_destination *destination = conf_find_destination(core->conf, attempt->delivery.destination);
+    const char *fallback = delivery_fallback(core->conf, &attempt->delivery);
     const int64_t now_ms = clock_unix_ms();
     int rc = -EINVAL;
     switch (attempt->end) {
@@ -126,10 +157,10 @@ delivery_attempt_write(struct attempt *base)
         rc = delivery_try_later(core, &attempt->delivery, &attempt->answer);
         break;
     case PROTO_DELIVERY_PERMANENT:
-        if (attempt->answer.code == CODE_NO_PRESENTATION_CONTEXT && destination && destination->fallback) {
+        if (attempt->answer.code == CODE_NO_PRESENTATION_CONTEXT && fallback) {
             log_info("delivery.redirected", LOG_INT("delivery", base->id),
-                     LOG_STR("destination", attempt->delivery.destination), LOG_STR("fallback", destination->fallback));
-            rc = queue_redirect_delivery(core->queue, base->id, destination->fallback, &attempt->answer, now_ms);
+                     LOG_STR("destination", attempt->delivery.destination), LOG_STR("fallback", fallback));
+            rc = queue_redirect_delivery(core->queue, base->id, fallback, &attempt->answer, now_ms);
         } else {
             rc = queue_fail_delivery(core->queue, base->id, &attempt->answer, now_ms);
         }

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the destination that sent the series. *name stays NULL without one. */
+/* Finds the destination that sent the series. *found stays NULL without one. */
 static int
-routes_find_sender(struct core *core, const struct queue_job *job, const char **name)
+routes_find_sender(struct core *core, const struct queue_job *job, const struct conf_destination **found)
 {
     struct queue_series series;
     char detail[160];
@@ -22,7 +22,7 @@ routes_find_sender(struct core *core, const struct queue_job *job, const char **
     const char *sender = series.sender ? series.sender : "";
     const struct conf_destination *destination = *sender ? conf_find_destination_ae(core->conf, sender) : NULL;
     if (destination) {
-        *name = destination->name;
+        *found = destination;
     } else {
         snprintf(detail, sizeof detail, "job %" PRId64 ": %s%s", job->id,
                  *sender ? "no destination has the AE title " : "the series was not sent by an AE", sender);
@@ -46,15 +46,20 @@ routes_find(struct core *core, int64_t id, struct routes *routes)
     if (!pipeline)
         log_warn("delivery.no_pipeline", LOG_INT("job", id), LOG_STR("pipeline", job.pipeline));
     routes->destinations = calloc(count + 1, sizeof *routes->destinations);
-    error = routes->destinations ? 0 : -ENOMEM;
+    routes->takes = calloc(count + 1, sizeof *routes->takes);
+    routes->texts = calloc(count + 1, sizeof *routes->texts);
+    error = routes->destinations && routes->takes && routes->texts ? 0 : -ENOMEM;
     for (size_t i = 0; i < count && !error; i++) {
-        const char *name = pipeline->deliver[i];
-        if (strcmp(name, CONF_SENDER) == 0) {
-            name = NULL;
-            error = routes_find_sender(core, &job, &name);
-        }
-        if (name)
-            routes->destinations[routes->count++] = name;
+        const struct conf_destination *destination = NULL;
+        if (strcmp(pipeline->deliver[i], CONF_SENDER) == 0)
+            error = routes_find_sender(core, &job, &destination);
+        else
+            destination = conf_find_destination(core->conf, pipeline->deliver[i]);
+        if (!destination)
+            continue;
+        conf_takes(destination, routes->texts[routes->count]);
+        routes->takes[routes->count] = routes->texts[routes->count];
+        routes->destinations[routes->count++] = destination->name;
     }
     queue_job_clear(&job);
     return error;
@@ -64,4 +69,6 @@ void
 routes_free(struct routes *routes)
 {
     free(routes->destinations);
+    free(routes->takes);
+    free(routes->texts);
 }

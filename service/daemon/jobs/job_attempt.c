@@ -118,7 +118,7 @@ job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_sta
     return queue_finish_job(core->queue, attempt->base.id, &finish, clock_unix_ms());
 }
 
-/* Adds deliveries for all results that are DICOM objects. */
+/* Adds deliveries of the results to the destinations that take them. */
 static int
 job_attempt_write_done(const struct job_attempt *attempt)
 {
@@ -126,9 +126,9 @@ job_attempt_write_done(const struct job_attempt *attempt)
     int rc = routes_find(attempt->base.all->core, attempt->base.id, &routes);
     for (size_t i = 0; i < attempt->result_count && !rc; i++) {
         struct queue_result *result = &attempt->results[i];
-        bool is_object = *result->sop_instance_uid != 0;
-        result->destinations = is_object ? routes.destinations : NULL;
-        result->destination_count = is_object ? routes.count : 0;
+        result->destinations = routes.destinations;
+        result->takes = routes.takes;
+        result->destination_count = routes.count;
     }
     if (!rc)
         rc = job_attempt_write_finished(attempt, QUEUE_DONE, attempt->result_count);

@@ -86,7 +86,7 @@ CREATE TABLE result (
     series_uid TEXT NOT NULL,
     size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
     frames INTEGER NOT NULL CHECK (frames >= 0),
-    created_at TEXT NOT NULL, replaces TEXT NOT NULL DEFAULT '',
+    created_at TEXT NOT NULL, replaces TEXT NOT NULL DEFAULT '', not_taken_by TEXT NOT NULL DEFAULT '',
     UNIQUE (job_id, path)
 ) STRICT;
 CREATE INDEX result_sop ON result (sop_instance_uid) WHERE sop_instance_uid <> '';
@@ -167,7 +167,7 @@ CREATE TABLE delivery (
     started_at TEXT, -- the latest attempt
     sent_at TEXT, -- the latest success
     requested_at TEXT, -- the commitment
-    committed_at TEXT, redirected INTEGER NOT NULL DEFAULT 0 CHECK (redirected IN (0, 1)),
+    committed_at TEXT, redirected INTEGER NOT NULL DEFAULT 0 CHECK (redirected IN (0, 1)), sent_sop_class_uid TEXT NOT NULL DEFAULT '', sent_transfer_syntax_uid TEXT NOT NULL DEFAULT '', sent_sop_instance_uid TEXT NOT NULL DEFAULT '',
     UNIQUE (result_id, destination),
     UNIQUE (job_id, path, sop_instance_uid, destination),
     CHECK (result_id IS NOT NULL OR state IN ('SENT', 'FAILED', 'CANCELLED')),

@@ -514,7 +514,8 @@ START_TEST(a_commitment_without_a_request_fails)
 {
     int64_t delivery = one_delivery("1.2");
     send(delivery, "");
-    const struct queue_attempt attempt = {0, CODE_COMMIT_FAILED, "it does not know us"};
+    const struct queue_attempt attempt = {
+        .dimse_status = 0, .code = CODE_COMMIT_FAILED, .message = "it does not know us"};
     ck_assert_int_eq(queue_commitment_refused(s.queue, delivery, &attempt, THEN + 2000), 0);
     assert_answer(&s, "SELECT state || ' ' || commitment || ' ' || requested_at FROM v_deliveries",
                   "SENT FAILED 2026-01-31T02:03:27.000Z");

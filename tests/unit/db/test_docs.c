@@ -15,8 +15,8 @@ open_sample(void)
     ck_assert_int_eq(sqlite3_open_v2(s.path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     FILE *file = fopen(NOCTULE_SOURCE_DIR "/docs/database.md", "r");
     ck_assert_ptr_nonnull(file);
-    document = calloc(1, 1 << 16);
-    ck_assert_uint_lt(fread(document, 1, (1 << 16) - 1, file), (1 << 16) - 1);
+    document = calloc(1, 1 << 17);
+    ck_assert_uint_lt(fread(document, 1, (1 << 17) - 1, file), (1 << 17) - 1);
     fclose(file);
 }
 

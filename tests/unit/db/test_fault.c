@@ -227,7 +227,7 @@ static int
 accept_again(void)
 {
     static const char *const to[] = {"PACS"};
-    return queue_accept_job(s.queue, 2, to, 1, "jane", SAMPLE_NOW + 9000);
+    return queue_accept_job(s.queue, 2, to, NULL, 1, "jane", SAMPLE_NOW + 9000);
 }
 
 /* Each step advances progress() by one. */

@@ -58,7 +58,7 @@ take(enum edge edge, int64_t job)
     case REVIEW:
         return sample_review(s.queue, job);
     case ACCEPT:
-        return queue_accept_job(s.queue, job, NULL, 0, "jane", SAMPLE_NOW + 5000);
+        return queue_accept_job(s.queue, job, NULL, NULL, 0, "jane", SAMPLE_NOW + 5000);
     case REJECT:
         return queue_reject_job(s.queue, job, "it is the table", "jane", SAMPLE_NOW + 5000);
     case FAIL:

@@ -384,7 +384,7 @@ START_TEST(views_have_their_columns)
                      "image_orientation"},
         {"v_results", "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
                       "result_series_uid,size_bytes,frames,created_at,superseded_by,"
-                      "removed_at,state,replaces,replaced_by"},
+                      "removed_at,state,replaces,replaced_by,not_taken_by"},
         {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking,"
                          "removed_at,quarantine,sender,called_ae"},
         {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery,program_run"},
@@ -398,7 +398,7 @@ START_TEST(views_have_their_columns)
         {"v_deliveries", "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
                          "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
                          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
-                         "superseded_by,held"},
+                         "superseded_by,held,sent_sop_class,sent_transfer_syntax,sent_sop_instance_uid"},
         {"v_holds", "kind,name,held_at,held_by,reason"},
         {"v_programs", "program,state,code,message,since_at,sandbox,identity,program_sha256,weights_sha256,weights_mib,"
                        "waiting,running,runs,failed,starts,cases_per_start,mean_seconds,median_seconds,max_seconds,"

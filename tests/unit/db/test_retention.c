@@ -209,7 +209,7 @@ START_TEST(results_under_review_stay)
     ck_assert_int_eq(queue_purge(s.queue, &purge, SAMPLE_NOW + 5000, &purged), -EAGAIN);
     ck_assert_str_eq(queue_reason(s.queue), "job 1 of the series is under review: noctule accept or reject it");
     /* From the decision on it has that age. */
-    ck_assert_int_eq(queue_accept_job(s.queue, job, archive, 1, "jane", SAMPLE_NOW + 100 * DAY), 0);
+    ck_assert_int_eq(queue_accept_job(s.queue, job, archive, NULL, 1, "jane", SAMPLE_NOW + 100 * DAY), 0);
     const int64_t delivery = delivery_of("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, SAMPLE_NOW + 100 * DAY), 0);
     ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &went_well, "", SAMPLE_NOW + 100 * DAY), 0);

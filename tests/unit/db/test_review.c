@@ -31,7 +31,7 @@ review_job(const char *series_uid)
 static int
 accept_job(int64_t job)
 {
-    return queue_accept_job(s.queue, job, archive, 2, "jane", SAMPLE_NOW + 9000);
+    return queue_accept_job(s.queue, job, archive, NULL, 2, "jane", SAMPLE_NOW + 9000);
 }
 
 static int
