@@ -115,7 +115,7 @@ dataset_reach(struct dataset_writer *set, uint32_t tag)
         set->next_inherited++;
         if (element->tag == tag)
             return element;
-        element_append(&set->elements, element->bytes, element->size);
+        element_append_explicit(&set->elements, element->bytes, element->size);
     }
     return NULL;
 }
@@ -139,7 +139,7 @@ dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2]
 {
     const struct dicom_element *element = dataset_reach(set, tag);
     if (element)
-        element_append(&set->elements, element->bytes, element->size);
+        element_append_explicit(&set->elements, element->bytes, element->size);
     else
         element_header(&set->elements, tag, vr, 0);
 }
@@ -189,10 +189,12 @@ dataset_put_file_meta(struct dataset_writer *set)
     const struct file_meta meta = {
         .sop_class_uid = set->object.sop_class_uid,
         .sop_instance_uid = set->identity.sop_instance_uid,
-        .transfer_syntax_uid =
-            set->object.transfer_syntax_uid ? set->object.transfer_syntax_uid : DICOM_EXPLICIT_LITTLE,
+        .transfer_syntax_uid = set->object.transfer_syntax_uid ? set->object.transfer_syntax_uid
+                               : set->object.is_rt             ? DICOM_IMPLICIT_LITTLE
+                                                               : DICOM_EXPLICIT_LITTLE,
     };
     file_meta_append(&set->elements, &meta);
+    set->elements.implicit = set->object.is_rt;
 }
 
 void
@@ -202,10 +204,12 @@ dataset_put_identification(struct dataset_writer *set)
     dataset_put_text(set, TAG_SOPInstanceUID, "UI", set->identity.sop_instance_uid);
     dataset_put_inherited(set, TAG_StudyDate, "DA");
     dataset_put_text(set, TAG_SeriesDate, "DA", set->date);
-    dataset_put_text(set, TAG_ContentDate, "DA", set->date);
+    if (!set->object.is_rt)
+        dataset_put_text(set, TAG_ContentDate, "DA", set->date);
     dataset_put_inherited(set, TAG_StudyTime, "TM");
     dataset_put_text(set, TAG_SeriesTime, "TM", set->time);
-    dataset_put_text(set, TAG_ContentTime, "TM", set->time);
+    if (!set->object.is_rt)
+        dataset_put_text(set, TAG_ContentTime, "TM", set->time);
     dataset_put_inherited(set, TAG_AccessionNumber, "SH");
     dataset_put_text(set, TAG_Modality, "CS", set->object.modality);
     dataset_put_text(set, TAG_Manufacturer, "LO", "Noctule");
@@ -238,6 +242,8 @@ dataset_put_identification(struct dataset_writer *set)
         element_close(&set->elements, sequence);
     }
     dataset_put_line(set, TAG_SeriesDescription, set->object.description);
+    if (set->object.is_rt)
+        dataset_put_text(set, TAG_OperatorsName, "PN", "");
     dataset_put_text(set, TAG_ManufacturerModelName, "LO", "noctuled");
 }
 

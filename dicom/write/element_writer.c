@@ -92,6 +92,10 @@ element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], ui
 {
     const bool is_long = value_vr_form(vr) == VALUE_VR_LONG;
     uint8_t head[12];
+    if (buffer->implicit) {
+        element_append_number(buffer, (uint64_t)length << 32 | element_tag(tag), ITEM_HEAD);
+        return;
+    }
     if (!is_long && length > UINT16_MAX) {
         element_fail(buffer, -EMSGSIZE);
         return;
@@ -106,6 +110,55 @@ void
 element_item_header(struct element_buffer *buffer, uint32_t length)
 {
     element_append_number(buffer, (uint64_t)length << 32 | element_tag(ITEM_TAG), ITEM_HEAD);
+}
+
+static uint32_t
+element_get(const uint8_t *place, int size)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < size; i++)
+        value |= (uint32_t)place[i] << 8 * i;
+    return value;
+}
+
+/* Appends the elements in `bytes`, or the items of a sequence. */
+static void
+element_append_all(struct element_buffer *buffer, const uint8_t *bytes, size_t size, bool items)
+{
+    while (size >= ITEM_HEAD) {
+        const uint32_t tag = element_tag(element_get(bytes, 4));
+        const char *vr = items ? "  " : (const char *)bytes + 4;
+        const bool is_long = !items && value_vr_form(vr) == VALUE_VR_LONG;
+        const size_t head = is_long ? 12 : ITEM_HEAD;
+        const size_t length = size < head ? SIZE_MAX
+                              : items     ? element_get(bytes + 4, 4)
+                              : is_long   ? element_get(bytes + 8, 4)
+                                          : element_get(bytes + 6, 2);
+        if (length > size - head) {
+            element_fail(buffer, -EMSGSIZE);
+            return;
+        }
+        const bool sequence = memcmp(vr, "SQ", 2) == 0;
+        if (items || sequence) {
+            const size_t mark = items ? element_open_item(buffer) : element_open_sequence(buffer, tag);
+            element_append_all(buffer, bytes + head, length, sequence);
+            element_close(buffer, mark);
+        } else {
+            element_header(buffer, tag, vr, (uint32_t)length);
+            element_append(buffer, bytes + head, length);
+        }
+        bytes += head + length;
+        size -= head + length;
+    }
+}
+
+void
+element_append_explicit(struct element_buffer *buffer, const uint8_t *bytes, size_t size)
+{
+    if (buffer->implicit)
+        element_append_all(buffer, bytes, size, false);
+    else
+        element_append(buffer, bytes, size);
 }
 
 void

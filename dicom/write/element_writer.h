@@ -1,5 +1,6 @@
 /*
- * element_writer.h - encodes data elements in Explicit VR Little Endian (PS3.5 7.1.2) in memory.
+ * element_writer.h - encodes data elements in Explicit VR Little Endian (PS3.5 7.1.2) in memory, or, if `implicit` is set
+ * first, in Implicit VR Little Endian (PS3.5 7.1.3), where every value may have 2^32 - 2 bytes.
  *
  * A buffer grows as needed and keeps its first error. Callers append without checks, and must check
  * `error` once before they use the bytes. Sequences and items get explicit lengths, filled in when
@@ -8,6 +9,7 @@
 #ifndef NOCTULE_DICOM_WRITE_ELEMENT_WRITER_H
 #define NOCTULE_DICOM_WRITE_ELEMENT_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +22,7 @@ struct element_buffer {
     size_t size;
     size_t capacity;
     int error; /* 0, -ENOMEM, or -EMSGSIZE: a value exceeds its length field */
+    bool implicit;
 };
 
 void element_buffer_free(struct element_buffer *buffer);
@@ -29,6 +32,9 @@ void element_fail(struct element_buffer *buffer, int rc);
 
 /* Appends bytes that are already encoded. */
 void element_append(struct element_buffer *buffer, const void *bytes, size_t size);
+
+/* Appends an element in Explicit VR with explicit lengths, in the encoding of the buffer. */
+void element_append_explicit(struct element_buffer *buffer, const uint8_t *bytes, size_t size);
 
 /* Appends tag, VR and length of a value that the caller appends. `length` must be even. */
 void element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], uint32_t length);

@@ -91,8 +91,7 @@ stack_writer_close(struct stack_writer *w)
     dataset_writer_free(&w->set);
 }
 
-/* Moves a buffer's bytes to the sink. */
-static void
+void
 stack_drain(struct stack_writer *w, struct element_buffer *buffer)
 {
     if (!buffer->error)

@@ -1,6 +1,6 @@
 /*
- * stack_writer.h - base of the writers of image objects made from a stack (segmentations,
- * parametric maps): the file and its data set, the modules that all kinds have, and the functional
+ * stack_writer.h - base of the writers of objects made from a stack (segmentations, parametric
+ * maps, structure sets): the file and its data set, the modules that all kinds have, and the functional
  * groups that refer to the source; private to dicom/.
  *
  * Callers must put modules and add functional groups in ascending tag order. The sink keeps write
@@ -48,6 +48,9 @@ int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *
 int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct derived_summary *summary,
                         struct error *error);
 void stack_writer_close(struct stack_writer *w); /* frees; does not write */
+
+/* Moves a buffer's bytes to the sink. */
+void stack_drain(struct stack_writer *w, struct element_buffer *buffer);
 
 /* --- modules --- */
 

@@ -77,13 +77,8 @@ static bool
 seg_request_is_ascii(const struct seg_request *request)
 {
     bool ascii = true;
-    for (int32_t i = 0; i < request->segment_count && ascii; i++) {
-        const struct seg_segment *segment = &request->segments[i];
-        ascii = value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
-                seg_algorithm_is_ascii(segment) && dataset_code_is_ascii(&segment->category) &&
-                dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
-                dataset_code_is_ascii(&segment->region);
-    }
+    for (int32_t i = 0; i < request->segment_count && ascii; i++)
+        ascii = seg_segment_is_ascii(&request->segments[i]);
     return ascii;
 }
 

@@ -1,7 +1,7 @@
 /* seg_algorithm.c - algorithm of a segment: Noctule's own, or that of the annotation object it was taken from. */
-#include "dicom/objects/seg/seg.h"
+#include "dicom/objects/seg/seg_parts.h"
 
-#include "dicom/write/dataset_writer.h"
+#include "dicom/value/tags.h"
 
 #include <string.h>
 
@@ -86,4 +86,48 @@ seg_algorithm_is_ascii(const struct seg_segment *segment)
                 value_text_is_ascii(algorithm.parameters) && value_text_is_ascii(algorithm.source) &&
                 dataset_code_is_ascii(&algorithm.family) && dataset_code_is_ascii(&algorithm.code);
     return ascii;
+}
+
+void
+seg_add_algorithms(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                   const struct seg_segment *segment)
+{
+    struct provenance_algorithm algorithm;
+    if (!seg_algorithm(segment, 0, &algorithm))
+        return;
+    size_t sequence = element_open_sequence(to, tag);
+    for (size_t i = 0; seg_algorithm(segment, i, &algorithm); i++) {
+        size_t item = element_open_item(to);
+        if (algorithm.source[0] != '\0')
+            dataset_add_line(set, to, TAG_AlgorithmSource, algorithm.source);
+        dataset_add_code(set, to, TAG_AlgorithmFamilyCodeSequence, &algorithm.family);
+        if (algorithm.code.value)
+            dataset_add_code(set, to, TAG_AlgorithmNameCodeSequence, &algorithm.code);
+        dataset_add_line(set, to, TAG_AlgorithmVersion, algorithm.version);
+        if (algorithm.parameters[0] != '\0')
+            dataset_add_clean(set, to, TAG_AlgorithmParameters, "LT", algorithm.parameters, LT_CHARACTERS, VALUE_LINES);
+        dataset_add_line(set, to, TAG_AlgorithmName, algorithm.name);
+        element_close(to, item);
+    }
+    element_close(to, sequence);
+}
+
+void
+seg_add_type(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+             const struct seg_segment *segment)
+{
+    size_t type = element_open_only_item(to, tag);
+    dataset_add_code_values(set, to, &segment->type);
+    if (segment->modifier.value)
+        dataset_add_code(set, to, TAG_SegmentedPropertyTypeModifierCodeSequence, &segment->modifier);
+    element_close_only_item(to, type);
+}
+
+bool
+seg_segment_is_ascii(const struct seg_segment *segment)
+{
+    return value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
+           seg_algorithm_is_ascii(segment) && dataset_code_is_ascii(&segment->category) &&
+           dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
+           dataset_code_is_ascii(&segment->region);
 }

@@ -12,30 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void
-add_algorithms(const struct seg_writer *w, struct element_buffer *to, const struct seg_segment *segment)
-{
-    struct provenance_algorithm algorithm;
-    if (!seg_algorithm(segment, 0, &algorithm))
-        return;
-    size_t sequence = element_open_sequence(to, TAG_SegmentationAlgorithmIdentificationSequence);
-    for (size_t i = 0; seg_algorithm(segment, i, &algorithm); i++) {
-        size_t item = element_open_item(to);
-        if (algorithm.source[0] != '\0')
-            dataset_add_line(&w->out.set, to, TAG_AlgorithmSource, algorithm.source);
-        dataset_add_code(&w->out.set, to, TAG_AlgorithmFamilyCodeSequence, &algorithm.family);
-        if (algorithm.code.value)
-            dataset_add_code(&w->out.set, to, TAG_AlgorithmNameCodeSequence, &algorithm.code);
-        dataset_add_line(&w->out.set, to, TAG_AlgorithmVersion, algorithm.version);
-        if (algorithm.parameters[0] != '\0')
-            dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT", algorithm.parameters, LT_CHARACTERS,
-                              VALUE_LINES);
-        dataset_add_line(&w->out.set, to, TAG_AlgorithmName, algorithm.name);
-        element_close(to, item);
-    }
-    element_close(to, sequence);
-}
-
 static int
 add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index)
 {
@@ -53,7 +29,7 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     if (segment->description[0] != '\0')
         dataset_add_clean(&w->out.set, to, TAG_SegmentDescription, "ST", segment->description, ST_CHARACTERS,
                           VALUE_LINES);
-    add_algorithms(w, to, segment);
+    seg_add_algorithms(&w->out.set, to, TAG_SegmentationAlgorithmIdentificationSequence, segment);
     element_text(to, TAG_SegmentAlgorithmType, "CS", seg_algorithm_type(segment));
     /* Segment Algorithm Name may have several values (LO). */
     char text[(LIMIT_VALUES + 1) * (4 * LO_CHARACTERS + 1)];
@@ -70,12 +46,7 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     if (length > 0)
         element_text(to, TAG_SegmentAlgorithmName, "LO", text);
     element_us(to, TAG_RecommendedDisplayCIELabValue, lab, 3);
-    /* The modifier of Segmented Property Type must be in the item of the type. */
-    size_t type = element_open_only_item(to, TAG_SegmentedPropertyTypeCodeSequence);
-    dataset_add_code_values(&w->out.set, to, &segment->type);
-    if (segment->modifier.value)
-        dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyTypeModifierCodeSequence, &segment->modifier);
-    element_close_only_item(to, type);
+    seg_add_type(&w->out.set, to, TAG_SegmentedPropertyTypeCodeSequence, segment);
     char uid[DICOM_UID_SIZE], id[SEG_TRACKING_ID_SIZE];
     int error = seg_tracking_uid(w->request, segment, uid);
     if (!error) {

@@ -5,7 +5,7 @@
 #ifndef NOCTULE_DICOM_OBJECTS_SEG_SEG_WRITER_H
 #define NOCTULE_DICOM_OBJECTS_SEG_SEG_WRITER_H
 
-#include "dicom/objects/seg/seg.h"
+#include "dicom/objects/seg/seg_parts.h"
 #include "dicom/write/mask_bits.h"
 #include "dicom/write/stack_writer.h"
 
