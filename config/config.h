@@ -108,6 +108,11 @@ struct conf_object {
 
 extern const char *const conf_object_kind_names[];
 
+/* RT ROI Interpreted Type (PS3.3 C.8.8.8.1), after "auto" and "none". */
+enum { CONF_ROI_TYPE_AUTO, CONF_ROI_TYPE_NONE };
+
+extern const char *const conf_roi_type_names[];
+
 /* Origin of a range: given, or computed from the values of a segment or of the volume
  * (kernels/mask/relative.h defines each). */
 enum conf_relative { CONF_ABSOLUTE, CONF_PERCENTILE, CONF_OTSU, CONF_SIGMA, CONF_OF_MAX };
@@ -418,6 +423,7 @@ struct conf_segment {
     /* Only hidden segments and segments that take the codes of a SEG may lack a type. */
     struct coded_concept category, type, modifier, region;
     double color[3]; /* RGB, 0..1 */
+    int roi_type;    /* index in conf_roi_type_names, whose first two stand for the category and for no type */
     struct conf_expect *expect;
 };
 
@@ -436,6 +442,7 @@ enum conf_result { /* OR-able, in the order of the option's words */
                    CONF_RESULT_SR = 1 << 2,
                    CONF_RESULT_PMAP = 1 << 3,
                    CONF_RESULT_LABELMAP = 1 << 4,
+                   CONF_RESULT_RTSTRUCT = 1 << 5,
 };
 
 /* Handling of a voxel of several segments in a label map: refuse the object, or use the last segment. */
@@ -445,6 +452,9 @@ enum conf_overlap { CONF_OVERLAP_REFUSE, CONF_OVERLAP_LAST };
 enum conf_compression { CONF_COMPRESSION_NONE, CONF_COMPRESSION_RLE, CONF_COMPRESSION_DEFLATED };
 
 #define CONF_RESULT_FILES (CONF_RESULT_CODES | 1u << 7) /* those that are no DICOM objects: codes, nifti */
+
+/* Holes in the contours of a structure set: joined to the outline, or contours of their own. */
+enum conf_holes { CONF_HOLES_KEYHOLE, CONF_HOLES_XOR };
 
 /* Handling of a stack that is sheared or unevenly spaced. */
 enum conf_tilt { CONF_TILT_STRAIGHTEN, CONF_TILT_REFUSE };
@@ -485,6 +495,7 @@ struct conf_pipeline {
     bool relative_connectedness;
     bool omit_empty_frames;
     enum conf_overlap overlap;
+    enum conf_holes rtstruct_holes;
     int min_slices;           /* stacks of fewer slices are rejected with TOO_FEW_SLICES */
     double spacing_tolerance; /* relative */
     enum conf_newest duplicates;

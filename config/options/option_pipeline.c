@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", NULL};
+const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", "rtstruct", NULL};
 
 /* Allows one group with patterns and one kind of matrices: their files do not name the group. Parametric maps need
  * patterns. */
@@ -337,6 +337,7 @@ static const char *const review_choices[] = {"hold", "deliver", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const overlap_choices[] = {"refuse", "last", NULL};
 static const char *const compression_choices[] = {"none", "rle", "deflated", NULL};
+static const char *const holes_choices[] = {"keyhole", "xor", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};
 
 static const char *const seg_grid_choices[] = {"source", "upright", NULL};
@@ -373,12 +374,16 @@ static const struct option_row pipeline_rows[] = {
      .help = "result objects to write: \"seg\", a DICOM Segmentation; \"codes\", the state codes "
              "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
              "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns; \"labelmap\", a DICOM Label Map "
-             "Segmentation, with one frame per slice for all segments"},
+             "Segmentation, with one frame per slice for all segments; \"rtstruct\", a DICOM RT Structure Set whose "
+             "contours follow the edges of voxels"},
     {ROW(conf_pipeline, choice, sr_class), "\"enhanced\"", .choices = sr_class_choices, .later = true,
      .help =
          "SOP class of \"sr\": \"enhanced\", Enhanced SR; or \"comprehensive-3d\", Comprehensive 3D SR, which is the "
          "root of the results: it refers to all other DICOM objects of the job, and also lists segments that have no "
          "measurement"},
+    {ROW(conf_pipeline, choice, rtstruct_holes), "\"keyhole\"", .choices = holes_choices, .later = true,
+     .help = "holes in the contours of \"rtstruct\": \"keyhole\", joined to the outline by two equal edges; \"xor\", "
+             "contours of type CLOSEDPLANAR_XOR, which few readers support"},
     {ROW(conf_pipeline, boolean, relative_connectedness), "false",
      .help = "assign each voxel to the fuzzy connectedness segment that it is connected to most "
              "strongly; to no segment if two are equal"},

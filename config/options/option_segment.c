@@ -469,6 +469,10 @@ static const struct option_row object_rows[] = {
 
 static const struct option_section object_section = {SECTION(object_rows, conf_object), .check = check_object};
 
+const char *const conf_roi_type_names[] = {
+    "auto",  "none",   "EXTERNAL",       "ORGAN",  "GTV",     "CTV",      "PTV",     "AVOIDANCE",
+    "BOLUS", "CAVITY", "CONTRAST_AGENT", "MARKER", "SUPPORT", "FIXATION", "CONTROL", NULL};
+
 static const struct option_row segment_rows[] = {
     {ROW(conf_segment, text, label), NULL, LIMITS(1, 64), .form = &form_dicom,
      .help = "Segment Label (0062,0005); unique in the pipeline"},
@@ -592,6 +596,9 @@ static const struct option_row segment_rows[] = {
              "of a SEG object, the default is that of the object"},
     {ROW(conf_segment, numbers, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1), .array = {.count = 3},
      .help = "recommended display color: red, green and blue"},
+    {ROW(conf_segment, choice, roi_type), "\"auto\"", .choices = conf_roi_type_names, .later = true,
+     .help = "RT ROI Interpreted Type (3006,00A4) in a structure set: \"auto\", ORGAN for the category Anatomical "
+             "Structure and otherwise none; \"none\"; or this type"},
     {ROW(conf_segment, part, expect), "", .section = &option_expect,
      .help = "plausibility limits; the option review defines the handling of a result that is "
              "empty or outside the limits"},

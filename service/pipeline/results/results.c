@@ -347,7 +347,7 @@ result_write(const struct results *results, const struct result_row *row, struct
 
 /*
  * Reads the file back. A difference from the computed data is transient: another attempt may
- * succeed.
+ * succeed. An object that is too large for readers is not (EOVERFLOW).
  */
 static int
 result_verify(const struct results *results, const struct result_row *row, struct result_file *file)
@@ -361,7 +361,7 @@ result_verify(const struct results *results, const struct result_row *row, struc
     file->path = path;
     rc = row->make(results, file);
     free(path);
-    return rc == 0 || rc == -ENOMEM ? rc : -EAGAIN;
+    return rc == 0 || rc == -ENOMEM || rc == -EOVERFLOW ? rc : -EAGAIN;
 }
 
 static int
@@ -484,7 +484,7 @@ results_lack_voxels(const struct results *results)
             voxels += results->placed.masks[i].voxels;
     if (results->report->segmented_voxels > 0 && (voxels > 0 || results_are_upright(results)))
         return false;
-    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_LABELMAP | CONF_RESULT_CODES)) ||
+    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_LABELMAP | CONF_RESULT_RTSTRUCT | CONF_RESULT_CODES)) ||
            results->fractional_count > 0 || pipeline->texture_count == 0 ||
            (conf_measured_regions(pipeline) & CONF_SEGMENTS);
 }

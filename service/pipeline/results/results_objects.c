@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "dicom/objects/pmap/pmap.h"
 #include "dicom/objects/sr/sr.h"
+#include "dicom/read/annotation/rtstruct.h"
 #include "kernels/level_set/level_set.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/results/measurements.h"
@@ -26,9 +27,8 @@ earlier_of(const struct results *results, const char *file)
     return NULL;
 }
 
-/* Describes the segmentation of this file name. */
-static struct seg_request
-seg_request_of(const struct results *results, const char *file)
+struct seg_request
+results_seg_request(const struct results *results, const char *file)
 {
     const struct results_request *request = results->request;
     const struct conf_pipeline *pipeline = request->pipeline;
@@ -63,7 +63,7 @@ seg_request_of(const struct results *results, const char *file)
 static struct seg_request
 seg_request_of_object(const struct results *results, const char *file)
 {
-    struct seg_request seg = seg_request_of(results, file);
+    struct seg_request seg = results_seg_request(results, file);
     if (results_are_upright(results)) {
         seg.source.images = seg.source.stack;
         seg.source.stack = results->request->grid->stack;
@@ -75,7 +75,7 @@ seg_request_of_object(const struct results *results, const char *file)
 int
 results_identify(struct results *results)
 {
-    const struct seg_request seg = seg_request_of(results, "");
+    const struct seg_request seg = results_seg_request(results, "");
     return derived_made_of(&seg.source, results->made_of);
 }
 
@@ -126,7 +126,7 @@ labelmap_wanted(const struct results *results)
 static int
 labelmap_make(const struct results *results, struct result_file *file)
 {
-    struct seg_request request = seg_request_of(results, file->name);
+    struct seg_request request = seg_request_of_object(results, file->name);
     request.type = SEG_LABELMAP;
     request.overlap_last = results->request->pipeline->overlap == CONF_OVERLAP_LAST;
     return seg_file(results, &request, file);
@@ -134,9 +134,8 @@ labelmap_make(const struct results *results, struct result_file *file)
 
 /* ---------------------------------------------------------------------------------- report -- */
 
-/* Numbers the series of the results consecutively, from that of the SEG. */
-static int32_t
-series_number(const struct seg_request *seg, int32_t ordinal)
+int32_t
+results_series_number(const struct seg_request *seg, int32_t ordinal)
 {
     return seg->series_number <= INT32_MAX - ordinal ? seg->series_number + ordinal : INT32_MAX;
 }
@@ -184,7 +183,7 @@ sr_make(const struct results *results, struct result_file *file)
     struct error *error = &results->report->error;
     const char *unit = value_unit_of(request->headers->instances, request->stack);
     const bool has_seg = seg_wanted(results) > 0;
-    const struct seg_request seg = seg_request_of(results, has_seg ? "seg.dcm" : "");
+    const struct seg_request seg = results_seg_request(results, has_seg ? "seg.dcm" : "");
     struct derived_identity identity;
     struct measurements measurements;
     char parameters[sizeof request->grid->text + sizeof results->report->suv.text + 2];
@@ -212,7 +211,7 @@ sr_make(const struct results *results, struct result_file *file)
         .group_count = groups,
         .algorithm_parameters = parameters,
         .series_description = "",
-        .series_number = series_number(&seg, 1),
+        .series_number = results_series_number(&seg, 1),
         .comprehensive_3d = root,
     };
     if (rc == 0 && root && !(list = root_list(results, &report)))
@@ -243,7 +242,7 @@ map_make(const struct results *results, struct result_file *file)
 {
     const struct feature_map *map = &results->request->maps[file->number];
     const struct feature_title *title = &map->title;
-    const struct seg_request seg = seg_request_of(results, file->name);
+    const struct seg_request seg = results_seg_request(results, file->name);
     struct error *error = &results->report->error;
     char explanation[64];
     snprintf(explanation, sizeof explanation, "%s code%s%s", title->quantity.value, title->settings[0] ? ", " : "",
@@ -255,7 +254,7 @@ map_make(const struct results *results, struct result_file *file)
         .explanation = explanation,
         .codes = map->codes,
         .series_description = "",
-        .series_number = series_number(&seg, 2 + title->place),
+        .series_number = results_series_number(&seg, 2 + title->place),
     };
     return file->path ? pmap_verify(&request, file->path, error)
                       : pmap_write(&request, file->fd, &file->summary, error);
@@ -349,6 +348,7 @@ const struct result_row result_objects[] = {
     {"seg", "seg.dcm", SEG_SOP_CLASS_UID, seg_wanted, .make = seg_make},
     {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS_UID, fractional_wanted, .make = fractional_make},
     {"labelmap", "labelmap.dcm", SEG_LABELMAP_SOP_CLASS_UID, labelmap_wanted, .make = labelmap_make},
+    {"rtstruct", "rtstruct.dcm", RTSTRUCT_CLASS_UID, result_rtstruct_wanted, .make = result_rtstruct_make},
     {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
     {"sr", "sr.dcm", SR_3D_SOP_CLASS, root_wanted, .make = sr_make},

@@ -99,6 +99,16 @@ results_are_upright(const struct results *results)
     return results->request->grid->straight && results->request->pipeline->seg_grid == CONF_SEG_UPRIGHT;
 }
 
+/* Describes the segmentation of this file name: the source and the segments of the results. */
+struct seg_request results_seg_request(const struct results *results, const char *file);
+
+/* Numbers the series of the results consecutively, from that of the SEG. */
+int32_t results_series_number(const struct seg_request *seg, int32_t ordinal);
+
+/* result_rtstruct.c */
+size_t result_rtstruct_wanted(const struct results *results);
+int result_rtstruct_make(const struct results *results, struct result_file *file);
+
 /* Computes the identity from which all UIDs follow. Returns 0 or -ENOMEM. */
 int results_identify(struct results *results);
 

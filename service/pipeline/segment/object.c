@@ -212,16 +212,15 @@ object_make_united(const struct object_search *search, const struct image_planes
     return rc;
 }
 
-/* Copies the origins of the planes, which need not be evenly spaced in a regular stack. */
-static double *
-object_make_planes(const struct segmentation *segmentation, struct image_planes *planes)
+double *
+object_make_planes(const struct geometry_stack *stack, struct dicom_instance *const *instances,
+                   struct image_planes *planes)
 {
-    const struct geometry_stack *stack = segmentation->grid->source;
     double *origins = calloc((size_t)stack->plane_count, 3 * sizeof *origins);
     const struct dicom_frame *first = NULL;
     for (int32_t z = stack->plane_count - 1; z >= 0 && origins; z--) {
         const struct geometry_plane *plane = &stack->planes[z];
-        first = &segmentation->grid->source_instances[plane->instance]->frames[plane->frame];
+        first = &instances[plane->instance]->frames[plane->frame];
         memcpy(origins + (size_t)z * 3, first->position, 3 * sizeof *origins);
     }
     if (!first)
@@ -241,7 +240,7 @@ object_region_make(const struct object_search *search, struct object_region *reg
 {
     const struct grid *grid = search->segmentation->grid;
     struct image_planes planes;
-    double *origins = object_make_planes(search->segmentation, &planes);
+    double *origins = object_make_planes(grid->source, grid->source_instances, &planes);
     if (!origins)
         return error_set_system(error, -ENOMEM, "hold the planes of the series");
     int rc = search->set && search->segment->object.unite ? object_make_united(search, &planes, region, error)

@@ -70,4 +70,11 @@ bool object_region_is_changed(const struct segmentation *segmentation, size_t se
 /* Returns the region of a segment that equals it; NULL: other segments. */
 const struct object_region *object_region_alone(const struct segmentation *segmentation, size_t segment);
 
+/*
+ * Describes the planes of a stack, as contours are drawn on them. Returns the origins, which `planes` borrows and the
+ * caller must free, or NULL if there is no memory. Origins need not be evenly spaced in a regular stack.
+ */
+double *object_make_planes(const struct geometry_stack *stack, struct dicom_instance *const *instances,
+                           struct image_planes *planes);
+
 #endif
