@@ -2,10 +2,12 @@
 
 #include "dicom/read/header.hh"
 #include "dicom/write/read_back.hh"
+#include "dicom/write/written_file.hh"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <endian.h>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -72,12 +74,13 @@ check_open(struct stream &stream, const char *path)
 class NativeReader : public PixelReader
 {
   public:
-    NativeReader(const PixelLayout &layout, DcmItem &dataset) : layout_(layout)
+    NativeReader(const PixelLayout &layout, DcmItem *dataset) : layout_(layout)
     {
         DcmElement *pixels = nullptr;
-        if (dataset.findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
+        if (dataset && (dataset->findAndGetElement(DCM_PixelData, pixels).bad() || !pixels))
             differ("PixelData is missing");
-        check_length(pixels->getLength(), layout);
+        if (pixels)
+            check_length(pixels->getLength(), layout);
         check_open(stream_, layout.path);
         close_.reset(&stream_);
         const int64_t header_size = 12; /* tag, VR, two reserved bytes, length */
@@ -125,29 +128,13 @@ class NativeReader : public PixelReader
     std::vector<uint8_t> buffer_;
 };
 
-/* Walks the file to the begin of its pixel data. */
-void
-scan_to_pixels(struct stream &stream, const char *path, struct scan &scan)
-{
-    struct error error = {};
-    const struct scan_wanted wanted = scan_wanted_of(nullptr, 0, 0);
-    check_error(scan_file(&stream, path, &wanted, &scan, &error), error);
-    if (scan.pixel_tag != SCAN_TAG_PIXELS)
-        differ("PixelData is missing");
-}
-
 /* Inflates the file. */
 class DeflatedReader : public PixelReader
 {
   public:
-    explicit DeflatedReader(const PixelLayout &layout) : layout_(layout)
+    explicit DeflatedReader(const PixelLayout &layout) : layout_(layout), file_(layout.path)
     {
-        struct scan scan = {};
-        const HeaderOwner<struct scan, scan_release> release(&scan);
-        check_open(stream_, layout.path);
-        close_.reset(&stream_);
-        scan_to_pixels(stream_, layout.path, scan);
-        check_length(static_cast<uint64_t>(scan.pixel_length), layout);
+        check_length(file_.find(SCAN_TAG_PIXELS, "PixelData"), layout);
         buffer_.resize(static_cast<size_t>(layout.frame_bits() / 8) + 2 + ahead_max);
     }
 
@@ -159,7 +146,7 @@ class DeflatedReader : public PixelReader
         buffer_[0] = last_;
         const size_t kept = begin % 8 == 0 ? 0 : 1;
         const auto size = static_cast<size_t>((end + 7) / 8 - begin / 8);
-        check_read(stream_read(&stream_, buffer_.data() + kept, static_cast<int64_t>(size - kept)));
+        file_.read(buffer_.data() + kept, size - kept);
         last_ = buffer_[size - 1];
         first_bit = static_cast<unsigned>(begin % 8);
         if (frame + 1 == layout_.frames)
@@ -172,16 +159,14 @@ class DeflatedReader : public PixelReader
     {
         uint8_t rest[2] = {last_, 0};
         const auto after = static_cast<size_t>(native_length(layout_) - (end + 7) / 8);
-        int rc = 0;
-        check_read(stream_read(&stream_, rest + 1, static_cast<int64_t>(after)));
+        file_.read(rest + 1, after);
         check_padding(rest, 1 + after, end % 8 == 0 ? 8 : static_cast<unsigned>(end % 8));
-        if (stream_peek(&stream_, 1, &rc) || rc != -ENODATA)
+        if (!file_.at_end())
             differ("PixelData is not at the end of the file");
     }
 
     const PixelLayout layout_;
-    struct stream stream_ = {};
-    HeaderOwner<struct stream, stream_close> close_;
+    WrittenFile file_;
     uint8_t last_ = 0;
     std::vector<uint8_t> buffer_;
 };
@@ -209,6 +194,7 @@ class RleReader : public PixelReader
         struct dicom_pixels *pixels = nullptr;
         check_error(dicom_pixels_open(&image_, &pixels, &error), error);
         pixels_.reset(pixels);
+        voxels_ = static_cast<size_t>(layout.rows) * static_cast<size_t>(layout.columns);
         buffer_.resize(static_cast<size_t>(layout.frame_bits() / 8) + ahead_max);
     }
 
@@ -217,11 +203,15 @@ class RleReader : public PixelReader
         struct error error = {};
         first_bit = 0;
         check_error(dicom_pixels_read(pixels_.get(), static_cast<int32_t>(frame), buffer_.data(), &error), error);
+        auto *words = reinterpret_cast<uint16_t *>(buffer_.data());
+        for (size_t i = 0; image_.pixel == IMAGE_UINT16 && i < voxels_; i++)
+            words[i] = htole16(words[i]);
         return buffer_.data();
     }
 
   private:
     std::string path_;
+    size_t voxels_ = 0;
     struct dicom_instance image_ = {};
     HeaderOwner<struct dicom_pixels, dicom_pixels_close> pixels_;
     std::vector<uint8_t> buffer_;
@@ -236,7 +226,7 @@ PixelReader::in_order(const PixelLayout &layout)
 }
 
 std::unique_ptr<PixelReader>
-PixelReader::open(const PixelLayout &layout, DcmItem &dataset)
+PixelReader::open(const PixelLayout &layout, DcmItem *dataset)
 {
     if (in_order(layout))
         return std::make_unique<DeflatedReader>(layout);

@@ -42,8 +42,8 @@ class PixelReader
 {
   public:
     /* Returns the reader of this file. Throws a difference if the pixel data is not the layout's frames, padded to an
-     * even length. `dataset` has been read by DCMTK. */
-    static std::unique_ptr<PixelReader> open(const PixelLayout &layout, DcmItem &dataset);
+     * even length. DCMTK has read `dataset`; nullptr: its length of native pixel data is not compared. */
+    static std::unique_ptr<PixelReader> open(const PixelLayout &layout, DcmItem *dataset);
 
     /* Returns whether frames must be read in order, by one reader. */
     static bool in_order(const PixelLayout &layout);

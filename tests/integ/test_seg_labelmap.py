@@ -3,6 +3,8 @@
 The checks of attributes are those of test_seg.py. Voxels are compared with the masks by pydicom, highdicom, DCMTK
 (dcmdrle, dcmconv) and, where it is installed, dcmqi."""
 
+import copy
+import json
 import os
 import shutil
 import subprocess
@@ -253,3 +255,86 @@ def test_highdicom_writes_the_same_voxels(tmp_path):
     for name in ("SOPClassUID", "SegmentationType", "PixelPaddingValue", "BitsAllocated", "SegmentsOverlap", "PhotometricInterpretation"):
         assert ours[name].value == theirs[name].value, name
     assert [item.SegmentNumber for item in ours.SegmentSequence] == [item.SegmentNumber for item in theirs.SegmentSequence]
+
+
+# --- other forms of a written object ---
+
+
+def convert(how, source, output):
+    done = run_program("convert_seg", how, source, output, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def without_identity(seg):
+    """Returns the data set without what differs between the BINARY object of the masks and that made of the LABELMAP."""
+    seg = copy.deepcopy(seg)
+    for name in ("SOPInstanceUID", "SeriesInstanceUID", "SeriesDescription", "ContentDescription"):
+        delattr(seg, name)
+    for item in (*seg.DimensionOrganizationSequence, *seg.DimensionIndexSequence):
+        del item.DimensionOrganizationUID
+    return seg
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("planes, rows, columns, segments", [(12, 64, 64, 1), (7, 57, 63, 3), (1, 33, 31, 2), (5, 3, 1, 1)])
+def test_binary_of_a_labelmap(tmp_path, planes, rows, columns, segments, compression):
+    """It is the BINARY object that Noctule writes of the same masks, but for UIDs and descriptions."""
+    options, _ = COMPRESSIONS[compression]
+    paths = classic(tmp_path / "in", planes, rows, columns)
+    masks = apart(segments, planes, rows, columns)
+    masks[:, planes // 2, rows // 2, columns // 2] = False
+    masks[0, planes // 2, rows // 2, columns // 2] = True
+    direct = pydicom.dcmread(write(tmp_path, paths, masks)[0])
+    source, _ = write(tmp_path, paths, masks, options=["--labelmap", *options])
+    output = tmp_path / "binary.dcm"
+    summary = convert("binary", source, output)
+    seg = judge(output, summary, paths, masks)
+    assert summary["sop_class_uid"] == seg.SOPClassUID == seg.file_meta.MediaStorageSOPClassUID == "1.2.840.10008.5.1.4.1.1.66.4"
+    assert without_identity(seg) == without_identity(direct)
+    labelmap = pydicom.dcmread(source)
+    uids = {seg.SOPInstanceUID, labelmap.SOPInstanceUID, direct.SOPInstanceUID}
+    assert len(uids) == 3 and seg.SeriesInstanceUID not in (labelmap.SeriesInstanceUID, direct.SeriesInstanceUID)
+    again = tmp_path / "again.dcm"
+    assert convert("binary", source, again) == summary and again.read_bytes() == output.read_bytes()
+
+
+def test_binary_of_more_than_255_segments_and_an_empty_one(tmp_path):
+    paths = classic(tmp_path / "in", 2, 16, 20)
+    masks = numpy.zeros((256, 2, 16, 20), bool)
+    for number in [number for number in range(256) if number != 100]:
+        masks[number].flat[2 * number] = True
+    for options, _ in COMPRESSIONS.values():
+        source, _ = write(tmp_path, paths, masks, options=["--labelmap", *options])
+        seg = judge(tmp_path / "binary.dcm", convert("binary", source, tmp_path / "binary.dcm"), paths, masks)
+        assert len(seg.SegmentSequence) == 256 and seg.NumberOfFrames == 255
+
+
+@pytest.mark.parametrize("kind", ["BINARY", "FRACTIONAL", "LABELMAP", "LABELMAP of 16 bits"])
+def test_uncompressed_form(tmp_path, kind):
+    """It is the file that Noctule writes without compression, byte for byte."""
+    paths = classic(tmp_path / "in", 7, 57, 63)
+    voxels = maps_of(2, 7, 57, 63) if kind == "FRACTIONAL" else apart(256 if "16" in kind else 2, 7, 57, 63)
+    more = ["--labelmap"] if "LABELMAP" in kind else []
+    plain = write(tmp_path, paths, voxels, options=more)[0].read_bytes()
+    for options, _ in COMPRESSIONS.values():
+        source, summary = write(tmp_path, paths, voxels, options=[*more, *options])
+        converted = convert("uncompressed", source, tmp_path / "uncompressed.dcm")
+        assert (tmp_path / "uncompressed.dcm").read_bytes() == plain
+        assert (converted["sop_instance_uid"], converted["frames"]) == (summary["sop_instance_uid"], summary["frames"])
+
+
+def test_refused_conversions(tmp_path):
+    paths = classic(tmp_path / "in", 5, 30, 31)
+    masks = apart(2, 5, 30, 31)
+    binary, _ = write(tmp_path, paths, masks)
+    refused = run_program("convert_seg", "binary", binary, tmp_path / "no.dcm", check=False)
+    assert refused.returncode == 1 and refused.stderr.startswith("SOP_CLASS_UNSUPPORTED")
+    for options, _ in COMPRESSIONS.values():
+        labelmap, _ = write(tmp_path, paths, masks, options=["--labelmap", *options])
+        whole = labelmap.read_bytes()
+        for size in range(0, len(whole) - 2, 997):
+            labelmap.write_bytes(whole[:size])
+            for how in ("binary", "uncompressed"):
+                refused = run_program("convert_seg", how, labelmap, tmp_path / "no.dcm", check=False)
+                assert refused.returncode == 1, (how, size, refused.stdout, options)

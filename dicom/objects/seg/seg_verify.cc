@@ -224,7 +224,7 @@ class SegVerifier : StackObject
 
     void compare_frames(const PixelLayout &frames, size_t first, size_t end)
     {
-        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames, dataset_);
+        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames, &dataset_);
         for (size_t f = first; f < end; f++) {
             unsigned first_bit = 0;
             const uint8_t *bytes = pixels->read(f, first_bit);

@@ -144,7 +144,7 @@ inflate_some(struct stream *stream, uint8_t *destination, size_t count)
             return -EBADMSG;
     }
     const int64_t made = (int64_t)zlib->total_out;
-    if (made > (int64_t)LIMIT_EXPANDED_MIB << 20 && made / LIMIT_EXPANSION > stream->file_size)
+    if (!stream->is_own && made > (int64_t)LIMIT_EXPANDED_MIB << 20 && made / LIMIT_EXPANSION > stream->file_size)
         return -EFBIG;
     return (ssize_t)(wanted - zlib->avail_out);
 }
