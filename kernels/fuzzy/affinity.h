@@ -22,6 +22,9 @@ struct fuzzy_tables {
     double *second;
 };
 
+/* Returns exp(-distance^2 / (2 sigma^2)). */
+double fuzzy_gaussian(double distance, double sigma);
+
 /* Fills the tables. The caller owns the arrays, which must be large enough. Threads: any. */
 void fuzzy_fill_tables(const struct kernels_fuzzy_object *object, struct fuzzy_tables *tables);
 

@@ -36,19 +36,29 @@ fuzzy_check_object(const struct kernels_fuzzy_object *object, size_t index, cons
 }
 
 int
+fuzzy_check_objects(const struct kernels_fuzzy_object *objects, size_t count, const struct image_extent *extent,
+                    struct error *error)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = fuzzy_check_object(&objects[i], i, extent, error);
+    return rc;
+}
+
+int
 kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects, size_t count, bool relative,
                   struct kernels_fuzzy_result *results, struct error *error)
 {
     const struct fuzzy_request request = {objects, count, relative, results};
     const struct kernels_fuzzy_demand *demand = (const struct kernels_fuzzy_demand *)kernels_state(lane, KERNELS_FUZZY);
+    const int rc = fuzzy_check_objects(objects, count, &lane->extent, error);
     size_t maps = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        int rc = fuzzy_check_object(&objects[i], i, &lane->extent, error);
-        if (rc)
-            return rc;
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++)
         maps += objects[i].map;
-    }
     if (count != demand->objects || maps != demand->maps || relative != demand->relative)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "memory was reserved for other objects than these %zu",
                          count);

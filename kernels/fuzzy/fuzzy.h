@@ -63,6 +63,10 @@ struct kernels_fuzzy_result {
 int kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects, size_t count,
                       bool relative, struct kernels_fuzzy_result *results, struct error *error);
 
+/* Private to kernels/: returns 0 or -EINVAL. */
+int fuzzy_check_objects(const struct kernels_fuzzy_object *objects, size_t count, const struct image_extent *extent,
+                        struct error *error);
+
 /* Private to kernels/: the request of the operation. */
 struct fuzzy_request {
     const struct kernels_fuzzy_object *objects;

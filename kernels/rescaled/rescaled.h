@@ -10,6 +10,7 @@
 #define NOCTULE_KERNELS_RESCALED_RESCALED_H
 
 #include "kernels/coarse/coarse.h"
+#include "kernels/fuzzy/fuzzy.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,6 +67,22 @@ int rescaled_keep_means(const struct rescaled_values *values, const uint64_t *ma
 
 /* Returns the bytes that it needs. */
 int64_t rescaled_means_bytes(const struct image_extent *extent);
+
+/* Of the caller, who must free both, also after an error. Another run uses them again. NULL: they are allocated. */
+struct rescaled_fuzzy {
+    uint64_t *bits; /* of the object */
+    uint16_t *map;  /* one per voxel; of values up to the threshold only if the object wants it */
+};
+
+/*
+ * Computes objects by the rules of struct kernels_fuzzy_object and kernels_fuzzy_run(), without limits; padding is that of the
+ * objects. Returns COMPUTE_FAILED, VOLUME_TOO_LARGE (-E2BIG) from 2^32 - 1 voxels on, or OUT_OF_MEMORY.
+ */
+int rescaled_fuzzy(const struct rescaled_values *values, const struct kernels_fuzzy_object *objects, size_t count,
+                   bool relative, struct rescaled_fuzzy *found, struct error *error);
+
+/* Returns the bytes that it needs besides the results. */
+int64_t rescaled_fuzzy_bytes(const struct image_extent *extent);
 
 #ifdef __cplusplus
 }

@@ -16,15 +16,21 @@
 static const double hounsfield[2] = {-1024, 3071};
 
 bool
-rescaled_series_is_apart(struct dicom_instance *const *instances, const struct geometry_stack *stack)
+rescaled_series_differs(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {
     const struct image_rescale first = volume_rescale(instances, &stack->planes[0]);
-    bool is_apart = !(first.slope > 0);
+    bool differs = false;
     for (int32_t z = 1; z < stack->plane_count; z++) {
         const struct image_rescale own = volume_rescale(instances, &stack->planes[z]);
-        is_apart |= own.slope != first.slope || own.intercept != first.intercept;
+        differs |= own.slope != first.slope || own.intercept != first.intercept;
     }
-    return is_apart;
+    return differs;
+}
+
+bool
+rescaled_series_is_apart(struct dicom_instance *const *instances, const struct geometry_stack *stack)
+{
+    return rescaled_series_differs(instances, stack) || volume_rescale(instances, &stack->planes[0]).slope < 0;
 }
 
 /* Returns the largest number that both are multiples of. fmod() is exact. */

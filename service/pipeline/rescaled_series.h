@@ -35,7 +35,8 @@ int rescaled_series_limit(struct dicom_instance *const *instances, const struct 
                           struct rescaled_series *series, struct error *error);
 void rescaled_series_release(struct rescaled_series *series);
 
-/* Returns whether the values are real values. */
+/* Return whether slices have rescales of their own, and whether the values are real values. */
+bool rescaled_series_differs(struct dicom_instance *const *instances, const struct geometry_stack *stack);
 bool rescaled_series_is_apart(struct dicom_instance *const *instances, const struct geometry_stack *stack);
 
 #endif

@@ -2,6 +2,7 @@
 voxel for voxel, and with the same values stored with one slope."""
 
 import json
+import math
 
 import numpy as np
 import pydicom
@@ -13,7 +14,7 @@ from test_run import change, exact_values, seg_masks
 from test_run_coarse import factors, grow, segment, shrink
 from test_run_coarse import smooth as integer_smooth
 from test_run_expressions import write
-from test_run_fuzzy import peer
+from test_run_fuzzy import Object, eight_bits, maps_of, measure, middle, peer
 from test_run_fuzzy_start import run  # noqa: F401
 
 SIZE = "64x60x14"
@@ -130,6 +131,7 @@ SAME = {
     "blocks": 'grid_mm = 9.0; method = "range"; range = [ {low}, {high} ];',
     "smooth-blocks": 'grid_mm = 9.0; method = "range"; range = [ {low}, {high} ]; smooth_mm = {mm};',
     "means": 'method = "range"; range = [ {low}, {high} ]; then = ( {{ drop_mean_below = {mean}; }}, {{ close_mm = {mm}; }} );',
+    "fuzzy": 'method = "fuzzy-connectedness"; seeds = ( {{ voxel = [ {seed} ]; }} ); object_mean = {mean}; threshold = 0.4;',
     "otsu-blocks": 'grid_mm = 9.0; method = "range"; range = {{ otsu = 3; class = 3; }}; then = ( {{ open_mm = {mm}; }} );',
     "level-set-blocks": 'grid_mm = 9.0; method = "level-set"; range = [ {low}, {high} ]; auto = "largest";',
 }
@@ -143,7 +145,8 @@ def test_one_slope_gives_the_same_mask(run, tmp_path, body, slopes):  # noqa: F8
     _, values, _ = read(tmp_path / "in")
     assert np.array_equal(values, read(tmp_path / "one")[1])
     low, mean, high = map(float, np.quantile(values, [0.6, 0.8, 0.99]))
-    text = ", ".join(segment(f"A{i}", SAME[body].format(low=repr(low), high=repr(high), mm=mm, mean=mean)) for i, mm in enumerate((4.5, 7.0)))
+    seed = ", ".join(map(str, np.unravel_index(values.argmax(), values.shape)[::-1]))
+    text = ", ".join(segment(f"A{i}", SAME[body].format(low=repr(low), high=repr(high), mm=mm, mean=mean, seed=seed)) for i, mm in enumerate((4.5, 7.0)))
     own, one = (masks_of(run, text, tmp_path / name, tmp_path, "out-" + name) for name in ("in", "one"))
     assert own[0].any() and not own[0].all()
     assert np.array_equal(own, one)
@@ -169,6 +172,69 @@ def test_means_of_components(run, tmp_path, connectivity):  # noqa: F811
     kept_ = means_kept(core, values, least, corners)
     expected = means_kept(grow(kept_, 9.0, spacing) & (values >= cut), values, low, FACES)
     assert 0 < kept_.sum() < core.sum() and expected.any() and np.array_equal(got[2], expected)
+
+
+class RealObject(Object):
+    """Wang 2016 for real values. The exponential is that of the C library."""
+
+    def __init__(self, values, mean, sigma, homogeneity, weight=0.5, threshold=0.5):
+        self.values, self.weight, self.threshold = values, weight, math.floor(65535 * threshold)
+        self.stored, self.mean, self.sigma, self.homogeneity = values, mean, sigma, homogeneity
+
+    def affinities(self, axis):
+        count = self.values.shape[axis]
+        a, b = (np.take(self.values, range(*ends), axis) for ends in ((0, count - 1), (1, count)))
+        exp = np.vectorize(math.exp)
+        first = self.weight * exp(-((a + b) / 2 - self.mean) ** 2 / (2 * (self.sigma * self.sigma)))
+        second = (1 - self.weight) * exp(-(abs(a - b) / 2) ** 2 / (2 * (self.homogeneity * self.homogeneity)))
+        return np.minimum(np.floor(65535 * (first + second)), 65535).astype(np.int64)
+
+
+def test_fuzzy_connectedness(run, tmp_path):  # noqa: F811
+    pet(tmp_path / "in")
+    datasets, values, _ = read(tmp_path / "in")
+    hottest = [int(at) for at in np.unravel_index(values.argmax(), values.shape)]
+    seed = ", ".join(map(str, hottest[::-1]))
+    middle_, high = (float(np.quantile(values, share)) for share in (0.5, 0.9))
+    fuzzy = 'method = "fuzzy-connectedness"; connectedness_map = true;'
+    got = masks_of(run, ", ".join([
+        segment("Given", f'{fuzzy} seeds = ( {{ voxel = [ {seed} ]; }}, {{ fraction = [ 0.5, 0.5, 0.5 ]; }} ); object_mean = {high!r}; '
+                         f'object_sigma = {middle_!r}; homogeneity_sigma = {middle_ / 9!r}; weight = 0.375; threshold = 0.5;'),
+        segment("Measured", f"{fuzzy} seeds = ( {{ voxel = [ {seed} ]; }} ); estimate_voxels = 2; threshold = 0.3;"),
+        segment("Hot", f'method = "range"; range = [ {high!r}, 1e9 ];'),
+        segment("From", f'method = "fuzzy-connectedness"; from = "Hot"; object_mean = {high!r}; object_sigma = {middle_!r}; '
+                        f'homogeneity_sigma = {middle_ / 9!r}; threshold = 0.7;')]), tmp_path / "in", tmp_path, "out")
+    mean, sigma, homogeneity, count = measure(values, hottest, 2)
+    things = [RealObject(values, high, middle_, middle_ / 9, 0.375), RealObject(values, mean, sigma, homogeneity, threshold=0.3),
+              RealObject(values, high, middle_, middle_ / 9, threshold=0.7)]
+    seeds = [[hottest, middle(values.shape)], [hottest], np.argwhere(values >= high)]
+    maps = [thing.connectedness(at) for thing, at in zip(things, seeds, strict=True)]
+    told = json.loads((tmp_path / "out" / "job.json").read_text())["segments"][1]
+    assert [told["object_mean"], told["object_sigma"], told["homogeneity_sigma"],
+            told["measured_voxels"]] == pytest.approx([mean, sigma, homogeneity, count], rel=1e-8)  # of 9 digits
+    for thing, connectedness, mask in zip(things, maps, got[[0, 1, 3]], strict=True):
+        assert mask.any() and not mask.all() and np.array_equal(mask, connectedness > thing.threshold)
+    written = maps_of(tmp_path / "out" / "seg-fractional.dcm", datasets)
+    assert np.array_equal(written, np.stack([eight_bits(connectedness) for connectedness in maps[:2]]))
+
+
+def test_relative_connectedness(run, tmp_path):  # noqa: F811
+    pet(tmp_path / "in")
+    _, values, _ = read(tmp_path / "in")
+    things, seeds, text = [], [], []
+    for label, share in (("Hot", 0.97), ("Warm", 0.5), ("Cold", 0.05)):
+        mean = float(np.quantile(values, share))
+        seeds.append(np.array(np.unravel_index(abs(values - mean).argmin(), values.shape)))
+        things.append(RealObject(values, mean, 1500.0, 3000.0, threshold=0.25))
+        text.append(segment(label, f'method = "fuzzy-connectedness"; seeds = ( {{ voxel = [ {", ".join(map(str, seeds[-1][::-1]))} ]; }} '
+                                   f"); object_mean = {mean!r}; object_sigma = 1500.0; homogeneity_sigma = 3000.0; threshold = 0.25;"))
+    run(", ".join(text), tmp_path / "out", tmp_path / "in", more="relative_connectedness = true;")
+    maps = [thing.connectedness([seed]) for thing, seed in zip(things, seeds, strict=True)]
+    strong = np.stack([np.where(m > thing.threshold, m, -1) for m, thing in zip(maps, things, strict=True)])
+    best = np.sort(strong, axis=0)
+    expected = (strong == best[-1]) & (strong > -1) & (best[-1] > best[-2])
+    assert all(mask.any() for mask in expected) and (best[-2] > -1).any()
+    assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", peer.read_series(tmp_path / "in")[0]), expected)
 
 
 def test_hounsfield_units_of_different_slopes(run, tmp_path):  # noqa: F811

@@ -271,7 +271,6 @@ def test_a_wall_of_padding_is_not_crossed(run, tmp_path):
 
 
 @pytest.mark.parametrize("pipeline, options, code", [
-    ("mixed", ("--kind", "pet"), "RESCALE_VARIES"),
     ("outside", (), "SEED_OUTSIDE"),
 ])
 def test_refusals_have_a_code_and_leave_no_file(run, tmp_path, pipeline, options, code):
@@ -279,7 +278,7 @@ def test_refusals_have_a_code_and_leave_no_file(run, tmp_path, pipeline, options
     result = run(pipeline, tmp_path / "out", tmp_path / "in", "--json", status=1)
     (job,) = json.loads(result.stdout)["jobs"]
     assert job["outcome"] == "REJECT" and job["code"] == code
-    assert len(job["files"]) == (2 if code == "RESCALE_VARIES" else 0)
+    assert len(job["files"]) == 0
     assert code != "SEED_OUTSIDE" or 'seed 2 of segment "Far"' in job["message"]
     assert_no_file_left(tmp_path / "out")
 

@@ -2,6 +2,7 @@
 #include "service/pipeline/segment/segment.h"
 
 #include "base/error.h"
+#include "service/pipeline/rescaled_series.h"
 #include "service/pipeline/segment/object_pick.h"
 #include "service/pipeline/segment/segment_coarse.h"
 #include "service/pipeline/segment/segment_ranges.h"
@@ -37,7 +38,8 @@ method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *
     if (!prepared)
         return error_set_system(error, -ENOMEM, "prepare the segments");
     segmentation->of[m].prepared = prepared;
-    if (method->op < KERNELS_OPS)
+    if (method->op < KERNELS_OPS &&
+        !(method->is_stored && rescaled_series_differs(segmentation->instances, segmentation->stack)))
         demand->of[method->op] = prepared;
     return method->prepare ? method->prepare(segmentation, prepared, error) : 0;
 }

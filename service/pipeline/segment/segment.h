@@ -93,6 +93,7 @@ struct segment_method {
     const char *algorithm;       /* Algorithm Name of the SEG */
     struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: Deformable Models */
     enum kernels_op_id op;       /* operation that it demands; KERNELS_OPS: none of its own */
+    bool is_stored;              /* the operation is for stored values: not for slices with rescales of their own */
     bool lasts;                  /* its preparation needs neither voxels nor padding */
     /*
      * Fills `prepared`, `size` bytes of zeros, with data that is known before there are pixels. It

@@ -22,22 +22,11 @@ plane_path(const struct segmentation *segmentation, int32_t z)
     return segmentation->instances[segmentation->stack->planes[z].instance]->path;
 }
 
-/* Checks that all planes have the same slope and intercept, and the same padding. */
+/* Checks that all planes have the same padding. */
 static int
-check_planes(const struct segmentation *segmentation, struct image_rescale first, struct image_range padding,
-             struct error *error)
+check_planes(const struct segmentation *segmentation, struct image_range padding, struct error *error)
 {
     const struct geometry_stack *stack = segmentation->stack;
-    for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct image_rescale other = volume_rescale(segmentation->instances, &stack->planes[z]);
-        if (other.slope != first.slope || other.intercept != first.intercept)
-            return error_set_files(error, -EINVAL, CODE_RESCALE_VARIES, plane_path(segmentation, 0),
-                                   plane_path(segmentation, z),
-                                   "the slices differ in their rescale (%g * value + %g in one file, %g * value + %g "
-                                   "in another), and fuzzy connectedness compares values of neighbouring slices: "
-                                   "give the series one rescale, or use method = \"level-set\"",
-                                   first.slope, first.intercept, other.slope, other.intercept);
-    }
     for (int32_t z = 1; z < stack->plane_count; z++) {
         struct image_range other = volume_padding(segmentation->instances[stack->planes[z].instance]);
         if (padding.lo != other.lo || padding.hi != other.hi)
@@ -109,7 +98,6 @@ fuzzy_prepare(const struct segmentation *segmentation, void *prepared, struct er
     struct fuzzy_objects *objects = prepared;
     const struct geometry_plane *first = &segmentation->stack->planes[0];
     const struct image_range padding = volume_padding(segmentation->instances[first->instance]);
-    objects->rescale = volume_rescale(segmentation->instances, first);
     objects->demand.objects = segmentation->of[CONF_FUZZY].count;
     objects->demand.relative = segmentation->pipeline->relative_connectedness;
     const size_t count = objects->demand.objects;
@@ -121,7 +109,13 @@ fuzzy_prepare(const struct segmentation *segmentation, void *prepared, struct er
     objects->seeds = calloc(most_seeds, sizeof *objects->seeds);
     if (!objects->items || !objects->gaussians || !objects->seeds)
         return error_set_system(error, -ENOMEM, "prepare the segments");
-    int rc = check_planes(segmentation, objects->rescale, padding, error);
+    int rc = check_planes(segmentation, padding, error);
+    objects->series.rescale = volume_rescale(segmentation->instances, first);
+    if (rc == 0 && rescaled_series_differs(segmentation->instances, segmentation->stack)) {
+        rc = rescaled_series_make(segmentation->instances, segmentation->stack, NULL, &objects->series, error);
+        objects->real = calloc(count, sizeof *objects->real);
+        rc = objects->real ? rc : error_set_system(error, -ENOMEM, "prepare the segments");
+    }
     struct kernels_voxel *seeds = objects->seeds;
     for (size_t k = 0; k < count && rc == 0; k++) {
         const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, k);
@@ -141,6 +135,12 @@ static void
 fuzzy_release(void *prepared)
 {
     struct fuzzy_objects *objects = prepared;
+    for (size_t k = 0; objects->real && k < objects->demand.objects; k++) {
+        free(objects->real[k].bits);
+        free(objects->real[k].map);
+    }
+    free(objects->real);
+    rescaled_series_release(&objects->series);
     free(objects->items);
     free(objects->gaussians);
     free(objects->seeds);
@@ -208,8 +208,16 @@ fuzzy_bytes(const struct segmentation *segmentation, size_t number)
     const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     const bool all_given =
         segment->object_mean.given && segment->object_sigma.given && segment->homogeneity_sigma.given;
-    const int64_t near = all_given ? 0 : segment_mask_bytes(segmentation->stack);
-    return (struct segment_bytes){.passing = looking > near ? looking : near};
+    const struct geometry_stack *stack = segmentation->stack;
+    const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    const int64_t near = all_given ? 0 : segment_mask_bytes(stack);
+    struct segment_bytes bytes = {.passing = looking > near ? looking : near};
+    if (!rescaled_series_differs(segmentation->instances, stack))
+        return bytes;
+    bytes.lasting = segment_mask_bytes(stack) + image_voxels(&extent) * (int64_t)sizeof(uint16_t);
+    const int64_t queue = rescaled_fuzzy_bytes(&extent);
+    bytes.passing = queue > bytes.passing ? queue : bytes.passing;
+    return bytes;
 }
 
 /* Gives each segment that became ready its start segment, or the voxels that auto finds, once. */
@@ -231,6 +239,26 @@ fuzzy_look(struct segmentation *segmentation, struct kernels_lane *lane, const v
     return rc;
 }
 
+/* Finds the objects of real values. */
+static int
+fuzzy_run_real(struct segmentation *segmentation, const void *voxels, struct error *error)
+{
+    struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    objects->series.values.voxels = voxels;
+    const int rc = rescaled_fuzzy(&objects->series.values, objects->items, objects->demand.objects,
+                                  objects->demand.relative, objects->real, error);
+    for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
+        const size_t segment = segmentation->of[CONF_FUZZY].segments[k];
+        const uint64_t *bits = objects->real[k].bits;
+        segmentation->found[segment] =
+            (struct image_mask){.bits = bits,
+                                .words_per_row = (segmentation->stack->columns - 1) / 64 + 1,
+                                .voxels = mask_count(bits, (int64_t)segment_mask_words(segmentation->stack))};
+        segmentation->maps[segment] = objects->items[k].map ? objects->real[k].map : NULL;
+    }
+    return rc;
+}
+
 static int
 fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels, struct error *error)
 {
@@ -240,6 +268,8 @@ fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
     int rc = fuzzy_look(segmentation, lane, voxels, error);
     if (rc == 0)
         rc = fuzzy_objects_measure(segmentation, voxels, error);
+    if (rc == 0 && objects->real)
+        return fuzzy_run_real(segmentation, voxels, error);
     if (rc)
         return rc;
     struct kernels_fuzzy_result *results = calloc(count, sizeof *results);
@@ -257,6 +287,7 @@ fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
 const struct segment_method segment_fuzzy = {
     .algorithm = "Noctule fuzzy connectedness",
     .op = KERNELS_FUZZY,
+    .is_stored = true,
     /* the nearest term of PS3.16 CID 7162 */
     .family = {"123101", "DCM", "Neighborhood Analysis"},
     .size = sizeof(struct fuzzy_objects),

@@ -3,10 +3,10 @@
  * millimetres, fractions) to objects of the kernel (stored values, voxels), and measures estimates
  * at the seeds.
  *
- * Units. The Gaussians of Udupa 1996 are configured in real-world units. With the common slope and
- * intercept of the series, a mean m becomes (m - intercept) / slope, and a sigma is divided by
- * |slope|. A series whose slices differ in slope or intercept is refused (RESCALE_VARIES), as is
- * one whose slices differ in padding (PADDING_MIXED): an affinity compares values of two slices.
+ * Units. The Gaussians of Udupa 1996 are configured in real-world units. With the slope and
+ * intercept of the values of the series (rescaled_series.h), a mean m becomes (m - intercept) / slope, and a sigma is divided
+ * by |slope|. Real values are compared if slices have rescales of their own. A series whose slices differ in padding is
+ * refused (PADDING_MIXED): an affinity compares values of two slices.
  *
  * Seeds. A seed is the voxel nearest to its point (halves towards larger coordinates); a point
  * outside the volume is refused (SEED_OUTSIDE). All voxels that auto finds (segment_start.h) are
@@ -19,13 +19,15 @@
  * 6-neighbours among these voxels. With this sigma the second Gaussian, of mean 0, makes the half
  * differences most likely.
  *
- * Sums are exact, so the order has no influence. A deviation of 0 becomes 1 stored value. Without a
+ * Sums of integers are exact, so the order has no influence; others are in the order of voxels. A deviation of 0 becomes 1
+ * stored value, of real values that are no integers that of the smallest slope. Without a
  * seed, or with padding only: SEEDS_IN_PADDING.
  */
 #ifndef NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_FUZZY_H
 #define NOCTULE_SERVICE_PIPELINE_SEGMENT_SEGMENT_FUZZY_H
 
 #include "kernels/fuzzy/fuzzy.h"
+#include "service/pipeline/rescaled_series.h"
 #include "service/pipeline/segment/segment.h"
 
 /* The Gaussians of a segment, in real-world units. */
@@ -36,14 +38,15 @@ struct fuzzy_gaussians {
 
 /*
  * The data that the method prepares: one element per segment, in the pipeline's order; -EINVAL with
- * RESCALE_VARIES, PADDING_MIXED or SEED_OUTSIDE.
+ * PADDING_MIXED or SEED_OUTSIDE.
  */
 struct fuzzy_objects {
     struct kernels_fuzzy_demand demand;
     struct kernels_fuzzy_object *items;
     struct fuzzy_gaussians *gaussians;
-    struct kernels_voxel *seeds;  /* storage of the items */
-    struct image_rescale rescale; /* of the series */
+    struct kernels_voxel *seeds; /* storage of the items */
+    struct rescaled_series series;
+    struct rescaled_fuzzy *real; /* objects of real values; NULL: of stored ones */
 };
 
 /*

@@ -15,10 +15,12 @@ struct neighbourhood {
     const struct kernels_fuzzy_object *object;
     const struct geometry_stack *stack;
     const void *voxels;
-    int64_t reach;   /* from a seed along each axis */
-    int64_t words;   /* of a row */
-    uint64_t *near;  /* bits */
-    int64_t first_z; /* slices with bits; first > last: no slice */
+    const struct image_rescale *rescales; /* of the planes; NULL: stored values */
+    bool is_whole;                        /* the values are integers */
+    int64_t reach;                        /* from a seed along each axis */
+    int64_t words;                        /* of a row */
+    uint64_t *near;                       /* bits */
+    int64_t first_z;                      /* slices with bits; first > last: no slice */
     int64_t last_z;
 };
 
@@ -63,53 +65,74 @@ spread_word(struct neighbourhood *n, uint64_t seeds, int64_t word, int64_t y, in
 
 /* ------------------------------------------------------------------------------- sums ---- */
 
-__extension__ typedef unsigned __int128 sum_of_squares; /* 2^33 voxels of 17 bits */
+__extension__ typedef __int128 whole_sum; /* 2^33 voxels of 39 bits, squared */
 
 /*
- * Sums over the voxels and pairs of a neighbourhood. The first value is subtracted from each value.
+ * Sums over the voxels and pairs of a neighbourhood. The first value is subtracted from each value. Sums of integers are
+ * exact.
  */
+struct sum {
+    whole_sum whole; /* of integers */
+    double real;     /* of others */
+};
+
 struct sums {
-    int64_t first;
-    int64_t voxels, values;
-    int64_t pairs;
-    sum_of_squares squares, square_differences;
+    double first;
+    int64_t voxels, pairs;
+    struct sum values, squares, square_differences;
 };
 
 /* Reads a voxel of the neighbourhood. Returns false for padding and voxels outside. */
 static bool
-fuzzy_take(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t *value)
+fuzzy_take(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, double *value)
 {
     const struct geometry_stack *stack = n->stack;
     if (x >= stack->columns || y >= stack->rows || z >= stack->plane_count ||
         !(near_row(n, y, z)[x / 64] >> x % 64 & 1))
         return false;
-    *value = image_value(n->voxels, stack->pixel, (z * stack->rows + y) * stack->columns + x);
-    return *value < n->object->padding.lo || *value > n->object->padding.hi;
+    const int32_t stored = image_value(n->voxels, stack->pixel, (z * stack->rows + y) * stack->columns + x);
+    const struct image_rescale rescale = n->rescales ? n->rescales[z] : (struct image_rescale){1, 0};
+    *value = rescale.slope * stored + rescale.intercept;
+    return stored < n->object->padding.lo || stored > n->object->padding.hi;
+}
+
+/* Adds a number to a power. */
+static void
+add_power(const struct neighbourhood *n, struct sum *sum, double number, int power)
+{
+    if (n->is_whole)
+        sum->whole += (whole_sum)number * (power == 2 ? (whole_sum)number : 1);
+    else
+        sum->real += power == 2 ? number * number : number;
+}
+
+static double
+power_sum(const struct neighbourhood *n, const struct sum *sum)
+{
+    return n->is_whole ? (double)sum->whole : sum->real;
 }
 
 /* Adds the pair with the next voxel along an axis, so that each pair counts once. */
 static void
-add_pair(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, int32_t value, struct sums *sums)
+add_pair(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, double value, struct sums *sums)
 {
-    int32_t other;
+    double other;
     if (!fuzzy_take(n, x, y, z, &other))
         return;
-    const int64_t difference = (int64_t)value - other;
-    sums->square_differences += (uint64_t)(difference * difference);
+    add_power(n, &sums->square_differences, value - other, 2);
     sums->pairs++;
 }
 
 static void
 add_voxel(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, struct sums *sums)
 {
-    int32_t value;
+    double value;
     if (!fuzzy_take(n, x, y, z, &value))
         return;
     if (sums->voxels++ == 0)
         sums->first = value;
-    const int64_t shifted = value - sums->first;
-    sums->values += shifted;
-    sums->squares += (uint64_t)(shifted * shifted);
+    add_power(n, &sums->values, value - sums->first, 1);
+    add_power(n, &sums->squares, value - sums->first, 2);
     add_pair(n, x + 1, y, z, value, sums);
     add_pair(n, x, y + 1, z, value, sums);
     add_pair(n, x, y, z + 1, value, sums);
@@ -117,11 +140,14 @@ add_voxel(const struct neighbourhood *n, int64_t x, int64_t y, int64_t z, struct
 
 /* ------------------------------------------------------------------------------ measuring ---- */
 
-/* Returns the deviation in stored values, never 0. */
+/* Returns the deviation in values, never 0. */
 static double
-deviation(double mean_square)
+deviation(const struct neighbourhood *n, double mean_square)
 {
-    return mean_square > 0 ? sqrt(mean_square) : 1;
+    double least = 1;
+    for (int32_t z = 0; z < n->stack->plane_count && !n->is_whole; z++)
+        least = z == 0 ? fabs(n->rescales[z].slope) : fmin(least, fabs(n->rescales[z].slope));
+    return mean_square > 0 ? sqrt(mean_square) : least;
 }
 
 static void
@@ -156,12 +182,12 @@ measure_sums(const struct conf_segment *segment, const struct neighbourhood *n, 
                          "auto finds no voxel to start segment \"%s\" from, so its values cannot "
                          "be measured",
                          segment->label);
-    double count = (double)sums.voxels, mean = (double)sums.values / count;
-    double variance = (double)sums.squares / count - mean * mean;
-    double half_squares = sums.pairs > 0 ? (double)sums.square_differences / (4 * (double)sums.pairs) : 0;
-    fill_in(&gaussians->mean, rescale.slope * ((double)sums.first + mean) + rescale.intercept);
-    fill_in(&gaussians->sigma, fabs(rescale.slope) * deviation(variance));
-    fill_in(&gaussians->homogeneity_sigma, fabs(rescale.slope) * deviation(half_squares));
+    double count = (double)sums.voxels, mean = power_sum(n, &sums.values) / count;
+    double variance = power_sum(n, &sums.squares) / count - mean * mean;
+    double half_squares = sums.pairs > 0 ? power_sum(n, &sums.square_differences) / (4 * (double)sums.pairs) : 0;
+    fill_in(&gaussians->mean, rescale.slope * (sums.first + mean) + rescale.intercept);
+    fill_in(&gaussians->sigma, fabs(rescale.slope) * deviation(n, variance));
+    fill_in(&gaussians->homogeneity_sigma, fabs(rescale.slope) * deviation(n, half_squares));
     gaussians->measured_voxels = sums.voxels;
     return 0;
 }
@@ -177,6 +203,8 @@ measure(const struct segmentation *segmentation, size_t k, const void *voxels, s
     struct neighbourhood n = {.object = object,
                               .stack = stack,
                               .voxels = voxels,
+                              .rescales = objects->series.rescales,
+                              .is_whole = !objects->series.is_apart || objects->series.values.whole,
                               .reach = segment->estimate_voxels,
                               .words = (stack->columns - 1) / 64 + 1,
                               .first_z = INT64_MAX,
@@ -192,7 +220,7 @@ measure(const struct segmentation *segmentation, size_t k, const void *voxels, s
     for (int64_t i = 0; object->start && i < all; i++)
         if (object->start[i])
             spread_word(&n, object->start[i], i % n.words, i / n.words % rows, i / n.words / rows);
-    int rc = measure_sums(segment, &n, objects->rescale, &objects->gaussians[k], error);
+    int rc = measure_sums(segment, &n, objects->series.rescale, &objects->gaussians[k], error);
     free(n.near);
     return rc;
 }
@@ -201,7 +229,7 @@ int
 fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels, struct error *error)
 {
     struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
-    const struct image_rescale *rescale = &objects->rescale;
+    const struct image_rescale *rescale = &objects->series.rescale;
     int rc = 0;
     for (size_t k = 0; k < segmentation->of[CONF_FUZZY].count && rc == 0; k++) {
         const struct fuzzy_gaussians *own = &objects->gaussians[k];

@@ -247,25 +247,6 @@ END_TEST
 
 /* ------------------------------------------------------------------------------- rejections --- */
 
-START_TEST(slices_of_different_rescale_are_refused)
-{
-    frames[4].slope = 1.0000001;
-    ck_assert_int_eq(make(), -EINVAL);
-    ck_assert_int_eq(error.code, CODE_RESCALE_VARIES);
-    ck_assert_str_eq(error.file[0], "0.dcm");
-    ck_assert_str_eq(error.file[1], "4.dcm");
-    make_series();
-    frames[6].intercept = -1000;
-    ck_assert_int_eq(make(), -EINVAL);
-    ck_assert_str_eq(error.file[1], "6.dcm");
-    make_series();
-    frames[3].has_rescale = false;
-    ck_assert_int_eq(make(), -EINVAL);
-    ck_assert_int_eq(error.code, CODE_RESCALE_VARIES);
-}
-
-END_TEST
-
 START_TEST(slices_of_different_padding_are_refused)
 {
     instances[5].has_padding = true;
@@ -543,7 +524,6 @@ main(void)
     tcase_add_test(tests, methods_may_be_mixed);
     tcase_add_test(tests, a_seed_is_the_nearest_voxel);
     tcase_add_test(tests, a_seed_outside_is_refused_by_its_number);
-    tcase_add_test(tests, slices_of_different_rescale_are_refused);
     tcase_add_test(tests, slices_of_different_padding_are_refused);
     tcase_add_test(tests, measured_numbers_by_hand);
     tcase_add_test(tests, measured_as_defined);
