@@ -443,6 +443,7 @@ enum conf_result { /* OR-able, in the order of the option's words */
                    CONF_RESULT_PMAP = 1 << 3,
                    CONF_RESULT_LABELMAP = 1 << 4,
                    CONF_RESULT_RTSTRUCT = 1 << 5,
+                   CONF_RESULT_NIFTI = 1 << 6,
 };
 
 /* Handling of a voxel of several segments in a label map: refuse the object, or use the last segment. */
@@ -451,7 +452,7 @@ enum conf_overlap { CONF_OVERLAP_REFUSE, CONF_OVERLAP_LAST };
 /* Encoding of segmentations and maps, in the order of enum derived_compression. */
 enum conf_compression { CONF_COMPRESSION_NONE, CONF_COMPRESSION_RLE, CONF_COMPRESSION_DEFLATED };
 
-#define CONF_RESULT_FILES (CONF_RESULT_CODES | 1u << 7) /* those that are no DICOM objects: codes, nifti */
+#define CONF_RESULT_FILES (CONF_RESULT_CODES | CONF_RESULT_NIFTI) /* those that are no DICOM objects */
 
 /* Holes in the contours of a structure set: joined to the outline, or contours of their own. */
 enum conf_holes { CONF_HOLES_KEYHOLE, CONF_HOLES_XOR };

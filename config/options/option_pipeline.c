@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", "rtstruct", NULL};
+const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", "rtstruct", "nifti", NULL};
 
 /* Allows one group with patterns and one kind of matrices: their files do not name the group. Parametric maps need
  * patterns. */
@@ -332,6 +332,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
         check_report(pipeline, spot);
 }
 
+static const char *const overlap_choices[] = {"refuse", "last", NULL};
 static const char *const sr_class_choices[] = {"enhanced", "comprehensive-3d", NULL};
 static const char *const review_choices[] = {"hold", "deliver", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
@@ -375,7 +376,8 @@ static const struct option_row pipeline_rows[] = {
              "of the level set as a NRRD volume; \"sr\", a DICOM Structured Report of the "
              "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns; \"labelmap\", a DICOM Label Map "
              "Segmentation, with one frame per slice for all segments; \"rtstruct\", a DICOM RT Structure Set whose "
-             "contours follow the edges of voxels"},
+             "contours follow the edges of voxels; \"nifti\", the volume and a label map of all segments as NIfTI "
+             "files, with a list of the labels"},
     {ROW(conf_pipeline, choice, sr_class), "\"enhanced\"", .choices = sr_class_choices, .later = true,
      .help =
          "SOP class of \"sr\": \"enhanced\", Enhanced SR; or \"comprehensive-3d\", Comprehensive 3D SR, which is the "
@@ -389,7 +391,8 @@ static const struct option_row pipeline_rows[] = {
              "strongly; to no segment if two are equal"},
     {ROW(conf_pipeline, boolean, omit_empty_frames), "true", .help = "omit frames without a voxel of the segment"},
     {ROW(conf_pipeline, choice, overlap), "\"refuse\"", .choices = overlap_choices, .later = true,
-     .help = "a voxel of several segments in \"labelmap\": \"refuse\" the job with SEGMENTS_OVERLAP, or use the "
+     .help = "a voxel of several segments in \"labelmap\" and \"nifti\": \"refuse\" the job with SEGMENTS_OVERLAP, or "
+             "use the "
              "\"last\" of these segments, in the order of segments"},
     {ROW(conf_pipeline, choice, compression), "\"none\"", .choices = compression_choices, .later = true,
      .help = "encoding of segmentations and parametric maps: \"none\"; \"rle\", RLE Lossless for pixels of 8 or 16 "

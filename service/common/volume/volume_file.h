@@ -1,5 +1,5 @@
 /*
- * volume_file.h - NIfTI-1, NIfTI-2 and NRRD files: written for a program of the site, and read from one.
+ * volume_file.h - NIfTI-1, NIfTI-2 and NRRD files: written as results and for a program of the site, and read from one.
  *
  * Files are untrusted. A header is read and checked first; the caller compares it with the grid that it expects before it
  * reads voxels, so that no file makes a process allocate or inflate more than the expected volume. Functions are
@@ -48,13 +48,19 @@ struct volume_header {
 /* Fills a slice: size[0] * size[1] values, columns fastest. */
 typedef void volume_fill(void *context, int64_t slice, void *values);
 
+/* Bytes of a file: as they are, or gzip. Readers open stored gzip as any other; it takes no time to compress. */
+enum volume_gzip { VOLUME_PLAIN, VOLUME_GZIP_STORED, VOLUME_GZIP };
+
 /*
- * Writes voxels of VOLUME_INT16 or VOLUME_FLOAT32, slice by slice, into a new file: NIfTI-1 with sform and qform, or NRRD
- * with space left-posterior-superior and raw voxels. NIfTI whose name ends in ".gz" gets stored deflate blocks: readers
- * open it as any gzip file, and no time is spent on compression. Equal input gives equal bytes. Does not sync. Leaves no
- * file after a failure. Code besides those of a system call: SIZE_IMPLAUSIBLE for more than 32767 voxels along an axis of
- * NIfTI.
+ * Writes voxels of VOLUME_UINT8, _UINT16, _INT16 or _FLOAT32 (NRRD: the last two), slice by slice, to a descriptor at offset 0:
+ * NIfTI-1 with sform and qform, or NRRD with space left-posterior-superior and raw voxels. Equal input gives equal bytes.
+ * Code besides those of a system call: SIZE_IMPLAUSIBLE for more than 32767 voxels along an axis of NIfTI.
  */
+int volume_write_to(int fd, enum volume_format format, enum volume_gzip gzip, const struct volume_grid *grid,
+                    enum volume_type type, volume_fill *fill, void *context, struct error *error);
+
+/* Writes into a new file as above. NIfTI whose name ends in ".gz" is stored gzip. Does not sync. Leaves no file after a
+ * failure. */
 int volume_write(int folder, const char *name, enum volume_format format, const struct volume_grid *grid,
                  enum volume_type type, volume_fill *fill, void *context, struct error *error);
 

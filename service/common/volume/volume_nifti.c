@@ -10,14 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    NIFTI1_SIZE = 348,
-    NIFTI2_SIZE = 540,
-    NIFTI_INT16 = 4,
-    NIFTI_FLOAT32 = 16,
-    NIFTI_UNIT_MM = 2,
-    NIFTI_AXES_MAX = 7
-};
+enum { NIFTI1_SIZE = 348, NIFTI2_SIZE = 540, NIFTI_UNIT_MM = 2, NIFTI_AXES_MAX = 7 };
 
 enum nifti_field {
     NIFTI_DIM,
@@ -115,22 +108,22 @@ nifti_sizes(const struct nifti_head *head, struct volume_header *header, struct 
     return 0;
 }
 
+/* The codes of types. */
+static const struct {
+    int datatype;
+    enum volume_type type;
+} nifti_types[] = {{2, VOLUME_UINT8},    {4, VOLUME_INT16},    {8, VOLUME_INT32},    {16, VOLUME_FLOAT32},
+                   {64, VOLUME_FLOAT64}, {256, VOLUME_INT8},   {512, VOLUME_UINT16}, {768, VOLUME_UINT32},
+                   {1024, VOLUME_INT64}, {1280, VOLUME_UINT64}};
+
 static int
 nifti_type(const struct nifti_head *head, struct volume_header *header, struct error *error)
 {
-    static const struct {
-        int datatype;
-        enum volume_type type;
-    } types[] = {
-        {2, VOLUME_UINT8},    {NIFTI_INT16, VOLUME_INT16}, {8, VOLUME_INT32},    {NIFTI_FLOAT32, VOLUME_FLOAT32},
-        {64, VOLUME_FLOAT64}, {256, VOLUME_INT8},          {512, VOLUME_UINT16}, {768, VOLUME_UINT32},
-        {1024, VOLUME_INT64}, {1280, VOLUME_UINT64}};
-
     static const int components[] = {32, 128, 1792, 2048, 2304}; /* complex numbers and colours */
     const double datatype = nifti_value(head, NIFTI_DATATYPE, 0);
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (datatype == types[i].datatype) {
-            header->type = types[i].type;
+    for (size_t i = 0; i < sizeof nifti_types / sizeof nifti_types[0]; i++) {
+        if (datatype == nifti_types[i].datatype) {
+            header->type = nifti_types[i].type;
             return 0;
         }
     }
@@ -301,7 +294,9 @@ volume_nifti_write(const struct volume_grid *grid, enum volume_type type, uint8_
             return false;
         nifti_put_int16(&head, NIFTI_DIM, axis, voxels);
     }
-    nifti_put_int16(&head, NIFTI_DATATYPE, 0, type == VOLUME_INT16 ? NIFTI_INT16 : NIFTI_FLOAT32);
+    for (size_t i = 0; i < sizeof nifti_types / sizeof nifti_types[0]; i++)
+        if (nifti_types[i].type == type)
+            nifti_put_int16(&head, NIFTI_DATATYPE, 0, nifti_types[i].datatype);
     nifti_put_int16(&head, NIFTI_DATATYPE, 1, 8 * (int64_t)volume_type_size(type)); /* bitpix follows */
     nifti_put_float(&head, NIFTI_VOX_OFFSET, 0, NIFTI_HEAD_SIZE);
     nifti_put_float(&head, NIFTI_SLOPE, 0, 1);

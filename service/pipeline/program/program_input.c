@@ -8,13 +8,11 @@
 #include "base/error.h"
 #include "service/common/file_ops.h"
 #include "service/common/program/program_words.h"
-#include "service/common/volume/volume_file.h"
 #include "service/pipeline/decode.h"
-#include "service/pipeline/volume.h"
+#include "service/pipeline/real_volume.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,81 +41,14 @@ input_decode(struct program_source *source, struct kernels_lane *lane, int threa
     return rc;
 }
 
-/* The volume, to be converted to real-world values. */
-struct input_volume {
-    const struct grid *grid;
-    const void *voxels;
-    int64_t slice; /* voxels of one */
-};
-
-static struct image_rescale
-input_rescale(const struct input_volume *volume, int64_t z)
-{
-    return volume_rescale(volume->grid->instances, &volume->grid->stack->planes[z]);
-}
-
-/* Returns whether all values of a slice are whole numbers of 16 bits. */
-static bool
-input_is_whole(const struct input_volume *volume, int64_t z)
-{
-    const struct image_rescale rescale = input_rescale(volume, z);
-    const enum image_pixel pixel = volume->grid->stack->pixel;
-    const void *voxels = volume->voxels;
-    int32_t lo = INT32_MAX, hi = INT32_MIN;
-    if (rescale.slope != rint(rescale.slope) || rescale.intercept != rint(rescale.intercept) ||
-        fabs(rescale.slope) > INT32_MAX || fabs(rescale.intercept) > INT32_MAX)
-        return false;
-    for (int64_t i = z * volume->slice; i < (z + 1) * volume->slice; i++) {
-        const int32_t value = image_value(voxels, pixel, i);
-        lo = value < lo ? value : lo;
-        hi = value > hi ? value : hi;
-    }
-    const double ends[2] = {rescale.slope * lo + rescale.intercept, rescale.slope * hi + rescale.intercept};
-    return fmin(ends[0], ends[1]) >= INT16_MIN && fmax(ends[0], ends[1]) <= INT16_MAX;
-}
-
-/* Converts a slice of input_is_whole(). Sums modulo 2^32 are right, since the result has 16 bits. */
-static void
-input_fill_int16(void *context, int64_t z, void *to)
-{
-    const struct input_volume *volume = context;
-    const struct image_rescale rescale = input_rescale(volume, z);
-    const enum image_pixel pixel = volume->grid->stack->pixel;
-    const uint32_t slope = (uint32_t)(int32_t)rescale.slope, intercept = (uint32_t)(int32_t)rescale.intercept;
-    const int64_t count = volume->slice, first = z * count;
-    const void *voxels = volume->voxels;
-    int16_t *values = to;
-    for (int64_t i = 0; i < count; i++)
-        values[i] = (int16_t)(slope * (uint32_t)image_value(voxels, pixel, first + i) + intercept);
-}
-
-static void
-input_fill_float(void *context, int64_t z, void *to)
-{
-    const struct input_volume *volume = context;
-    const struct image_rescale rescale = input_rescale(volume, z);
-    const enum image_pixel pixel = volume->grid->stack->pixel;
-    const int64_t count = volume->slice, first = z * count;
-    const void *voxels = volume->voxels;
-    float *values = to;
-    for (int64_t i = 0; i < count; i++)
-        values[i] = (float)(rescale.slope * image_value(voxels, pixel, first + i) + rescale.intercept);
-}
-
-/* Writes real-world values: int16 if all are whole numbers in its range, else float32. */
 static int
 input_write_decoded(const struct grid *grid, const void *voxels, const struct conf_program *program, int folder,
                     struct error *error)
 {
-    const struct volume_grid box = volume_source_box(grid);
-    struct input_volume volume = {grid, voxels, box.size[0] * box.size[1]};
-    bool whole = true;
-    for (int64_t z = 0; z < box.size[2] && whole; z++)
-        whole = input_is_whole(&volume, z);
+    struct real_volume volume = real_volume_of(grid, voxels);
     char *name = program_file_name(program->input_file);
-    const int rc = name ? volume_write(folder, name, program->input == CONF_NRRD ? VOLUME_NRRD : VOLUME_NIFTI, &box,
-                                       whole ? VOLUME_INT16 : VOLUME_FLOAT32,
-                                       whole ? input_fill_int16 : input_fill_float, &volume, error)
+    const int rc = name ? volume_write(folder, name, program->input == CONF_NRRD ? VOLUME_NRRD : VOLUME_NIFTI,
+                                       &volume.box, volume.type, volume.fill, &volume, error)
                         : error_set_system(error, -ENOMEM, "name the input");
     free(name);
     return rc;

@@ -378,7 +378,7 @@ result_make(const struct results *results, const struct result_row *row, size_t 
     int rc = result_write(results, row, &file);
     double written = clock_seconds();
     results->report->write_seconds += written - begun;
-    if (rc == 0 && row->sop_class)
+    if (rc == 0 && (row->sop_class || row->reads_back))
         rc = result_verify(results, row, &file);
     results->report->verify_seconds += clock_seconds() - written;
     return rc;
@@ -484,7 +484,8 @@ results_lack_voxels(const struct results *results)
             voxels += results->placed.masks[i].voxels;
     if (results->report->segmented_voxels > 0 && (voxels > 0 || results_are_upright(results)))
         return false;
-    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_LABELMAP | CONF_RESULT_RTSTRUCT | CONF_RESULT_CODES)) ||
+    return (pipeline->results &
+            (CONF_RESULT_SEG | CONF_RESULT_LABELMAP | CONF_RESULT_RTSTRUCT | CONF_RESULT_NIFTI | CONF_RESULT_CODES)) ||
            results->fractional_count > 0 || pipeline->texture_count == 0 ||
            (conf_measured_regions(pipeline) & CONF_SEGMENTS);
 }

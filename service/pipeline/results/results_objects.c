@@ -352,6 +352,9 @@ const struct result_row result_objects[] = {
     {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
     {"sr", "sr.dcm", SR_3D_SOP_CLASS, root_wanted, .make = sr_make},
+    {"nifti", "volume.nii.gz", NULL, nifti_wanted, .make = nifti_make_volume, .reads_back = true},
+    {"nifti", "labels.nii.gz", NULL, nifti_wanted, .make = nifti_make_labels, .reads_back = true},
+    {"nifti", "labels.json", NULL, nifti_wanted, .make = nifti_make_list},
     {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, .make = codes_make},
     {.file = NULL},
 };

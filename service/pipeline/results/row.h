@@ -87,7 +87,14 @@ struct result_row {
     int (*make)(const struct results *results, struct result_file *file);
     /* Instead of a writer: writes the features as a table. */
     void (*put)(const struct feature_set *features, FILE *out);
+    bool reads_back; /* `make` reads it back, as a DICOM object */
 };
+
+/* result_nifti.c: volume, label map and list of labels, on the grid of the masks. */
+size_t nifti_wanted(const struct results *results);
+int nifti_make_volume(const struct results *results, struct result_file *file);
+int nifti_make_labels(const struct results *results, struct result_file *file);
+int nifti_make_list(const struct results *results, struct result_file *file);
 
 /* Reports that a file cannot be made or finished. The name is enough, the folder is known. */
 int results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name);

@@ -512,6 +512,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "sr_class = \"enhanced\";\n"
                            "relative_connectedness = false;\n"
                            "omit_empty_frames = true;\n"
+                           "overlap = \"refuse\";\n"
                            "min_slices = 3;\n"
                            "spacing_tolerance = 0.03;\n"
                            "duplicates = \"refuse\";\n"
