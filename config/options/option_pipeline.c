@@ -336,7 +336,6 @@ static const char *const overlap_choices[] = {"refuse", "last", NULL};
 static const char *const sr_class_choices[] = {"enhanced", "comprehensive-3d", NULL};
 static const char *const review_choices[] = {"hold", "deliver", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
-static const char *const overlap_choices[] = {"refuse", "last", NULL};
 static const char *const compression_choices[] = {"none", "rle", "deflated", NULL};
 static const char *const holes_choices[] = {"keyhole", "xor", NULL};
 static const char *const tilt_choices[] = {"straighten", "refuse", NULL};

@@ -189,12 +189,11 @@ dataset_put_file_meta(struct dataset_writer *set)
     const struct file_meta meta = {
         .sop_class_uid = set->object.sop_class_uid,
         .sop_instance_uid = set->identity.sop_instance_uid,
-        .transfer_syntax_uid = set->object.transfer_syntax_uid ? set->object.transfer_syntax_uid
-                               : set->object.is_rt             ? DICOM_IMPLICIT_LITTLE
-                                                               : DICOM_EXPLICIT_LITTLE,
+        .transfer_syntax_uid =
+            set->object.transfer_syntax_uid ? set->object.transfer_syntax_uid : DICOM_EXPLICIT_LITTLE,
     };
     file_meta_append(&set->elements, &meta);
-    set->elements.implicit = set->object.is_rt;
+    set->elements.implicit = strcmp(meta.transfer_syntax_uid, DICOM_IMPLICIT_LITTLE) == 0;
 }
 
 void

@@ -31,10 +31,8 @@ struct dataset_object {
     const char *sop_class_uid;
     const char *transfer_syntax_uid; /* NULL: Explicit VR Little Endian */
     const char *modality;
-    const char *description; /* Series Description; see dataset_describe */
-    /* A radiotherapy object: it has the RT Series Module (PS3.3 C.8.8.1), and Implicit VR, because a DS of Explicit VR
-     * has at most 65534 bytes. */
-    bool is_rt;
+    const char *description;    /* Series Description; see dataset_describe */
+    bool is_rt;                 /* has the RT Series Module (PS3.3 C.8.8.1) */
     bool own_codes, ibsi_codes; /* contains codes of CONCEPT_OWN_SCHEME, CONCEPT_IBSI_SCHEME */
 };
 

@@ -49,7 +49,8 @@ stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *erro
     int rc = dataset_writer_open(&w->set, ascii, error);
     if (rc)
         return rc;
-    w->set.object.transfer_syntax_uid = derived_transfer_syntax(source, w->object.has_bytes);
+    if (!w->set.object.transfer_syntax_uid)
+        w->set.object.transfer_syntax_uid = derived_transfer_syntax(source, w->object.has_bytes);
     w->referenced = calloc((size_t)source->instance_count, sizeof(*w->referenced));
     if (!w->referenced || derived_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
         byte_sink_open(&w->sink, fd, false))

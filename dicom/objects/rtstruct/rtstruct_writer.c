@@ -398,6 +398,8 @@ rtstruct_write(const struct rtstruct_request *request, int fd, struct derived_su
         .out.set.object = {.what = "structure set",
                            .sop_class_uid = RTSTRUCT_CLASS_UID,
                            .modality = "RTSTRUCT",
+                           .transfer_syntax_uid =
+                               DICOM_IMPLICIT_LITTLE, /* a DS of Explicit VR has at most 65534 bytes */
                            .is_rt = true},
         .out.object = {.too_large = CODE_RTSTRUCT_TOO_LARGE, .invalid = CODE_RTSTRUCT_REQUEST_INVALID},
     };

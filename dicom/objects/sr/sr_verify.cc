@@ -36,7 +36,8 @@ class SrVerifier
 {
   public:
     SrVerifier(const struct sr_request &request, const char *path)
-        : request_(request), seg_(*request.seg), dataset_(load_file(file_, path, DICOM_EXPLICIT_LITTLE)), utf8_(is_utf8(dataset_))
+        : request_(request), seg_(*request.seg), dataset_(load_file(file_, path, DICOM_EXPLICIT_LITTLE)),
+          utf8_(is_utf8(dataset_))
     {
         std::set<const struct dicom_instance *> seen;
         for (int32_t p = 0; p < seg_.source.stack->plane_count; p++) {

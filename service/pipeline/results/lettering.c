@@ -40,7 +40,7 @@ struct lettering *
 lettering_new(int size)
 {
     struct lettering *lettering = calloc(1, sizeof *lettering);
-    const FT_Long bytes = (FT_Long)(font_file_end - font_file);
+    const FT_Long bytes = (FT_Long)((uintptr_t)font_file_end - (uintptr_t)font_file); /* two objects for the compiler */
     if (!lettering)
         return NULL;
     if (FT_Init_FreeType(&lettering->library) ||
@@ -192,6 +192,6 @@ lettering_version(const struct lettering *lettering, char text[LETTERING_VERSION
 {
     FT_Int version[3];
     FT_Library_Version(lettering->library, &version[0], &version[1], &version[2]);
-    snprintf(text, LETTERING_VERSION_SIZE, "%s of %td bytes, FreeType %d.%d.%d", lettering->face->family_name,
-             font_file_end - font_file, version[0], version[1], version[2]);
+    snprintf(text, LETTERING_VERSION_SIZE, "%s of %zu bytes, FreeType %d.%d.%d", lettering->face->family_name,
+             (uintptr_t)font_file_end - (uintptr_t)font_file, version[0], version[1], version[2]);
 }

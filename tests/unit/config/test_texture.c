@@ -21,7 +21,7 @@ load_good(const char *text)
     struct error error = {0};
     struct conf *conf = NULL;
     int rc = conf_load(write_file("texture.conf", text), &conf, &error);
-    ck_assert_msg(rc == 0, "%s\n%s", error.message, text);
+    ck_assert_msg(rc == 0, "%s\n%.2000s", error.message, text);
     return conf;
 }
 
@@ -182,7 +182,7 @@ START_TEST(several_groups_measure)
     text = conf_pipeline_to_text(&conf->pipelines[0]);
     struct conf_pipeline *again;
     struct error error;
-    ck_assert_msg(conf_pipeline_from_text(text, &again, &error) == 0, "%s\n%s", error.message, text);
+    ck_assert_msg(conf_pipeline_from_text(text, &again, &error) == 0, "%s\n%.2000s", error.message, text);
     expected = conf_pipeline_to_text(again);
     ck_assert_str_eq(text, expected);
     ck_assert_uint_eq(again->texture_count, 2);
@@ -507,16 +507,20 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "    meaning = \"t\";\n"
                            "  };\n"
                            "  color = [ 0.9, 0.3, 0.2 ];\n"
+                           "  roi_type = \"auto\";\n"
                            "} );\n"
                            "results = [ \"seg\" ];\n"
                            "sr_class = \"enhanced\";\n"
+                           "rtstruct_holes = \"keyhole\";\n"
                            "relative_connectedness = false;\n"
                            "omit_empty_frames = true;\n"
                            "overlap = \"refuse\";\n"
+                           "compression = \"none\";\n"
                            "min_slices = 3;\n"
                            "spacing_tolerance = 0.03;\n"
                            "duplicates = \"refuse\";\n"
                            "tilt = \"straighten\";\n"
+                           "seg_grid = \"source\";\n"
                            "grid = {\n"
                            "  mm = 0.0;\n"
                            "};\n"
@@ -745,7 +749,7 @@ START_TEST(any_texture_survives_a_round_trip)
         struct conf_pipeline *back = NULL;
         char *text = conf_pipeline_to_text(pipeline);
         int rc = conf_pipeline_from_text(text, &back, &error);
-        ck_assert_msg(rc == 0, "%s\n%s", error.message, text);
+        ck_assert_msg(rc == 0, "%s\n%.2000s", error.message, text);
         check_same_texture(pipeline->texture, back->texture);
         char *again = conf_pipeline_to_text(back);
         ck_assert_str_eq(text, again);

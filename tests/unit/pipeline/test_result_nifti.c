@@ -16,7 +16,7 @@ enum { COLUMNS = 70, ROWS = 3, SLICES = 4, VOXELS = COLUMNS * ROWS * SLICES, HEA
 static int16_t voxels[VOXELS];
 static uint64_t bits[2][SLICES * ROWS * WORDS];
 static const struct image_mask masks[2] = {{bits[0], WORDS, 0}, {bits[1], WORDS, 0}};
-static struct preview_segment shown[2] = {{.mask = &masks[0]}, {.mask = &masks[1]}};
+static struct drawing_segment shown[2] = {{.mask = &masks[0]}, {.mask = &masks[1]}};
 static struct seg_segment segments[2] = {{.label = "A"}, {.label = "B"}};
 static struct geometry_plane planes[SLICES];
 static struct dicom_frame frame = {.has_rescale = true, .slope = 1, .intercept = -1000};
