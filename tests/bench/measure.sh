@@ -33,6 +33,7 @@ measure $bin/bench_admission "$scratch/fmri" 2 21
 measure $bin/bench_volume /dev/shm 9
 measure $python tests/bench/program_overhead.py $bin "$scratch" 7
 measure $bin/bench_seg /dev/shm 9
+measure $bin/bench_structures /dev/shm 7
 measure $bin/bench_seg "$scratch" 5
 (cd "$scratch" && measure "$OLDPWD/$bin/bench_queue" 5)
 if [[ -d $brain ]]; then

@@ -6,7 +6,7 @@
  * most 16 characters.
  *
  * Memory does not depend on the number of contours: sequences of contours have undefined length and are written as they
- * are traced. DCMTK's dcmrt has all of an object in memory, twice while it writes (docs/measurements.md).
+ * are traced. DCMTK's dcmrt holds the whole object in memory, and a copy while it writes (docs/measurements.md).
  */
 #ifndef NOCTULE_DICOM_OBJECTS_RTSTRUCT_RTSTRUCT_OBJECT_H
 #define NOCTULE_DICOM_OBJECTS_RTSTRUCT_RTSTRUCT_OBJECT_H

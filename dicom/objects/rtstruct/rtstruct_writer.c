@@ -35,6 +35,7 @@ struct rtstruct_writer {
     char *text; /* Contour Data */
     size_t text_size, text_room;
     int decimals;
+    double scale; /* 10 to the power of that */
     bool is_far; /* a point is too far away */
 };
 
@@ -84,7 +85,7 @@ rtstruct_prepare(struct rtstruct_writer *w, int fd, struct error *error)
         return dataset_out_of_memory(&w->out.set, error);
     const double *spacing = derived_plane_frame(source, 0)->pixel_spacing;
     const double allowed = fmin(spacing[0], spacing[1]) * OUTLINE_INSET / 4;
-    while (w->decimals < MAX_DECIMALS && pow(10, -w->decimals) > allowed)
+    for (w->scale = 1; w->decimals < MAX_DECIMALS && 1 / w->scale > allowed; w->scale *= 10)
         w->decimals++;
     return 0;
 }
@@ -228,7 +229,7 @@ rtstruct_append(struct rtstruct_writer *w, double value)
     w->is_far |= !(fabs(value) <= RTSTRUCT_FARTHEST);
     if (w->is_far)
         return 0;
-    const int64_t scaled = llrint(value * pow(10, w->decimals));
+    const int64_t scaled = llrint(value * w->scale);
     uint64_t rest = (uint64_t)llabs(scaled);
     digits[--at] = '\\';
     bool started = false; /* zeros at the end of the fraction are left out */
