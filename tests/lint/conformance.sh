@@ -41,6 +41,7 @@ defined() { # NAMES FILE
 compare 'storage classes' "$(rows dicom/value/storage_class.c)" "$(section 2.1.2 | uids)"
 compare 'transfer syntaxes' "$(rows dicom/value/transfer_syntax.c)" "$(section 2.1.4 | uids)"
 compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg.h
+    defined RTSTRUCT_CLASS_UID dicom/read/annotation/rtstruct.h
     defined 'SR_SOP_CLASS|SR_3D_SOP_CLASS' dicom/objects/sr/sr.h
     defined PMAP_SOP_CLASS dicom/objects/pmap/pmap.h
     defined 'DICOM_FIND_CLASS|DICOM_MOVE_CLASS' dicom/net/scu_query.h
