@@ -27,6 +27,7 @@
 /* Memory that grows between jobs and is divided into pieces during one. */
 struct cuda_block {
     bool pinned; /* pinned host memory for the GPU's copy engines; otherwise device memory */
+    bool mapped; /* pinned pages of mmap */
     unsigned char *memory;
     size_t size;
 };
@@ -51,7 +52,7 @@ struct cuda_device {
     pthread_mutex_t memory;  /* serialises reservations of all lanes; guards the next two */
     size_t held;             /* device memory of all lanes */
     size_t left;             /* device memory left to other programs */
-    struct cpu_pool *pool;   /* few threads, for host reads while waiting */
+    struct cpu_pool *pool;   /* few threads, for host reads while waiting, and for new pages */
 };
 
 /* Results in transfer to the host, whose waiting threads have left the turn. */

@@ -297,6 +297,19 @@ cudaHostAlloc(void **memory, size_t bytes, unsigned)
 }
 
 cudaError_t CUDARTAPI
+cudaHostRegister(void *memory, size_t bytes, unsigned)
+{
+    memset(memory, UNDEFINED, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI
+cudaHostUnregister(void *)
+{
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI
 cudaFreeHost(void *memory)
 {
     free(memory);
