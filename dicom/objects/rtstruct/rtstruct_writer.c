@@ -36,7 +36,7 @@ struct rtstruct_writer {
     size_t text_size, text_room;
     int decimals;
     double scale; /* 10 to the power of that */
-    bool is_far; /* a point is too far away */
+    bool is_far;  /* a point is too far away */
 };
 
 int
