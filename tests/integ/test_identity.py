@@ -18,6 +18,7 @@ from objects import save, structure_set
 from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian
 from test_again import change, change_pipeline, reload
 from test_deliveries import destinations, objects, to_archive, to_folder
+from test_grid import noctule, segment
 from test_receive import NEWEST, corrected
 from test_sr import assert_dciodvfy_is_content
 
@@ -364,6 +365,21 @@ def test_a_report_of_another_class_replaces_the_report(first, daemon, tmp_path):
     assert_dciodvfy_is_content(outbox(d, 2)["sr.dcm"])
     rows = d.query("SELECT job, kind FROM v_results ORDER BY job, kind")
     assert [row["kind"] for row in rows] == ["pmap", "seg", "sr"] * 3
+
+
+def test_the_root_of_a_job_that_measures_nothing(tmp_path):
+    """It lists the segmentation, and each segment with its finding."""
+    files = phantom(tmp_path / "in", "--size", "32x32x6")
+    segments = [segment(0, 80, 20, label=label) for label in ("A", "B")]
+    output, _ = noctule(tmp_path, files, *segments, options='results = [ "seg", "sr" ]; sr_class = "comprehensive-3d";')
+    seg, report = (pydicom.dcmread(output / name) for name in ("seg.dcm", "sr.dcm"))
+    evidence = listed(report, "CurrentRequestedProcedureEvidenceSequence")
+    assert len(evidence) == 7 and evidence.count((seg.SOPClassUID, seg.SOPInstanceUID)) == 1
+    assert_dciodvfy_is_content(output / "sr.dcm")
+    content = highdicom.sr.Comprehensive3DSR.from_dataset(report).content
+    groups = content.get_volumetric_roi_measurement_groups()
+    assert [group.tracking_uid for group in groups] == [item.TrackingUID for item in seg.SegmentSequence]
+    assert all(group.get_measurements() == [] and group.finding_type.value == "12738006" for group in groups)
 
 
 def test_a_crash_does_not_change_the_replaced_object(first, daemon, tmp_path):
