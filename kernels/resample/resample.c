@@ -451,7 +451,7 @@ resample_check(struct kernels_lane *lane, const struct resample_request *request
         return resample_refuse(error, "the memory was reserved for another grid or order");
     if (!resample_same(&request->planes->extent, &lane->extent))
         return resample_refuse(error, "its planes are of another size");
-    if ((demand->values == RESAMPLE_RESCALED) != (request->rescales != NULL))
+    if ((demand->values == RESAMPLE_RESCALED) != (request->rescales || request->samples))
         return resample_refuse(error, "the memory was reserved for other values");
     if (demand->values == RESAMPLE_STORED && (request->outside < range.lo || request->outside > range.hi))
         return resample_refuse(error, "the value for voxels outside does not fit the pixel type");

@@ -96,7 +96,8 @@ struct resample_request {
     const struct resample_grid *grid;
     int order;
     int32_t outside;                      /* a value of the result */
-    const struct image_rescale *rescales; /* per plane, for RESAMPLE_RESCALED */
+    const struct image_rescale *rescales; /* per plane, for RESAMPLE_RESCALED without `samples` */
+    const double *samples;                /* for RESAMPLE_RESCALED: these, instead of the lane's volume */
 };
 
 /*

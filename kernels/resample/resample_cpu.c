@@ -84,7 +84,7 @@ resampling_body(void *context)
         resampling->work(resampling, resampling->own->spaces + space, i);
 }
 
-/* Loads a row of the volume as doubles, rescaled if the request asks for it. */
+/* Loads a row of the volume as doubles, rescaled if the request asks for it, or a row of its samples. */
 static void
 resampling_load(const struct resampling *resampling, int64_t y, int64_t z, double *values)
 {
@@ -92,6 +92,10 @@ resampling_load(const struct resampling *resampling, int64_t y, int64_t z, doubl
     const int64_t columns = extent->columns, first = (z * extent->rows + y) * columns;
     const void *voxels = resampling->lane->voxels.memory;
 
+    if (resampling->request->samples) {
+        memcpy(values, resampling->request->samples + first, (size_t)columns * sizeof(*values));
+        return;
+    }
     switch (resampling->lane->base.pixel) {
     case IMAGE_UINT8:
         for (int64_t x = 0; x < columns; x++)

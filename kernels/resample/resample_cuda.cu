@@ -120,8 +120,17 @@ cuda_resample_begin(struct kernels_lane *base, const struct resample_request *re
     job->outside = request->outside;
     job->pitch = base->extent.columns;
     if (own->demand.values == RESAMPLE_RESCALED) {
-        CUDA_SEND(cuda_lane_of(base), own->rescales, request->rescales, (size_t)base->extent.slices);
         job->pitch = cuda_resample_pitch(base);
+        if (!request->samples)
+            CUDA_SEND(cuda_lane_of(base), own->rescales, request->rescales, (size_t)base->extent.slices);
+        else
+            CUDA_TRY(cuda_device_of(base),
+                     cudaMemcpy2DAsync(own->rescaled, (size_t)job->pitch * sizeof(double), request->samples,
+                                       (size_t)base->extent.columns * sizeof(double),
+                                       (size_t)base->extent.columns * sizeof(double),
+                                       (size_t)(base->extent.rows * base->extent.slices), cudaMemcpyHostToDevice,
+                                       cuda_lane_of(base)->work));
+        job->has_samples = request->samples != NULL;
     }
     return cuda_resample_send_tables(cuda_lane_of(base), error);
 }
@@ -134,7 +143,9 @@ cuda_resample_queue(struct kernels_lane *base, const struct resample_job *given,
     struct resample_job rescaled = *given;
     const struct resample_job *const job = &rescaled;
 
-    if (given->values == RESAMPLE_RESCALED) {
+    if (given->has_samples)
+        rescaled.voxels = own->rescaled;
+    else if (given->values == RESAMPLE_RESCALED) {
         const unsigned blocks = (unsigned)std::min(given->from.rows * given->from.slices, (int64_t)1 << 20);
 
         resample_typed(base->pixel, [&](auto value) {

@@ -19,6 +19,7 @@ struct resample_job {
     void *resampled;
     enum image_pixel pixel; /* of stored results */
     enum resample_values values;
+    bool has_samples; /* of the request */
     int32_t outside;
     int64_t pitch;
 };

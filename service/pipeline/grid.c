@@ -145,6 +145,36 @@ grid_describe(struct grid *grid)
              grid->because, grid->own.plane_count, grid->own.spacing[2]);
 }
 
+/* Returns the first slice with another rescale than that of the first slice; 0: all are equal. */
+static int32_t
+grid_other_rescale(const struct grid *from)
+{
+    const struct geometry_plane *planes = from->stack->planes;
+    const struct image_rescale rescale = volume_rescale(from->instances, &planes[0]);
+    for (int32_t z = 1; z < from->stack->plane_count; z++) {
+        const struct image_rescale own = volume_rescale(from->instances, &planes[z]);
+        if (own.slope != rescale.slope || own.intercept != rescale.intercept)
+            return z;
+    }
+    return 0;
+}
+
+/* Returns whether interpolated values are not rounded. */
+static bool
+grid_is_real(const struct texture_options *options, const struct grid *from)
+{
+    if (options->resample && options->resample->rounding != TEXTURE_ROUNDING_AUTO)
+        return options->resample->rounding == TEXTURE_ROUNDING_NONE;
+    if (options->levels.kind == DISCRETISATION_STORED_256)
+        return false;
+    for (int32_t z = 0; z < from->stack->plane_count; z++) {
+        const struct dicom_instance *instance = from->instances[from->stack->planes[z].instance];
+        if (strcmp(instance->modality, "CT") != 0 || strcmp(instance->value_unit, "[hnsf'U]") != 0)
+            return true;
+    }
+    return grid_other_rescale(from) > 0;
+}
+
 int
 grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
           const struct geometry_stack *stack, struct grid *grid, struct error *error)
@@ -180,39 +210,13 @@ grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *in
         return rc;
     grid_fill_instances(grid);
     rc = grid_fill_stack(grid, error);
-    if (rc == 0)
-        grid_describe(grid);
-    return rc;
-}
-
-/* Returns the first slice with another rescale than that of the first slice; 0: all are equal. */
-static int32_t
-grid_other_rescale(const struct grid *from)
-{
-    const struct geometry_plane *planes = from->stack->planes;
-    const struct image_rescale rescale = volume_rescale(from->instances, &planes[0]);
-    for (int32_t z = 1; z < from->stack->plane_count; z++) {
-        const struct image_rescale own = volume_rescale(from->instances, &planes[z]);
-        if (own.slope != rescale.slope || own.intercept != rescale.intercept)
-            return z;
-    }
+    if (rc)
+        return rc;
+    grid_describe(grid);
+    for (size_t g = 0; g < pipeline->texture_count; g++)
+        grid->keeps_reals |= grid_is_real(&pipeline->texture[g], grid);
+    grid->demand.values = grid->keeps_reals ? RESAMPLE_REAL : RESAMPLE_STORED;
     return 0;
-}
-
-/* Returns whether interpolated values are not rounded. */
-static bool
-grid_is_real(const struct texture_options *options, const struct grid *from)
-{
-    if (options->resample->rounding != TEXTURE_ROUNDING_AUTO)
-        return options->resample->rounding == TEXTURE_ROUNDING_NONE;
-    if (options->levels.kind == DISCRETISATION_STORED_256)
-        return false;
-    for (int32_t z = 0; z < from->stack->plane_count; z++) {
-        const struct dicom_instance *instance = from->instances[from->stack->planes[z].instance];
-        if (strcmp(instance->modality, "CT") != 0 || strcmp(instance->value_unit, "[hnsf'U]") != 0)
-            return true;
-    }
-    return grid_other_rescale(from) > 0;
 }
 
 /*
@@ -252,10 +256,12 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
 #define INTERPOLATION(id, name, scheme, code, meaning, order) order,
 #include "base/terms.def"
     };
-    const struct texture_resample *wanted = options->resample;
+    static const struct texture_resample same = {.spacing = TEXTURE_IN_PLANE, .interpolation = INTERPOLATION_LINEAR};
+    const struct texture_resample *wanted = options->resample ? options->resample : &same;
     const double mm = wanted->mm, all[3] = {mm, mm, wanted->spacing == TEXTURE_ISOTROPIC ? mm : 0};
     const struct geometry_stack *source = from->stack, *own = &grid->own;
-    *grid = (struct grid){.source = source, .source_instances = from->instances, .real = grid_is_real(options, from)};
+    *grid = (struct grid){
+        .source = source, .source_instances = from->instances, .real = grid_is_real(options, from), .from = from};
     const bool differ = grid_other_rescale(from) > 0, each = differ && !grid->real;
     int rc = grid_check_alike(wanted, from, grid->real, error);
     if (rc == 0)
@@ -279,9 +285,9 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
         .pixel = grid->real  ? IMAGE_UINT16
                  : is_signed ? IMAGE_INT16
                              : source->pixel,
-        .values = !grid->real ? RESAMPLE_STORED
-                  : differ    ? RESAMPLE_RESCALED
-                              : RESAMPLE_REAL,
+        .values = !grid->real                   ? RESAMPLE_STORED
+                  : differ || from->keeps_reals ? RESAMPLE_RESCALED
+                                                : RESAMPLE_REAL,
     };
     grid->edge = wanted->interpolation == INTERPOLATION_CUBIC ? GRID_EDGE : 0;
     grid_fill_instances(grid);
@@ -292,6 +298,12 @@ grid_make_spaced(const struct texture_options *options, const struct grid *from,
                  own->rows, own->plane_count, own->spacing[0], own->spacing[1], own->spacing[2],
                  interpolation_names[wanted->interpolation], grid->real ? ", values not rounded" : "");
     return rc;
+}
+
+bool
+grid_is_other(const struct texture_options *options, const struct grid *from)
+{
+    return options->resample || (from->straight && grid_is_real(options, from));
 }
 
 void
@@ -315,6 +327,7 @@ grid_release(struct grid *grid)
     free(grid->own_instances.pointers);
     free(grid->own_instances.frames);
     free(grid->voxels);
+    free(grid->reals);
     *grid = (struct grid){0};
 }
 
@@ -335,7 +348,9 @@ grid_voxel_bytes(const struct grid *grid)
 int64_t
 grid_spaced_bytes(const struct grid *grid, size_t regions)
 {
-    return (int64_t)grid_voxel_bytes(grid) + image_voxels(&grid->planes.extent) / 8 +
+    const struct image_extent from = grid_source_extent(grid);
+    const int64_t samples = grid->from->keeps_reals ? image_voxels(&from) * (int64_t)sizeof(double) : 0;
+    return (int64_t)grid_voxel_bytes(grid) + image_voxels(&grid->planes.extent) / 8 + samples +
            (int64_t)regions * extent_words(&grid->to.extent) * (int64_t)sizeof(uint64_t);
 }
 
@@ -348,6 +363,8 @@ grid_bytes(const struct grid *grid, const struct conf_pipeline *pipeline)
     const int64_t own = (int64_t)grid_voxel_bytes(grid);
     const int64_t source = image_voxels(from) * (int64_t)image_pixel_size(grid->source->pixel);
     int64_t bytes = own + image_voxels(from) / 8;
+    if (grid->keeps_reals)
+        bytes += image_voxels(&grid->to.extent) * (int64_t)image_pixel_size(grid->demand.pixel);
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         bytes += extent_words(from) * (int64_t)sizeof(uint64_t);
         if (pipeline->segments[i].connectedness_map)

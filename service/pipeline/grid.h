@@ -6,7 +6,8 @@
  * planes; shifted planes add more of them. The first and the last slice lie on the first and the
  * last plane. The slices between have equal distances of at most pipeline.grid.mm, or, if that is
  * 0, of the two closest planes. Values are interpolated linearly between stored values
- * (kernels/resample/resample.h, order 1) and rounded to stored values. Points in mm have the same
+ * (kernels/resample/resample.h, order 1) and rounded to stored values. Texture whose values are not rounded (see below) uses
+ * them as they are (`reals`). Points in mm have the same
  * meaning as in the planes; voxels and fractions refer to the grid.
  *
  * Padding. A voxel beyond the planes gets the stored value `outside`, as does a voxel whose value
@@ -60,7 +61,10 @@ struct grid {
     struct resample_demand demand; /* required from a lane with the source's volume */
     int64_t edge;                  /* samples by which the ends of the source continue there, for a spline */
     bool real;                     /* the values are not rounded */
+    bool keeps_reals;              /* of a straight grid: texture is measured on values that are not rounded */
     void *voxels;                  /* after resampling: stack->pixel, or doubles if real, x fastest */
+    double *reals;                 /* if kept: the real-world values; any value at padding */
+    const struct grid *from;       /* of a grid of other voxels */
     struct geometry_stack own;
 
     /* instances that replace those of the planes: one for all, or one each */
@@ -77,6 +81,12 @@ struct grid {
  */
 int grid_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
               const struct geometry_stack *stack, struct grid *grid, struct error *error);
+/*
+ * Returns whether a group of texture is measured on a grid of its own: on other voxels, or on those of a straight grid with
+ * values that are not rounded.
+ */
+bool grid_is_other(const struct texture_options *options, const struct grid *from);
+
 /*
  * Makes a grid of other voxels on a grid, which is borrowed. Returns errors as grid_make(), and
  * -EINVAL with the file if slices differ: PADDING_MIXED, or RESCALE_VARIES if values between slices

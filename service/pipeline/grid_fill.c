@@ -98,11 +98,11 @@ grid_source_at(const struct grid *grid, int64_t i, int64_t samples)
     return at < 0 ? 0 : at < samples ? at : samples - 1;
 }
 
-void
-grid_copy_source(const struct grid *grid, const void *voxels, void *place)
+/* Copies voxels of this size, and continues the ends. */
+static void
+grid_extend(const struct grid *grid, const void *voxels, size_t size, void *place)
 {
     const struct image_extent *from = &grid->planes.extent, to = grid_source_extent(grid);
-    const size_t size = image_pixel_size(grid->source->pixel);
     char *next = place;
     for (int64_t row = 0; row < to.rows * to.slices; row++) {
         const int64_t y = grid_source_at(grid, row % to.rows, from->rows);
@@ -117,9 +117,26 @@ grid_copy_source(const struct grid *grid, const void *voxels, void *place)
     }
 }
 
+void
+grid_copy_source(const struct grid *grid, const void *voxels, void *place)
+{
+    grid_extend(grid, voxels, image_pixel_size(grid->source->pixel), place);
+}
+
+/* Returns the real-world values of the source and its continued ends, which the caller must free; NULL: no memory. */
+static double *
+grid_extend_reals(const struct grid *grid)
+{
+    const struct image_extent extent = grid_source_extent(grid);
+    double *samples = malloc((size_t)image_voxels(&extent) * sizeof *samples);
+    if (samples)
+        grid_extend(grid, grid->from->reals, sizeof *samples, samples);
+    return samples;
+}
+
 static int
 grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, const struct image_rescale *rescales,
-         const void **voxels, struct error *error)
+         const double *samples, const void **voxels, struct error *error)
 {
     struct image_planes planes = grid->planes;
     struct resample_grid to = grid->to;
@@ -129,6 +146,7 @@ grid_run(const struct grid *grid, struct kernels_lane *lane, int32_t outside, co
         .order = grid->demand.order,
         .outside = outside,
         .rescales = rescales,
+        .samples = samples,
     };
     if (grid->edge == 0)
         return kernels_resample(lane, &request, voxels, error);
@@ -188,7 +206,7 @@ grid_spread_padding(struct grid *grid, struct kernels_lane *lane, const uint64_t
     }
     rc = kernels_volume_ready(lane, 0, extent.slices, error);
     if (rc == 0)
-        rc = grid_run(grid, lane, 0, NULL, &spread, error);
+        rc = grid_run(grid, lane, 0, NULL, NULL, &spread, error);
     /* Both kinds of pixels have 16 bits. */
     for (int64_t i = 0; rc == 0 && i < image_voxels(&grid->to.extent); i++)
         if (((const uint16_t *)spread)[i] != 0 && grid->real)
@@ -210,6 +228,19 @@ grid_set_padding(struct grid *grid, const struct image_range *padding, int32_t o
     }
 }
 
+/* Rounds values between stored values to stored values, as RESAMPLE_STORED does, and keeps those that are not rounded. */
+static void
+grid_keep_reals(struct grid *grid, const double *between)
+{
+    const struct image_range limits = image_pixel_range(grid->demand.pixel);
+    const struct image_rescale rescale = volume_rescale(grid->instances, &grid->stack->planes[0]);
+    for (int64_t i = 0; i < image_voxels(&grid->to.extent); i++) {
+        const double rounded = floor(fmin(fmax(between[i], limits.lo), limits.hi) + 0.5);
+        ((uint16_t *)grid->voxels)[i] = (uint16_t)(int32_t)rounded; /* straight grids have 16-bit pixels */
+        grid->reals[i] = rescale.slope * between[i] + rescale.intercept;
+    }
+}
+
 int
 grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, int64_t most_bytes, struct error *error)
 {
@@ -217,15 +248,20 @@ grid_resample(struct grid *grid, struct kernels_lane *lane, const void *voxels, 
     const void *resampled;
     uint64_t *bits = NULL;
     int32_t outside = padding.lo;
-    grid->voxels = malloc(grid_voxel_bytes(grid));
-    int rc = grid->voxels ? 0 : error_set_system(error, -ENOMEM, "resample the volume");
+    grid->voxels = malloc((size_t)image_voxels(&grid->to.extent) * image_pixel_size(grid->demand.pixel));
+    grid->reals = grid->keeps_reals ? malloc(grid_voxel_bytes(grid)) : NULL;
+    int rc = grid->voxels && (grid->reals || !grid->keeps_reals)
+                 ? 0
+                 : error_set_system(error, -ENOMEM, "resample the volume");
     if (rc == 0 && volume_range_is_empty(padding))
         rc = grid_find_outside(grid, voxels, grid->source->pixel, image_voxels(&grid->planes.extent), &outside, error);
     if (rc == 0)
         rc = grid_find_padding(grid, voxels, &padding, &bits, error);
     if (rc == 0)
-        rc = grid_run(grid, lane, outside, NULL, &resampled, error);
-    if (rc == 0)
+        rc = grid_run(grid, lane, outside, NULL, NULL, &resampled, error);
+    if (rc == 0 && grid->keeps_reals)
+        grid_keep_reals(grid, resampled);
+    else if (rc == 0)
         memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
     if (rc == 0 && bits)
         rc = grid_spread_padding(grid, lane, bits, outside, most_bytes, error);
@@ -261,18 +297,23 @@ grid_run_real(struct grid *grid, struct kernels_lane *lane, const uint64_t *bits
     const int64_t count = image_voxels(&grid->to.extent);
     double *values = grid->voxels;
     struct image_rescale *rescales = calloc((size_t)source->plane_count, sizeof *rescales);
-    const bool each = grid->demand.values == RESAMPLE_RESCALED;
+    const bool each = grid->demand.values == RESAMPLE_RESCALED, sampled = each && grid->from->keeps_reals;
+    double *samples = sampled ? grid_extend_reals(grid) : NULL;
     const void *resampled;
-    if (!rescales)
+    if (!rescales || (sampled && !samples)) {
+        free(rescales);
+        free(samples);
         return error_set_system(error, -ENOMEM, "resample the volume");
+    }
     for (int32_t z = 0; z < source->plane_count; z++)
         rescales[z] = volume_rescale(grid->source_instances, &source->planes[z]);
-    const int rc = grid_run(grid, lane, 0, each ? rescales : NULL, &resampled, error);
+    const int rc = grid_run(grid, lane, 0, each && !sampled ? rescales : NULL, samples, &resampled, error);
     if (rc == 0)
         memcpy(values, resampled, grid_voxel_bytes(grid));
     for (int64_t i = 0; i < count && rc == 0 && !each; i++)
         values[i] = rescales[0].slope * values[i] + rescales[0].intercept;
     free(rescales);
+    free(samples);
     return rc == 0 && bits ? grid_spread_padding(grid, lane, bits, 0, most_bytes, error) : rc;
 }
 
@@ -284,7 +325,7 @@ grid_run_stored(struct grid *grid, struct kernels_lane *lane, const uint64_t *bi
     const struct image_range none = {.lo = 1, .hi = 0};
     int32_t outside;
     const void *resampled;
-    int rc = grid_run(grid, lane, 0, NULL, &resampled, error); /* no voxel is outside */
+    int rc = grid_run(grid, lane, 0, NULL, NULL, &resampled, error); /* no voxel is outside */
     if (rc == 0)
         memcpy(grid->voxels, resampled, grid_voxel_bytes(grid));
     /* Voxels between padding and values get a value that no other voxel has. */

@@ -95,7 +95,7 @@ time_grid(const char *name, const struct image_planes *planes, const struct resa
 {
     const struct resample_demand demand = {grid->extent, order, IMAGE_INT16, RESAMPLE_STORED};
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
-    const struct resample_request request = {planes, grid, order, 0, NULL};
+    const struct resample_request request = {planes, grid, order, 0, NULL, NULL};
     const int64_t bytes = 2 * (image_voxels(&planes->extent) + image_voxels(&grid->extent));
     double seconds[MOST_REPEATS];
     const void *resampled;

@@ -382,6 +382,15 @@ cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaSt
 }
 
 cudaError_t CUDARTAPI
+cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                  cudaMemcpyKind, cudaStream_t)
+{
+    for (size_t row = 0; met() == cudaSuccess && row < height; row++)
+        memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+    return met();
+}
+
+cudaError_t CUDARTAPI
 cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t)
 {
     if (met() == cudaSuccess)

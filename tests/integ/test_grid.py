@@ -14,6 +14,7 @@ import pytest
 from conftest import BIN, SHARED, assert_valid, drop, needs_shared, phantom, read_truth, wait_for
 from test_resample import Stack, mask_on_planes, numpy_linear, positions, stored
 from test_run import peer, seg_masks
+from test_texture_grid import grid_of, interpolated
 
 SEGMENT = """
       {{ label = "{label}"; range = [ {low}, {high} ];
@@ -389,3 +390,64 @@ def test_a_real_head_on_its_own_planes(tmp_path):
     assert reference.padding == -1500
     reference.check(output, reference.level_set(0, 80, 40))
     assert "28 planes tilted by 18.5 degrees and 1.08 to 7 mm apart" in job["note"]
+
+
+class Upright(Stack):
+    """The upright grid as a regular stack of its values."""
+
+    def __init__(self, reference, values):
+        self.values, self.shape, self.spacing, self.regular = values, values.shape, reference.spacing, True
+        self.step = reference.report["spacing"][2]
+        self.shifts = np.arange(len(values))[:, None] * np.array([0, 0, self.step])
+
+
+class RealReference(Reference):
+    """Its grid has values that are not rounded."""
+
+    def grid(self):
+        reals = self.rescale[0] * self.resampled(self.values) + self.rescale[1]
+        return np.where(np.isnan(super().grid()), np.nan, reals)
+
+
+def mr(dataset):
+    dataset.RescaleSlope, dataset.RescaleIntercept, dataset.RescaleType = 0.37, -5.5, "US"
+
+
+def assert_texture(output, values, segment_number=0):
+    features = json.loads((output / "features.json").read_text())
+    found = {f["name"]: f["value"] for f in features if f["segment_number"] == segment_number and f["family"] == "first-order"}
+    assert (found["minimum"], found["maximum"]) == (values.min(), values.max())
+    assert found["mean"] == pytest.approx(values.mean(), rel=1e-12)
+    assert found["energy"] == pytest.approx((values ** 2).sum(), rel=1e-12)
+    return features
+
+
+@pytest.mark.parametrize("options", [("--tilt", "18.5"), ("--tilt", "-9", "--bits", "8"), ()])
+def test_texture_of_mr_is_not_rounded(tmp_path, options):
+    """Straightened MR is measured between its stored values, as resampled MR is. Segments and volumes are those of stored values."""
+    files = series(tmp_path, "--kind", "mr-brain", "--size", "48x40x21", "--spacing", "2,2,4", *options, change=mr)
+    reference = RealReference(files if options else uneven(files))
+    values = reference.grid()
+    low, high = map(float, np.nanquantile(values, [0.5, 0.9]))
+    output, job = noctule(tmp_path, [tmp_path / "in"], segment(low, high, 8), texture='texture = { regions = [ "segments", "volume" ]; '
+                          'first_order = true; families = [ "glcm" ]; discretisation = "fixed-bin-number"; levels = 32; };')
+    features = assert_texture(output, values[~np.isnan(values)])
+    assert not np.array_equal(values, np.round(values))
+    mask = Reference([file.filename for file in reference.files]).level_set(low, high, 8)
+    assert_texture(output, values[mask], 1)
+    assert {f.get("rounding") for f in features if f["family"] == "first-order"} == {"none"}
+    assert "values not rounded" in job["note"] and "straightened" in job["note"]
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "cubic"])
+@pytest.mark.parametrize("rounding", ["", 'rounding = "stored";'])
+def test_texture_of_other_voxels_begins_with_values_that_are_not_rounded(tmp_path, interpolation, rounding):
+    reference = RealReference(uneven(series(tmp_path, "--kind", "mr-brain", "--size", "48x40x21", "--spacing", "2,2,4", change=mr)))
+    output, _ = noctule(tmp_path, [tmp_path / "in"], segment(0, 1e6, 8), texture=f'texture = {{ regions = [ "volume" ]; first_order = true; '
+                        f'resample = {{ isotropic_mm = 3.0; interpolation = "{interpolation}"; {rounding} }}; }};')
+    values = reference.resampled(reference.values)
+    values = stored(values, np.int32) if rounding else reference.rescale[0] * values + reference.rescale[1]
+    upright = Upright(reference, values)
+    values = interpolated(upright, values, grid_of(upright, (3.0, 3.0, 3.0)), {"linear": 1, "cubic": 3}[interpolation])
+    values = reference.rescale[0] * stored(values, np.int16) + reference.rescale[1] if rounding else values
+    assert_texture(output, values)

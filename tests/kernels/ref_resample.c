@@ -374,7 +374,7 @@ int64_t
 ref_resample_drawn(const struct image_planes *planes, const struct resample_grid *grid, const uint64_t *bits,
                    uint64_t *on_grid)
 {
-    const struct resample_request request = {planes, grid, RESAMPLE_NEAREST, 0, NULL};
+    const struct resample_request request = {planes, grid, RESAMPLE_NEAREST, 0, NULL, NULL};
     const struct image_extent *from = &planes->extent, *to = &grid->extent;
     const int64_t words = (from->columns + 63) / 64, grid_words = (to->columns + 63) / 64;
     int64_t voxels = 0;

@@ -20,6 +20,7 @@ struct resample_case {
     int32_t outside;
     double origins[3 * RESAMPLE_MOST_PLANES];
     struct image_rescale rescales[RESAMPLE_MOST_PLANES];
+    bool sampled; /* lanes get the rescaled samples of the case */
 };
 
 static inline double
@@ -92,8 +93,28 @@ resample_make_case(struct resample_case *each, uint64_t seed, int order)
 static inline struct resample_request
 resample_request_of(const struct resample_case *each)
 {
-    return (struct resample_request){&each->planes, &each->grid, each->order, each->outside,
-                                     each->values == RESAMPLE_RESCALED ? each->rescales : NULL};
+    return (struct resample_request){&each->planes,
+                                     &each->grid,
+                                     each->order,
+                                     each->outside,
+                                     each->values == RESAMPLE_RESCALED ? each->rescales : NULL,
+                                     NULL};
+}
+
+/* Returns the samples of a sampled case, which the caller must free; NULL: it has none. The request then has them alone. */
+static inline double *
+resample_give_samples(const struct resample_case *each, const void *voxels, struct resample_request *request)
+{
+    const int64_t count = image_voxels(&each->planes.extent), slice = image_slice_voxels(&each->planes.extent);
+    double *samples = each->sampled ? malloc((size_t)count * sizeof(*samples)) : NULL;
+
+    for (int64_t i = 0; samples && i < count; i++)
+        samples[i] =
+            each->rescales[i / slice].slope * ref_stored(each->pixel, voxels, i) + each->rescales[i / slice].intercept;
+    if (samples)
+        request->rescales = NULL;
+    request->samples = samples;
+    return samples;
 }
 
 static inline struct resample_demand
@@ -109,6 +130,7 @@ resample_make_real(struct resample_case *each, uint64_t seed)
     uint64_t random = 5 + seed;
 
     each->values = seed % 4 ? RESAMPLE_RESCALED : RESAMPLE_REAL;
+    each->sampled = seed % 4 == 2;
     for (int64_t z = 0; z < RESAMPLE_MOST_PLANES; z++) {
         const double size = pow(10, (double)ref_random_below(&random, seed % 3 ? 2 : 13) - 6);
 

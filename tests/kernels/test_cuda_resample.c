@@ -31,7 +31,7 @@ resample_content_in(struct kernels_lane *lane, const struct resample_case *each,
 {
     const struct resample_demand demand = resample_demand_of(each);
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
-    const struct resample_request request = resample_request_of(each);
+    struct resample_request request = resample_request_of(each);
     const struct image_range range = image_pixel_range(each->pixel);
     const struct image_extent *extent = &each->planes.extent;
     uint64_t random = seed;
@@ -46,9 +46,14 @@ resample_content_in(struct kernels_lane *lane, const struct resample_case *each,
                   : content == NOISE_IN_NOTHING ? 0
                                                 : (int32_t)(seed % 200));
     }
+    double *samples = rc ? NULL : resample_give_samples(each, voxels, &request);
+
     if (!rc)
         rc = kernels_volume_ready(lane, 0, extent->slices, &error);
-    return rc ? rc : kernels_resample(lane, &request, resampled, &error);
+    if (!rc)
+        rc = kernels_resample(lane, &request, resampled, &error);
+    free(samples);
+    return rc;
 }
 
 static void

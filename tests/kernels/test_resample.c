@@ -23,15 +23,21 @@ resample_in(struct kernels_lane *lane, const struct resample_case *each, const v
 {
     const struct resample_demand demand = resample_demand_of(each);
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
-    const struct resample_request request = resample_request_of(each);
+    struct resample_request request = resample_request_of(each);
     const struct image_extent *extent = &each->planes.extent;
+    double *samples = resample_give_samples(each, voxels, &request);
     void *memory;
     int rc = kernels_volume_begin(lane, *extent, each->pixel, &asked, &memory, &error);
 
     ck_assert_msg(rc == 0, "%s", error.message);
-    memcpy(memory, voxels, (size_t)image_voxels(extent) * image_pixel_size(each->pixel));
+    if (samples)
+        memset(memory, 0, (size_t)image_voxels(extent) * image_pixel_size(each->pixel));
+    else
+        memcpy(memory, voxels, (size_t)image_voxels(extent) * image_pixel_size(each->pixel));
     ck_assert_int_eq(kernels_volume_ready(lane, 0, extent->slices, &error), 0);
-    return kernels_resample(lane, &request, resampled, &error);
+    rc = kernels_resample(lane, &request, resampled, &error);
+    free(samples);
+    return rc;
 }
 
 static void *
@@ -474,7 +480,7 @@ make_mask_case(const struct image_extent *extent, uint64_t seed)
 static void
 expect_linear_mask(const struct resample_case *each, uint64_t seed)
 {
-    const struct resample_request request = {&each->planes, &each->grid, RESAMPLE_LINEAR, 0, NULL};
+    const struct resample_request request = {&each->planes, &each->grid, RESAMPLE_LINEAR, 0, NULL, NULL};
     const struct resample_demand demand = {each->grid.extent, RESAMPLE_LINEAR, IMAGE_UINT8, RESAMPLE_STORED};
     const struct image_extent *from = &each->planes.extent, *to = &each->grid.extent;
     const int64_t from_words = (from->columns + 63) / 64, words = (to->columns + 63) / 64;

@@ -139,7 +139,7 @@ main(int argc, char **argv)
     const enum image_pixel result = order == RESAMPLE_CUBIC ? IMAGE_INT16 : pixel;
     const struct resample_demand demand = {grid.extent, order, result, RESAMPLE_STORED};
     const struct kernels_demand asked = {.of = {[KERNELS_RESAMPLE] = &demand}};
-    const struct resample_request request = {&stack.planes, &grid, order, 0, NULL};
+    const struct resample_request request = {&stack.planes, &grid, order, 0, NULL, NULL};
     const struct kernels_device_options options = {.backend = argv[1]};
     must(kernels_device_open(&options, &device, &error));
     must(kernels_lane_open(device, &lane, &error));

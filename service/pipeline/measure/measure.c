@@ -291,7 +291,7 @@ describe_feature(const struct step *step, const struct measured *measured, const
     *told = (struct told){true, levels, values, ""};
     if (levels)
         describe_levels(measured->region, told->settings);
-    if (resample && values && step->request->reals)
+    if (values && step->request->reals)
         feature_put_text(told->settings, FEATURE_rounding, "none");
     if (resample) {
         const bool isotropic = resample->spacing == TEXTURE_ISOTROPIC;

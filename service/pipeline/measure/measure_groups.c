@@ -34,7 +34,7 @@ texture_groups_demand(const struct conf_pipeline *pipeline, const struct grid *g
 {
     int64_t most = passing;
     for (size_t g = 0; g < pipeline->texture_count; g++) {
-        if (pipeline->texture[g].resample)
+        if (grid_is_other(&pipeline->texture[g], grid))
             continue;
         const struct texture_bytes bytes = group_bytes(pipeline, g, grid);
         texture_demand(&pipeline->texture[g], maps_are_wanted(pipeline), demand);
@@ -119,7 +119,7 @@ texture_groups_prepare(struct texture_groups *groups, struct kernels_device *dev
     if (!groups->grids)
         return error_set_system(error, -ENOMEM, "measure texture");
     for (size_t g = 0; g < count && rc == 0; g++)
-        if (groups->pipeline->texture[g].resample)
+        if (grid_is_other(&groups->pipeline->texture[g], groups->grid))
             rc = prepare_group(groups, g, device, most_bytes, error);
     return rc;
 }
@@ -254,10 +254,11 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
               struct texture_result *result, struct error *error)
 {
     const struct texture_options *options = &groups->pipeline->texture[group];
-    const struct grid *grid = options->resample ? &groups->grids[group] : groups->grid;
+    const bool is_other = grid_is_other(options, groups->grid);
+    const struct grid *grid = is_other ? &groups->grids[group] : groups->grid;
     struct regions regions;
     int rc = list_regions(groups->pipeline, options, masks, &regions, error);
-    if (rc == 0 && options->resample)
+    if (rc == 0 && is_other)
         rc = take_grid(groups, group, &regions, voxels, most_bytes, error);
     const struct real_group real = {groups, group, most_bytes};
     const struct texture_request request = {
@@ -270,7 +271,7 @@ measure_group(const struct texture_groups *groups, size_t group, struct kernels_
         .regions = regions.at,
         .region_count = regions.count,
         .maps = maps_are_wanted(groups->pipeline),
-        .lane = options->resample ? groups->lane : lane,
+        .lane = is_other ? groups->lane : lane,
         .valuing = groups->valuing,
         .first = {grid->to.first[0], grid->to.first[1], grid->to.first[2]},
         .shared = shared,

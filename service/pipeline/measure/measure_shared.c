@@ -7,6 +7,7 @@
 
 struct shared_value {
     const struct texture_options *options; /* of the group */
+    bool real;                             /* the values are not rounded */
     int32_t segment;
     const struct feature_family *family;
     size_t set;
@@ -28,8 +29,9 @@ shared_value_is(const struct shared_value *item, const struct measured *measured
     const struct texture_options *options = measured->region->volume->options;
     const struct discretisation_options *levels = &options->levels, *own = &item->options->levels;
     return item->family == measured->family && item->set == measured->set &&
-           item->segment == measured->named->segment && same_grid(item->options->resample, options->resample) &&
-           item->options->sigma == options->sigma && own->has_range == levels->has_range &&
+           item->real == (measured->region->volume->reals != NULL) && item->segment == measured->named->segment &&
+           same_grid(item->options->resample, options->resample) && item->options->sigma == options->sigma &&
+           own->has_range == levels->has_range &&
            (!own->has_range || (own->range[0] == levels->range[0] && own->range[1] == levels->range[1]));
 }
 
@@ -56,6 +58,7 @@ shared_values_add(struct shared_values *shared, const struct measured *measured,
     struct shared_value *item = &shared->items[shared->count++];
     *item = (struct shared_value){
         .options = measured->region->volume->options,
+        .real = measured->region->volume->reals != NULL,
         .segment = measured->named->segment,
         .family = measured->family,
         .set = measured->set,
