@@ -412,7 +412,7 @@ static const struct option_row pipeline_rows[] = {
              "SPACING_NOT_UNIFORM; pipelines with \"pmap\" always refuse"},
     {"grid", &option_group, .offset = 0, "{ }", .section = &grid_section, .later = true,
      .help = "grid of a straightened stack; pixels as in its planes; values between planes are "
-             "interpolated linearly and rounded to stored values"},
+             "interpolated linearly and rounded to stored values, except for texture of other values than CT in HU"},
     {ROW(conf_pipeline, choice, seg_grid), "\"source\"", .choices = seg_grid_choices, .later = true,
      .help = "frames of the segmentations of a straightened stack: its \"source\" slices, to which each frame refers, "
              "or the slices of its \"upright\" grid, which viewers load as a volume; no effect on other stacks"},
