@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Noctule's own folders below the root (service/common/layout.h; a test compares them). */
-static const char *const own_folders[] = {"incoming", "series",  "quarantine", "jobs", "outbox",
-                                          "released", "removed", "pull",       "run",  "programs"};
+static const char *const own_folders[] = {"incoming", "series", "quarantine", "jobs",     "outbox",   "released",
+                                          "removed",  "pull",   "run",        "programs", "converted"};
 
 static const char *const after_choices[] = {"keep", "move", "delete", NULL};
 

@@ -326,6 +326,16 @@ dicom_accepts(const struct dicom_association *association, const char *sop_class
 }
 
 bool
+dicom_proposed(const struct dicom_association *association, const char *sop_class, const char *transfer_syntax)
+{
+    const auto &contexts = association->negotiation.contexts;
+    return std::any_of(contexts.begin(), contexts.end(), [=](const PresentationContext &context) {
+        return context.abstract_syntax == sop_class &&
+               std::find(context.proposed.begin(), context.proposed.end(), transfer_syntax) != context.proposed.end();
+    });
+}
+
+bool
 dicom_is_open(const struct dicom_association *association)
 {
     return association->open;

@@ -19,9 +19,10 @@
 /* released/<n>: file n of the quarantine, to be received again. */
 #define LAYOUT_RELEASED "released"
 /* removed/<n>: moved away, to be deleted (db/retention_rows.h). */
-#define LAYOUT_REMOVED "removed"
-#define LAYOUT_PULL    "pull" /* pull/<batch>: accession numbers to retrieve (pull_accessions.h) */
-#define LAYOUT_RUN     "run"
+#define LAYOUT_REMOVED   "removed"
+#define LAYOUT_CONVERTED "converted" /* unnamed files of senders (sender_form.h) */
+#define LAYOUT_PULL      "pull"      /* pull/<batch>: accession numbers to retrieve (pull_accessions.h) */
+#define LAYOUT_RUN       "run"
 /* programs/<run>/mask and output.txt; work folders of attempts next to them. */
 #define LAYOUT_PROGRAMS "programs"
 /* series/<...>/<SOP>+N.dcm has replaced <SOP>.dcm, which then is a link to "+N". */

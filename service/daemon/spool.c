@@ -23,7 +23,7 @@ spool_make(const char *root, struct error *error)
 {
     static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES,   LAYOUT_QUARANTINE, LAYOUT_JOBS,
                                           LAYOUT_OUTBOX,   LAYOUT_RELEASED, LAYOUT_REMOVED,    LAYOUT_PULL,
-                                          LAYOUT_RUN,      LAYOUT_PROGRAMS};
+                                          LAYOUT_RUN,      LAYOUT_PROGRAMS, LAYOUT_CONVERTED};
     int rc = file_make_path(root);
     int base = rc ? -1 : open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!rc && base < 0)

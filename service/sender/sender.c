@@ -3,11 +3,13 @@
 #include "base/error.h"
 #include "base/test_hook.h"
 #include "dicom/net/scu.h"
+#include "dicom/objects/seg/seg.h"
 #include "dicom/value/uid.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/stow/stow.h"
 #include "service/common/wire/child.h"
+#include "service/sender/sender_form.h"
 
 #include <errno.h>
 #include <math.h>
@@ -141,7 +143,7 @@ take_reports(struct sender *sender)
 
 /* The presentation contexts to propose. */
 struct proposal {
-    struct dicom_context contexts[3 * MAX_PROPOSED + 1];
+    struct dicom_context contexts[5 * MAX_PROPOSED + 1];
     size_t count;
 };
 
@@ -155,15 +157,18 @@ proposal_add(struct proposal *proposal, const char *sop_class, const char *synta
     proposal->contexts[proposal->count++] = (struct dicom_context){sop_class, syntax};
 }
 
-/* Adds the contexts for an object. Its own transfer syntax comes first. */
+/* Adds the contexts for each form of an object. Its own transfer syntax comes first. */
 static void
-proposal_add_object(struct proposal *proposal, const struct dicom_form *own)
+proposal_add_forms(struct proposal *proposal, const struct dicom_form *own)
 {
-    const bool implicit = strcmp(own->transfer_syntax, DICOM_IMPLICIT_LITTLE) == 0;
-    if (!implicit)
+    const char *const classes[] = {own->sop_class, SEG_SOP_CLASS_UID};
+    const size_t count = sender_form_applies(SENDER_FORM_BINARY, own) ? 2 : 1;
+    if (sender_form_applies(SENDER_FORM_UNCOMPRESSED, own))
         proposal_add(proposal, own->sop_class, own->transfer_syntax);
-    proposal_add(proposal, own->sop_class, DICOM_EXPLICIT_LITTLE);
-    proposal_add(proposal, own->sop_class, DICOM_IMPLICIT_LITTLE);
+    for (size_t i = 0; i < count; i++) {
+        proposal_add(proposal, classes[i], DICOM_EXPLICIT_LITTLE);
+        proposal_add(proposal, classes[i], DICOM_IMPLICIT_LITTLE);
+    }
 }
 
 /* Reads the forms of the deliveries that are queued. One that cannot be read fails when it is sent. Returns their
@@ -194,7 +199,7 @@ connect_for(struct sender *sender, struct send_attempt *attempt)
     struct dicom_peer peer;
     const size_t count = 1 + read_queued_forms(sender, forms + 1);
     for (size_t i = 0; i < count; i++)
-        proposal_add_object(&proposal, &forms[i]);
+        proposal_add_forms(&proposal, &forms[i]);
     if (destination->commit)
         proposal_add(&proposal, DICOM_COMMITMENT_CLASS, DICOM_IMPLICIT_LITTLE);
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
@@ -247,6 +252,51 @@ ask_commitment(struct sender *sender, struct send_attempt *attempt)
                   why.message, sender->options.destination->calling_ae_title);
 }
 
+/* Sends one form of the object, to an AE or by STOW-RS. */
+static int
+send_form(struct sender *sender, const struct sender_task *task, enum sender_form_kind kind,
+          struct send_attempt *attempt)
+{
+    struct sender_form form;
+    int rc = sender_form_open(kind, &attempt->own, task->file, sender->options.root, &form, &attempt->error);
+    if (rc)
+        return rc;
+    if (kind != SENDER_FORM_OWN)
+        log_info("courier.converted", LOG_INT("delivery", task->delivery), LOG_STR("class", form.is.sop_class),
+                 LOG_STR("instance", form.is.sop_instance));
+    if (sender->stow) {
+        rc = stow_store(sender->stow, form.path, form.is.sop_instance, &attempt->answer, &attempt->error);
+        attempt->sent = form.is;
+    } else {
+        rc = dicom_store_file(sender->association, form.path, &attempt->sent, &attempt->answer, &attempt->error);
+    }
+    attempt->store_status = attempt->answer.status;
+    crash_point("courier_after_store");
+    if (rc == 0)
+        attempt->error = (struct error){0};
+    sender_form_close(&form);
+    return rc;
+}
+
+/* Sends the first form that the peer can store. An AE has answered at its association which forms it accepts; without
+ * one, sending the object as it is fails with the reason. */
+static int
+send_forms(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+{
+    bool tried = false, again = true;
+    int rc = 0;
+    for (enum sender_form_kind kind = SENDER_FORM_OWN; kind < SENDER_FORMS && again; kind++) {
+        if (!(sender->association ? sender_form_is_accepted(kind, &attempt->own, sender->association)
+                                  : sender_form_applies(kind, &attempt->own)))
+            continue;
+        tried = true;
+        rc = send_form(sender, task, kind, attempt);
+        again = rc && sender_form_is_refused(attempt->error.code, &attempt->answer,
+                                             sender->stow ? stow_status(sender->stow) : 0);
+    }
+    return tried ? rc : send_form(sender, task, SENDER_FORM_OWN, attempt);
+}
+
 static int
 send_once(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
@@ -255,15 +305,22 @@ send_once(struct sender *sender, const struct sender_task *task, struct send_att
         rc = connect_for(sender, attempt);
     if (rc)
         return rc;
-    rc = dicom_store_file(sender->association, task->file, &attempt->sent, &attempt->answer, &attempt->error);
-    attempt->store_status = attempt->answer.status;
-    crash_point("courier_after_store");
-    if (rc == 0)
-        attempt->error = (struct error){0};
+    rc = send_forms(sender, task, attempt);
     if (rc == 0 && sender->options.destination->commit)
         ask_commitment(sender, attempt);
     sender->last_use = clock_seconds();
     return rc;
+}
+
+/* Returns whether the open association has contexts for a form of the object. One that was proposed for others is
+ * replaced, as the peer may accept this object's own transfer syntax. */
+static bool
+association_serves(const struct sender *sender, const struct dicom_form *own)
+{
+    bool accepted = false;
+    for (enum sender_form_kind kind = SENDER_FORM_OWN; kind < SENDER_FORMS; kind++)
+        accepted |= sender_form_is_accepted(kind, own, sender->association);
+    return accepted && dicom_proposed(sender->association, own->sop_class, own->transfer_syntax);
 }
 
 /* Delivers to an AE. An idle association may turn out to be dead at its next use, although the peer works. In that case
@@ -272,7 +329,7 @@ static enum dicom_outcome
 deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     take_reports(sender);
-    if (sender->association && !dicom_accepts(sender->association, task->sop_class, NULL))
+    if (sender->association && !association_serves(sender, &attempt->own))
         drop_association(sender);
     const bool reused = sender->association != NULL;
     int rc = send_once(sender, task, attempt);
@@ -289,13 +346,7 @@ deliver_by_stow(struct sender *sender, const struct sender_task *task, struct se
 {
     int rc = sender->stow ? 0 : stow_open(sender->options.destination, &sender->stow, &attempt->error);
     if (rc == 0)
-        rc = stow_store(sender->stow, task->file, task->sop_instance, &attempt->answer, &attempt->error);
-    attempt->store_status = attempt->answer.status;
-    crash_point("courier_after_store");
-    if (rc == 0) {
-        attempt->error = (struct error){0};
-        attempt->sent = attempt->own;
-    }
+        rc = send_forms(sender, task, attempt);
     return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 

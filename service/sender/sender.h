@@ -25,7 +25,8 @@ struct sender_events {
 };
 
 struct sender_options {
-    const struct conf_destination *destination; /* these three must outlive the sender */
+    const struct conf_destination *destination; /* these four must outlive the sender */
+    const char *root;
     const struct conf_dicom *dicom;
     struct dicom_tls *tls; /* NULL: no TLS settings could be opened */
     struct sender_events events;

@@ -139,6 +139,7 @@ open_entry(struct sender_process *process, const struct conf_destination *destin
         return -ENOMEM;
     const struct sender_options options = {
         .destination = destination,
+        .root = process->settings->conf->root,
         .dicom = &process->settings->conf->dicom,
         .tls = process->settings->tls,
         .events = {.frame = sender_role_on_frame, .ended = sender_role_on_ended, .context = process}};

@@ -64,9 +64,9 @@ doctor_check_configuration(struct examination *examination)
 static void
 root_folders(struct examination *examination, const char *root, dev_t device)
 {
-    static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
-                                          LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RELEASED,
-                                          LAYOUT_REMOVED,  LAYOUT_RUN,    LAYOUT_PROGRAMS};
+    static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES,   LAYOUT_QUARANTINE, LAYOUT_JOBS,
+                                          LAYOUT_OUTBOX,   LAYOUT_RELEASED, LAYOUT_REMOVED,    LAYOUT_RUN,
+                                          LAYOUT_PROGRAMS, LAYOUT_CONVERTED};
     const char *name;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         char path[PATH_MAX];

@@ -31,6 +31,7 @@ struct stow {
     const struct curl_calls *calls;
     CURL *curl;
     double not_before; /* clock_seconds */
+    long status;       /* of the last answer; 0: none */
 };
 
 /* The body of a request: a head, the file, a tail. */
@@ -429,7 +430,7 @@ stow_store(struct stow *stow, const char *file, const char *sop_instance, struct
     char boundary[2 * BOUNDARY_BYTES + 1];
     struct stow_reply reply = {.size = 0};
     struct stow_body body;
-    long status = 0;
+    stow->status = 0;
     *answer = (struct dicom_answer){-1, -1, -1, -1};
     const double left = stow->not_before - clock_seconds();
     if (left > 0)
@@ -442,15 +443,21 @@ stow_store(struct stow *stow, const char *file, const char *sop_instance, struct
         close(body.fd);
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory for a response.");
     }
-    rc = stow_post(stow, &body, boundary, &reply, &status, error);
+    rc = stow_post(stow, &body, boundary, &reply, &stow->status, error);
     close(body.fd);
     if (rc && body.unreadable)
         rc = body_fail(error, -EIO, file);
     rc = reply_end(&reply, rc, error);
     if (rc == 0)
-        rc = stow_evaluate(stow, status, &reply, sop_instance, answer, error);
+        rc = stow_evaluate(stow, stow->status, &reply, sop_instance, answer, error);
     free(reply.body.bytes);
     return rc;
+}
+
+long
+stow_status(const struct stow *stow)
+{
+    return stow->status;
 }
 
 /* Sends a request without instances. Any response shows that a server works, except those that mean

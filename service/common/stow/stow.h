@@ -24,6 +24,9 @@ void stow_close(struct stow *stow); /* NULL is allowed */
 int stow_store(struct stow *stow, const char *file, const char *sop_instance, struct dicom_answer *answer,
                struct error *error);
 
+/* Returns the HTTP status of the last answer; 0: there was none. */
+long stow_status(const struct stow *stow);
+
 /* Checks that the server is reachable and accepts the credentials. Writes its response to
  * `greeting`. Same codes as stow_store. */
 int stow_echo(struct stow *stow, char *greeting, size_t size, struct error *error);

@@ -6,6 +6,7 @@
  */
 #include "service/daemon/delivery/commitments.h"
 
+#include "dicom/objects/seg/seg.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/common/wire/messages.h"
@@ -128,6 +129,15 @@ commitment_report_is_trusted(struct core *core, const struct commitment_report *
     return trusted;
 }
 
+/* Returns whether a delivery sends this instance. A LABELMAP may be sent as a BINARY segmentation with a UID of its own.
+ */
+static bool
+delivery_may_send(const struct queue_delivery *delivery, const char *instance)
+{
+    return strcmp(delivery->sop_instance_uid, instance) == 0 ||
+           strcmp(delivery->sop_class_uid, SEG_LABELMAP_SOP_CLASS_UID) == 0;
+}
+
 /* Returns false while the delivery of an instance in the report is under way. */
 static bool
 commitment_report_may_write(const struct attempt *base)
@@ -138,7 +148,7 @@ commitment_report_may_write(const struct attempt *base)
         const char *instance = report->items[i].sop_instance_uid;
         /* the outcome of a delivery of this instance is still open or unrecorded */
         const struct attempt *other = report->commitments->deliveries->first;
-        while (other && strcmp(((const struct delivery_attempt *)other)->delivery.sop_instance_uid, instance) != 0)
+        while (other && !delivery_may_send(&((const struct delivery_attempt *)other)->delivery, instance))
             other = other->next;
         if (!other)
             continue;

@@ -1,0 +1,38 @@
+/*
+ * sender_form.h - the forms of an object that a destination may get: as it is, uncompressed, or a LABELMAP as a BINARY
+ * segmentation. They are tried in this order.
+ *
+ * A converted form is in an unnamed file below the root, which the kernel removes with its last descriptor: a sender
+ * that is killed leaves no file, and the object itself stays in the outbox. One thread per form.
+ */
+#ifndef NOCTULE_SERVICE_SENDER_SENDER_FORM_H
+#define NOCTULE_SERVICE_SENDER_SENDER_FORM_H
+
+#include "dicom/net/scu.h"
+
+enum sender_form_kind { SENDER_FORM_OWN, SENDER_FORM_UNCOMPRESSED, SENDER_FORM_BINARY, SENDER_FORMS };
+
+#define SENDER_PATH 4096
+
+struct sender_form {
+    struct dicom_form is;
+    char path[SENDER_PATH]; /* of the file that has it */
+    int fd;                 /* of a converted form; -1: it is the object's own file */
+};
+
+/* Returns whether an object has such a form besides its own. */
+bool sender_form_applies(enum sender_form_kind kind, const struct dicom_form *own);
+/* Returns whether the peer accepted a presentation context for the form. */
+bool sender_form_is_accepted(enum sender_form_kind kind, const struct dicom_form *own,
+                             const struct dicom_association *association);
+/* Makes the form of the object in `file`, with a work file below the root. The caller must close it after success. Codes:
+ * DISK_FULL, WRITE_FAILED, and those of seg_convert.h. */
+int sender_form_open(enum sender_form_kind kind, const struct dicom_form *own, const char *file, const char *root,
+                     struct sender_form *form, struct error *error);
+void sender_form_close(struct sender_form *form);
+
+/* Returns whether an answer of the peer means that it cannot store this class or transfer syntax. `http`: the status
+ * of a STOW-RS answer, or 0. */
+bool sender_form_is_refused(enum code code, const struct dicom_answer *answer, long http);
+
+#endif
