@@ -444,6 +444,7 @@ enum conf_result { /* OR-able, in the order of the option's words */
                    CONF_RESULT_LABELMAP = 1 << 4,
                    CONF_RESULT_RTSTRUCT = 1 << 5,
                    CONF_RESULT_NIFTI = 1 << 6,
+                   CONF_RESULT_PICTURE = 1 << 7,
 };
 
 /* Handling of a voxel of several segments in a label map: refuse the object, or use the last segment. */
@@ -509,6 +510,7 @@ struct conf_pipeline {
     bool unreviewed;          /* deliver results of segments with `trust` without a validation */
     char *series_description; /* "": derived from the name */
     int series_number;
+    bool picture_single;      /* pictures are objects of one frame each */
     double preview_window[2]; /* centre and width of the grey window of pictures; width 0: chosen from the images */
     /* The members below are no part of the results' identity (conf_pipeline_identity). */
 #define CONF_PATIENCE_SECONDS 86400.0 /* the default of patience_seconds */

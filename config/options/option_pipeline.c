@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", "rtstruct", "nifti", NULL};
+const char *const result_choices[] = {"seg", "codes", "sr", "pmap", "labelmap", "rtstruct", "nifti", "picture", NULL};
 
 /* Allows one group with patterns and one kind of matrices: their files do not name the group. Parametric maps need
  * patterns. */
@@ -335,6 +335,7 @@ check_pipeline(const void *object, const struct option_spot *spot)
 static const char *const overlap_choices[] = {"refuse", "last", NULL};
 static const char *const sr_class_choices[] = {"enhanced", "comprehensive-3d", NULL};
 static const char *const review_choices[] = {"hold", "deliver", NULL};
+static const char *const picture_choices[] = {"multi", "single", NULL};
 static const char *const where_choices[] = {"any", "local", "slurm", NULL};
 static const char *const compression_choices[] = {"none", "rle", "deflated", NULL};
 static const char *const holes_choices[] = {"keyhole", "xor", NULL};
@@ -376,7 +377,8 @@ static const struct option_row pipeline_rows[] = {
              "measurements; \"pmap\", a DICOM Parametric Map for each of the patterns; \"labelmap\", a DICOM Label Map "
              "Segmentation, with one frame per slice for all segments; \"rtstruct\", a DICOM RT Structure Set whose "
              "contours follow the edges of voxels; \"nifti\", the volume and a label map of all segments as NIfTI "
-             "files, with a list of the labels"},
+             "files, with a list of the labels; \"picture\", DICOM Secondary Captures in colour: the slices with "
+             "outlines, and an overview"},
     {ROW(conf_pipeline, choice, sr_class), "\"enhanced\"", .choices = sr_class_choices, .later = true,
      .help =
          "SOP class of \"sr\": \"enhanced\", Enhanced SR; or \"comprehensive-3d\", Comprehensive 3D SR, which is the "
@@ -435,11 +437,14 @@ static const struct option_row pipeline_rows[] = {
      .help = "Series Description (0008,103E) of the results; empty: derived from the name"},
     {ROW(conf_pipeline, integer, series_number), "9000", LIMITS(0, 2147483647),
      .help = "Series Number (0020,0011) of the results"},
+    {"picture_frames", &option_switch, AT(struct conf_pipeline, picture_single), "\"multi\"",
+     .choices = picture_choices, .later = true,
+     .help = "objects of \"picture\": \"multi\", one with all slices; \"single\", one per slice"},
     {ROW(conf_pipeline, numbers, preview_window), "[ 0.0, 0.0 ]", LIMITS(-1e9, 1e9), .array = {.count = 2},
      .later = true,
-     .help =
-         "centre and width of the grey window of preview.png, in the unit of the values; width 0: the window of the "
-         "images, or one that shows the values of the segments"},
+     .help = "centre and width of the grey window of preview.png and \"picture\", in the unit of the values; width 0: "
+             "the window of the "
+             "images, or one that shows the values of the segments"},
     {ROW(conf_pipeline, number, memory_mib), "0.0", LIMITS(0, 16777216), .later = true,
      .help = "max memory of a job, at most jobs.memory_mib; a job that needs more fails at once; "
              "0: jobs.memory_mib"},

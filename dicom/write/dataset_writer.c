@@ -211,6 +211,8 @@ dataset_put_identification(struct dataset_writer *set)
         dataset_put_text(set, TAG_ContentTime, "TM", set->time);
     dataset_put_inherited(set, TAG_AccessionNumber, "SH");
     dataset_put_text(set, TAG_Modality, "CS", set->object.modality);
+    if (set->object.conversion)
+        dataset_put_text(set, TAG_ConversionType, "CS", set->object.conversion);
     dataset_put_text(set, TAG_Manufacturer, "LO", "Noctule");
     dataset_put_inherited(set, TAG_ReferringPhysicianName, "PN");
     /* The schemes that readers may not know (PS3.3 C.12.1.1.1). */
@@ -283,7 +285,7 @@ dataset_put_series(struct dataset_writer *set, int32_t number)
     dataset_put_text(set, TAG_SeriesInstanceUID, "UI", set->identity.series_uid);
     dataset_put_inherited(set, TAG_StudyID, "SH");
     dataset_put_text(set, TAG_SeriesNumber, "IS", text);
-    dataset_put_text(set, TAG_InstanceNumber, "IS", "1");
+    dataset_put_text(set, TAG_InstanceNumber, "IS", set->object.instance ? set->object.instance : "1");
 }
 
 void

@@ -33,6 +33,8 @@ struct dataset_object {
     const char *modality;
     const char *description;    /* Series Description; see dataset_describe */
     bool is_rt;                 /* has the RT Series Module (PS3.3 C.8.8.1) */
+    const char *conversion;     /* Conversion Type (0008,0064) of a Secondary Capture; else NULL */
+    const char *instance;       /* Instance Number; NULL: 1 */
     bool own_codes, ibsi_codes; /* contains codes of CONCEPT_OWN_SCHEME, CONCEPT_IBSI_SCHEME */
 };
 

@@ -36,7 +36,7 @@ stack_check(const struct stack_writer *w, const char *wrong, struct error *error
         wrong = "no serial number or version";
     if (wrong)
         return stack_invalid(w, -EINVAL, wrong, error);
-    if (!source->stack->has_geometry)
+    if (!source->stack->has_geometry && !w->object.flat)
         return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY, derived_plane_instance(source, 0)->path, NULL,
                                "The planes have no position in the patient, which a %s must have.", w->set.object.what);
     return 0;
@@ -205,6 +205,52 @@ put_replaced(struct stack_writer *w)
     element_close_only_item(to, study);
 }
 
+/* Adds a source frame to an open sequence. */
+static void
+stack_add_source(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
+{
+    const struct dicom_instance *source = derived_plane_instance(w->set.source, plane);
+    const bool preserved = !source->tile_columns && !w->object.flat;
+    size_t item = element_open_item(to);
+    dataset_add_reference(to, source->sop_class_uid, source->sop_instance_uid);
+    if (source->multi_frame) {
+        char number[16];
+        snprintf(number, sizeof(number), "%d", w->set.source->stack->planes[plane].frame + 1);
+        element_text(to, TAG_ReferencedFrameNumber, "IS", number);
+    }
+    element_text(to, TAG_SpatialLocationsPreserved, "CS", preserved ? "YES" : "NO");
+    dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
+    element_close(to, item);
+}
+
+/* Adds the items of Source Image Sequence. Returns their bytes. */
+static uint64_t
+stream_sources(struct stack_writer *w, bool write)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < w->object.source_count; i++) {
+        stack_add_source(w, &w->item, w->object.sources ? w->object.sources[i] : (int32_t)i);
+        size += stack_end_item(w, write);
+    }
+    return size;
+}
+
+static int
+put_sources(struct stack_writer *w)
+{
+    if (w->object.source_count == 0)
+        return 0;
+    const uint64_t size = stream_sources(w, false);
+    if (size > STACK_MAX_VALUE_LENGTH)
+        return -EFBIG;
+    dataset_put_header(&w->set, TAG_SourceImageSequence, "SQ", size);
+    stack_drain(w, &w->set.elements);
+    stream_sources(w, true);
+    dataset_reach(&w->set, TAG_DerivationCodeSequence);
+    dataset_add_code(&w->set, &w->set.elements, TAG_DerivationCodeSequence, w->object.derivation);
+    return 0;
+}
+
 int
 stack_put_head(struct stack_writer *w)
 {
@@ -219,8 +265,9 @@ stack_put_head(struct stack_writer *w)
     if (rc)
         return rc;
     put_replaced(w);
+    rc = put_sources(w);
     dataset_put_patient_and_equipment(&w->set);
-    return 0;
+    return rc;
 }
 
 void
@@ -422,18 +469,10 @@ stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, in
 {
     if (w->set.source->images)
         return;
-    const struct dicom_instance *source = derived_plane_instance(w->set.source, plane);
     size_t derivation = element_open_only_item(to, TAG_DerivationImageSequence);
-    size_t item = element_open_only_item(to, TAG_SourceImageSequence);
-    dataset_add_reference(to, source->sop_class_uid, source->sop_instance_uid);
-    if (source->multi_frame) {
-        char number[16];
-        snprintf(number, sizeof(number), "%d", w->set.source->stack->planes[plane].frame + 1);
-        element_text(to, TAG_ReferencedFrameNumber, "IS", number);
-    }
-    element_text(to, TAG_SpatialLocationsPreserved, "CS", source->tile_columns ? "NO" : "YES");
-    dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
-    element_close_only_item(to, item);
+    size_t sequence = element_open_sequence(to, TAG_SourceImageSequence);
+    stack_add_source(w, to, plane);
+    element_close(to, sequence);
     dataset_add_code(&w->set, to, TAG_DerivationCodeSequence, w->object.derivation);
     element_close_only_item(to, derivation);
 }

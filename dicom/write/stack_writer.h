@@ -22,6 +22,13 @@ struct stack_object {
     const struct coded_concept *derivation;
     enum code too_large, invalid; /* codes of these failures */
     bool has_bytes;               /* frames may be in RLE: see derived_transfer_syntax */
+    bool flat;                    /* needs no position in the patient, and does not keep that of the source's pixels */
+    /*
+     * The planes of a Source Image Sequence of the whole object, which Derivation Code Sequence then follows. NULL: the
+     * first ones. None: not written.
+     */
+    const int32_t *sources;
+    size_t source_count;
 };
 
 struct stack_writer {

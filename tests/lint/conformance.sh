@@ -44,6 +44,7 @@ compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg.h
     defined RTSTRUCT_CLASS_UID dicom/read/annotation/rtstruct.h
     defined 'SR_SOP_CLASS|SR_3D_SOP_CLASS' dicom/objects/sr/sr.h
     defined PMAP_SOP_CLASS dicom/objects/pmap/pmap.h
+    defined 'PICTURE_SOP_CLASS|PICTURE_SINGLE_SOP_CLASS' dicom/objects/picture/picture.h
     defined 'DICOM_FIND_CLASS|DICOM_MOVE_CLASS' dicom/net/scu_query.h
     defined 'DICOM_VERIFICATION_CLASS|DICOM_COMMITMENT_CLASS|DICOM_COMMITMENT_INSTANCE' dicom/net/scp.h)" "$(section 2.1.3 | uids)"
 implementation=$(defined UID_IMPLEMENTATION_CLASS dicom/value/uid.h)

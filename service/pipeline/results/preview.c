@@ -6,9 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Three times the size on a telephone. */
-static const struct sheet_format format = {.width = 3 * 390, .letters = 3 * 11, .outline = 2};
-
 int
 preview_write(const struct drawing_request *request, int fd)
 {
@@ -16,10 +13,10 @@ preview_write(const struct drawing_request *request, int fd)
     struct sheet sheet = {.drawing = &drawing};
     int rc = drawing_open(request, &drawing);
     if (rc == 0)
-        rc = sheet_open(&drawing, &format, &sheet);
+        rc = sheet_open(&drawing, &sheet);
     if (rc == 0) {
         struct indexed_png picture = drawing.palette;
-        picture.width = format.width;
+        picture.width = SHEET_WIDTH;
         picture.height = sheet.height;
         picture.pixels = malloc((size_t)picture.width * (size_t)picture.height);
         rc = picture.pixels ? 0 : -ENOMEM;

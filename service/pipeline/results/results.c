@@ -417,7 +417,7 @@ results_write_objects(const struct results *results)
 struct preview_task {
     pthread_t thread;
     bool running;
-    struct drawing_request request;
+    const struct drawing_request *request;
     struct output *output;
     int fd;
     int rc;
@@ -427,7 +427,7 @@ static void *
 preview_draw(void *argument)
 {
     struct preview_task *task = argument;
-    task->rc = preview_write(&task->request, task->fd);
+    task->rc = preview_write(task->request, task->fd);
     if (task->rc == 0)
         output_finish(task->output, task->fd);
     return NULL;
@@ -448,8 +448,7 @@ preview_start(struct results *results, struct preview_task *task)
             report->review ? "REVIEW: not as expected, held until it is accepted" : "Not as expected, and delivered";
     for (size_t i = 0; i < breaches; i++)
         results->warnings[results->warning_count++] = report->breaches.at[i].text;
-    memset(task, 0, sizeof *task);
-    task->request =
+    results->drawing =
         (struct drawing_request){.instances = request->grid->instances,
                                  .stack = request->grid->stack,
                                  .voxels = request->voxels,
@@ -460,6 +459,8 @@ preview_start(struct results *results, struct preview_task *task)
                                  .note = request->grid->text,
                                  .window = {request->pipeline->preview_window[0], request->pipeline->preview_window[1]},
                                  .threads = request->threads};
+    memset(task, 0, sizeof *task);
+    task->request = &results->drawing;
     task->output = request->output;
     int rc = output_create(request->output, "preview.png", &task->fd);
     if (rc)
@@ -500,6 +501,7 @@ results_write_all(struct results *results)
         rc = preview_start(results, &preview);
     if (rc)
         return rc;
+    rc = results_plan_pictures(results);
     report->empty = results_lack_voxels(results);
     if (report->empty && !report->review && report->segments[0].absent[0])
         error_set(&report->error, 0, CODE_EMPTY, "no voxel belongs to a segment: %s", report->segments[0].absent);
@@ -507,7 +509,7 @@ results_write_all(struct results *results)
         error_set(&report->error, 0, CODE_EMPTY,
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "
                   "range and shapes, or the seeds and Gaussians, of the pipeline");
-    if (!report->empty)
+    if (!report->empty && rc == 0)
         rc = results_write_objects(results);
     if (rc == 0)
         rc = result_make_all(results, result_tables);
@@ -528,6 +530,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     if (rc == 0)
         rc = results_write_all(&results);
     on_planes_release(&results.placed);
+    picture_frames_free(results.pictures);
     free(results.fractional_segments);
     free(results.grid_segments);
     free(results.fractional_grid_segments);

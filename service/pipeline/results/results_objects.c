@@ -18,8 +18,8 @@
 
 /* ---------------------------------------------------------------------------- segmentations -- */
 
-static const struct derived_earlier *
-earlier_of(const struct results *results, const char *file)
+const struct derived_earlier *
+results_earlier(const struct results *results, const char *file)
 {
     for (size_t i = 0; i < results->request->spec->earlier_count; i++)
         if (strcmp(results->earlier[i].file, file) == 0)
@@ -43,7 +43,7 @@ results_seg_request(const struct results *results, const char *file)
                 .software_version = NOCTULE_VERSION,
                 .device_serial_number = request->spec->device_serial_number,
                 .objects_made = results->objects_made,
-                .earlier = earlier_of(results, file),
+                .earlier = results_earlier(results, file),
                 .remark = results->remark,
                 .equipment = results->equipment,
                 .equipment_count = results->equipment_count,
@@ -206,7 +206,7 @@ sr_make(const struct results *results, struct result_file *file)
     struct sr_request report = {
         .seg = &seg,
         .seg_identity = has_seg ? &identity : NULL,
-        .earlier = earlier_of(results, file->name),
+        .earlier = results_earlier(results, file->name),
         .groups = measurements.groups,
         .group_count = groups,
         .algorithm_parameters = parameters,
@@ -351,6 +351,8 @@ const struct result_row result_objects[] = {
     {"rtstruct", "rtstruct.dcm", RTSTRUCT_CLASS_UID, result_rtstruct_wanted, .make = result_rtstruct_make},
     {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
+    {"picture", "picture.dcm", PICTURE_SOP_CLASS, picture_wanted, .make = picture_make},
+    {"picture", "picture-*.dcm", PICTURE_SINGLE_SOP_CLASS, picture_single_wanted, picture_part, .make = picture_make},
     {"sr", "sr.dcm", SR_3D_SOP_CLASS, root_wanted, .make = sr_make},
     {"nifti", "volume.nii.gz", NULL, nifti_wanted, .make = nifti_make_volume, .reads_back = true},
     {"nifti", "labels.nii.gz", NULL, nifti_wanted, .make = nifti_make_labels, .reads_back = true},

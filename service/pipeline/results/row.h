@@ -8,6 +8,7 @@
 #define NOCTULE_SERVICE_PIPELINE_RESULTS_ROW_H
 
 #include "dicom/objects/seg/seg.h"
+#include "service/pipeline/results/picture_frames.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/results.h"
 
@@ -49,6 +50,9 @@ struct results {
     const char **warnings; /* broken expectations, below a heading */
     size_t warning_count;
     struct seg_segment *segments;
+    struct drawing_request drawing;  /* of the preview and the pictures */
+    struct picture_frames *pictures; /* NULL: none */
+    bool burned_in, recognizable;    /* the source's pixels identify the patient */
     struct on_planes placed;
     char (*parameters)[SEGMENT_DESCRIPTION];
     struct seg_segment *fractional_segments; /* those with a connectedness map */
@@ -98,6 +102,16 @@ int nifti_make_list(const struct results *results, struct result_file *file);
 
 /* Reports that a file cannot be made or finished. The name is enough, the folder is known. */
 int results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name);
+
+/* result_picture.c: plans the pictures, if the pipeline has them. Returns 0 or -errno, with the report's error filled. */
+int results_plan_pictures(struct results *results);
+size_t picture_wanted(const struct results *results);        /* picture.dcm */
+size_t picture_single_wanted(const struct results *results); /* objects of one frame: the overview, or all */
+void picture_part(const struct results *results, size_t number, char *text, size_t size);
+int picture_make(const struct results *results, struct result_file *file);
+
+/* The object that this file replaces; NULL without one. */
+const struct derived_earlier *results_earlier(const struct results *results, const char *file);
 
 /* Returns whether segmentations are written on the upright grid of a straightened stack. */
 static inline bool

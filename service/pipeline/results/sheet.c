@@ -22,12 +22,6 @@ larger(int a, int b)
     return a > b ? a : b;
 }
 
-static int
-smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 /* ---------------------------------------------------------------------------------- texts -- */
 
 /* Adds a text, cut to the width of its box. */
@@ -73,30 +67,27 @@ break_line(struct sheet *sheet, const char *text, int width, char line[TEXT_SIZE
     return text + (taken > 0 ? taken + 1 : length);
 }
 
-/* Adds a text as lines, at most up to `bottom`. Returns the end. */
+/* Adds a text as lines. Returns the end. */
 static int
-add_lines(struct sheet *sheet, int left, int top, int bottom, const char *text)
+add_lines(struct sheet *sheet, int left, int top, const char *text)
 {
     char line[TEXT_SIZE];
-    const int width = sheet->format.width - sheet->gap - left;
-    while (*text && top + sheet->line <= bottom) {
-        const char *rest = break_line(sheet, text, width, line);
-        const bool last = top + 2 * sheet->line > bottom;
-        sheet_add_text(sheet, (struct box){left, top, width, sheet->line}, last ? text : line, -1);
-        text = rest;
-        top += sheet->line;
+    const int width = SHEET_WIDTH - sheet->gap - left;
+    for (; *text; top += sheet->line) {
+        text = break_line(sheet, text, width, line);
+        sheet_add_text(sheet, (struct box){left, top, width, sheet->line}, line, -1);
     }
     return top;
 }
 
 /* Places the warnings, with a bar beside them. Returns the end. */
 static int
-lay_out_warnings(struct sheet *sheet, int top, int bottom)
+lay_out_warnings(struct sheet *sheet, int top)
 {
     const struct drawing_request *request = sheet->drawing->request;
     const int first = top, bar = sheet->gap / 2, left = 2 * sheet->gap + bar;
     for (size_t i = 0; i < request->warning_count; i++)
-        top = add_lines(sheet, left, top, bottom, request->warnings[i]);
+        top = add_lines(sheet, left, top, request->warnings[i]);
     sheet->warning = (struct box){sheet->gap, first, bar, top - first};
     return top > first ? top + sheet->gap : top;
 }
@@ -130,12 +121,12 @@ add_legend_entry(struct sheet *sheet, struct box box, int segment)
 static int
 tile_width(const struct sheet *sheet, int columns)
 {
-    return (sheet->format.width - (columns + 1) * sheet->gap) / columns;
+    return (SHEET_WIDTH - (columns + 1) * sheet->gap) / columns;
 }
 
 /* Places the legend, with as many entries per line as the longest entry allows. Returns the end. */
 static int
-lay_out_legend(struct sheet *sheet, int top, int bottom)
+lay_out_legend(struct sheet *sheet, int top)
 {
     const int count = (int)sheet->drawing->request->segment_count;
     int widest = 0, columns = SHEET_COLUMNS;
@@ -146,19 +137,13 @@ lay_out_legend(struct sheet *sheet, int top, int bottom)
     }
     while (columns > 1 && widest > tile_width(sheet, columns))
         columns--;
-    const int room = larger((bottom - top) / sheet->line, 1) * columns;
-    const int shown = count <= room ? count : room - 1;
     const int width = tile_width(sheet, columns);
-    for (int i = 0; i < smaller(count, room); i++) {
+    for (int i = 0; i < count; i++) {
         const struct box box = {sheet->gap + i % columns * (width + sheet->gap), top + i / columns * sheet->line, width,
                                 sheet->line};
-        snprintf(text, sizeof text, "and %d more", count - shown);
-        if (i < shown)
-            add_legend_entry(sheet, box, i);
-        else
-            sheet_add_text(sheet, box, text, -1);
+        add_legend_entry(sheet, box, i);
     }
-    return top + (smaller(count, room) + columns - 1) / columns * sheet->line + (count > 0 ? sheet->gap / 2 : 0);
+    return top + (count + columns - 1) / columns * sheet->line + (count > 0 ? sheet->gap / 2 : 0);
 }
 
 /* ---------------------------------------------------------------------------------- tiles -- */
@@ -189,12 +174,11 @@ place_panel(struct sheet *sheet, int index, struct box tile, bool total)
  * left on the right, posterior and feet below. Returns the end.
  */
 static int
-lay_out_planes(struct sheet *sheet, int top, int bottom)
+lay_out_planes(struct sheet *sheet, int top)
 {
     static const int through[SHEET_PLANES] = {2, 1, 0}, across[SHEET_PLANES] = {0, 0, 1}, down[] = {1, 2, 2};
     const struct geometry_stack *stack = sheet->drawing->request->stack;
     const int width = tile_width(sheet, SHEET_COLUMNS);
-    const int room = smaller(3 * width / 2, bottom - top - sheet->line - sheet->gap);
     int patient[3], axis_of[3];
     double length[3];
     orientation_of_axes(stack->axes, patient);
@@ -202,7 +186,7 @@ lay_out_planes(struct sheet *sheet, int top, int bottom)
         axis_of[patient[axis]] = axis;
         length[patient[axis]] = axis_length(sheet, axis);
     }
-    const double scale = fmin(width / fmax(length[0], length[1]), room / fmax(length[1], length[2]));
+    const double scale = fmin(width / fmax(length[0], length[1]), 1.5 * width / fmax(length[1], length[2]));
     const double shortest = fmin(length[0], fmin(length[1], length[2]));
     if (!stack->has_geometry || scale * shortest < width / 8)
         return top;
@@ -238,17 +222,14 @@ slice_panel(const struct sheet *sheet, int index, int count, int width, int heig
 
 /* Places the slices. Returns the end. */
 static int
-lay_out_slices(struct sheet *sheet, int top, int bottom)
+lay_out_slices(struct sheet *sheet, int top)
 {
     const int span = sheet->drawing->extent.last - sheet->drawing->extent.first + 1;
     const int columns = span == 1 ? 1 : SHEET_COLUMNS, width = tile_width(sheet, columns);
     const double across = axis_length(sheet, 0), down = axis_length(sheet, 1);
-    const int room = larger(bottom - top - sheet->line - sheet->gap, 1);
-    const double scale = fmin(width / across, fmin(room, columns == 1 ? width : 5 * width / 4) / down);
+    const double scale = fmin(width / across, (columns == 1 ? width : 5 * width / 4) / down);
     const int slice_width = larger(1, (int)round(across * scale)), height = larger(1, (int)round(down * scale));
-    const int rows =
-        larger(1, smaller((bottom - top) / (sheet->line + height + sheet->gap), SHEET_SLICES / SHEET_COLUMNS));
-    const int count = smaller(span, rows * columns);
+    const int count = span < SHEET_SLICES ? span : SHEET_SLICES;
     bool total = true; /* captions have the same form, also if only some would be too long */
     for (int i = 0; i < count; i++) {
         char text[DRAWING_CAPTION_SIZE];
@@ -267,34 +248,16 @@ lay_out_slices(struct sheet *sheet, int top, int bottom)
 
 /* --------------------------------------------------------------------------------- layout -- */
 
-static const char warning_of_use[] = "Not for diagnosis.";
-
-/* Returns the height of a text in lines. */
-static int
-lines_height(struct sheet *sheet, const char *text)
-{
-    char line[TEXT_SIZE];
-    int height = 0;
-    for (; *text; height += sheet->line)
-        text = break_line(sheet, text, sheet->format.width - 2 * sheet->gap, line);
-    return height;
-}
-
 static void
 sheet_lay_out(struct sheet *sheet)
 {
-    const char *note = sheet->drawing->request->note;
-    const int footer = sheet->line + lines_height(sheet, note) + lines_height(sheet, warning_of_use) + sheet->gap;
-    const int limit = sheet->format.height > 0 ? sheet->format.height : INT32_MAX / 2;
-    const int bottom = limit - footer;
-    int top = sheet->gap;
-    top = lay_out_warnings(sheet, top, bottom / 4);
-    top = lay_out_legend(sheet, top, top + bottom / 4);
-    top = lay_out_planes(sheet, top, top + (bottom - top) / 2);
-    top = lay_out_slices(sheet, top, bottom);
-    sheet->window = (struct box){sheet->gap, top, sheet->format.width - 2 * sheet->gap, sheet->line};
-    top = add_lines(sheet, sheet->gap, top + sheet->line, INT32_MAX, note);
-    top = add_lines(sheet, sheet->gap, top, INT32_MAX, warning_of_use);
+    int top = lay_out_warnings(sheet, sheet->gap);
+    top = lay_out_legend(sheet, top);
+    top = lay_out_planes(sheet, top);
+    top = lay_out_slices(sheet, top);
+    sheet->window = (struct box){sheet->gap, top, SHEET_WIDTH - 2 * sheet->gap, sheet->line};
+    top = add_lines(sheet, sheet->gap, top + sheet->line, sheet->drawing->request->note);
+    top = add_lines(sheet, sheet->gap, top, "Not for diagnosis.");
     sheet->height = top + sheet->gap;
 }
 
@@ -313,7 +276,7 @@ take_panels(struct parallel *loop, void *context)
     int64_t i;
     while (parallel_take(loop, &i)) {
         if (panels->picture)
-            drawing_panel(sheet->drawing, panels->picture, &sheet->panels[i], sheet->format.outline);
+            drawing_panel(sheet->drawing, panels->picture, &sheet->panels[i], SHEET_OUTLINE);
         else
             panel_sample(&sheet->drawing->volume, &sheet->panels[i]);
     }
@@ -330,13 +293,13 @@ for_each_panel(struct sheet *sheet, struct indexed_png *picture)
 /* --------------------------------------------------------------------------------- whole --- */
 
 int
-sheet_open(struct drawing *drawing, const struct sheet_format *format, struct sheet *sheet)
+sheet_open(struct drawing *drawing, struct sheet *sheet)
 {
     const struct drawing_request *request = drawing->request;
-    *sheet = (struct sheet){.drawing = drawing, .format = *format, .lettering = lettering_new(format->letters)};
+    *sheet = (struct sheet){.drawing = drawing, .lettering = lettering_new(SHEET_LETTERS)};
     if (!sheet->lettering)
         return -ENOMEM;
-    sheet->gap = format->letters / 3;
+    sheet->gap = SHEET_LETTERS / 3;
     sheet->line = lettering_line(sheet->lettering);
     sheet_lay_out(sheet);
     int rc = sheet->failed ? -ENOMEM : 0;
@@ -377,7 +340,7 @@ draw_texts(struct sheet *sheet, struct indexed_png *picture)
     char text[TEXT_SIZE];
     for (size_t i = 0; i < sheet->text_count; i++) {
         const struct sheet_text *entry = &sheet->texts[i];
-        const int side = sheet->format.letters * 4 / 5, before = (sheet->line - side) / 2;
+        const int side = SHEET_LETTERS * 4 / 5, before = (sheet->line - side) / 2;
         struct box box = entry->box;
         if (entry->swatch >= 0) {
             const struct box swatch = {box.left, box.top + before, side, side};

@@ -20,13 +20,8 @@
 
 enum { SHEET_COLUMNS = 3, SHEET_SLICES = 12, SHEET_PLANES = 3 };
 
-/* Pixels. */
-struct sheet_format {
-    int width;
-    int height;  /* 0: as needed. Else legend and warnings are cut, and slices left out, to fit */
-    int letters; /* per em */
-    int outline;
-};
+/* Pixels: three times the size on a telephone, where letters then have 11 per em. */
+enum { SHEET_WIDTH = 3 * 390, SHEET_LETTERS = 3 * 11, SHEET_OUTLINE = 2 };
 
 /* Text on the sheet. */
 struct sheet_text {
@@ -37,7 +32,6 @@ struct sheet_text {
 
 struct sheet {
     struct drawing *drawing;
-    struct sheet_format format;
     struct lettering *lettering;
     int gap, line;                                    /* between tiles, and between lines of text */
     int height;                                       /* of the content */
@@ -55,7 +49,7 @@ struct sheet {
  * Lays the sheet out, and samples its panels; chooses the grey window of the drawing. Returns 0 or -ENOMEM; call
  * sheet_close() in both cases.
  */
-int sheet_open(struct drawing *drawing, const struct sheet_format *format, struct sheet *sheet);
+int sheet_open(struct drawing *drawing, struct sheet *sheet);
 void sheet_close(struct sheet *sheet);
 
 /* Draws the sheet. The picture must have the size of the sheet, and the palette of the drawing. */

@@ -569,10 +569,11 @@ static const struct {
     {1, "shapes[0].radius_voxels: a sphere has one radius", WITH_SHAPE(CENTER "radius_voxels = [ 1, 2, 3 ];")},
     {1,
      "pipelines[0].results: must be [ ... ] with at least one of \"seg\", \"codes\", \"sr\", "
-     "\"pmap\", \"labelmap\", \"rtstruct\" or \"nifti\"",
+     "\"pmap\", \"labelmap\", \"rtstruct\", \"nifti\" or \"picture\"",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ ]; } );"},
     {1,
-     "pipelines[0].results[0]: must be \"seg\", \"codes\", \"sr\", \"pmap\", \"labelmap\", \"rtstruct\" or \"nifti\"",
+     "pipelines[0].results[0]: must be \"seg\", \"codes\", \"sr\", \"pmap\", \"labelmap\", \"rtstruct\", \"nifti\" or "
+     "\"picture\"",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ \"rtss\" ]; } );"},
     {1, "pipelines[0].preview_window: the width is negative: give [ centre, width ]",
      "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); preview_window = [ 40.0, -80.0 ]; } );"},

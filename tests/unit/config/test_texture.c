@@ -530,6 +530,7 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "unreviewed = false;\n"
                            "series_description = \"\";\n"
                            "series_number = 9000;\n"
+                           "picture_frames = \"multi\";\n"
                            "preview_window = [ 0.0, 0.0 ];\n"
                            "memory_mib = 0.0;\n"
                            "deadline_seconds = 0.0;\n"
