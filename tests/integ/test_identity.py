@@ -20,6 +20,7 @@ from test_again import change, change_pipeline, reload
 from test_deliveries import destinations, objects, to_archive, to_folder
 from test_grid import noctule, segment
 from test_receive import NEWEST, corrected
+from test_seg import dciodvfy_remarks
 from test_sr import assert_dciodvfy_is_content
 
 WRONG, RIGHT = {"PatientName": "Wrong^Patient", "PatientID": "W-1"}, {"PatientName": "Right^Patient", "PatientID": "R-1"}
@@ -273,7 +274,7 @@ def test_a_corrected_patient(first, daemon, tmp_path, study):
                 assert not [row["code"] for row in rows if row["code"]], [dict(row) for row in rows]
                 return len(rows) == count and all(row["state"] == "SENT" for row in rows)
 
-            for sent, count in (files, 9), (better, 18):
+            for sent, count in (files, 3 * len(KINDS)), (better, 6 * len(KINDS)):
                 storescu(d.port, *sent)
                 wait_for(lambda: all_sent(count), 90, f"{count} deliveries")
             held = [pydicom.dcmread(io.BytesIO(archive.file(each))) for each in archive.instances()]
@@ -289,13 +290,16 @@ def test_a_corrected_patient(first, daemon, tmp_path, study):
                     assert [each for each in place if each.SOPInstanceUID == after.SOPInstanceUID] == [after]
                     assert [each for each in place if each.SOPInstanceUID == before.SOPInstanceUID] == [before]
             for place in held, kept, there:
-                assert len(place) == 6 and {each.PatientID for each in place} == {"W-1", "R-1"}
+                assert len(place) == 2 * len(KINDS) and {each.PatientID for each in place} == {"W-1", "R-1"}
             # The database shows both, and other validators report no error.
             rows = d.query("SELECT * FROM v_results WHERE sop_instance_uid <> '' ORDER BY job, path")
-            assert [(row["replaces"], row["replaced_by"]) for row in rows[:3]] == [("", row["sop_instance_uid"]) for row in rows[3:]]
-            assert [(row["replaces"], row["replaced_by"]) for row in rows[3:]] == [(row["sop_instance_uid"], "") for row in rows[:3]]
+            assert [(row["replaces"], row["replaced_by"]) for row in rows[:len(KINDS)]] == [("", row["sop_instance_uid"]) for row in rows[len(KINDS):]]
+            assert [(row["replaces"], row["replaced_by"]) for row in rows[len(KINDS):]] == [(row["sop_instance_uid"], "") for row in rows[:len(KINDS)]]
             for name in KINDS:
-                assert_dciodvfy_is_content(new[name])
+                if name.startswith("picture"):
+                    assert not [remark for remark in dciodvfy_remarks(new[name]) if remark.startswith("Error")]
+                else:
+                    assert_dciodvfy_is_content(new[name])
             assert highdicom.seg.segread(new["seg.dcm"]).number_of_segments == 1
             assert highdicom.sr.srread(new["sr.dcm"]).PatientID == "R-1"
     finally:
