@@ -24,7 +24,7 @@
 namespace read_back
 {
 
-/* Frames of one sample per pixel, of 1, 8 or 16 bits. */
+/* Frames of 1, 8 or 16 bits per pixel, or, without compression, 24 (RGB). */
 struct PixelLayout {
     const char *path, *transfer_syntax_uid;
     int32_t rows, columns;

@@ -24,7 +24,7 @@ class PictureVerifier : StackObject
 {
   public:
     PictureVerifier(const struct picture_request &request, const char *path)
-        : StackObject(*request.source, path), request_(request), many_(request.only < 0)
+        : StackObject(*request.source, false, path), request_(request), many_(request.only < 0)
     {
     }
 
@@ -130,16 +130,17 @@ class PictureVerifier : StackObject
     {
         const int32_t first = many_ ? 0 : request_.only, end = many_ ? request_.slices : first + 1;
         const size_t bytes = static_cast<size_t>(request_.rows) * static_cast<size_t>(request_.columns) * 3;
-        const PixelFile pixels(path_, dataset_, static_cast<uint64_t>(bytes) * 8, static_cast<size_t>(end - first));
+        const PixelLayout frames = {
+            path_, transfer_syntax_uid_, request_.rows, request_.columns, 24, static_cast<size_t>(end - first)};
+        const std::unique_ptr<PixelReader> pixels = PixelReader::open(frames, &dataset_);
         std::vector<uint8_t> drawn(bytes * static_cast<size_t>(std::min(end - first, PICTURE_BATCH)));
-        std::vector<uint8_t> buffer;
         unsigned first_bit = 0;
         for (int32_t i = first; i < end; i += PICTURE_BATCH) {
             const int32_t count = std::min(end - i, PICTURE_BATCH);
             if (request_.draw(request_.context, i, count, drawn.data()))
                 throw std::bad_alloc();
             for (int32_t k = 0; k < count; k++) {
-                const uint8_t *there = pixels.read(static_cast<size_t>(i + k - first), buffer, first_bit);
+                const uint8_t *there = pixels->read(static_cast<size_t>(i + k - first), first_bit);
                 const uint8_t *wanted = drawn.data() + bytes * static_cast<size_t>(k);
                 if (memcmp(there, wanted, bytes) == 0)
                     continue;
