@@ -7,6 +7,7 @@
 #include <ft2build.h>
 #include FT_FREETYPE_H
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ struct lettering *
 lettering_new(int size)
 {
     struct lettering *lettering = calloc(1, sizeof *lettering);
-    const FT_Long bytes = (FT_Long)((uintptr_t)font_file_end - (uintptr_t)font_file); /* two objects for the compiler */
+    const FT_Long bytes = (FT_Long)font_size;
     if (!lettering)
         return NULL;
     if (FT_Init_FreeType(&lettering->library) ||
@@ -90,7 +91,7 @@ next_character(const char **text)
 static void
 make_glyph(struct lettering *lettering, uint32_t character, struct glyph *glyph)
 {
-    const FT_GlyphSlot slot = lettering->face->glyph;
+    FT_GlyphSlot slot = lettering->face->glyph;
     free(glyph->coverage);
     *glyph = (struct glyph){.made = true};
     if (FT_Load_Char(lettering->face, character, FT_LOAD_NO_HINTING | FT_LOAD_NO_BITMAP))
@@ -192,6 +193,6 @@ lettering_version(const struct lettering *lettering, char text[LETTERING_VERSION
 {
     FT_Int version[3];
     FT_Library_Version(lettering->library, &version[0], &version[1], &version[2]);
-    snprintf(text, LETTERING_VERSION_SIZE, "%s of %zu bytes, FreeType %d.%d.%d", lettering->face->family_name,
-             (uintptr_t)font_file_end - (uintptr_t)font_file, version[0], version[1], version[2]);
+    snprintf(text, LETTERING_VERSION_SIZE, "%s of %" PRIu32 " bytes, FreeType %d.%d.%d", lettering->face->family_name,
+             font_size, version[0], version[1], version[2]);
 }
