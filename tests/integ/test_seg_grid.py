@@ -1,17 +1,21 @@
 """`seg_grid = "upright"`: segmentations of tilted and unevenly spaced stacks on the upright grid.
 
-The reference is NumPy's definition of the grid (test_grid.py). highdicom and SimpleITK read the volume."""
+The reference is NumPy's definition of the grid (test_grid.py). highdicom, SimpleITK and dcmqi read the volume."""
+
+import subprocess
 
 import highdicom
 import numpy as np
 import pydicom
 import pytest
+import scipy.spatial
 import SimpleITK
 from conftest import assert_valid, phantom
 from test_check_config import CONFIG, check
 from test_grid import Reference, noctule, segment, uneven
 from test_resample import Stack
 from test_run import seg_masks
+from test_seg_labelmap import DCMQI
 from test_segments import oblique
 from test_sr import assert_dciodvfy_is_content
 
@@ -96,15 +100,20 @@ def assert_voxels(seg, reference, mask):
     assert not mask[~seen].any() and mask[seen].any(axis=(1, 2)).all()
 
 
+def assert_same_points(points, reference, mask):
+    """Compares points in mm with those of the mask's voxels, in any order."""
+    expected = np.array([place_of(reference, x, y, z) for z, y, x in np.argwhere(mask)])
+    assert len(points) == len(expected) > 100
+    distances, nearest = scipy.spatial.KDTree(points).query(expected)
+    assert distances.max() < 1e-3 and len(set(nearest)) == len(expected)
+
+
 def assert_highdicom_reads(path, reference, mask):
     """highdicom finds a regular volume, and has each voxel at its place in the patient."""
     volume = highdicom.seg.segread(path).get_volume(segment_numbers=[1], combine_segments=True)
     found = np.argwhere(volume.array > 0)
     points = volume.map_indices_to_reference(found)
-    expected = np.array([place_of(reference, x, y, z) for z, y, x in np.argwhere(mask)])
-    assert len(points) == len(expected) > 100
-    key = [np.lexsort(np.round(these, 2).T) for these in (points, expected)]
-    assert np.abs(points[key[0]] - expected[key[1]]).max() < 1e-3
+    assert_same_points(points, reference, mask)
 
 
 def assert_simpleitk_reads(path, reference, mask):
@@ -116,6 +125,16 @@ def assert_simpleitk_reads(path, reference, mask):
     for x, y, z in ((0, 0, 0), (array.shape[2] - 1, 0, 0), (0, array.shape[1] - 1, 0), (0, 0, len(array) - 1)):
         here = image.TransformIndexToPhysicalPoint((int(x), int(y), int(z)))
         assert np.abs(np.array(here) - place_of(reference, x, y, used[0] + z)).max() < 1e-3
+
+
+def assert_dcmqi_reads(path, folder, reference, mask):
+    """dcmqi, whose volumes end at the first and last slice with voxels, has each voxel at its place in the patient."""
+    subprocess.run([DCMQI, "--inputDICOM", path, "--outputDirectory", folder, "--prefix", "dcmqi", "-t", "nrrd"], check=True,
+                   capture_output=True)
+    image = SimpleITK.ReadImage(str(folder / "dcmqi-1.nrrd"))
+    found = [image.TransformIndexToPhysicalPoint(tuple(map(int, place[::-1])))
+             for place in np.argwhere(SimpleITK.GetArrayFromImage(image) > 0)]
+    assert_same_points(np.array(found), reference, mask)
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
@@ -133,6 +152,8 @@ def test_the_grid_is_the_reference(tmp_path, name):
     assert_voxels(seg, reference, mask)
     assert_highdicom_reads(output / "seg.dcm", reference, mask)
     assert_simpleitk_reads(output / "seg.dcm", reference, mask)
+    if DCMQI:
+        assert_dcmqi_reads(output / "seg.dcm", tmp_path, reference, mask)
     assert_valid(output / "seg.dcm")
 
 
