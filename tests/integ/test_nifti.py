@@ -9,8 +9,9 @@ import numpy as np
 import pydicom
 import pytest
 import SimpleITK
-from conftest import SHARED, needs_shared, phantom
+from conftest import SHARED, needs_shared, phantom, put, wait_for
 from test_contours import Planes
+from test_deliveries import destinations, to_folder
 from test_grid import Reference, noctule, uneven
 from test_program_geometries import EVEN, check_dcm2niix, check_planes, check_simpleitk
 from test_run import exact_values
@@ -202,6 +203,22 @@ def test_values_of_another_unit(tmp_path):
     output, _ = run(tmp_path, files, ranged("A", -900.0, 1e9))
     assert nibabel.load(output / FILES[0]).get_data_dtype() == np.float32
     check_planes(output / FILES[0], tmp_path / "in")
+
+
+def test_the_service_keeps_the_files(daemon, tmp_path):
+    """A worker, whose rights are limited, writes the same files and reads them back. Destinations get DICOM objects only."""
+    files = small(tmp_path)
+    d = daemon(pipeline_extra='results = [ "seg", "nifti" ]; deliver = [ "OUT" ];',
+               extra=destinations(to_folder(tmp_path / "out"))).start()
+    put(files, d.inbox / "a")
+    d.wait_jobs()
+    rows = d.query("SELECT kind, path, sop_instance_uid FROM v_results ORDER BY path")
+    assert [(row["kind"], row["path"].rpartition("/")[2]) for row in rows] == [
+        ("nifti", "labels.json"), ("nifti", "labels.nii.gz"), ("seg", "seg.dcm"), ("nifti", "volume.nii.gz")]
+    outbox = d.root / "outbox" / "1"
+    check_planes(outbox / FILES[0], tmp_path / "in")
+    assert labels_of(outbox).any()
+    wait_for(lambda: [row["state"] for row in d.query("SELECT state FROM v_deliveries")] == ["SENT"], 60, "the delivery")
 
 
 def test_no_voxel(tmp_path):
