@@ -33,7 +33,7 @@ destinations = ( {destinations} );
 pipelines = ( {{ name = "ball"; segments = ( {{ label = "Ball"; method = "level-set"; range = [ 0.0, 80.0 ];
   shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} );
   category = {{ code = "123037004"; scheme = "SCT"; meaning = "Anatomical Structure"; }};
-  type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); min_slices = 1; }} );
+  type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); min_slices = 1; results = [ "seg", "rtstruct" ]; }} );
 """
 
 

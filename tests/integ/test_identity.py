@@ -24,8 +24,8 @@ from test_seg import dciodvfy_remarks
 from test_sr import assert_dciodvfy_is_content
 
 WRONG, RIGHT = {"PatientName": "Wrong^Patient", "PatientID": "W-1"}, {"PatientName": "Right^Patient", "PatientID": "R-1"}
-ALL = """results = [ "seg", "sr", "pmap", "picture" ]; texture = { regions = [ "segments", "volume" ]; first_order = true; patterns = [ "lbp" ]; };"""
-KINDS = ("picture-overview.dcm", "picture.dcm", "pmap-lbp.dcm", "seg.dcm", "sr.dcm")
+ALL = """results = [ "seg", "sr", "pmap", "picture", "rtstruct" ]; texture = { regions = [ "segments", "volume" ]; first_order = true; patterns = [ "lbp" ]; };"""
+KINDS = ("picture-overview.dcm", "picture.dcm", "pmap-lbp.dcm", "rtstruct.dcm", "seg.dcm", "sr.dcm")
 
 
 def series(folder, **changes):
@@ -57,6 +57,8 @@ def replaced_by(dataset):
         studies = dataset.get("PredecessorDocumentsSequence", [])
         return [sop.ReferencedSOPInstanceUID for study in studies for one in study.ReferencedSeriesSequence
                 for sop in one.ReferencedSOPSequence if sop.PurposeOfReferenceCodeSequence[0].CodeValue == "121360"]
+    if dataset.Modality == "RTSTRUCT":
+        return [sop.ReferencedSOPInstanceUID for sop in dataset.get("PredecessorStructureSetSequence", [])]
     found = [image.ReferencedSOPInstanceUID for image in dataset.get("ReferencedImageSequence", [])
              if image.PurposeOfReferenceCodeSequence[0].CodeValue == "REPLACED"]
     studies = [dataset, *dataset.get("StudiesContainingOtherReferencedInstancesSequence", [])]
@@ -171,8 +173,9 @@ def test_content_dates_follow_from_the_sources(first, tmp_path):
                              (run(configuration(tmp_path), bare, tmp_path / "out"), ("19700101", "000000.000000"))):
         for name in KINDS:
             dataset = pydicom.dcmread(folder / name)
-            assert (dataset.ContentDate, dataset.ContentTime) == expected
-            assert (dataset.SeriesDate, dataset.SeriesTime) == (dataset.ContentDate, dataset.ContentTime)
+            kind = "StructureSet" if name == "rtstruct.dcm" else "Content"
+            assert (dataset[f"{kind}Date"].value, dataset[f"{kind}Time"].value) == expected
+            assert (dataset.SeriesDate, dataset.SeriesTime) == expected
             assert "InstanceCreationDate" not in dataset and "InstanceCreationTime" not in dataset
 
 
@@ -368,7 +371,7 @@ def test_a_report_of_another_class_replaces_the_report(first, daemon, tmp_path):
     assert set(evidence) == expected and len(evidence) == len(expected)
     assert_dciodvfy_is_content(outbox(d, 2)["sr.dcm"])
     rows = d.query("SELECT job, kind FROM v_results ORDER BY job, kind")
-    assert [row["kind"] for row in rows] == ["pmap", "seg", "sr"] * 3
+    assert [row["kind"] for row in rows] == ["picture", "picture", "pmap", "rtstruct", "seg", "sr"] * 3
 
 
 def test_the_root_of_a_job_that_measures_nothing(tmp_path):

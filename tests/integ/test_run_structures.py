@@ -83,11 +83,20 @@ def test_contours_enclose_the_voxels_of_the_seg(tmp_path, name, holes):
 
 def test_the_object_has_its_modules(tmp_path):
     files = series_of(tmp_path / "in", "oblique")
+    for file in files:  # sequences are copied in another encoding than theirs
+        change = pydicom.dcmread(file)
+        change.OtherPatientIDsSequence = [pydicom.Dataset(), pydicom.Dataset()]
+        for number, other in enumerate(change.OtherPatientIDsSequence):
+            other.PatientID, other.TypeOfPatientID = f"X{number}", "TEXT"
+            other.IssuerOfPatientIDQualifiersSequence = [pydicom.Dataset()]
+            other.IssuerOfPatientIDQualifiersSequence[0].UniversalEntityID = "1.2.3"
+            other.IssuerOfPatientIDQualifiersSequence[0].UniversalEntityIDType = "ISO"
+        change.save_as(file)
     output = run(tmp_path, tmp_path / "in")
     ds = pydicom.dcmread(output / "rtstruct.dcm")
     source = [pydicom.dcmread(file, stop_before_pixels=True) for file in files]
     assert ds.file_meta.TransferSyntaxUID == pydicom.uid.ImplicitVRLittleEndian
-    for keyword in ("PatientName", "PatientID", "StudyInstanceUID", "StudyDate", "FrameOfReferenceUID"):
+    for keyword in ("PatientName", "PatientID", "StudyInstanceUID", "StudyDate", "FrameOfReferenceUID", "OtherPatientIDsSequence"):
         assert ds[keyword].value == source[0][keyword].value, keyword
     assert (ds.Modality, ds.StructureSetLabel, ds.ApprovalStatus) == ("RTSTRUCT", "planning", "UNAPPROVED")
     assert "PredecessorStructureSetSequence" not in ds

@@ -150,6 +150,10 @@ def test_orthanc_stores_the_bytes_unchanged(sender, seg, tmp_path):  # noqa: F81
         assert archive.file(instance) == seg.read_bytes()
         assert to.deliver(seg, "WEB")["outcome"] == SENT  # a repetition has no effect
         assert len(archive.instances()) == 1
+        structures = seg.with_name("rtstruct.dcm")  # in Implicit VR
+        assert to.deliver(structures, "WEB")["outcome"] == SENT
+        (other,) = set(archive.instances()) - {instance}
+        assert archive.file(other) == structures.read_bytes()
 
 
 def test_the_whole_way(daemon, tmp_path):
