@@ -597,8 +597,9 @@ static const struct option_row segment_rows[] = {
     {ROW(conf_segment, numbers, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1), .array = {.count = 3},
      .help = "recommended display color: red, green and blue"},
     {ROW(conf_segment, choice, roi_type), "\"auto\"", .choices = conf_roi_type_names, .later = true,
-     .help = "RT ROI Interpreted Type (3006,00A4) in a structure set: \"auto\", ORGAN for the category Anatomical "
-             "Structure and otherwise none; \"none\"; or this type"},
+     .help =
+         "RT ROI Interpreted Type (3006,00A4) in a structure set: \"auto\", that of an unchanged region of a structure "
+         "set, or ORGAN for the category Anatomical Structure, or else none; \"none\"; or this type"},
     {ROW(conf_segment, part, expect), "", .section = &option_expect,
      .help = "plausibility limits; the option review defines the handling of a result that is "
              "empty or outside the limits"},

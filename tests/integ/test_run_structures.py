@@ -10,7 +10,7 @@ import pydicom
 import pytest
 
 from conftest import BIN, assert_valid, phantom
-from test_contours import Planes, draw
+from test_contours import Planes, draw, ring, structure_set
 from test_grid import uneven
 from test_program_geometries import EVEN, SMALL
 from test_run import seg_masks
@@ -125,6 +125,23 @@ def test_the_object_has_its_modules(tmp_path):
         assert contour.ContourImageSequence[0].ReferencedSOPInstanceUID in images
     dump = subprocess.run(["drtdump", output / "rtstruct.dcm"], capture_output=True, text=True, check=True).stdout
     assert "planning structures" in dump
+
+
+def test_regions_of_structure_sets_keep_their_type(tmp_path):
+    files = phantom(tmp_path / "in", "--size", "70x61x9")
+    planes = Planes(files)
+    drawn = structure_set(tmp_path, planes, {"PTV": [("CLOSED_PLANAR", ring(planes, 4, (30, 30), (20, 9), 40))]})
+    ds = pydicom.dcmread(drawn)
+    ds.RTROIObservationsSequence[0].RTROIInterpretedType = "PTV"
+    ds.save_as(drawn)
+    taken = 'method = "object"; object = { kind = "rtstruct"; roi = "*"; };'
+    output = run(tmp_path, tmp_path / "in", arguments=("--object", drawn),
+                 segments=f'{{ label = "Same"; {taken} {TYPE} }}, {{ label = "Larger"; {taken} then = ( {{ grow_mm = 4.0; }} ); {TYPE} }},'
+                          f'{{ label = "None"; {taken} roi_type = "none"; {TYPE} }}')
+    report, (same, larger, _) = draw(tmp_path, output / "rtstruct.dcm", files)
+    assert [roi["type"] for roi in report["rois"]] == ["PTV", "", ""]
+    _, (expected,) = draw(tmp_path, drawn, files)
+    assert (same == expected).all() and larger.sum() > same.sum()
 
 
 def test_a_long_contour_is_one_value(tmp_path):

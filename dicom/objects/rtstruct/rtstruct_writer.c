@@ -85,8 +85,11 @@ rtstruct_prepare(struct rtstruct_writer *w, int fd, struct error *error)
         return dataset_out_of_memory(&w->out.set, error);
     const double *spacing = derived_plane_frame(source, 0)->pixel_spacing;
     const double allowed = fmin(spacing[0], spacing[1]) * OUTLINE_INSET / 4;
-    for (w->scale = 1; w->decimals < MAX_DECIMALS && 1 / w->scale > allowed; w->scale *= 10)
+    w->scale = 1;
+    while (w->decimals < MAX_DECIMALS && 1 / w->scale > allowed) {
         w->decimals++;
+        w->scale *= 10;
+    }
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dicom/objects/rtstruct/rtstruct_object.h"
+#include "dicom/value/value.h"
 #include "kernels/mask/contours.h"
 #include "service/pipeline/segment/object.h"
 
@@ -19,12 +20,23 @@ result_rtstruct_wanted(const struct results *results)
     return (results->request->pipeline->results & CONF_RESULT_RTSTRUCT) != 0;
 }
 
-/* Returns RT ROI Interpreted Type. A lesion is no GTV unless the pipeline states so. */
+/*
+ * Returns RT ROI Interpreted Type: that of the pipeline, or of the region of a structure set unless it was changed. A
+ * lesion is no GTV unless one of the two states so.
+ */
 static const char *
-rtstruct_type(const struct conf_segment *segment, const struct seg_segment *described)
+rtstruct_type(const struct segmentation *found, size_t i, const struct seg_segment *described)
 {
+    const struct conf_segment *segment = &found->pipeline->segments[i];
+    const struct object_region *region = object_region_of(found, i);
     if (segment->roi_type > CONF_ROI_TYPE_NONE)
         return conf_roi_type_names[segment->roi_type];
+    if (segment->roi_type == CONF_ROI_TYPE_AUTO && segment->method == CONF_OBJECT &&
+        segment->object.kind == CONF_RTSTRUCT) {
+        const size_t length = strlen(region->roi_type);
+        const bool is_kept = region->what && !object_region_is_changed(found, i);
+        return is_kept && value_is_legal("CS", region->roi_type, length) ? region->roi_type : "";
+    }
     const bool anatomy = strcmp(described->category.value, CONF_CATEGORY) == 0;
     return segment->roi_type == CONF_ROI_TYPE_AUTO && anatomy ? "ORGAN" : "";
 }
@@ -72,8 +84,8 @@ rtstruct_check_segment(void *context, int32_t index, const struct rtstruct_conto
                                        "The contours read back from %.80s differ from the mask of segment \"%.64s\" in "
                                        "voxel (%lld, %lld, %lld).",
                                        text_base_name(check->path), segment->label,
-                                       (long long)(word * 64 + __builtin_ctzll(differ)),
-                                       (long long)(row % extent->rows), (long long)(row / extent->rows));
+                                       (long long)word * 64 + __builtin_ctzll(differ), (long long)(row % extent->rows),
+                                       (long long)(row / extent->rows));
         }
     return 0;
 }
@@ -105,7 +117,7 @@ result_rtstruct_make(const struct results *results, struct result_file *file)
         return error_set_system(error, -ENOMEM, "describe the structures");
     for (size_t i = 0, n = 0; i < pipeline->segment_count; i++)
         if (!pipeline->segments[i].hidden) {
-            types[n] = rtstruct_type(&pipeline->segments[i], &results->segments[n]);
+            types[n] = rtstruct_type(results->request->segmentation, i, &results->segments[n]);
             n++;
         }
     const struct rtstruct_request request = {

@@ -274,6 +274,8 @@ object_identify(const struct object_search *search, struct object_region *region
     snprintf(region->study_uid, sizeof region->study_uid, "%s", set->study_uid);
     snprintf(region->series_uid, sizeof region->series_uid, "%s", set->series_uid);
     snprintf(region->name, sizeof region->name, "%s", item->name);
+    if (set->rtstruct && !search->segment->object.unite)
+        snprintf(region->roi_type, sizeof region->roi_type, "%s", set->rtstruct->rois[search->item].type);
     snprintf(region->tracking_id, sizeof region->tracking_id, "%s", item->tracking_id);
     snprintf(region->tracking_uid, sizeof region->tracking_uid, "%s", item->tracking_uid);
     /* United regions may have different provenance: none is stated. */

@@ -33,6 +33,7 @@ struct object_region {
     char study_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
     struct seg_origin origin;        /* if the segment equals the region; borrows the texts above */
+    char roi_type[DICOM_CS_SIZE];    /* RT ROI Interpreted Type, of a single region of a structure set; "" */
     char name[DICOM_LO_SIZE];        /* of united regions: their names, cut */
     int32_t number;                  /* of united regions: that of the first */
     int32_t united;                  /* number of united regions; 0: a single one */
