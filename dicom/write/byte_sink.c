@@ -18,9 +18,11 @@ enum {
 
 struct byte_deflater {
     z_stream zlib;
-    int64_t begun;                       /* bytes appended before it */
-    int64_t stored;                      /* bytes that it made */
-    uint8_t reserved[BYTE_SINK_RESERVE]; /* of byte_sink_reserve */
+    int64_t begun;  /* bytes appended before it */
+    int64_t stored; /* bytes that it made */
+    /* Small parts, gathered because a call of zlib for each row of a mask costs more than its work. */
+    size_t gathered;
+    uint8_t parts[2 * BYTE_SINK_RESERVE];
 };
 
 static void
@@ -175,10 +177,27 @@ sink_deflate(struct byte_sink *sink, const uint8_t *from, size_t size, int flush
     }
 }
 
+static void
+sink_deflate_parts(struct byte_sink *sink, int flush)
+{
+    sink_deflate(sink, sink->deflater->parts, sink->deflater->gathered, flush);
+    sink->deflater->gathered = 0;
+}
+
+/* Returns room for a part of at most BYTE_SINK_RESERVE bytes. */
+static uint8_t *
+sink_part(struct byte_sink *sink, size_t size)
+{
+    if (size > sizeof(sink->deflater->parts) - sink->deflater->gathered)
+        sink_deflate_parts(sink, Z_NO_FLUSH);
+    return sink->deflater->parts + sink->deflater->gathered;
+}
+
 void
 byte_sink_deflate_runs(struct byte_sink *sink)
 {
     int rc;
+    sink_deflate_parts(sink, Z_NO_FLUSH);
     do {
         sink_feed(sink, (const uint8_t *)"", 0);
         rc = deflateParams(&sink->deflater->zlib, DEFLATE_LEVEL, Z_RLE);
@@ -190,10 +209,15 @@ void
 byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size)
 {
     sink->total += (int64_t)size;
-    if (sink->deflater)
-        sink_deflate(sink, bytes, size, Z_NO_FLUSH);
-    else
+    if (!sink->deflater) {
         sink_store(sink, bytes, size);
+    } else if (size <= BYTE_SINK_RESERVE) {
+        memcpy(sink_part(sink, size), bytes, size);
+        sink->deflater->gathered += size;
+    } else {
+        sink_deflate_parts(sink, Z_NO_FLUSH);
+        sink_deflate(sink, bytes, size, Z_NO_FLUSH);
+    }
 }
 
 int
@@ -214,7 +238,7 @@ uint8_t *
 byte_sink_reserve(struct byte_sink *sink, size_t size)
 {
     if (sink->deflater)
-        return sink->deflater->reserved;
+        return sink_part(sink, size);
     if (size > CAPACITY - sink->used)
         sink_flush(sink);
     return sink->buffer + sink->used;
@@ -225,7 +249,7 @@ byte_sink_commit(struct byte_sink *sink, size_t size)
 {
     sink->total += (int64_t)size;
     if (sink->deflater)
-        sink_deflate(sink, sink->deflater->reserved, size, Z_NO_FLUSH);
+        sink->deflater->gathered += size;
     else
         sink->used += size;
 }
@@ -234,7 +258,7 @@ int
 byte_sink_finish(struct byte_sink *sink)
 {
     if (sink->deflater) {
-        sink_deflate(sink, (const uint8_t *)"", 0, Z_FINISH);
+        sink_deflate_parts(sink, Z_FINISH);
         /* The data set of a file has an even length. */
         const int64_t odd = sink->deflater->stored % 2;
         sink_store(sink, "", (size_t)odd);

@@ -283,6 +283,28 @@ START_TEST(cut_files_are_found)
 
 END_TEST
 
+/* 75 MiB of background, which inflate from less than the hundredth part. Only files of others have that limit. */
+START_TEST(large_objects_verify)
+{
+    const struct seg_sample_shape large = {.columns = 512, .rows = 512, .planes = 300, .segments = 2};
+
+    const enum derived_compression all[] = {DERIVED_RLE, DERIVED_DEFLATED};
+
+    seg_sample_free(&sample);
+    seg_sample_make(&sample, &large);
+    seg_sample_set(&sample, 1, 511, 511, 299);
+    sample.request.omit_empty_frames = false;
+    sample.request.type = SEG_LABELMAP;
+    for (size_t i = 0; i < 2; i++) {
+        sample.request.source.compression = all[i];
+        written_take(&object);
+        ck_assert_int_eq(object.summary.frames, 300);
+        ck_assert_int_lt(object.summary.bytes, 300 * (5 << 10));
+    }
+}
+
+END_TEST
+
 /* --- the encoder --- */
 
 static size_t
@@ -410,6 +432,7 @@ main(void)
     tcase_add_test(tests, another_transfer_syntax_is_found);
     tcase_add_test(tests, wrong_labels_are_found);
     tcase_add_test(tests, cut_files_are_found);
+    tcase_add_test(tests, large_objects_verify);
     tcase_add_test(tests, packbits_example);
     tcase_add_test(tests, rows_are_encoded_apart);
     tcase_add_test(tests, random_frames);
