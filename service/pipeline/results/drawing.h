@@ -57,7 +57,7 @@ void drawing_close(struct drawing *drawing);
 void drawing_caption(const struct drawing *drawing, const struct panel *panel, bool total,
                      char text[DRAWING_CAPTION_SIZE]);
 
-/* Draws a sampled panel, with outlines of this many pixels, into its own part of the picture. */
+/* Draws a sampled panel, with outlines of one or two pixels, into its own part of the picture. */
 void drawing_panel(const struct drawing *drawing, struct indexed_png *picture, struct panel *panel, int outline);
 
 /* Draws the letters of the patient's directions at the edges of a panel, unless they would hide the image. */

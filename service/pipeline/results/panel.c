@@ -107,10 +107,11 @@ panel_make(const struct panel_volume *volume, struct panel *panel)
     panel->line = malloc(((size_t)panel->columns + 63) / 64 * sizeof *panel->line);
     panel->values = malloc(width * height * sizeof *panel->values);
     panel->cover = malloc((width + 2) * (height + 2));
+    panel->core = calloc(width + 2, height + 2);
     const int rc = resampler_make(panel->columns, panel->rows, panel->box.width, panel->box.height, &panel->resampler);
     panel->scratch = malloc(resampler_scratch(&panel->resampler) * sizeof *panel->scratch);
     if (rc || !panel->voxel_across || !panel->voxel_down || !panel->line || !panel->values || !panel->cover ||
-        !panel->scratch)
+        !panel->core || !panel->scratch)
         return -ENOMEM;
     panel->span_across = list_spans(panel->voxel_across, panel->columns, panel->box.width);
     panel->span_down = list_spans(panel->voxel_down, panel->rows, panel->box.height);
@@ -129,6 +130,7 @@ panel_free(struct panel *panel)
     free(panel->values);
     free(panel->line);
     free(panel->cover);
+    free(panel->core);
 }
 
 /* -------------------------------------------------------------------------------- values --- */

@@ -52,6 +52,7 @@ struct panel {
     float *values;  /* real-world, box.width x box.height */
     uint64_t *line; /* voxels of a mask in a row of pixels, by coordinate */
     uint8_t *cover; /* 1: covered; with a margin of one pixel */
+    uint8_t *core;  /* likewise: pixels within the cover */
 };
 
 /*
