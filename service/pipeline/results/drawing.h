@@ -13,6 +13,9 @@
 #include "service/pipeline/results/lettering.h"
 #include "service/pipeline/results/panel.h"
 
+/* Bytes of a line of text, with room for what is added to a label. */
+enum { DRAWING_TEXT_SIZE = 320 };
+
 /* Greys of texts and of the ground, 0 to 255. */
 enum { DRAWING_LIGHT = 237, DRAWING_GROUND = 23, DRAWING_BLACK = 0 };
 

@@ -20,7 +20,6 @@ enum {
     MAX_SIDE = 1024,
     LETTERS = 18, /* pixels per em of a frame of 512 */
     LEGEND_LINES = 3,
-    TEXT_SIZE = 320,
 };
 
 /* A thread's own. */
@@ -101,8 +100,8 @@ draw_entry(const struct picture_frames *frames, struct picture_worker *worker, s
 {
     const struct ink ink = {.ink = indexed_png_grey(DRAWING_LIGHT)};
     const int side = frames->letters * 4 / 5, before = (frames->line - side) / 2;
-    char text[TEXT_SIZE + 4];
-    snprintf(text, TEXT_SIZE, "%s", frames->request->segments[segment].label);
+    char text[DRAWING_TEXT_SIZE + 4];
+    snprintf(text, DRAWING_TEXT_SIZE, "%s", frames->request->segments[segment].label);
     draw_box(&worker->canvas, &(struct box){box.left, box.top + before, side, side}, frames->drawing.colors[segment]);
     box.left += frames->line;
     box.width -= frames->line;
@@ -242,7 +241,7 @@ frames_draw_slice(const struct picture_frames *frames, struct picture_worker *wo
     const int below = frames->height - (1 + frames->legend_lines) * frames->line;
     const int right = lettering_width(worker->lettering, use);
     struct box box = {frames->gap, 0, frames->width - 3 * frames->gap - right, frames->line};
-    char text[TEXT_SIZE];
+    char text[DRAWING_TEXT_SIZE];
     worker->panel.at = z;
     draw_box(canvas, &(struct box){0, 0, canvas->width, canvas->height}, indexed_png_grey(DRAWING_GROUND));
     draw_box(canvas, &(struct box){0, frames->line, canvas->width, below - frames->line},

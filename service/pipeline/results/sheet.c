@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_SIZE = 320 };
-
 static int
 larger(int a, int b)
 {
@@ -50,20 +48,20 @@ sheet_add_text(struct sheet *sheet, struct box box, const char *text, int swatch
 
 /* Copies the first line of a text that is broken at spaces. Returns the start of the next line. A word is not broken. */
 static const char *
-break_line(struct sheet *sheet, const char *text, int width, char line[TEXT_SIZE])
+break_line(struct sheet *sheet, const char *text, int width, char line[DRAWING_TEXT_SIZE])
 {
     const size_t length = strlen(text);
     size_t taken = 0;
-    snprintf(line, TEXT_SIZE, "%s", text);
+    snprintf(line, DRAWING_TEXT_SIZE, "%s", text);
     if (lettering_width(sheet->lettering, line) <= width)
         return text + length;
     for (const char *space = strchr(text, ' '); space; space = strchr(space + 1, ' ')) {
-        snprintf(line, TEXT_SIZE, "%.*s", (int)(space - text), text);
+        snprintf(line, DRAWING_TEXT_SIZE, "%.*s", (int)(space - text), text);
         if (lettering_width(sheet->lettering, line) > width)
             break;
         taken = (size_t)(space - text);
     }
-    snprintf(line, TEXT_SIZE, "%.*s", (int)(taken > 0 ? taken : length), text);
+    snprintf(line, DRAWING_TEXT_SIZE, "%.*s", (int)(taken > 0 ? taken : length), text);
     return text + (taken > 0 ? taken + 1 : length);
 }
 
@@ -71,7 +69,7 @@ break_line(struct sheet *sheet, const char *text, int width, char line[TEXT_SIZE
 static int
 add_lines(struct sheet *sheet, int left, int top, const char *text)
 {
-    char line[TEXT_SIZE];
+    char line[DRAWING_TEXT_SIZE];
     const int width = SHEET_WIDTH - sheet->gap - left;
     for (; *text; top += sheet->line) {
         text = break_line(sheet, text, width, line);
@@ -94,11 +92,11 @@ lay_out_warnings(struct sheet *sheet, int top)
 
 /* Formats the volume with three significant digits; whole millilitres from 100 on. */
 static void
-legend_text(const struct drawing_segment *segment, char text[TEXT_SIZE])
+legend_text(const struct drawing_segment *segment, char text[DRAWING_TEXT_SIZE])
 {
     const double ml = segment->millilitres;
     const int decimals = ml >= 100 || ml == 0 ? 0 : ml >= 10 ? 1 : ml >= 1 ? 2 : 3;
-    snprintf(text, TEXT_SIZE, "%s %.*f ml", segment->label, decimals, ml);
+    snprintf(text, DRAWING_TEXT_SIZE, "%s %.*f ml", segment->label, decimals, ml);
 }
 
 /* Cuts the label, so that the volume stays readable. */
@@ -106,11 +104,11 @@ static void
 add_legend_entry(struct sheet *sheet, struct box box, int segment)
 {
     const struct drawing_segment *from = &sheet->drawing->request->segments[segment];
-    char label[TEXT_SIZE + 4], text[TEXT_SIZE];
+    char label[DRAWING_TEXT_SIZE + 4], text[DRAWING_TEXT_SIZE];
     struct drawing_segment cut = *from;
     cut.label = "";
     legend_text(&cut, text);
-    snprintf(label, TEXT_SIZE, "%s", from->label);
+    snprintf(label, DRAWING_TEXT_SIZE, "%s", from->label);
     lettering_cut(sheet->lettering, label, box.width - sheet->line - lettering_width(sheet->lettering, text));
     cut.label = label;
     legend_text(&cut, text);
@@ -130,7 +128,7 @@ lay_out_legend(struct sheet *sheet, int top)
 {
     const int count = (int)sheet->drawing->request->segment_count;
     int widest = 0, columns = SHEET_COLUMNS;
-    char text[TEXT_SIZE];
+    char text[DRAWING_TEXT_SIZE];
     for (int i = 0; i < count; i++) {
         legend_text(&sheet->drawing->request->segments[i], text);
         widest = larger(widest, lettering_width(sheet->lettering, text) + sheet->line);
@@ -337,7 +335,7 @@ draw_texts(struct sheet *sheet, struct indexed_png *picture)
 {
     const struct drawing_request *request = sheet->drawing->request;
     const struct ink ink = {.ink = indexed_png_grey(DRAWING_LIGHT)};
-    char text[TEXT_SIZE];
+    char text[DRAWING_TEXT_SIZE];
     for (size_t i = 0; i < sheet->text_count; i++) {
         const struct sheet_text *entry = &sheet->texts[i];
         const int side = SHEET_LETTERS * 4 / 5, before = (sheet->line - side) / 2;
